@@ -1,0 +1,82 @@
+//! Go's `encoding/binary` variable-length integers: seven bits a byte, least significant first;
+//! signed values are zigzag-folded. At most ten bytes.
+
+/// Longest encoding of a 64-bit value, in bytes.
+const VARINT_BYTES_MAX: usize = 10;
+
+/// Appends an unsigned value.
+pub fn put_uvarint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a signed value, zigzag-folded.
+pub fn put_varint(out: &mut Vec<u8>, value: i64) {
+    put_uvarint(out, ((value << 1) ^ (value >> 63)) as u64);
+}
+
+/// Takes an unsigned value off the front. `None` if it is cut short or overflows 64 bits.
+#[inline]
+pub fn split_uvarint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    match bytes {
+        [first, rest @ ..] if *first < 0x80 => Some((u64::from(*first), rest)),
+        _ => split_long_uvarint(bytes),
+    }
+}
+
+/// Takes a zigzag-folded value off the front. `None` if it is cut short or overflows 64 bits.
+#[inline]
+pub fn split_varint(bytes: &[u8]) -> Option<(i64, &[u8])> {
+    let (folded, rest) = split_uvarint(bytes)?;
+    Some((((folded >> 1) as i64) ^ -((folded & 1) as i64), rest))
+}
+
+fn split_long_uvarint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0u64;
+    for (i, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
+        let last_may_hold_one_bit = i == VARINT_BYTES_MAX - 1 && *byte > 1;
+        if last_may_hold_one_bit {
+            return None;
+        }
+        value |= u64::from(byte & 0x7f) << (7 * i);
+        if *byte < 0x80 {
+            return Some((value, &bytes[i + 1..]));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn values_come_back(unsigned: u64, signed: i64) {
+            let mut bytes = Vec::new();
+            put_uvarint(&mut bytes, unsigned);
+            put_varint(&mut bytes, signed);
+            let (first, rest) = split_uvarint(&bytes).expect("first value");
+            let (second, rest) = split_varint(rest).expect("second value");
+            prop_assert_eq!((first, second, rest.len()), (unsigned, signed, 0));
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes: Vec<u8>) {
+            let _ = split_uvarint(&bytes);
+        }
+    }
+
+    #[test]
+    fn cut_and_overlong_encodings_are_refused() {
+        assert_eq!(split_uvarint(&[]), None);
+        assert_eq!(split_uvarint(&[0x80]), None);
+        assert_eq!(split_uvarint(&[0xff; 11]), None);
+        let largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        assert_eq!(split_uvarint(&largest), Some((u64::MAX, &[][..])));
+    }
+}

@@ -1,0 +1,233 @@
+//! A series' label set, packed into one buffer.
+//!
+//! The packing is the protobuf encoding of `repeated prometheus.Label labels = 1`, the very bytes
+//! that remote write 1.0 carries and that both remote-read answers need:
+//!
+//! ```text
+//! ┌──────┬─────────────┬──────┬──────────┬──────┬──────┬───────────┬───────┐
+//! │ 0x0a │ len uvarint │ 0x0a │ name len │ name │ 0x12 │ value len │ value │  × labels
+//! └──────┴─────────────┴──────┴──────────┴──────┴──────┴───────────┴───────┘
+//! ```
+//!
+//! Invariants: names ascend strictly (bytewise), no name and no value is empty, all is UTF-8.
+//! An empty value means the same as no label, so it is never stored.
+
+use crate::codec::{put_uvarint, split_uvarint};
+use std::cmp::Ordering;
+use std::fmt;
+
+/// The label that holds a series' metric name.
+pub const LABEL_NAME: &str = "__name__";
+
+/// A sorted, duplicate-free label set in its packed form.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Labels {
+    packed: Box<[u8]>,
+}
+
+/// Why a list of labels is not a label set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LabelError {
+    /// Two labels carry the same name.
+    #[error("label name {name:?} occurs twice")]
+    DuplicateName {
+        /// The repeated name.
+        name: String,
+    },
+    /// A label without a name.
+    #[error("a label has an empty name (its value is {value:?})")]
+    EmptyName {
+        /// The value of the nameless label.
+        value: String,
+    },
+    /// No `__name__` label, or an empty one.
+    #[error("the label set has no metric name (__name__)")]
+    NoMetricName,
+    /// A name or value is not UTF-8.
+    #[error("a label name or value is not valid UTF-8")]
+    NotUtf8,
+}
+
+/// Collects labels in any order into [`Labels`].
+#[derive(Default)]
+pub struct LabelsBuilder<'a> {
+    pairs: Vec<(&'a str, &'a str)>,
+}
+
+impl Labels {
+    /// Packs pairs given in any order; drops pairs with an empty value.
+    pub fn from_pairs<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Labels, LabelError> {
+        let mut builder = LabelsBuilder::default();
+        for (name, value) in pairs {
+            builder.push(name, value);
+        }
+        builder.build()
+    }
+
+    /// Packs pairs that are known to keep the invariants, as an index or a head stores them.
+    pub fn from_sorted<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
+        let mut packed = Vec::with_capacity(256);
+        for (name, value) in pairs {
+            pack_label(&mut packed, name, value);
+        }
+        Labels { packed: packed.into_boxed_slice() }
+    }
+
+    /// The packed bytes, described at the head of this file.
+    pub fn packed(&self) -> &[u8] {
+        &self.packed
+    }
+
+    /// The pairs, by ascending name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut rest: &[u8] = &self.packed;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let (label, after) = split_packed(rest)?;
+            rest = after;
+            Some(label)
+        })
+    }
+
+    /// The value of the label `name`, or the empty string, which means the same as absence.
+    pub fn get(&self, name: &str) -> &str {
+        self.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| value)
+    }
+
+    /// Whether the set has no label.
+    pub fn is_empty(&self) -> bool {
+        self.packed.is_empty()
+    }
+}
+
+impl<'a> LabelsBuilder<'a> {
+    /// Adds one label; an empty value is dropped when the set is built.
+    pub fn push(&mut self, name: &'a str, value: &'a str) {
+        self.pairs.push((name, value));
+    }
+
+    /// Sorts, checks and packs.
+    pub fn build(mut self) -> Result<Labels, LabelError> {
+        sort_and_check(&mut self.pairs)?;
+        Ok(Labels::from_sorted(self.pairs))
+    }
+}
+
+/// Brings pairs into a label set's order: sorted by name, no empty value, no duplicate name.
+pub(crate) fn sort_and_check(pairs: &mut Vec<(&str, &str)>) -> Result<(), LabelError> {
+    if !pairs.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+        pairs.sort_by(|a, b| a.0.cmp(b.0));
+        if let Some(pair) = pairs.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(LabelError::DuplicateName { name: pair[0].0.to_owned() });
+        }
+    }
+    if let Some((name, value)) = pairs.first()
+        && name.is_empty()
+    {
+        return Err(LabelError::EmptyName { value: (*value).to_owned() });
+    }
+    pairs.retain(|(_, value)| !value.is_empty());
+    Ok(())
+}
+
+impl Ord for Labels {
+    /// Upstream's order: pair by pair, name before value; a prefix comes first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.iter().cmp(other.iter())
+    }
+}
+
+impl PartialOrd for Labels {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Labels {
+    /// As Prometheus writes a series: `{__name__="up", job="node"}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        for (i, (name, value)) in self.iter().enumerate() {
+            let separator = if i == 0 { "" } else { ", " };
+            write!(f, "{separator}{name}={value:?}")?;
+        }
+        f.write_str("}")
+    }
+}
+
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn pack_label(out: &mut Vec<u8>, name: &str, value: &str) {
+    let uvarint_bytes = |n: usize| (usize::BITS - (n | 1).leading_zeros()).div_ceil(7) as usize;
+    let inner =
+        2 + uvarint_bytes(name.len()) + name.len() + uvarint_bytes(value.len()) + value.len();
+    out.push(0x0a);
+    put_uvarint(out, inner as u64);
+    out.push(0x0a);
+    put_uvarint(out, name.len() as u64);
+    out.extend_from_slice(name.as_bytes());
+    out.push(0x12);
+    put_uvarint(out, value.len() as u64);
+    out.extend_from_slice(value.as_bytes());
+}
+
+/// Splits the first label off a packed set. `None` only where the invariants do not hold.
+fn split_packed(packed: &[u8]) -> Option<((&str, &str), &[u8])> {
+    let (_, rest) = split_uvarint(packed.get(1..)?)?;
+    let (name, rest) = split_string(rest)?;
+    let (value, rest) = split_string(rest)?;
+    Some(((name, value), rest))
+}
+
+fn split_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (len, rest) = split_uvarint(bytes.get(1..)?)?;
+    let (text, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
+    Some((std::str::from_utf8(text).ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_come_back_sorted_without_the_empty_ones() {
+        let labels = Labels::from_pairs([("job", "node"), ("__name__", "up"), ("gone", "")]);
+        let labels = labels.expect("valid labels");
+        assert_eq!(labels.iter().collect::<Vec<_>>(), [("__name__", "up"), ("job", "node")]);
+        assert_eq!(labels.get("job"), "node");
+        assert_eq!(labels.get("gone"), "");
+        assert_eq!(labels.to_string(), r#"{__name__="up", job="node"}"#);
+    }
+
+    #[test]
+    fn packed_bytes_are_the_protobuf_of_label_messages() {
+        let labels = Labels::from_sorted([("a", "bc")]);
+        assert_eq!(labels.packed(), b"\x0a\x07\x0a\x01a\x12\x02bc");
+    }
+
+    #[test]
+    fn duplicate_and_empty_names_are_refused() {
+        let duplicate = Labels::from_pairs([("a", "1"), ("b", "2"), ("a", "3")]);
+        assert_eq!(duplicate, Err(LabelError::DuplicateName { name: "a".into() }));
+        let empty = Labels::from_pairs([("", "1")]);
+        assert_eq!(empty, Err(LabelError::EmptyName { value: "1".into() }));
+    }
+
+    #[test]
+    fn order_is_by_pairs_not_by_packed_bytes() {
+        let short_name_first = Labels::from_sorted([("a", "zzzzzzzz")]);
+        let longer_name = Labels::from_sorted([("ab", "a")]);
+        assert!(short_name_first < longer_name);
+        let prefix = Labels::from_sorted([("a", "b")]);
+        let longer = Labels::from_sorted([("a", "b"), ("c", "d")]);
+        assert!(prefix < longer);
+    }
+}

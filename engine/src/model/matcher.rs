@@ -1,0 +1,255 @@
+//! Label matchers, as PromQL and remote read use them.
+//!
+//! A missing label is the empty string: it is the matcher, not the label's presence, that decides
+//! whether a series without the label is selected.
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+use regex_syntax::hir::{Hir, HirKind};
+
+/// Longest regular expression that is compiled, in bytes.
+pub const REGEX_BYTES_MAX: usize = 64 * 1024;
+
+/// Memory that one compiled regular expression may take, in bytes.
+const REGEX_COMPILED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Most literal values that a regular expression is unfolded into.
+const REGEX_LITERALS_MAX: usize = 4096;
+
+/// The four ways to compare a label's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchOp {
+    /// `=`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `=~`, anchored at both ends; the dot matches a newline too.
+    Regex,
+    /// `!~`
+    NotRegex,
+}
+
+/// A matcher as a client writes it, before its expression is compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatcherSpec {
+    /// The label's name.
+    pub name: String,
+    /// How its value is compared.
+    pub op: MatchOp,
+    /// The value or regular expression (RE2 syntax).
+    pub value: String,
+}
+
+/// A matcher ready for use.
+pub struct Matcher {
+    name: String,
+    negated: bool,
+    test: Test,
+}
+
+/// Why a matcher cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum MatcherError {
+    /// The expression does not parse, or is too large once compiled.
+    #[error("invalid regular expression {expression:?} for label {name:?}: {reason}")]
+    InvalidRegex {
+        /// The label it was meant for.
+        name: String,
+        /// The expression as given.
+        expression: String,
+        /// What the parser says.
+        reason: String,
+    },
+    /// The expression is longer than [`REGEX_BYTES_MAX`].
+    #[error(
+        "the regular expression for label {name:?} has {bytes} bytes; at most {REGEX_BYTES_MAX} are allowed"
+    )]
+    RegexTooLong {
+        /// The label it was meant for.
+        name: String,
+        /// Its length.
+        bytes: usize,
+    },
+}
+
+enum Test {
+    Literal(String),
+    /// An expression that is only an alternation of fixed strings, sorted.
+    AnyOf(Vec<String>),
+    Regex(Box<Regex>),
+}
+
+impl Matcher {
+    /// Compiles a matcher.
+    pub fn new(spec: &MatcherSpec) -> Result<Matcher, MatcherError> {
+        let (negated, regex) = match spec.op {
+            MatchOp::Equal => (false, false),
+            MatchOp::NotEqual => (true, false),
+            MatchOp::Regex => (false, true),
+            MatchOp::NotRegex => (true, true),
+        };
+        let test = if regex {
+            compile(&spec.name, &spec.value)?
+        } else {
+            Test::Literal(spec.value.clone())
+        };
+        Ok(Matcher { name: spec.name.clone(), negated, test })
+    }
+
+    /// The label this looks at.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether a label with this value is selected; the empty string stands for no label.
+    pub fn matches(&self, value: &str) -> bool {
+        self.holds(value) != self.negated
+    }
+
+    /// Whether series without the label are selected.
+    pub fn matches_empty(&self) -> bool {
+        self.matches("")
+    }
+
+    /// Whether this says which values are wanted (`=`, `=~`), not which are not.
+    pub fn is_negated(&self) -> bool {
+        self.negated
+    }
+
+    /// The only values that can hold, where they are few and known: no scan over a label's values
+    /// is needed then. For a negated matcher these are the values that are *not* selected.
+    pub fn literals(&self) -> Option<&[String]> {
+        match &self.test {
+            Test::Literal(value) => Some(std::slice::from_ref(value)),
+            Test::AnyOf(values) => Some(values),
+            Test::Regex(_) => None,
+        }
+    }
+
+    /// Whether `value` satisfies the un-negated comparison.
+    pub fn holds(&self, value: &str) -> bool {
+        match &self.test {
+            Test::Literal(wanted) => wanted == value,
+            Test::AnyOf(wanted) => wanted.binary_search_by(|w| w.as_str().cmp(value)).is_ok(),
+            Test::Regex(regex) => regex.is_match(value),
+        }
+    }
+}
+
+fn compile(name: &str, expression: &str) -> Result<Test, MatcherError> {
+    if expression.len() > REGEX_BYTES_MAX {
+        return Err(MatcherError::RegexTooLong { name: name.to_owned(), bytes: expression.len() });
+    }
+    let invalid = |reason: String| MatcherError::InvalidRegex {
+        name: name.to_owned(),
+        expression: expression.to_owned(),
+        reason,
+    };
+    // The expression is parsed alone first, so that one like `a)(b` cannot close our group.
+    let syntax = syntax::Config::new().dot_matches_new_line(true);
+    let hir = syntax::parse_with(expression, &syntax).map_err(|e| invalid(e.to_string()))?;
+    if let Some(mut values) = literals(&hir) {
+        values.sort_unstable();
+        values.dedup();
+        return Ok(Test::AnyOf(values));
+    }
+    let anchored = Hir::concat(vec![
+        Hir::look(regex_syntax::hir::Look::Start),
+        hir,
+        Hir::look(regex_syntax::hir::Look::End),
+    ]);
+    let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
+    let regex = Regex::builder().configure(config).build_from_hir(&anchored);
+    Ok(Test::Regex(Box::new(regex.map_err(|e| invalid(e.to_string()))?)))
+}
+
+/// Unfolds an expression into the strings it matches, if those are few and fixed.
+fn literals(hir: &Hir) -> Option<Vec<String>> {
+    match hir.kind() {
+        HirKind::Empty => Some(vec![String::new()]),
+        HirKind::Literal(literal) => Some(vec![String::from_utf8(literal.0.to_vec()).ok()?]),
+        HirKind::Capture(capture) => literals(&capture.sub),
+        HirKind::Class(class) => {
+            let regex_syntax::hir::Class::Unicode(class) = class else { return None };
+            let chars = class.iter().map(|range| range.len()).sum::<usize>();
+            if chars > 64 {
+                return None;
+            }
+            Some(class.iter().flat_map(|r| r.start()..=r.end()).map(String::from).collect())
+        }
+        HirKind::Concat(parts) => {
+            let mut all = vec![String::new()];
+            for part in parts {
+                let tails = literals(part)?;
+                if all.len().checked_mul(tails.len())? > REGEX_LITERALS_MAX {
+                    return None;
+                }
+                all =
+                    all.iter().flat_map(|h| tails.iter().map(move |t| format!("{h}{t}"))).collect();
+            }
+            Some(all)
+        }
+        HirKind::Alternation(branches) => {
+            let mut all = Vec::new();
+            for branch in branches {
+                all.extend(literals(branch)?);
+                if all.len() > REGEX_LITERALS_MAX {
+                    return None;
+                }
+            }
+            Some(all)
+        }
+        HirKind::Repetition(_) | HirKind::Look(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matcher(op: MatchOp, value: &str) -> Matcher {
+        let spec = MatcherSpec { name: "x".into(), op, value: value.into() };
+        Matcher::new(&spec).expect("valid matcher")
+    }
+
+    #[test]
+    fn absence_is_the_empty_string() {
+        assert!(matcher(MatchOp::Equal, "").matches_empty());
+        assert!(matcher(MatchOp::NotEqual, "a").matches_empty());
+        assert!(matcher(MatchOp::Regex, ".*").matches_empty());
+        assert!(matcher(MatchOp::Regex, "|a").matches_empty());
+        assert!(!matcher(MatchOp::Regex, ".+").matches_empty());
+        assert!(!matcher(MatchOp::NotRegex, "|a").matches_empty());
+    }
+
+    #[test]
+    fn regexes_are_anchored_and_the_dot_matches_newlines() {
+        let regex = matcher(MatchOp::Regex, "a.c");
+        assert!(regex.matches("a\nc"));
+        assert!(!regex.matches("abcd") && !regex.matches("xabc"));
+        assert!(matcher(MatchOp::Regex, "foo|bar.*").matches("barista"));
+        assert!(!matcher(MatchOp::Regex, "foo|bar.*").matches("food"));
+    }
+
+    #[test]
+    fn fixed_alternations_become_literal_sets() {
+        let regex = matcher(MatchOp::Regex, "node-(a|b)[12]");
+        assert_eq!(regex.literals().map(<[String]>::len), Some(4));
+        assert!(regex.matches("node-b2") && !regex.matches("node-b3"));
+        let folded = matcher(MatchOp::Regex, "(?i)ab");
+        assert!(folded.matches("aB") && folded.matches("AB") && !folded.matches("ac"));
+        assert!(matcher(MatchOp::Regex, "a+").literals().is_none());
+    }
+
+    #[test]
+    fn bad_expressions_say_what_is_wrong() {
+        for bad in ["(", "a)(b", "[z-a]", "a{2,1}", r"(?P<n>a)\1"] {
+            let spec = MatcherSpec { name: "x".into(), op: MatchOp::Regex, value: bad.into() };
+            let error = Matcher::new(&spec).err().expect("must be refused").to_string();
+            assert!(error.contains("label \"x\""), "{error}");
+        }
+        let bomb =
+            MatcherSpec { name: "x".into(), op: MatchOp::Regex, value: r"(\w{1000}){1000}".into() };
+        assert!(Matcher::new(&bomb).is_err());
+    }
+}

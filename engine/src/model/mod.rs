@@ -1,0 +1,57 @@
+//! The words everything else is written in: labels, samples, time ranges, matchers.
+//!
+//! Knows nothing of bytes on disk, of storage or of the network. Times are milliseconds since the
+//! Unix epoch; ranges include both ends unless a name says otherwise.
+
+mod labels;
+mod matcher;
+
+pub use labels::{LABEL_NAME, LabelError, Labels, LabelsBuilder};
+pub use matcher::{MatchOp, Matcher, MatcherError, MatcherSpec};
+
+/// One measured value of a series.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Milliseconds since the Unix epoch.
+    pub timestamp_ms: i64,
+    /// Every bit pattern is kept: NaN payloads carry meaning (a staleness marker is one).
+    pub value: f64,
+}
+
+impl PartialEq for Sample {
+    /// Values are compared by their bits, so that NaN equals itself.
+    fn eq(&self, other: &Self) -> bool {
+        self.timestamp_ms == other.timestamp_ms && self.value.to_bits() == other.value.to_bits()
+    }
+}
+
+impl Eq for Sample {}
+
+/// A span of time that includes both of its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// First millisecond inside.
+    pub start_ms: i64,
+    /// Last millisecond inside; smaller than `start_ms` means that nothing is inside.
+    pub end_ms: i64,
+}
+
+impl TimeRange {
+    /// Everything that a timestamp can say.
+    pub const ALL: TimeRange = TimeRange { start_ms: i64::MIN, end_ms: i64::MAX };
+
+    /// Whether this millisecond lies inside.
+    pub fn contains(&self, timestamp_ms: i64) -> bool {
+        self.start_ms <= timestamp_ms && timestamp_ms <= self.end_ms
+    }
+
+    /// Whether the two spans share at least one millisecond.
+    pub fn overlaps(&self, other: &TimeRange) -> bool {
+        self.start_ms <= other.end_ms && other.start_ms <= self.end_ms
+    }
+
+    /// Whether all of `other` lies inside.
+    pub fn covers(&self, other: &TimeRange) -> bool {
+        self.start_ms <= other.start_ms && other.end_ms <= self.end_ms
+    }
+}

@@ -1,0 +1,191 @@
+//! Both storages in memory: for tests, and for embedders that need nothing to last.
+//!
+//! Clones share their content, so that a test can open an engine on it, drop the engine, and open
+//! another one: a restart without a disk.
+
+use super::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+type Files = BTreeMap<String, Rc<Vec<u8>>>;
+
+/// A log in memory.
+#[derive(Clone, Default)]
+pub struct MemoryWal {
+    log: Rc<RefCell<Log>>,
+    /// Where the next `replay` goes on: checkpoint first, then segment and record number.
+    replayed: Option<(u32, usize)>,
+}
+
+#[derive(Default)]
+struct Log {
+    checkpoint: Option<(u32, Vec<Vec<u8>>)>,
+    segments: BTreeMap<u32, Vec<Vec<u8>>>,
+}
+
+struct MemoryCheckpoint {
+    log: Rc<RefCell<Log>>,
+    last_segment: u32,
+    records: Vec<Vec<u8>>,
+}
+
+/// Blocks in memory.
+#[derive(Clone, Default)]
+pub struct MemoryBlocks {
+    blocks: Rc<RefCell<BTreeMap<String, Files>>>,
+    created: Rc<RefCell<u64>>,
+}
+
+struct MemoryFile(Rc<Vec<u8>>);
+
+struct MemoryBlockWriter {
+    id: String,
+    files: BTreeMap<String, Vec<u8>>,
+    blocks: Rc<RefCell<BTreeMap<String, Files>>>,
+}
+
+impl MemoryWal {
+    /// A second life on the same log: replay starts over.
+    pub fn reopened(&self) -> MemoryWal {
+        MemoryWal { log: Rc::clone(&self.log), replayed: None }
+    }
+
+    /// Numbers of the segments that exist, ascending.
+    pub fn segments(&self) -> Vec<u32> {
+        self.log.borrow().segments.keys().copied().collect()
+    }
+}
+
+impl Wal for MemoryWal {
+    fn append(&mut self, records: &[Vec<u8>]) -> StorageResult<u32> {
+        let mut log = self.log.borrow_mut();
+        let next = log.checkpoint.as_ref().map_or(0, |(last, _)| last + 1);
+        let segment = log.segments.keys().next_back().copied().unwrap_or(next);
+        log.segments.entry(segment).or_default().extend_from_slice(records);
+        Ok(segment)
+    }
+
+    fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>> {
+        let log = self.log.borrow();
+        let checkpoint = log.checkpoint.iter().map(|(last, records)| (*last, records));
+        let segments = log.segments.iter().map(|(segment, records)| (*segment, records));
+        let from = self.replayed;
+        for (segment, records) in checkpoint.chain(segments) {
+            let start = match from {
+                Some((done, _)) if segment < done => continue,
+                Some((done, count)) if segment == done => count,
+                _ => 0,
+            };
+            let mut bytes = 0;
+            let fits = |record: &&Vec<u8>| {
+                let first = bytes == 0;
+                bytes += record.len().max(1);
+                first || bytes <= bytes_max as usize
+            };
+            let batch: Vec<_> = records[start..].iter().take_while(fits).cloned().collect();
+            if !batch.is_empty() {
+                self.replayed = Some((segment, start + batch.len()));
+                return Ok(Some(WalBatch { segment, records: batch }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn cut_segment(&mut self) -> StorageResult<u32> {
+        let last = self.append(&[])?;
+        self.log.borrow_mut().segments.insert(last + 1, Vec::new());
+        Ok(last)
+    }
+
+    fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
+        let log = Rc::clone(&self.log);
+        Ok(Box::new(MemoryCheckpoint { log, last_segment, records: Vec::new() }))
+    }
+}
+
+impl WalCheckpoint for MemoryCheckpoint {
+    fn append(&mut self, records: &[Vec<u8>]) -> StorageResult<()> {
+        self.records.extend_from_slice(records);
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>) -> StorageResult<()> {
+        let mut log = self.log.borrow_mut();
+        log.segments.retain(|segment, _| *segment > self.last_segment);
+        log.checkpoint = Some((self.last_segment, self.records));
+        Ok(())
+    }
+}
+
+impl Blocks for MemoryBlocks {
+    fn list(&self) -> StorageResult<Vec<String>> {
+        Ok(self.blocks.borrow().keys().cloned().collect())
+    }
+
+    fn open(&self, block: &str, file: &str) -> StorageResult<Rc<dyn BlockFile>> {
+        let blocks = self.blocks.borrow();
+        let found = blocks.get(block).and_then(|files| files.get(file));
+        match found {
+            Some(bytes) => Ok(Rc::new(MemoryFile(Rc::clone(bytes)))),
+            None => Err(StorageError::NotFound { what: format!("{block}/{file}") }),
+        }
+    }
+
+    fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
+        *self.created.borrow_mut() += 1;
+        let id = ulid_text(now_ms, *self.created.borrow());
+        let blocks = Rc::clone(&self.blocks);
+        Ok(Box::new(MemoryBlockWriter { id, files: BTreeMap::new(), blocks }))
+    }
+
+    fn delete(&self, block: &str) -> StorageResult<()> {
+        match self.blocks.borrow_mut().remove(block) {
+            Some(_) => Ok(()),
+            None => Err(StorageError::NotFound { what: block.to_owned() }),
+        }
+    }
+}
+
+impl BlockFile for MemoryFile {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>> {
+        let range = usize::try_from(offset).ok().map(|at| at..at.saturating_add(len as usize));
+        let bytes = range.and_then(|range| self.0.get(range));
+        bytes.map(<[u8]>::to_vec).ok_or_else(|| StorageError::Io {
+            reason: format!("{len} bytes at {offset} reach past the end ({} bytes)", self.0.len()),
+        })
+    }
+}
+
+impl BlockWriter for MemoryBlockWriter {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> StorageResult<()> {
+        let content = self.files.entry(file.to_owned()).or_default();
+        let hole =
+            || StorageError::Io { reason: format!("write at {offset} leaves a hole in {file}") };
+        let at = usize::try_from(offset).ok().filter(|at| *at <= content.len()).ok_or_else(hole)?;
+        let overwritten = bytes.len().min(content.len() - at);
+        content[at..at + overwritten].copy_from_slice(&bytes[..overwritten]);
+        content.extend_from_slice(&bytes[overwritten..]);
+        Ok(())
+    }
+
+    fn commit(self: Box<Self>) -> StorageResult<()> {
+        let files = self.files.into_iter().map(|(name, bytes)| (name, Rc::new(bytes))).collect();
+        self.blocks.borrow_mut().insert(self.id, files);
+        Ok(())
+    }
+}
+
+/// A ULID's text: 48 bits of milliseconds, then 80 bits that here are a counter.
+fn ulid_text(now_ms: i64, counter: u64) -> String {
+    const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    let value = (u128::from(now_ms.max(0) as u64 & 0xffff_ffff_ffff) << 80) | u128::from(counter);
+    (0..26).rev().map(|i| char::from(CROCKFORD[(value >> (5 * i)) as usize & 31])).collect()
+}

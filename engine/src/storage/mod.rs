@@ -1,0 +1,107 @@
+//! What the engine needs from outside: a log, block files, and (for a query) somebody's head.
+//!
+//! These traits mirror the imported WIT interfaces `wal`, `blocks` and `head-source` one to one;
+//! the WIT files hold the full contract. No format is known here. [`memory`] implements both
+//! storages in memory, for tests and for embedders that want no files.
+
+pub mod memory;
+
+use std::rc::Rc;
+
+/// Why storage could not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// There is no such block or file.
+    #[error("{what} does not exist")]
+    NotFound {
+        /// The block or file.
+        what: String,
+    },
+    /// No space is left; nothing of the call took effect.
+    #[error("no space left on the device while writing {what}")]
+    NoSpace {
+        /// The file that was being written.
+        what: String,
+    },
+    /// The device or the host failed.
+    #[error("input/output error: {reason}")]
+    Io {
+        /// What the host says: file, offset and cause.
+        reason: String,
+    },
+}
+
+/// Short form for what every storage call gives.
+pub type StorageResult<T> = Result<T, StorageError>;
+
+/// Records read back from the log, in the order they were appended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WalBatch {
+    /// The segment all of these records are in; a checkpoint counts as the segment it ends with.
+    pub segment: u32,
+    /// The records, whole.
+    pub records: Vec<Vec<u8>>,
+}
+
+/// An append-only log of records, split into numbered segments.
+pub trait Wal {
+    /// Appends all records or none, and says in which segment they lie (all in one).
+    fn append(&mut self, records: &[Vec<u8>]) -> StorageResult<u32>;
+
+    /// The next batch of what earlier lives appended, about `bytes_max` long; `None` at the end.
+    /// Must be read to its end before the first `append`.
+    fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>>;
+
+    /// Ends the segment being written, so that a checkpoint can cover it; gives its number.
+    fn cut_segment(&mut self) -> StorageResult<u32>;
+
+    /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive.
+    fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>>;
+}
+
+/// A checkpoint being written. Dropped without `commit` it leaves no trace.
+pub trait WalCheckpoint {
+    /// Adds records, in replay order.
+    fn append(&mut self, records: &[Vec<u8>]) -> StorageResult<()>;
+
+    /// Makes the checkpoint durable, then deletes what it replaces.
+    fn commit(self: Box<Self>) -> StorageResult<()>;
+}
+
+/// The immutable blocks of one data directory.
+pub trait Blocks {
+    /// Names (ULIDs) of all committed blocks, ascending.
+    fn list(&self) -> StorageResult<Vec<String>>;
+
+    /// Opens a file of a block (`meta.json`, `index`, `chunks/000001`, `tombstones`). The content
+    /// stays readable through the handle even after the block was deleted.
+    fn open(&self, block: &str, file: &str) -> StorageResult<Rc<dyn BlockFile>>;
+
+    /// Begins a new block under a name of the storage's choice (a fresh ULID).
+    fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>>;
+
+    /// Deletes a block, atomically for whoever lists.
+    fn delete(&self, block: &str) -> StorageResult<()>;
+}
+
+/// One file of a committed block.
+pub trait BlockFile {
+    /// Length in bytes.
+    fn size(&self) -> u64;
+
+    /// Exactly `len` bytes from `offset`; an error if the file ends before.
+    fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>>;
+}
+
+/// A block being written. Dropped without `commit` it leaves no trace.
+pub trait BlockWriter {
+    /// The new block's ULID.
+    fn id(&self) -> &str;
+
+    /// Writes bytes at an offset of a file of the block, which is created by its first write.
+    /// Writing past the end is an error: files have no holes.
+    fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> StorageResult<()>;
+
+    /// Makes the block durable and, in one step, visible.
+    fn commit(self: Box<Self>) -> StorageResult<()>;
+}
