@@ -3,8 +3,38 @@
 //! A pure library: no clock, thread, socket, path or global state. It builds natively (tests,
 //! fuzzing, benchmarks) and for `wasm32-wasip2` as the component that everyone runs.
 //!
-//! Reading order: [`model`] and [`storage`] give the words and the outside world.
+//! Reading order: [`model`] and [`storage`] give the words and the outside world; [`codec`],
+//! [`chunk`] and [`index`] the small formats; [`head`], [`wal`] and [`wire`] the way in;
+//! [`block`], [`select`] and [`compact`] the way to disk and back; [`engine`] joins them.
+//! Dependencies point up this list only.
+
+pub mod model;
 
 pub mod codec;
-pub mod model;
+
 pub mod storage;
+
+pub mod chunk;
+
+pub mod index;
+
+pub mod head;
+
+pub mod wal;
+
+pub mod wire;
+
+pub mod block;
+
+pub mod select;
+
+pub mod compact;
+
+pub mod engine;
+
+mod error;
+
+pub use error::{Error, Result};
+
+#[cfg(target_arch = "wasm32")]
+mod component;

@@ -1,1 +1,15 @@
-//! x
+//! The tidepool host: gives the engine component files and a network.
+//!
+//! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
+//! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
+//! messages; [`http`] serves them; [`telemetry`] and [`shutdown`] serve the operator.
+//! Dependencies point one way: http → prom, store → wasm → disk.
+
+pub mod config;
+pub mod disk;
+pub mod http;
+pub mod prom;
+pub mod shutdown;
+pub mod store;
+pub mod telemetry;
+pub mod wasm;

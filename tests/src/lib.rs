@@ -1,1 +1,27 @@
-//! x
+//! What the whole-process tests and the benchmark of tidepool share.
+//!
+//! Nothing here knows tidepool's code: servers are processes, clients speak HTTP to them, and the
+//! decoders are second opinions, written from the specifications and checked against Prometheus.
+//!
+//! - [`series`]: seeded, realistic data; [`checksum`]: whether what came back is what was sent.
+//! - [`proto`]: the wire messages; [`http`]: requests over a real socket.
+//! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder.
+//! - [`process`]: a server from start to end; [`tidepool`] and [`prometheus`] start the two that
+//!   matter; [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
+//!   foreign binaries are.
+
+pub mod bench;
+pub mod checksum;
+pub mod data_dir;
+pub mod http;
+pub mod peers;
+pub mod process;
+pub mod prometheus;
+pub mod promtool;
+pub mod proto;
+pub mod remote_read;
+pub mod remote_write;
+pub mod series;
+pub mod tidepool;
+pub mod wait;
+pub mod xor_chunk;

@@ -1,3 +1,193 @@
 //! Bit streams, most significant bit first, as upstream's chunk encodings use them.
-pub struct BitReader;
-pub struct BitWriter;
+//!
+//! ```text
+//! value 0b101, 3 bits, then 0b11110000111, 11 bits:
+//! ┌─────────────────┬─────────────────┐
+//! │ 1 0 1 1 1 1 1 0 │ 0 0 0 1 1 1 . . │   the last two bits stay free, and are zero
+//! └─────────────────┴─────────────────┘
+//! ```
+//!
+//! Both sides move up to 64 bits at a time; neither loops over bits, nor over bytes except at a
+//! stream's end.
+
+/// Reads bits from a byte slice through a window of 64 bits.
+#[derive(Clone, Debug)]
+pub struct BitReader<'a> {
+    /// Bytes that are not wholly in the window yet.
+    rest: &'a [u8],
+    /// The next bits, at the top. Bits below `valid` are either zero or already what follows.
+    window: u64,
+    /// How many bits of the window count, at most 63.
+    valid: u32,
+}
+
+/// Appends bits to a byte buffer it borrows, so that the owner decides what is kept between uses:
+/// a million head series each hold one half-filled byte.
+#[derive(Debug)]
+pub struct BitWriter<'a> {
+    bytes: &'a mut Vec<u8>,
+    /// Unused low bits of the last byte, 0 to 7.
+    free_bits: u8,
+}
+
+impl<'a> BitReader<'a> {
+    /// A reader at the first bit of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> BitReader<'a> {
+        BitReader { rest: bytes, window: 0, valid: 0 }
+    }
+
+    /// Brings at least 56 bits into the window, or all that are left.
+    #[inline]
+    pub fn fill(&mut self) {
+        match self.rest.first_chunk::<8>() {
+            Some(word) => {
+                self.window |= u64::from_be_bytes(*word) >> self.valid;
+                self.rest = &self.rest[(63 - self.valid as usize) >> 3..];
+                self.valid |= 56;
+            }
+            None => self.fill_from_last_bytes(),
+        }
+    }
+
+    #[cold]
+    fn fill_from_last_bytes(&mut self) {
+        while self.valid <= 55
+            && let [first, rest @ ..] = self.rest
+        {
+            self.window |= u64::from(*first) << (56 - self.valid);
+            self.valid += 8;
+            self.rest = rest;
+        }
+    }
+
+    /// How many bits can be skipped or peeked at before the next [`fill`](Self::fill).
+    #[inline]
+    pub fn filled(&self) -> u32 {
+        self.valid
+    }
+
+    /// The next bits, the first one topmost. Only the topmost [`filled`](Self::filled) count.
+    #[inline]
+    pub fn peek(&self) -> u64 {
+        self.window
+    }
+
+    /// Moves past bits that were peeked at: at most [`filled`](Self::filled).
+    #[inline]
+    pub fn skip(&mut self, bits: u32) {
+        debug_assert!(bits <= self.valid);
+        self.window <<= bits;
+        self.valid -= bits;
+    }
+
+    /// The next `bits` bits (at most 64) as a number, or `None` if the stream ends before.
+    #[inline]
+    pub fn take(&mut self, bits: u32) -> Option<u64> {
+        if bits > self.valid {
+            self.fill();
+            if bits > self.valid {
+                return self.take_in_two(bits);
+            }
+        }
+        let value = (self.window >> 1) >> (63 - bits);
+        self.skip(bits);
+        Some(value)
+    }
+
+    /// More bits than the window can promise; or the end of the stream.
+    #[cold]
+    fn take_in_two(&mut self, bits: u32) -> Option<u64> {
+        let left = self.rest.len() as u64 * 8 + u64::from(self.valid);
+        if u64::from(bits) > left {
+            return None;
+        }
+        let low_bits = bits - 32;
+        let high = self.take(32)?;
+        Some(high << low_bits | self.take(low_bits)?)
+    }
+}
+
+impl<'a> BitWriter<'a> {
+    /// Goes on writing after the bits that are in `bytes`, the last `free_bits` (0 to 7) of which
+    /// are unused and zero.
+    #[inline]
+    pub fn resume(bytes: &'a mut Vec<u8>, free_bits: u8) -> BitWriter<'a> {
+        debug_assert!(free_bits < 8);
+        BitWriter { bytes, free_bits }
+    }
+
+    /// Unused bits of the last byte: what [`resume`](Self::resume) needs to go on.
+    #[inline]
+    pub fn free_bits(&self) -> u8 {
+        self.free_bits
+    }
+
+    /// Appends the low `bits` bits (1 to 64) of `value`, whose other bits are zero.
+    #[inline]
+    pub fn put(&mut self, value: u64, bits: u32) {
+        debug_assert!((1..=64).contains(&bits) && (bits == 64 || value >> bits == 0));
+        let free_bits = u32::from(self.free_bits);
+        let aligned = value << (64 - bits);
+        if let Some(last) = self.bytes.last_mut() {
+            *last |= ((aligned >> 1) >> (63 - free_bits)) as u8;
+        }
+        let new_bytes = bits.saturating_sub(free_bits).div_ceil(8);
+        let len = self.bytes.len() + new_bytes as usize;
+        // Eight bytes at once are one store; what is too much is cut off again.
+        self.bytes.extend_from_slice(&(aligned << free_bits).to_be_bytes());
+        self.bytes.truncate(len);
+        self.free_bits = (free_bits + 8 * new_bytes - bits) as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn low_bits(value: u64, bits: u32) -> u64 {
+        value & (u64::MAX >> (64 - bits))
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_of_any_width_come_back(numbers in prop::collection::vec((any::<u64>(), 1u32..=64), 0..50)) {
+            let mut bytes = Vec::new();
+            let mut writer = BitWriter::resume(&mut bytes, 0);
+            for (value, bits) in &numbers {
+                writer.put(low_bits(*value, *bits), *bits);
+            }
+            let free_bits = u32::from(writer.free_bits());
+            let total: u32 = numbers.iter().map(|(_, bits)| bits).sum();
+            prop_assert_eq!(bytes.len() as u32 * 8, total + free_bits);
+            let mut reader = BitReader::new(&bytes);
+            for (value, bits) in &numbers {
+                prop_assert_eq!(reader.take(*bits), Some(low_bits(*value, *bits)));
+            }
+            prop_assert_eq!(reader.take(free_bits), Some(0));
+            prop_assert_eq!(reader.take(1), None);
+        }
+
+        #[test]
+        fn any_order_of_reads_ends_without_harm(bytes: Vec<u8>, widths in prop::collection::vec(0u32..=64, 0..99)) {
+            let mut reader = BitReader::new(&bytes);
+            let mut left = bytes.len() as u64 * 8;
+            for bits in widths {
+                match reader.take(bits) {
+                    Some(_) => left -= u64::from(bits),
+                    None => prop_assert!(u64::from(bits) > left),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_picture_above_is_right() {
+        let mut bytes = Vec::new();
+        let mut writer = BitWriter::resume(&mut bytes, 0);
+        writer.put(0b101, 3);
+        writer.put(0b111_1000_0111, 11);
+        assert_eq!(writer.free_bits(), 2);
+        assert_eq!(bytes, [0b1011_1110, 0b0001_1100]);
+    }
+}

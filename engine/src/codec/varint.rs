@@ -18,6 +18,11 @@ pub fn put_varint(out: &mut Vec<u8>, value: i64) {
     put_uvarint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
+/// How many bytes [`put_uvarint`] appends.
+pub fn uvarint_bytes(value: u64) -> usize {
+    (u64::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
+}
+
 /// Takes an unsigned value off the front. `None` if it is cut short or overflows 64 bits.
 #[inline]
 pub fn split_uvarint(bytes: &[u8]) -> Option<(u64, &[u8])> {

@@ -12,7 +12,7 @@
 //! Invariants: names ascend strictly (bytewise), no name and no value is empty, all is UTF-8.
 //! An empty value means the same as no label, so it is never stored.
 
-use crate::codec::{put_uvarint, split_uvarint};
+use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -48,22 +48,14 @@ pub enum LabelError {
     NotUtf8,
 }
 
-/// Collects labels in any order into [`Labels`].
-#[derive(Default)]
-pub struct LabelsBuilder<'a> {
-    pairs: Vec<(&'a str, &'a str)>,
-}
-
 impl Labels {
     /// Packs pairs given in any order; drops pairs with an empty value.
     pub fn from_pairs<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Labels, LabelError> {
-        let mut builder = LabelsBuilder::default();
-        for (name, value) in pairs {
-            builder.push(name, value);
-        }
-        builder.build()
+        let mut pairs: Vec<_> = pairs.into_iter().collect();
+        sort_and_check(&mut pairs)?;
+        Ok(Labels::from_sorted(pairs))
     }
 
     /// Packs pairs that are known to keep the invariants, as an index or a head stores them.
@@ -101,19 +93,6 @@ impl Labels {
     /// Whether the set has no label.
     pub fn is_empty(&self) -> bool {
         self.packed.is_empty()
-    }
-}
-
-impl<'a> LabelsBuilder<'a> {
-    /// Adds one label; an empty value is dropped when the set is built.
-    pub fn push(&mut self, name: &'a str, value: &'a str) {
-        self.pairs.push((name, value));
-    }
-
-    /// Sorts, checks and packs.
-    pub fn build(mut self) -> Result<Labels, LabelError> {
-        sort_and_check(&mut self.pairs)?;
-        Ok(Labels::from_sorted(self.pairs))
     }
 }
 
@@ -166,9 +145,8 @@ impl fmt::Debug for Labels {
 }
 
 fn pack_label(out: &mut Vec<u8>, name: &str, value: &str) {
-    let uvarint_bytes = |n: usize| (usize::BITS - (n | 1).leading_zeros()).div_ceil(7) as usize;
-    let inner =
-        2 + uvarint_bytes(name.len()) + name.len() + uvarint_bytes(value.len()) + value.len();
+    let string_bytes = |text: &str| uvarint_bytes(text.len() as u64) + text.len();
+    let inner = 2 + string_bytes(name) + string_bytes(value);
     out.push(0x0a);
     put_uvarint(out, inner as u64);
     out.push(0x0a);

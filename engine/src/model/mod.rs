@@ -6,7 +6,8 @@
 mod labels;
 mod matcher;
 
-pub use labels::{LABEL_NAME, LabelError, Labels, LabelsBuilder};
+pub(crate) use labels::sort_and_check;
+pub use labels::{LABEL_NAME, LabelError, Labels};
 pub use matcher::{MatchOp, Matcher, MatcherError, MatcherSpec};
 
 /// One measured value of a series.

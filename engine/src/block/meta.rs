@@ -1,0 +1,156 @@
+//! `meta.json`: what a block is. Upstream's keys, in its order, indented by tabs.
+//!
+//! Keys that are not known here (other tools add theirs) are read over and not kept.
+
+use super::BlockError;
+use crate::storage::Blocks;
+use serde::{Deserialize, Serialize};
+
+/// Name of the file inside a block.
+pub const META_FILE: &str = "meta.json";
+
+/// The one version of blocks.
+const VERSION: u64 = 1;
+
+/// Longest file that is read; a block compacted from a hundred thousand others would fit.
+const META_BYTES_MAX: u32 = 4 * 1024 * 1024;
+
+/// What a block is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockMeta {
+    /// The block's name, a ULID.
+    pub ulid: String,
+    /// Start of its time range, inclusive.
+    #[serde(rename = "minTime")]
+    pub min_time_ms: i64,
+    /// End of its time range, exclusive.
+    #[serde(rename = "maxTime")]
+    pub max_time_ms: i64,
+    /// What it holds.
+    #[serde(default)]
+    pub stats: BlockStats,
+    /// Where it comes from.
+    pub compaction: CompactionMeta,
+    /// Always 1.
+    pub version: u64,
+}
+
+/// How much a block holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BlockStats {
+    /// Samples of every kind.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub num_samples: u64,
+    /// Samples that are floats.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub num_float_samples: u64,
+    /// Samples that are native histograms.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub num_histogram_samples: u64,
+    /// Series.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub num_series: u64,
+    /// Chunks.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub num_chunks: u64,
+    /// Deleted ranges of series, not yet applied.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub num_tombstones: u64,
+}
+
+/// Where a block comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CompactionMeta {
+    /// 1 for a block cut from a head; each compaction adds one.
+    pub level: u32,
+    /// ULIDs of all blocks cut from a head that went into this one.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub sources: Vec<String>,
+    /// The block holds no sample, and is to be deleted.
+    #[serde(skip_serializing_if = "is_false")]
+    pub deletable: bool,
+    /// The blocks that this one was made of.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub parents: Vec<BlockDesc>,
+    /// A compaction of the block failed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub failed: bool,
+    /// What else is known, such as `from-out-of-order`.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
+    pub hints: Vec<String>,
+}
+
+/// A block's name and time range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockDesc {
+    /// Its ULID.
+    pub ulid: String,
+    /// Start of its time range, inclusive.
+    #[serde(rename = "minTime")]
+    pub min_time_ms: i64,
+    /// End of its time range, exclusive.
+    #[serde(rename = "maxTime")]
+    pub max_time_ms: i64,
+}
+
+/// Reads what a block is, without opening the rest of it.
+pub fn read_meta(blocks: &dyn Blocks, block: &str) -> Result<BlockMeta, BlockError> {
+    let file = blocks.open(block, META_FILE)?;
+    let len = u32::try_from(file.size()).unwrap_or(u32::MAX).min(META_BYTES_MAX);
+    BlockMeta::decode(block, &file.read_at(0, len)?)
+}
+
+impl BlockMeta {
+    /// A block's name, range, statistics and origin, as the current version.
+    pub(super) fn new(desc: BlockDesc, stats: BlockStats, compaction: CompactionMeta) -> BlockMeta {
+        let BlockDesc { ulid, min_time_ms, max_time_ms } = desc;
+        BlockMeta { ulid, min_time_ms, max_time_ms, stats, compaction, version: VERSION }
+    }
+
+    /// Reads the file's content; `block` is named in errors.
+    pub fn decode(block: &str, json: &[u8]) -> Result<BlockMeta, BlockError> {
+        let to_error = |source| BlockError::Meta { block: block.to_owned(), source };
+        let meta: BlockMeta = serde_json::from_slice(json).map_err(to_error)?;
+        if meta.version == VERSION {
+            return Ok(meta);
+        }
+        let (block, file) = (block.to_owned(), META_FILE.to_owned());
+        Err(BlockError::UnsupportedVersion { block, file, version: meta.version })
+    }
+
+    /// The file's content, byte for byte as upstream writes it.
+    pub fn encode(&self) -> Result<Vec<u8>, BlockError> {
+        let mut json = Vec::new();
+        let tabs = serde_json::ser::PrettyFormatter::with_indent(b"\t");
+        let written = self.serialize(&mut serde_json::Serializer::with_formatter(&mut json, tabs));
+        match written {
+            Ok(()) => Ok(json),
+            Err(source) => Err(BlockError::Meta { block: self.ulid.clone(), source }),
+        }
+    }
+
+    /// The block's name and time range.
+    pub fn desc(&self) -> BlockDesc {
+        let BlockMeta { ulid, min_time_ms, max_time_ms, .. } = self;
+        BlockDesc { ulid: ulid.clone(), min_time_ms: *min_time_ms, max_time_ms: *max_time_ms }
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// Go writes an empty list as `null` where it does not leave it out.
+fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}

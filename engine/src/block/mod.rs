@@ -1,0 +1,32 @@
+//! Blocks: immutable directories of series over a span of time, in upstream's format. Not when to
+//! make one.
+//!
+//! ```text
+//! 01M7YFGMMBDYF668YRHWQK6XAK/
+//! ├── meta.json        what the block is            meta.rs
+//! ├── index            which series, which chunks   crate::index
+//! ├── chunks/000001…   the chunks                   chunk_file.rs
+//! └── tombstones       what was deleted since       tombstones.rs
+//! ```
+//!
+//! `engine/docs/format/block.md` gives every field. [`BlockBuilder`] writes a block in one pass,
+//! [`BlockReader`] answers from one; both use memory that does not grow with the samples.
+
+mod chunk_file;
+mod error;
+mod meta;
+mod reader;
+mod tombstones;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use chunk_file::{CHUNK_BYTES_MAX, CHUNK_FILE_BYTES_MAX};
+pub use error::BlockError;
+pub use meta::{BlockDesc, BlockMeta, BlockStats, CompactionMeta, META_FILE, read_meta};
+pub use reader::BlockReader;
+pub use tombstones::{TOMBSTONES_FILE, Tombstones};
+pub use writer::{BlockBuilder, BlockMetaParams};
+
+pub use crate::index::{ChunkMeta, SeriesRef, SymbolCollector, SymbolList};

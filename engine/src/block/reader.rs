@@ -1,0 +1,79 @@
+//! Answers from a block: which series, their chunks, what was deleted.
+
+use super::chunk_file::ChunkFileReader;
+use super::{BlockError, BlockMeta, Tombstones, read_meta};
+use crate::chunk::Chunk;
+use crate::index::{ChunkMeta, IndexReader, SeriesRef};
+use crate::model::{Labels, Matcher, TimeRange};
+use crate::storage::Blocks;
+
+/// An open block. Stays readable after the block was deleted.
+pub struct BlockReader {
+    meta: BlockMeta,
+    index: IndexReader,
+    chunk_files: ChunkFileReader,
+    tombstones: Tombstones,
+}
+
+impl BlockReader {
+    /// Opens all files of a block.
+    pub fn open(blocks: &dyn Blocks, block: &str) -> Result<BlockReader, BlockError> {
+        Ok(BlockReader {
+            meta: read_meta(blocks, block)?,
+            index: IndexReader::open(blocks, block)?,
+            chunk_files: ChunkFileReader::open(blocks, block)?,
+            tombstones: Tombstones::read(blocks, block)?,
+        })
+    }
+
+    /// What the block is.
+    pub fn meta(&self) -> &BlockMeta {
+        &self.meta
+    }
+
+    /// The block's time range, with both ends inside; empty for a block that ends where it begins.
+    pub fn time_range(&self) -> TimeRange {
+        let BlockMeta { min_time_ms, max_time_ms, .. } = self.meta;
+        TimeRange { start_ms: min_time_ms, end_ms: max_time_ms.saturating_sub(1) }
+    }
+
+    /// The block's index.
+    pub fn index(&self) -> &IndexReader {
+        &self.index
+    }
+
+    /// The series that all matchers select, in label order; all series without a matcher.
+    pub fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, BlockError> {
+        Ok(self.index.select(matchers)?)
+    }
+
+    /// Labels of a series, and its chunks in time order.
+    pub fn series(&self, series: SeriesRef) -> Result<(Labels, Vec<ChunkMeta>), BlockError> {
+        Ok(self.index.series(series)?)
+    }
+
+    /// Labels of a series.
+    pub fn series_labels(&self, series: SeriesRef) -> Result<Labels, BlockError> {
+        Ok(self.index.series_labels(series)?)
+    }
+
+    /// A chunk's bytes, checked. Chunks asked for in the order of their series cost few reads.
+    pub fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
+        self.chunk_files.chunk(meta)
+    }
+
+    /// All label names, ascending.
+    pub fn label_names(&self) -> impl Iterator<Item = &str> {
+        self.index.label_names()
+    }
+
+    /// All values of a label name, ascending.
+    pub fn label_values(&self, name: &str) -> Result<Vec<String>, BlockError> {
+        Ok(self.index.label_values(name)?)
+    }
+
+    /// The deleted spans of a series: ascending, not overlapping. The chunks still hold them.
+    pub fn deleted_ranges(&self, series: SeriesRef) -> &[TimeRange] {
+        self.tombstones.deleted_ranges(series)
+    }
+}

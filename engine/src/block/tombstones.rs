@@ -1,0 +1,134 @@
+//! `tombstones`: which spans of which series were deleted since the block was written.
+//!
+//! ```text
+//! ┌────────────┬───┬────────────────────────────────────────────────────────┬───────┐
+//! │ 0x0130BA30 │ 1 │ (series ref uvarint │ start varint │ end varint) × n   │ CRC32 │
+//! └────────────┴───┴────────────────────────────────────────────────────────┴───────┘
+//! ```
+//!
+//! Times are milliseconds, both ends inclusive. The checksum (big-endian, Castagnoli) covers what
+//! is between the version and itself; that is what upstream's code does, while its
+//! `tombstones.md` also speaks of an offset at the end, which does not exist.
+
+use super::BlockError;
+use crate::codec::{crc32c, put_uvarint, put_varint, split_uvarint, split_varint};
+use crate::index::{NamedFile, SeriesRef};
+use crate::model::TimeRange;
+use crate::storage::{Blocks, StorageError};
+use std::collections::BTreeMap;
+
+/// Name of the file inside a block.
+pub const TOMBSTONES_FILE: &str = "tombstones";
+
+const MAGIC: u32 = 0x0130_ba30;
+const VERSION: u8 = 1;
+
+/// Magic and version.
+const HEADER_BYTES: usize = 5;
+
+/// Longest file that is read.
+const TOMBSTONES_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Deleted spans of a block's series.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tombstones {
+    ranges: BTreeMap<SeriesRef, Vec<TimeRange>>,
+}
+
+impl Tombstones {
+    /// Reads the file of a block; a block without one has no deletions.
+    pub fn read(blocks: &dyn Blocks, block: &str) -> Result<Tombstones, BlockError> {
+        let file = match blocks.open(block, TOMBSTONES_FILE) {
+            Ok(file) => NamedFile::new(file, block, TOMBSTONES_FILE),
+            Err(StorageError::NotFound { .. }) => return Ok(Tombstones::default()),
+            Err(error) => return Err(error.into()),
+        };
+        let damage = |offset, what| BlockError::from(file.damage(offset, what));
+        let len = usize::try_from(file.size()).ok().filter(|len| *len <= TOMBSTONES_BYTES_MAX);
+        let len = len.ok_or_else(|| damage(0, "the file is too long for tombstones"))?;
+        let bytes = file.read(0, len)?.unwrap_or_default();
+        let version = match bytes.split_first_chunk::<4>() {
+            Some((magic, [version, ..])) if *magic == MAGIC.to_be_bytes() => *version,
+            _ => return Err(damage(0, "this is not a file of tombstones")),
+        };
+        if version != VERSION {
+            let (block, file) = (block.to_owned(), TOMBSTONES_FILE.to_owned());
+            return Err(BlockError::UnsupportedVersion { block, file, version: version.into() });
+        }
+        let content = bytes.get(HEADER_BYTES..).and_then(<[u8]>::split_last_chunk::<4>);
+        let (mut rest, crc) = content.ok_or_else(|| damage(0, "the file is too short"))?;
+        if *crc != crc32c(rest).to_be_bytes() {
+            return Err(damage(0, "the checksum of the tombstones does not match"));
+        }
+        let mut tombstones = Tombstones::default();
+        while !rest.is_empty() {
+            let offset = (len - crc.len() - rest.len()) as u64;
+            let (series, range, after) = split_tombstone(rest)
+                .ok_or_else(|| damage(offset, "a tombstone does not decode"))?;
+            tombstones.ranges.entry(series).or_default().push(range);
+            rest = after;
+        }
+        for ranges in tombstones.ranges.values_mut() {
+            join_overlapping(ranges);
+        }
+        Ok(tombstones)
+    }
+
+    /// Adds a deleted span of a series.
+    pub fn add(&mut self, series: SeriesRef, range: TimeRange) {
+        let ranges = self.ranges.entry(series).or_default();
+        ranges.push(range);
+        join_overlapping(ranges);
+    }
+
+    /// The file's content.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_be_bytes().to_vec();
+        bytes.push(VERSION);
+        for (series, ranges) in &self.ranges {
+            for range in ranges {
+                put_uvarint(&mut bytes, u64::from(series.0));
+                put_varint(&mut bytes, range.start_ms);
+                put_varint(&mut bytes, range.end_ms);
+            }
+        }
+        let crc = crc32c(bytes.get(HEADER_BYTES..).unwrap_or_default());
+        bytes.extend_from_slice(&crc.to_be_bytes());
+        bytes
+    }
+
+    /// The deleted spans of a series: ascending, not overlapping.
+    pub fn deleted_ranges(&self, series: SeriesRef) -> &[TimeRange] {
+        self.ranges.get(&series).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether nothing was deleted.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// How many spans were deleted, counted per series.
+    pub fn count(&self) -> u64 {
+        self.ranges.values().map(|ranges| ranges.len() as u64).sum()
+    }
+}
+
+fn split_tombstone(bytes: &[u8]) -> Option<(SeriesRef, TimeRange, &[u8])> {
+    let (series, rest) = split_uvarint(bytes)?;
+    let (start_ms, rest) = split_varint(rest)?;
+    let (end_ms, rest) = split_varint(rest)?;
+    Some((SeriesRef(u32::try_from(series).ok()?), TimeRange { start_ms, end_ms }, rest))
+}
+
+/// Sorts spans and joins those that overlap or touch; drops empty ones.
+fn join_overlapping(ranges: &mut Vec<TimeRange>) {
+    ranges.retain(|range| range.start_ms <= range.end_ms);
+    ranges.sort_unstable_by_key(|range| range.start_ms);
+    ranges.dedup_by(|next, before| {
+        let touches = next.start_ms <= before.end_ms.saturating_add(1);
+        if touches {
+            before.end_ms = before.end_ms.max(next.end_ms);
+        }
+        touches
+    });
+}

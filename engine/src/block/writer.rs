@@ -1,0 +1,131 @@
+//! Writes a block in one pass: series in label order, their chunks in time order.
+
+use super::chunk_file::ChunkFileWriter;
+use super::{
+    BlockDesc, BlockError, BlockMeta, BlockStats, CHUNK_BYTES_MAX, CHUNK_FILE_BYTES_MAX,
+    CompactionMeta, META_FILE, TOMBSTONES_FILE, Tombstones,
+};
+use crate::chunk::{Chunk, Encoding, sample_count};
+use crate::index::{ChunkMeta, IndexWriter, SymbolList};
+use crate::model::{Labels, TimeRange};
+use crate::storage::BlockWriter;
+
+/// A block being written. Dropped without [`finish`](Self::finish) it leaves no trace.
+pub struct BlockBuilder {
+    out: Box<dyn BlockWriter>,
+    index: IndexWriter,
+    chunk_files: ChunkFileWriter,
+    stats: BlockStats,
+    /// From the first to the last sample; empty until there is one.
+    span: TimeRange,
+    /// Kept between series for its memory.
+    chunk_metas: Vec<ChunkMeta>,
+}
+
+/// What the contents of a block do not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockMetaParams {
+    /// Start of its time range, inclusive.
+    pub min_time_ms: i64,
+    /// End of its time range, exclusive.
+    pub max_time_ms: i64,
+    /// 1 for a block cut from a head; each compaction adds one.
+    pub level: u32,
+    /// ULIDs of all blocks cut from a head that went into this one; none means this one.
+    pub sources: Vec<String>,
+    /// The blocks that this one was made of.
+    pub parents: Vec<BlockDesc>,
+}
+
+impl BlockBuilder {
+    /// Begins a block of series whose labels are made of these symbols.
+    pub fn new(
+        mut out: Box<dyn BlockWriter>,
+        symbols: impl Into<SymbolList>,
+    ) -> Result<BlockBuilder, BlockError> {
+        let index = IndexWriter::new(symbols.into(), &mut *out)?;
+        Ok(BlockBuilder {
+            out,
+            index,
+            chunk_files: ChunkFileWriter::new(CHUNK_FILE_BYTES_MAX),
+            stats: BlockStats::default(),
+            span: TimeRange { start_ms: i64::MAX, end_ms: i64::MIN },
+            chunk_metas: Vec::new(),
+        })
+    }
+
+    /// The new block's ULID.
+    pub fn id(&self) -> &str {
+        self.out.id()
+    }
+
+    /// Cuts files of chunks early, so that a test sees several.
+    #[cfg(test)]
+    pub(super) fn with_chunk_file_bytes_max(self, bytes_max: u64) -> BlockBuilder {
+        BlockBuilder { chunk_files: ChunkFileWriter::new(bytes_max), ..self }
+    }
+
+    /// Adds a series: after all before in label order, its chunks in time order. A series without
+    /// chunks is left out.
+    pub fn add_series(&mut self, labels: &Labels, chunks: &[Chunk]) -> Result<(), BlockError> {
+        if chunks.is_empty() {
+            return Ok(());
+        }
+        self.chunk_metas.clear();
+        for chunk in chunks {
+            self.count(labels, chunk)?;
+            let chunk_ref = self.chunk_files.put(chunk, &mut *self.out)?;
+            let Chunk { min_time_ms, max_time_ms, .. } = *chunk;
+            self.chunk_metas.push(ChunkMeta { min_time_ms, max_time_ms, chunk_ref });
+            self.span.start_ms = self.span.start_ms.min(min_time_ms);
+            self.span.end_ms = self.span.end_ms.max(max_time_ms);
+        }
+        self.index.add_series(labels, &self.chunk_metas, &mut *self.out)?;
+        self.stats.num_series += 1;
+        Ok(())
+    }
+
+    /// Writes what follows the series, and makes the block durable and visible.
+    pub fn finish(mut self, params: BlockMetaParams) -> Result<BlockMeta, BlockError> {
+        let BlockMetaParams { min_time_ms, max_time_ms, level, mut sources, parents } = params;
+        let TimeRange { start_ms: first_ms, end_ms: last_ms } = self.span;
+        let is_inside = first_ms >= min_time_ms && last_ms < max_time_ms;
+        if self.stats.num_chunks > 0 && !is_inside {
+            return Err(BlockError::OutsideRange { first_ms, last_ms, min_time_ms, max_time_ms });
+        }
+        let ulid = self.out.id().to_owned();
+        if sources.is_empty() {
+            sources.push(ulid.clone());
+        }
+        let meta = BlockMeta::new(
+            BlockDesc { ulid, min_time_ms, max_time_ms },
+            self.stats,
+            CompactionMeta { level, sources, parents, ..CompactionMeta::default() },
+        );
+        self.chunk_files.finish(&mut *self.out)?;
+        self.index.finish(&mut *self.out)?;
+        self.out.write_at(TOMBSTONES_FILE, 0, &Tombstones::default().encode())?;
+        self.out.write_at(META_FILE, 0, &meta.encode()?)?;
+        self.out.commit()?;
+        Ok(meta)
+    }
+
+    fn count(&mut self, labels: &Labels, chunk: &Chunk) -> Result<(), BlockError> {
+        let bytes = chunk.data.len();
+        if bytes > CHUNK_BYTES_MAX {
+            let (labels, bytes_max) = (labels.to_string(), CHUNK_BYTES_MAX);
+            return Err(BlockError::ChunkTooLong { labels, bytes, bytes_max });
+        }
+        let bad = |source| BlockError::BadChunk { labels: labels.to_string(), source };
+        let samples = u64::from(sample_count(chunk).map_err(bad)?);
+        self.stats.num_samples += samples;
+        match chunk.encoding {
+            Encoding::Xor => self.stats.num_float_samples += samples,
+            Encoding::Histogram | Encoding::FloatHistogram => {
+                self.stats.num_histogram_samples += samples;
+            }
+        }
+        self.stats.num_chunks += 1;
+        Ok(())
+    }
+}

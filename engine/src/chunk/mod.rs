@@ -1,0 +1,89 @@
+//! Chunks: one series' run of samples, compressed. No files, no series.
+//!
+//! [`Chunk`] is the unit that blocks store and that reads hand out; [`XorAppender`] makes one,
+//! [`XorIter`] takes it apart. The XOR layout is in `xor.rs`; histogram chunks pass through whole.
+
+mod error;
+mod xor;
+mod xor_iter;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::ChunkError;
+pub use xor::{SAMPLES_PER_CHUNK_MAX, XorAppender};
+pub use xor_iter::XorIter;
+
+use std::fmt;
+use std::rc::Rc;
+
+/// Samples after which the head, and a block of the first level, begin a new chunk.
+pub const SAMPLES_PER_CHUNK: usize = 120;
+
+/// How a chunk's bytes are to be read; the numbers are those on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Encoding {
+    /// Floats: each value XORed with the one before.
+    Xor = 1,
+    /// Native histograms with integer counts.
+    Histogram = 2,
+    /// Native histograms with float counts.
+    FloatHistogram = 3,
+}
+
+/// A finished run of samples of one series, in time order.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// How `data` is to be read.
+    pub encoding: Encoding,
+    /// Time of the first sample.
+    pub min_time_ms: i64,
+    /// Time of the last sample.
+    pub max_time_ms: i64,
+    /// The samples, as upstream's `chunks.md` calls `data`: no length, encoding or checksum.
+    pub data: Rc<[u8]>,
+}
+
+/// The samples of a chunk of floats.
+pub fn samples(chunk: &Chunk) -> Result<XorIter<'_>, ChunkError> {
+    match chunk.encoding {
+        Encoding::Xor => XorIter::new(&chunk.data),
+        other => Err(ChunkError::NotFloats { encoding: other }),
+    }
+}
+
+/// How many samples a chunk says it holds; every encoding begins with that number.
+pub fn sample_count(chunk: &Chunk) -> Result<u16, ChunkError> {
+    let header = chunk.data.first_chunk::<2>().ok_or(ChunkError::NoHeader)?;
+    Ok(u16::from_be_bytes(*header))
+}
+
+impl Encoding {
+    /// The encoding with this number on disk, if it is one of ours.
+    pub fn try_from_u8(number: u8) -> Option<Encoding> {
+        match number {
+            1 => Some(Encoding::Xor),
+            2 => Some(Encoding::Histogram),
+            3 => Some(Encoding::FloatHistogram),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Encoding::Xor => "XOR",
+            Encoding::Histogram => "histogram",
+            Encoding::FloatHistogram => "float histogram",
+        })
+    }
+}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Chunk { encoding, min_time_ms, max_time_ms, data } = self;
+        write!(f, "{encoding} chunk of {} bytes, {min_time_ms}..={max_time_ms} ms", data.len())
+    }
+}

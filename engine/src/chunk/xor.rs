@@ -1,0 +1,238 @@
+//! The XOR chunk, and the appender that makes it.
+//!
+//! Owns the layout that upstream's `tsdb/docs/format/chunks.md` ("XOR chunk data") gives:
+//!
+//! ```text
+//! ┌───────────┬───────────┬────────────┬────────────────┬──────────┬────────────┬──────────┬───
+//! │ count u16 │ t0 varint │ v0 float64 │ t1-t0 uvarint  │ v1 value │ t2 dod bits│ v2 value │ …
+//! └───────────┴───────────┴────────────┴────────────────┴──────────┴────────────┴──────────┴───
+//!   big-endian              big-endian   ends on a byte   bits from here, zero-padded at the end
+//!
+//! dod: how much the step between times differs from the step before
+//!   0                               the same step
+//!   10   + 14 bits                  -8191 ..= 8192
+//!   110  + 17 bits                  -65535 ..= 65536
+//!   1110 + 20 bits                  -524287 ..= 524288
+//!   1111 + 64 bits                  anything
+//!
+//! value: its bits XORed with those of the value before
+//!   0                               no difference
+//!   10   + the window's bits        all differing bits lie in the window of the value before
+//!   11   + 5 bits leading zeros + 6 bits width (0 is 64) + the bits   a new window
+//! ```
+//!
+//! Invariants: the count is up to date after every append, so the bytes so far are a chunk at any
+//! time. Times may go anywhere (upstream's arithmetic wraps), but whoever appends keeps order.
+//! Our bytes equal upstream's for the same samples.
+
+use super::{Chunk, Encoding};
+use crate::codec::{BitWriter, put_uvarint, put_varint, split_varint};
+
+/// Most samples that a chunk can count.
+pub const SAMPLES_PER_CHUNK_MAX: u16 = u16::MAX;
+
+/// Bytes of the sample count.
+const HEADER_BYTES: usize = 2;
+
+/// Room that a new chunk's buffer has: the first two samples, and a dozen regular ones.
+const FIRST_CAPACITY_BYTES: usize = 48;
+
+/// The buffer grows by this much, or by half; doubling would waste much in a million series.
+const GROWTH_BYTES_MIN: usize = 48;
+
+/// Most bytes that one sample can need, plus the eight that the bit writer wants spare.
+const SAMPLE_BYTES_MAX: usize = 20 + 8;
+
+/// Largest count of leading zeros that the five bits for it can say.
+const LEADING_ZEROS_MAX: u32 = 31;
+
+/// Stands in `leading_zeros` until the first window is set; no value has that many.
+const NO_WINDOW: u8 = 0xff;
+
+/// Compresses samples of one series into a chunk. Every head series holds one: 40 bytes of its
+/// own on wasm32, besides the buffer.
+#[derive(Clone, Debug)]
+pub struct XorAppender {
+    last_timestamp_ms: i64,
+    last_step_ms: u64,
+    last_value: f64,
+    data: Vec<u8>,
+    /// Unused bits of the last byte.
+    free_bits: u8,
+    /// The current window of value bits: zeros before it (or [`NO_WINDOW`]) and after it.
+    leading_zeros: u8,
+    trailing_zeros: u8,
+}
+
+impl Default for XorAppender {
+    fn default() -> XorAppender {
+        XorAppender::new()
+    }
+}
+
+impl XorAppender {
+    /// An empty chunk.
+    pub fn new() -> XorAppender {
+        let mut data = Vec::with_capacity(FIRST_CAPACITY_BYTES);
+        data.extend_from_slice(&[0; HEADER_BYTES]);
+        XorAppender {
+            last_timestamp_ms: 0,
+            last_step_ms: 0,
+            last_value: 0.0,
+            data,
+            free_bits: 0,
+            leading_zeros: NO_WINDOW,
+            trailing_zeros: 0,
+        }
+    }
+
+    /// Adds a sample, which must be later than the one before.
+    ///
+    /// # Panics
+    ///
+    /// If the chunk already holds [`SAMPLES_PER_CHUNK_MAX`] samples; callers cut long before.
+    #[inline]
+    pub fn append(&mut self, timestamp_ms: i64, value: f64) {
+        let count = self.count();
+        assert!(count < SAMPLES_PER_CHUNK_MAX, "a chunk counts at most 65535 samples");
+        if self.data.capacity() - self.data.len() < SAMPLE_BYTES_MAX {
+            self.grow();
+        }
+        let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
+        match count {
+            0 => self.put_first(timestamp_ms, value),
+            1 => {
+                put_uvarint(&mut self.data, step_ms);
+                self.put_bits(0, 0, value);
+                self.last_step_ms = step_ms;
+            }
+            _ => {
+                let (bits, width) = self.put_step(step_ms);
+                self.put_bits(bits, width, value);
+                self.last_step_ms = step_ms;
+            }
+        }
+        self.last_timestamp_ms = timestamp_ms;
+        self.last_value = value;
+        if let Some(header) = self.data.first_chunk_mut::<HEADER_BYTES>() {
+            *header = (count + 1).to_be_bytes();
+        }
+    }
+
+    /// How many samples were appended.
+    #[inline]
+    pub fn count(&self) -> u16 {
+        self.data.first_chunk::<HEADER_BYTES>().map_or(0, |header| u16::from_be_bytes(*header))
+    }
+
+    /// The chunk so far: valid bytes at any time.
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The chunk's bytes, without a copy.
+    pub fn into_data(self) -> Vec<u8> {
+        self.data
+    }
+
+    /// The chunk so far as one to hand out; `None` while it is empty.
+    pub fn to_chunk(&self) -> Option<Chunk> {
+        let min_time_ms = self.first_timestamp_ms()?;
+        let data = self.data.as_slice().into();
+        Some(Chunk {
+            encoding: Encoding::Xor,
+            min_time_ms,
+            max_time_ms: self.last_timestamp_ms,
+            data,
+        })
+    }
+
+    /// Time of the first sample.
+    pub fn first_timestamp_ms(&self) -> Option<i64> {
+        split_varint(self.data.get(HEADER_BYTES..)?).map(|(timestamp_ms, _)| timestamp_ms)
+    }
+
+    /// Time of the last sample.
+    #[inline]
+    pub fn last_timestamp_ms(&self) -> Option<i64> {
+        (self.count() > 0).then_some(self.last_timestamp_ms)
+    }
+
+    /// Value of the last sample.
+    #[inline]
+    pub fn last_value(&self) -> Option<f64> {
+        (self.count() > 0).then_some(self.last_value)
+    }
+
+    /// Bytes that the buffer takes, used or not.
+    pub fn capacity_bytes(&self) -> usize {
+        self.data.capacity()
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.data.reserve_exact(GROWTH_BYTES_MIN.max(self.data.len() / 2));
+    }
+
+    fn put_first(&mut self, timestamp_ms: i64, value: f64) {
+        put_varint(&mut self.data, timestamp_ms);
+        self.data.extend_from_slice(&value.to_bits().to_be_bytes());
+    }
+
+    /// The bits that say the step, to be written together with the value's first ones. The rare
+    /// escape of 68 bits is written at once and leaves nothing over.
+    #[inline]
+    fn put_step(&mut self, step_ms: u64) -> (u64, u32) {
+        let change_ms = step_ms.wrapping_sub(self.last_step_ms) as i64;
+        let low = |bits: u32| change_ms as u64 & ((1 << bits) - 1);
+        match change_ms {
+            0 => (0, 1),
+            -8191..=8192 => (0b10 << 14 | low(14), 16),
+            -65535..=65536 => (0b110 << 17 | low(17), 20),
+            -524_287..=524_288 => (0b1110 << 20 | low(20), 24),
+            _ => {
+                let mut writer = BitWriter::resume(&mut self.data, self.free_bits);
+                writer.put(0b1111, 4);
+                writer.put(change_ms as u64, 64);
+                self.free_bits = writer.free_bits();
+                (0, 0)
+            }
+        }
+    }
+
+    /// Writes the `width` bits (at most 24) that say the time, then the value.
+    #[inline]
+    fn put_bits(&mut self, mut bits: u64, mut width: u32, value: f64) {
+        let difference = value.to_bits() ^ self.last_value.to_bits();
+        let mut writer = BitWriter::resume(&mut self.data, self.free_bits);
+        if difference == 0 {
+            writer.put(bits << 1, width + 1);
+            self.free_bits = writer.free_bits();
+            return;
+        }
+        let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
+        let trailing_zeros = difference.trailing_zeros();
+        let fits = self.leading_zeros != NO_WINDOW
+            && leading_zeros >= u32::from(self.leading_zeros)
+            && trailing_zeros >= u32::from(self.trailing_zeros);
+        if fits {
+            (bits, width) = (bits << 2 | 0b10, width + 2);
+        } else {
+            let significant_bits = 64 - leading_zeros - trailing_zeros;
+            let window = u64::from(leading_zeros) << 6 | u64::from(significant_bits & 63);
+            (bits, width) = (bits << 13 | 0b11 << 11 | window, width + 13);
+            self.leading_zeros = leading_zeros as u8;
+            self.trailing_zeros = trailing_zeros as u8;
+        }
+        let trailing_zeros = u32::from(self.trailing_zeros);
+        let value_width = 64 - u32::from(self.leading_zeros) - trailing_zeros;
+        let value_bits = difference >> trailing_zeros;
+        if width + value_width <= 64 {
+            writer.put(bits << value_width | value_bits, width + value_width);
+        } else {
+            writer.put(bits, width);
+            writer.put(value_bits, value_width);
+        }
+        self.free_bits = writer.free_bits();
+    }
+}

@@ -1,0 +1,175 @@
+//! Takes an XOR chunk apart; the layout is in `xor.rs`.
+//!
+//! Any bytes are survived: what does not decode gives one error, then the iterator is at its end.
+
+use super::ChunkError;
+use crate::codec::{BitReader, split_uvarint, split_varint};
+use crate::model::Sample;
+
+/// The samples of an XOR chunk, first to last.
+#[derive(Clone, Debug)]
+pub struct XorIter<'a> {
+    /// Bits after the first two times and the first value, once these are read.
+    bits: BitReader<'a>,
+    /// What is left of the part made of whole bytes.
+    bytes: &'a [u8],
+    count: u16,
+    next: u16,
+    /// The window of value bits. A chunk that upstream went on with after a restart may use one
+    /// without setting it; all 64 bits are meant then.
+    leading_zeros: u8,
+    value_width: u8,
+    timestamp_ms: i64,
+    step_ms: u64,
+    value_bits: u64,
+}
+
+impl<'a> XorIter<'a> {
+    /// Reads a chunk's data: no length, encoding or checksum around it.
+    pub fn new(data: &'a [u8]) -> Result<XorIter<'a>, ChunkError> {
+        let (header, bytes) = data.split_first_chunk::<2>().ok_or(ChunkError::NoHeader)?;
+        Ok(XorIter {
+            bits: BitReader::new(&[]),
+            bytes,
+            count: u16::from_be_bytes(*header),
+            next: 0,
+            leading_zeros: 0,
+            value_width: 64,
+            timestamp_ms: 0,
+            step_ms: 0,
+            value_bits: 0,
+        })
+    }
+
+    /// How many samples the chunk claims to hold.
+    pub fn count(&self) -> u16 {
+        self.count
+    }
+
+    fn cut_short(&self) -> ChunkError {
+        ChunkError::CutShort { sample: self.next, count: self.count }
+    }
+
+    /// The first sample is made of whole bytes.
+    fn read_first(&mut self) -> Option<()> {
+        let (timestamp_ms, rest) = split_varint(self.bytes)?;
+        let (value, rest) = rest.split_first_chunk::<8>()?;
+        self.timestamp_ms = timestamp_ms;
+        self.value_bits = u64::from_be_bytes(*value);
+        self.bytes = rest;
+        Some(())
+    }
+
+    /// So is the first step; the bits begin after it.
+    fn read_first_step(&mut self) -> Option<()> {
+        let (step_ms, rest) = split_uvarint(self.bytes)?;
+        self.step_ms = step_ms;
+        self.timestamp_ms = self.timestamp_ms.wrapping_add(step_ms as i64);
+        self.bits = BitReader::new(rest);
+        self.bits.fill();
+        Some(())
+    }
+
+    /// How much the step changes. At least 20 bits are in the window afterwards, or all there are.
+    #[inline]
+    fn read_step(&mut self) -> Option<()> {
+        self.bits.fill();
+        let window = self.bits.peek();
+        if window >> 63 == 0 {
+            if self.bits.filled() == 0 {
+                return None;
+            }
+            self.bits.skip(1);
+        } else {
+            let change_ms = self.read_step_change()?;
+            self.step_ms = self.step_ms.wrapping_add(change_ms as u64);
+        }
+        self.timestamp_ms = self.timestamp_ms.wrapping_add(self.step_ms as i64);
+        Some(())
+    }
+
+    #[inline]
+    fn read_step_change(&mut self) -> Option<i64> {
+        let (prefix, width) = match self.bits.peek().leading_ones() {
+            1 => (2, 14),
+            2 => (3, 17),
+            3 => (4, 20),
+            _ => {
+                self.bits.take(4)?;
+                let change_ms = self.bits.take(64)? as i64;
+                self.bits.fill();
+                return Some(change_ms);
+            }
+        };
+        let bits = self.bits.take(prefix + width)? & ((1 << width) - 1);
+        // The ranges are lopsided: the topmost bit alone is the largest positive number.
+        let is_negative = bits > 1 << (width - 1);
+        Some(bits as i64 - (i64::from(is_negative) << width))
+    }
+
+    #[inline]
+    fn read_value(&mut self) -> Result<(), ChunkError> {
+        let window = self.bits.peek();
+        if window >> 63 == 0 {
+            if self.bits.filled() == 0 {
+                return Err(self.cut_short());
+            }
+            self.bits.skip(1);
+            return Ok(());
+        }
+        if window >> 62 == 0b10 {
+            self.bits.take(2).ok_or_else(|| self.cut_short())?;
+        } else {
+            let head = self.bits.take(13).ok_or_else(|| self.cut_short())?;
+            let width = (head & 63) as u8;
+            self.leading_zeros = (head >> 6 & 31) as u8;
+            self.value_width = if width == 0 { 64 } else { width };
+            if self.leading_zeros + self.value_width > 64 {
+                return Err(ChunkError::ValueTooWide {
+                    sample: self.next,
+                    count: self.count,
+                    leading_zeros: self.leading_zeros,
+                    bits: self.value_width,
+                });
+            }
+        }
+        let bits = self.bits.take(u32::from(self.value_width)).ok_or_else(|| self.cut_short())?;
+        self.value_bits ^= bits << (64 - self.leading_zeros - self.value_width);
+        Ok(())
+    }
+
+    #[inline]
+    fn read_next(&mut self) -> Result<(), ChunkError> {
+        match self.next {
+            0 => return self.read_first().ok_or_else(|| self.cut_short()),
+            1 => self.read_first_step(),
+            _ => self.read_step(),
+        }
+        .ok_or_else(|| self.cut_short())?;
+        self.read_value()
+    }
+}
+
+impl Iterator for XorIter<'_> {
+    type Item = Result<Sample, ChunkError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.count {
+            return None;
+        }
+        if let Err(error) = self.read_next() {
+            self.next = self.count;
+            return Some(Err(error));
+        }
+        self.next += 1;
+        let value = f64::from_bits(self.value_bits);
+        Some(Ok(Sample { timestamp_ms: self.timestamp_ms, value }))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // The count is the chunk's own claim, so the lower bound is only good for one item.
+        let left = usize::from(self.count - self.next);
+        (left.min(1), Some(left))
+    }
+}

@@ -1,0 +1,340 @@
+//! One store: the only place where head, log and blocks meet.
+//!
+//! An engine plays one [`Role`]. With `All` or `Head` it owns the log and the head; with `All`,
+//! `Query` or `Compactor` it reads blocks; the last two reach the head through a [`HeadSource`]
+//! that their host answers. Calls run one at a time; none knows the time by itself.
+
+mod ingest;
+mod local_head;
+mod log;
+
+use crate::block::{BlockReader, read_meta};
+use crate::compact::Cut;
+use crate::error::{Error, Result};
+use crate::head::{Batch, Head, HeadCounters, HeadOptions, WriteOutcome};
+use crate::model::{Labels, Matcher, MatcherError, MatcherSpec, Sample, TimeRange};
+use crate::select::{BlockSeries, Cursor, HeadSource, Merge, Selection, SeriesSource};
+use crate::storage::{Blocks, Wal};
+use ingest::Ingest;
+use local_head::LocalHead;
+use log::Log;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+pub use crate::compact::CutProgress;
+pub use log::ReplayProgress;
+
+/// Least span of a block, in milliseconds.
+pub const BLOCK_DURATION_MS_MIN: i64 = 1000;
+
+/// What an engine is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Everything in one instance.
+    All,
+    /// Log and head.
+    Head,
+    /// Reads blocks and somebody's head.
+    Query,
+    /// Cuts blocks from somebody's head.
+    Compactor,
+}
+
+/// What an engine works with.
+pub struct Storage {
+    /// The log; used with a head only.
+    pub wal: Box<dyn Wal>,
+    /// The blocks.
+    pub blocks: Rc<dyn Blocks>,
+    /// Another instance's head, for roles that own none.
+    pub head: Option<Rc<dyn HeadSource>>,
+}
+
+/// The version of a remote-write message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoteWriteVersion {
+    /// `prometheus.WriteRequest`
+    V1,
+    /// `io.prometheus.write.v2.Request`
+    V2,
+}
+
+/// Figures of an engine at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Series in the head.
+    pub head_series: u64,
+    /// Chunks in the head.
+    pub head_chunks: u64,
+    /// Distinct label names and values in the head.
+    pub head_symbols: u64,
+    /// Times of the oldest and newest sample in the head.
+    pub head_range: TimeRange,
+    /// Counts since the head was opened.
+    pub counters: HeadCounters,
+    /// Cursors open on the head.
+    pub open_cursors: u64,
+    /// Blocks in storage.
+    pub blocks: u64,
+}
+
+/// An open store.
+pub struct Engine {
+    /// Present with the roles that own a head.
+    owned: Option<Owned>,
+    blocks: Rc<dyn Blocks>,
+    /// The own head, or another instance's.
+    head: Rc<dyn HeadSource>,
+    /// Roles other than `Head` read and cut blocks.
+    reads_blocks: bool,
+    cut: Option<Cut>,
+    hash_seed: u64,
+}
+
+/// What only the owner of a head has.
+struct Owned {
+    head: Rc<RefCell<Head>>,
+    log: Rc<RefCell<Log>>,
+    batch: Batch,
+    replayed: bool,
+}
+
+impl Engine {
+    /// Opens a store. With a head, [`Engine::replay`] must follow.
+    pub fn open(role: Role, options: HeadOptions, storage: Storage) -> Result<Engine> {
+        if options.block_duration_ms < BLOCK_DURATION_MS_MIN {
+            return Err(Error::Invalid(format!(
+                "the block duration is {} ms; at least {BLOCK_DURATION_MS_MIN} ms are needed",
+                options.block_duration_ms
+            )));
+        }
+        let Storage { wal, blocks, head } = storage;
+        let reads_blocks = role != Role::Head;
+        let hash_seed = options.hash_seed;
+        if matches!(role, Role::All | Role::Head) {
+            let head = Rc::new(RefCell::new(Head::new(options, newest_block_end_ms(&*blocks)?)));
+            let log = Rc::new(RefCell::new(Log::new(wal, options.block_duration_ms)));
+            let local = LocalHead { head: Rc::clone(&head), log: Rc::clone(&log) };
+            let owned = Some(Owned { head, log, batch: Batch::default(), replayed: false });
+            return Ok(Engine {
+                owned,
+                blocks,
+                head: Rc::new(local),
+                reads_blocks,
+                cut: None,
+                hash_seed,
+            });
+        }
+        let head = head.ok_or_else(|| Error::Invalid("this role needs a head source".into()))?;
+        Ok(Engine { owned: None, blocks, head, reads_blocks, cut: None, hash_seed })
+    }
+
+    /// Reads about `bytes_max` of the log back; call until it says `done`.
+    pub fn replay(&mut self, bytes_max: u32) -> Result<ReplayProgress> {
+        let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "replay" })?;
+        let mut head = owned.head.borrow_mut();
+        let progress = owned.log.borrow_mut().replay(&mut head, &mut owned.batch, bytes_max)?;
+        if progress.done && !owned.replayed {
+            head.end_replay();
+            owned.replayed = true;
+        }
+        Ok(progress)
+    }
+
+    /// Stores what a decompressed remote-write body holds; on an error, nothing of it.
+    pub fn append_remote_write(
+        &mut self,
+        version: RemoteWriteVersion,
+        body: &[u8],
+        now_ms: i64,
+    ) -> Result<WriteOutcome> {
+        self.append_batch("append-remote-write", now_ms, |head, batch| {
+            let mut ingest = Ingest::new(head, batch);
+            match version {
+                RemoteWriteVersion::V1 => crate::wire::decode_write_v1(body, &mut ingest)?,
+                RemoteWriteVersion::V2 => crate::wire::decode_write_v2(body, &mut ingest)?,
+            }
+            ingest.finish()
+        })
+    }
+
+    /// Stores rows of series that [`Engine::series_ref`] gave; on an error, nothing of them.
+    pub fn append(
+        &mut self,
+        rows: impl Iterator<Item = (u64, Sample)>,
+        now_ms: i64,
+    ) -> Result<WriteOutcome> {
+        self.append_batch("append", now_ms, |head, batch| {
+            for (series_ref, sample) in rows {
+                let slot = head.by_ref(series_ref).ok_or_else(|| {
+                    Error::Invalid(format!(
+                        "series {series_ref} is not known (any more); ask series-ref for it"
+                    ))
+                })?;
+                Ingest::check(head, batch, slot, sample)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The number by which [`Engine::append`] knows a series, which is made if it is new.
+    pub fn series_ref(&mut self, labels: &Labels) -> Result<u64> {
+        let mut found = None;
+        self.append_batch("series-ref", 0, |head, batch| {
+            let slot = head.series_by_labels(batch, labels);
+            found = Some(slot.map_err(|error| Error::Invalid(error.to_string()))?);
+            Ok(())
+        })?;
+        let (Some(owned), Some(slot)) = (&self.owned, found) else { return Err(Error::NotOpen) };
+        let mut head = owned.head.borrow_mut();
+        head.remember_ref(slot);
+        Ok(head.series_ref(slot))
+    }
+
+    /// Runs a batch: check, log, apply. If anything fails, the batch leaves no trace.
+    fn append_batch(
+        &mut self,
+        call: &'static str,
+        now_ms: i64,
+        check: impl FnOnce(&mut Head, &mut Batch) -> Result<()>,
+    ) -> Result<WriteOutcome> {
+        let owned = self.owned.as_mut().ok_or(Error::WrongRole { call })?;
+        if !owned.replayed {
+            return Err(Error::NotOpen);
+        }
+        let (mut head, batch) = (owned.head.borrow_mut(), &mut owned.batch);
+        head.begin(batch, now_ms);
+        let logged = check(&mut head, batch)
+            .and_then(|()| Ok(owned.log.borrow_mut().append(&head, batch)?));
+        match logged {
+            Ok(()) => Ok(head.apply(batch)),
+            Err(error) => {
+                head.abort(batch);
+                Err(error)
+            }
+        }
+    }
+
+    /// Selects series and samples as they are at this moment.
+    pub fn select(&self, selection: &Selection) -> Result<Cursor> {
+        if self.owned.as_ref().is_some_and(|owned| !owned.replayed) {
+            return Err(Error::NotOpen);
+        }
+        let matchers = compile(&selection.matchers)?;
+        let range = selection.range;
+        // The head comes before the list of blocks: once its cursor is open it forgets nothing,
+        // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
+        let mut sources = vec![self.head.select(&selection.matchers, range)?];
+        if self.reads_blocks {
+            // A newer block has the word before an older one.
+            for id in self.blocks.list()?.iter().rev() {
+                let block = BlockReader::open(&*self.blocks, id)?;
+                if range.overlaps(&block.time_range()) {
+                    sources.push(Box::new(BlockSeries::select(block, &matchers, range)?));
+                }
+            }
+        }
+        let source: Box<dyn SeriesSource> = match sources.len() {
+            1 => sources.remove(0),
+            _ => Box::new(Merge::new(sources)?),
+        };
+        Ok(Cursor::new(source, selection))
+    }
+
+    /// Does a slice of the compaction that is due.
+    pub fn compact(&mut self, now_ms: i64) -> Result<CutProgress> {
+        if !self.reads_blocks {
+            return Err(Error::WrongRole { call: "compact" });
+        }
+        let mut cut = match self.cut.take() {
+            Some(cut) => cut,
+            None => match self.head.plan_cut()? {
+                Some(range) => {
+                    let (head, blocks) = (Rc::clone(&self.head), Rc::clone(&self.blocks));
+                    Cut::new(head, blocks, range, self.hash_seed)?
+                }
+                None => return Ok(CutProgress { done: true, ..CutProgress::default() }),
+            },
+        };
+        match cut.step(now_ms) {
+            Ok(mut progress) => {
+                if !progress.done {
+                    self.cut = Some(cut);
+                }
+                // Another block may be due; the next call finds out.
+                progress.done = false;
+                Ok(progress)
+            }
+            Err(Error::Busy) => {
+                self.cut = Some(cut);
+                Err(Error::Busy)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The head's plan for the next block.
+    pub fn plan_cut(&self) -> Result<Option<TimeRange>> {
+        self.head.plan_cut()
+    }
+
+    /// Lets head and log forget what a committed block holds; gives whether some is left to do.
+    pub fn forget(&self, before_ms: i64) -> Result<bool> {
+        self.head.forget(before_ms)
+    }
+
+    /// Figures of this moment.
+    pub fn figures(&self) -> Result<Figures> {
+        let blocks = self.blocks.list()?.len() as u64;
+        let empty = TimeRange { start_ms: i64::MAX, end_ms: i64::MIN };
+        let Some(owned) = &self.owned else {
+            let counters = HeadCounters::default();
+            return Ok(Figures {
+                head_series: 0,
+                head_chunks: 0,
+                head_symbols: 0,
+                head_range: empty,
+                counters,
+                open_cursors: 0,
+                blocks,
+            });
+        };
+        let head = owned.head.borrow();
+        Ok(Figures {
+            head_series: head.series_count() as u64,
+            head_chunks: head.chunk_count() as u64,
+            head_symbols: head.symbol_count() as u64,
+            head_range: head.range(),
+            counters: head.counters,
+            open_cursors: head.open_cursors(),
+            blocks,
+        })
+    }
+
+    /// What is known of metric families, as (family, type, help, unit).
+    pub fn metadata(&self) -> Vec<(String, u32, String, String)> {
+        let Some(owned) = &self.owned else { return Vec::new() };
+        let head = owned.head.borrow();
+        let entry = |(family, metadata): (&str, &crate::head::Metadata)| {
+            let (help, unit) = (metadata.help.to_string(), metadata.unit.to_string());
+            (family.to_owned(), metadata.metric_type, help, unit)
+        };
+        head.metadata.iter().map(entry).collect()
+    }
+}
+
+/// First millisecond that no block covers; the smallest time if there are no blocks.
+fn newest_block_end_ms(blocks: &dyn Blocks) -> Result<i64> {
+    let mut end_ms = i64::MIN;
+    for id in blocks.list()? {
+        end_ms = end_ms.max(read_meta(blocks, &id)?.max_time_ms);
+    }
+    Ok(end_ms)
+}
+
+fn compile(specs: &[MatcherSpec]) -> std::result::Result<Vec<Matcher>, MatcherError> {
+    specs.iter().map(Matcher::new).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! The engine's error: the rooms' errors, widened.
+
+use crate::block::BlockError;
+use crate::chunk::ChunkError;
+use crate::model::MatcherError;
+use crate::storage::StorageError;
+use crate::wire::WireError;
+
+/// Why the engine did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store is not open (or not yet, or no more).
+    #[error("the store is not open")]
+    NotOpen,
+    /// The instance's role does not include the call.
+    #[error("{call} is not part of this instance's role")]
+    WrongRole {
+        /// Name of the call.
+        call: &'static str,
+    },
+    /// The caller's mistake.
+    #[error("{0}")]
+    Invalid(String),
+    /// A matcher that cannot be used.
+    #[error(transparent)]
+    Matcher(#[from] MatcherError),
+    /// A message that does not decode.
+    #[error(transparent)]
+    Malformed(#[from] WireError),
+    /// A damaged block, or storage that failed beneath it.
+    #[error(transparent)]
+    Block(#[from] BlockError),
+    /// A damaged chunk in memory or in a block.
+    #[error("a chunk of series {series} is damaged: {source}")]
+    Chunk {
+        /// The series as Prometheus prints it.
+        series: String,
+        /// What is wrong.
+        source: ChunkError,
+    },
+    /// A stated limit.
+    #[error("{what}: the limit of {max} is reached")]
+    LimitExceeded {
+        /// What is bounded.
+        what: &'static str,
+        /// The bound.
+        max: u64,
+    },
+    /// Open reads need what the call would drop.
+    #[error("reads are still open; try again when they ended")]
+    Busy,
+    /// Storage failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// What another instance answered through an import.
+    #[error("the head's instance answered: {0}")]
+    Remote(String),
+}
+
+/// Short form for what most engine calls give.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,107 @@
+//! One batch on its way into the head: checked row by row, logged as a whole, then applied.
+//!
+//! Nothing of a batch is visible before it is applied. Series that it created are taken out again
+//! if the log refuses it, so that a batch either reaches the log or leaves no trace.
+
+use super::series::Slot;
+use crate::model::Sample;
+
+/// How many refusals are described in words.
+pub const REFUSALS_DESCRIBED_MAX: usize = 10;
+
+/// Longest description of one refusal, in bytes.
+pub const REFUSAL_DETAIL_BYTES_MAX: usize = 512;
+
+/// Why a row is not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// The series has another value at this time.
+    DuplicateSample,
+    /// Older than the newest sample of its series.
+    OutOfOrder,
+    /// Older than the window in which samples are accepted.
+    TooOld,
+    /// Further ahead of the clock than allowed.
+    TooFarInFuture,
+    /// The labels are no label set.
+    InvalidLabels,
+    /// A reference points outside the request's symbols.
+    InvalidSymbolRef,
+    /// Neither samples nor histograms.
+    NoSamples,
+    /// The series is new, and the head holds as many as it may.
+    SeriesLimit,
+    /// Data of a kind that is not stored by this version.
+    Unsupported,
+}
+
+/// One refused row in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: RefusalReason,
+    /// The series and what is wrong.
+    pub detail: String,
+    /// Time of the row, or 0 for a whole series.
+    pub timestamp_ms: i64,
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteOutcome {
+    /// Samples stored, exact duplicates of stored ones included.
+    pub samples_written: u64,
+    /// Of those, the exact duplicates.
+    pub samples_duplicate: u64,
+    /// Rows (or whole series) refused.
+    pub refused: u64,
+    /// The first of them, in words.
+    pub refusals: Vec<Refusal>,
+}
+
+/// A row that passed the checks.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    pub slot: Slot,
+    /// Earlier row of the same series in this batch, or `NO_ROW`.
+    pub previous: u32,
+    pub sample: Sample,
+}
+
+/// The running batch; its buffers are used again by the next one.
+#[derive(Default)]
+pub struct Batch {
+    pub(super) now_ms: i64,
+    pub(super) rows: Vec<Row>,
+    pub(super) created: Vec<Slot>,
+    pub(super) outcome: WriteOutcome,
+}
+
+impl Batch {
+    pub(super) fn begin(&mut self, now_ms: i64) {
+        self.now_ms = now_ms;
+        self.rows.clear();
+        self.created.clear();
+        self.outcome = WriteOutcome::default();
+    }
+
+    /// Counts a refusal and, among the first few, describes it.
+    pub(crate) fn refuse(
+        &mut self,
+        reason: RefusalReason,
+        timestamp_ms: i64,
+        rows: u64,
+        detail: impl FnOnce() -> String,
+    ) {
+        self.outcome.refused += rows;
+        if self.outcome.refusals.len() < REFUSALS_DESCRIBED_MAX {
+            let mut detail = detail();
+            let mut end = detail.len().min(REFUSAL_DETAIL_BYTES_MAX);
+            while !detail.is_char_boundary(end) {
+                end -= 1;
+            }
+            detail.truncate(end);
+            self.outcome.refusals.push(Refusal { reason, detail, timestamp_ms });
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A position in the head's answer to a selection.
+
+use super::{Head, Slot};
+use crate::chunk::Chunk;
+use crate::model::{Labels, Matcher, TimeRange};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Walks over selected series in label order. While it lives, the head forgets nothing, so the
+/// slots it holds stay valid.
+pub struct HeadCursor {
+    slots: std::vec::IntoIter<Slot>,
+    range: TimeRange,
+    open_cursors: Rc<Cell<u64>>,
+}
+
+impl Head {
+    /// Selects series; those without samples in the range are left out as the cursor meets them.
+    pub fn select(&self, matchers: &[Matcher], range: TimeRange) -> HeadCursor {
+        // Later samples than those of this moment are not part of the answer.
+        let range = TimeRange { end_ms: range.end_ms.min(self.max_time_ms), ..range };
+        let mut slots = match range.overlaps(&self.range()) {
+            true => self.postings.select(&self.symbols, matchers),
+            false => Vec::new(),
+        };
+        slots.sort_by(|a, b| self.labels(*a).1.cmp(self.labels(*b).1));
+        self.open_cursors.set(self.open_cursors.get() + 1);
+        let open_cursors = Rc::clone(&self.open_cursors);
+        HeadCursor { slots: slots.into_iter(), range, open_cursors }
+    }
+
+    /// The next series with chunks that share some time with the range.
+    pub fn next(&self, cursor: &mut HeadCursor) -> Option<(Labels, Vec<Chunk>)> {
+        cursor.slots.by_ref().find_map(|slot| {
+            let chunks = self.at(slot).chunks(cursor.range);
+            (!chunks.is_empty()).then(|| (self.packed_labels(slot), chunks))
+        })
+    }
+}
+
+impl Drop for HeadCursor {
+    fn drop(&mut self) {
+        self.open_cursors.set(self.open_cursors.get() - 1);
+    }
+}

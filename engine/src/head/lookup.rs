@@ -1,0 +1,209 @@
+//! From a request's labels to a series of the head, which is made if it is new.
+//!
+//! Labels arrive as strings (remote write 1.0) or as references into a table of symbols (2.0). A
+//! series' hash is folded from the hashes of its names and values, so that both ways lead to the
+//! same entry, and 2.0 hashes each symbol once a request. A hit is verified label by label against
+//! the stored set, which is sorted and valid; only a miss needs sorting and checks.
+
+use super::batch::Batch;
+use super::series::{Series, Slot};
+use super::symbols::{SymbolId, Symbols};
+use super::{Head, Labels};
+use crate::codec::{bytes_equal, hash_word};
+use crate::model::{LABEL_NAME, LabelError, sort_and_check};
+
+/// The symbols of one 2.0 request, with what the head knows of each.
+#[derive(Default)]
+pub struct RequestSymbols<'r> {
+    symbols: Vec<RequestSymbol<'r>>,
+}
+
+struct RequestSymbol<'r> {
+    text: &'r [u8],
+    hash: u64,
+    known_as: Option<SymbolId>,
+}
+
+/// Why labels lead to no series.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// They are no label set.
+    #[error(transparent)]
+    Labels(#[from] LabelError),
+    /// A reference points outside the table of symbols.
+    #[error("symbol reference {symbol_ref} is outside the request's table of {symbols} symbols")]
+    SymbolRef {
+        /// The reference.
+        symbol_ref: u32,
+        /// Length of the table.
+        symbols: usize,
+    },
+    /// References come in pairs of name and value.
+    #[error("the list of label references has the odd length {count}")]
+    OddRefs {
+        /// Its length.
+        count: usize,
+    },
+    /// The head is full.
+    #[error("the limit of {max} series is reached, and this series is new (--max-series)")]
+    SeriesLimit {
+        /// The limit.
+        max: u64,
+    },
+}
+
+impl<'r> RequestSymbols<'r> {
+    /// Hashes a request's symbols.
+    pub fn new(head: &Head, texts: &[&'r [u8]]) -> RequestSymbols<'r> {
+        let symbol = |text: &&'r [u8]| {
+            let hash = head.symbols.hash(text);
+            RequestSymbol { text, hash, known_as: None }
+        };
+        RequestSymbols { symbols: texts.iter().map(symbol).collect() }
+    }
+
+    /// The bytes of a symbol.
+    pub fn text(&self, symbol_ref: u32) -> Option<&'r [u8]> {
+        self.symbols.get(symbol_ref as usize).map(|symbol| symbol.text)
+    }
+
+    /// Whether a reference means a symbol of the head.
+    fn is(&mut self, table: &Symbols, symbol_ref: u32, id: SymbolId) -> bool {
+        let Some(symbol) = self.symbols.get_mut(symbol_ref as usize) else { return false };
+        if symbol.known_as.is_none() {
+            symbol.known_as = table.find(symbol.text, symbol.hash);
+        }
+        symbol.known_as == Some(id)
+    }
+}
+
+impl Head {
+    /// The series with these labels, given in any order.
+    pub fn series_by_pairs(
+        &mut self,
+        batch: &mut Batch,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Slot, LookupError> {
+        let hash = pairs.iter().fold(self.options.hash_seed, |hash, (name, value)| {
+            let hash = hash_word(hash, self.symbols.hash(name));
+            hash_word(hash, self.symbols.hash(value))
+        });
+        let (symbols, all) = (&self.symbols, &self.series);
+        let found = self.by_hash.find(hash, |slot| {
+            let Some(series) = &all[slot.0 as usize] else { return false };
+            let same = |(stored, given): (&(SymbolId, SymbolId), &(&[u8], &[u8]))| {
+                bytes_equal(symbols.text(stored.0).as_bytes(), given.0)
+                    && bytes_equal(symbols.text(stored.1).as_bytes(), given.1)
+            };
+            series.labels.len() == pairs.len() && series.labels.iter().zip(pairs).all(same)
+        });
+        match found {
+            Some(slot) => Ok(*slot),
+            None => self.unusual_series(batch, pairs.iter().copied()),
+        }
+    }
+
+    /// The series whose labels are these references, name and value in turn.
+    pub fn series_by_refs(
+        &mut self,
+        batch: &mut Batch,
+        request: &mut RequestSymbols<'_>,
+        refs: &[u32],
+    ) -> Result<Slot, LookupError> {
+        let mut hash = self.options.hash_seed;
+        for symbol_ref in refs {
+            let symbol =
+                request.symbols.get(*symbol_ref as usize).ok_or(LookupError::SymbolRef {
+                    symbol_ref: *symbol_ref,
+                    symbols: request.symbols.len(),
+                })?;
+            hash = hash_word(hash, symbol.hash);
+        }
+        let (pairs, odd) = refs.as_chunks::<2>();
+        if !odd.is_empty() {
+            return Err(LookupError::OddRefs { count: refs.len() });
+        }
+        let (symbols, all) = (&self.symbols, &self.series);
+        let found = self.by_hash.find(hash, |slot| {
+            let Some(series) = &all[slot.0 as usize] else { return false };
+            let mut same = |(stored, [name, value]): (&(SymbolId, SymbolId), &[u32; 2])| {
+                request.is(symbols, *name, stored.0) && request.is(symbols, *value, stored.1)
+            };
+            series.labels.len() == pairs.len() && series.labels.iter().zip(pairs).all(&mut same)
+        });
+        if let Some(slot) = found {
+            return Ok(*slot);
+        }
+        let text = |symbol_ref: &u32| request.text(*symbol_ref).unwrap_or_default();
+        let pairs: Vec<_> = pairs.iter().map(|[name, value]| (text(name), text(value))).collect();
+        self.unusual_series(batch, pairs.into_iter())
+    }
+
+    /// The series with a label set that keeps its invariants already.
+    pub fn series_by_labels(
+        &mut self,
+        batch: &mut Batch,
+        labels: &Labels,
+    ) -> Result<Slot, LookupError> {
+        let pairs: Vec<_> =
+            labels.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        self.series_by_pairs(batch, &pairs)
+    }
+
+    /// Labels that are not stored in this very order: new, unsorted, or no label set at all.
+    fn unusual_series<'r>(
+        &mut self,
+        batch: &mut Batch,
+        pairs: impl Iterator<Item = (&'r [u8], &'r [u8])>,
+    ) -> Result<Slot, LookupError> {
+        let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| LabelError::NotUtf8);
+        let mut pairs = pairs
+            .map(|(name, value)| Ok((utf8(name)?, utf8(value)?)))
+            .collect::<Result<Vec<_>, LabelError>>()?;
+        sort_and_check(&mut pairs)?;
+        if !pairs.iter().any(|(name, _)| *name == LABEL_NAME) {
+            return Err(LabelError::NoMetricName.into());
+        }
+        let mut hash = self.options.hash_seed;
+        for (name, value) in &pairs {
+            hash = hash_word(hash, self.symbols.hash(name.as_bytes()));
+            hash = hash_word(hash, self.symbols.hash(value.as_bytes()));
+        }
+        let (symbols, all) = (&self.symbols, &self.series);
+        let found = self.by_hash.find(hash, |slot| {
+            let Some(series) = &all[slot.0 as usize] else { return false };
+            let stored = series.labels.iter().map(|(n, v)| (symbols.text(*n), symbols.text(*v)));
+            stored.eq(pairs.iter().copied())
+        });
+        if let Some(slot) = found {
+            return Ok(*slot);
+        }
+        let max = self.options.series_max;
+        if max > 0 && self.series_count() as u64 >= max {
+            return Err(LookupError::SeriesLimit { max });
+        }
+        let slot = self.insert(hash, &pairs);
+        batch.created.push(slot);
+        Ok(slot)
+    }
+
+    fn insert(&mut self, hash: u64, pairs: &[(&str, &str)]) -> Slot {
+        let labels: Box<[_]> = pairs
+            .iter()
+            .map(|(name, value)| (self.symbols.acquire(name), self.symbols.acquire(value)))
+            .collect();
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.series.push(None);
+            Slot(self.series.len() as u32 - 1)
+        });
+        self.postings.insert(slot, &labels);
+        let series = Series::new(self.next_ref, hash, labels);
+        self.next_ref += 1;
+        self.series[slot.0 as usize] = Some(series);
+        let all = &self.series;
+        let hash_of = |slot: &Slot| all[slot.0 as usize].as_ref().map_or(0, |series| series.hash);
+        self.by_hash.insert_unique(hash, slot, hash_of);
+        self.counters.series_created += 1;
+        slot
+    }
+}

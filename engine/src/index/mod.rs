@@ -1,0 +1,95 @@
+//! The `index` file of a block: which series there are, which labels they carry, where their
+//! chunks lie. No samples.
+//!
+//! ```text
+//! ┌────────────┬───┬─────────┬────────┬─────────────────┬───────────────────────┬─────┐
+//! │ 0xBAAAD700 │ 2 │ symbols │ series │ postings, lists │ postings offset table │ TOC │
+//! └────────────┴───┴─────────┴────────┴─────────────────┴───────────────────────┴─────┘
+//! ```
+//!
+//! `engine/docs/format/block.md` gives every field; upstream's `tsdb/docs/format/index.md` is the
+//! source. Numbers of fixed width are big-endian. Each section's layout lives in one file here:
+//! [`toc`], [`symbols`] (list and table), [`series`], [`postings_table`].
+//!
+//! [`IndexWriter`] streams a new index out; [`IndexReader`] answers from one with memory that does
+//! not grow with the number of series, apart from one string in 32.
+//!
+//! Invariants: symbols ascend; series ascend by labels, so ascending [`SeriesRef`]s mean label
+//! order; lists of postings ascend; lists of chunks ascend in time and in place.
+
+mod error;
+mod named_file;
+mod postings;
+mod postings_builder;
+mod postings_table;
+mod reader;
+mod select;
+mod series;
+mod sink;
+mod symbol_table;
+mod symbols;
+mod toc;
+mod writer;
+
+pub use error::{Damage, IndexError};
+pub use postings::{difference, intersection, union};
+pub use reader::IndexReader;
+pub use symbols::{SymbolCollector, SymbolList};
+pub use writer::IndexWriter;
+
+pub(crate) use named_file::{NamedFile, ReadAhead};
+pub(crate) use sink::FileSink;
+
+/// Name of the file inside a block.
+pub const INDEX_FILE: &str = "index";
+
+/// First four bytes of the file.
+const MAGIC: u32 = 0xbaaa_d700;
+
+/// The one version that is read and written.
+const VERSION: u8 = 2;
+
+/// Magic and version.
+const HEADER_BYTES: u64 = 5;
+
+/// Series entries begin at multiples of this, which lets a 32-bit reference span 64 GiB.
+const SERIES_ALIGN_BYTES: u64 = 16;
+
+/// Of symbols, and of each label's values, every so many are kept in memory by a reader.
+const SAMPLING: usize = 32;
+
+/// Place of a series in the index: its byte offset divided by 16. Ascends in label order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeriesRef(pub u32);
+
+/// Place of a chunk: its file (from 0) in the upper half, its byte offset in the lower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChunkRef(pub u64);
+
+/// What the index says about a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkMeta {
+    /// Time of its first sample.
+    pub min_time_ms: i64,
+    /// Time of its last sample.
+    pub max_time_ms: i64,
+    /// Where its bytes lie.
+    pub chunk_ref: ChunkRef,
+}
+
+impl ChunkRef {
+    /// The chunk at a byte offset of a file, both counted from 0.
+    pub fn new(file: u32, offset: u32) -> ChunkRef {
+        ChunkRef(u64::from(file) << 32 | u64::from(offset))
+    }
+
+    /// Which file, from 0: `chunks/000001` is file 0.
+    pub fn file(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Byte offset in that file.
+    pub fn offset(self) -> u32 {
+        self.0 as u32
+    }
+}

@@ -1,0 +1,206 @@
+//! Collects which series carry which label while an index is written, and writes the postings:
+//!
+//! ```text
+//! ┌─────────┬───────────┬─────────────────┬───────┐
+//! │ len u32 │ count u32 │ ref u32 × count │ CRC32 │   one list; begins at a multiple of 4
+//! └─────────┴───────────┴─────────────────┴───────┘
+//! ```
+//!
+//! The first list is that of all series. Kept in memory are four bytes for each label of each
+//! series; the lists themselves are put together in passes of bounded size.
+
+use super::postings_table::put_entry;
+use super::series::LabelNumbers;
+use super::{FileSink, IndexError, SeriesRef, SymbolList};
+use crate::codec::hash_word;
+use crate::storage::BlockWriter;
+use hashbrown::HashTable;
+
+/// References that one pass puts together (more only if one list alone has more). Tests make
+/// several passes over little.
+const REFS_PER_PASS: usize = if cfg!(test) { 1000 } else { 1024 * 1024 };
+
+/// Bytes of a list besides its references.
+const LIST_OVERHEAD_BYTES: u64 = 12;
+
+/// Lists begin at multiples of this.
+const LIST_ALIGN_BYTES: u64 = 4;
+
+/// Marks a label that is not part of the current pass.
+const NOT_NOW: u32 = u32::MAX;
+
+/// Who carries which label.
+#[derive(Default)]
+pub(super) struct PostingsBuilder {
+    series: Vec<SeriesRef>,
+    /// Where in `label_ids` each series' labels end.
+    ends: Vec<usize>,
+    /// The labels of all series, one after the other, as positions in `labels`.
+    label_ids: Vec<u32>,
+    /// Each label that occurs, once.
+    labels: Vec<Label>,
+    by_hash: HashTable<u32>,
+}
+
+struct Label {
+    numbers: LabelNumbers,
+    /// How many series carry it.
+    series_count: u32,
+}
+
+impl PostingsBuilder {
+    /// Adds a series, whose reference is above all before.
+    pub(super) fn add(&mut self, series: SeriesRef, labels: &[LabelNumbers]) {
+        for numbers in labels {
+            let id = self.label_id(*numbers);
+            if let Some(label) = self.labels.get_mut(id as usize) {
+                label.series_count += 1;
+            }
+            self.label_ids.push(id);
+        }
+        self.series.push(series);
+        self.ends.push(self.label_ids.len());
+    }
+
+    #[inline]
+    fn label_id(&mut self, numbers: LabelNumbers) -> u32 {
+        let labels = &mut self.labels;
+        let hash = hash(numbers);
+        let is_it = |id: &u32| labels.get(*id as usize).is_some_and(|l| l.numbers == numbers);
+        if let Some(id) = self.by_hash.find(hash, is_it) {
+            return *id;
+        }
+        let id = labels.len() as u32;
+        labels.push(Label { numbers, series_count: 0 });
+        let hash_of =
+            |id: &u32| labels.get(*id as usize).map_or(0, |label| self::hash(label.numbers));
+        self.by_hash.insert_unique(hash, id, hash_of);
+        id
+    }
+
+    /// Writes all lists.
+    pub(super) fn write_lists(
+        &self,
+        sink: &mut FileSink,
+        out: &mut dyn BlockWriter,
+    ) -> Result<PostingsOffsets, IndexError> {
+        sink.pad_to(LIST_ALIGN_BYTES);
+        let start = sink.position();
+        write_list(sink, out, &self.series)?;
+        let mut in_order: Vec<u32> = (0..self.labels.len() as u32).collect();
+        in_order.sort_unstable_by_key(|id| self.label(*id).map(|label| label.numbers));
+        let mut cursors = vec![NOT_NOW; self.labels.len()];
+        let mut refs = Vec::new();
+        let mut rest = in_order.as_slice();
+        while !rest.is_empty() {
+            let pass;
+            (pass, rest) = rest.split_at(self.pass_len(rest));
+            refs.clear();
+            for id in pass {
+                if let Some(cursor) = cursors.get_mut(*id as usize) {
+                    *cursor = refs.len() as u32;
+                }
+                refs.resize(refs.len() + self.series_count(*id), SeriesRef(0));
+            }
+            self.fill(&mut refs, &mut cursors);
+            let mut filled = refs.as_slice();
+            for id in pass {
+                let list;
+                (list, filled) = filled.split_at(self.series_count(*id));
+                write_list(sink, out, list)?;
+                if let Some(cursor) = cursors.get_mut(*id as usize) {
+                    *cursor = NOT_NOW;
+                }
+            }
+        }
+        Ok(PostingsOffsets { start, in_order })
+    }
+
+    /// Writes the table that says where each label's list begins.
+    pub(super) fn write_table(
+        &self,
+        offsets: &PostingsOffsets,
+        symbols: &SymbolList,
+        sink: &mut FileSink,
+        out: &mut dyn BlockWriter,
+    ) -> Result<(), IndexError> {
+        sink.begin_section();
+        sink.put_u32(self.labels.len() as u32 + 1);
+        put_entry(sink.buffer(), "", "", offsets.start);
+        let mut offset = offsets.start + list_bytes(self.series.len());
+        for id in &offsets.in_order {
+            let Some(Label { numbers: (name, value), .. }) = self.label(*id) else { continue };
+            let (name, value) = (symbols.text(*name as usize), symbols.text(*value as usize));
+            put_entry(sink.buffer(), name, value, offset);
+            sink.flush_full(out)?;
+            offset += list_bytes(self.series_count(*id));
+        }
+        sink.end_section(out, "the postings offset table")
+    }
+
+    fn label(&self, id: u32) -> Option<&Label> {
+        self.labels.get(id as usize)
+    }
+
+    fn series_count(&self, id: u32) -> usize {
+        self.label(id).map_or(0, |label| label.series_count as usize)
+    }
+
+    /// How many of these labels the next pass takes.
+    fn pass_len(&self, labels: &[u32]) -> usize {
+        let mut refs = 0;
+        let fits = |id: &&u32| {
+            refs += self.series_count(**id);
+            refs <= REFS_PER_PASS
+        };
+        labels.iter().take_while(fits).count().max(1)
+    }
+
+    /// Distributes all series over the lists whose cursors are set.
+    fn fill(&self, refs: &mut [SeriesRef], cursors: &mut [u32]) {
+        let mut start = 0;
+        for (series, end) in self.series.iter().zip(&self.ends) {
+            for id in self.label_ids.get(start..*end).unwrap_or_default() {
+                let Some(cursor) = cursors.get_mut(*id as usize) else { continue };
+                if *cursor == NOT_NOW {
+                    continue;
+                }
+                if let Some(place) = refs.get_mut(*cursor as usize) {
+                    *place = *series;
+                }
+                *cursor += 1;
+            }
+            start = *end;
+        }
+    }
+}
+
+/// Where the lists were written: one after the other from `start`, the one of all series first.
+pub(super) struct PostingsOffsets {
+    start: u64,
+    in_order: Vec<u32>,
+}
+
+fn hash((name, value): LabelNumbers) -> u64 {
+    hash_word(u64::from(name), u64::from(value))
+}
+
+fn list_bytes(refs: usize) -> u64 {
+    LIST_OVERHEAD_BYTES + 4 * refs as u64
+}
+
+fn write_list(
+    sink: &mut FileSink,
+    out: &mut dyn BlockWriter,
+    refs: &[SeriesRef],
+) -> Result<(), IndexError> {
+    sink.begin_section();
+    sink.put_u32(refs.len() as u32);
+    for piece in refs.chunks(16 * 1024) {
+        let buffer = sink.buffer();
+        buffer.reserve(4 * piece.len());
+        buffer.extend(piece.iter().flat_map(|series| series.0.to_be_bytes()));
+        sink.flush_full(out)?;
+    }
+    sink.end_section(out, "a list of postings")
+}

@@ -1,0 +1,226 @@
+//! Answers from an index: names, values, postings, series.
+
+use super::postings_table::PostingsTable;
+use super::series::{LabelNumbers, SERIES_ENTRY_BYTES_MAX, decode_chunks, decode_labels};
+use super::symbol_table::SymbolTable;
+use super::toc::Toc;
+use super::{
+    ChunkMeta, HEADER_BYTES, INDEX_FILE, IndexError, MAGIC, NamedFile, ReadAhead,
+    SERIES_ALIGN_BYTES, SeriesRef, VERSION,
+};
+use crate::codec::{crc32c, split_uvarint};
+use crate::model::Labels;
+use crate::storage::Blocks;
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+/// How much is read ahead of series and of lists of postings.
+const AHEAD_BYTES_MAX: usize = 128 * 1024;
+
+/// Longest list of postings that is believed, in bytes: 67 million series.
+const LIST_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Longest encoding of a 64-bit number.
+const UVARINT_BYTES_MAX: usize = 10;
+
+/// An open index. Keeps one string in 32 in memory, a bounded cache of symbols, and two bounded
+/// pieces of the file; what it reads is checked against its checksum.
+pub struct IndexReader {
+    file: NamedFile,
+    toc: Toc,
+    postings_table: PostingsTable,
+    symbols: RefCell<SymbolTable>,
+    postings: RefCell<ReadAhead>,
+    series: RefCell<SeriesWindow>,
+}
+
+struct SeriesWindow {
+    window: ReadAhead,
+    /// Kept between series for its memory.
+    numbers: Vec<LabelNumbers>,
+}
+
+impl IndexReader {
+    /// Opens the index of a block, reading its symbols and its postings table once.
+    pub fn open(blocks: &dyn Blocks, block: &str) -> Result<IndexReader, IndexError> {
+        let file = NamedFile::new(blocks.open(block, INDEX_FILE)?, block, INDEX_FILE);
+        let header = file.read(0, HEADER_BYTES as usize)?.unwrap_or_default();
+        let version = match header.split_first_chunk::<4>() {
+            Some((magic, [version])) if *magic == MAGIC.to_be_bytes() => *version,
+            _ => return Err(file.damage(0, "this is not an index file").into()),
+        };
+        if version != VERSION {
+            return Err(IndexError::UnsupportedVersion { block: file.block().clone(), version });
+        }
+        let toc = Toc::read(&file)?;
+        let window = ReadAhead::new(file.clone(), AHEAD_BYTES_MAX);
+        Ok(IndexReader {
+            postings_table: PostingsTable::read(file.clone(), toc.postings_table)?,
+            symbols: RefCell::new(SymbolTable::read(file.clone(), toc.symbols)?),
+            postings: RefCell::new(ReadAhead::new(file.clone(), AHEAD_BYTES_MAX)),
+            series: RefCell::new(SeriesWindow { window, numbers: Vec::new() }),
+            file,
+            toc,
+        })
+    }
+
+    /// All label names, ascending.
+    pub fn label_names(&self) -> impl Iterator<Item = &str> {
+        self.postings_table.names()
+    }
+
+    /// How many values a label name has.
+    pub fn label_value_count(&self, name: &str) -> usize {
+        self.postings_table.value_count(name)
+    }
+
+    /// All values of a label name, ascending.
+    pub fn label_values(&self, name: &str) -> Result<Vec<String>, IndexError> {
+        let mut values = Vec::new();
+        self.each_label_value(name, |value| {
+            values.push(value.to_owned());
+            ControlFlow::Continue(())
+        })?;
+        Ok(values)
+    }
+
+    /// Calls `visit` with each value of a label name, ascending, until it breaks.
+    pub fn each_label_value(
+        &self,
+        name: &str,
+        mut visit: impl FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<(), IndexError> {
+        self.postings_table.walk(name, |value, _| Ok(visit(value)))
+    }
+
+    /// The series that carry a label, ascending; empty if there is none.
+    pub fn postings_for(&self, name: &str, value: &str) -> Result<Vec<SeriesRef>, IndexError> {
+        let mut all = Vec::new();
+        for offset in self.find_lists(name, &[value])? {
+            self.append_list(offset, &mut all)?;
+        }
+        Ok(all)
+    }
+
+    /// The series whose value of a label name is wanted, ascending. Looks at all values.
+    pub fn postings_where(
+        &self,
+        name: &str,
+        mut wanted: impl FnMut(&str) -> bool,
+    ) -> Result<Vec<SeriesRef>, IndexError> {
+        let mut all = Vec::new();
+        self.postings_table.walk(name, |value, offset| {
+            if wanted(value) {
+                self.append_list(offset, &mut all)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        super::postings::sort_union(&mut all);
+        Ok(all)
+    }
+
+    /// All series, ascending.
+    pub fn all_postings(&self) -> Result<Vec<SeriesRef>, IndexError> {
+        self.postings_for("", "")
+    }
+
+    /// Labels of a series, and its chunks in time order.
+    pub fn series(&self, series: SeriesRef) -> Result<(Labels, Vec<ChunkMeta>), IndexError> {
+        self.entry(series, |labels, chunks| Ok((labels, decode_chunks(chunks)?)))
+    }
+
+    /// Labels of a series.
+    pub fn series_labels(&self, series: SeriesRef) -> Result<Labels, IndexError> {
+        self.entry(series, |labels, _| Ok(labels))
+    }
+
+    /// Offsets of the lists of those values (ascending) that a name has.
+    pub(super) fn find_lists(
+        &self,
+        name: &str,
+        values: &[impl AsRef<str>],
+    ) -> Result<Vec<u64>, IndexError> {
+        let mut offsets = Vec::new();
+        self.postings_table.find(name, values, |offset| offsets.push(offset))?;
+        Ok(offsets)
+    }
+
+    /// How many series a list has.
+    pub(super) fn list_len(&self, offset: u64) -> Result<usize, IndexError> {
+        let mut window = self.postings.borrow_mut();
+        let header = window.get(offset, 8)?.and_then(|bytes| bytes.last_chunk::<4>());
+        let damage = || self.file.damage(offset, "the file ends within this list of postings");
+        Ok(u32::from_be_bytes(*header.ok_or_else(damage)?) as usize)
+    }
+
+    /// Appends the series of a list.
+    pub(super) fn append_list(
+        &self,
+        offset: u64,
+        all: &mut Vec<SeriesRef>,
+    ) -> Result<(), IndexError> {
+        let damage = |what| IndexError::from(self.file.damage(offset, what));
+        if !(self.toc.postings..self.toc.postings_table).contains(&offset) {
+            return Err(damage("the postings offset table points outside of the postings"));
+        }
+        let mut window = self.postings.borrow_mut();
+        let header = window.get(offset, 4)?.and_then(|bytes| bytes.first_chunk::<4>());
+        let len = header.map(|len| u32::from_be_bytes(*len) as usize);
+        let left = self.toc.postings_table - offset;
+        let in_section = |len: &usize| *len <= LIST_BYTES_MAX && *len as u64 + 8 <= left;
+        let len =
+            len.filter(in_section).ok_or_else(|| damage("the list of postings is too long"))?;
+        let bytes = window.get(offset + 4, len + 4)?.unwrap_or_default();
+        let (content, crc) = bytes.split_at_checked(len).unwrap_or_default();
+        if crc != crc32c(content).to_be_bytes() {
+            return Err(damage("the checksum of a list of postings does not match"));
+        }
+        let (numbers, _) = content.as_chunks::<4>();
+        let Some((count, refs)) = numbers.split_first() else {
+            return Err(damage("a list of postings has no count"));
+        };
+        if u32::from_be_bytes(*count) as usize != refs.len() || content.len() % 4 != 0 {
+            return Err(damage("a list of postings is not as long as its count says"));
+        }
+        all.extend(refs.iter().map(|series| SeriesRef(u32::from_be_bytes(*series))));
+        Ok(())
+    }
+
+    /// Reads a series entry, and gives its labels and the bytes of its chunks to `read`.
+    fn entry<T>(
+        &self,
+        series: SeriesRef,
+        read: impl FnOnce(Labels, &[u8]) -> Result<T, &'static str>,
+    ) -> Result<T, IndexError> {
+        let offset = u64::from(series.0) * SERIES_ALIGN_BYTES;
+        let damage = |what| IndexError::from(self.file.damage(offset, what));
+        if !(self.toc.series..self.toc.postings).contains(&offset) {
+            return Err(damage("a reference to a series points outside of the series"));
+        }
+        let SeriesWindow { window, numbers } = &mut *self.series.borrow_mut();
+        let head = window.at_most(offset, UVARINT_BYTES_MAX)?;
+        let (len, rest) =
+            split_uvarint(head).ok_or_else(|| damage("the length of a series does not decode"))?;
+        let start = head.len() - rest.len();
+        let left = self.toc.postings - offset;
+        let fits = |len: &u64| *len <= SERIES_ENTRY_BYTES_MAX && start as u64 + len + 4 <= left;
+        let len = Some(len).filter(fits).and_then(|len| usize::try_from(len).ok());
+        let len = len.ok_or_else(|| damage("a series entry is too long"))?;
+        let bytes = window.get(offset, start + len + 4)?.and_then(|bytes| bytes.get(start..));
+        let (entry, crc) = bytes.and_then(|bytes| bytes.split_at_checked(len)).unwrap_or_default();
+        if crc != crc32c(entry).to_be_bytes() {
+            return Err(damage("the checksum of a series entry does not match"));
+        }
+        let chunks = decode_labels(entry, numbers).map_err(damage)?;
+        let symbols = &mut *self.symbols.borrow_mut();
+        symbols.trim();
+        for (name, value) in &*numbers {
+            symbols.load(*name)?;
+            symbols.load(*value)?;
+        }
+        let pairs = numbers.iter().map(|(name, value)| (symbols.text(*name), symbols.text(*value)));
+        // An empty value means the same as no label; no index of ours or upstream's has one.
+        let labels = Labels::from_sorted(pairs.filter(|(_, value)| !value.is_empty()));
+        read(labels, chunks).map_err(damage)
+    }
+}

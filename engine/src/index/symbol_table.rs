@@ -1,0 +1,171 @@
+//! The symbol table: every label name and value, once, in ascending order.
+//!
+//! ```text
+//! ┌─────────┬───────────┬──────────────────────────────────┬───────┐
+//! │ len u32 │ count u32 │ (len uvarint │ UTF-8) × count    │ CRC32 │
+//! └─────────┴───────────┴──────────────────────────────────┴───────┘
+//! ```
+//!
+//! A symbol's number is its place in the table, from 0. [`SymbolTable`] keeps the place of every
+//! 32nd symbol in memory, and a bounded cache of groups of 32 decoded ones.
+
+use super::postings_table::{put_string, split_string};
+use super::{FileSink, IndexError, NamedFile, SAMPLING, SymbolList};
+use crate::storage::BlockWriter;
+
+/// Memory that decoded symbols may take; they are dropped when it is exceeded. Tests see that.
+const CACHE_BYTES_MAX: usize = if cfg!(test) { 32 * 1024 } else { 16 * 1024 * 1024 };
+
+/// Symbols near the one asked for are decoded with it, from about this many bytes.
+const READ_BYTES: u64 = 16 * 1024;
+
+/// What a group takes besides its text and ends.
+const GROUP_OVERHEAD_BYTES: usize = 48;
+
+/// Writes the whole section.
+pub(super) fn write_symbols(
+    symbols: &SymbolList,
+    sink: &mut FileSink,
+    out: &mut dyn BlockWriter,
+) -> Result<(), IndexError> {
+    sink.begin_section();
+    sink.put_u32(symbols.len() as u32);
+    for symbol in symbols.iter() {
+        put_string(sink.buffer(), symbol.as_bytes());
+        sink.flush_full(out)?;
+    }
+    sink.end_section(out, "the symbol table")
+}
+
+/// The symbols of an index, read as they are needed.
+pub(super) struct SymbolTable {
+    file: NamedFile,
+    /// Where the section's content begins; the groups' offsets count from there.
+    start: u64,
+    /// Where the last symbol ends.
+    end: u64,
+    count: u32,
+    groups: Vec<Group>,
+    cached_bytes: usize,
+}
+
+/// 32 symbols, fewer in the last group.
+struct Group {
+    offset: u32,
+    decoded: Option<Box<Decoded>>,
+}
+
+struct Decoded {
+    text: Box<str>,
+    ends: Box<[u32]>,
+}
+
+impl SymbolTable {
+    /// Reads the section once from front to back.
+    pub(super) fn read(file: NamedFile, offset: u64) -> Result<SymbolTable, IndexError> {
+        let section = file.section(offset)?;
+        let mut groups = Vec::new();
+        let mut number = 0;
+        let count = file.scan_section(section, |offset, bytes| {
+            let (_, rest) = split_string(bytes)?;
+            if usize::is_multiple_of(number, SAMPLING) {
+                groups.push(Group { offset, decoded: None });
+            }
+            number += 1;
+            Some(bytes.len() - rest.len())
+        })?;
+        groups.shrink_to_fit();
+        let (start, end) = (section.start, section.end);
+        Ok(SymbolTable { file, start, end, count, groups, cached_bytes: 0 })
+    }
+
+    /// Makes a symbol available to [`text`](Self::text) until [`trim`](Self::trim).
+    #[inline]
+    pub(super) fn load(&mut self, number: u32) -> Result<(), IndexError> {
+        let group = number as usize / SAMPLING;
+        match self.groups.get(group) {
+            Some(Group { decoded: Some(_), .. }) if number < self.count => Ok(()),
+            Some(_) if number < self.count => self.decode_from(group),
+            _ => {
+                let what = "a series uses a symbol that the table does not have";
+                Err(self.file.damage(self.start, what).into())
+            }
+        }
+    }
+
+    /// A loaded symbol.
+    #[inline]
+    pub(super) fn text(&self, number: u32) -> &str {
+        let group = self.groups.get(number as usize / SAMPLING);
+        let decoded = group.and_then(|group| group.decoded.as_deref());
+        decoded.map_or("", |decoded| decoded.text(number as usize % SAMPLING))
+    }
+
+    /// Drops what was decoded if it takes too much memory.
+    #[inline]
+    pub(super) fn trim(&mut self) {
+        if self.cached_bytes > CACHE_BYTES_MAX {
+            self.groups.iter_mut().for_each(|group| group.decoded = None);
+            self.cached_bytes = 0;
+        }
+    }
+
+    /// Decodes a group. If the whole table may stay in memory, those after it that are read in
+    /// the same go are decoded too; if not, they would only push others out.
+    #[cold]
+    fn decode_from(&mut self, first: usize) -> Result<(), IndexError> {
+        let place = |group: Option<&Group>| {
+            group.map_or(self.end, |group| self.start + u64::from(group.offset))
+        };
+        let offset = place(self.groups.get(first));
+        let group_bytes = place(self.groups.get(first + 1)).saturating_sub(offset);
+        let fits_in_cache = self.end - self.start <= CACHE_BYTES_MAX as u64;
+        let ahead_bytes = if fits_in_cache { READ_BYTES.min(self.end - offset) } else { 0 };
+        let damage = || self.file.damage(offset, "a symbol does not decode");
+        let len = usize::try_from(group_bytes.max(ahead_bytes)).map_err(|_| damage())?;
+        let bytes = self.file.read(offset, len)?.ok_or_else(damage)?;
+        let mut rest = bytes.as_slice();
+        for number in first..self.groups.len() {
+            let symbols = SAMPLING.min(self.count as usize - number * SAMPLING);
+            let Some((decoded, after)) = Decoded::split(rest, symbols) else {
+                // Only the group that was asked for has to be there as a whole.
+                return if number == first { Err(damage().into()) } else { Ok(()) };
+            };
+            rest = after;
+            if let Some(group) = self.groups.get_mut(number)
+                && group.decoded.is_none()
+            {
+                self.cached_bytes += decoded.memory_bytes();
+                group.decoded = Some(Box::new(decoded));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Decoded {
+    /// Decodes so many symbols from the front; `None` if they are cut short or not UTF-8.
+    fn split(bytes: &[u8], symbols: usize) -> Option<(Decoded, &[u8])> {
+        let mut text = String::new();
+        let mut ends = Vec::with_capacity(symbols);
+        let mut rest = bytes;
+        for _ in 0..symbols {
+            let symbol;
+            (symbol, rest) = split_string(rest)?;
+            text.push_str(std::str::from_utf8(symbol).ok()?);
+            ends.push(u32::try_from(text.len()).ok()?);
+        }
+        Some((Decoded { text: text.into_boxed_str(), ends: ends.into_boxed_slice() }, rest))
+    }
+
+    #[inline]
+    fn text(&self, place: usize) -> &str {
+        let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        let end = self.ends.get(place).copied().unwrap_or_default();
+        self.text.get(start.unwrap_or_default() as usize..end as usize).unwrap_or_default()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.text.len() + 4 * self.ends.len() + GROUP_OVERHEAD_BYTES
+    }
+}

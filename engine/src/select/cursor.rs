@@ -1,0 +1,121 @@
+//! A position in an answer, and the answer's bytes.
+
+use super::SeriesSource;
+use super::merge::decoded;
+use crate::error::{Error, Result};
+use crate::model::{MatcherSpec, TimeRange};
+use crate::wire::{
+    ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, put_chunked_series, put_streamed_frames,
+    put_time_series,
+};
+
+/// How a cursor writes what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameFormat {
+    /// Frames of the streamed remote read.
+    StreamedChunks,
+    /// `timeseries` fields of a `prometheus.QueryResult`.
+    Samples,
+    /// Length-delimited `prometheus.ChunkedSeries`.
+    ChunkedSeries,
+}
+
+/// What to select, and how to write it.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// All must hold.
+    pub matchers: Vec<MatcherSpec>,
+    /// Both ends included.
+    pub range: TimeRange,
+    /// How frames are written.
+    pub format: FrameFormat,
+    /// Written into streamed frames.
+    pub query_index: u32,
+    /// Largest streamed frame in bytes, but for one chunk more; 0 means the default.
+    pub frame_bytes_max: u32,
+    /// Most samples given in the `Samples` format; 0 means no limit.
+    pub samples_max: u64,
+}
+
+/// A position in the answer to a selection.
+pub struct Cursor {
+    source: Box<dyn SeriesSource>,
+    range: TimeRange,
+    format: FrameFormat,
+    query_index: u32,
+    frame_bytes_max: usize,
+    samples_max: u64,
+    samples_given: u64,
+}
+
+impl Cursor {
+    /// Writes what a source gives as the selection asks.
+    pub fn new(source: Box<dyn SeriesSource>, selection: &Selection) -> Cursor {
+        let frame_bytes_max = match selection.frame_bytes_max {
+            0 => DEFAULT_FRAME_BYTES_MAX as usize,
+            bytes => bytes as usize,
+        };
+        Cursor {
+            source,
+            range: selection.range,
+            format: selection.format,
+            query_index: selection.query_index,
+            frame_bytes_max,
+            samples_max: selection.samples_max,
+            samples_given: 0,
+        }
+    }
+
+    /// Series until their chunks fill `bytes_max`: at least one, none at the end.
+    pub fn next(&mut self, bytes_max: u32) -> Result<Vec<ChunkedSeries>> {
+        let mut series = Vec::new();
+        let mut bytes = 0;
+        while bytes < bytes_max as usize
+            && let Some(next) = self.source.next_series()?
+        {
+            bytes += next.labels.packed().len();
+            bytes += next.chunks.iter().map(|chunk| chunk.data.len()).sum::<usize>();
+            series.push(next);
+        }
+        Ok(series)
+    }
+
+    /// Whole frames until they fill `bytes_max`: at least one, none at the end.
+    pub fn next_frames(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        while out.len() < bytes_max.max(1) as usize
+            && let Some(series) = self.source.next_series()?
+        {
+            self.put_series(&mut out, &series)?;
+        }
+        Ok(out)
+    }
+
+    fn put_series(&mut self, out: &mut Vec<u8>, series: &ChunkedSeries) -> Result<()> {
+        let ChunkedSeries { labels, chunks } = series;
+        match self.format {
+            FrameFormat::StreamedChunks => {
+                put_streamed_frames(out, self.query_index, self.frame_bytes_max, labels, chunks);
+            }
+            FrameFormat::ChunkedSeries => put_chunked_series(out, labels, chunks),
+            FrameFormat::Samples => {
+                let mut samples = Vec::new();
+                for chunk in chunks {
+                    samples.extend(decoded(labels, chunk)?);
+                }
+                samples.retain(|sample| self.range.contains(sample.timestamp_ms));
+                self.samples_given += samples.len() as u64;
+                if self.samples_max > 0 && self.samples_given > self.samples_max {
+                    return Err(Error::LimitExceeded {
+                        what: "samples in one read",
+                        max: self.samples_max,
+                    });
+                }
+                if !samples.is_empty() {
+                    put_time_series(out, labels, &samples);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! Many sources as one: series in label order, chunks without overlap.
+
+use super::SeriesSource;
+use crate::chunk::{Chunk, SAMPLES_PER_CHUNK, XorAppender, samples};
+use crate::error::{Error, Result};
+use crate::model::{Labels, Sample};
+use crate::wire::ChunkedSeries;
+
+/// Merges sources; of samples at the same time the one of the earlier source counts.
+pub struct Merge {
+    sources: Vec<Peeked>,
+}
+
+struct Peeked {
+    source: Box<dyn SeriesSource>,
+    next: Option<ChunkedSeries>,
+}
+
+impl Merge {
+    /// Sources in the order of their authority.
+    pub fn new(sources: Vec<Box<dyn SeriesSource>>) -> Result<Merge> {
+        let peek = |mut source: Box<dyn SeriesSource>| {
+            let next = source.next_series()?;
+            Ok(Peeked { source, next })
+        };
+        Ok(Merge { sources: sources.into_iter().map(peek).collect::<Result<_>>()? })
+    }
+}
+
+impl SeriesSource for Merge {
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
+        let pending = self.sources.iter().filter_map(|peeked| peeked.next.as_ref());
+        let Some(labels) = pending.map(|series| &series.labels).min().cloned() else {
+            return Ok(None);
+        };
+        let mut chunks: Vec<Chunk> = Vec::new();
+        let mut holders = 0;
+        for peeked in &mut self.sources {
+            let same = peeked.next.as_ref().is_some_and(|series| series.labels == labels);
+            if same && let Some(series) = peeked.next.take() {
+                peeked.next = peeked.source.next_series()?;
+                chunks.extend(series.chunks);
+                holders += 1;
+            }
+        }
+        let chunks = if holders > 1 { merge_chunks(&labels, chunks)? } else { chunks };
+        Ok(Some(ChunkedSeries { labels, chunks }))
+    }
+}
+
+/// Brings chunks of one series into time order without overlap. Chunks that overlap no other stay
+/// as they are; the others are taken apart, and of samples at the same time the one from the
+/// chunk that was listed first stays.
+pub fn merge_chunks(labels: &Labels, chunks: Vec<Chunk>) -> Result<Vec<Chunk>> {
+    let mut by_time: Vec<(usize, Chunk)> = chunks.into_iter().enumerate().collect();
+    by_time.sort_by_key(|(rank, chunk)| (chunk.min_time_ms, *rank));
+    let mut merged = Vec::with_capacity(by_time.len());
+    let mut rest = by_time.as_slice();
+    while let Some((_, first)) = rest.first() {
+        let mut end_ms = first.max_time_ms;
+        let mut count = 1;
+        while let Some((_, chunk)) = rest.get(count)
+            && chunk.min_time_ms <= end_ms
+        {
+            end_ms = end_ms.max(chunk.max_time_ms);
+            count += 1;
+        }
+        let (group, later) = rest.split_at(count);
+        match group {
+            [(_, alone)] => merged.push(alone.clone()),
+            overlapping => merge_overlapping(labels, overlapping, &mut merged)?,
+        }
+        rest = later;
+    }
+    Ok(merged)
+}
+
+fn merge_overlapping(
+    labels: &Labels,
+    group: &[(usize, Chunk)],
+    merged: &mut Vec<Chunk>,
+) -> Result<()> {
+    let mut ranked: Vec<(usize, Sample)> = Vec::new();
+    for (rank, chunk) in group {
+        for sample in decoded(labels, chunk)? {
+            ranked.push((*rank, sample));
+        }
+    }
+    ranked.sort_by_key(|(rank, sample)| (sample.timestamp_ms, *rank));
+    ranked.dedup_by_key(|(_, sample)| sample.timestamp_ms);
+    merged.extend(encoded(ranked.into_iter().map(|(_, sample)| sample)));
+    Ok(())
+}
+
+/// Chunks of these samples, which ascend in time.
+pub(super) fn encoded(samples: impl Iterator<Item = Sample>) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
+    let mut appender = XorAppender::new();
+    for sample in samples {
+        if usize::from(appender.count()) == SAMPLES_PER_CHUNK {
+            chunks.extend(appender.to_chunk());
+            appender = XorAppender::new();
+        }
+        appender.append(sample.timestamp_ms, sample.value);
+    }
+    chunks.extend(appender.to_chunk());
+    chunks
+}
+
+/// The samples of a chunk.
+pub(super) fn decoded(labels: &Labels, chunk: &Chunk) -> Result<Vec<Sample>> {
+    let all = samples(chunk).and_then(Iterator::collect);
+    all.map_err(|source| Error::Chunk { series: labels.to_string(), source })
+}

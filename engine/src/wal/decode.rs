@@ -1,0 +1,150 @@
+//! Bytes to records, without copying.
+
+use super::{KNOWN_OTHERS, SAMPLES, SERIES};
+use crate::codec::{split_uvarint, split_varint};
+use crate::model::Sample;
+
+/// A record as replay sees it.
+pub enum Record<'a> {
+    /// New series.
+    Series(SeriesRecords<'a>),
+    /// Samples of series that earlier records introduced.
+    Samples(SampleRecords<'a>),
+    /// A kind of upstream's that is not replayed, by its number.
+    NotReplayed(u8),
+    /// A kind that this version has never heard of.
+    Unknown(u8),
+}
+
+/// A record that ends before its content does, or holds impossible numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a WAL record of type {kind} is damaged at byte {offset}")]
+pub struct RecordError {
+    /// The record's type.
+    pub kind: u8,
+    /// Where decoding stopped.
+    pub offset: usize,
+}
+
+/// One series of a record.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SeriesRecord<'a> {
+    /// The number by which sample records know it.
+    pub series_ref: u64,
+    /// Its labels, in the writer's order.
+    pub labels: Vec<(&'a str, &'a str)>,
+}
+
+/// Iterates over the series of a record.
+pub struct SeriesRecords<'a> {
+    record: &'a [u8],
+    rest: &'a [u8],
+}
+
+/// Iterates over (series reference, sample) of a record.
+pub struct SampleRecords<'a> {
+    record: &'a [u8],
+    rest: &'a [u8],
+    first_ref: u64,
+    first_timestamp_ms: i64,
+}
+
+/// Reads a record's head; its content is decoded by the iterators inside.
+pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
+    let Some((kind, rest)) = record.split_first() else { return Ok(Record::Unknown(0)) };
+    match *kind {
+        SERIES => Ok(Record::Series(SeriesRecords { record, rest })),
+        SAMPLES if rest.is_empty() => {
+            Ok(Record::Samples(SampleRecords { record, rest, first_ref: 0, first_timestamp_ms: 0 }))
+        }
+        SAMPLES => {
+            let header = split_be_u64(rest).and_then(|(first_ref, rest)| {
+                split_be_u64(rest).map(|(time, rest)| (first_ref, time as i64, rest))
+            });
+            let (first_ref, first_timestamp_ms, rest) =
+                header.ok_or(RecordError { kind: SAMPLES, offset: 1 })?;
+            Ok(Record::Samples(SampleRecords { record, rest, first_ref, first_timestamp_ms }))
+        }
+        kind if KNOWN_OTHERS.contains(&kind) => Ok(Record::NotReplayed(kind)),
+        kind => Ok(Record::Unknown(kind)),
+    }
+}
+
+impl<'a> Iterator for SeriesRecords<'a> {
+    type Item = Result<SeriesRecord<'a>, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        match split_series(self.rest) {
+            Some((series, rest)) => {
+                self.rest = rest;
+                Some(Ok(series))
+            }
+            None => Some(Err(stop(SERIES, self.record, &mut self.rest))),
+        }
+    }
+}
+
+impl Iterator for SampleRecords<'_> {
+    type Item = Result<(u64, Sample), RecordError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        match split_sample(self.rest) {
+            Some((ref_delta, time_delta, value, rest)) => {
+                self.rest = rest;
+                let timestamp_ms = self.first_timestamp_ms.wrapping_add(time_delta);
+                let series_ref = self.first_ref.wrapping_add(ref_delta as u64);
+                Some(Ok((series_ref, Sample { timestamp_ms, value })))
+            }
+            None => Some(Err(stop(SAMPLES, self.record, &mut self.rest))),
+        }
+    }
+}
+
+/// The error for what is left of a record; nothing more is read from it.
+fn stop(kind: u8, record: &[u8], rest: &mut &[u8]) -> RecordError {
+    let offset = record.len() - rest.len();
+    *rest = &[];
+    RecordError { kind, offset }
+}
+
+fn split_series(bytes: &[u8]) -> Option<(SeriesRecord<'_>, &[u8])> {
+    let (series_ref, rest) = split_be_u64(bytes)?;
+    let (count, mut rest) = split_uvarint(rest)?;
+    // Two length bytes are the least that a label takes, which bounds what is allocated.
+    let count = usize::try_from(count).ok().filter(|count| *count <= rest.len() / 2)?;
+    let mut labels = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (name, after) = split_string(rest)?;
+        let (value, after) = split_string(after)?;
+        labels.push((name, value));
+        rest = after;
+    }
+    Some((SeriesRecord { series_ref, labels }, rest))
+}
+
+#[inline]
+fn split_sample(bytes: &[u8]) -> Option<(i64, i64, f64, &[u8])> {
+    let (ref_delta, rest) = split_varint(bytes)?;
+    let (time_delta, rest) = split_varint(rest)?;
+    let (bits, rest) = split_be_u64(rest)?;
+    Some((ref_delta, time_delta, f64::from_bits(bits), rest))
+}
+
+#[inline]
+fn split_be_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*head), rest))
+}
+
+fn split_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (len, rest) = split_uvarint(bytes)?;
+    let (text, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
+    Some((std::str::from_utf8(text).ok()?, rest))
+}

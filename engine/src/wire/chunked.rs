@@ -1,0 +1,197 @@
+//! Selected series to bytes: streamed frames, plain time series, and the form in which one
+//! instance hands series to another.
+//!
+//! Streamed frame (`prometheus.ChunkedReadResponse`, remote read 1.0, STREAMED_XOR_CHUNKS):
+//!
+//! ```text
+//! ┌────────────────┬───────────────────┬──────────────────────────────────────────┐
+//! │ length uvarint │ CRC-32C u32 BE    │ chunked_series 1 (one) │ query_index 2   │
+//! └────────────────┴───────────────────┴──────────────────────────────────────────┘
+//! ```
+//!
+//! A series whose chunks exceed the frame's bound continues in further frames, labels repeated.
+
+use super::WireError;
+use super::fields::{Fields, Value};
+use crate::chunk::{Chunk, Encoding};
+use crate::codec::{crc32c, put_uvarint, split_uvarint, uvarint_bytes};
+use crate::model::{Labels, Sample};
+
+/// Size at which a streamed frame is closed, in bytes: upstream's default.
+pub const DEFAULT_FRAME_BYTES_MAX: u32 = 1024 * 1024;
+
+const CHUNKED_SERIES: &str = "prometheus.ChunkedSeries";
+
+/// A series as one instance hands it to another.
+#[derive(Debug)]
+pub struct ChunkedSeries {
+    /// Its labels.
+    pub labels: Labels,
+    /// Its chunks in time order.
+    pub chunks: Vec<Chunk>,
+}
+
+/// Appends a series as one or more streamed frames.
+pub fn put_streamed_frames(
+    out: &mut Vec<u8>,
+    query_index: u32,
+    frame_bytes_max: usize,
+    labels: &Labels,
+    chunks: &[Chunk],
+) {
+    let mut rest = chunks;
+    while !rest.is_empty() {
+        let mut bytes = labels.packed().len();
+        let mut count = 0;
+        while count < rest.len() && (count == 0 || bytes < frame_bytes_max) {
+            bytes += rest[count].data.len();
+            count += 1;
+        }
+        let (now, later) = rest.split_at(count);
+        put_frame(out, query_index, labels, now);
+        rest = later;
+    }
+}
+
+fn put_frame(out: &mut Vec<u8>, query_index: u32, labels: &Labels, chunks: &[Chunk]) {
+    let series_bytes = chunked_series_bytes(labels, chunks);
+    let index_bytes = if query_index == 0 { 0 } else { 1 + uvarint_bytes(u64::from(query_index)) };
+    let payload_bytes = 1 + uvarint_bytes(series_bytes as u64) + series_bytes + index_bytes;
+    out.reserve(payload_bytes + 16);
+    put_uvarint(out, payload_bytes as u64);
+    let checksum_at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let payload_at = out.len();
+    out.push(0x0a);
+    put_uvarint(out, series_bytes as u64);
+    put_series_content(out, labels, chunks);
+    if query_index != 0 {
+        out.push(0x10);
+        put_uvarint(out, u64::from(query_index));
+    }
+    let checksum = crc32c(&out[payload_at..]);
+    out[checksum_at..payload_at].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Appends a series as a length-delimited `prometheus.ChunkedSeries`.
+pub fn put_chunked_series(out: &mut Vec<u8>, labels: &Labels, chunks: &[Chunk]) {
+    put_uvarint(out, chunked_series_bytes(labels, chunks) as u64);
+    put_series_content(out, labels, chunks);
+}
+
+/// Takes a length-delimited `prometheus.ChunkedSeries` off the front.
+pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), WireError> {
+    let error = |reason| WireError { message: CHUNKED_SERIES, offset: 0, reason };
+    let message = split_uvarint(bytes)
+        .and_then(|(len, rest)| rest.split_at_checked(usize::try_from(len).ok()?));
+    let (message, rest) = message.ok_or_else(|| error("the message is cut short"))?;
+    let mut pairs = Vec::with_capacity(16);
+    let mut chunks = Vec::new();
+    for field in Fields::new(message) {
+        match field.map(|field| (field.number, field.value)) {
+            Ok((1, Value::Bytes(label))) => pairs.push(label_pair(label).map_err(error)?),
+            Ok((2, Value::Bytes(chunk))) => chunks.push(decode_chunk(chunk).map_err(error)?),
+            Ok(_) => {}
+            Err(reason) => return Err(error(reason)),
+        }
+    }
+    let labels = Labels::from_pairs(pairs).map_err(|_| error("the labels are no label set"))?;
+    Ok((ChunkedSeries { labels, chunks }, rest))
+}
+
+/// Appends a series with plain samples as a `timeseries` field of `prometheus.QueryResult`.
+pub fn put_time_series(out: &mut Vec<u8>, labels: &Labels, samples: &[Sample]) {
+    // A negative time takes ten bytes: protobuf's int64 is not zigzag-folded. Zeros are left out.
+    let sample_bytes = |sample: &Sample| {
+        let value = if sample.value.to_bits() == 0 { 0 } else { 9 };
+        let time = sample.timestamp_ms as u64;
+        value + if time == 0 { 0 } else { 1 + uvarint_bytes(time) }
+    };
+    let samples_bytes: usize = samples.iter().map(|sample| 2 + sample_bytes(sample)).sum();
+    let series_bytes = labels.packed().len() + samples_bytes;
+    out.reserve(series_bytes + 8);
+    out.push(0x0a);
+    put_uvarint(out, series_bytes as u64);
+    out.extend_from_slice(labels.packed());
+    for sample in samples {
+        out.push(0x12);
+        out.push(sample_bytes(sample) as u8);
+        if sample.value.to_bits() != 0 {
+            out.push(0x09);
+            out.extend_from_slice(&sample.value.to_le_bytes());
+        }
+        if sample.timestamp_ms != 0 {
+            out.push(0x10);
+            put_uvarint(out, sample.timestamp_ms as u64);
+        }
+    }
+}
+
+fn chunked_series_bytes(labels: &Labels, chunks: &[Chunk]) -> usize {
+    let chunk_bytes = |chunk| {
+        let bytes = chunk_message_bytes(chunk);
+        1 + uvarint_bytes(bytes as u64) + bytes
+    };
+    labels.packed().len() + chunks.iter().map(chunk_bytes).sum::<usize>()
+}
+
+fn put_series_content(out: &mut Vec<u8>, labels: &Labels, chunks: &[Chunk]) {
+    out.extend_from_slice(labels.packed());
+    for chunk in chunks {
+        out.push(0x12);
+        put_uvarint(out, chunk_message_bytes(chunk) as u64);
+        for (tag, time_ms) in [(0x08, chunk.min_time_ms), (0x10, chunk.max_time_ms)] {
+            if time_ms != 0 {
+                out.push(tag);
+                put_uvarint(out, time_ms as u64);
+            }
+        }
+        out.push(0x18);
+        out.push(chunk.encoding as u8);
+        out.push(0x22);
+        put_uvarint(out, chunk.data.len() as u64);
+        out.extend_from_slice(&chunk.data);
+    }
+}
+
+fn chunk_message_bytes(chunk: &Chunk) -> usize {
+    let time_bytes = |time: i64| if time == 0 { 0 } else { 1 + uvarint_bytes(time as u64) };
+    let data = chunk.data.len();
+    time_bytes(chunk.min_time_ms)
+        + time_bytes(chunk.max_time_ms)
+        + 3
+        + uvarint_bytes(data as u64)
+        + data
+}
+
+fn decode_chunk(message: &[u8]) -> Result<Chunk, &'static str> {
+    let (mut min_time_ms, mut max_time_ms, mut kind, mut data) = (0, 0, 0, &[][..]);
+    for field in Fields::new(message) {
+        let field = field?;
+        match (field.number, field.value) {
+            (1, Value::Varint(time)) => min_time_ms = time as i64,
+            (2, Value::Varint(time)) => max_time_ms = time as i64,
+            (3, Value::Varint(number)) => kind = number,
+            (4, Value::Bytes(bytes)) => data = bytes,
+            _ => {}
+        }
+    }
+    let encoding = u8::try_from(kind).ok().and_then(Encoding::try_from_u8);
+    let encoding = encoding.ok_or("a chunk has an unknown encoding")?;
+    Ok(Chunk { encoding, min_time_ms, max_time_ms, data: data.into() })
+}
+
+fn label_pair(message: &[u8]) -> Result<(&str, &str), &'static str> {
+    let mut pair = ("", "");
+    for field in Fields::new(message) {
+        let field = field?;
+        let Value::Bytes(text) = field.value else { continue };
+        let text = std::str::from_utf8(text).map_err(|_| "a label is not UTF-8")?;
+        match field.number {
+            1 => pair.0 = text,
+            2 => pair.1 = text,
+            _ => {}
+        }
+    }
+    Ok(pair)
+}

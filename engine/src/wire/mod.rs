@@ -1,0 +1,30 @@
+//! Remote-write bodies to rows without copying, and selected series to remote-read bytes.
+//!
+//! Hand-written for speed and bounded memory; the schemas are in `proto/`. Compression, sockets
+//! and HTTP are the host's.
+
+mod chunked;
+mod fields;
+mod write;
+
+pub use chunked::{
+    ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, put_chunked_series, put_streamed_frames,
+    put_time_series, split_chunked_series,
+};
+pub use fields::{Field, Fields, Value};
+pub use write::{SeriesData, WriteSink, decode_write_v1, decode_write_v2};
+
+/// A protobuf message that does not decode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} does not decode at byte {offset}: {reason}")]
+pub struct WireError {
+    /// The message's name.
+    pub message: &'static str,
+    /// Where in the body, in bytes.
+    pub offset: usize,
+    /// What is wrong there.
+    pub reason: &'static str,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! Remote-write bodies, decoded in one walk without copying.
+//!
+//! Schemas: `prometheus.WriteRequest` (1.0) and `io.prometheus.write.v2.Request` (2.0), both in
+//! `proto/`. Unknown fields are skipped, as protobuf asks.
+
+use super::WireError;
+use super::fields::{Fields, Value};
+use crate::codec::split_uvarint;
+use crate::model::Sample;
+
+/// What one time series of a request carries beside its labels.
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesData<'a> {
+    /// Float samples in the sender's order.
+    pub samples: &'a [Sample],
+    /// How many native histograms there are.
+    pub histograms: u64,
+    /// How many exemplars there are.
+    pub exemplars: u64,
+}
+
+/// Takes what a request holds, in its order.
+pub trait WriteSink<'r> {
+    /// The symbols of a 2.0 request, before its series.
+    fn symbols(&mut self, symbols: &[&'r [u8]]);
+
+    /// A series of a 1.0 request; labels are (name, value) in the sender's order.
+    fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>);
+
+    /// A series of a 2.0 request; labels are references to names and values in turn.
+    fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_>);
+
+    /// Metadata of a metric family, from a 1.0 request.
+    fn family_metadata(&mut self, family: &'r [u8], kind: u32, help: &'r [u8], unit: &'r [u8]);
+
+    /// Metadata of the series that was given last, from a 2.0 request.
+    fn series_metadata(&mut self, labels: &[u32], kind: u32, help_ref: u32, unit_ref: u32);
+}
+
+const V1: &str = "prometheus.WriteRequest";
+const V2: &str = "io.prometheus.write.v2.Request";
+
+/// Remembers which message of which body is read, so that errors can say where.
+#[derive(Clone, Copy)]
+struct Place<'r> {
+    message: &'static str,
+    body: &'r [u8],
+}
+
+impl<'r> Place<'r> {
+    /// An error at the beginning of `rest`, which is part of the body.
+    fn error(&self, rest: &[u8], reason: &'static str) -> WireError {
+        let offset = (rest.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
+        WireError { message: self.message, offset: offset.min(self.body.len()), reason }
+    }
+
+    /// Walks over the fields of a message inside the body.
+    fn walk(
+        &self,
+        message: &'r [u8],
+        mut visit: impl FnMut(u32, Value<'r>) -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
+        let mut fields = Fields::new(message);
+        while let Some(field) = fields.next() {
+            let field = field.map_err(|reason| self.error(fields.rest(), reason))?;
+            visit(field.number, field.value)?;
+        }
+        Ok(())
+    }
+}
+
+/// Decodes a 1.0 body. What was given to the sink before an error must be thrown away.
+pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Result<(), WireError> {
+    let place = Place { message: V1, body };
+    let mut labels = Vec::with_capacity(32);
+    let mut samples = Vec::with_capacity(8);
+    place.walk(body, |number, value| match (number, value) {
+        (1, Value::Bytes(series)) => {
+            labels.clear();
+            samples.clear();
+            let (mut histograms, mut exemplars) = (0, 0);
+            place.walk(series, |number, value| {
+                match (number, value) {
+                    (1, Value::Bytes(label)) => labels.push(label_pair(&place, label)?),
+                    (2, Value::Bytes(sample)) => samples.push(float_sample(&place, sample)?),
+                    (3, Value::Bytes(_)) => exemplars += 1,
+                    (4, Value::Bytes(_)) => histograms += 1,
+                    _ => {}
+                }
+                Ok(())
+            })?;
+            sink.series_by_pairs(&labels, SeriesData { samples: &samples, histograms, exemplars });
+            Ok(())
+        }
+        (3, Value::Bytes(metadata)) => {
+            let (mut kind, mut family, mut help, mut unit) = (0, &[][..], &[][..], &[][..]);
+            place.walk(metadata, |number, value| {
+                match (number, value) {
+                    (1, Value::Varint(number)) => kind = number as u32,
+                    (2, Value::Bytes(text)) => family = text,
+                    (4, Value::Bytes(text)) => help = text,
+                    (5, Value::Bytes(text)) => unit = text,
+                    _ => {}
+                }
+                Ok(())
+            })?;
+            sink.family_metadata(family, kind, help, unit);
+            Ok(())
+        }
+        _ => Ok(()),
+    })
+}
+
+/// Decodes a 2.0 body. What was given to the sink before an error must be thrown away.
+pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Result<(), WireError> {
+    let place = Place { message: V2, body };
+    // Protobuf lets symbols follow the series that refer to them, hence two walks.
+    let mut symbols: Vec<&'r [u8]> = Vec::with_capacity(256);
+    place.walk(body, |number, value| {
+        if let (4, Value::Bytes(symbol)) = (number, value) {
+            if symbols.is_empty() && !symbol.is_empty() {
+                return Err(place.error(symbol, "the first symbol must be the empty string"));
+            }
+            symbols.push(symbol);
+        }
+        Ok(())
+    })?;
+    sink.symbols(&symbols);
+    let mut refs = Vec::with_capacity(64);
+    let mut samples = Vec::with_capacity(8);
+    place.walk(body, |number, value| {
+        let (5, Value::Bytes(series)) = (number, value) else { return Ok(()) };
+        refs.clear();
+        samples.clear();
+        let (mut histograms, mut exemplars, mut metadata) = (0, 0, None);
+        place.walk(series, |number, value| {
+            match (number, value) {
+                (1, Value::Bytes(packed)) => packed_refs(&place, packed, &mut refs)?,
+                (1, Value::Varint(symbol_ref)) => refs.push(narrow_ref(symbol_ref)),
+                (2, Value::Bytes(sample)) => samples.push(float_sample(&place, sample)?),
+                (3, Value::Bytes(_)) => histograms += 1,
+                (4, Value::Bytes(_)) => exemplars += 1,
+                (5, Value::Bytes(message)) => metadata = Some(message),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        sink.series_by_refs(&refs, SeriesData { samples: &samples, histograms, exemplars });
+        let Some(metadata) = metadata else { return Ok(()) };
+        let (mut kind, mut help, mut unit) = (0, 0, 0);
+        place.walk(metadata, |number, value| {
+            match (number, value) {
+                (1, Value::Varint(number)) => kind = number as u32,
+                (3, Value::Varint(symbol_ref)) => help = narrow_ref(symbol_ref),
+                (4, Value::Varint(symbol_ref)) => unit = narrow_ref(symbol_ref),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        sink.series_metadata(&refs, kind, help, unit);
+        Ok(())
+    })
+}
+
+#[inline]
+fn label_pair<'r>(place: &Place<'r>, label: &'r [u8]) -> Result<(&'r [u8], &'r [u8]), WireError> {
+    // The shape that every sender writes: both strings, each shorter than 128 bytes.
+    if let [0x0a, name_len @ 0..0x80, rest @ ..] = label
+        && let Some((name, [0x12, value_len @ 0..0x80, value @ ..])) =
+            rest.split_at_checked(usize::from(*name_len))
+        && value.len() == usize::from(*value_len)
+    {
+        return Ok((name, value));
+    }
+    let mut pair = (&[][..], &[][..]);
+    place.walk(label, |number, value| {
+        match (number, value) {
+            (1, Value::Bytes(name)) => pair.0 = name,
+            (2, Value::Bytes(value)) => pair.1 = value,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(pair)
+}
+
+/// A sample: value 1, timestamp 2, in both versions.
+#[inline]
+fn float_sample<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Sample, WireError> {
+    // The shape that every sender writes; protobuf leaves out a field that is zero.
+    if let [0x09, rest @ ..] = message
+        && let Some((value, [0x10, time @ ..])) = rest.split_first_chunk::<8>()
+        && let Some((timestamp_ms, [])) = split_uvarint(time)
+    {
+        let value = f64::from_le_bytes(*value);
+        return Ok(Sample { timestamp_ms: timestamp_ms as i64, value });
+    }
+    let mut sample = Sample { timestamp_ms: 0, value: 0.0 };
+    place.walk(message, |number, value| {
+        match (number, value) {
+            (1, Value::Fixed64(bits)) => sample.value = f64::from_bits(bits),
+            (2, Value::Varint(time)) => sample.timestamp_ms = time as i64,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(sample)
+}
+
+#[inline]
+fn packed_refs(place: &Place<'_>, packed: &[u8], refs: &mut Vec<u32>) -> Result<(), WireError> {
+    let mut rest = packed;
+    while !rest.is_empty() {
+        let Some((symbol_ref, after)) = split_uvarint(rest) else {
+            return Err(place.error(rest, "a label reference is cut short or too long"));
+        };
+        refs.push(narrow_ref(symbol_ref));
+        rest = after;
+    }
+    Ok(())
+}
+
+/// A reference; one that does not fit is out of every table's range, and stays so.
+fn narrow_ref(symbol_ref: u64) -> u32 {
+    u32::try_from(symbol_ref).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,78 @@
+//! Makes what the host carries inside: the engine as precompiled WebAssembly, and the protobuf
+//! types. `cargo run` is then the whole set-up.
+
+// The runtime's configuration, which must be the same here and in the host.
+#[path = "src/wasm/tuning.rs"]
+mod tuning;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TARGET: &str = "wasm32-wasip2";
+const PROFILE: &str = "component";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    for input in ["engine/src", "engine/Cargo.toml", "wit", "proto", "Cargo.lock"] {
+        println!("cargo::rerun-if-changed={}", workspace.join(input).display());
+    }
+    println!("cargo::rerun-if-changed=src/wasm/tuning.rs");
+
+    compile_protos(&workspace)?;
+    let component = build_component(&workspace, &out_dir)?;
+    precompile(&component, &out_dir.join("engine.cwasm"))?;
+    println!("cargo::rustc-env=TIDEPOOL_COMPONENT={}", component.display());
+    Ok(())
+}
+
+fn compile_protos(workspace: &Path) -> Result<(), Box<dyn Error>> {
+    let include = workspace.join("proto");
+    let files = protox::compile(["prometheus/remote.proto"], [&include])?;
+    prost_build::Config::new().compile_fds(files)?;
+    Ok(())
+}
+
+fn build_component(workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    require_target()?;
+    // A target folder of its own: the outer cargo holds the lock of the usual one.
+    let target_dir = out_dir.join("component");
+    let mut cargo = Command::new(std::env::var("CARGO")?);
+    cargo
+        .current_dir(workspace)
+        .args(["rustc", "--package", "tidepool-engine", "--lib", "--crate-type", "cdylib"])
+        .args(["--target", TARGET, "--profile", PROFILE, "--locked", "--target-dir"])
+        .arg(&target_dir)
+        // What the outer build sets for the host's machine does not fit WebAssembly.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("CARGO_BUILD_TARGET")
+        .env("RUSTFLAGS", "-C target-feature=+simd128");
+    let status = cargo.status()?;
+    if !status.success() {
+        return Err(format!("building the engine component failed: {status}").into());
+    }
+    let built = target_dir.join(TARGET).join(PROFILE).join("tidepool_engine.wasm");
+    let component = out_dir.join("tidepool_engine.wasm");
+    std::fs::copy(&built, &component)?;
+    Ok(component)
+}
+
+fn require_target() -> Result<(), Box<dyn Error>> {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let output =
+        Command::new(rustc).args(["--print", "target-libdir", "--target", TARGET]).output()?;
+    let libdir = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    if libdir.is_dir() {
+        return Ok(());
+    }
+    Err(format!("the Rust target {TARGET} is not installed; add it with: rustup target add {TARGET}").into())
+}
+
+fn precompile(component: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    let mut config = tuning::config();
+    config.target(&std::env::var("TARGET")?)?;
+    let engine = wasmtime::Engine::new(&config)?;
+    std::fs::write(out, engine.precompile_component(&std::fs::read(component)?)?)?;
+    Ok(())
+}

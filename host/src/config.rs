@@ -1,0 +1,294 @@
+//! The command line, and what it becomes: one validated structure. Starts nothing.
+
+use crate::disk::wal::SEGMENT_BYTES_DEFAULT;
+use crate::disk::{Compression, SyncPolicy, WalOptions};
+use crate::store::StoreConfig;
+use crate::telemetry::LogFormat;
+use crate::wasm::InstanceLimits;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A Prometheus-compatible metrics store for edge nodes: takes remote write 1.0 and 2.0, answers
+/// remote read, keeps its data in Prometheus' own formats.
+///
+/// Without a command it serves with the defaults.
+#[derive(Debug, Parser)]
+#[command(name = "tidepool", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Store metrics and serve them
+    Serve(ServeArgs),
+}
+
+/// When the write-ahead log is forced to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WalSync {
+    /// When the system likes: survives a crash or kill of the process, not a power cut
+    Off,
+    /// Every --wal-sync-interval: a power cut costs at most that much
+    Interval,
+    /// Before each answer: what was acknowledged survives a power cut
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WalCompression {
+    None,
+    Snappy,
+    Zstd,
+}
+
+#[derive(Debug, Clone, Args)]
+struct ServeArgs {
+    /// Directory for all data; made if it is missing. May be one that Prometheus wrote
+    #[arg(long, value_name = "DIR", default_value = "./data")]
+    data_dir: PathBuf,
+
+    /// Address to listen on
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9201")]
+    listen: SocketAddr,
+
+    /// When the write-ahead log is forced to the device
+    #[arg(long, value_enum, default_value = "interval")]
+    wal_sync: WalSync,
+
+    /// How often, with --wal-sync=interval
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    wal_sync_interval: Duration,
+
+    /// How log records are compressed
+    #[arg(long, value_enum, default_value = "snappy")]
+    wal_compression: WalCompression,
+
+    /// Size at which a log segment ends; a multiple of 32KiB
+    #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, value_parser = bytes)]
+    wal_segment_size: u64,
+
+    /// Span of one block; the head is cut when it spans more than one and a half
+    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration)]
+    block_duration: Duration,
+
+    /// How far ahead of this node's clock a sample may be
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    future_limit: Duration,
+
+    /// Most series in the head at a time; new ones are refused with 429 beyond. 0: no limit
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    max_series: u64,
+
+    /// Largest body of a write or read request, compressed as well as decompressed
+    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = bytes)]
+    max_request_size: u64,
+
+    /// Decompressed write requests that may wait; senders get 503 and try again beyond
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = bytes)]
+    write_queue_bytes: u64,
+
+    /// Most open connections; more wait in the system's queue
+    #[arg(long, value_name = "COUNT", default_value_t = 512)]
+    max_connections: usize,
+
+    /// Reads that run at a time; more wait
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    read_concurrency: usize,
+
+    /// Longest time a read may take
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    read_timeout: Duration,
+
+    /// Most samples in an answer of kind SAMPLES. 0: no limit
+    #[arg(long, value_name = "COUNT", default_value_t = 50_000_000)]
+    read_sample_limit: u64,
+
+    /// Most bytes in an answer of kind SAMPLES, which is held in memory
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
+    read_response_limit: u64,
+
+    /// Size of a frame in an answer of kind STREAMED_XOR_CHUNKS
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = bytes)]
+    read_max_bytes_in_frame: u64,
+
+    /// Memory of the engine instance that holds the head
+    #[arg(long, value_name = "BYTES", default_value = "3GiB", value_parser = bytes)]
+    head_memory_limit: u64,
+
+    /// Memory of the engine instance of each read
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
+    query_memory_limit: u64,
+
+    /// Memory of the engine instance that cuts a block
+    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
+    compactor_memory_limit: u64,
+
+    /// How log lines look
+    #[arg(long, value_enum, default_value = "text")]
+    log_format: LogFormat,
+
+    /// Least level of log lines, or a filter
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: String,
+}
+
+/// All that `tidepool serve` needs to know.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    /// The store's part.
+    pub store: StoreConfig,
+    /// The server's part.
+    pub http: HttpConfig,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// Least level of log lines.
+    pub log_level: String,
+}
+
+/// The server's part of the configuration.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Most open connections.
+    pub connections_max: usize,
+    /// Largest request body, compressed as well as decompressed.
+    pub request_bytes_max: usize,
+    /// Most samples in an answer of kind SAMPLES; 0 means no limit.
+    pub read_samples_max: u64,
+    /// Most bytes in an answer of kind SAMPLES.
+    pub read_response_bytes_max: usize,
+    /// Size of a streamed frame.
+    pub read_frame_bytes_max: u32,
+}
+
+impl Cli {
+    /// The configuration that the command line asks for.
+    pub fn serve_config(self) -> ServeConfig {
+        match self.command {
+            Some(Command::Serve(args)) => args.into(),
+            None => self.serve.into(),
+        }
+    }
+}
+
+impl From<ServeArgs> for ServeConfig {
+    fn from(args: ServeArgs) -> ServeConfig {
+        let sync = match args.wal_sync {
+            WalSync::Off => SyncPolicy::Off,
+            WalSync::Interval => SyncPolicy::Interval(args.wal_sync_interval),
+            WalSync::Always => SyncPolicy::Always,
+        };
+        let compression = match args.wal_compression {
+            WalCompression::None => Compression::None,
+            WalCompression::Snappy => Compression::Snappy,
+            WalCompression::Zstd => Compression::Zstd,
+        };
+        let wal = WalOptions { segment_bytes_max: args.wal_segment_size, compression, sync };
+        let store = StoreConfig {
+            data_dir: args.data_dir,
+            wal,
+            block_duration: args.block_duration,
+            future_limit: args.future_limit,
+            series_max: args.max_series,
+            write_queue_bytes_max: size(args.write_queue_bytes),
+            reads_max: args.read_concurrency.max(1),
+            head_memory_bytes_max: size(args.head_memory_limit),
+            query_limits: InstanceLimits {
+                memory_bytes_max: size(args.query_memory_limit),
+                deadline: Some(args.read_timeout),
+            },
+            compactor_memory_bytes_max: size(args.compactor_memory_limit),
+        };
+        let http = HttpConfig {
+            listen: args.listen,
+            connections_max: args.max_connections.max(1),
+            request_bytes_max: size(args.max_request_size),
+            read_samples_max: args.read_sample_limit,
+            read_response_bytes_max: size(args.read_response_limit),
+            read_frame_bytes_max: u32::try_from(args.read_max_bytes_in_frame).unwrap_or(u32::MAX),
+        };
+        ServeConfig { store, http, log_format: args.log_format, log_level: args.log_level }
+    }
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// A duration as Prometheus writes them: `500ms`, `15s`, `1h30m`, `2d`, `1w`, `1y`.
+fn duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, u64); 7] = [
+        ("ms", 1),
+        ("s", 1000),
+        ("m", 60_000),
+        ("h", 3_600_000),
+        ("d", 86_400_000),
+        ("w", 604_800_000),
+        ("y", 31_536_000_000),
+    ];
+    let wrong = || format!("{text:?} is no duration such as 500ms, 15s, 1h30m or 2d");
+    let mut rest = text;
+    let mut total_ms = 0u64;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let (number, after) = rest.split_at(digits);
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(end);
+        let (_, unit_ms) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*unit_ms));
+        total_ms = part.and_then(|part| total_ms.checked_add(part)).ok_or_else(wrong)?;
+        rest = after;
+    }
+    if total_ms == 0 { Err(wrong()) } else { Ok(Duration::from_millis(total_ms)) }
+}
+
+/// A size as Prometheus writes them (`32MB` means 32 × 1024²), or with the binary units' names.
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no size such as 65536, 512KB, 32MiB or 3GB");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "KB" | "KIB" => 10,
+        "MB" | "MIB" => 20,
+        "GB" | "GIB" => 30,
+        "TB" | "TIB" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_sizes_read_as_prometheus_writes_them() {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "5", "h", "5 s", "0s", "-1s", "99999999999999999999y"] {
+            assert!(duration(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(bytes("32MB"), Ok(32 << 20));
+        assert_eq!(bytes("128KiB"), Ok(128 << 10));
+        for wrong in ["", "MB", "1XB", "1.5MB", "99999999999999999TB"] {
+            assert!(bytes(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_defaults_and_the_named_command_agree() {
+        let bare = Cli::parse_from(["tidepool"]).serve_config();
+        let named = Cli::parse_from(["tidepool", "serve"]).serve_config();
+        assert_eq!(format!("{bare:?}"), format!("{named:?}"));
+        assert_eq!(bare.http.listen.to_string(), "127.0.0.1:9201");
+    }
+}

@@ -1,0 +1,314 @@
+//! Block directories: listing, reading, writing and deleting them, each change in one step.
+//!
+//! ```text
+//! <ULID>.tmp-for-creation/ ── commit: sync files, sync directories, rename ──▶ <ULID>/
+//! <ULID>/ ── delete: rename, sync ──▶ <ULID>.tmp-for-deletion/ ── remove ──▶ nothing
+//! ```
+//!
+//! Invariants: a directory named by a ULID is whole and durable, and nothing in it changes; an
+//! open [`BlockFile`] outlives its block. What the files hold is not known here. Names and layout
+//! are upstream's (`tsdb/docs/format` and `tsdb/db.go` in prometheus/prometheus).
+
+use super::DataDir;
+use super::error::{Action, DiskError, Result};
+use super::fs::{Access, Disk, DiskFile, remove_tree, tree_bytes};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use ulid::Ulid;
+
+#[cfg(test)]
+mod tests;
+
+const META_FILE: &str = "meta.json";
+const CHUNKS_DIR: &str = "chunks";
+const CREATION_SUFFIX: &str = ".tmp-for-creation";
+const DELETION_SUFFIX: &str = ".tmp-for-deletion";
+/// The largest time a ULID can hold: 48 bits of milliseconds.
+const ULID_MS_MAX: u64 = (1 << 48) - 1;
+
+/// The immutable blocks of one data directory. Cheap to clone, usable from any thread.
+#[derive(Clone)]
+pub struct BlockDirs {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    _lock: Arc<dyn Send + Sync>,
+}
+
+/// One open file of a committed block. Cheap to clone, usable from any thread.
+#[derive(Clone)]
+pub struct BlockFile {
+    file: Arc<dyn DiskFile>,
+    path: Arc<Path>,
+    size_bytes: u64,
+}
+
+/// A block being written. Dropped without [`commit`](BlockWriter::commit) it leaves no trace.
+pub struct BlockWriter {
+    disk: Arc<dyn Disk>,
+    parent: PathBuf,
+    /// The temporary directory.
+    dir: PathBuf,
+    id: String,
+    files: BTreeMap<String, GrowingFile>,
+    has_chunks_dir: bool,
+    committed: bool,
+    _lock: Arc<dyn Send + Sync>,
+}
+
+struct GrowingFile {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    size_bytes: u64,
+}
+
+impl BlockDirs {
+    /// The blocks of a data directory.
+    pub fn open(data: &DataDir) -> BlockDirs {
+        BlockDirs { disk: data.disk(), dir: data.path().to_owned(), _lock: data.lock() }
+    }
+
+    /// Names (ULIDs) of all committed blocks, ascending.
+    pub fn list(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in self.disk.list(&self.dir).map_err(Action::List.failed(&self.dir))? {
+            let Some(name) = entry.name().filter(|name| entry.is_dir && is_block_name(name)) else {
+                continue;
+            };
+            let dir = self.dir.join(name);
+            let inside = match self.disk.list(&dir) {
+                // Deleted since the listing above.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                inside => inside.map_err(Action::List.failed(&dir))?,
+            };
+            if inside.iter().any(|file| file.name() == Some(META_FILE) && !file.is_dir) {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Opens a file of a block: `meta.json`, `index`, `tombstones` or `chunks/NNNNNN`. It stays
+    /// readable after the block was deleted.
+    pub fn open_file(&self, block: &str, file: &str) -> Result<BlockFile> {
+        check_file_name(file)?;
+        let path = self.block_path(block)?.join(file);
+        let opened = match self.disk.open(&path, Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(DiskError::NotFound { path });
+            }
+            opened => opened.map_err(Action::Open.failed(&path))?,
+        };
+        let size_bytes = opened.size().map_err(Action::Read.failed(&path))?;
+        Ok(BlockFile { file: opened, path: path.into(), size_bytes })
+    }
+
+    /// Begins a block under a fresh ULID of this time (milliseconds since the epoch).
+    pub fn create(&self, now_ms: i64) -> Result<BlockWriter> {
+        let now_ms = u64::try_from(now_ms).unwrap_or(0).min(ULID_MS_MAX);
+        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms);
+        let id = Ulid::from_datetime(now).to_string();
+        let dir = self.dir.join(format!("{id}{CREATION_SUFFIX}"));
+        self.disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
+        Ok(BlockWriter {
+            disk: Arc::clone(&self.disk),
+            parent: self.dir.clone(),
+            dir,
+            id,
+            files: BTreeMap::new(),
+            has_chunks_dir: false,
+            committed: false,
+            _lock: Arc::clone(&self._lock),
+        })
+    }
+
+    /// Deletes a block, atomically for whoever lists.
+    pub fn delete(&self, block: &str) -> Result<()> {
+        let from = self.block_path(block)?;
+        let doomed = self.dir.join(format!("{block}{DELETION_SUFFIX}"));
+        remove_tree(&*self.disk, &doomed).map_err(Action::Remove.failed(&doomed))?;
+        match self.disk.rename(&from, &doomed) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(DiskError::NotFound { path: from });
+            }
+            renamed => renamed.map_err(Action::Rename.failed(&from))?,
+        }
+        self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
+        if let Err(error) = remove_tree(&*self.disk, &doomed) {
+            // The block is gone for everybody; only its space is not free until the next start.
+            let path = doomed.display();
+            tracing::warn!(%path, %error, "a deleted block still takes space until the next start");
+        }
+        Ok(())
+    }
+
+    /// Bytes that one block takes.
+    pub fn size_bytes(&self, block: &str) -> Result<u64> {
+        let path = self.block_path(block)?;
+        match tree_bytes(&*self.disk, &path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(DiskError::NotFound { path })
+            }
+            counted => counted.map_err(Action::Read.failed(&path)),
+        }
+    }
+
+    /// Bytes that all committed blocks take together.
+    pub fn size_bytes_total(&self) -> Result<u64> {
+        let mut total = 0;
+        for block in self.list()? {
+            match self.size_bytes(&block) {
+                Err(error) if error.is_not_found() => {}
+                counted => total += counted?,
+            }
+        }
+        Ok(total)
+    }
+
+    fn block_path(&self, block: &str) -> Result<PathBuf> {
+        match is_block_name(block) {
+            true => Ok(self.dir.join(block)),
+            false => Err(DiskError::BlockName { name: block.to_owned() }),
+        }
+    }
+}
+
+impl BlockFile {
+    /// Length in bytes.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Exactly `len` bytes from `offset`.
+    pub fn read_at(&self, offset: u64, len: u32) -> Result<Vec<u8>> {
+        self.check_range(offset, u64::from(len))?;
+        let mut bytes = vec![0; len as usize];
+        self.file.read_at(offset, &mut bytes).map_err(Action::Read.failed(&*self.path))?;
+        Ok(bytes)
+    }
+
+    /// Fills `out` from `offset`.
+    pub fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.check_range(offset, out.len() as u64)?;
+        self.file.read_at(offset, out).map_err(Action::Read.failed(&*self.path))
+    }
+
+    /// Comes before any allocation: the length is the guest's word.
+    fn check_range(&self, offset: u64, len: u64) -> Result<()> {
+        let size_bytes = self.size_bytes;
+        match offset.checked_add(len) {
+            Some(end) if end <= size_bytes => Ok(()),
+            _ => {
+                let path = self.path.to_path_buf();
+                Err(DiskError::ReadPastEnd { path, offset, len, size_bytes })
+            }
+        }
+    }
+}
+
+impl BlockWriter {
+    /// The new block's ULID.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Writes bytes at an offset of a file of the block, which is created by its first write.
+    /// Writing past its end is an error: files have no holes.
+    pub fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> Result<()> {
+        if !self.files.contains_key(file) {
+            let created = self.create_file(file, offset)?;
+            self.files.insert(file.to_owned(), created);
+        }
+        let Some(target) = self.files.get_mut(file) else {
+            return Err(DiskError::NotFound { path: self.dir.join(file) });
+        };
+        let (path, size_bytes) = (&target.path, target.size_bytes);
+        if offset > size_bytes {
+            return Err(DiskError::Hole { path: path.clone(), offset, size_bytes });
+        }
+        if let Err(source) = target.file.write_at(offset, bytes) {
+            // Whoever frees space and tries again finds the file as it was.
+            let _ = target.file.set_len(size_bytes);
+            return Err(Action::Write.failed(path)(source));
+        }
+        target.size_bytes = size_bytes.max(offset + bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Makes the block durable and, in one step, visible.
+    pub fn commit(mut self) -> Result<()> {
+        if !self.files.contains_key(META_FILE) {
+            return Err(DiskError::BlockWithoutMeta { block: self.id.clone() });
+        }
+        for file in self.files.values() {
+            file.file.sync_data().map_err(Action::Sync.failed(&file.path))?;
+        }
+        if self.has_chunks_dir {
+            let chunks = self.dir.join(CHUNKS_DIR);
+            self.disk.sync_dir(&chunks).map_err(Action::Sync.failed(&chunks))?;
+        }
+        self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
+
+        let target = self.parent.join(&self.id);
+        self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
+        if let Err(source) = self.disk.sync_dir(&self.parent) {
+            // The caller will take this for no block: so it must not be listed. If it cannot be
+            // taken back either, leaving it whole is better than removing what is visible.
+            self.committed = self.disk.rename(&target, &self.dir).is_err();
+            return Err(Action::Sync.failed(&self.parent)(source));
+        }
+        self.committed = true;
+        Ok(())
+    }
+
+    fn create_file(&mut self, file: &str, offset: u64) -> Result<GrowingFile> {
+        check_file_name(file)?;
+        let path = self.dir.join(file);
+        if offset > 0 {
+            return Err(DiskError::Hole { path, offset, size_bytes: 0 });
+        }
+        if file.starts_with(CHUNKS_DIR) && !self.has_chunks_dir {
+            let chunks = self.dir.join(CHUNKS_DIR);
+            self.disk.create_dir(&chunks).map_err(Action::Create.failed(&chunks))?;
+            self.has_chunks_dir = true;
+        }
+        let file = self.disk.create(&path).map_err(Action::Create.failed(&path))?;
+        Ok(GrowingFile { file, path, size_bytes: 0 })
+    }
+}
+
+impl Drop for BlockWriter {
+    fn drop(&mut self) {
+        if self.committed {
+            return;
+        }
+        self.files.clear();
+        if let Err(error) = remove_tree(&*self.disk, &self.dir) {
+            let path = self.dir.display();
+            tracing::warn!(%path, %error, "an abandoned block takes space until the next start");
+        }
+    }
+}
+
+/// Whether a directory of this name can be a block: a ULID in its one canonical spelling.
+pub(super) fn is_block_name(name: &str) -> bool {
+    Ulid::from_string(name).is_ok_and(|ulid| ulid.to_string() == name)
+}
+
+/// Only these four shapes reach the file system, so no name can lead out of the block.
+fn check_file_name(file: &str) -> Result<()> {
+    let known = match file.split_once('/') {
+        None => matches!(file, META_FILE | "index" | "tombstones"),
+        Some((CHUNKS_DIR, number)) => {
+            number.len() == 6 && number.bytes().all(|byte| byte.is_ascii_digit())
+        }
+        Some(_) => false,
+    };
+    match known {
+        true => Ok(()),
+        false => Err(DiskError::BlockFileName { name: file.to_owned() }),
+    }
+}

@@ -1,0 +1,221 @@
+//! The only door to the file system: what this room needs from a disk, and the real one.
+//!
+//! Everything else here reaches files through [`Disk`], so that a test can put a disk in its place
+//! that fails at the Nth call, runs full, or forgets what was not synced. Assumed of a disk:
+//!
+//! - `sync_data` makes a file's bytes and length survive a power cut, nothing else does;
+//! - a name created, renamed or removed survives once its directory was synced;
+//! - a rename within one directory is atomic; a write is not, it may be torn at any byte;
+//! - an open file stays readable after its name was removed.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A file system, as far as this room needs one.
+pub trait Disk: Send + Sync {
+    /// Creates the directory and its parents; one that exists is fine.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Creates an empty file for reading and writing. `AlreadyExists` if the name is taken.
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Opens a file that exists, for reading and, if asked, writing.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// What a directory holds, in no particular order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>>;
+
+    /// Gives a file or directory a new name, atomically.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file's name.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory survive a power cut.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Takes an exclusive lock on a file, which is created if it is missing.
+    fn lock(&self, path: &Path) -> io::Result<LockOutcome>;
+}
+
+/// One open file. Reads and writes name their offset, so a handle can be shared freely.
+pub trait DiskFile: Send + Sync {
+    /// Length in bytes.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Fills `out` from `offset`. `UnexpectedEof` if the file ends before.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
+
+    /// Writes all bytes at `offset`. After an error any part of them may have been written.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts the file, or extends it with zero bytes.
+    fn set_len(&self, size_bytes: u64) -> io::Result<()>;
+
+    /// Makes bytes and length survive a power cut (`fdatasync`).
+    fn sync_data(&self) -> io::Result<()>;
+}
+
+/// What an opened file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading only.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// One name in a directory. Symbolic links are not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskEntry {
+    /// The name, without the directory.
+    pub name: OsString,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Length of a file in bytes; meaningless for a directory.
+    pub size_bytes: u64,
+}
+
+/// What came of an attempt to lock.
+pub enum LockOutcome {
+    /// The lock is held until this value is dropped.
+    Held(Arc<dyn Send + Sync>),
+    /// Somebody else holds it: the process of this id, if the lock file names one.
+    Busy(Option<u32>),
+}
+
+/// The machine's own file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl DiskEntry {
+    /// The name as text; names of other kinds are nobody's here.
+    pub fn name(&self) -> Option<&str> {
+        self.name.to_str()
+    }
+}
+
+/// Removes a directory with everything in it, deepest first. Nothing to remove is fine.
+pub fn remove_tree(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+    let entries = match disk.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        listed => listed?,
+    };
+    for entry in entries {
+        let path = dir.join(&entry.name);
+        match entry.is_dir {
+            true => remove_tree(disk, &path)?,
+            false => disk.remove_file(&path)?,
+        }
+    }
+    disk.remove_dir(dir)
+}
+
+/// Bytes of all files in a directory and below it.
+pub fn tree_bytes(disk: &dyn Disk, dir: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in disk.list(dir)? {
+        bytes += match entry.is_dir {
+            true => tree_bytes(disk, &dir.join(&entry.name))?,
+            false => entry.size_bytes,
+        };
+    }
+    Ok(bytes)
+}
+
+impl Disk for RealDisk {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Ok(Arc::new(file))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn DiskFile>> {
+        let write = access == Access::Write;
+        Ok(Arc::new(OpenOptions::new().read(true).write(write).open(path)?))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            let entry = entry?;
+            let meta = match entry.metadata() {
+                // Removed between the two calls: a block's deletion beside a walk for its size.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                meta => meta?,
+            };
+            let (is_dir, size_bytes) = (meta.is_dir(), meta.len());
+            entries.push(DiskEntry { name: entry.file_name(), is_dir, size_bytes });
+        }
+        Ok(entries)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<LockOutcome> {
+        use rustix::fs::{FlockOperation, flock};
+
+        // The file is never removed: a lock on a removed name would exclude nobody.
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut text = String::new();
+                let read = (&mut file).take(32).read_to_string(&mut text);
+                return Ok(LockOutcome::Busy(read.ok().and_then(|_| text.trim().parse().ok())));
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+        // Naming the holder is a courtesy; a full disk must not keep the store from starting.
+        let pid = format!("{}\n", std::process::id());
+        let _ = file.set_len(0).and_then(|()| file.write_all_at(pid.as_bytes(), 0));
+        Ok(LockOutcome::Held(Arc::new(file)))
+    }
+}
+
+impl DiskFile for File {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(out, offset)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn set_len(&self, size_bytes: u64) -> io::Result<()> {
+        File::set_len(self, size_bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+}

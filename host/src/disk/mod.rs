@@ -1,0 +1,134 @@
+//! The data directory: who may work in it, what is swept at start, and the way to its log and
+//! blocks. Neither WebAssembly nor HTTP is known here, nor what a record or a block means.
+//!
+//! ```text
+//! DIR/
+//! ├── lock                           held (flock) while a process works here; never removed
+//! ├── wal/
+//! │   ├── 00000007                   segments, ascending without gaps
+//! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
+//! └── 01J…ULID/                      one committed block
+//!     ├── meta.json  index  tombstones
+//!     └── chunks/000001
+//! ```
+//!
+//! This is a Prometheus data directory (`tsdb/docs/format` in prometheus/prometheus), down to the
+//! lock: either program can open what the other left, never both at once.
+//!
+//! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. Work
+//! is finished by a rename, so what bears such a name at start belongs to nobody and is swept.
+//!
+//! Read on in [`fs`] (what is assumed of a disk), [`wal`], [`blocks`], [`error`].
+
+pub mod blocks;
+pub mod error;
+pub mod fs;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod wal;
+
+pub use blocks::{BlockDirs, BlockFile, BlockWriter};
+pub use error::{DiskError, Result};
+pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};
+
+use error::Action;
+use fs::{Disk, LockOutcome, RealDisk};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const LOCK_FILE: &str = "lock";
+const WAL_DIR: &str = "wal";
+/// What upstream calls a block being made, in this and in older versions, and one being deleted.
+const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-deletion", ".tmp"];
+
+/// A data directory that this process alone works in.
+///
+/// Clones share the lock, as do the log and the blocks opened from it: it is released when the
+/// last of them is dropped.
+#[derive(Clone)]
+pub struct DataDir {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    lock: Arc<dyn Send + Sync>,
+}
+
+impl DataDir {
+    /// Creates the directory if need be, locks it, and sweeps what earlier lives left unfinished.
+    pub fn open(path: impl Into<PathBuf>) -> Result<DataDir> {
+        DataDir::open_on(Arc::new(RealDisk), path)
+    }
+
+    /// [`DataDir::open`] on any disk.
+    pub fn open_on(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Result<DataDir> {
+        let path = path.into();
+        let wal = path.join(WAL_DIR);
+        disk.create_dir(&path).map_err(Action::Create.failed(&path))?;
+        let lock_path = path.join(LOCK_FILE);
+        let lock = match disk.lock(&lock_path).map_err(Action::Lock.failed(&lock_path))? {
+            LockOutcome::Held(lock) => lock,
+            LockOutcome::Busy(holder) => {
+                return Err(DiskError::Locked { path: lock_path, holder });
+            }
+        };
+        disk.create_dir(&wal).map_err(Action::Create.failed(&wal))?;
+        sweep(&*disk, &path, is_unfinished_block, |name| name.ends_with(".tmp"))?;
+        sweep(&*disk, &wal, wal::is_unfinished_checkpoint, |_| false)?;
+        for dir in [&wal, &path] {
+            disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
+        }
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            // The data directory's own name. Its parent may be out of bounds for this process.
+            if let Err(error) = disk.sync_dir(parent) {
+                tracing::debug!(path = %parent.display(), %error, "parent directory not synced");
+            }
+        }
+        Ok(DataDir { disk, path, lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where its write-ahead log is.
+    pub fn wal_path(&self) -> PathBuf {
+        self.path.join(WAL_DIR)
+    }
+
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::clone(&self.disk)
+    }
+
+    pub(crate) fn lock(&self) -> Arc<dyn Send + Sync> {
+        Arc::clone(&self.lock)
+    }
+}
+
+fn is_unfinished_block(name: &str) -> bool {
+    UNFINISHED_BLOCK_SUFFIXES
+        .iter()
+        .filter_map(|suffix| name.strip_suffix(suffix))
+        .any(blocks::is_block_name)
+}
+
+/// Removes the directories and the files of `dir` that are leftovers by their names.
+fn sweep(
+    disk: &dyn Disk,
+    dir: &Path,
+    is_leftover_dir: fn(&str) -> bool,
+    is_leftover_file: fn(&str) -> bool,
+) -> Result<()> {
+    for entry in disk.list(dir).map_err(Action::List.failed(dir))? {
+        let path = dir.join(&entry.name);
+        let removed = match (entry.name(), entry.is_dir) {
+            (Some(name), true) if is_leftover_dir(name) => fs::remove_tree(disk, &path),
+            (Some(name), false) if is_leftover_file(name) => disk.remove_file(&path),
+            _ => continue,
+        };
+        removed.map_err(Action::Remove.failed(&path))?;
+        tracing::info!(path = %path.display(), "removed what an earlier run left unfinished");
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! The write-ahead log: numbered segments of records, read once at start, then appended to.
+//!
+//! ```text
+//! open ──▶ replay_batch … None ──▶ append / sync / cut_segment / checkpoint
+//! ```
+//!
+//! What a record means is not known here. Bytes and names are upstream's (`tsdb/docs/format/wal.md`
+//! and `tsdb/wlog` in prometheus/prometheus), so Prometheus can read what is written, and back.
+//!
+//! Invariants: a segment of an earlier life is never written to, but for cutting a torn tail off
+//! the last one; a batch lies in one segment whole or nowhere; a sync that failed is reported, and
+//! never made good by another one.
+//!
+//! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `reader`,
+//! `replay`, `checkpoint`, `sync` (when), `stats` (figures).
+
+mod checkpoint;
+mod pack;
+mod page;
+mod reader;
+mod replay;
+mod segment;
+mod stats;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use checkpoint::CheckpointWriter;
+pub use pack::RECORD_BYTES_MAX;
+pub use page::Compression;
+pub use replay::ReplayBatch;
+pub use stats::{ReplayStats, WalMonitor, WalStats};
+pub use sync::{SYNC_INTERVAL_DEFAULT, SyncPolicy};
+
+pub(super) use segment::is_unfinished_checkpoint;
+
+use super::DataDir;
+use super::error::{DiskError, Result};
+use super::fs::Disk;
+use checkpoint::BusyFlag;
+use page::PAGE_BYTES;
+use replay::Replay;
+use segment::WalListing;
+use stats::Counters;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use sync::SyncClock;
+use writer::{SegmentWriter, WriterOptions};
+
+/// Upstream's segment length. A longer one is made only for a single batch that is longer.
+pub const SEGMENT_BYTES_DEFAULT: u64 = 128 * 1024 * 1024;
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalOptions {
+    /// Where a segment ends: a positive multiple of 32 KiB.
+    pub segment_bytes_max: u64,
+    /// How records are packed.
+    pub compression: Compression,
+    /// When records are synced.
+    pub sync: SyncPolicy,
+}
+
+/// The write-ahead log of one data directory.
+pub struct Wal {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    options: WalOptions,
+    /// Until the log was read to its end.
+    replay: Option<Replay>,
+    writer: SegmentWriter,
+    clock: SyncClock,
+    is_checkpointing: Arc<AtomicBool>,
+    counters: Arc<Counters>,
+    lock: Arc<dyn Send + Sync>,
+}
+
+impl Default for WalOptions {
+    fn default() -> WalOptions {
+        WalOptions {
+            segment_bytes_max: SEGMENT_BYTES_DEFAULT,
+            compression: Compression::default(),
+            sync: SyncPolicy::default(),
+        }
+    }
+}
+
+impl Wal {
+    /// Opens the log for replay. No other `Wal`, and no checkpoint of one, may be left.
+    pub fn open(data: &DataDir, options: WalOptions) -> Result<Wal> {
+        let bytes = options.segment_bytes_max;
+        if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES as u64) {
+            return Err(DiskError::SegmentSize { bytes, page_bytes: PAGE_BYTES as u64 });
+        }
+        let (disk, dir) = (data.disk(), data.wal_path());
+        let listing = WalListing::read(&*disk, &dir)?;
+        let counters = Arc::new(Counters::default());
+        let sync_last = options.sync != SyncPolicy::Off;
+        let replay = Replay::plan(Arc::clone(&disk), &listing, sync_last, Arc::clone(&counters))?;
+        let first = listing.number_max.map_or(Some(0), |number| number.checked_add(1));
+        counters.segment_current.store(first.unwrap_or(u32::MAX), Ordering::Relaxed);
+        let writer_options = options.writer(sync_last, &counters);
+        let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), first, writer_options);
+        Ok(Wal {
+            disk,
+            dir,
+            options,
+            replay: Some(replay),
+            writer,
+            clock: SyncClock::new(options.sync),
+            is_checkpointing: Arc::default(),
+            counters,
+            lock: data.lock(),
+        })
+    }
+
+    /// The next batch of what earlier lives appended, about `bytes_max` long; `None` at the end.
+    /// Must be read to its end before the first append.
+    pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<ReplayBatch>> {
+        let Some(replay) = &mut self.replay else { return Ok(None) };
+        let batch = replay.batch(bytes_max)?;
+        if batch.is_none() {
+            self.replay = None;
+        }
+        Ok(batch)
+    }
+
+    /// Appends all records, or none, and says in which segment they lie (all in one). They survive
+    /// a crash of the process from here on, and a power cut once synced.
+    pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
+        self.check_replayed()?;
+        let segment = self.writer.append(records)?;
+        self.counters.segment_current.store(segment, Ordering::Relaxed);
+        if !records.is_empty() {
+            self.clock.written(Instant::now());
+        }
+        Ok(segment)
+    }
+
+    /// When the policy asks for the next [`sync`](Wal::sync): for a group of appends under
+    /// [`SyncPolicy::Always`], at once. `None` while it asks for none.
+    pub fn sync_due_at(&self) -> Option<Instant> {
+        self.clock.due_at()
+    }
+
+    /// Makes every record appended so far survive a power cut. After an error the records since
+    /// the last sync may not, and no later sync says otherwise: the log goes on in a new segment.
+    pub fn sync(&mut self) -> Result<()> {
+        self.clock.synced();
+        self.writer.sync()
+    }
+
+    /// Ends the segment being written, so that a checkpoint can cover it; gives its number.
+    pub fn cut_segment(&mut self) -> Result<u32> {
+        self.check_replayed()?;
+        let ended = self.writer.cut_segment()?;
+        self.counters.segment_current.store(ended.saturating_add(1), Ordering::Relaxed);
+        Ok(ended)
+    }
+
+    /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. It is
+    /// written beside the log, which goes on meanwhile.
+    pub fn checkpoint(&mut self, last_segment: u32) -> Result<CheckpointWriter> {
+        self.check_replayed()?;
+        let busy = BusyFlag::raise(&self.is_checkpointing)?;
+        // A segment must stay: upstream begins anew at number 0 where it finds none, and then
+        // takes what it writes there for older than the checkpoint.
+        let current_segment = self.writer.open_segment()?;
+        let listing = WalListing::read(&*self.disk, &self.dir)?;
+        let mut newest_checkpoint = None;
+        for found in &listing.checkpoints {
+            if !WalListing::read(&*self.disk, &found.path)?.segments.is_empty() {
+                newest_checkpoint = Some(found.number);
+            }
+        }
+        if last_segment >= current_segment || newest_checkpoint >= Some(last_segment) {
+            return Err(DiskError::CheckpointRange {
+                last_segment,
+                current_segment,
+                newest_checkpoint,
+            });
+        }
+        CheckpointWriter::begin(
+            Arc::clone(&self.disk),
+            self.dir.clone(),
+            last_segment,
+            self.options.writer(true, &self.counters),
+            busy,
+            Arc::clone(&self.lock),
+        )
+    }
+
+    /// The figures as of now.
+    pub fn stats(&self) -> WalStats {
+        self.counters.snapshot()
+    }
+
+    /// A view of the figures for other threads.
+    pub fn monitor(&self) -> WalMonitor {
+        WalMonitor {
+            counters: Arc::clone(&self.counters),
+            disk: Arc::clone(&self.disk),
+            dir: self.dir.clone(),
+        }
+    }
+
+    fn check_replayed(&self) -> Result<()> {
+        match self.replay {
+            Some(_) => Err(DiskError::WalNotReplayed),
+            None => Ok(()),
+        }
+    }
+}
+
+impl WalOptions {
+    fn writer(&self, sync_retired: bool, counters: &Arc<Counters>) -> WriterOptions {
+        WriterOptions {
+            segment_bytes_max: self.segment_bytes_max,
+            compression: self.compression,
+            sync_retired,
+            counters: Arc::clone(counters),
+        }
+    }
+}
+
+impl Drop for Wal {
+    /// Syncs what is unsynced: the next `Wal` knows nothing of it.
+    fn drop(&mut self) {
+        if self.options.sync != SyncPolicy::Off
+            && let Err(error) = self.writer.sync()
+        {
+            tracing::warn!(%error, "the last WAL records may be lost in a power cut");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Packing and unpacking of records: Snappy blocks or Zstandard frames, with reused buffers.
+
+use super::page::Compression;
+use crate::disk::error::{DiskError, Result};
+use zstd::bulk::{Compressor, Decompressor};
+
+/// The longest record that is written, or made by unpacking: a hostile or damaged length must not
+/// eat the memory. As long as a whole segment of the default size.
+pub const RECORD_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Zstandard's cheapest regular level: who picks Zstandard saves flash, yet it runs per batch.
+const ZSTD_LEVEL: i32 = 1;
+
+/// Packs records one after the other.
+pub struct Packer {
+    compression: Compression,
+    snappy: snap::raw::Encoder,
+    zstd: Option<Compressor<'static>>,
+    /// Holds the packed record; only grows, so that nothing is allocated once it has grown.
+    packed: Vec<u8>,
+}
+
+/// Unpacks records one after the other.
+#[derive(Default)]
+pub struct Unpacker {
+    snappy: snap::raw::Decoder,
+    zstd: Option<Decompressor<'static>>,
+}
+
+impl Packer {
+    /// Packs in this way, or not at all where that gains nothing.
+    pub fn new(compression: Compression) -> Packer {
+        Packer { compression, snappy: snap::raw::Encoder::new(), zstd: None, packed: Vec::new() }
+    }
+
+    /// The record as it is to be written, and how it is packed.
+    pub fn pack<'a>(&'a mut self, record: &'a [u8]) -> Result<(&'a [u8], Compression)> {
+        if record.len() > RECORD_BYTES_MAX {
+            let (bytes, bytes_max) = (record.len() as u64, RECORD_BYTES_MAX as u64);
+            return Err(DiskError::RecordTooLong { bytes, bytes_max });
+        }
+        let failed = |reason: String| DiskError::Compress { bytes: record.len() as u64, reason };
+        let len = match self.compression {
+            Compression::None => return Ok((record, Compression::None)),
+            Compression::Snappy => {
+                let room = room(&mut self.packed, snap::raw::max_compress_len(record.len()));
+                self.snappy.compress(record, room).map_err(|error| failed(error.to_string()))?
+            }
+            Compression::Zstd => {
+                let zstd = match &mut self.zstd {
+                    Some(zstd) => zstd,
+                    none => none.insert(
+                        Compressor::new(ZSTD_LEVEL).map_err(|error| failed(error.to_string()))?,
+                    ),
+                };
+                let bound = zstd::zstd_safe::compress_bound(record.len());
+                let room = room(&mut self.packed, bound);
+                zstd.compress_to_buffer(record, room).map_err(|error| failed(error.to_string()))?
+            }
+        };
+        match len < record.len() {
+            true => Ok((&self.packed[..len], self.compression)),
+            false => Ok((record, Compression::None)),
+        }
+    }
+
+    /// Gives a buffer back that a rare, long record has grown beyond this.
+    pub fn shrink(&mut self, bytes_kept_max: usize) {
+        if self.packed.len() > bytes_kept_max {
+            self.packed = Vec::new();
+        }
+    }
+}
+
+impl Unpacker {
+    /// The record that was packed; `None` if the bytes are no such record.
+    pub fn unpack(&mut self, packed: &[u8], compression: Compression) -> Option<Vec<u8>> {
+        match compression {
+            Compression::None => Some(packed.to_vec()),
+            Compression::Snappy => {
+                let len = snap::raw::decompress_len(packed).ok()?;
+                let mut record = zeroed(len as u64)?;
+                let written = self.snappy.decompress(packed, &mut record).ok()?;
+                (written == len).then_some(record)
+            }
+            Compression::Zstd => self.unzstd(packed),
+        }
+    }
+
+    fn unzstd(&mut self, packed: &[u8]) -> Option<Vec<u8>> {
+        let Some(len) = zstd::zstd_safe::get_frame_content_size(packed).ok()? else {
+            return unzstd_stream(packed);
+        };
+        let mut record = zeroed(len)?;
+        let zstd = match &mut self.zstd {
+            Some(zstd) => zstd,
+            none => none.insert(Decompressor::new().ok()?),
+        };
+        let written = zstd.decompress_to_buffer(packed, &mut record[..]).ok()?;
+        (written == record.len()).then_some(record)
+    }
+}
+
+/// A frame that does not tell its content's length beforehand.
+fn unzstd_stream(packed: &[u8]) -> Option<Vec<u8>> {
+    use std::io::Read as _;
+
+    let mut record = Vec::new();
+    let stream = zstd::stream::read::Decoder::with_buffer(packed).ok()?;
+    stream.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(&mut record).ok()?;
+    (record.len() <= RECORD_BYTES_MAX).then_some(record)
+}
+
+fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    &mut buffer[..len]
+}
+
+fn zeroed(len: u64) -> Option<Vec<u8>> {
+    let len = usize::try_from(len).ok().filter(|len| *len <= RECORD_BYTES_MAX)?;
+    Some(vec![0; len])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips_and_gives_up_where_nothing_is_gained() {
+        let long: Vec<u8> = (0..100_000u32).flat_map(|i| (i / 7).to_le_bytes()).collect();
+        for compression in [Compression::None, Compression::Snappy, Compression::Zstd] {
+            let mut packer = Packer::new(compression);
+            let mut unpacker = Unpacker::default();
+            for record in [&long[..], b"", b"x", &long[..300]] {
+                let (packed, how) = packer.pack(record).expect("packs");
+                assert!(packed.len() <= record.len());
+                let how_short = if record.len() < 2 { Compression::None } else { compression };
+                assert_eq!(how, how_short);
+                assert_eq!(unpacker.unpack(packed, how).as_deref(), Some(record));
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_packed_are_refused() {
+        let mut unpacker = Unpacker::default();
+        // Claims of four gigabytes, of nothing, and of too much.
+        for bytes in [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[], &[5, 0], b"\x28\xb5\x2f\xfd\xe0"] {
+            assert_eq!(unpacker.unpack(bytes, Compression::Snappy), None);
+            assert_eq!(unpacker.unpack(bytes, Compression::Zstd), None);
+        }
+    }
+
+    #[test]
+    fn zstd_frames_without_a_length_unpack() {
+        use std::io::Write as _;
+
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).expect("encoder");
+        encoder.write_all(&[7; 5000]).expect("write");
+        let frame = encoder.finish().expect("finish");
+        assert!(matches!(zstd::zstd_safe::get_frame_content_size(&frame), Ok(None)));
+        let record = Unpacker::default().unpack(&frame, Compression::Zstd);
+        assert_eq!(record, Some(vec![7; 5000]));
+    }
+}

@@ -1,0 +1,241 @@
+//! Framing: records to fragments in pages, and back.
+//!
+//! A segment is a run of 32 KiB pages, a page a run of fragments, a record one or more fragments:
+//!
+//! ```text
+//! ┌────────┬─────────┬───────────┬────────┐
+//! │ head 1 │ len 2   │ CRC-32C 4 │ data   │   × n, big endian, CRC of the data alone
+//! └────────┴─────────┴───────────┴────────┘
+//! head:  7 6 5        4      3        2 1 0
+//!        reserved 0   zstd   snappy   0 padding · 1 full · 2 first · 3 middle · 4 last
+//! ```
+//!
+//! - No fragment crosses a page. A record that does not fit is split into a first, any number of
+//!   middle and a last fragment; a first one may be empty, if just its header fits.
+//! - Fewer than 7 bytes left in a page are zeros. A zero head anywhere means that zeros fill the
+//!   rest of the page.
+//! - A file may end anywhere; its last page counts as filled up with zeros.
+//!
+//! Source: `tsdb/docs/format/wal.md` and `tsdb/wlog` in prometheus/prometheus.
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = 32 * 1024;
+/// Bytes before a fragment's data.
+pub const HEADER_BYTES: usize = 7;
+
+const KIND_MASK: u8 = 0b0000_0111;
+const FLAG_SNAPPY: u8 = 0b0000_1000;
+const FLAG_ZSTD: u8 = 0b0001_0000;
+const RESERVED_MASK: u8 = 0b1110_0000;
+
+/// How a record's bytes are packed. `none` is what is written, too, where packing gains nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// As they are.
+    None,
+    /// Snappy's block format: cheap, upstream's default.
+    #[default]
+    Snappy,
+    /// A Zstandard frame: smaller, at more CPU.
+    Zstd,
+}
+
+/// Which part of a record a fragment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FragmentKind {
+    /// All of it.
+    Full,
+    /// The beginning, and not all.
+    First,
+    /// Neither beginning nor end.
+    Middle,
+    /// The end, and not all.
+    Last,
+}
+
+/// What lies at some place of a page.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Parsed<'a> {
+    /// A fragment whose checksum is right.
+    Fragment(Fragment<'a>),
+    /// Zeros to the end of the page.
+    Padding,
+    /// Neither.
+    Damaged(DamageCause),
+}
+
+/// A fragment, read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Fragment<'a> {
+    /// Which part of a record it is.
+    pub kind: FragmentKind,
+    /// How the record is packed; `None` if the head says something this version does not know.
+    pub compression: Option<Compression>,
+    /// The part itself.
+    pub data: &'a [u8],
+    /// Where in the page the next fragment begins.
+    pub end: usize,
+}
+
+/// What is wrong with some bytes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DamageCause {
+    /// No fragment has this kind.
+    #[error("unknown fragment kind {0}")]
+    UnknownKind(u8),
+    /// The length leads out of the page, or out of the file.
+    #[error("a fragment longer than its page or file")]
+    TooLong,
+    /// The checksum is wrong.
+    #[error("a wrong checksum")]
+    Checksum,
+    /// Padding that is not zero.
+    #[error("padding that is not zero")]
+    Padding,
+    /// A middle or last fragment without the ones before.
+    #[error("a record without its beginning")]
+    NoBeginning,
+    /// A record without a last fragment.
+    #[error("a record without its end")]
+    NoEnd,
+    /// The device would not read these bytes.
+    #[error("a read error")]
+    Unreadable,
+    /// Whole, but packed in an unknown way, or it does not unpack.
+    #[error("a record that does not unpack")]
+    Undecodable,
+}
+
+impl Compression {
+    fn flag(self) -> u8 {
+        match self {
+            Compression::None => 0,
+            Compression::Snappy => FLAG_SNAPPY,
+            Compression::Zstd => FLAG_ZSTD,
+        }
+    }
+
+    fn from_head(head: u8) -> Option<Compression> {
+        match head & !KIND_MASK {
+            0 => Some(Compression::None),
+            FLAG_SNAPPY => Some(Compression::Snappy),
+            FLAG_ZSTD => Some(Compression::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// Appends one packed record as fragments. `base` is where in its page the first byte of `out`
+/// will lie; at least a header must fit where the record begins.
+pub fn put_record(out: &mut Vec<u8>, base: usize, packed: &[u8], compression: Compression) {
+    let mut rest = packed;
+    let mut is_first = true;
+    loop {
+        let room = PAGE_BYTES - (base + out.len()) % PAGE_BYTES;
+        debug_assert!(room >= HEADER_BYTES, "a full page was not padded");
+        let (part, after) = rest.split_at(rest.len().min(room - HEADER_BYTES));
+        let kind: u8 = match (is_first, after.is_empty()) {
+            (true, true) => 1,
+            (true, false) => 2,
+            (false, false) => 3,
+            (false, true) => 4,
+        };
+        out.push(kind | compression.flag());
+        out.extend_from_slice(&(part.len() as u16).to_be_bytes());
+        out.extend_from_slice(&crc32c::crc32c(part).to_be_bytes());
+        out.extend_from_slice(part);
+
+        let left = room - HEADER_BYTES - part.len();
+        if left < HEADER_BYTES {
+            out.resize(out.len() + left, 0);
+        }
+        if after.is_empty() {
+            return;
+        }
+        rest = after;
+        is_first = false;
+    }
+}
+
+/// Reads what lies at `at` in a page, which is shorter than [`PAGE_BYTES`] only where a file ends.
+pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
+    let rest = &page[at..];
+    let kind = match rest.first().map_or(0, |head| head & KIND_MASK) {
+        0 => {
+            // A head of zero kind but with flags is no padding: fall to the byte check.
+            let zeros = rest.iter().all(|byte| *byte == 0);
+            return if zeros { Parsed::Padding } else { Parsed::Damaged(DamageCause::Padding) };
+        }
+        1 => FragmentKind::Full,
+        2 => FragmentKind::First,
+        3 => FragmentKind::Middle,
+        4 => FragmentKind::Last,
+        other => return Parsed::Damaged(DamageCause::UnknownKind(other)),
+    };
+    let Some((&[head, len0, len1, crc0, crc1, crc2, crc3], body)) = rest.split_first_chunk() else {
+        return Parsed::Damaged(DamageCause::TooLong);
+    };
+    let len = usize::from(u16::from_be_bytes([len0, len1]));
+    let Some(data) = body.get(..len) else {
+        return Parsed::Damaged(DamageCause::TooLong);
+    };
+    if crc32c::crc32c(data) != u32::from_be_bytes([crc0, crc1, crc2, crc3]) {
+        return Parsed::Damaged(DamageCause::Checksum);
+    }
+    let compression = match head & RESERVED_MASK {
+        0 => Compression::from_head(head),
+        _ => None,
+    };
+    Parsed::Fragment(Fragment { kind, compression, data, end: at + HEADER_BYTES + len })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documented_bytes() {
+        // "123456789" has the well-known CRC-32C e3069283.
+        let mut out = Vec::new();
+        put_record(&mut out, 0, b"123456789", Compression::Snappy);
+        assert_eq!(out, b"\x09\x00\x09\xe3\x06\x92\x83123456789");
+        let data = &b"123456789"[..];
+        let (kind, compression) = (FragmentKind::Full, Some(Compression::Snappy));
+        let expected = Fragment { kind, compression, data, end: out.len() };
+        assert_eq!(parse(&out, 0), Parsed::Fragment(expected));
+    }
+
+    #[test]
+    fn a_header_alone_may_end_a_page_and_less_is_padded() {
+        for left in 0..2 * HEADER_BYTES {
+            let first = PAGE_BYTES - HEADER_BYTES - left;
+            let mut out = Vec::new();
+            put_record(&mut out, 0, &vec![1; first], Compression::None);
+            let padded = if left < HEADER_BYTES { PAGE_BYTES } else { PAGE_BYTES - left };
+            assert_eq!(out.len(), padded, "{left} bytes left");
+            put_record(&mut out, 0, b"abcdefghij", Compression::None);
+            match left {
+                // The first fragment is empty: only its header found room.
+                7 => assert_eq!(out[PAGE_BYTES - 7..PAGE_BYTES], [2, 0, 0, 0, 0, 0, 0]),
+                8..14 => assert_eq!(out[PAGE_BYTES - left], 2),
+                _ => assert_eq!(out[PAGE_BYTES], 1),
+            }
+        }
+    }
+
+    #[test]
+    fn anything_at_all_is_survived() {
+        for seed in 0..2000u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            let page: Vec<u8> = (0..seed % 64)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 59) as u8
+                })
+                .collect();
+            for at in 0..=page.len() {
+                let _ = parse(&page, at);
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Writing: batches of records to the end of the newest segment of a directory.
+//!
+//! A batch is packed and framed into one buffer and written with one call, so it lies in one
+//! segment whole. All state about a segment is its length, which moves only when the write did:
+//!
+//! ```text
+//! append ─┬─ fits ────────────────────────────▶ write ─┬─ done: length moves
+//!         └─ too long ─▶ cut: create next, retire old ─┘
+//!                                                      └─ failed: cut the file back to its length
+//!                                                           └─ failed too: abandon the segment
+//! ```
+//!
+//! A segment is *retired* (padded to a whole page, synced) when the next one exists. It is given
+//! up for new records when it is full, when a failed write could not be undone, and when a sync
+//! failed: after that the kernel may have dropped the pages, and syncing again would lie.
+
+use super::Compression;
+use super::pack::Packer;
+use super::page::{PAGE_BYTES, put_record};
+use super::segment::segment_name;
+use super::stats::Counters;
+use crate::disk::error::{Action, DiskError, Result};
+use crate::disk::fs::{Disk, DiskFile};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+/// A larger buffer is given back after the batch that needed it.
+const BUFFER_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Writes the segments of one directory.
+pub struct SegmentWriter {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    segment_bytes_max: u64,
+    sync_retired: bool,
+    packer: Packer,
+    framed: Vec<u8>,
+    open: Option<OpenSegment>,
+    next_number: Option<u32>,
+    /// A retired segment whose sync failed, until somebody who asks for a sync has heard of it.
+    unreported: Option<u32>,
+    counters: Arc<Counters>,
+}
+
+/// How a [`SegmentWriter`] writes.
+pub struct WriterOptions {
+    /// The length that a segment exceeds only if a single batch is longer.
+    pub segment_bytes_max: u64,
+    /// How records are packed.
+    pub compression: Compression,
+    /// Whether a segment is synced when the next one begins.
+    pub sync_retired: bool,
+    /// Where the writer's figures go.
+    pub counters: Arc<Counters>,
+}
+
+struct OpenSegment {
+    number: u32,
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    size_bytes: u64,
+    is_synced: bool,
+    state: SegmentState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SegmentState {
+    /// Takes records.
+    Usable,
+    /// A sync failed.
+    Suspect,
+    /// Bytes of a failed batch lie behind its end.
+    Abandoned,
+}
+
+impl SegmentWriter {
+    /// Will write to `dir`, beginning with segment `first`, which is created when it is needed.
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        first: Option<u32>,
+        options: WriterOptions,
+    ) -> SegmentWriter {
+        SegmentWriter {
+            disk,
+            dir,
+            segment_bytes_max: options.segment_bytes_max,
+            sync_retired: options.sync_retired,
+            packer: Packer::new(options.compression),
+            framed: Vec::new(),
+            open: None,
+            next_number: first,
+            unreported: None,
+            counters: options.counters,
+        }
+    }
+
+    /// Appends all records, or none, and says in which segment they lie.
+    pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
+        let (number, size_bytes) = self.usable()?;
+        if records.is_empty() {
+            return Ok(number);
+        }
+        self.frame(records, size_bytes)?;
+        if size_bytes > 0 && size_bytes + self.framed.len() as u64 > self.segment_bytes_max {
+            self.cut()?;
+            self.frame(records, 0)?;
+        }
+        let number = self.write_framed()?;
+        self.counters.records_written.fetch_add(records.len() as u64, Relaxed);
+        self.counters.bytes_written.fetch_add(self.framed.len() as u64, Relaxed);
+        if self.framed.capacity() > BUFFER_KEPT_BYTES_MAX {
+            self.framed = Vec::new();
+        }
+        self.packer.shrink(BUFFER_KEPT_BYTES_MAX);
+        Ok(number)
+    }
+
+    /// Makes sure that a segment is open for records, and gives its number.
+    pub fn open_segment(&mut self) -> Result<u32> {
+        self.usable().map(|(number, _)| number)
+    }
+
+    /// Ends the open segment, opening one if there is none, and begins the next. Gives the number
+    /// of the one that ended. If an error says that its sync failed, it has ended all the same.
+    pub fn cut_segment(&mut self) -> Result<u32> {
+        let number = match &self.open {
+            Some(open) => open.number,
+            None => self.open_segment()?,
+        };
+        self.cut()?;
+        Ok(number)
+    }
+
+    /// Makes every record appended so far survive a power cut, or says that it may not.
+    pub fn sync(&mut self) -> Result<()> {
+        if let Some(segment) = self.unreported.take() {
+            return Err(DiskError::WalSyncFailedBefore { segment });
+        }
+        match &mut self.open {
+            Some(open) if open.state == SegmentState::Suspect => {
+                Err(DiskError::WalSyncFailedBefore { segment: open.number })
+            }
+            Some(open) => open.sync(&self.counters),
+            None => Ok(()),
+        }
+    }
+
+    /// Pads and syncs the last segment; nothing can be appended to it afterwards.
+    pub fn finish(&mut self) -> Result<()> {
+        self.open_segment()?;
+        match self.open.take() {
+            Some(open) => self.retire(open),
+            None => Ok(()),
+        }
+    }
+
+    /// The open segment's number and length, after beginning one if the last one is given up.
+    fn usable(&mut self) -> Result<(u32, u64)> {
+        if self.open.as_ref().is_none_or(|open| open.state != SegmentState::Usable) {
+            self.cut()?;
+        }
+        match &self.open {
+            Some(open) => Ok((open.number, open.size_bytes)),
+            None => Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() }),
+        }
+    }
+
+    fn frame<R: AsRef<[u8]>>(&mut self, records: &[R], offset: u64) -> Result<()> {
+        let base = (offset % PAGE_BYTES as u64) as usize;
+        self.framed.clear();
+        for record in records {
+            let (packed, compression) = self.packer.pack(record.as_ref())?;
+            put_record(&mut self.framed, base, packed, compression);
+        }
+        Ok(())
+    }
+
+    fn write_framed(&mut self) -> Result<u32> {
+        let Some(open) = &mut self.open else {
+            return Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() });
+        };
+        let (offset, bytes) = (open.size_bytes, self.framed.len() as u64);
+        // Set before the write: a torn write that was undone still leaves something to sync.
+        open.is_synced = false;
+        match open.file.write_at(offset, &self.framed) {
+            Ok(()) => {
+                open.size_bytes = offset + bytes;
+                Ok(open.number)
+            }
+            Err(source) => {
+                self.counters.writes_failed.fetch_add(1, Relaxed);
+                if open.file.set_len(offset).is_err() {
+                    open.state = SegmentState::Abandoned;
+                }
+                let abandoned = open.state == SegmentState::Abandoned;
+                let (path, segment) = (open.path.clone(), open.number);
+                Err(DiskError::WalWrite { path, segment, offset, bytes, abandoned, source })
+            }
+        }
+    }
+
+    /// Creates the next segment, then retires the open one. Without the next segment everything
+    /// stays as it is.
+    fn cut(&mut self) -> Result<()> {
+        let next = self.create_next()?;
+        match self.open.replace(next) {
+            Some(ended) => self.retire(ended),
+            None => Ok(()),
+        }
+    }
+
+    fn create_next(&mut self) -> Result<OpenSegment> {
+        loop {
+            let Some(number) = self.next_number else {
+                return Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() });
+            };
+            let path = self.dir.join(segment_name(number));
+            let file = match self.disk.create(&path) {
+                // What an attempt left whose clean-up below failed. It is empty and stays, so that
+                // the numbers have no gap.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.next_number = number.checked_add(1);
+                    continue;
+                }
+                created => created.map_err(Action::Create.failed(&path))?,
+            };
+            if let Err(source) = self.disk.sync_dir(&self.dir) {
+                let _ = self.disk.remove_file(&path);
+                return Err(Action::Sync.failed(&self.dir)(source));
+            }
+            self.next_number = number.checked_add(1);
+            let state = SegmentState::Usable;
+            return Ok(OpenSegment { number, path, file, size_bytes: 0, is_synced: true, state });
+        }
+    }
+
+    fn retire(&mut self, mut ended: OpenSegment) -> Result<()> {
+        // Full pages everywhere but at the very end of the log, as upstream leaves them. A short
+        // page reads the same, so a failure does no harm; after an abandoned batch this is also
+        // the second attempt to get rid of its bytes.
+        if ended.state == SegmentState::Abandoned && ended.file.set_len(ended.size_bytes).is_err() {
+            let (path, offset) = (ended.path.display(), ended.size_bytes);
+            tracing::warn!(%path, offset, "bytes of a failed batch stay behind a WAL segment's end");
+        } else {
+            let padded = ended.size_bytes.next_multiple_of(PAGE_BYTES as u64);
+            let _ = ended.file.set_len(padded);
+        }
+        if !self.sync_retired || ended.state == SegmentState::Suspect {
+            return Ok(());
+        }
+        let number = ended.number;
+        ended.sync(&self.counters).inspect_err(|_| self.unreported = Some(number))
+    }
+}
+
+impl OpenSegment {
+    fn sync(&mut self, counters: &Counters) -> Result<()> {
+        if self.is_synced {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let synced = self.file.sync_data();
+        counters.fsyncs.fetch_add(1, Relaxed);
+        counters.fsync_nanos.fetch_add(started.elapsed().as_nanos() as u64, Relaxed);
+        match synced {
+            Ok(()) => {
+                self.is_synced = true;
+                Ok(())
+            }
+            Err(source) => {
+                self.state = SegmentState::Suspect;
+                counters.fsyncs_failed.fetch_add(1, Relaxed);
+                Err(DiskError::WalSync { path: self.path.clone(), segment: self.number, source })
+            }
+        }
+    }
+}

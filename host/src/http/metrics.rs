@@ -1,0 +1,191 @@
+//! `GET /metrics`: the store's own figures. Names are Prometheus' where it has the same figure.
+
+use super::reply::{Reply, full};
+use super::server::{Context, HttpCounters};
+use crate::disk::wal::WalStats;
+use crate::store::{Store, StoreCounters};
+use crate::telemetry::MetricsText;
+use crate::wasm::Figures;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Answers in the text format.
+pub async fn answer(context: &Context) -> Reply {
+    let mut text = MetricsText::default();
+    let version = concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"");
+    text.gauges("tidepool_build_info", "The version that runs.", &[(version, 1)]);
+    text.gauge(
+        "tidepool_ready",
+        "Whether the log is replayed and the store takes writes and reads.",
+        u8::from(context.store.is_ready()),
+    );
+    process(&mut text);
+    http(&mut text, &context.counters);
+    instances(&mut text, context.store.counters());
+    // While the store starts there is no head to ask.
+    if let Ok(figures) = context.store.figures().await {
+        head(&mut text, &figures);
+    }
+    if let Some((stats, bytes)) = context.store.wal_figures() {
+        wal(&mut text, &stats, bytes);
+    }
+    blocks(&mut text, &context.store);
+    full(
+        StatusCode::OK,
+        HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
+        text.finish(),
+    )
+}
+
+fn head(text: &mut MetricsText, figures: &Figures) {
+    let f = figures;
+    text.gauge("prometheus_tsdb_head_series", "Series in the head.", f.head_series);
+    text.gauge("prometheus_tsdb_head_chunks", "Chunks in the head.", f.head_chunks);
+    text.gauge(
+        "tidepool_head_symbols",
+        "Distinct label names and values in the head.",
+        f.head_symbols,
+    );
+    text.counter(
+        "prometheus_tsdb_head_series_created_total",
+        "Series that came to be in the head.",
+        f.head_series_created,
+    );
+    text.counter(
+        "prometheus_tsdb_head_series_removed_total",
+        "Series that the head forgot.",
+        f.head_series_removed,
+    );
+    if f.head_min_time_ms <= f.head_max_time_ms {
+        text.gauge(
+            "prometheus_tsdb_head_min_time_seconds",
+            "Time of the oldest sample in the head.",
+            f.head_min_time_ms as f64 / 1000.0,
+        );
+        text.gauge(
+            "prometheus_tsdb_head_max_time_seconds",
+            "Time of the newest sample in the head.",
+            f.head_max_time_ms as f64 / 1000.0,
+        );
+    }
+    text.counter(
+        "prometheus_tsdb_head_samples_appended_total",
+        "Samples stored.",
+        f.samples_appended,
+    );
+    text.counter(
+        "tidepool_head_samples_duplicate_total",
+        "Samples accepted that were stored already.",
+        f.samples_duplicate,
+    );
+    text.counters(
+        "tidepool_head_samples_refused_total",
+        "Samples refused, by reason.",
+        &[
+            ("reason=\"duplicate\"", f.samples_refused_duplicate),
+            ("reason=\"out_of_order\"", f.samples_refused_out_of_order),
+            ("reason=\"too_old\"", f.samples_refused_too_old),
+            ("reason=\"too_far_in_future\"", f.samples_refused_in_future),
+        ],
+    );
+    text.gauge("tidepool_head_open_cursors", "Reads that are open on the head.", f.open_cursors);
+}
+
+fn wal(text: &mut MetricsText, stats: &WalStats, bytes: u64) {
+    text.gauge("prometheus_tsdb_wal_storage_size_bytes", "Bytes of the log on disk.", bytes);
+    text.gauge(
+        "prometheus_tsdb_wal_segment_current",
+        "Log segment that is being written.",
+        stats.segment_current,
+    );
+    text.counter(
+        "tidepool_wal_records_written_total",
+        "Log records written.",
+        stats.records_written,
+    );
+    text.counter("tidepool_wal_written_bytes_total", "Log bytes written.", stats.bytes_written);
+    text.counter(
+        "prometheus_tsdb_wal_writes_failed_total",
+        "Batches that the log could not take.",
+        stats.writes_failed,
+    );
+    text.counter("tidepool_wal_fsyncs_total", "Syncs of the log.", stats.fsyncs);
+    text.counter("tidepool_wal_fsyncs_failed_total", "Failed syncs of the log.", stats.fsyncs_failed);
+    text.counter(
+        "tidepool_wal_fsync_seconds_total",
+        "Time spent in syncs of the log.",
+        stats.fsync_time.as_secs_f64(),
+    );
+    text.counter("tidepool_wal_checkpoints_total", "Checkpoints written.", stats.checkpoints);
+    text.gauge(
+        "tidepool_wal_replay_damaged_bytes",
+        "Log bytes that the last start skipped because they are damaged.",
+        stats.replay.damaged_bytes,
+    );
+    text.gauge(
+        "tidepool_wal_replay_torn_bytes",
+        "Log bytes of an unfinished write that the last start cut off.",
+        stats.replay.torn_bytes,
+    );
+}
+
+fn blocks(text: &mut MetricsText, store: &Store) {
+    let (count, bytes) = store.block_figures();
+    text.gauge("prometheus_tsdb_blocks_loaded", "Blocks in storage.", count);
+    text.gauge("prometheus_tsdb_storage_blocks_bytes", "Bytes of all blocks.", bytes);
+}
+
+fn instances(text: &mut MetricsText, counters: &StoreCounters) {
+    text.counters(
+        "tidepool_instance_crashes_total",
+        "Engine instances that crashed or passed a limit, by role.",
+        &[
+            ("role=\"head\"", load(&counters.head_crashes)),
+            ("role=\"query\"", load(&counters.query_crashes)),
+        ],
+    );
+    text.counter("tidepool_blocks_cut_total", "Blocks cut from the head.", load(&counters.blocks_cut));
+    text.counter(
+        "tidepool_block_cuts_failed_total",
+        "Cuts that failed and are tried again.",
+        load(&counters.cuts_failed),
+    );
+}
+
+fn http(text: &mut MetricsText, counters: &HttpCounters) {
+    let requests =
+        [("write", &counters.write_requests), ("read", &counters.read_requests)];
+    let failed =
+        [("write", &counters.write_requests_failed), ("read", &counters.read_requests_failed)];
+    for (name, help, values) in [
+        ("tidepool_http_requests_total", "Requests, by endpoint.", requests),
+        ("tidepool_http_requests_failed_total", "Requests not answered 2xx, by endpoint.", failed),
+    ] {
+        let values = values.map(|(e, count)| (format!("endpoint=\"{e}\""), load(count)));
+        let values: Vec<_> = values.iter().map(|(labels, n)| (labels.as_str(), *n)).collect();
+        text.counters(name, help, &values);
+    }
+}
+
+/// What client libraries show of a process, read from the system.
+fn process(text: &mut MetricsText) {
+    let Some((cpu_seconds, resident_bytes)) = process_figures() else { return };
+    text.counter("process_cpu_seconds_total", "User and system CPU time spent.", cpu_seconds);
+    text.gauge("process_resident_memory_bytes", "Resident memory.", resident_bytes);
+}
+
+/// CPU seconds and resident bytes of this process (proc(5), `/proc/self/stat` fields 14, 15, 24).
+fn process_figures() -> Option<(f64, u64)> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is a name in parentheses that may hold spaces.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    let ticks = number(14)? + number(15)?;
+    let cpu_seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+    Some((cpu_seconds, number(24)? * rustix::param::page_size() as u64))
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Relaxed)
+}

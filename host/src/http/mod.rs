@@ -1,0 +1,12 @@
+//! The server: accept loop, one file per endpoint, one table from errors to status codes.
+
+mod body;
+mod metadata;
+mod metrics;
+mod read;
+mod reply;
+mod routes;
+mod server;
+mod write;
+
+pub use server::{Server, ServerConfig};

@@ -1,0 +1,135 @@
+//! `POST /api/v1/read`: remote read, both kinds.
+//!
+//! A streamed answer holds one part at a time, and ends with the connection's reset if something
+//! fails on the way: its status is long gone, and text would be read as a frame.
+
+use super::body::read_snappy;
+use super::reply::{self, Reply, full, text};
+use super::server::Context;
+use crate::prom::read::{
+    ReadPlan, ResponseKind, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan, put_query_result,
+};
+use crate::store::{ReadPart, StoreError};
+use crate::wasm::{Error, FrameFormat, Limit};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Poll, ready};
+use tokio::sync::mpsc::Receiver;
+
+type Parts = Receiver<Result<ReadPart, StoreError>>;
+
+/// Answers a read.
+pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+    context.counters.read_requests.fetch_add(1, Relaxed);
+    let reply = read(context, request).await;
+    if !reply.status().is_success() {
+        context.counters.read_requests_failed.fetch_add(1, Relaxed);
+    }
+    reply
+}
+
+async fn read(context: &Context, request: Request<Incoming>) -> Reply {
+    let body = match read_snappy(request.into_body(), context.http.request_bytes_max).await {
+        Ok(body) => body,
+        Err(reply) => return reply,
+    };
+    let ReadPlan { kind, queries } = match plan(&body) {
+        Ok(plan) => plan,
+        Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+    };
+    let (format, samples_max) = match kind {
+        ResponseKind::Samples => (FrameFormat::Samples, context.http.read_samples_max),
+        ResponseKind::StreamedXorChunks => (FrameFormat::StreamedChunks, 0),
+    };
+    let frame_bytes_max = context.http.read_frame_bytes_max;
+    let parts = match context.store.read(queries, format, frame_bytes_max, samples_max).await {
+        Ok(parts) => parts,
+        Err(error) => return reply::error(&error),
+    };
+    let answered = match kind {
+        ResponseKind::Samples => samples(context, parts).await,
+        ResponseKind::StreamedXorChunks => streamed(parts).await,
+    };
+    answered.unwrap_or_else(|error| reply::error(&error))
+}
+
+/// One message, held whole, within the limits.
+async fn samples(context: &Context, mut parts: Parts) -> Result<Reply, StoreError> {
+    let bytes_max = context.http.read_response_bytes_max;
+    let mut response = Vec::new();
+    let mut result = Vec::new();
+    while let Some(part) = parts.recv().await {
+        match part? {
+            ReadPart::Frames(frames) => result.extend_from_slice(&frames),
+            ReadPart::EndOfQuery => {
+                put_query_result(&mut response, &result);
+                result.clear();
+            }
+        }
+        if response.len() + result.len() > bytes_max {
+            let what = "bytes of a SAMPLES answer (--read-response-limit)".to_owned();
+            let limit = Limit { what, max: bytes_max as u64 };
+            return Err(StoreError::Refused(Error::LimitExceeded(limit)));
+        }
+    }
+    drop(result);
+    let compressed = snap::raw::Encoder::new().compress_vec(&response);
+    let compressed = compressed.map_err(|error| {
+        StoreError::Runtime(format!("the answer could not be compressed: {error}"))
+    })?;
+    let content_type = HeaderValue::from_static(SAMPLES_CONTENT_TYPE);
+    let mut reply = full(StatusCode::OK, content_type, compressed);
+    reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("snappy"));
+    Ok(reply)
+}
+
+/// Frames as they come. What fails before the first of them still gets a proper status.
+async fn streamed(mut parts: Parts) -> Result<Reply, StoreError> {
+    let first = poll_fn(|context| poll_frames(&mut parts, context)).await.transpose()?;
+    let mut reply = Response::new(FrameBody { first, parts }.boxed());
+    let content_type = HeaderValue::from_static(STREAMED_CONTENT_TYPE);
+    reply.headers_mut().insert(CONTENT_TYPE, content_type);
+    Ok(reply)
+}
+
+/// A streamed answer's body. Dropped by a client that leaves, it ends the read.
+struct FrameBody {
+    first: Option<Bytes>,
+    parts: Parts,
+}
+
+impl Body for FrameBody {
+    type Data = Bytes;
+    type Error = StoreError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+        let frames = match self.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(first))),
+            None => poll_frames(&mut self.parts, context),
+        };
+        frames.map(|frames| frames.map(|frames| frames.map(Frame::data)))
+    }
+}
+
+fn poll_frames(
+    parts: &mut Parts,
+    context: &mut std::task::Context<'_>,
+) -> Poll<Option<Result<Bytes, StoreError>>> {
+    loop {
+        match ready!(parts.poll_recv(context)) {
+            Some(Ok(ReadPart::Frames(frames))) => return Poll::Ready(Some(Ok(frames))),
+            Some(Ok(ReadPart::EndOfQuery)) => {}
+            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            None => return Poll::Ready(None),
+        }
+    }
+}

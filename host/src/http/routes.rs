@@ -1,0 +1,50 @@
+//! Which endpoint answers which path.
+
+use super::reply::{Body, Reply, text};
+use super::server::Context;
+use super::{metadata, metrics, read, write};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// Answers a request.
+pub async fn handle(
+    context: Arc<Context>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let method = request.method().clone();
+    let is_get = method == Method::GET || method == Method::HEAD;
+    let reply: Reply = match request.uri().path() {
+        "/api/v1/write" if method == Method::POST => write::answer(&context, request).await,
+        "/api/v1/read" if method == Method::POST => read::answer(&context, request).await,
+        "/api/v1/write" | "/api/v1/read" => not_allowed("POST"),
+        "/-/healthy" | "/-/ready" | "/metrics" | "/api/v1/metadata" | "/" if !is_get => {
+            not_allowed("GET, HEAD")
+        }
+        "/-/healthy" => text(StatusCode::OK, "tidepool is healthy.\n"),
+        "/-/ready" if context.store.is_ready() => text(StatusCode::OK, "tidepool is ready.\n"),
+        "/-/ready" => text(StatusCode::SERVICE_UNAVAILABLE, "The log is being replayed.\n"),
+        "/metrics" => metrics::answer(&context).await,
+        "/api/v1/metadata" => metadata::answer(&context).await,
+        "/" => text(StatusCode::OK, INDEX),
+        _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+    };
+    Ok(reply)
+}
+
+const INDEX: &str = "tidepool: a Prometheus-compatible metrics store
+
+POST /api/v1/write     remote write 1.0 and 2.0
+POST /api/v1/read      remote read: SAMPLES and STREAMED_XOR_CHUNKS
+GET  /api/v1/metadata  type, help and unit of metric families
+GET  /metrics          the store's own figures
+GET  /-/healthy        200 while the process lives
+GET  /-/ready          200 once the log is replayed
+";
+
+fn not_allowed(allowed: &'static str) -> Reply {
+    let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+    reply.headers_mut().insert(hyper::header::ALLOW, hyper::header::HeaderValue::from_static(allowed));
+    reply
+}

@@ -1,0 +1,73 @@
+//! `POST /api/v1/write`: remote write 1.0 and 2.0.
+//!
+//! The order of checks is part of the protocol: what is not spoken here is refused before the body
+//! is looked at.
+
+use super::body::read_snappy;
+use super::reply::{self, Reply, retry_later, text};
+use super::server::Context;
+use crate::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
+use crate::wasm::{RemoteWriteVersion, WriteOutcome};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Answers a write.
+pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+    context.counters.write_requests.fetch_add(1, Relaxed);
+    let reply = write(context, request).await;
+    if !reply.status().is_success() {
+        context.counters.write_requests_failed.fetch_add(1, Relaxed);
+    }
+    reply
+}
+
+async fn write(context: &Context, request: Request<Incoming>) -> Reply {
+    let headers = request.headers();
+    let version = match negotiate(headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING)) {
+        Ok(version) => version,
+        Err(error) => return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("{error}\n")),
+    };
+    let body = match read_snappy(request.into_body(), context.http.request_bytes_max).await {
+        Ok(body) => body,
+        Err(reply) => return with_written(reply, version, None),
+    };
+    match context.store.append(version, body).await {
+        Ok(outcome) => with_written(outcome_reply(&outcome), version, Some(&outcome)),
+        Err(error) => with_written(reply::error(&error), version, None),
+    }
+}
+
+fn outcome_reply(outcome: &WriteOutcome) -> Reply {
+    let status = match outcome.refused {
+        0 => StatusCode::NO_CONTENT,
+        // The refused part may fit later, and what is stored already may come again.
+        _ if may_clear(outcome) => StatusCode::TOO_MANY_REQUESTS,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    if outcome.refused == 0 {
+        let mut reply = text(status, "");
+        reply.headers_mut().remove(CONTENT_TYPE);
+        return reply;
+    }
+    tracing::debug!(refused = outcome.refused, first = ?outcome.refusals.first(), "rows refused");
+    retry_later(text(status, refusal_text(outcome)))
+}
+
+/// Adds what a 2.0 sender must be told, on success and on failure. 1.0 senders are told nothing.
+fn with_written(
+    mut reply: Reply,
+    version: RemoteWriteVersion,
+    outcome: Option<&WriteOutcome>,
+) -> Reply {
+    if version == RemoteWriteVersion::V2 {
+        let written = outcome.map_or([0; 3], |outcome| {
+            [outcome.samples_written, outcome.histograms_written, outcome.exemplars_written]
+        });
+        for (name, count) in WRITTEN_HEADERS.into_iter().zip(written) {
+            reply.headers_mut().insert(name, HeaderValue::from(count));
+        }
+    }
+    reply
+}

@@ -1,0 +1,359 @@
+//! The head thread: it alone calls the head instance, job by job.
+//!
+//! Group commit: when the log is to be synced before answering, the jobs that wait are done first,
+//! then one sync serves them all.
+
+use super::{Shared, StoreError, now_ms};
+use crate::disk::wal::WalMonitor;
+use crate::disk::{DataDir, Wal};
+use crate::wasm::{
+    CallError, CursorHandle, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
+    InstanceStorage, Matcher, RemoteWriteVersion, Role, Selection, StorageError, TimeRange,
+    WriteOutcome,
+};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// Most writes that share one sync.
+const GROUP_WRITES_MAX: usize = 256;
+
+/// Bytes of log that are replayed in one call.
+const REPLAY_BYTES: u32 = 1024 * 1024;
+
+/// How often a replay tells how far it is.
+const REPLAY_REPORT_EVERY: Duration = Duration::from_secs(5);
+
+/// How long to wait before a crashed head is started again.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+/// Something for the head thread to do.
+pub(super) enum Job {
+    /// Store a body and answer once the log has it.
+    Append {
+        version: RemoteWriteVersion,
+        body: Vec<u8>,
+        reply: oneshot::Sender<Result<WriteOutcome, StoreError>>,
+        /// Room in the queue, given back when the job is done.
+        room: OwnedSemaphorePermit,
+    },
+    /// Any other call.
+    Call(Box<dyn FnOnce(&mut HeadInstance) + Send>),
+    /// Finish.
+    Stop,
+}
+
+/// The head instance and the cursors that others hold on it.
+pub(super) struct HeadInstance {
+    pub instance: Instance,
+    cursors: HashMap<u64, CursorHandle>,
+    crashed: Option<String>,
+}
+
+/// The way to the head thread.
+#[derive(Clone)]
+pub(super) struct HeadHandle {
+    jobs: Sender<Job>,
+    state: Arc<HeadState>,
+}
+
+#[derive(Default)]
+struct HeadState {
+    ready: AtomicBool,
+    wal_monitor: Mutex<Option<WalMonitor>>,
+    /// Never given twice, so that a cursor of a crashed head means nothing to the next one.
+    cursor_numbers: Mutex<u64>,
+}
+
+impl HeadHandle {
+    pub fn new() -> (HeadHandle, Receiver<Job>) {
+        let (jobs, receiver) = channel();
+        (HeadHandle { jobs, state: Arc::default() }, receiver)
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.state.ready.load(Relaxed)
+    }
+
+    pub fn check_ready(&self) -> Result<(), StoreError> {
+        if self.is_ready() { Ok(()) } else { Err(StoreError::NotReady) }
+    }
+
+    pub fn send(&self, job: Job) -> Result<(), StoreError> {
+        self.jobs.send(job).map_err(|_| StoreError::Stopped)
+    }
+
+    pub fn wal_monitor(&self) -> Option<WalMonitor> {
+        lock(&self.state.wal_monitor).clone()
+    }
+
+    /// Runs a call on the head thread.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.start_call(call)?.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    /// Runs a call on the head thread and blocks until it is done.
+    fn call_blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let answer = self.start_call(call);
+        let answer = answer.and_then(|a| a.blocking_recv().map_err(|_| StoreError::Stopped)?);
+        answer.map_err(|error| match error {
+            StoreError::Refused(error) => error,
+            other => Error::Storage(StorageError::Io(other.to_string())),
+        })
+    }
+
+    fn start_call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
+        self.check_ready()?;
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Call(Box::new(move |head| {
+            let result = call(head);
+            // Nobody waits any more if the caller went away.
+            let _ = reply.send(head.noting_crash(result));
+        })))?;
+        Ok(answer)
+    }
+}
+
+impl HeadAccess for HeadHandle {
+    fn open(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<u64, Error> {
+        let number = {
+            let mut numbers = lock(&self.state.cursor_numbers);
+            *numbers += 1;
+            *numbers
+        };
+        self.call_blocking(move |head| {
+            let cursor = head.instance.select(&Selection {
+                matchers,
+                range,
+                format: FrameFormat::ChunkedSeries,
+                query_index: 0,
+                frame_bytes_max: 0,
+                samples_max: 0,
+            })?;
+            head.cursors.insert(number, cursor);
+            Ok(number)
+        })
+    }
+
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error> {
+        self.call_blocking(move |head| match head.cursors.get(&cursor) {
+            Some(handle) => head.instance.next_frames(*handle, bytes_max),
+            None => Err(CallError::Refused(Error::Invalid(
+                "the head was restarted while it was being read; read again".into(),
+            ))),
+        })
+    }
+
+    fn close(&self, cursor: u64) {
+        // A head that is gone has closed its cursors.
+        let _ = self.send(Job::Call(Box::new(move |head| {
+            if let Some(handle) = head.cursors.remove(&cursor) {
+                let closed = head.instance.close_cursor(handle);
+                let _ = head.noting_crash(closed);
+            }
+        })));
+    }
+
+    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
+        self.call_blocking(|head| head.instance.plan_cut())
+    }
+
+    fn forget(&self, before_ms: i64) -> Result<bool, Error> {
+        self.call_blocking(move |head| head.instance.forget(before_ms))
+    }
+}
+
+impl HeadInstance {
+    /// Remembers that the instance is of no further use, if that is what a result says.
+    fn noting_crash<T>(&mut self, result: Result<T, CallError>) -> Result<T, StoreError> {
+        if let Err(CallError::Trap(trap)) = &result {
+            self.crashed = Some(format!("{trap:#}"));
+        }
+        result.map_err(Into::into)
+    }
+}
+
+/// What the head thread works with.
+pub(super) struct HeadThread {
+    shared: Arc<Shared>,
+    data: DataDir,
+}
+
+/// A write that is in the log and waits for its group's sync.
+type Written = (oneshot::Sender<Result<WriteOutcome, StoreError>>, WriteOutcome, OwnedSemaphorePermit);
+
+impl HeadThread {
+    pub fn new(shared: Arc<Shared>, data: DataDir) -> HeadThread {
+        HeadThread { shared, data }
+    }
+
+    /// Works until it is told to stop. `fail` hears why the head could not start at all.
+    pub fn run(self, jobs: &Receiver<Job>, fail: oneshot::Sender<StoreError>) {
+        let mut fail = Some(fail);
+        loop {
+            let (mut head, wal) = match self.start() {
+                Ok(started) => started,
+                Err(StoreError::Stopped) => return,
+                Err(error) => match fail.take() {
+                    Some(fail) => {
+                        // The process ends with this; nobody else is left to be told.
+                        let _ = fail.send(error);
+                        return;
+                    }
+                    None => {
+                        tracing::error!(%error, "the head could not be restarted; trying again");
+                        std::thread::sleep(RESTART_PAUSE);
+                        continue;
+                    }
+                },
+            };
+            // From here on a failure is met by starting again, not by ending the process.
+            fail = None;
+            self.shared.head.state.ready.store(true, Relaxed);
+            let stopped = self.work(&mut head, &wal, jobs);
+            self.shared.head.state.ready.store(false, Relaxed);
+            if stopped {
+                return;
+            }
+            let reason = head.crashed.unwrap_or_default();
+            self.shared.counters.head_crashes.fetch_add(1, Relaxed);
+            tracing::error!(reason, "the head instance crashed; it is made anew from the log");
+            std::thread::sleep(RESTART_PAUSE);
+        }
+    }
+
+    /// Makes an instance and replays the log into it.
+    fn start(&self) -> Result<(HeadInstance, Arc<Mutex<Wal>>), StoreError> {
+        let started = Instant::now();
+        let wal = Wal::open(&self.data, self.shared.config.wal)?;
+        let monitor = wal.monitor();
+        *lock(&self.shared.head.state.wal_monitor) = Some(monitor.clone());
+        let wal = Arc::new(Mutex::new(wal));
+        let storage = InstanceStorage {
+            wal: Some(Arc::clone(&wal)),
+            blocks: self.shared.blocks.clone(),
+            head: None,
+        };
+        let memory_bytes_max = self.shared.config.head_memory_bytes_max;
+        let limits = InstanceLimits { memory_bytes_max, deadline: None };
+        let options = self.shared.options(Role::Head);
+        let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
+        let mut reported = started;
+        loop {
+            if self.shared.stopping.load(Relaxed) {
+                return Err(StoreError::Stopped);
+            }
+            let progress = instance.replay(REPLAY_BYTES)?;
+            let found = monitor.stats().replay;
+            if progress.done {
+                tracing::info!(
+                    segments = found.segments_done,
+                    records = progress.records,
+                    samples = progress.samples,
+                    skipped_records = progress.skipped_records,
+                    torn_bytes = found.torn_bytes,
+                    damaged_bytes = found.damaged_bytes,
+                    seconds = started.elapsed().as_secs_f64(),
+                    "log replayed; the store is ready"
+                );
+                break;
+            }
+            if reported.elapsed() >= REPLAY_REPORT_EVERY {
+                reported = Instant::now();
+                tracing::info!(
+                    segment = progress.segment,
+                    bytes = found.bytes_done,
+                    bytes_total = found.bytes_total,
+                    samples = progress.samples,
+                    "replaying the log"
+                );
+            }
+        }
+        Ok((HeadInstance { instance, cursors: HashMap::new(), crashed: None }, wal))
+    }
+
+    /// Does jobs until it is told to stop (true) or the instance crashes (false).
+    fn work(&self, head: &mut HeadInstance, wal: &Mutex<Wal>, jobs: &Receiver<Job>) -> bool {
+        let mut group: Vec<Written> = Vec::new();
+        loop {
+            let due_at = lock(wal).sync_due_at();
+            let next = match due_at {
+                None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(due_at) => jobs.recv_timeout(due_at.saturating_duration_since(Instant::now())),
+            };
+            let mut stop = matches!(next, Err(RecvTimeoutError::Disconnected));
+            let mut next = next.ok();
+            while let Some(job) = next.take() {
+                match job {
+                    Job::Append { version, body, reply, room } => {
+                        let stored = head.instance.append_remote_write(version, &body, now_ms());
+                        match head.noting_crash(stored) {
+                            Ok(outcome) => group.push((reply, outcome, room)),
+                            Err(error) => answer(reply, Err(error)),
+                        }
+                    }
+                    Job::Call(call) => call(head),
+                    Job::Stop => stop = true,
+                }
+                if head.crashed.is_none() && !stop && group.len() < GROUP_WRITES_MAX {
+                    next = jobs.try_recv().ok();
+                }
+            }
+            self.finish_group(&mut group, wal);
+            if stop {
+                lock(wal).sync().unwrap_or_else(|error| {
+                    tracing::error!(%error, "the log could not be synced at the end");
+                });
+                return true;
+            }
+            if head.crashed.is_some() {
+                return false;
+            }
+        }
+    }
+
+    /// Syncs if it is time to, then answers the writes of a group.
+    fn finish_group(&self, group: &mut Vec<Written>, wal: &Mutex<Wal>) {
+        let mut wal = lock(wal);
+        let is_due = wal.sync_due_at().is_some_and(|due_at| due_at <= Instant::now());
+        let synced = if is_due { wal.sync() } else { Ok(()) };
+        drop(wal);
+        let failure = synced.err().map(|error| {
+            tracing::error!(%error, "the log could not be synced");
+            error.to_string()
+        });
+        let always = self.shared.config.wal.sync == crate::disk::SyncPolicy::Always;
+        for (reply, outcome, room) in group.drain(..) {
+            match &failure {
+                Some(reason) if always => answer(reply, Err(StoreError::NotDurable(reason.clone()))),
+                _ => answer(reply, Ok(outcome)),
+            }
+            drop(room);
+        }
+    }
+}
+
+fn answer(
+    reply: oneshot::Sender<Result<WriteOutcome, StoreError>>,
+    result: Result<WriteOutcome, StoreError>,
+) {
+    // A sender that went away gets no answer, and needs none.
+    let _ = reply.send(result);
+}
+
+/// Locks; a panic of another holder left nothing half-done that matters here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

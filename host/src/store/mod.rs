@@ -1,0 +1,252 @@
+//! The store as the rest of the host sees it: an async handle with back-pressure.
+//!
+//! ```text
+//!  append ──▶ bounded queue ──▶ head thread: the head instance, one call at a time
+//!                                   ▲ cursors, plan-cut, forget
+//!  read ────▶ query thread: an instance per read ──┤
+//!             compactor thread: an instance per cut┘
+//! ```
+//!
+//! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
+//! is made anew and replays the log; senders are told to come back meanwhile.
+
+mod compactor;
+mod error;
+mod head;
+mod query;
+
+pub use error::StoreError;
+pub use query::{ReadPart, ReadQuery};
+
+use crate::disk::wal::WalStats;
+use crate::disk::{BlockDirs, DataDir, WalOptions};
+use crate::wasm::{
+    FamilyMetadata, Figures, FrameFormat, InstanceLimits, Options, RemoteWriteVersion, Role,
+    Runtime, WriteOutcome,
+};
+use head::{HeadHandle, HeadThread, Job};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+/// How long a write waits for room in the queue before the sender is told to come back.
+const QUEUE_WAIT: Duration = Duration::from_secs(5);
+
+/// Unit of the queue's bound, in bytes.
+const QUEUE_UNIT_BYTES: usize = 1024;
+
+/// What a store is told when it is opened.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// The data directory.
+    pub data_dir: PathBuf,
+    /// How the log is written.
+    pub wal: WalOptions,
+    /// Span of one block.
+    pub block_duration: Duration,
+    /// How far ahead of the clock a sample may be.
+    pub future_limit: Duration,
+    /// Most series in the head; 0 means no limit.
+    pub series_max: u64,
+    /// Bytes of decoded write requests that may wait for the head.
+    pub write_queue_bytes_max: usize,
+    /// Reads that run at a time; more wait.
+    pub reads_max: usize,
+    /// Linear memory of the head instance, in bytes.
+    pub head_memory_bytes_max: usize,
+    /// Limits of each query instance.
+    pub query_limits: InstanceLimits,
+    /// Linear memory of a compactor instance, in bytes.
+    pub compactor_memory_bytes_max: usize,
+}
+
+/// A handle to the store; clones share it.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+/// What the store's threads share.
+struct Shared {
+    config: StoreConfig,
+    runtime: Runtime,
+    blocks: BlockDirs,
+    head: HeadHandle,
+    write_queue: Arc<Semaphore>,
+    read_slots: Arc<Semaphore>,
+    counters: StoreCounters,
+    stopping: AtomicBool,
+}
+
+/// What the store counted since it was opened.
+#[derive(Default)]
+pub struct StoreCounters {
+    /// Crashes of the head instance.
+    pub head_crashes: AtomicU64,
+    /// Reads that an instance's crash or limit ended.
+    pub query_crashes: AtomicU64,
+    /// Blocks cut.
+    pub blocks_cut: AtomicU64,
+    /// Cuts that failed and will be tried again.
+    pub cuts_failed: AtomicU64,
+}
+
+/// The store's threads, to be waited for at the end.
+pub struct StoreThreads {
+    head: std::thread::JoinHandle<()>,
+    compactor: std::thread::JoinHandle<()>,
+    /// Gives why the head could not start.
+    pub failed: oneshot::Receiver<StoreError>,
+}
+
+impl Store {
+    /// Locks the data directory and starts the threads. The log is replayed in the background;
+    /// until then [`Store::is_ready`] says no and calls are refused.
+    pub fn open(config: StoreConfig) -> Result<(Store, StoreThreads), StoreError> {
+        let runtime = Runtime::new().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
+        let data = DataDir::open(&config.data_dir)?;
+        let (head, jobs) = HeadHandle::new();
+        let shared = Arc::new(Shared {
+            runtime,
+            blocks: BlockDirs::open(&data),
+            head,
+            write_queue: Arc::new(Semaphore::new(config.write_queue_bytes_max / QUEUE_UNIT_BYTES)),
+            read_slots: Arc::new(Semaphore::new(config.reads_max)),
+            counters: StoreCounters::default(),
+            stopping: AtomicBool::new(false),
+            config,
+        });
+        let (fail, failed) = oneshot::channel();
+        let head_thread = HeadThread::new(Arc::clone(&shared), data);
+        let head = spawn("head", move || head_thread.run(&jobs, fail))?;
+        let compacting = Arc::clone(&shared);
+        let compactor = spawn("compactor", move || compactor::run(&compacting))?;
+        Ok((Store { shared }, StoreThreads { head, compactor, failed }))
+    }
+
+    /// Whether the log is replayed and the head takes calls.
+    pub fn is_ready(&self) -> bool {
+        self.shared.head.is_ready()
+    }
+
+    /// Stores a decompressed remote-write body. Success means that the log has it, to the degree
+    /// that its sync policy promises.
+    pub async fn append(
+        &self,
+        version: RemoteWriteVersion,
+        body: Vec<u8>,
+    ) -> Result<WriteOutcome, StoreError> {
+        self.shared.head.check_ready()?;
+        let capacity = (self.shared.config.write_queue_bytes_max / QUEUE_UNIT_BYTES).max(1);
+        let units = body.len().div_ceil(QUEUE_UNIT_BYTES).clamp(1, capacity) as u32;
+        let room = Arc::clone(&self.shared.write_queue).acquire_many_owned(units);
+        let room = tokio::time::timeout(QUEUE_WAIT, room).await;
+        let room = room.map_err(|_| StoreError::Overloaded)?.map_err(|_| StoreError::Stopped)?;
+        let (reply, answer) = oneshot::channel();
+        self.shared.head.send(Job::Append { version, body, reply, room })?;
+        answer.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    /// Starts a read. The answer comes part by part; dropping the receiver ends the read.
+    pub async fn read(
+        &self,
+        queries: Vec<ReadQuery>,
+        format: FrameFormat,
+        frame_bytes_max: u32,
+        samples_max: u64,
+    ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
+        self.shared.head.check_ready()?;
+        let slot = Arc::clone(&self.shared.read_slots).acquire_owned().await;
+        let slot = slot.map_err(|_| StoreError::Stopped)?;
+        // One part waits while the one before is sent: that is all a read holds.
+        let (parts, receiver) = mpsc::channel(1);
+        let shared = Arc::clone(&self.shared);
+        let read = query::Read { queries, format, frame_bytes_max, samples_max };
+        tokio::task::spawn_blocking(move || {
+            read.run(&shared, &parts);
+            drop(slot);
+        });
+        Ok(receiver)
+    }
+
+    /// Figures of the head.
+    pub async fn figures(&self) -> Result<Figures, StoreError> {
+        self.shared.head.call(|head| head.instance.stats()).await
+    }
+
+    /// What is known of metric families.
+    pub async fn metadata(&self) -> Result<Vec<FamilyMetadata>, StoreError> {
+        self.shared.head.call(|head| head.instance.metadata()).await
+    }
+
+    /// Figures of the log, and the bytes it takes on disk.
+    pub fn wal_figures(&self) -> Option<(WalStats, u64)> {
+        let monitor = self.shared.head.wal_monitor()?;
+        Some((monitor.stats(), monitor.size_bytes().unwrap_or(0)))
+    }
+
+    /// How many blocks there are, and the bytes they take on disk.
+    pub fn block_figures(&self) -> (u64, u64) {
+        let count = self.shared.blocks.list().map_or(0, |blocks| blocks.len() as u64);
+        (count, self.shared.blocks.size_bytes_total().unwrap_or(0))
+    }
+
+    /// What the store counted since it was opened.
+    pub fn counters(&self) -> &StoreCounters {
+        &self.shared.counters
+    }
+
+    /// Finishes what is queued, syncs the log and ends the threads.
+    pub fn close(self, threads: StoreThreads) {
+        self.shared.stopping.store(true, Relaxed);
+        self.shared.write_queue.close();
+        self.shared.read_slots.close();
+        threads.compactor.thread().unpark();
+        for (name, thread) in [("compactor", threads.compactor), ("head", threads.head)] {
+            if name == "head" {
+                // An error means that the thread has ended already.
+                let _ = self.shared.head.send(Job::Stop);
+            }
+            if thread.join().is_err() {
+                tracing::error!(thread = name, "a thread of the store panicked");
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn options(&self, role: Role) -> Options {
+        Options {
+            role,
+            block_duration_ms: millis(self.config.block_duration),
+            future_limit_ms: millis(self.config.future_limit),
+            series_max: self.config.series_max,
+            hash_seed: random_seed(),
+        }
+    }
+}
+
+fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<std::thread::JoinHandle<()>, StoreError> {
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map_err(|error| StoreError::Runtime(format!("could not start a thread: {error}")))
+}
+
+/// Milliseconds since the Unix epoch by this node's clock.
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A number that nobody can guess: the standard library seeds its hashers from the system.
+fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0u64)
+}

@@ -1,0 +1,83 @@
+//! `blocks`: the block directories.
+
+use super::storage_error;
+use crate::disk::{BlockFile, BlockWriter};
+use crate::wasm::StorageError;
+use crate::wasm::bindings::tidepool::tsdb::blocks::{Host, HostFile, HostWriter};
+use crate::wasm::state::InstanceState;
+use wasmtime::Result;
+use wasmtime::component::Resource;
+
+impl Host for InstanceState {
+    fn list(&mut self) -> Result<Result<Vec<String>, StorageError>> {
+        Ok(self.storage.blocks.list().map_err(storage_error))
+    }
+
+    fn open(
+        &mut self,
+        block: String,
+        name: String,
+    ) -> Result<Result<Resource<BlockFile>, StorageError>> {
+        match self.storage.blocks.open_file(&block, &name) {
+            Ok(file) => Ok(Ok(self.table.push(file)?)),
+            Err(error) => Ok(Err(storage_error(error))),
+        }
+    }
+
+    fn create(&mut self, now_ms: i64) -> Result<Result<Resource<BlockWriter>, StorageError>> {
+        match self.storage.blocks.create(now_ms) {
+            Ok(writer) => Ok(Ok(self.table.push(writer)?)),
+            Err(error) => Ok(Err(storage_error(error))),
+        }
+    }
+
+    fn delete(&mut self, block: String) -> Result<Result<(), StorageError>> {
+        Ok(self.storage.blocks.delete(&block).map_err(storage_error))
+    }
+}
+
+impl HostFile for InstanceState {
+    fn size(&mut self, file: Resource<BlockFile>) -> Result<u64> {
+        Ok(self.table.get(&file)?.size_bytes())
+    }
+
+    fn read_at(
+        &mut self,
+        file: Resource<BlockFile>,
+        offset: u64,
+        len: u32,
+    ) -> Result<Result<Vec<u8>, StorageError>> {
+        Ok(self.table.get(&file)?.read_at(offset, len).map_err(storage_error))
+    }
+
+    fn drop(&mut self, file: Resource<BlockFile>) -> Result<()> {
+        self.table.delete(file)?;
+        Ok(())
+    }
+}
+
+impl HostWriter for InstanceState {
+    fn id(&mut self, writer: Resource<BlockWriter>) -> Result<String> {
+        Ok(self.table.get(&writer)?.id().to_owned())
+    }
+
+    fn write_at(
+        &mut self,
+        writer: Resource<BlockWriter>,
+        name: String,
+        offset: u64,
+        bytes: Vec<u8>,
+    ) -> Result<Result<(), StorageError>> {
+        let writer = self.table.get_mut(&writer)?;
+        Ok(writer.write_at(&name, offset, &bytes).map_err(storage_error))
+    }
+
+    fn commit(&mut self, writer: Resource<BlockWriter>) -> Result<Result<(), StorageError>> {
+        Ok(self.table.delete(writer)?.commit().map_err(storage_error))
+    }
+
+    fn drop(&mut self, writer: Resource<BlockWriter>) -> Result<()> {
+        self.table.delete(writer)?;
+        Ok(())
+    }
+}

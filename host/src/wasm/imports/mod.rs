@@ -1,0 +1,24 @@
+//! The component's imports, one file per interface, answered from the disk room and the store.
+
+mod blocks;
+mod head_source;
+mod wal;
+
+pub use head_source::HeadCursor;
+pub use wal::Checkpoint;
+
+use super::StorageError;
+use super::state::InstanceState;
+use crate::disk::DiskError;
+
+impl super::bindings::tidepool::tsdb::types::Host for InstanceState {}
+
+/// A disk's error as the contract words it.
+fn storage_error(error: DiskError) -> StorageError {
+    let text = error.to_string();
+    match () {
+        () if error.is_no_space() => StorageError::NoSpace(text),
+        () if error.is_not_found() => StorageError::NotFound(text),
+        () => StorageError::Io(text),
+    }
+}

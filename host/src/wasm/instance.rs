@@ -1,0 +1,111 @@
+//! One instance of the component: its calls, in Rust's words.
+
+use super::bindings::Engine;
+use super::bindings::exports::tidepool::tsdb::store::Guest;
+use super::state::InstanceState;
+use super::{
+    CompactProgress, Error, FamilyMetadata, Figures, Options, RemoteWriteVersion, ReplayProgress,
+    Selection, TimeRange, WriteOutcome,
+};
+use wasmtime::Store;
+use wasmtime::component::ResourceAny;
+
+/// Why a call gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The store says no; the instance lives on.
+    #[error("{0}")]
+    Refused(Error),
+    /// The instance crashed, ran out of memory or passed its deadline, and is of no further use.
+    #[error("the engine instance stopped: {0:#}")]
+    Trap(wasmtime::Error),
+}
+
+/// A cursor of one instance; of no use to any other.
+#[derive(Clone, Copy)]
+pub struct CursorHandle(ResourceAny);
+
+/// An instance of the engine.
+pub struct Instance {
+    store: Store<InstanceState>,
+    bindings: Engine,
+}
+
+impl Instance {
+    pub(super) fn open(
+        store: Store<InstanceState>,
+        bindings: Engine,
+        options: Options,
+    ) -> Result<Instance, CallError> {
+        let mut instance = Instance { store, bindings };
+        instance.call(|guest, store| guest.call_open(store, options))?;
+        Ok(instance)
+    }
+
+    fn call<T>(
+        &mut self,
+        call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
+    ) -> Result<T, CallError> {
+        let guest = self.bindings.tidepool_tsdb_store();
+        call(guest, &mut self.store).map_err(CallError::Trap)?.map_err(CallError::Refused)
+    }
+
+    /// `store.replay`
+    pub fn replay(&mut self, bytes_max: u32) -> Result<ReplayProgress, CallError> {
+        self.call(|guest, store| guest.call_replay(store, bytes_max))
+    }
+
+    /// `store.append-remote-write`
+    pub fn append_remote_write(
+        &mut self,
+        version: RemoteWriteVersion,
+        body: &[u8],
+        now_ms: i64,
+    ) -> Result<WriteOutcome, CallError> {
+        self.call(|guest, store| guest.call_append_remote_write(store, version, body, now_ms))
+    }
+
+    /// `store.select`
+    pub fn select(&mut self, selection: &Selection) -> Result<CursorHandle, CallError> {
+        self.call(|guest, store| guest.call_select(store, selection)).map(CursorHandle)
+    }
+
+    /// `store.cursor.next-frames`
+    pub fn next_frames(
+        &mut self,
+        cursor: CursorHandle,
+        bytes_max: u32,
+    ) -> Result<Vec<u8>, CallError> {
+        self.call(|guest, store| guest.cursor().call_next_frames(store, cursor.0, bytes_max))
+    }
+
+    /// Drops a cursor.
+    pub fn close_cursor(&mut self, cursor: CursorHandle) -> Result<(), CallError> {
+        cursor.0.resource_drop(&mut self.store).map_err(CallError::Trap)
+    }
+
+    /// `store.compact`
+    pub fn compact(&mut self, now_ms: i64) -> Result<CompactProgress, CallError> {
+        self.call(|guest, store| guest.call_compact(store, now_ms))
+    }
+
+    /// `store.plan-cut`
+    pub fn plan_cut(&mut self) -> Result<Option<TimeRange>, CallError> {
+        self.call(|guest, store| guest.call_plan_cut(store))
+    }
+
+    /// `store.forget`
+    pub fn forget(&mut self, before_ms: i64) -> Result<bool, CallError> {
+        self.call(|guest, store| guest.call_forget(store, before_ms))
+    }
+
+    /// `store.stats`
+    pub fn stats(&mut self) -> Result<Figures, CallError> {
+        self.call(|guest, store| guest.call_stats(store))
+    }
+
+    /// `store.metadata`
+    pub fn metadata(&mut self) -> Result<Vec<FamilyMetadata>, CallError> {
+        self.call(|guest, store| guest.call_metadata(store))
+    }
+}

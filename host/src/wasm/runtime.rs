@@ -1,0 +1,71 @@
+//! The runtime that all instances share.
+
+use super::bindings::EnginePre;
+use super::instance::{CallError, Instance};
+use super::precompiled;
+use super::state::{InstanceState, InstanceStorage};
+use super::{Options, tuning};
+use std::time::Duration;
+use wasmtime::component::Linker;
+
+/// How often deadlines are looked at.
+pub const EPOCH_TICK: Duration = Duration::from_millis(50);
+
+/// What one instance may use.
+#[derive(Clone, Copy, Debug)]
+pub struct InstanceLimits {
+    /// Linear memory in bytes.
+    pub memory_bytes_max: usize,
+    /// Time for all calls together; `None` for as long as it takes.
+    pub deadline: Option<Duration>,
+}
+
+/// The compiled component, linked and ready to be instantiated.
+#[derive(Clone)]
+pub struct Runtime {
+    engine: wasmtime::Engine,
+    component: EnginePre<InstanceState>,
+}
+
+impl Runtime {
+    /// Loads the component and starts the thread that ticks deadlines.
+    pub fn new() -> wasmtime::Result<Runtime> {
+        let engine = wasmtime::Engine::new(&tuning::config())?;
+        let component = precompiled::load(&engine)?;
+        let mut linker = Linker::<InstanceState>::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
+        super::bindings::Engine::add_to_linker::<_, wasmtime::component::HasSelf<_>>(
+            &mut linker,
+            |state| state,
+        )?;
+        let component = EnginePre::new(linker.instantiate_pre(&component)?)?;
+        // An operating-system thread, because a busy async runtime would delay the ticks.
+        let ticker = engine.weak();
+        std::thread::Builder::new().name("epoch".into()).spawn(move || {
+            while let Some(engine) = ticker.upgrade() {
+                engine.increment_epoch();
+                drop(engine);
+                std::thread::sleep(EPOCH_TICK);
+            }
+        })?;
+        Ok(Runtime { engine, component })
+    }
+
+    /// A fresh instance, opened as `options` say.
+    pub fn instantiate(
+        &self,
+        options: Options,
+        storage: InstanceStorage,
+        limits: InstanceLimits,
+    ) -> Result<Instance, CallError> {
+        let state = InstanceState::new(storage, limits.memory_bytes_max);
+        let mut store = wasmtime::Store::new(&self.engine, state);
+        store.limiter(|state| &mut state.limits);
+        let ticks = limits.deadline.map_or(u64::MAX / 2, |deadline| {
+            (deadline.as_millis() / EPOCH_TICK.as_millis()).max(1) as u64
+        });
+        store.set_epoch_deadline(ticks);
+        let bindings = self.component.instantiate(&mut store).map_err(CallError::Trap)?;
+        Instance::open(store, bindings, options)
+    }
+}

@@ -1,0 +1,54 @@
+//! What belongs to one instance on the host's side.
+
+use super::{Error, Matcher, TimeRange};
+use crate::disk::{BlockDirs, Wal};
+use std::sync::{Arc, Mutex};
+use wasmtime::{StoreLimits, StoreLimitsBuilder};
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+/// Another instance's head, as the store offers it to query and compactor instances.
+pub trait HeadAccess: Send + Sync {
+    /// Opens a cursor and gives its number.
+    fn open(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<u64, Error>;
+    /// The next series of a cursor.
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error>;
+    /// Closes a cursor; errors have nowhere to go.
+    fn close(&self, cursor: u64);
+    /// As `store.plan-cut` of the head's instance.
+    fn plan_cut(&self) -> Result<Option<TimeRange>, Error>;
+    /// As `store.forget` of the head's instance.
+    fn forget(&self, before_ms: i64) -> Result<bool, Error>;
+}
+
+/// What an instance's imports are answered from.
+pub struct InstanceStorage {
+    /// The log, for the instance that owns the head.
+    pub wal: Option<Arc<Mutex<Wal>>>,
+    /// The blocks.
+    pub blocks: BlockDirs,
+    /// The head, for instances that own none.
+    pub head: Option<Arc<dyn HeadAccess>>,
+}
+
+/// The data of a wasmtime store.
+pub struct InstanceState {
+    pub(super) storage: InstanceStorage,
+    pub(super) limits: StoreLimits,
+    pub(super) table: ResourceTable,
+    wasi: WasiCtx,
+}
+
+impl InstanceState {
+    pub fn new(storage: InstanceStorage, memory_bytes_max: usize) -> InstanceState {
+        // Rust's standard library drags WASI in. It gets nothing but a way to say why it panics.
+        let wasi = WasiCtx::builder().inherit_stderr().build();
+        let limits = StoreLimitsBuilder::new().memory_size(memory_bytes_max).build();
+        InstanceState { storage, limits, table: ResourceTable::new(), wasi }
+    }
+}
+
+impl WasiView for InstanceState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}

@@ -1,0 +1,83 @@
+//! What lies in a data directory: blocks and the write-ahead log, by the names that Prometheus
+//! gives them (`tsdb/docs/format` there).
+
+use serde_json::Value;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// One block, as its `meta.json` describes it.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Its name.
+    pub ulid: String,
+    /// First millisecond of its range.
+    pub min_ms: i64,
+    /// End of its range, not included.
+    pub end_ms: i64,
+    /// How many samples it says it has.
+    pub samples: u64,
+    /// How many series it says it has.
+    pub series: u64,
+}
+
+/// The finished blocks, in time order.
+pub fn blocks(data_dir: &Path) -> io::Result<Vec<Block>> {
+    let mut blocks = Vec::new();
+    for entry in fs::read_dir(data_dir)? {
+        let path = entry?.path();
+        let Ok(meta) = fs::read(path.join("meta.json")) else { continue };
+        let is_named_whole = path.extension().is_none();
+        let meta: Value = serde_json::from_slice(&meta)?;
+        if is_named_whole {
+            blocks.push(Block {
+                ulid: meta["ulid"].as_str().unwrap_or_default().to_string(),
+                min_ms: meta["minTime"].as_i64().unwrap_or(i64::MIN),
+                end_ms: meta["maxTime"].as_i64().unwrap_or(i64::MIN),
+                samples: meta["stats"]["numSamples"].as_u64().unwrap_or(0),
+                series: meta["stats"]["numSeries"].as_u64().unwrap_or(0),
+                path,
+            });
+        }
+    }
+    blocks.sort_by_key(|block| block.min_ms);
+    Ok(blocks)
+}
+
+/// The numbers of the log's segments, ascending.
+pub fn wal_segments(data_dir: &Path) -> io::Result<Vec<u64>> {
+    let mut segments = Vec::new();
+    for entry in fs::read_dir(data_dir.join("wal"))? {
+        segments.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u64>().ok()));
+    }
+    segments.sort_unstable();
+    Ok(segments)
+}
+
+/// The bytes of all files below a directory; what vanishes meanwhile does not count.
+pub fn total_bytes(directory: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(directory) else { return 0 };
+    let bytes = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => total_bytes(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    entries.filter_map(Result::ok).map(bytes).sum()
+}
+
+/// Copies a directory with all that it holds.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.metadata()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

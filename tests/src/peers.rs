@@ -1,0 +1,55 @@
+//! Where the foreign binaries are: Prometheus and promtool, two generations of each.
+//!
+//! The older come from Debian's package, the newer from the Go module in `tests/peers`. A missing
+//! one is an error that names the command to install it; no test skips itself.
+
+use std::path::{Path, PathBuf};
+
+/// Which Prometheus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// 2.x, as Debian packages it.
+    V2,
+    /// 3.x, as `tests/peers/go.mod` pins it.
+    V3,
+}
+
+/// A binary that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} is missing; install it with: {command}")]
+pub struct MissingPeer {
+    /// Where it should be.
+    pub path: PathBuf,
+    /// What installs it.
+    pub command: &'static str,
+}
+
+impl Release {
+    /// Both, the older first.
+    pub const ALL: [Release; 2] = [Release::V2, Release::V3];
+
+    /// The server's binary.
+    pub fn prometheus(self) -> Result<PathBuf, MissingPeer> {
+        self.binary("prometheus")
+    }
+
+    /// The command-line tool's binary.
+    pub fn promtool(self) -> Result<PathBuf, MissingPeer> {
+        self.binary("promtool")
+    }
+
+    fn binary(self, name: &str) -> Result<PathBuf, MissingPeer> {
+        let (folder, command) = match self {
+            Release::V2 => (PathBuf::from("/usr/bin"), "apt-get install prometheus"),
+            Release::V3 => (workspace().join("target/peers"), "tests/peers/build"),
+        };
+        let path = folder.join(name);
+        if path.is_file() { Ok(path) } else { Err(MissingPeer { path, command }) }
+    }
+}
+
+/// The root of the repository.
+pub fn workspace() -> &'static Path {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests)
+}

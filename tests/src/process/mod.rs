@@ -1,0 +1,268 @@
+//! A server process from start to end, on a free loopback port.
+//!
+//! [`Launch`] says what to start; [`Server`] is the running process: ready when [`Launch::start`]
+//! returns, killed when dropped. What it logs goes to a file, which errors quote.
+
+mod usage;
+
+pub use usage::{Usage, UsageError};
+
+use crate::http::Client;
+use crate::wait;
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+/// A server that is not ready after this time has failed.
+pub const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// A server that has not ended after this time has failed; the contract for tidepool is 10 s.
+pub const END_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of the log that an error quotes.
+const LOG_QUOTE_BYTES_MAX: usize = 4_000;
+/// Ports below those that the kernel gives to outgoing connections.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// How errors call it.
+    pub name: &'static str,
+    /// The binary.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Where it will listen.
+    pub address: SocketAddr,
+    /// The page that answers 200 when it is ready.
+    pub ready_path: &'static str,
+    /// Where its output goes; appended to.
+    pub log_path: PathBuf,
+}
+
+/// A running server; killed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    name: &'static str,
+    child: Child,
+    address: SocketAddr,
+    log_path: PathBuf,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ending {
+    /// Code or signal.
+    pub status: ExitStatus,
+    /// From the signal to the end.
+    pub took: Duration,
+}
+
+/// Why a server did not start or end.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The binary cannot be run.
+    #[error("{program} cannot be started; was it built?")]
+    Spawn {
+        /// The binary.
+        program: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// It ended before it was ready.
+    #[error("{name} ended with {status} before it was ready; its log ends:\n{log}")]
+    EndedEarly {
+        /// Which server.
+        name: &'static str,
+        /// How.
+        status: ExitStatus,
+        /// The end of its log.
+        log: String,
+    },
+    /// It runs, but does not get ready, or does not end.
+    #[error("{name}: {what} took more than {} s; its log ends:\n{log}", .timeout.as_secs())]
+    TooSlow {
+        /// Which server.
+        name: &'static str,
+        /// Getting ready or ending.
+        what: &'static str,
+        /// How long it was waited for.
+        timeout: Duration,
+        /// The end of its log.
+        log: String,
+    },
+    /// A call to the operating system failed.
+    #[error("{what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What happened.
+        source: io::Error,
+    },
+}
+
+/// A loopback address that nothing listens on, and that no outgoing connection takes meanwhile.
+pub fn free_address() -> Result<SocketAddr, ProcessError> {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let count = PORTS.end - PORTS.start;
+    // Test binaries that run at the same time begin at different ports.
+    let base = (std::process::id().wrapping_mul(97) % u32::from(count)) as u16;
+    let mut last_error = None;
+    for _ in 0..count {
+        let offset = (base + NEXT.fetch_add(1, Ordering::Relaxed) % count) % count;
+        match TcpListener::bind((Ipv4Addr::LOCALHOST, PORTS.start + offset)) {
+            Ok(listener) => {
+                return listener.local_addr().map_err(system("reading a port's address"));
+            }
+            Err(error) => last_error = Some(error),
+        }
+    }
+    let source = last_error.unwrap_or_else(|| io::Error::other("no port was tried"));
+    Err(system("finding a free port")(source))
+}
+
+impl Launch {
+    /// Starts the server without waiting.
+    pub fn spawn(&self) -> Result<Server, ProcessError> {
+        let log = File::options().create(true).append(true).open(&self.log_path);
+        let log = log.map_err(system("opening the log file"))?;
+        let errors = log.try_clone().map_err(system("opening the log file"))?;
+        let child = Command::new(&self.program)
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .map_err(|source| ProcessError::Spawn { program: self.program.clone(), source })?;
+        let (name, address, log_path) = (self.name, self.address, self.log_path.clone());
+        Ok(Server { name, child, address, log_path })
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub fn start(&self) -> Result<Server, ProcessError> {
+        let mut server = self.spawn()?;
+        server.wait_ready(self.ready_path)?;
+        Ok(server)
+    }
+}
+
+impl Server {
+    /// Waits until the page answers 200.
+    pub fn wait_ready(&mut self, path: &str) -> Result<(), ProcessError> {
+        let client = Client::default();
+        let url = format!("{}{path}", self.url());
+        let timeout = READY_TIMEOUT;
+        let found = wait::until("readiness", timeout, || match self.child.try_wait() {
+            Ok(Some(status)) => Some(Some(status)),
+            _ => client.get(&url).ok().filter(|answer| answer.status == 200).map(|_| None),
+        });
+        let (name, log) = (self.name, self.log_end());
+        match found {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(ProcessError::EndedEarly { name, status, log }),
+            Err(_) => Err(ProcessError::TooSlow { name, what: "getting ready", timeout, log }),
+        }
+    }
+
+    /// The base of its addresses, such as `http://127.0.0.1:20001`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process id.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where its output goes.
+    pub fn log_path(&self) -> &Path {
+        &self.log_path
+    }
+
+    /// All that it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read(&self.log_path)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_else(|error| format!("(no log: {error})"))
+    }
+
+    /// What it has used so far.
+    pub fn usage(&self) -> Result<Usage, UsageError> {
+        Usage::of(self.process_id())
+    }
+
+    /// Sets its peak memory back to what it uses now.
+    pub fn reset_peak_memory(&self) -> Result<(), UsageError> {
+        usage::reset_peak_memory(self.process_id())
+    }
+
+    /// Sends a signal and waits for the end.
+    pub fn end_by(mut self, signal: Signal) -> Result<Ending, ProcessError> {
+        let start = Instant::now();
+        self.signal(signal)?;
+        let timeout = END_TIMEOUT;
+        let ended = wait::until("the end", timeout, || self.child.try_wait().ok().flatten());
+        match ended {
+            Ok(status) => Ok(Ending { status, took: start.elapsed() }),
+            Err(_) => {
+                let (name, log) = (self.name, self.log_end());
+                Err(ProcessError::TooSlow { name, what: "ending", timeout, log })
+            }
+        }
+    }
+
+    /// Ends it as an operator would: SIGTERM.
+    pub fn terminate(self) -> Result<Ending, ProcessError> {
+        self.end_by(Signal::TERM)
+    }
+
+    /// Ends it as a power cut would, save for what the kernel still holds: SIGKILL.
+    pub fn kill(self) -> Result<Ending, ProcessError> {
+        self.end_by(Signal::KILL)
+    }
+
+    /// Waits for an end that was not asked for.
+    pub fn wait_end(&mut self, timeout: Duration) -> Result<ExitStatus, ProcessError> {
+        let ended = wait::until("the end", timeout, || self.child.try_wait().ok().flatten());
+        ended.map_err(|_| {
+            let (name, log) = (self.name, self.log_end());
+            ProcessError::TooSlow { name, what: "ending", timeout, log }
+        })
+    }
+
+    /// Sends a signal and does not wait.
+    pub fn signal(&self, signal: Signal) -> Result<(), ProcessError> {
+        let pid = i32::try_from(self.process_id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("the process id is not a number"));
+        pid.and_then(|pid| kill_process(pid, signal).map_err(io::Error::from))
+            .map_err(system("sending a signal"))
+    }
+
+    fn log_end(&self) -> String {
+        let log = self.log();
+        let start = log.ceil_char_boundary(log.len().saturating_sub(LOG_QUOTE_BYTES_MAX));
+        log[start..].to_string()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A panicking test must not leave a server behind; it may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> ProcessError {
+    move |source| ProcessError::System { what, source }
+}

@@ -1,0 +1,203 @@
+//! Starts a real Prometheus with a configuration of its own, and asks it questions.
+
+use crate::http::{Client, HttpError};
+use crate::peers::{MissingPeer, Release};
+use crate::process::{Launch, ProcessError, Server, free_address};
+use crate::remote_write::Version;
+use crate::{remote_read, remote_write};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// What to start, with data, log and configuration in one directory.
+#[derive(Clone, Debug)]
+pub struct Config {
+    release: Release,
+    directory: PathBuf,
+    address: SocketAddr,
+    scrape: String,
+    remote_write: String,
+    remote_read: String,
+    flags: Vec<OsString>,
+}
+
+/// Why Prometheus did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It is not installed.
+    #[error(transparent)]
+    Missing(#[from] MissingPeer),
+    /// It did not run.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// Its configuration could not be written.
+    #[error("its configuration could not be written")]
+    Configuration(#[from] io::Error),
+}
+
+/// Why a query has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// No answer.
+    #[error("the query got no answer")]
+    Http(#[from] HttpError),
+    /// The answer is an error, has another shape, or carries a warning: a failed remote read is
+    /// no more than a warning in Prometheus.
+    #[error("the query was answered with {answer}")]
+    Answer {
+        /// What came.
+        answer: String,
+    },
+}
+
+/// The answer to an instant query: a series' labels (as JSON text) and its value, as Prometheus
+/// prints it.
+pub type Vector = BTreeMap<String, String>;
+
+impl Config {
+    /// Nothing scraped, nothing written elsewhere.
+    pub fn new(release: Release, directory: &Path) -> Result<Config, StartError> {
+        std::fs::create_dir_all(directory)?;
+        Ok(Config {
+            release,
+            directory: directory.to_path_buf(),
+            address: free_address()?,
+            scrape: String::new(),
+            remote_write: String::new(),
+            remote_read: String::new(),
+            flags: Vec::new(),
+        })
+    }
+
+    /// Where it will listen.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where its blocks and its log of writes are.
+    pub fn data_dir(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// Scrapes a target every second.
+    pub fn scrape(mut self, job: &str, target: SocketAddr) -> Config {
+        // Writing to a string does not fail, here and below.
+        let _ = write!(
+            self.scrape,
+            "\n  - job_name: {job}\n    static_configs:\n      - targets: ['{target}']"
+        );
+        self
+    }
+
+    /// Writes to the server at this base address.
+    pub fn remote_write(mut self, base_url: &str, version: Version) -> Config {
+        let path = remote_write::PATH;
+        let _ = write!(self.remote_write, "\n  - url: {base_url}{path}");
+        if version == Version::V2 {
+            let message = "io.prometheus.write.v2.Request";
+            let _ = write!(self.remote_write, "\n    protobuf_message: {message}");
+        }
+        self
+    }
+
+    /// Reads from the server at this base address, even what its own storage could have.
+    pub fn remote_read(mut self, base_url: &str) -> Config {
+        let path = remote_read::PATH;
+        let _ = write!(
+            self.remote_read,
+            "\n  - url: {base_url}{path}\n    read_recent: true\n    remote_timeout: 30s"
+        );
+        self
+    }
+
+    /// Takes remote writes.
+    pub fn receiver(self) -> Config {
+        self.flag("--web.enable-remote-write-receiver")
+    }
+
+    /// With any flag.
+    pub fn flag(mut self, flag: &str) -> Config {
+        self.flags.push(flag.into());
+        self
+    }
+
+    /// Starts it and waits until it is ready.
+    pub fn start(&self) -> Result<Server, StartError> {
+        let file = self.directory.join("prometheus.yml");
+        std::fs::write(&file, self.yaml())?;
+        let mut arguments: Vec<OsString> = vec![
+            joined("--config.file=", &file),
+            joined("--storage.tsdb.path=", &self.data_dir()),
+            format!("--web.listen-address={}", self.address).into(),
+        ];
+        arguments.extend(self.flags.iter().cloned());
+        let launch = Launch {
+            name: match self.release {
+                Release::V2 => "Prometheus 2.x",
+                Release::V3 => "Prometheus 3.x",
+            },
+            program: self.release.prometheus()?,
+            arguments,
+            address: self.address,
+            ready_path: "/-/ready",
+            log_path: self.directory.join("prometheus.log"),
+        };
+        Ok(launch.start()?)
+    }
+
+    fn yaml(&self) -> String {
+        let mut yaml = "global:\n  scrape_interval: 1s\n  scrape_timeout: 1s\n".to_string();
+        for (key, list) in [
+            ("scrape_configs", &self.scrape),
+            ("remote_write", &self.remote_write),
+            ("remote_read", &self.remote_read),
+        ] {
+            if !list.is_empty() {
+                let _ = writeln!(yaml, "{key}:{list}");
+            }
+        }
+        yaml
+    }
+}
+
+/// Asks a server an instant query in PromQL.
+pub fn query(server: &Server, promql: &str, time_ms: i64) -> Result<Vector, QueryError> {
+    let url = format!("{}/api/v1/query", server.url());
+    let time = format!("{}.{:03}", time_ms.div_euclid(1000), time_ms.rem_euclid(1000));
+    let form = format!("query={}&time={time}", percent_encode(promql));
+    let headers = [("Content-Type", "application/x-www-form-urlencoded")];
+    let response = Client::default().post(&url, &headers, form.as_bytes())?;
+    vector(&response.body).ok_or_else(|| QueryError::Answer { answer: response.text() })
+}
+
+fn vector(body: &[u8]) -> Option<Vector> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let clean = answer["status"] == "success" && answer["warnings"].is_null();
+    let result = answer["data"]["result"].as_array().filter(|_| clean)?;
+    let pair = |series: &Value| {
+        Some((series["metric"].to_string(), series["value"][1].as_str()?.to_string()))
+    };
+    result.iter().map(pair).collect()
+}
+
+fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len() * 3);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+fn joined(flag: &str, path: &Path) -> OsString {
+    let mut argument = OsString::from(flag);
+    argument.push(path);
+    argument
+}

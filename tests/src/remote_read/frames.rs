@@ -1,0 +1,342 @@
+//! The frames of a streamed answer and the rules that bind them.
+//!
+//! ```text
+//! ┌────────────────┬──────────────────────────────┬─────────────────────────────┐
+//! │ length uvarint │ CRC-32C of the payload, BE   │ payload: ChunkedReadResponse│  × frames
+//! └────────────────┴──────────────────────────────┴─────────────────────────────┘
+//! ```
+//!
+//! The length counts the payload only, and nothing follows the last frame. Rules: one series a
+//! frame, labels sorted, series in the order of their labels and never again once the next has
+//! begun, queries in order, chunks in order, not overlapping, touching the asked range and with the
+//! times of their true first and last sample, a frame cut as soon as it is full.
+
+use super::labels;
+use crate::proto::prometheus::chunk::Encoding;
+use crate::proto::prometheus::{Chunk, ChunkedReadResponse, Query};
+use crate::series::{Labels, Sample};
+use crate::xor_chunk::{self, ChunkError};
+use prost::Message;
+use std::io::{self, Read};
+
+/// Clients refuse payloads above this.
+pub const FRAME_BYTES_MAX: u64 = 50_000_000;
+/// A frame whose labels and chunks have reached this takes no further chunk.
+pub const FRAME_BYTES_FULL: usize = 1 << 20;
+
+/// A rule that an answer broke.
+#[derive(Debug, thiserror::Error)]
+pub enum Violation {
+    /// One result per query, in order.
+    #[error("{results} results for {queries} queries")]
+    ResultCount {
+        /// Results.
+        results: usize,
+        /// Queries.
+        queries: usize,
+    },
+    /// Labels sorted by name, distinct, without empty parts.
+    #[error("labels are not sorted, distinct and filled: {labels}")]
+    Labels {
+        /// The labels as they came.
+        labels: Labels,
+    },
+    /// A series without samples has no place in an answer.
+    #[error("{series} has no samples")]
+    NoSamples {
+        /// Which series.
+        series: Labels,
+    },
+    /// Samples ascend strictly in time.
+    #[error("the samples of {series} are not in order")]
+    SampleOrder {
+        /// Which series.
+        series: Labels,
+    },
+    /// Only the asked range.
+    #[error("{series} has {timestamp_ms}, outside the asked range")]
+    OutsideRange {
+        /// Which series.
+        series: Labels,
+        /// The time outside.
+        timestamp_ms: i64,
+    },
+    /// The bytes end inside a frame.
+    #[error("the stream ends inside frame {frame}")]
+    Truncated {
+        /// Counted from zero.
+        frame: u64,
+    },
+    /// The length of a frame is not a number, or clients would refuse it.
+    #[error("frame {frame} announces an impossible length")]
+    Length {
+        /// Counted from zero.
+        frame: u64,
+    },
+    /// The payload is not what was sent.
+    #[error("the checksum of frame {frame} is {announced:#010x}, its payload has {found:#010x}")]
+    Checksum {
+        /// Counted from zero.
+        frame: u64,
+        /// The checksum in the frame.
+        announced: u32,
+        /// The checksum of the payload.
+        found: u32,
+    },
+    /// Exactly one series a frame, with chunks.
+    #[error("a frame has {series} series")]
+    SeriesPerFrame {
+        /// How many.
+        series: usize,
+    },
+    /// Query indexes ascend and exist.
+    #[error("query index {index} after {previous}, of {queries} queries")]
+    QueryIndex {
+        /// The frame's index.
+        index: i64,
+        /// The index before.
+        previous: usize,
+        /// Queries of the request.
+        queries: usize,
+    },
+    /// Series ascend by label set.
+    #[error("{next} after {previous}")]
+    SeriesOrder {
+        /// The series before.
+        previous: Labels,
+        /// The one that should not follow.
+        next: Labels,
+    },
+    /// Chunks ascend and do not overlap.
+    #[error("a chunk of {series} starts at {min_ms}, the one before ends at {previous_max_ms}")]
+    ChunkOrder {
+        /// Which series.
+        series: Labels,
+        /// Start of the chunk.
+        min_ms: i64,
+        /// End of the chunk before.
+        previous_max_ms: i64,
+    },
+    /// The announced times are those of the first and last sample.
+    #[error("a chunk of {series} announces {announced:?} and holds {found:?}")]
+    ChunkTimes {
+        /// Which series.
+        series: Labels,
+        /// The times in the message.
+        announced: (i64, i64),
+        /// The times of the samples.
+        found: (i64, i64),
+    },
+    /// Only float chunks are expected here.
+    #[error("a chunk of {series} has encoding {encoding}")]
+    Encoding {
+        /// Which series.
+        series: Labels,
+        /// The number in the message.
+        encoding: i32,
+    },
+    /// The chunk's bytes are damaged.
+    #[error("a chunk of {series} does not decode")]
+    Chunk {
+        /// Which series.
+        series: Labels,
+        /// What is wrong.
+        source: ChunkError,
+    },
+    /// A full frame takes no further chunk.
+    #[error("a frame of {series} had {bytes} bytes before its last chunk")]
+    FrameSize {
+        /// Which series.
+        series: Labels,
+        /// Bytes of labels and of all chunks but the last.
+        bytes: usize,
+    },
+}
+
+/// One frame, its checksum verified.
+#[derive(Debug)]
+pub struct Frame {
+    /// The encoded message.
+    pub payload: Vec<u8>,
+    /// Bytes of the frame with its header.
+    pub bytes: u64,
+}
+
+/// Cuts a stream into frames.
+pub struct FrameReader<R> {
+    source: R,
+    frames: u64,
+}
+
+impl<R: Read> FrameReader<R> {
+    /// Starts at the first frame.
+    pub fn new(source: R) -> Self {
+        FrameReader { source, frames: 0 }
+    }
+
+    /// The next frame, or `None` at a clean end.
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, super::ReadError> {
+        let Some((length, length_bytes)) = self.length()? else { return Ok(None) };
+        let frame = self.frames;
+        let mut announced = [0; 4];
+        self.fill(&mut announced)?;
+        let mut payload = vec![0; length as usize];
+        self.fill(&mut payload)?;
+        let (announced, found) = (u32::from_be_bytes(announced), crc32c::crc32c(&payload));
+        if announced != found {
+            return Err(Violation::Checksum { frame, announced, found }.into());
+        }
+        self.frames += 1;
+        Ok(Some(Frame { payload, bytes: length_bytes + 4 + length }))
+    }
+
+    /// The payload's length and the number of bytes that told it.
+    fn length(&mut self) -> Result<Option<(u64, u64)>, super::ReadError> {
+        let frame = self.frames;
+        let mut length = 0u64;
+        for position in 0..5u64 {
+            let mut byte = [0];
+            if position == 0 {
+                match self.source.read(&mut byte) {
+                    Ok(0) => return Ok(None),
+                    Ok(_) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            } else {
+                self.fill(&mut byte)?;
+            }
+            length |= u64::from(byte[0] & 0x7f) << (7 * position);
+            if byte[0] < 0x80 {
+                let fits = length <= FRAME_BYTES_MAX;
+                let length = fits.then_some(length).ok_or(Violation::Length { frame })?;
+                return Ok(Some((length, position + 1)));
+            }
+        }
+        Err(Violation::Length { frame }.into())
+    }
+
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<(), super::ReadError> {
+        let frame = self.frames;
+        self.source.read_exact(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Violation::Truncated { frame }.into(),
+            _ => error.into(),
+        })
+    }
+}
+
+/// What one frame adds to the answer.
+#[derive(Debug)]
+pub struct Part {
+    /// Which query it answers.
+    pub query_index: usize,
+    /// Which series.
+    pub labels: Labels,
+    /// The samples of all its chunks.
+    pub samples: Vec<Sample>,
+    /// How many chunks.
+    pub chunks: u64,
+}
+
+/// Holds the rules from frame to frame.
+pub struct StreamRules<'a> {
+    queries: &'a [Query],
+    query_index: usize,
+    /// The series before and the last time it has.
+    previous: Option<(Labels, i64)>,
+}
+
+impl<'a> StreamRules<'a> {
+    /// Nothing seen yet.
+    pub fn new(queries: &'a [Query]) -> Self {
+        StreamRules { queries, query_index: 0, previous: None }
+    }
+
+    /// Checks one payload and decodes its chunks.
+    pub fn check(&mut self, payload: &[u8]) -> Result<Part, super::ReadError> {
+        let message = ChunkedReadResponse::decode(payload)?;
+        self.check_query(message.query_index)?;
+        let [series] = message.chunked_series.as_slice() else {
+            return Err(Violation::SeriesPerFrame { series: message.chunked_series.len() }.into());
+        };
+        let labels = labels(&series.labels)?;
+        if series.chunks.is_empty() {
+            return Err(Violation::NoSamples { series: labels }.into());
+        }
+        let label_bytes: usize = series.labels.iter().map(Message::encoded_len).sum();
+        check_frame_size(&labels, label_bytes, &series.chunks)?;
+
+        let mut last_ms = match self.previous.take() {
+            Some((previous, last_ms)) if previous == labels => Some(last_ms),
+            Some((previous, _)) if previous > labels => {
+                return Err(Violation::SeriesOrder { previous, next: labels }.into());
+            }
+            _ => None,
+        };
+        let query = &self.queries[self.query_index];
+        let mut samples = Vec::new();
+        for chunk in &series.chunks {
+            samples.extend(check_chunk(&labels, chunk, last_ms, query)?);
+            last_ms = Some(chunk.max_time_ms);
+        }
+        self.previous = last_ms.map(|last_ms| (labels.clone(), last_ms));
+        let chunks = series.chunks.len() as u64;
+        Ok(Part { query_index: self.query_index, labels, samples, chunks })
+    }
+
+    fn check_query(&mut self, index: i64) -> Result<(), Violation> {
+        let (previous, queries) = (self.query_index, self.queries.len());
+        let known = usize::try_from(index).ok().filter(|i| (previous..queries).contains(i));
+        let known = known.ok_or(Violation::QueryIndex { index, previous, queries })?;
+        if known != previous {
+            self.previous = None;
+        }
+        self.query_index = known;
+        Ok(())
+    }
+}
+
+fn check_frame_size(
+    labels: &Labels,
+    label_bytes: usize,
+    chunks: &[Chunk],
+) -> Result<(), Violation> {
+    let all_but_last = &chunks[..chunks.len() - 1];
+    let bytes = label_bytes + all_but_last.iter().map(Message::encoded_len).sum::<usize>();
+    if all_but_last.is_empty() || bytes < FRAME_BYTES_FULL {
+        return Ok(());
+    }
+    Err(Violation::FrameSize { series: labels.clone(), bytes })
+}
+
+fn check_chunk(
+    labels: &Labels,
+    chunk: &Chunk,
+    previous_max_ms: Option<i64>,
+    query: &Query,
+) -> Result<Vec<Sample>, Violation> {
+    let series = || labels.clone();
+    let (min_ms, max_ms) = (chunk.min_time_ms, chunk.max_time_ms);
+    if chunk.r#type != i32::from(Encoding::Xor) {
+        return Err(Violation::Encoding { series: series(), encoding: chunk.r#type });
+    }
+    if let Some(previous_max_ms) = previous_max_ms.filter(|previous| *previous >= min_ms) {
+        return Err(Violation::ChunkOrder { series: series(), min_ms, previous_max_ms });
+    }
+    if max_ms < query.start_timestamp_ms || min_ms > query.end_timestamp_ms {
+        return Err(Violation::OutsideRange { series: series(), timestamp_ms: min_ms });
+    }
+    let samples = xor_chunk::decode(&chunk.data)
+        .map_err(|source| Violation::Chunk { series: series(), source })?;
+    if !samples.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms) {
+        return Err(Violation::SampleOrder { series: series() });
+    }
+    // A decoded chunk has at least one sample.
+    let times = samples.first().zip(samples.last()).map(|(a, b)| (a.timestamp_ms, b.timestamp_ms));
+    match times {
+        Some(found) if found != (min_ms, max_ms) => {
+            let announced = (min_ms, max_ms);
+            Err(Violation::ChunkTimes { series: series(), announced, found })
+        }
+        _ => Ok(samples),
+    }
+}

@@ -1,0 +1,163 @@
+//! Starts tidepool as a user would: the binary, a data directory, flags.
+//!
+//! The binary is the one that `TIDEPOOL_BIN` names, else `target/release/tidepool`. [`Config`]
+//! starts any number of servers one after the other on one data directory; [`Store`] is one server
+//! on a directory of its own, for tests that need no more.
+
+use crate::peers::workspace;
+use crate::process::{Ending, Launch, ProcessError, Server, free_address};
+use crate::remote_read::Reader;
+use crate::remote_write::Writer;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The variable that names another binary.
+pub const BINARY_VARIABLE: &str = "TIDEPOOL_BIN";
+/// The page that says whether it is ready.
+pub const READY_PATH: &str = "/-/ready";
+
+/// How durable an acknowledged write is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalSync {
+    /// Synced before the answer.
+    Always,
+    /// Synced now and then.
+    Interval,
+    /// Left to the operating system.
+    Off,
+}
+
+/// What to start on a data directory, which outlives the server.
+#[derive(Clone, Debug)]
+pub struct Config {
+    data_dir: PathBuf,
+    log_path: PathBuf,
+    flags: Vec<OsString>,
+}
+
+/// A running server and its directory, which goes with it.
+#[derive(Debug)]
+pub struct Store {
+    /// The server; dropped before its directory.
+    pub server: Server,
+    /// What it was started from.
+    pub config: Config,
+    /// Its data and log.
+    pub directory: TempDir,
+}
+
+/// Why a [`Store`] did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No directory for its data.
+    #[error("no temporary directory")]
+    Directory(#[from] io::Error),
+    /// It did not run.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+}
+
+impl Store {
+    /// Starts with the defaults.
+    pub fn start() -> Result<Store, StoreError> {
+        Store::start_with(|config| config)
+    }
+
+    /// Starts with other flags.
+    pub fn start_with(configure: impl FnOnce(Config) -> Config) -> Result<Store, StoreError> {
+        let directory = tempfile::tempdir()?;
+        let config = configure(Config::new(directory.path()));
+        let server = config.start()?;
+        Ok(Store { server, config, directory })
+    }
+
+    /// A sender to it.
+    pub fn writer(&self) -> Writer {
+        Writer::new(&self.server.url())
+    }
+
+    /// A reader from it.
+    pub fn reader(&self) -> Reader {
+        Reader::new(&self.server.url())
+    }
+
+    /// Ends the server by a function such as [`Server::kill`] and starts another on its data.
+    pub fn restart(
+        self,
+        end: impl FnOnce(Server) -> Result<Ending, ProcessError>,
+    ) -> Result<Store, StoreError> {
+        let Store { server, config, directory } = self;
+        end(server)?;
+        let server = config.start()?;
+        Ok(Store { server, config, directory })
+    }
+}
+
+impl Config {
+    /// The defaults, with the data in `data` and the log in `tidepool.log` of this directory.
+    pub fn new(directory: &Path) -> Config {
+        Config {
+            data_dir: directory.join("data"),
+            log_path: directory.join("tidepool.log"),
+            flags: Vec::new(),
+        }
+    }
+
+    /// With a sync policy.
+    pub fn wal_sync(self, policy: WalSync) -> Config {
+        let word = match policy {
+            WalSync::Always => "always",
+            WalSync::Interval => "interval",
+            WalSync::Off => "off",
+        };
+        self.flag(&format!("--wal-sync={word}"))
+    }
+
+    /// With shorter blocks, such as `10m`.
+    pub fn block_duration(self, duration: &str) -> Config {
+        self.flag(&format!("--block-duration={duration}"))
+    }
+
+    /// With any flag.
+    pub fn flag(mut self, flag: &str) -> Config {
+        self.flags.push(flag.into());
+        self
+    }
+
+    /// Where the data is.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// What would be started, on a free port.
+    pub fn launch(&self) -> Result<Launch, ProcessError> {
+        let address = free_address()?;
+        let mut arguments: Vec<OsString> = vec!["serve".into(), "--data-dir".into()];
+        arguments.push(self.data_dir.clone().into());
+        arguments.extend(["--listen".into(), address.to_string().into()]);
+        arguments.extend(self.flags.iter().cloned());
+        Ok(Launch {
+            name: "tidepool",
+            program: binary(),
+            arguments,
+            address,
+            ready_path: READY_PATH,
+            log_path: self.log_path.clone(),
+        })
+    }
+
+    /// Starts it and waits until it is ready.
+    pub fn start(&self) -> Result<Server, ProcessError> {
+        self.launch()?.start()
+    }
+}
+
+/// The binary under test.
+pub fn binary() -> PathBuf {
+    match std::env::var_os(BINARY_VARIABLE) {
+        Some(path) => path.into(),
+        None => workspace().join("target/release/tidepool"),
+    }
+}

@@ -1,0 +1,52 @@
+//! Waiting for another process, always with an end; the clock; errors with their causes.
+
+use std::error::Error;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What was waited for did not happen in time.
+#[derive(Debug, thiserror::Error)]
+#[error("waited {:.0} s for {what}", .waited.as_secs_f64())]
+pub struct TimedOut {
+    /// What was to happen.
+    pub what: String,
+    /// For how long.
+    pub waited: Duration,
+}
+
+/// Looks again and again until there is an answer.
+pub fn until<T>(
+    what: &str,
+    timeout: Duration,
+    mut look: impl FnMut() -> Option<T>,
+) -> Result<T, TimedOut> {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        if start.elapsed() >= timeout {
+            return Err(TimedOut { what: what.to_string(), waited: start.elapsed() });
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Milliseconds since the Unix epoch.
+pub fn now_ms() -> i64 {
+    // A clock before 1970 would fail every test that follows, with a message of its own.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+/// An error and all its causes in one line.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,233 @@
+//! What was acknowledged is there: at once, after a clean restart, after `kill -9`, and when it has
+//! moved from the head into blocks. Sums over (labels, timestamp, value bits) decide.
+
+mod durable;
+
+use durable::{read_all, Sender, assert_holds, hours_of_data, send_all, wait_for_blocks};
+use rustix::process::Signal;
+use std::time::Duration;
+use tidepool_tests::checksum::{Checksum, assert_same};
+use tidepool_tests::data_dir;
+use tidepool_tests::process::Server;
+use tidepool_tests::remote_read::everything;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::series::{Dataset, Shape, Texture};
+use tidepool_tests::tidepool::{Store, WalSync};
+use tidepool_tests::wait::{self, now_ms};
+
+const SECOND_MS: i64 = 1_000;
+const MINUTE_MS: i64 = 60 * SECOND_MS;
+/// Blocks for these tests; the data of three hours fills many.
+const BLOCK: &str = "10m";
+const BLOCK_MS: i64 = 10 * MINUTE_MS;
+
+#[test]
+fn what_is_sent_is_read_from_the_head() {
+    for version in Version::ALL {
+        let store = Store::start().expect("tidepool starts");
+        let data = durable::recent_data(31, 300, 200);
+        send_all(&store, version, &data);
+        assert_holds(&store, &data);
+    }
+}
+
+#[test]
+fn a_clean_restart_keeps_everything() {
+    let store = Store::start().expect("tidepool starts");
+    let data = durable::recent_data(32, 200, 150);
+    send_all(&store, Version::V2, &data);
+    let store = store.restart(Server::terminate).expect("tidepool starts again");
+    assert_holds(&store, &data);
+    // And once more, now that it has only read its log.
+    let store = store.restart(Server::terminate).expect("tidepool starts again");
+    assert_holds(&store, &data);
+}
+
+/// A restarted store takes up where it was: the series go on.
+#[test]
+fn writes_go_on_after_a_restart() {
+    let mut store = Store::start().expect("tidepool starts");
+    let data = durable::recent_data(33, 100, 120);
+    for (number, rows) in data.requests(100).iter().enumerate() {
+        if number % 50 == 49 {
+            let end = if number % 100 == 99 { Server::kill } else { Server::terminate };
+            store = store.restart(end).expect("tidepool starts again");
+        }
+        let response = store.writer().send(Version::V1, rows).expect("an answer");
+        assert_eq!(response.status, 204, "{}", response.text());
+    }
+    assert_holds(&store, &data);
+}
+
+/// Two senders at work, killed without warning, three times over: every acknowledged request is
+/// there, and one without an answer is there as a whole or not at all.
+fn kill_in_the_middle(policy: WalSync) {
+    let mut store =
+        Store::start_with(|config| config.wal_sync(policy)).expect("tidepool starts");
+    let mut expected = Vec::new();
+    let start_ms = now_ms() - 30 * MINUTE_MS;
+    for round in 0..3 {
+        let shape = |seed| Shape {
+            seed,
+            series: 300,
+            scrapes: 4_000,
+            start_ms: start_ms + round * 9 * MINUTE_MS,
+            interval_ms: 100,
+            texture: Texture::Rough,
+        };
+        let data = [shape(40), shape(41)].map(Dataset::generate);
+        let senders: Vec<Sender<'_>> =
+            data.iter().map(|data| Sender::new(data, Version::V2)).collect();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                senders.iter().map(|s| scope.spawn(|| s.send_until_it_fails(&store))).collect();
+            let enough = || senders.iter().all(|s| s.acknowledged() >= 150).then_some(());
+            wait::until("150 acknowledged requests", Duration::from_secs(60), enough)
+                .expect("tidepool takes requests");
+            // The process must die while both are sending; the kill comes from outside.
+            store.server.signal(Signal::KILL).expect("it can be killed");
+            threads.into_iter().for_each(|t| t.join().expect("the sender ends"));
+        });
+        store = store.restart(Server::kill).expect("tidepool starts again");
+
+        expected.extend(senders.iter().flat_map(Sender::acknowledged_series));
+        let got = store.reader().streamed(&[read_all()]).expect("a stream").remove(0);
+        let sum = Checksum::of(&got);
+        // Each sender has one request without an answer: in or out.
+        let unanswered: Vec<_> = senders.iter().map(Sender::unanswered_series).collect();
+        let subset = (0..1u32 << unanswered.len()).find_map(|subset| {
+            let chosen = unanswered.iter().enumerate().filter(|(i, _)| subset >> i & 1 == 1);
+            let more: Vec<_> = chosen.flat_map(|(_, series)| series.clone()).collect();
+            (Checksum::of(expected.iter().chain(&more)) == sum).then_some(more)
+        });
+        match subset {
+            Some(more) => expected.extend(more),
+            None => assert_same(&format!("{policy:?}, round {round}"), &expected, &got),
+        }
+    }
+}
+
+#[test]
+fn kill_9_loses_nothing_acknowledged_with_sync_always() {
+    kill_in_the_middle(WalSync::Always);
+}
+
+#[test]
+fn kill_9_loses_nothing_acknowledged_with_sync_interval() {
+    kill_in_the_middle(WalSync::Interval);
+}
+
+/// The machine did not fail, only the process: what was written is with the kernel.
+#[test]
+fn kill_9_loses_nothing_acknowledged_with_sync_off() {
+    kill_in_the_middle(WalSync::Off);
+}
+
+#[test]
+fn blocks_and_head_together_hold_everything() {
+    let store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");
+    let data = hours_of_data(51);
+    send_all(&store, Version::V2, &data);
+    let blocks = wait_for_blocks(&store, &data, BLOCK_MS);
+    assert!(blocks.len() >= 10, "{blocks:?}");
+    for block in &blocks {
+        let aligned = block.min_ms.div_euclid(BLOCK_MS) == (block.end_ms - 1).div_euclid(BLOCK_MS);
+        assert!(aligned, "{block:?} crosses a block range");
+        assert!(block.samples > 0 && block.series > 0, "{block:?}");
+    }
+    assert_holds(&store, &data);
+
+    // Parts: within one block, across blocks, across blocks and head.
+    let (first_ms, last_ms) = data.time_range_ms().expect("there are samples");
+    for (start_ms, end_ms) in [
+        (first_ms + MINUTE_MS, first_ms + 2 * MINUTE_MS),
+        (first_ms + 7 * MINUTE_MS, first_ms + 47 * MINUTE_MS),
+        (last_ms - 40 * MINUTE_MS, last_ms - SECOND_MS),
+    ] {
+        let sent: Vec<_> = data.series.iter().map(|s| s.between(start_ms, end_ms)).collect();
+        let query = [everything(start_ms, end_ms)];
+        let streamed = store.reader().streamed(&query).expect("a stream");
+        assert_same("part, streamed", &sent, &streamed[0]);
+        let samples = store.reader().samples(&query).expect("samples");
+        assert_same("part, samples", &sent, &samples[0]);
+    }
+
+    let store = store.restart(Server::terminate).expect("tidepool starts again");
+    assert_holds(&store, &data);
+    let store = store.restart(Server::kill).expect("tidepool starts again");
+    assert_holds(&store, &data);
+}
+
+/// The log holds what blocks do not: less than half of what it holds without blocks.
+#[test]
+fn the_log_shrinks_when_blocks_are_cut() {
+    let data = hours_of_data(52);
+    let whole = Store::start_with(|c| c.block_duration("24h")).expect("tidepool starts");
+    send_all(&whole, Version::V2, &data);
+    let wal = |store: &Store| data_dir::total_bytes(&store.config.data_dir().join("wal"));
+    let whole_bytes = wal(&whole);
+    drop(whole);
+
+    let store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");
+    send_all(&store, Version::V2, &data);
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    let small = || (wal(&store) < whole_bytes / 2).then_some(());
+    wait::until("the log to shrink", Duration::from_secs(30), small).unwrap_or_else(|_| {
+        panic!("the log has {} bytes, without blocks {whole_bytes}", wal(&store))
+    });
+    let segments = data_dir::wal_segments(store.config.data_dir()).expect("the log is there");
+    assert!(segments.first().is_some_and(|first| *first > 0), "segments {segments:?}");
+    assert!(segments.is_sorted_by(|a, b| a + 1 == *b), "segments {segments:?} have a gap");
+    assert_holds(&store, &data);
+}
+
+/// While blocks are cut, a read neither misses nor doubles what was acknowledged before it.
+#[test]
+fn reads_are_whole_while_blocks_are_cut() {
+    let store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");
+    let data = hours_of_data(53);
+    let sender = Sender::new(&data, Version::V2);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| sender.send_all(&store));
+        while !sending.is_finished() {
+            let before = sender.acknowledged();
+            let answer = store.reader().streamed(&[read_all()]).expect("a stream");
+            let got = Checksum::of(&answer[0]).count;
+            let after = sender.acknowledged() + 1;
+            let sent = |requests| sender.samples_of_first(requests);
+            assert!(
+                (sent(before)..=sent(after)).contains(&got),
+                "{got} samples after {before} to {after} requests: {} to {}",
+                sent(before),
+                sent(after)
+            );
+        }
+        sending.join().expect("the sender ends");
+    });
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    assert_holds(&store, &data);
+}
+
+/// A sender that repeats until it is acknowledged, a store that dies again and again while it cuts
+/// blocks: in the end everything is there once.
+#[test]
+fn kill_9_while_blocks_are_cut_loses_and_doubles_nothing() {
+    let mut store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");
+    let data = hours_of_data(54);
+    let sender = Sender::new(&data, Version::V2);
+    for round in 1..=6 {
+        let target = sender.len() * round / 7;
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| sender.send_until_it_fails(&store));
+            let enough = || (sender.acknowledged() >= target).then_some(());
+            wait::until("requests", Duration::from_secs(60), enough).expect("it takes requests");
+            store.server.signal(Signal::KILL).expect("it can be killed");
+            sending.join().expect("the sender ends");
+        });
+        store = store.restart(Server::kill).expect("tidepool starts again");
+    }
+    sender.send_all(&store);
+    assert_holds(&store, &data);
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    assert_holds(&store, &data);
+}

@@ -1,0 +1,138 @@
+//! Senders that know what was acknowledged, and what a store must hold afterwards.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::data_dir::{self, Block};
+use tidepool_tests::proto::prometheus::Query;
+use tidepool_tests::remote_read::everything;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::series::{Dataset, Row, Series, Shape, Texture};
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait::{self, chain, now_ms};
+
+/// For the cut of many blocks, also by a server that looks only once a minute.
+const BLOCKS_TIMEOUT: Duration = Duration::from_secs(150);
+const ROWS_PER_REQUEST: usize = 2_000;
+
+/// Rough data of the last minutes, one scrape a second.
+pub fn recent_data(seed: u64, series: usize, scrapes: usize) -> Dataset {
+    let interval_ms = 1_000;
+    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    let texture = Texture::Rough;
+    Dataset::generate(Shape { seed, series, scrapes, start_ms, interval_ms, texture })
+}
+
+/// Rough data of three hours that end now.
+pub fn hours_of_data(seed: u64) -> Dataset {
+    let (scrapes, interval_ms) = (720, 15_000);
+    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    let texture = Texture::Rough;
+    Dataset::generate(Shape { seed, series: 90, scrapes, start_ms, interval_ms, texture })
+}
+
+/// Asks for everything there is.
+pub fn read_all() -> Query {
+    everything(i64::MIN, i64::MAX)
+}
+
+/// Sends a data set, request by request; all of it has to be acknowledged.
+#[track_caller]
+pub fn send_all(store: &Store, version: Version, data: &Dataset) {
+    Sender::new(data, version).send_all(store);
+}
+
+/// The store holds this data and nothing else, by both kinds of answer.
+#[track_caller]
+pub fn assert_holds(store: &Store, data: &Dataset) {
+    let reader = store.reader();
+    let streamed = reader.streamed(&[read_all()]).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert_same("streamed", &data.series, &streamed[0]);
+    let samples = reader.samples(&[read_all()]).unwrap_or_else(|e| panic!("{}", chain(&e)));
+    assert_same("samples", &data.series, &samples[0]);
+}
+
+/// Waits until the head spans no more than one and a half block ranges, and gives the blocks.
+#[track_caller]
+pub fn wait_for_blocks(store: &Store, data: &Dataset, block_ms: i64) -> Vec<Block> {
+    let (_, last_ms) = data.time_range_ms().expect("there are samples");
+    let cut = || {
+        let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
+        let end_ms = blocks.last()?.end_ms;
+        // The head begins where the blocks end.
+        (last_ms - end_ms <= block_ms * 3 / 2).then_some(blocks)
+    };
+    wait::until("the blocks", BLOCKS_TIMEOUT, cut)
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()))
+}
+
+/// Sends one data set in order over its own connection, and remembers how far it got.
+pub struct Sender<'a> {
+    requests: Vec<Vec<Row<'a>>>,
+    version: Version,
+    acknowledged: AtomicUsize,
+}
+
+impl<'a> Sender<'a> {
+    /// Nothing sent yet.
+    pub fn new(data: &'a Dataset, version: Version) -> Sender<'a> {
+        let requests = data.requests(ROWS_PER_REQUEST);
+        Sender { requests, version, acknowledged: AtomicUsize::new(0) }
+    }
+
+    /// How many requests there are.
+    pub fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// How many requests have been acknowledged.
+    pub fn acknowledged(&self) -> usize {
+        self.acknowledged.load(Ordering::SeqCst)
+    }
+
+    /// Sends the rest.
+    #[track_caller]
+    pub fn send_all(&self, store: &Store) {
+        if let Err(error) = self.send(store) {
+            panic!("{error}");
+        }
+    }
+
+    /// Sends until the server is gone; the answer to the last request is lost with it.
+    pub fn send_until_it_fails(&self, store: &Store) {
+        // Running out of data is a test that proves nothing.
+        self.send(store).expect_err("the server was killed before all was sent");
+    }
+
+    fn send(&self, store: &Store) -> Result<(), String> {
+        let writer = store.writer();
+        while let Some(rows) = self.requests.get(self.acknowledged()) {
+            let response = writer.send(self.version, rows).map_err(|e| chain(&e))?;
+            // A refusal is a failure of the test, whatever the caller expects.
+            assert_eq!(response.status, 204, "{}", response.text());
+            self.acknowledged.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// How many samples the first requests have together.
+    pub fn samples_of_first(&self, requests: usize) -> u64 {
+        let requests = self.requests.iter().take(requests);
+        requests.flatten().map(|row| row.samples.len() as u64).sum()
+    }
+
+    /// The acknowledged requests.
+    pub fn acknowledged_series(&self) -> Vec<Series> {
+        to_series(&self.requests[..self.acknowledged()])
+    }
+
+    /// The request that was under way.
+    pub fn unanswered_series(&self) -> Vec<Series> {
+        to_series(&self.requests[self.acknowledged()..][..1])
+    }
+}
+
+fn to_series(requests: &[Vec<Row<'_>>]) -> Vec<Series> {
+    let series = |row: &Row<'_>| Series { labels: row.labels.clone(), samples: row.samples.to_vec() };
+    requests.iter().flatten().map(series).collect()
+}

@@ -1,0 +1,165 @@
+//! What a request may carry besides float samples: never dropped behind a success.
+
+use super::{Checked, assert_accepted};
+use tidepool_tests::http::Response;
+use tidepool_tests::proto::{prometheus, write_v2};
+use tidepool_tests::remote_read::everything;
+use tidepool_tests::remote_write::{Version, Written, labels_v1, message_v1, message_v2};
+use tidepool_tests::series::Series;
+use tidepool_tests::wait::now_ms;
+
+fn up(name: &str) -> Series {
+    Series::new(&[("__name__", name)], &[(now_ms(), 1.0)])
+}
+
+/// Whether the native histogram of this time can be read back.
+fn has_histogram(store: &Checked, timestamp_ms: i64) -> bool {
+    let query = [everything(timestamp_ms, timestamp_ms)];
+    let answer = store.store.reader().samples_message(&query).expect("samples");
+    answer.results[0].timeseries.iter().any(|series| !series.histograms.is_empty())
+}
+
+#[track_caller]
+fn assert_refused(response: &Response) {
+    assert_eq!(response.status, 400, "{}", response.text());
+    assert!(!response.body.is_empty(), "no reason given");
+}
+
+#[test]
+fn histograms_of_1_0_are_stored_or_refused() {
+    let store = Checked::start();
+    let series = up("with_histogram");
+    let timestamp = series.samples[0].timestamp_ms;
+    let mut message = message_v1(&[]);
+    message.timeseries.push(prometheus::TimeSeries {
+        labels: labels_v1(&series.labels),
+        histograms: vec![prometheus::Histogram {
+            count: Some(prometheus::histogram::Count::CountInt(1)),
+            sum: 1.0,
+            zero_threshold: 0.001,
+            zero_count: Some(prometheus::histogram::ZeroCount::ZeroCountInt(0)),
+            positive_spans: vec![prometheus::BucketSpan { offset: 0, length: 1 }],
+            positive_deltas: vec![1],
+            timestamp,
+            ..Default::default()
+        }],
+        ..Default::default()
+    });
+    let response = store.store.writer().send_message(Version::V1, &message).expect("an answer");
+    if !response.is_success() {
+        assert_refused(&response);
+    } else {
+        assert!(has_histogram(&store, timestamp), "{} and dropped", response.status);
+    }
+}
+
+#[test]
+fn histograms_of_2_0_are_stored_or_refused() {
+    let store = Checked::start();
+    let series = up("with_histogram");
+    let timestamp = series.samples[0].timestamp_ms;
+    let mut message = message_v2(&[series.row()]);
+    message.timeseries[0].samples.clear();
+    message.timeseries[0].histograms.push(write_v2::Histogram {
+        count: Some(write_v2::histogram::Count::CountInt(1)),
+        sum: 1.0,
+        zero_threshold: 0.001,
+        zero_count: Some(write_v2::histogram::ZeroCount::ZeroCountInt(0)),
+        positive_spans: vec![write_v2::BucketSpan { offset: 0, length: 1 }],
+        positive_deltas: vec![1],
+        timestamp,
+        ..Default::default()
+    });
+    // A float sample in the same request is not lost with the histogram.
+    let float = up("float");
+    let refs = |name: u32| vec![1, name];
+    message.symbols.push("float".to_string());
+    message.timeseries.push(write_v2::TimeSeries {
+        labels_refs: refs(message.symbols.len() as u32 - 1),
+        samples: message_v2(&[float.row()]).timeseries[0].samples.clone(),
+        ..Default::default()
+    });
+    let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
+    let written = Written::from_response(&response).expect("written headers");
+    assert_eq!(written.samples, 1, "{}", response.text());
+    if response.is_success() {
+        assert_eq!(written.histograms, 1);
+        assert!(has_histogram(&store, timestamp), "{} and dropped", response.status);
+    } else {
+        assert_refused(&response);
+        assert_eq!(written.histograms, 0);
+    }
+}
+
+#[test]
+fn exemplars_are_stored_or_refused() {
+    let store = Checked::start();
+    let series = up("with_exemplar");
+    let timestamp = series.samples[0].timestamp_ms;
+    let mut message = message_v2(&[series.row()]);
+    let exemplar = write_v2::Exemplar { labels_refs: vec![], value: 1.0, timestamp };
+    message.timeseries[0].exemplars.push(exemplar);
+    let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
+    let written = Written::from_response(&response).expect("written headers");
+    assert_eq!(written.samples, 1, "{}", response.text());
+    assert_eq!(written.exemplars, u64::from(response.is_success()));
+    if !response.is_success() {
+        assert_refused(&response);
+    }
+
+    // An answer to 1.0 has no count, and remote read no exemplars: both versions agree.
+    let series = up("with_exemplar_1_0");
+    let mut message = message_v1(&[series.row()]);
+    let exemplar = prometheus::Exemplar { labels: vec![], value: 1.0, timestamp };
+    message.timeseries[0].exemplars.push(exemplar);
+    let response_v1 = store.store.writer().send_message(Version::V1, &message).expect("an answer");
+    assert_eq!(response_v1.status, response.status, "{}", response_v1.text());
+}
+
+/// Metadata is optional, and never a reason to refuse samples.
+#[test]
+fn metadata_spoils_nothing() {
+    let store = Checked::start();
+    let series = up("with_metadata");
+    let mut message = message_v2(&[series.row()]);
+    message.symbols.push("What it is.".to_string());
+    let help_ref = message.symbols.len() as u32 - 1;
+    message.timeseries[0].metadata =
+        Some(write_v2::Metadata { r#type: 2, help_ref, unit_ref: 0 });
+    let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
+    assert_accepted(Version::V2, &response, 1);
+
+    // Prometheus sends this by itself every minute.
+    let mut message = message_v1(&[]);
+    message.metadata.push(prometheus::MetricMetadata {
+        r#type: 2,
+        metric_family_name: "with_metadata".to_string(),
+        help: "What it is.".to_string(),
+        unit: String::new(),
+    });
+    let response = store.store.writer().send_message(Version::V1, &message).expect("an answer");
+    assert_accepted(Version::V1, &response, 0);
+}
+
+/// Optional and of no effect yet on the sample itself.
+#[test]
+fn start_timestamps_do_not_fail_a_sample() {
+    let store = Checked::start();
+    for start_timestamp in [1, now_ms() - 1_000, now_ms() + 1_000_000, -5] {
+        let series = up(&format!("started_{start_timestamp}").replace('-', "m"));
+        let mut message = message_v2(&[series.row()]);
+        message.timeseries[0].samples[0].start_timestamp = start_timestamp;
+        let response = store.store.writer().send_message(Version::V2, &message);
+        assert_accepted(Version::V2, &response.expect("an answer"), 1);
+    }
+}
+
+/// A series of 2.0 with nothing in it says nothing; Prometheus refuses it, too.
+#[test]
+fn a_series_without_samples_is_refused() {
+    let store = Checked::start();
+    let mut message = message_v2(&[up("empty").row()]);
+    message.timeseries[0].samples.clear();
+    let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
+    assert_refused(&response);
+}
