@@ -15,7 +15,7 @@ const PROFILE: &str = "component";
 fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    for input in ["engine/src", "engine/Cargo.toml", "wit", "proto", "Cargo.lock"] {
+    for input in [".cargo/config.toml", "engine/src", "engine/Cargo.toml", "wit", "proto", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
     println!("cargo::rerun-if-changed=src/wasm/tuning.rs");
@@ -41,13 +41,13 @@ fn build_component(workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn 
     let mut cargo = Command::new(std::env::var("CARGO")?);
     cargo
         .current_dir(workspace)
-        .args(["rustc", "--package", "tidepool-engine", "--lib", "--crate-type", "cdylib"])
-        .args(["--target", TARGET, "--profile", PROFILE, "--locked", "--target-dir"])
+        // An alias in .cargo/config.toml.
+        .args(["build-component", "--target-dir"])
         .arg(&target_dir)
         // What the outer build sets for the host's machine does not fit WebAssembly.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env_remove("CARGO_BUILD_TARGET")
-        .env("RUSTFLAGS", "-C target-feature=+simd128");
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_BUILD_TARGET");
     let status = cargo.status()?;
     if !status.success() {
         return Err(format!("building the engine component failed: {status}").into());

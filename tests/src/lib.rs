@@ -5,7 +5,8 @@
 //!
 //! - [`series`]: seeded, realistic data; [`checksum`]: whether what came back is what was sent.
 //! - [`proto`]: the wire messages; [`http`]: requests over a real socket.
-//! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder.
+//! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
+//!   [`sender`]: what was acknowledged, and whether a store holds it.
 //! - [`process`]: a server from start to end; [`tidepool`] and [`prometheus`] start the two that
 //!   matter; [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are.
@@ -21,6 +22,7 @@ pub mod promtool;
 pub mod proto;
 pub mod remote_read;
 pub mod remote_write;
+pub mod sender;
 pub mod series;
 pub mod tidepool;
 pub mod wait;

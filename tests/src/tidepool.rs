@@ -10,6 +10,7 @@ use crate::remote_read::Reader;
 use crate::remote_write::Writer;
 use std::ffi::OsString;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -133,19 +134,23 @@ impl Config {
 
     /// What would be started, on a free port.
     pub fn launch(&self) -> Result<Launch, ProcessError> {
-        let address = free_address()?;
+        Ok(self.launch_at(free_address()?))
+    }
+
+    /// What would be started on this address.
+    pub fn launch_at(&self, address: SocketAddr) -> Launch {
         let mut arguments: Vec<OsString> = vec!["serve".into(), "--data-dir".into()];
         arguments.push(self.data_dir.clone().into());
         arguments.extend(["--listen".into(), address.to_string().into()]);
         arguments.extend(self.flags.iter().cloned());
-        Ok(Launch {
+        Launch {
             name: "tidepool",
             program: binary(),
             arguments,
             address,
             ready_path: READY_PATH,
             log_path: self.log_path.clone(),
-        })
+        }
     }
 
     /// Starts it and waits until it is ready.

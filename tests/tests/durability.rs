@@ -1,9 +1,6 @@
 //! What was acknowledged is there: at once, after a clean restart, after `kill -9`, and when it has
 //! moved from the head into blocks. Sums over (labels, timestamp, value bits) decide.
 
-mod durable;
-
-use durable::{read_all, Sender, assert_holds, hours_of_data, send_all, wait_for_blocks};
 use rustix::process::Signal;
 use std::time::Duration;
 use tidepool_tests::checksum::{Checksum, assert_same};
@@ -11,6 +8,9 @@ use tidepool_tests::data_dir;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::everything;
 use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::{
+    Sender, assert_holds, hours_of_data, read_all, recent_data, send_all, wait_for_blocks,
+};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::{Store, WalSync};
 use tidepool_tests::wait::{self, now_ms};
@@ -25,7 +25,7 @@ const BLOCK_MS: i64 = 10 * MINUTE_MS;
 fn what_is_sent_is_read_from_the_head() {
     for version in Version::ALL {
         let store = Store::start().expect("tidepool starts");
-        let data = durable::recent_data(31, 300, 200);
+        let data = recent_data(31, 300, 200);
         send_all(&store, version, &data);
         assert_holds(&store, &data);
     }
@@ -34,7 +34,7 @@ fn what_is_sent_is_read_from_the_head() {
 #[test]
 fn a_clean_restart_keeps_everything() {
     let store = Store::start().expect("tidepool starts");
-    let data = durable::recent_data(32, 200, 150);
+    let data = recent_data(32, 200, 150);
     send_all(&store, Version::V2, &data);
     let store = store.restart(Server::terminate).expect("tidepool starts again");
     assert_holds(&store, &data);
@@ -47,7 +47,7 @@ fn a_clean_restart_keeps_everything() {
 #[test]
 fn writes_go_on_after_a_restart() {
     let mut store = Store::start().expect("tidepool starts");
-    let data = durable::recent_data(33, 100, 120);
+    let data = recent_data(33, 100, 120);
     for (number, rows) in data.requests(100).iter().enumerate() {
         if number % 50 == 49 {
             let end = if number % 100 == 99 { Server::kill } else { Server::terminate };
@@ -216,7 +216,7 @@ fn kill_9_while_blocks_are_cut_loses_and_doubles_nothing() {
     let data = hours_of_data(54);
     let sender = Sender::new(&data, Version::V2);
     for round in 1..=6 {
-        let target = sender.len() * round / 7;
+        let target = sender.request_count() * round / 7;
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| sender.send_until_it_fails(&store));
             let enough = || (sender.acknowledged() >= target).then_some(());

@@ -1,8 +1,5 @@
 //! Upstream's own tool reads what tidepool wrote: blocks and log, both generations of promtool.
 
-mod durable;
-
-use durable::{hours_of_data, send_all, wait_for_blocks};
 use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,6 +12,9 @@ use tidepool_tests::promtool::{self, forget_nan_bits, parse_dump};
 use tidepool_tests::prometheus;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::{
+    assert_holds, hours_of_data, recent_data, send_all, wait_for_blocks,
+};
 use tidepool_tests::series::{Dataset, Series};
 use tidepool_tests::tidepool::Store;
 
@@ -61,7 +61,7 @@ fn promtool_lists_analyzes_and_dumps_our_blocks() {
         }
         for block in [&blocks[0], &blocks[blocks.len() / 2]] {
             let analysis = tsdb(release, "analyze", data_dir, &[&block.ulid]);
-            let total = format!("Total Series: {}", block.series);
+            let total = format!("Series: {}\n", block.series);
             assert!(analysis.contains(&total), "{release:?}, not {total}:\n{analysis}");
         }
     }
@@ -90,9 +90,9 @@ fn promtool_lists_analyzes_and_dumps_our_blocks() {
 #[test]
 fn promtool_dumps_our_log() {
     let store = Store::start().expect("tidepool starts");
-    let data = durable::recent_data(62, 300, 100);
+    let data = recent_data(62, 300, 100);
     send_all(&store, Version::V1, &data);
-    durable::assert_holds(&store, &data);
+    assert_holds(&store, &data);
     store.server.signal(Signal::KILL).expect("it can be killed");
     let sent = forget_nan_bits(&data.series);
     for release in Release::ALL {

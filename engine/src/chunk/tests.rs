@@ -1,4 +1,5 @@
 use super::*;
+use crate::codec::BitWriter;
 use crate::model::Sample;
 use proptest::prelude::*;
 
@@ -100,8 +101,11 @@ fn a_window_that_was_never_set_means_all_bits() -> TestResult {
     data[1] = 2;
     data.push(5);
     let difference = 1.0f64.to_bits() ^ 3.5f64.to_bits();
-    crate::codec::BitWriter::resume(&mut data, 0).put(0b10, 2);
-    crate::codec::BitWriter::resume(&mut data, 6).put(difference, 64);
+    let position_bits = 8 * data.len() as u32;
+    data.resize(data.len() + 18, 0);
+    let mut writer = BitWriter::resume(&mut data, position_bits);
+    writer.put(0b10, 2);
+    writer.put(difference, 64);
     assert_eq!(decode(&data)?.last(), Some(&Sample { timestamp_ms: 5, value: 3.5 }));
     Ok(())
 }

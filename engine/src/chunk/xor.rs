@@ -34,14 +34,14 @@ pub const SAMPLES_PER_CHUNK_MAX: u16 = u16::MAX;
 /// Bytes of the sample count.
 const HEADER_BYTES: usize = 2;
 
-/// Room that a new chunk's buffer has: the first two samples, and a dozen regular ones.
-const FIRST_CAPACITY_BYTES: usize = 48;
+/// Room that a new chunk's buffer has: the first two samples, and some regular ones.
+const FIRST_CAPACITY_BYTES: usize = 64;
 
 /// The buffer grows by this much, or by half; doubling would waste much in a million series.
-const GROWTH_BYTES_MIN: usize = 48;
+const GROWTH_BYTES_MIN: usize = 64;
 
-/// Most bytes that one sample can need, plus the eight that the bit writer wants spare.
-const SAMPLE_BYTES_MAX: usize = 20 + 8;
+/// Most bytes that one sample can need (19), and what the bit writer wants spare.
+const SAMPLE_BYTES_MAX: usize = 20 + BitWriter::SPARE_BYTES;
 
 /// Largest count of leading zeros that the five bits for it can say.
 const LEADING_ZEROS_MAX: u32 = 31;
@@ -56,9 +56,10 @@ pub struct XorAppender {
     last_timestamp_ms: i64,
     last_step_ms: u64,
     last_value: f64,
-    data: Vec<u8>,
-    /// Unused bits of the last byte.
-    free_bits: u8,
+    /// Zero from the position on.
+    buffer: Box<[u8]>,
+    position_bits: u32,
+    count: u16,
     /// The current window of value bits: zeros before it (or [`NO_WINDOW`]) and after it.
     leading_zeros: u8,
     trailing_zeros: u8,
@@ -73,14 +74,13 @@ impl Default for XorAppender {
 impl XorAppender {
     /// An empty chunk.
     pub fn new() -> XorAppender {
-        let mut data = Vec::with_capacity(FIRST_CAPACITY_BYTES);
-        data.extend_from_slice(&[0; HEADER_BYTES]);
         XorAppender {
             last_timestamp_ms: 0,
             last_step_ms: 0,
             last_value: 0.0,
-            data,
-            free_bits: 0,
+            buffer: Box::new([0; FIRST_CAPACITY_BYTES]),
+            position_bits: 8 * HEADER_BYTES as u32,
+            count: 0,
             leading_zeros: NO_WINDOW,
             trailing_zeros: 0,
         }
@@ -93,90 +93,111 @@ impl XorAppender {
     /// If the chunk already holds [`SAMPLES_PER_CHUNK_MAX`] samples; callers cut long before.
     #[inline]
     pub fn append(&mut self, timestamp_ms: i64, value: f64) {
-        let count = self.count();
-        assert!(count < SAMPLES_PER_CHUNK_MAX, "a chunk counts at most 65535 samples");
-        if self.data.capacity() - self.data.len() < SAMPLE_BYTES_MAX {
+        assert!(self.count < SAMPLES_PER_CHUNK_MAX, "a chunk counts at most 65535 samples");
+        if self.buffer.len() < self.len_bytes() + SAMPLE_BYTES_MAX {
             self.grow();
         }
         let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
-        match count {
-            0 => self.put_first(timestamp_ms, value),
-            1 => {
-                put_uvarint(&mut self.data, step_ms);
-                self.put_bits(0, 0, value);
-                self.last_step_ms = step_ms;
-            }
-            _ => {
-                let (bits, width) = self.put_step(step_ms);
-                self.put_bits(bits, width, value);
-                self.last_step_ms = step_ms;
-            }
+        if self.count > 1 {
+            let (bits, width) = self.put_step(step_ms);
+            self.put_value(bits, width, value);
+            self.last_step_ms = step_ms;
+        } else {
+            self.put_early(timestamp_ms, step_ms, value);
         }
         self.last_timestamp_ms = timestamp_ms;
         self.last_value = value;
-        if let Some(header) = self.data.first_chunk_mut::<HEADER_BYTES>() {
-            *header = (count + 1).to_be_bytes();
+        self.count += 1;
+        if let Some(header) = self.buffer.first_chunk_mut::<HEADER_BYTES>() {
+            *header = self.count.to_be_bytes();
         }
     }
 
     /// How many samples were appended.
     #[inline]
     pub fn count(&self) -> u16 {
-        self.data.first_chunk::<HEADER_BYTES>().map_or(0, |header| u16::from_be_bytes(*header))
+        self.count
     }
 
     /// The chunk so far: valid bytes at any time.
+    #[inline]
     pub fn data(&self) -> &[u8] {
-        &self.data
+        self.buffer.get(..self.len_bytes()).unwrap_or_default()
     }
 
     /// The chunk's bytes, without a copy.
     pub fn into_data(self) -> Vec<u8> {
-        self.data
+        let len = self.len_bytes();
+        let mut data = self.buffer.into_vec();
+        data.truncate(len);
+        data
     }
 
     /// The chunk so far as one to hand out; `None` while it is empty.
     pub fn to_chunk(&self) -> Option<Chunk> {
         let min_time_ms = self.first_timestamp_ms()?;
-        let data = self.data.as_slice().into();
-        Some(Chunk {
-            encoding: Encoding::Xor,
-            min_time_ms,
-            max_time_ms: self.last_timestamp_ms,
-            data,
-        })
+        let max_time_ms = self.last_timestamp_ms;
+        Some(Chunk { encoding: Encoding::Xor, min_time_ms, max_time_ms, data: self.data().into() })
     }
 
     /// Time of the first sample.
     pub fn first_timestamp_ms(&self) -> Option<i64> {
-        split_varint(self.data.get(HEADER_BYTES..)?).map(|(timestamp_ms, _)| timestamp_ms)
+        split_varint(self.data().get(HEADER_BYTES..)?).map(|(timestamp_ms, _)| timestamp_ms)
     }
 
     /// Time of the last sample.
     #[inline]
     pub fn last_timestamp_ms(&self) -> Option<i64> {
-        (self.count() > 0).then_some(self.last_timestamp_ms)
+        (self.count > 0).then_some(self.last_timestamp_ms)
     }
 
     /// Value of the last sample.
     #[inline]
     pub fn last_value(&self) -> Option<f64> {
-        (self.count() > 0).then_some(self.last_value)
+        (self.count > 0).then_some(self.last_value)
     }
 
     /// Bytes that the buffer takes, used or not.
     pub fn capacity_bytes(&self) -> usize {
-        self.data.capacity()
+        self.buffer.len()
+    }
+
+    #[inline]
+    fn len_bytes(&self) -> usize {
+        self.position_bits.div_ceil(8) as usize
     }
 
     #[cold]
     fn grow(&mut self) {
-        self.data.reserve_exact(GROWTH_BYTES_MIN.max(self.data.len() / 2));
+        let growth = GROWTH_BYTES_MIN.max(self.buffer.len() / 2);
+        let mut grown = vec![0; self.buffer.len() + growth];
+        if let Some(kept) = grown.get_mut(..self.buffer.len()) {
+            kept.copy_from_slice(&self.buffer);
+        }
+        self.buffer = grown.into_boxed_slice();
     }
 
-    fn put_first(&mut self, timestamp_ms: i64, value: f64) {
-        put_varint(&mut self.data, timestamp_ms);
-        self.data.extend_from_slice(&value.to_bits().to_be_bytes());
+    /// The first two samples begin with numbers of whole bytes.
+    #[cold]
+    fn put_early(&mut self, timestamp_ms: i64, step_ms: u64, value: f64) {
+        let mut bytes = Vec::with_capacity(10);
+        if self.count == 0 {
+            put_varint(&mut bytes, timestamp_ms);
+        } else {
+            put_uvarint(&mut bytes, step_ms);
+            self.last_step_ms = step_ms;
+        }
+        let mut writer = BitWriter::resume(&mut self.buffer, self.position_bits);
+        for byte in bytes {
+            writer.put(u64::from(byte), 8);
+        }
+        if self.count == 0 {
+            writer.put(value.to_bits(), 64);
+        }
+        self.position_bits = writer.position_bits();
+        if self.count == 1 {
+            self.put_value(0, 0, value);
+        }
     }
 
     /// The bits that say the step, to be written together with the value's first ones. The rare
@@ -191,10 +212,10 @@ impl XorAppender {
             -65535..=65536 => (0b110 << 17 | low(17), 20),
             -524_287..=524_288 => (0b1110 << 20 | low(20), 24),
             _ => {
-                let mut writer = BitWriter::resume(&mut self.data, self.free_bits);
+                let mut writer = BitWriter::resume(&mut self.buffer, self.position_bits);
                 writer.put(0b1111, 4);
                 writer.put(change_ms as u64, 64);
-                self.free_bits = writer.free_bits();
+                self.position_bits = writer.position_bits();
                 (0, 0)
             }
         }
@@ -202,12 +223,12 @@ impl XorAppender {
 
     /// Writes the `width` bits (at most 24) that say the time, then the value.
     #[inline]
-    fn put_bits(&mut self, mut bits: u64, mut width: u32, value: f64) {
+    fn put_value(&mut self, mut bits: u64, mut width: u32, value: f64) {
         let difference = value.to_bits() ^ self.last_value.to_bits();
-        let mut writer = BitWriter::resume(&mut self.data, self.free_bits);
+        let mut writer = BitWriter::resume(&mut self.buffer, self.position_bits);
         if difference == 0 {
             writer.put(bits << 1, width + 1);
-            self.free_bits = writer.free_bits();
+            self.position_bits = writer.position_bits();
             return;
         }
         let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
@@ -233,6 +254,6 @@ impl XorAppender {
             writer.put(bits, width);
             writer.put(value_bits, value_width);
         }
-        self.free_bits = writer.free_bits();
+        self.position_bits = writer.position_bits();
     }
 }

@@ -21,13 +21,15 @@ pub struct BitReader<'a> {
     valid: u32,
 }
 
-/// Appends bits to a byte buffer it borrows, so that the owner decides what is kept between uses:
-/// a million head series each hold one half-filled byte.
+/// Writes bits into a zeroed buffer it borrows, so that the owner decides what is kept between
+/// uses: a million head series each hold a half-filled chunk.
+///
+/// At least [`SPARE_BYTES`](Self::SPARE_BYTES) must follow the position of every
+/// [`put`](Self::put), so that one store does for any number of bits.
 #[derive(Debug)]
 pub struct BitWriter<'a> {
-    bytes: &'a mut Vec<u8>,
-    /// Unused low bits of the last byte, 0 to 7.
-    free_bits: u8,
+    bytes: &'a mut [u8],
+    position_bits: u32,
 }
 
 impl<'a> BitReader<'a> {
@@ -108,35 +110,42 @@ impl<'a> BitReader<'a> {
 }
 
 impl<'a> BitWriter<'a> {
-    /// Goes on writing after the bits that are in `bytes`, the last `free_bits` (0 to 7) of which
-    /// are unused and zero.
+    /// What a write may touch, counted from the byte that the position is in: 64 bits that begin
+    /// within a byte end within the ninth.
+    pub const SPARE_BYTES: usize = 9;
+
+    /// Goes on at a bit of `bytes`; this bit and all after it are zero.
     #[inline]
-    pub fn resume(bytes: &'a mut Vec<u8>, free_bits: u8) -> BitWriter<'a> {
-        debug_assert!(free_bits < 8);
-        BitWriter { bytes, free_bits }
+    pub fn resume(bytes: &'a mut [u8], position_bits: u32) -> BitWriter<'a> {
+        BitWriter { bytes, position_bits }
     }
 
-    /// Unused bits of the last byte: what [`resume`](Self::resume) needs to go on.
+    /// Where the next bit goes.
     #[inline]
-    pub fn free_bits(&self) -> u8 {
-        self.free_bits
+    pub fn position_bits(&self) -> u32 {
+        self.position_bits
     }
 
-    /// Appends the low `bits` bits (1 to 64) of `value`, whose other bits are zero.
+    /// Writes the low `bits` bits (1 to 64) of `value`, whose other bits are zero.
+    ///
+    /// # Panics
+    ///
+    /// If fewer than [`SPARE_BYTES`](Self::SPARE_BYTES) are left in the buffer.
     #[inline]
     pub fn put(&mut self, value: u64, bits: u32) {
         debug_assert!((1..=64).contains(&bits) && (bits == 64 || value >> bits == 0));
-        let free_bits = u32::from(self.free_bits);
+        let at = self.position_bits as usize / 8;
+        let shift = self.position_bits % 8;
+        let place = &mut self.bytes[at..at + Self::SPARE_BYTES];
         let aligned = value << (64 - bits);
-        if let Some(last) = self.bytes.last_mut() {
-            *last |= ((aligned >> 1) >> (63 - free_bits)) as u8;
+        if let Some(word) = place.first_chunk_mut::<8>() {
+            *word = (u64::from_be_bytes(*word) | aligned >> shift).to_be_bytes();
         }
-        let new_bytes = bits.saturating_sub(free_bits).div_ceil(8);
-        let len = self.bytes.len() + new_bytes as usize;
-        // Eight bytes at once are one store; what is too much is cut off again.
-        self.bytes.extend_from_slice(&(aligned << free_bits).to_be_bytes());
-        self.bytes.truncate(len);
-        self.free_bits = (free_bits + 8 * new_bytes - bits) as u8;
+        if let Some(ninth) = place.last_mut() {
+            // Shifted in two steps: by eight at once, a byte would not move out of a byte.
+            *ninth = ((aligned as u8) << (7 - shift)) << 1;
+        }
+        self.position_bits += bits;
     }
 }
 
@@ -152,14 +161,15 @@ mod tests {
     proptest! {
         #[test]
         fn numbers_of_any_width_come_back(numbers in prop::collection::vec((any::<u64>(), 1u32..=64), 0..50)) {
-            let mut bytes = Vec::new();
+            let total: u32 = numbers.iter().map(|(_, bits)| bits).sum();
+            let mut bytes = vec![0; total as usize / 8 + BitWriter::SPARE_BYTES];
             let mut writer = BitWriter::resume(&mut bytes, 0);
             for (value, bits) in &numbers {
                 writer.put(low_bits(*value, *bits), *bits);
             }
-            let free_bits = u32::from(writer.free_bits());
-            let total: u32 = numbers.iter().map(|(_, bits)| bits).sum();
-            prop_assert_eq!(bytes.len() as u32 * 8, total + free_bits);
+            prop_assert_eq!(writer.position_bits(), total);
+            bytes.truncate(total.div_ceil(8) as usize);
+            let free_bits = bytes.len() as u32 * 8 - total;
             let mut reader = BitReader::new(&bytes);
             for (value, bits) in &numbers {
                 prop_assert_eq!(reader.take(*bits), Some(low_bits(*value, *bits)));
@@ -183,11 +193,11 @@ mod tests {
 
     #[test]
     fn the_picture_above_is_right() {
-        let mut bytes = Vec::new();
+        let mut bytes = [0; 1 + BitWriter::SPARE_BYTES];
         let mut writer = BitWriter::resume(&mut bytes, 0);
         writer.put(0b101, 3);
         writer.put(0b111_1000_0111, 11);
-        assert_eq!(writer.free_bits(), 2);
-        assert_eq!(bytes, [0b1011_1110, 0b0001_1100]);
+        assert_eq!(writer.position_bits(), 14);
+        assert_eq!(bytes[..3], [0b1011_1110, 0b0001_1100, 0]);
     }
 }

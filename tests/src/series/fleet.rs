@@ -234,7 +234,7 @@ fn roughen(sample: &mut Sample, interval_ms: i64, random: &mut Random) {
             f64::from_bits(0xfff8_dead_beef_0001),
             f64::INFINITY,
             f64::NEG_INFINITY,
-            0.0,
+            -0.0,
             0.0,
             f64::MIN_POSITIVE / 2.0,
             f64::MAX,

@@ -154,6 +154,16 @@ mod tests {
     }
 
     #[test]
+    fn lengths_beyond_the_limit_are_not_allocated() {
+        assert_eq!(
+            zeroed(RECORD_BYTES_MAX as u64).map(|record| record.len()),
+            Some(RECORD_BYTES_MAX)
+        );
+        assert_eq!(zeroed(RECORD_BYTES_MAX as u64 + 1), None);
+        assert_eq!(zeroed(u64::MAX), None);
+    }
+
+    #[test]
     fn zstd_frames_without_a_length_unpack() {
         use std::io::Write as _;
 

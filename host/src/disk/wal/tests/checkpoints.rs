@@ -55,6 +55,21 @@ fn a_checkpoint_replaces_segments_while_the_log_goes_on() {
 }
 
 #[test]
+fn nothing_is_removed_before_its_replacement_is_durable() {
+    let root = tempfile::tempdir().expect("tempdir");
+    let disk = FaultyDisk::default();
+    let mut wal = three_segments(&disk, root.path());
+    let mut checkpoint = wal.checkpoint(1).expect("begins");
+    checkpoint.append(&[b"c01"]).expect("appends");
+    disk.take_log();
+    checkpoint.commit().expect("commits");
+    let (padded, replaced) = (Op::SetLen, [Op::Remove, Op::Remove]);
+    let durable = [padded, Op::Sync, Op::SyncDir, Op::Rename, Op::SyncDir];
+    let expected = [&durable[..], &replaced, &[Op::SyncDir]].concat();
+    assert_eq!(disk.take_log(), expected);
+}
+
+#[test]
 fn dropped_it_leaves_no_trace() {
     let root = tempfile::tempdir().expect("tempdir");
     let mut wal = three_segments(&FaultyDisk::default(), root.path());

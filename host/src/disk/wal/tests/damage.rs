@@ -127,6 +127,58 @@ fn every_flipped_byte_costs_at_most_the_records_touching_its_page() {
     }
 }
 
+/// A page that holds the first fragment of a record and nothing else.
+fn unfinished(seed: u64) -> Vec<u8> {
+    let mut pages = Vec::new();
+    page::put_record(&mut pages, 0, &noise(seed, 2 * PAGE_BYTES), Compression::None);
+    pages.truncate(PAGE_BYTES);
+    pages
+}
+
+#[test]
+fn a_record_without_its_end_is_not_joined_to_the_next() {
+    let root = tempfile::tempdir().expect("tempdir");
+    fs::create_dir(root.path().join("wal")).expect("create");
+    let long = noise(2, PAGE_BYTES + 100);
+    let mut bytes = unfinished(1);
+    page::put_record(&mut bytes, 0, &long, Compression::None);
+    bytes.resize(3 * PAGE_BYTES, 0);
+    // Once more, with the damage inside the unfinished record.
+    bytes.extend(unfinished(3));
+    bytes.resize(5 * PAGE_BYTES, 0xff);
+    page::put_record(&mut bytes, 0, &long, Compression::None);
+    fs::write(segment_path(root.path(), 0), &bytes).expect("write");
+    let mut wal = open(root.path(), SMALL);
+    assert!(replay(&mut wal) == [(0, long.clone()), (0, long)]);
+    let stats = wal.stats().replay;
+    assert_eq!((stats.damaged_places, stats.damaged_bytes), (2, 3 * PAGE_BYTES as u64));
+}
+
+#[test]
+fn a_record_packed_in_an_unknown_way_costs_only_itself() {
+    let root = tempfile::tempdir().expect("tempdir");
+    let records = [noise(1, 100), noise(2, 100), noise(3, 100)];
+    let ends = written(root.path(), &records);
+    let path = segment_path(root.path(), 0);
+    let intact = fs::read(&path).expect("read");
+    // Bits without a meaning yet, two packings at once, and a packing that it is not.
+    for flags in [0x20, 0x40, 0x80, 0x18, 0x08, 0x10] {
+        for (lost, start) in [(1, ends[0]), (2, ends[1])] {
+            let mut bytes = intact.clone();
+            bytes[start as usize] |= flags;
+            fs::write(&path, &bytes).expect("write");
+            let mut wal = open(root.path(), SMALL);
+            let read: Vec<_> = replay(&mut wal).into_iter().map(|(_, record)| record).collect();
+            let expected: Vec<_> = (0..3).filter(|i| *i != lost).map(|i| &records[i]).collect();
+            assert!(read.iter().eq(expected), "flags {flags:#x}");
+            let stats = wal.stats().replay;
+            assert_eq!((stats.damaged_places, stats.damaged_bytes), (1, 107));
+            // It was written whole, so no crash did this: it is not for cutting off.
+            assert_eq!(fs::read(&path).expect("read"), bytes);
+        }
+    }
+}
+
 #[test]
 fn gaps_garbage_and_strangers_do_not_stop_the_start() {
     let root = tempfile::tempdir().expect("tempdir");

@@ -76,6 +76,15 @@ fn a_batch_lies_in_one_segment_and_a_long_one_gets_a_longer_segment() {
 }
 
 #[test]
+fn a_long_batch_does_not_leave_an_empty_segment_behind() {
+    let root = tempfile::tempdir().expect("tempdir");
+    let mut wal = open(root.path(), SMALL);
+    replay(&mut wal);
+    assert_eq!(wal.append(&[noise(1, 5 * PAGE_BYTES)]).expect("long"), 0);
+    assert_eq!(names(root.path()), ["00000000"]);
+}
+
+#[test]
 fn batches_of_replay_are_bounded_and_stay_in_their_segment() {
     let root = tempfile::tempdir().expect("tempdir");
     let mut wal = open(root.path(), SMALL);

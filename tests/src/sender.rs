@@ -1,15 +1,17 @@
 //! Senders that know what was acknowledged, and what a store must hold afterwards.
+//!
+//! The functions here are assertions: they panic where the store under test fails.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tidepool_tests::checksum::assert_same;
-use tidepool_tests::data_dir::{self, Block};
-use tidepool_tests::proto::prometheus::Query;
-use tidepool_tests::remote_read::everything;
-use tidepool_tests::remote_write::Version;
-use tidepool_tests::series::{Dataset, Row, Series, Shape, Texture};
-use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, chain, now_ms};
+use crate::checksum::assert_same;
+use crate::data_dir::{self, Block};
+use crate::proto::prometheus::Query;
+use crate::remote_read::everything;
+use crate::remote_write::Version;
+use crate::series::{Dataset, Row, Series, Shape, Texture};
+use crate::tidepool::Store;
+use crate::wait::{self, chain, now_ms};
 
 /// For the cut of many blocks, also by a server that looks only once a minute.
 const BLOCKS_TIMEOUT: Duration = Duration::from_secs(150);
@@ -81,7 +83,7 @@ impl<'a> Sender<'a> {
     }
 
     /// How many requests there are.
-    pub fn len(&self) -> usize {
+    pub fn request_count(&self) -> usize {
         self.requests.len()
     }
 

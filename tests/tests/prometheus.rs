@@ -1,0 +1,152 @@
+//! Real Prometheus writes to tidepool, real Prometheus reads from it, in every version that
+//! matters: 2.x and 3.x as writer and as reader, remote write 1.0 and 2.0.
+//!
+//! A reading Prometheus always asks for a stream first (its configuration offers no choice), so
+//! these tests cover STREAMED_XOR_CHUNKS; SAMPLES is compared by our own client.
+
+use std::time::Duration;
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::peers::Release;
+use tidepool_tests::process::Server;
+use tidepool_tests::prometheus::{self, Vector};
+use tidepool_tests::proto::prometheus::label_matcher::Type;
+use tidepool_tests::remote_read::{matcher, query};
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait::{self, now_ms};
+
+/// Scraped every second.
+const SCRAPES: usize = 10;
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Questions whose answers depend on every sample of the last seconds.
+const QUESTIONS: [&str; 6] = [
+    "count_over_time({job=~\".+\"}[8s])",
+    "sum by (job) (sum_over_time(up[8s]))",
+    "max_over_time(process_resident_memory_bytes[8s])",
+    "sum(rate(prometheus_tsdb_head_samples_appended_total[8s]))",
+    "topk(5, go_memstats_alloc_bytes offset 2s)",
+    "count by (__name__) ({job=\"prometheus\"})",
+];
+
+fn ask(server: &Server, question: &str, time_ms: i64) -> Vector {
+    prometheus::query(server, question, time_ms)
+        .unwrap_or_else(|e| panic!("{question}: {}\n{}", wait::chain(&e), server.log()))
+}
+
+/// A writer that scrapes itself and tidepool and writes to tidepool; a reader that has nothing of
+/// its own; both are asked the same.
+fn write_and_read_back(writer: Release, version: Version, reader: Release) {
+    let store = Store::start().expect("tidepool starts");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let config = prometheus::Config::new(writer, &directory.path().join("writer"))
+        .expect("the directory can be used");
+    let own_address = config.address();
+    let writer = config
+        .scrape("prometheus", own_address)
+        .scrape("tidepool", store.server.address())
+        .remote_write(&store.server.url(), version)
+        .start()
+        .expect("the writer starts");
+    let reader = prometheus::Config::new(reader, &directory.path().join("reader"))
+        .expect("the directory can be used")
+        .remote_read(&store.server.url())
+        .start()
+        .expect("the reader starts");
+
+    // Ten scrapes of both targets have arrived.
+    let arrived = || {
+        let up = query(0, i64::MAX, vec![matcher(Type::Eq, "__name__", "up")]);
+        let series = store.reader().streamed(&[up]).ok()?.remove(0);
+        let enough = series.len() == 2 && series.iter().all(|s| s.samples.len() > SCRAPES);
+        let last_ms = series.iter().filter_map(|s| s.samples.last()).map(|s| s.timestamp_ms).min();
+        last_ms.filter(|_| enough)
+    };
+    let time_ms = wait::until("ten scrapes", TIMEOUT, arrived)
+        .unwrap_or_else(|e| panic!("{e}\n{}\n{}", writer.log(), store.server.log()));
+
+    // Ask about a time of which everything has been scraped and written.
+    let time_ms = time_ms - 1_000;
+    std::thread::sleep(Duration::from_secs(2));
+    for question in QUESTIONS {
+        let expected = ask(&writer, question, time_ms);
+        let found = ask(&reader, question, time_ms);
+        assert!(!expected.is_empty(), "{question} has no answer");
+        assert_eq!(found, expected, "{question}");
+    }
+
+    // Nothing was lost or refused on the way.
+    for counter in ["failed", "dropped"] {
+        let question = format!("sum(prometheus_remote_storage_samples_{counter}_total)");
+        let values: Vec<String> = ask(&writer, &question, now_ms()).into_values().collect();
+        assert_eq!(values, ["0"], "{question}\n{}", writer.log());
+    }
+
+    // The other kind of answer has the same samples, and the targets' own label sets.
+    let range = query(time_ms - 8_000, time_ms, vec![matcher(Type::Re, "job", ".+")]);
+    let streamed = store.reader().streamed(std::slice::from_ref(&range)).expect("a stream");
+    let samples = store.reader().samples(&[range]).expect("samples");
+    assert_same("both kinds", &streamed[0], &samples[0]);
+    assert!(samples[0].len() > 100, "{} series", samples[0].len());
+
+    reader.terminate().expect("the reader ends");
+    writer.terminate().expect("the writer ends");
+    let ending = store.server.terminate().expect("tidepool ends");
+    assert!(ending.status.success(), "{ending:?}");
+}
+
+#[test]
+fn prometheus_2_writes_1_0_and_prometheus_3_reads() {
+    write_and_read_back(Release::V2, Version::V1, Release::V3);
+}
+
+#[test]
+fn prometheus_3_writes_1_0_and_prometheus_2_reads() {
+    write_and_read_back(Release::V3, Version::V1, Release::V2);
+}
+
+#[test]
+fn prometheus_3_writes_2_0_and_prometheus_3_reads() {
+    write_and_read_back(Release::V3, Version::V2, Release::V3);
+}
+
+/// While tidepool is away, a writer keeps its samples and sends them when it is back: our answers
+/// never make it give up.
+#[test]
+fn a_writer_catches_up_after_an_outage() {
+    let store = Store::start().expect("tidepool starts");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let config = prometheus::Config::new(Release::V3, directory.path())
+        .expect("the directory can be used");
+    let own_address = config.address();
+    let writer = config
+        .scrape("prometheus", own_address)
+        .remote_write(&store.server.url(), Version::V2)
+        .start()
+        .expect("the writer starts");
+    let up = || query(0, i64::MAX, vec![matcher(Type::Eq, "__name__", "up")]);
+    let count = |store: &Store| {
+        let series = store.reader().streamed(&[up()]).ok()?.remove(0);
+        series.first().map(|s| s.samples.len())
+    };
+    let some = || count(&store).filter(|count| *count >= 3);
+    wait::until("three scrapes", TIMEOUT, some).expect("the writer writes");
+
+    let launch = store.config.launch_at(store.server.address());
+    let Store { server, config, directory: data } = store;
+    server.kill().expect("it can be killed");
+    std::thread::sleep(Duration::from_secs(5));
+    let server = launch.start().expect("tidepool starts again");
+    let store = Store { server, config, directory: data };
+
+    let time_ms = now_ms();
+    let caught_up = || {
+        let series = store.reader().streamed(&[up()]).ok()?.remove(0);
+        let samples = series.into_iter().next()?.samples;
+        samples.last().is_some_and(|s| s.timestamp_ms > time_ms).then_some(samples)
+    };
+    let samples = wait::until("the writer to catch up", TIMEOUT, caught_up)
+        .unwrap_or_else(|e| panic!("{e}\n{}", writer.log()));
+    let gap_ms = samples.windows(2).map(|w| w[1].timestamp_ms - w[0].timestamp_ms).max();
+    assert!(gap_ms.is_some_and(|gap| gap < 2_500), "a gap of {gap_ms:?} ms: {samples:?}");
+}
