@@ -138,7 +138,7 @@ impl ChunkFileReader {
             }
         };
         let damage = |what| BlockError::from(file.damage(offset, what));
-        let head = window.at_most(offset, CHUNK_HEAD_BYTES_MAX)?;
+        let head = window.at_least(offset, CHUNK_HEAD_BYTES_MAX)?;
         let (len, rest) = split_uvarint(head)
             .filter(|_| offset >= HEADER_BYTES)
             .ok_or_else(|| damage("no chunk begins here"))?;

@@ -56,7 +56,7 @@ pub struct XorAppender {
     last_timestamp_ms: i64,
     last_step_ms: u64,
     last_value: f64,
-    /// Zero from the position on.
+    /// Longer than the chunk, so that bits are stored eight bytes at a time.
     buffer: Box<[u8]>,
     position_bits: u32,
     count: u16,

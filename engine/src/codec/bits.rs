@@ -21,7 +21,7 @@ pub struct BitReader<'a> {
     valid: u32,
 }
 
-/// Writes bits into a zeroed buffer it borrows, so that the owner decides what is kept between
+/// Writes bits into a buffer it borrows, so that the owner decides what is kept between
 /// uses: a million head series each hold a half-filled chunk.
 ///
 /// At least [`SPARE_BYTES`](Self::SPARE_BYTES) must follow the position of every
@@ -114,7 +114,7 @@ impl<'a> BitWriter<'a> {
     /// within a byte end within the ninth.
     pub const SPARE_BYTES: usize = 9;
 
-    /// Goes on at a bit of `bytes`; this bit and all after it are zero.
+    /// Goes on at a bit of `bytes`; this bit and those after it in its byte are zero.
     #[inline]
     pub fn resume(bytes: &'a mut [u8], position_bits: u32) -> BitWriter<'a> {
         BitWriter { bytes, position_bits }
@@ -126,7 +126,8 @@ impl<'a> BitWriter<'a> {
         self.position_bits
     }
 
-    /// Writes the low `bits` bits (1 to 64) of `value`, whose other bits are zero.
+    /// Writes the low `bits` bits (1 to 64) of `value`, whose other bits are zero, and zeros up to
+    /// the next byte or further.
     ///
     /// # Panics
     ///
@@ -139,7 +140,8 @@ impl<'a> BitWriter<'a> {
         let place = &mut self.bytes[at..at + Self::SPARE_BYTES];
         let aligned = value << (64 - bits);
         if let Some(word) = place.first_chunk_mut::<8>() {
-            *word = (u64::from_be_bytes(*word) | aligned >> shift).to_be_bytes();
+            // Loading one byte is quick right after a store around it; loading eight is not.
+            *word = (u64::from(word[0]) << 56 | aligned >> shift).to_be_bytes();
         }
         if let Some(ninth) = place.last_mut() {
             // Shifted in two steps: by eight at once, a byte would not move out of a byte.

@@ -1,1 +1,166 @@
+use super::*;
+use crate::model::{MatchOp, Matcher, MatcherSpec};
 
+const OPTIONS: HeadOptions =
+    HeadOptions { block_duration_ms: 1000, future_limit_ms: 600_000, series_max: 0, hash_seed: 9 };
+
+/// Appends one row per call and tells what became of it.
+struct Writer {
+    head: Head,
+    batch: Batch,
+}
+
+impl Writer {
+    fn new(options: HeadOptions) -> Writer {
+        Writer { head: Head::new(options, i64::MIN), batch: Batch::default() }
+    }
+
+    fn write(&mut self, name: &str, rows: &[(i64, f64)]) -> WriteOutcome {
+        let Writer { head, batch } = self;
+        head.begin(batch, 1_000_000);
+        let labels = Labels::from_sorted([(crate::model::LABEL_NAME, name)]);
+        let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
+        for (timestamp_ms, value) in rows {
+            let sample = Sample { timestamp_ms: *timestamp_ms, value: *value };
+            head.check(batch, slot, sample).expect("sound chunks");
+        }
+        head.apply(batch)
+    }
+
+    fn reason(&mut self, name: &str, row: (i64, f64)) -> Option<RefusalReason> {
+        self.write(name, &[row]).refusals.first().map(|refusal| refusal.reason)
+    }
+}
+
+#[test]
+fn rows_are_judged_one_by_one() {
+    let mut writer = Writer::new(OPTIONS);
+    let outcome = writer.write("a", &[(100, 1.0), (200, 2.0), (200, 2.0), (150, 9.0), (300, 3.0)]);
+    assert_eq!((outcome.samples_written, outcome.samples_duplicate, outcome.refused), (4, 1, 1));
+    assert_eq!(outcome.refusals[0].reason, RefusalReason::OutOfOrder);
+    assert!(outcome.refusals[0].detail.contains("__name__=\"a\""), "{outcome:?}");
+
+    assert_eq!(writer.reason("a", (100, 1.0)), None, "an exact duplicate, older than the newest");
+    assert_eq!(writer.reason("a", (100, 1.5)), Some(RefusalReason::DuplicateSample));
+    assert_eq!(writer.reason("a", (300, 3.5)), Some(RefusalReason::DuplicateSample));
+    assert_eq!(writer.reason("a", (250, 3.5)), Some(RefusalReason::OutOfOrder));
+    assert_eq!(writer.reason("a", (1_600_001, 1.0)), Some(RefusalReason::TooFarInFuture));
+    assert_eq!(writer.reason("b", (5000, 1.0)), None);
+    assert_eq!(writer.reason("c", (4499, 1.0)), Some(RefusalReason::TooOld));
+    assert_eq!(writer.reason("c", (4500, 1.0)), None, "half a block behind the newest");
+    let counters = writer.head.counters;
+    assert_eq!((counters.samples_appended, counters.samples_duplicate), (5, 2));
+}
+
+#[test]
+fn values_are_told_apart_by_their_bits() {
+    let mut writer = Writer::new(OPTIONS);
+    let stale = f64::from_bits(0x7ff0_0000_0000_0002);
+    writer.write("a", &[(100, stale), (101, 0.0)]);
+    assert_eq!(writer.reason("a", (100, stale)), None);
+    assert_eq!(writer.reason("a", (100, f64::NAN)), Some(RefusalReason::DuplicateSample));
+    assert_eq!(writer.reason("a", (101, -0.0)), Some(RefusalReason::DuplicateSample));
+}
+
+#[test]
+fn an_aborted_batch_leaves_no_trace() {
+    let mut writer = Writer::new(OPTIONS);
+    writer.write("a", &[(100, 1.0)]);
+    let Writer { head, batch } = &mut writer;
+    let before = (head.series_count(), head.symbol_count(), head.chunk_count(), head.range());
+    head.begin(batch, 1_000_000);
+    for name in ["a", "b"] {
+        let labels = Labels::from_sorted([(crate::model::LABEL_NAME, name)]);
+        let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
+        head.check(batch, slot, Sample { timestamp_ms: 200, value: 1.0 }).expect("sound chunks");
+    }
+    assert_eq!(head.rows(batch).len(), 2);
+    head.abort(batch);
+    let after = (head.series_count(), head.symbol_count(), head.chunk_count(), head.range());
+    assert_eq!(before, after);
+    assert_eq!(writer.reason("a", (150, 1.0)), None, "200 was never stored");
+}
+
+#[test]
+fn a_full_head_refuses_new_series_and_keeps_the_known() {
+    let mut writer = Writer::new(HeadOptions { series_max: 1, ..OPTIONS });
+    writer.write("a", &[(100, 1.0)]);
+    let Writer { head, batch } = &mut writer;
+    head.begin(batch, 0);
+    let labels = Labels::from_sorted([(crate::model::LABEL_NAME, "b")]);
+    let refused = head.series_by_labels(batch, &labels);
+    assert!(matches!(refused, Err(LookupError::SeriesLimit { max: 1 })));
+    assert_eq!(writer.reason("a", (101, 1.0)), None);
+}
+
+#[test]
+fn labels_come_in_any_order_and_by_either_way() {
+    let mut head = Head::new(OPTIONS, i64::MIN);
+    let mut batch = Batch::default();
+    head.begin(&mut batch, 0);
+    let pairs: [(&[u8], &[u8]); 3] = [(b"job", b"x"), (b"__name__", b"up"), (b"gone", b"")];
+    let slot = head.series_by_pairs(&mut batch, &pairs).expect("a valid label set");
+    let sorted: [(&[u8], &[u8]); 2] = [(b"__name__", b"up"), (b"job", b"x")];
+    assert_eq!(head.series_by_pairs(&mut batch, &sorted).ok(), Some(slot));
+    let texts: [&[u8]; 5] = [b"", b"__name__", b"up", b"job", b"x"];
+    let mut symbols = RequestSymbols::new(&head, &texts);
+    for refs in [[1, 2, 3, 4], [3, 4, 1, 2]] {
+        assert_eq!(head.series_by_refs(&mut batch, &mut symbols, &refs).ok(), Some(slot));
+    }
+    let outside = head.series_by_refs(&mut batch, &mut symbols, &[1, 5]);
+    assert!(matches!(outside, Err(LookupError::SymbolRef { symbol_ref: 5, symbols: 5 })));
+    let odd = head.series_by_refs(&mut batch, &mut symbols, &[1, 2, 3]);
+    assert!(matches!(odd, Err(LookupError::OddRefs { count: 3 })));
+    for (wrong, why) in [
+        (vec![(&b"job"[..], &b"x"[..])], "no metric name"),
+        (vec![(b"__name__", b"up"), (b"a", b"1"), (b"a", b"2")], "occurs twice"),
+        (vec![(b"__name__", b"up"), (b"", b"1")], "empty name"),
+        (vec![(b"__name__", b"up"), (b"a", b"\xff")], "UTF-8"),
+    ] {
+        let error = head.series_by_pairs(&mut batch, &wrong).err().map(|e| e.to_string());
+        assert!(error.as_ref().is_some_and(|error| error.contains(why)), "{why}: {error:?}");
+    }
+    assert_eq!(head.series_count(), 1);
+}
+
+#[test]
+fn a_block_is_due_after_one_and_a_half_and_then_forgotten() {
+    let mut writer = Writer::new(OPTIONS);
+    for time in (0..=1500).step_by(100) {
+        writer.write("a", &[(time, 1.0)]);
+    }
+    writer.write("b", &[(1000, 1.0)]);
+    assert_eq!(writer.head.plan_cut(), None);
+    writer.write("a", &[(1501, 1.0)]);
+    let range = writer.head.plan_cut();
+    assert_eq!(range, Some(TimeRange { start_ms: 0, end_ms: 999 }));
+    assert_eq!(writer.reason("c", (999, 1.0)), Some(RefusalReason::TooOld));
+    writer.head.forget(1000);
+    assert_eq!((writer.head.series_count(), writer.head.range().start_ms), (2, 1000));
+    writer.head.forget(1200);
+    assert_eq!(writer.head.series_count(), 1, "b has no samples left");
+    assert_eq!(writer.head.symbol_count(), 2);
+    // Chunks end where blocks end, and later chunks are kept whole.
+    assert_eq!((writer.head.chunk_count(), writer.head.range().start_ms), (1, 1000));
+}
+
+#[test]
+fn a_cursor_walks_in_label_order_and_sees_its_moment() {
+    let mut writer = Writer::new(OPTIONS);
+    for name in ["c", "a", "b"] {
+        writer.write(name, &[(100, 1.0)]);
+    }
+    let spec =
+        MatcherSpec { name: "__name__".into(), op: MatchOp::NotEqual, value: "b".into() };
+    let matcher = Matcher::new(&spec).expect("a valid matcher");
+    let mut cursor = writer.head.select(&[matcher], TimeRange::ALL);
+    assert_eq!(writer.head.open_cursors(), 1);
+    writer.write("c", &[(200, 2.0)]);
+    let mut names = Vec::new();
+    while let Some((labels, chunks)) = writer.head.next(&mut cursor) {
+        names.push((labels.get("__name__").to_owned(), chunks.len()));
+    }
+    assert_eq!(names, [("a".to_owned(), 1), ("c".to_owned(), 1)]);
+    drop(cursor);
+    assert_eq!(writer.head.open_cursors(), 0);
+}

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `engine/docs/format/block.md` gives every field; upstream's `tsdb/docs/format/index.md` is the
-//! source. Numbers of fixed width are big-endian. Each section's layout lives in one file here:
-//! [`toc`], [`symbols`] (list and table), [`series`], [`postings_table`].
+//! source. Numbers of fixed width are big-endian. Each section's layout lives at the head of one
+//! file: `symbol_table.rs`, `series.rs`, `postings_builder.rs`, `postings_table.rs`, `toc.rs`.
 //!
 //! [`IndexWriter`] streams a new index out; [`IndexReader`] answers from one with memory that does
 //! not grow with the number of series, apart from one string in 32.

@@ -97,7 +97,7 @@ impl NamedFile {
         let count = u32::from_be_bytes(header);
         let (mut offset, mut left, mut wanted) = (section.start + 4, count, SCAN_BYTES);
         while offset < section.end {
-            let bytes = window.at_most(offset, wanted)?;
+            let bytes = window.at_least(offset, wanted)?;
             let in_section = usize::try_from(section.end - offset).unwrap_or(usize::MAX);
             let bytes = bytes.get(..in_section).unwrap_or(bytes);
             let mut used = 0;
@@ -147,13 +147,13 @@ impl ReadAhead {
     /// Exactly `len` bytes, or `None` if the file ends before.
     #[inline]
     pub(crate) fn get(&mut self, offset: u64, len: usize) -> StorageResult<Option<&[u8]>> {
-        let bytes = self.at_most(offset, len)?;
+        let bytes = self.at_least(offset, len)?;
         Ok(bytes.get(..len))
     }
 
     /// `len` bytes or more, fewer only where the file ends before.
     #[inline]
-    pub(crate) fn at_most(&mut self, offset: u64, len: usize) -> StorageResult<&[u8]> {
+    pub(crate) fn at_least(&mut self, offset: u64, len: usize) -> StorageResult<&[u8]> {
         let place = offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
         let in_window =
             place.filter(|at| at.checked_add(len).is_some_and(|end| end <= self.bytes.len()));

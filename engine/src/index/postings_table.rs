@@ -195,7 +195,7 @@ impl PostingsTable {
             (self.start + u64::from(range.start), self.start + u64::from(range.end));
         let mut wanted = 1;
         while offset < end {
-            let mut bytes = window.at_most(offset, wanted)?;
+            let mut bytes = window.at_least(offset, wanted)?;
             let before = bytes.len();
             while offset < end
                 && let Some((entry, rest)) = split_entry(bytes)

@@ -198,7 +198,7 @@ impl IndexReader {
             return Err(damage("a reference to a series points outside of the series"));
         }
         let SeriesWindow { window, numbers } = &mut *self.series.borrow_mut();
-        let head = window.at_most(offset, UVARINT_BYTES_MAX)?;
+        let head = window.at_least(offset, UVARINT_BYTES_MAX)?;
         let (len, rest) =
             split_uvarint(head).ok_or_else(|| damage("the length of a series does not decode"))?;
         let start = head.len() - rest.len();

@@ -1,1 +1,171 @@
+use super::*;
+use crate::chunk::{Chunk, XorAppender};
+use crate::model::{Labels, Sample};
+use proptest::prelude::*;
 
+/// What a sink was given, in owned form.
+#[derive(Default, Debug, PartialEq)]
+struct Seen {
+    symbols: Vec<Vec<u8>>,
+    series: Vec<(Vec<(Vec<u8>, Vec<u8>)>, Vec<Sample>, u64, u64)>,
+    refs: Vec<(Vec<u32>, Vec<Sample>)>,
+    metadata: Vec<(Vec<u8>, u32)>,
+}
+
+impl<'r> WriteSink<'r> for Seen {
+    fn symbols(&mut self, symbols: &[&'r [u8]]) {
+        self.symbols = symbols.iter().map(|symbol| symbol.to_vec()).collect();
+    }
+
+    fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
+        let labels = labels.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+        self.series.push((labels, data.samples.to_vec(), data.histograms, data.exemplars));
+    }
+
+    fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_>) {
+        self.refs.push((labels.to_vec(), data.samples.to_vec()));
+    }
+
+    fn family_metadata(&mut self, family: &'r [u8], kind: u32, _: &'r [u8], _: &'r [u8]) {
+        self.metadata.push((family.to_vec(), kind));
+    }
+
+    fn series_metadata(&mut self, _: &[u32], kind: u32, help_ref: u32, _: u32) {
+        self.metadata.push((help_ref.to_string().into_bytes(), kind));
+    }
+}
+
+/// A field of wire type 2.
+fn message(number: u8, content: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2, content.len() as u8], content].concat()
+}
+
+/// A `Sample` as senders write it: value, then time.
+fn sample(value: f64, timestamp_ms: u8) -> Vec<u8> {
+    [&[0x09], &value.to_le_bytes()[..], &[0x10, timestamp_ms]].concat()
+}
+
+fn label(name: &[u8], value: &[u8]) -> Vec<u8> {
+    [message(1, name), message(2, value)].concat()
+}
+
+#[test]
+fn a_1_0_body_gives_labels_samples_and_counts() {
+    let series = [
+        message(1, &label(b"__name__", b"up")),
+        message(2, &sample(1.5, 7)),
+        message(2, &sample(-0.0, 9)),
+        message(3, b""),
+        message(4, b""),
+        message(15, b"later"),
+    ];
+    let metadata = [&[0x08, 1][..], &message(2, b"up"), &message(4, b"help")].concat();
+    let body = [message(1, &series.concat()), message(3, &metadata)].concat();
+    let mut seen = Seen::default();
+    assert_eq!(decode_write_v1(&body, &mut seen), Ok(()));
+    let samples = [(7, 1.5), (9, -0.0)].map(|(timestamp_ms, value)| Sample { timestamp_ms, value });
+    let labels = vec![(b"__name__".to_vec(), b"up".to_vec())];
+    assert_eq!(seen.series, [(labels, samples.to_vec(), 1, 1)]);
+    assert_eq!(seen.metadata, [(b"up".to_vec(), 1)]);
+}
+
+#[test]
+fn a_2_0_body_may_give_its_symbols_last() {
+    let series = [message(1, &[1, 2]), message(2, &sample(3.0, 4)), message(5, &[0x18, 2])];
+    let body =
+        [message(5, &series.concat()), message(4, b""), message(4, b"a"), message(4, b"b")].concat();
+    let mut seen = Seen::default();
+    assert_eq!(decode_write_v2(&body, &mut seen), Ok(()));
+    assert_eq!(seen.symbols, [b"".to_vec(), b"a".to_vec(), b"b".to_vec()]);
+    assert_eq!(seen.refs, [(vec![1, 2], vec![Sample { timestamp_ms: 4, value: 3.0 }])]);
+    assert_eq!(seen.metadata, [(b"2".to_vec(), 0)]);
+}
+
+#[test]
+fn errors_say_which_message_and_where() {
+    let body = [message(1, &message(1, &label(b"a", b"b"))), vec![0x0a, 0x7f, 1]].concat();
+    let error = decode_write_v1(&body, &mut Seen::default()).err();
+    let offset = error.as_ref().map(|error| (error.message, error.offset));
+    assert_eq!(offset, Some(("prometheus.WriteRequest", body.len() - 3)));
+    let first_symbol = message(4, b"not empty");
+    assert!(decode_write_v2(&first_symbol, &mut Seen::default()).is_err());
+}
+
+fn chunk(times: std::ops::Range<i64>) -> Chunk {
+    let mut appender = XorAppender::new();
+    times.for_each(|time| appender.append(time, time as f64));
+    appender.to_chunk().expect("a chunk of at least one sample")
+}
+
+#[test]
+fn series_come_back_from_the_form_between_instances() {
+    let labels = Labels::from_sorted([("__name__", "up"), ("job", "node")]);
+    let chunks = [chunk(-5..100), chunk(100..101)];
+    let mut bytes = Vec::new();
+    put_chunked_series(&mut bytes, &labels, &chunks);
+    put_chunked_series(&mut bytes, &labels, &chunks[1..]);
+    let (series, rest) = split_chunked_series(&bytes).expect("the first series");
+    assert_eq!((series.labels, series.chunks.as_slice()), (labels.clone(), &chunks[..]));
+    let (series, rest) = split_chunked_series(rest).expect("the second series");
+    assert_eq!((series.labels, series.chunks.as_slice(), rest), (labels, &chunks[1..], &[][..]));
+}
+
+#[test]
+fn frames_are_checksummed_and_cut_at_their_bound() {
+    let labels = Labels::from_sorted([("__name__", "up")]);
+    let chunks = [chunk(0..120), chunk(120..240), chunk(240..360)];
+    let mut out = Vec::new();
+    put_streamed_frames(&mut out, 300, chunks[0].data.len() + 20, &labels, &chunks);
+    let mut rest = out.as_slice();
+    let mut chunk_counts = Vec::new();
+    while !rest.is_empty() {
+        let (len, after) = crate::codec::split_uvarint(rest).expect("a length");
+        let (checksum, after) = after.split_first_chunk::<4>().expect("a checksum");
+        let (payload, after) = after.split_at(len as usize);
+        assert_eq!(u32::from_be_bytes(*checksum), crate::codec::crc32c(payload));
+        let fields: Vec<_> = Fields::new(payload).map(|field| field.expect("a field")).collect();
+        assert_eq!((fields[1].number, fields[1].value), (2, Value::Varint(300)));
+        let Value::Bytes(series) = fields[0].value else { panic!("no series") };
+        chunk_counts.push(Fields::new(series).filter(|f| f.is_ok_and(|f| f.number == 2)).count());
+        rest = after;
+    }
+    assert_eq!(chunk_counts, [2, 1]);
+}
+
+proptest! {
+    #[test]
+    fn hostile_bodies_are_survived(body: Vec<u8>) {
+        let _ = decode_write_v1(&body, &mut Seen::default());
+        let _ = decode_write_v2(&body, &mut Seen::default());
+        let _ = split_chunked_series(&body);
+    }
+
+    #[test]
+    fn damaged_bodies_are_survived(at in 0usize..200, bits: u8) {
+        let series = [message(1, &label(b"__name__", b"up")), message(2, &sample(1.5, 7))].concat();
+        for decode_as_v2 in [false, true] {
+            let mut body = [message(1, &series), message(4, b""), message(5, &series)].concat();
+            let at = at % body.len();
+            body[at] ^= bits;
+            body.truncate(200 - at);
+            let _ = match decode_as_v2 {
+                true => decode_write_v2(&body, &mut Seen::default()),
+                false => decode_write_v1(&body, &mut Seen::default()),
+            };
+        }
+    }
+
+    #[test]
+    fn plain_samples_keep_their_bits(rows: Vec<(i64, u64)>) {
+        let samples: Vec<Sample> = rows.iter().map(|(timestamp_ms, bits)| {
+            Sample { timestamp_ms: *timestamp_ms, value: f64::from_bits(*bits) }
+        }).collect();
+        let labels = Labels::from_sorted([("a", "b")]);
+        let mut out = Vec::new();
+        put_time_series(&mut out, &labels, &samples);
+        // A query result's series looks like a write request's: the same field numbers.
+        let mut seen = Seen::default();
+        prop_assert_eq!(decode_write_v1(&out, &mut seen), Ok(()));
+        prop_assert_eq!(&seen.series[0].1, &samples);
+    }
+}
