@@ -15,7 +15,9 @@ const PROFILE: &str = "component";
 fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
-    for input in [".cargo/config.toml", "engine/src", "engine/Cargo.toml", "wit", "proto", "Cargo.lock"] {
+    for input in
+        [".cargo/config.toml", "engine/src", "engine/Cargo.toml", "wit", "proto", "Cargo.lock"]
+    {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
     println!("cargo::rerun-if-changed=src/wasm/tuning.rs");
@@ -66,7 +68,10 @@ fn require_target() -> Result<(), Box<dyn Error>> {
     if libdir.is_dir() {
         return Ok(());
     }
-    Err(format!("the Rust target {TARGET} is not installed; add it with: rustup target add {TARGET}").into())
+    Err(format!(
+        "the Rust target {TARGET} is not installed; add it with: rustup target add {TARGET}"
+    )
+    .into())
 }
 
 fn precompile(component: &Path, out: &Path) -> Result<(), Box<dyn Error>> {

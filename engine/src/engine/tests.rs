@@ -27,11 +27,8 @@ impl Node {
     }
 
     fn open(wal: &MemoryWal, blocks: &MemoryBlocks) -> Engine {
-        let storage = Storage {
-            wal: Box::new(wal.reopened()),
-            blocks: Rc::new(blocks.clone()),
-            head: None,
-        };
+        let storage =
+            Storage { wal: Box::new(wal.reopened()), blocks: Rc::new(blocks.clone()), head: None };
         let mut engine = Engine::open(Role::All, OPTIONS, storage).expect("sound options");
         while !engine.replay(64).expect("a sound log").done {}
         engine
@@ -226,7 +223,9 @@ fn a_refused_batch_leaves_nothing_in_the_log() {
     let body = [0x0a, 0x04, 0x0a, 0x02, 0x0a];
     let broken = node.engine.append_remote_write(RemoteWriteVersion::V1, &body, 0);
     assert!(matches!(broken, Err(Error::Malformed(_))));
-    assert!(node.engine.append([(99, Sample { timestamp_ms: 1, value: 1.0 })].into_iter(), 0).is_err());
+    assert!(
+        node.engine.append([(99, Sample { timestamp_ms: 1, value: 1.0 })].into_iter(), 0).is_err()
+    );
     node.restart();
     assert_eq!(node.select(Vec::new(), TimeRange::ALL).len(), 1);
 }

@@ -150,8 +150,7 @@ fn a_cursor_walks_in_label_order_and_sees_its_moment() {
     for name in ["c", "a", "b"] {
         writer.write(name, &[(100, 1.0)]);
     }
-    let spec =
-        MatcherSpec { name: "__name__".into(), op: MatchOp::NotEqual, value: "b".into() };
+    let spec = MatcherSpec { name: "__name__".into(), op: MatchOp::NotEqual, value: "b".into() };
     let matcher = Matcher::new(&spec).expect("a valid matcher");
     let mut cursor = writer.head.select(&[matcher], TimeRange::ALL);
     assert_eq!(writer.head.open_cursors(), 1);

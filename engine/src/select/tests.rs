@@ -28,9 +28,8 @@ struct Given(std::vec::IntoIter<ChunkedSeries>);
 
 impl Given {
     fn boxed(series: Vec<(&str, Vec<Chunk>)>) -> Box<dyn SeriesSource> {
-        let series = series
-            .into_iter()
-            .map(|(name, chunks)| ChunkedSeries { labels: labels(name), chunks });
+        let series =
+            series.into_iter().map(|(name, chunks)| ChunkedSeries { labels: labels(name), chunks });
         Box::new(Given(series.collect::<Vec<_>>().into_iter()))
     }
 }
@@ -50,7 +49,8 @@ fn sources_are_merged_in_label_order_and_the_first_has_the_word() -> Result<()> 
     while let Some(series) = merge.next_series()? {
         seen.push((series.labels.get("__name__").to_owned(), decoded(&series.chunks)));
     }
-    let bits = |rows: &[(i64, f64)]| rows.iter().map(|(t, v)| (*t, v.to_bits())).collect::<Vec<_>>();
+    let bits =
+        |rows: &[(i64, f64)]| rows.iter().map(|(t, v)| (*t, v.to_bits())).collect::<Vec<_>>();
     assert_eq!(
         seen,
         [

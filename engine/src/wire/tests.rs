@@ -72,8 +72,8 @@ fn a_1_0_body_gives_labels_samples_and_counts() {
 #[test]
 fn a_2_0_body_may_give_its_symbols_last() {
     let series = [message(1, &[1, 2]), message(2, &sample(3.0, 4)), message(5, &[0x18, 2])];
-    let body =
-        [message(5, &series.concat()), message(4, b""), message(4, b"a"), message(4, b"b")].concat();
+    let body = [message(5, &series.concat()), message(4, b""), message(4, b"a"), message(4, b"b")]
+        .concat();
     let mut seen = Seen::default();
     assert_eq!(decode_write_v2(&body, &mut seen), Ok(()));
     assert_eq!(seen.symbols, [b"".to_vec(), b"a".to_vec(), b"b".to_vec()]);
