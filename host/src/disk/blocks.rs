@@ -11,7 +11,7 @@
 
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
-use super::fs::{Access, Disk, DiskFile, remove_tree, tree_bytes};
+use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ const ULID_MS_MAX: u64 = (1 << 48) - 1;
 pub struct BlockDirs {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    _lock: Arc<dyn Send + Sync>,
+    _lock: Lock,
 }
 
 /// One open file of a committed block. Cheap to clone, usable from any thread.
@@ -55,7 +55,7 @@ pub struct BlockWriter {
     files: BTreeMap<String, GrowingFile>,
     has_chunks_dir: bool,
     committed: bool,
-    _lock: Arc<dyn Send + Sync>,
+    _lock: Lock,
 }
 
 struct GrowingFile {

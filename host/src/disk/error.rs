@@ -12,15 +12,12 @@ pub type Result<T> = std::result::Result<T, DiskError>;
 pub enum DiskError {
     /// Another process works in the data directory.
     #[error(
-        "the data directory is in use by another process{}: {path} is locked; stop that process, \
-         or choose another directory",
-        holder.map(|pid| format!(" (id {pid})")).unwrap_or_default()
+        "the data directory is in use by another process: {path} is locked; stop that process, or \
+         choose another directory"
     )]
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// Its process id, if the lock file names one.
-        holder: Option<u32>,
     },
     /// A file operation failed.
     #[error("could not {action} {path}: {source}{}", advice(source))]

@@ -10,8 +10,8 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::FileExt as _;
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,8 +41,9 @@ pub trait Disk: Send + Sync {
     /// Makes the names in a directory survive a power cut.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes an exclusive lock on a file, which is created if it is missing.
-    fn lock(&self, path: &Path) -> io::Result<LockOutcome>;
+    /// Takes an exclusive lock on a file, which is created if it is missing. `None` if somebody
+    /// else holds it.
+    fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 }
 
 /// One open file. Reads and writes name their offset, so a handle can be shared freely.
@@ -83,13 +84,8 @@ pub struct DiskEntry {
     pub size_bytes: u64,
 }
 
-/// What came of an attempt to lock.
-pub enum LockOutcome {
-    /// The lock is held until this value is dropped.
-    Held(Arc<dyn Send + Sync>),
-    /// Somebody else holds it: the process of this id, if the lock file names one.
-    Busy(Option<u32>),
-}
+/// A lock, held until the last clone of this is dropped.
+pub type Lock = Arc<dyn Send + Sync>;
 
 /// The machine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,25 +172,25 @@ impl Disk for RealDisk {
         File::open(path)?.sync_all()
     }
 
-    fn lock(&self, path: &Path) -> io::Result<LockOutcome> {
+    fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         use rustix::fs::{FlockOperation, flock};
 
-        // The file is never removed: a lock on a removed name would exclude nobody.
-        let mut options = OpenOptions::new();
-        let mut file = options.read(true).write(true).create(true).truncate(false).open(path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut text = String::new();
-                let read = (&mut file).take(32).read_to_string(&mut text);
-                return Ok(LockOutcome::Busy(read.ok().and_then(|_| text.trim().parse().ok())));
+        loop {
+            let mut options = OpenOptions::new();
+            let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(errno) => return Err(errno.into()),
             }
-            Err(errno) => return Err(errno.into()),
+            // Upstream removes its lock file when it ends. A lock on a file whose name went away
+            // between the two calls would exclude nobody.
+            let locked = file.metadata()?;
+            let named = std::fs::metadata(path);
+            if named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino())) {
+                return Ok(Some(Arc::new(file)));
+            }
         }
-        // Naming the holder is a courtesy; a full disk must not keep the store from starting.
-        let pid = format!("{}\n", std::process::id());
-        let _ = file.set_len(0).and_then(|()| file.write_all_at(pid.as_bytes(), 0));
-        Ok(LockOutcome::Held(Arc::new(file)))
     }
 }
 

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! This is a Prometheus data directory (`tsdb/docs/format` in prometheus/prometheus), down to the
-//! lock: either program can open what the other left, never both at once.
+//! lock: either program can open what the other left, never both at once (but Debian's build of
+//! Prometheus locks only when started with `--storage.tsdb.use-lockfile`).
 //!
 //! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. Work
 //! is finished by a rename, so what bears such a name at start belongs to nobody and is swept.
@@ -34,7 +35,7 @@ pub use error::{DiskError, Result};
 pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};
 
 use error::Action;
-use fs::{Disk, LockOutcome, RealDisk};
+use fs::{Disk, Lock, RealDisk};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-del
 pub struct DataDir {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    lock: Arc<dyn Send + Sync>,
+    lock: Lock,
 }
 
 impl DataDir {
@@ -66,11 +67,8 @@ impl DataDir {
         let wal = path.join(WAL_DIR);
         disk.create_dir(&path).map_err(Action::Create.failed(&path))?;
         let lock_path = path.join(LOCK_FILE);
-        let lock = match disk.lock(&lock_path).map_err(Action::Lock.failed(&lock_path))? {
-            LockOutcome::Held(lock) => lock,
-            LockOutcome::Busy(holder) => {
-                return Err(DiskError::Locked { path: lock_path, holder });
-            }
+        let Some(lock) = disk.lock(&lock_path).map_err(Action::Lock.failed(&lock_path))? else {
+            return Err(DiskError::Locked { path: lock_path });
         };
         disk.create_dir(&wal).map_err(Action::Create.failed(&wal))?;
         sweep(&*disk, &path, is_unfinished_block, |name| name.ends_with(".tmp"))?;
@@ -101,7 +99,7 @@ impl DataDir {
         Arc::clone(&self.disk)
     }
 
-    pub(crate) fn lock(&self) -> Arc<dyn Send + Sync> {
+    pub(crate) fn lock(&self) -> Lock {
         Arc::clone(&self.lock)
     }
 }

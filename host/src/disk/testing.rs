@@ -1,6 +1,6 @@
 //! A disk for tests: the real one, but with a fault at a chosen call.
 
-use super::fs::{Access, Disk, DiskEntry, DiskFile, LockOutcome, RealDisk};
+use super::fs::{Access, Disk, DiskEntry, DiskFile, Lock, RealDisk};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -156,7 +156,7 @@ impl Disk for FaultyDisk {
         RealDisk.sync_dir(path)
     }
 
-    fn lock(&self, path: &Path) -> io::Result<LockOutcome> {
+    fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         RealDisk.lock(path)
     }
 }

@@ -23,7 +23,8 @@ async fn collect(body: Incoming, bytes_max: usize) -> Result<Bytes, Reply> {
     match Limited::new(body, bytes_max).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            let message = format!("the body is larger than {bytes_max} bytes (--max-request-size)\n");
+            let message =
+                format!("the body is larger than {bytes_max} bytes (--max-request-size)\n");
             Err(text(StatusCode::PAYLOAD_TOO_LARGE, message))
         }
         Err(error) => Err(text(StatusCode::BAD_REQUEST, format!("the body broke off: {error}\n"))),

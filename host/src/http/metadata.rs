@@ -8,16 +8,8 @@ use hyper::header::HeaderValue;
 use serde_json::{Map, Value, json};
 
 /// Names of `prometheus.MetricMetadata.MetricType`, by number.
-const TYPES: [&str; 8] = [
-    "unknown",
-    "counter",
-    "gauge",
-    "histogram",
-    "gaugehistogram",
-    "summary",
-    "info",
-    "stateset",
-];
+const TYPES: [&str; 8] =
+    ["unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset"];
 
 /// Answers with all families.
 pub async fn answer(context: &Context) -> Reply {

@@ -111,7 +111,11 @@ fn wal(text: &mut MetricsText, stats: &WalStats, bytes: u64) {
         stats.writes_failed,
     );
     text.counter("tidepool_wal_fsyncs_total", "Syncs of the log.", stats.fsyncs);
-    text.counter("tidepool_wal_fsyncs_failed_total", "Failed syncs of the log.", stats.fsyncs_failed);
+    text.counter(
+        "tidepool_wal_fsyncs_failed_total",
+        "Failed syncs of the log.",
+        stats.fsyncs_failed,
+    );
     text.counter(
         "tidepool_wal_fsync_seconds_total",
         "Time spent in syncs of the log.",
@@ -145,7 +149,11 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
             ("role=\"query\"", load(&counters.query_crashes)),
         ],
     );
-    text.counter("tidepool_blocks_cut_total", "Blocks cut from the head.", load(&counters.blocks_cut));
+    text.counter(
+        "tidepool_blocks_cut_total",
+        "Blocks cut from the head.",
+        load(&counters.blocks_cut),
+    );
     text.counter(
         "tidepool_block_cuts_failed_total",
         "Cuts that failed and are tried again.",
@@ -154,8 +162,7 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
 }
 
 fn http(text: &mut MetricsText, counters: &HttpCounters) {
-    let requests =
-        [("write", &counters.write_requests), ("read", &counters.read_requests)];
+    let requests = [("write", &counters.write_requests), ("read", &counters.read_requests)];
     let failed =
         [("write", &counters.write_requests_failed), ("read", &counters.read_requests_failed)];
     for (name, help, values) in [

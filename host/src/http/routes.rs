@@ -45,6 +45,8 @@ GET  /-/ready          200 once the log is replayed
 
 fn not_allowed(allowed: &'static str) -> Reply {
     let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
-    reply.headers_mut().insert(hyper::header::ALLOW, hyper::header::HeaderValue::from_static(allowed));
+    reply
+        .headers_mut()
+        .insert(hyper::header::ALLOW, hyper::header::HeaderValue::from_static(allowed));
     reply
 }

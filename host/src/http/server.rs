@@ -88,8 +88,7 @@ impl Server {
             let Some((stream, slot)) = accepted else { continue };
             let context = Arc::clone(&context);
             let service = service_fn(move |request| routes::handle(Arc::clone(&context), request));
-            let connection =
-                builder.serve_connection(TokioIo::new(stream), service).into_owned();
+            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             let connection = graceful.watch(connection);
             tokio::spawn(async move {
                 // A connection that breaks is the client's affair; the next one is independent.

@@ -44,7 +44,9 @@ pub enum ReadRequestError {
     #[error(transparent)]
     Body(#[from] BodyError),
     /// None of the accepted kinds of answer is known.
-    #[error("none of the accepted response types {0:?} is supported; use SAMPLES (0) or STREAMED_XOR_CHUNKS (1)")]
+    #[error(
+        "none of the accepted response types {0:?} is supported; use SAMPLES (0) or STREAMED_XOR_CHUNKS (1)"
+    )]
     NoKnownKind(Vec<i32>),
     /// A matcher of an unknown type.
     #[error("query {query}: the matcher for label {label:?} has the unknown type {kind}")]

@@ -70,10 +70,8 @@ fn version_of(content_type: &str) -> Option<RemoteWriteVersion> {
 
 /// What a sender is told of refused rows: counts, then the first few with their reasons.
 pub fn refusal_text(outcome: &WriteOutcome) -> String {
-    let mut text = format!(
-        "{} samples written, {} rows refused:\n",
-        outcome.samples_written, outcome.refused
-    );
+    let mut text =
+        format!("{} samples written, {} rows refused:\n", outcome.samples_written, outcome.refused);
     for refusal in &outcome.refusals {
         text.push_str(&refusal.detail);
         text.push('\n');
@@ -114,7 +112,8 @@ mod tests {
 
     #[test]
     fn only_snappy_is_spoken() {
-        for (encoding, spoken) in [("snappy", true), ("Snappy", true), ("gzip", false), ("", false)] {
+        for (encoding, spoken) in [("snappy", true), ("Snappy", true), ("gzip", false), ("", false)]
+        {
             let value = HeaderValue::from_static(encoding);
             assert_eq!(negotiate(None, Some(&value)).is_ok(), spoken, "{encoding:?}");
         }

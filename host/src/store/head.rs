@@ -192,7 +192,8 @@ pub(super) struct HeadThread {
 }
 
 /// A write that is in the log and waits for its group's sync.
-type Written = (oneshot::Sender<Result<WriteOutcome, StoreError>>, WriteOutcome, OwnedSemaphorePermit);
+type Written =
+    (oneshot::Sender<Result<WriteOutcome, StoreError>>, WriteOutcome, OwnedSemaphorePermit);
 
 impl HeadThread {
     pub fn new(shared: Arc<Shared>, data: DataDir) -> HeadThread {
@@ -337,7 +338,9 @@ impl HeadThread {
         let always = self.shared.config.wal.sync == crate::disk::SyncPolicy::Always;
         for (reply, outcome, room) in group.drain(..) {
             match &failure {
-                Some(reason) if always => answer(reply, Err(StoreError::NotDurable(reason.clone()))),
+                Some(reason) if always => {
+                    answer(reply, Err(StoreError::NotDurable(reason.clone())))
+                }
                 _ => answer(reply, Ok(outcome)),
             }
             drop(room);

@@ -14,7 +14,7 @@ use super::segment::{WalListing, checkpoint_name, unfinished_checkpoint_name};
 use super::stats::Counters;
 use super::writer::{SegmentWriter, WriterOptions};
 use crate::disk::error::{Action, DiskError, Result};
-use crate::disk::fs::{Disk, remove_tree};
+use crate::disk::fs::{Disk, Lock, remove_tree};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ pub struct CheckpointWriter {
     counters: Arc<Counters>,
     committed: bool,
     _busy: BusyFlag,
-    _lock: Arc<dyn Send + Sync>,
+    _lock: Lock,
 }
 
 /// Says that a checkpoint is being written, as long as it lives.
@@ -60,7 +60,7 @@ impl CheckpointWriter {
         last_segment: u32,
         options: WriterOptions,
         busy: BusyFlag,
-        lock: Arc<dyn Send + Sync>,
+        lock: Lock,
     ) -> Result<CheckpointWriter> {
         let dir = wal_dir.join(unfinished_checkpoint_name(last_segment));
         remove_tree(&*disk, &dir).map_err(Action::Remove.failed(&dir))?;

@@ -37,7 +37,7 @@ pub(super) use segment::is_unfinished_checkpoint;
 
 use super::DataDir;
 use super::error::{DiskError, Result};
-use super::fs::Disk;
+use super::fs::{Disk, Lock};
 use checkpoint::BusyFlag;
 use page::PAGE_BYTES;
 use replay::Replay;
@@ -75,7 +75,7 @@ pub struct Wal {
     clock: SyncClock,
     is_checkpointing: Arc<AtomicBool>,
     counters: Arc<Counters>,
-    lock: Arc<dyn Send + Sync>,
+    lock: Lock,
 }
 
 impl Default for WalOptions {

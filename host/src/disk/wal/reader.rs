@@ -14,10 +14,10 @@
 //! A damaged place that reaches the end of the file is a *tail*. What a tail means (a crash, or
 //! damage) depends on the segment, so whoever reads the log decides.
 //!
-//! Invariants: at most a window and one record are in memory; every byte of the file lies in a
+//! Invariants: at most a window and one record, packed and not, are in memory; every byte of the file lies in a
 //! record that was given out, in padding, or in a damaged place that was counted and logged.
 
-use super::pack::Unpacker;
+use super::pack::{RECORD_BYTES_MAX, Unpacker};
 use super::page::{Compression, DamageCause, FragmentKind, PAGE_BYTES, Parsed, parse};
 use super::stats::Counters;
 use crate::disk::fs::DiskFile;
@@ -183,6 +183,10 @@ impl SegmentReader {
         }
         if kind != FragmentKind::Full {
             self.parts.extend_from_slice(&self.window[data.clone()]);
+        }
+        if self.parts.len() > RECORD_BYTES_MAX {
+            self.lose(start, DamageCause::Undecodable);
+            return None;
         }
         if matches!(kind, FragmentKind::First | FragmentKind::Middle) {
             return None;

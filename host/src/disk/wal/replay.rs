@@ -112,7 +112,8 @@ impl Replay {
                     is_at_end = true;
                     break;
                 };
-                bytes += record.len();
+                // Even an empty one takes some memory.
+                bytes += record.len().max(1);
                 records.push(record);
             }
             let position = self.bytes_done + reader.position();

@@ -21,7 +21,8 @@ impl InstanceState {
         let Some(wal) = &self.storage.wal else {
             wasmtime::bail!("this instance's role has no log");
         };
-        let mut wal = wal.lock().map_err(|_| wasmtime::format_err!("the log's lock is poisoned"))?;
+        let mut wal =
+            wal.lock().map_err(|_| wasmtime::format_err!("the log's lock is poisoned"))?;
         Ok(call(&mut wal).map_err(storage_error))
     }
 }
