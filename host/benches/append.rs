@@ -15,7 +15,7 @@ use tidepool_engine::storage::{self, StorageError, StorageResult, WalBatch, WalC
 use tidepool_host::disk::{BlockDirs, DataDir, SyncPolicy, Wal, WalOptions};
 use tidepool_host::wasm::{self, Instance, InstanceLimits, InstanceStorage, Runtime};
 use tidepool_tests::remote_write::{Version, message_bytes};
-use tidepool_tests::series::{Dataset, Shape};
+use tidepool_tests::series::{Dataset, Shape, Texture};
 
 const BLOCK_DURATION_MS: i64 = 7_200_000;
 const FUTURE_LIMIT_MS: i64 = 600_000;
@@ -93,7 +93,14 @@ fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
 }
 
 fn append(criterion: &mut Criterion) {
-    let shape = Shape { series: 10_000, scrapes: 40, ..Shape::default() };
+    let shape = Shape {
+        seed: 1,
+        series: 10_000,
+        scrapes: 40,
+        start_ms: 1_800_000_000_000,
+        interval_ms: 15_000,
+        texture: Texture::Regular,
+    };
     let data = Dataset::generate(shape);
     let now_ms = data.time_range_ms().map_or(0, |(_, end_ms)| end_ms);
     let runtime = Runtime::new().expect("the component");
