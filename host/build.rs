@@ -49,6 +49,7 @@ fn build_component(workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn 
         // What the outer build sets for the host's machine does not fit WebAssembly.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTFLAGS")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("CARGO_BUILD_TARGET");
     let status = cargo.status()?;
     if !status.success() {

@@ -4,7 +4,7 @@
 //! in a thread-local of the single thread that an instance has.
 
 // Generated code calls the canonical ABI, which is unsafe by nature.
-#[allow(unsafe_code, missing_docs, clippy::all)]
+#[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
 mod bindings {
     wit_bindgen::generate!({ path: "../wit", world: "engine", generate_all });
 

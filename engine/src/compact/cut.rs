@@ -24,7 +24,7 @@ pub struct Cut {
 
 enum State {
     Symbols { series: Box<dyn SeriesSource>, symbols: SymbolCollector },
-    Series { series: Box<dyn SeriesSource>, builder: BlockBuilder },
+    Series { series: Box<dyn SeriesSource>, builder: Box<BlockBuilder> },
     Forget,
     Done,
 }
@@ -73,7 +73,7 @@ impl Cut {
                     false => State::Symbols { series, symbols },
                     true => {
                         let writer = self.blocks.create(now_ms)?;
-                        let builder = BlockBuilder::new(writer, symbols)?;
+                        let builder = Box::new(BlockBuilder::new(writer, symbols)?);
                         State::Series { series: self.head.select(&[], self.range)?, builder }
                     }
                 }

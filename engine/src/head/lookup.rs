@@ -91,11 +91,10 @@ impl Head {
         let (symbols, all) = (&self.symbols, &self.series);
         let found = self.by_hash.find(hash, |slot| {
             let Some(series) = &all[slot.0 as usize] else { return false };
-            let same = |(stored, given): (&(SymbolId, SymbolId), &(&[u8], &[u8]))| {
-                bytes_equal(symbols.text(stored.0).as_bytes(), given.0)
-                    && bytes_equal(symbols.text(stored.1).as_bytes(), given.1)
-            };
-            series.labels.len() == pairs.len() && series.labels.iter().zip(pairs).all(same)
+            let is = |id, text| bytes_equal(symbols.text(id).as_bytes(), text);
+            let mut both = series.labels.iter().zip(pairs);
+            series.labels.len() == pairs.len()
+                && both.all(|(stored, given)| is(stored.0, given.0) && is(stored.1, given.1))
         });
         match found {
             Some(slot) => Ok(*slot),
@@ -126,10 +125,10 @@ impl Head {
         let (symbols, all) = (&self.symbols, &self.series);
         let found = self.by_hash.find(hash, |slot| {
             let Some(series) = &all[slot.0 as usize] else { return false };
-            let mut same = |(stored, [name, value]): (&(SymbolId, SymbolId), &[u32; 2])| {
-                request.is(symbols, *name, stored.0) && request.is(symbols, *value, stored.1)
-            };
-            series.labels.len() == pairs.len() && series.labels.iter().zip(pairs).all(&mut same)
+            let mut is = |id, symbol_ref: &u32| request.is(symbols, *symbol_ref, id);
+            let mut both = series.labels.iter().zip(pairs);
+            series.labels.len() == pairs.len()
+                && both.all(|(stored, [name, value])| is(stored.0, name) && is(stored.1, value))
         });
         if let Some(slot) = found {
             return Ok(*slot);

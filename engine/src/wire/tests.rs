@@ -3,11 +3,13 @@ use crate::chunk::{Chunk, XorAppender};
 use crate::model::{Labels, Sample};
 use proptest::prelude::*;
 
+type OwnedLabels = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// What a sink was given, in owned form.
 #[derive(Default, Debug, PartialEq)]
 struct Seen {
     symbols: Vec<Vec<u8>>,
-    series: Vec<(Vec<(Vec<u8>, Vec<u8>)>, Vec<Sample>, u64, u64)>,
+    series: Vec<(OwnedLabels, Vec<Sample>, u64, u64)>,
     refs: Vec<(Vec<u32>, Vec<Sample>)>,
     metadata: Vec<(Vec<u8>, u32)>,
 }
