@@ -102,12 +102,8 @@ pub fn differences<'a, 'b>(
         }
     }
     let total = |samples: &BTreeMap<_, usize>| samples.values().sum::<usize>();
-    let mut text = format!(
-        "{} samples sent, {} came back, {} differ",
-        total(&sent),
-        total(&got),
-        lines.len()
-    );
+    let mut text =
+        format!("{} samples sent, {} came back, {} differ", total(&sent), total(&got), lines.len());
     for ((labels, timestamp_ms, bits), sent_times, got_times) in lines.iter().take(DIFFERENCES_MAX)
     {
         let value = f64::from_bits(*bits);

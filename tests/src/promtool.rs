@@ -160,13 +160,15 @@ mod tests {
         );
         let series = parse_dump(dump).expect("every line is a dump's");
         let nan = f64::from_bits(ORDINARY_NAN_BITS);
-        let up = Series::new(&[("__name__", "up"), ("job", "a \"b\"\n")], &[(1000, f64::INFINITY), (2000, nan)]);
+        let up = Series::new(
+            &[("__name__", "up"), ("job", "a \"b\"\n")],
+            &[(1000, f64::INFINITY), (2000, nan)],
+        );
         let dotted = [("__name__", "dotted.name"), ("a.b", "é\u{7f}"), ("c", "}, ")];
-        assert_eq!(series, [
-            Series::new(&[], &[(3, 1e100)]),
-            Series::new(&dotted, &[(-5, -0.0)]),
-            up,
-        ]);
+        assert_eq!(
+            series,
+            [Series::new(&[], &[(3, 1e100)]), Series::new(&dotted, &[(-5, -0.0)]), up,]
+        );
     }
 
     #[test]

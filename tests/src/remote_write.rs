@@ -81,10 +81,7 @@ pub fn message_v1(rows: &[Row<'_>]) -> prometheus::WriteRequest {
             .collect(),
         ..Default::default()
     };
-    prometheus::WriteRequest {
-        timeseries: rows.iter().map(series).collect(),
-        metadata: Vec::new(),
-    }
+    prometheus::WriteRequest { timeseries: rows.iter().map(series).collect(), metadata: Vec::new() }
 }
 
 /// Labels as 1.0 carries them.
@@ -237,11 +234,7 @@ impl Writer {
     }
 
     /// Sends a body with only these headers.
-    pub fn send_with(
-        &self,
-        headers: &[(&str, &str)],
-        body: &[u8],
-    ) -> Result<Response, HttpError> {
+    pub fn send_with(&self, headers: &[(&str, &str)], body: &[u8]) -> Result<Response, HttpError> {
         self.client.post(&self.url, headers, body)
     }
 }

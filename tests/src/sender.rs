@@ -2,8 +2,6 @@
 //!
 //! The functions here are assertions: they panic where the store under test fails.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use crate::checksum::assert_same;
 use crate::data_dir::{self, Block};
 use crate::proto::prometheus::Query;
@@ -12,6 +10,8 @@ use crate::remote_write::Version;
 use crate::series::{Dataset, Row, Series, Shape, Texture};
 use crate::tidepool::Store;
 use crate::wait::{self, chain, now_ms};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// For the cut of many blocks, also by a server that looks only once a minute.
 const BLOCKS_TIMEOUT: Duration = Duration::from_secs(150);
@@ -135,6 +135,7 @@ impl<'a> Sender<'a> {
 }
 
 fn to_series(requests: &[Vec<Row<'_>>]) -> Vec<Series> {
-    let series = |row: &Row<'_>| Series { labels: row.labels.clone(), samples: row.samples.to_vec() };
+    let series =
+        |row: &Row<'_>| Series { labels: row.labels.clone(), samples: row.samples.to_vec() };
     requests.iter().flatten().map(series).collect()
 }

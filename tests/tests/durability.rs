@@ -62,8 +62,7 @@ fn writes_go_on_after_a_restart() {
 /// Two senders at work, killed without warning, three times over: every acknowledged request is
 /// there, and one without an answer is there as a whole or not at all.
 fn kill_in_the_middle(policy: WalSync) {
-    let mut store =
-        Store::start_with(|config| config.wal_sync(policy)).expect("tidepool starts");
+    let mut store = Store::start_with(|config| config.wal_sync(policy)).expect("tidepool starts");
     let mut expected = Vec::new();
     let start_ms = now_ms() - 30 * MINUTE_MS;
     for round in 0..3 {

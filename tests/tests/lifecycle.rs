@@ -11,7 +11,7 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, recent_data, send_all};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::{Store, binary};
-use tidepool_tests::wait::now_ms;
+use tidepool_tests::wait::{self, now_ms};
 
 /// How long an orderly end may take.
 const END_MAX: Duration = Duration::from_secs(10);
@@ -96,10 +96,31 @@ fn a_taken_address_is_a_clear_error() {
     assert!(second.log().contains(&address.to_string()), "{}", second.log());
 }
 
+/// Runs tidepool to its end, which has to come soon: code, output, errors.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(binary()).args(arguments).output().expect("tidepool runs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
+    let file = || tempfile::NamedTempFile::new().expect("a temporary file");
+    let (output, errors) = (file(), file());
+    let handle = |file: &tempfile::NamedTempFile| file.reopen().expect("the temporary file");
+    // Should it start to serve, then not in our folder.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut child = Command::new(binary())
+        .args(arguments)
+        .current_dir(&directory)
+        .stdin(Stdio::null())
+        .stdout(handle(&output))
+        .stderr(handle(&errors))
+        .spawn()
+        .expect("tidepool runs");
+    let ended = wait::until("the end", END_MAX, || child.try_wait().ok().flatten());
+    if ended.is_err() {
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+    }
+    let text = |file: &tempfile::NamedTempFile| {
+        std::fs::read_to_string(file.path()).expect("the output is text")
+    };
+    let status = ended.unwrap_or_else(|e| panic!("{arguments:?}: {e}"));
+    (status.code(), text(&output), text(&errors))
 }
 
 #[test]

@@ -80,11 +80,14 @@ impl Fixture {
     }
 }
 
+/// Matchers, and the numbers of the series they select.
+type Case = (&'static [(Type, &'static str, &'static str)], &'static [usize]);
+
 #[test]
 fn matchers_of_every_kind_select() {
     use Type::{Eq, Neq, Nre, Re};
     let fixture = Fixture::start();
-    let cases: &[(&[(Type, &str, &str)], &[usize])] = &[
+    let cases: &[Case] = &[
         (&[(Eq, "__name__", "m")], &[0, 1, 2, 3, 4, 6]),
         (&[(Eq, "__name__", "m"), (Eq, "x", "a")], &[0]),
         (&[(Eq, "x", "a")], &[0, 5]),

@@ -84,7 +84,8 @@ fn the_content_type_is_read_as_http_writes_it() {
     ] {
         time_ms += 1;
         let body = encode(version, &[up(&[(time_ms, 1.0)]).row()]);
-        let headers: Vec<_> = content_type.map(|value| ("Content-Type", value)).into_iter().collect();
+        let headers: Vec<_> =
+            content_type.map(|value| ("Content-Type", value)).into_iter().collect();
         // No Content-Encoding either: snappy is meant.
         let response = send_raw(&store, "POST", &headers, body.len(), &body);
         assert_eq!(response.status, 204, "{content_type:?}: {}", response.text());

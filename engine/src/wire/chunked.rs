@@ -44,7 +44,7 @@ pub fn put_streamed_frames(
         let mut bytes = labels.packed().len();
         let mut count = 0;
         while count < rest.len() && (count == 0 || bytes < frame_bytes_max) {
-            bytes += rest[count].data.len();
+            bytes += chunk_message_bytes(&rest[count]);
             count += 1;
         }
         let (now, later) = rest.split_at(count);

@@ -73,12 +73,7 @@ fn cpu(process_id: u32) -> Result<Duration, UsageError> {
     Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-fn number(
-    process_id: u32,
-    file: &str,
-    text: &str,
-    field: &'static str,
-) -> Result<u64, UsageError> {
+fn number(process_id: u32, file: &str, text: &str, field: &'static str) -> Result<u64, UsageError> {
     text.lines()
         .find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok())
         .ok_or_else(|| missing(process_id, file, field))

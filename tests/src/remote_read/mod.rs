@@ -136,9 +136,8 @@ impl Reader {
             for series in result.timeseries {
                 let labels = labels(&series.labels)?;
                 let samples = series.samples.iter();
-                let samples: Vec<Sample> = samples
-                    .map(|s| Sample { timestamp_ms: s.timestamp, value: s.value })
-                    .collect();
+                let samples: Vec<Sample> =
+                    samples.map(|s| Sample { timestamp_ms: s.timestamp, value: s.value }).collect();
                 check_samples(&labels, &samples, query)?;
                 list.push(Series { labels, samples });
             }

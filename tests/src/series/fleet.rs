@@ -137,7 +137,8 @@ pub fn series(shape: &Shape, index: usize) -> Series {
     let mut samples = Vec::with_capacity(shape.scrapes);
     for scrape in 0..shape.scrapes as i64 {
         value = step(motion, value, shape.interval_ms, &mut random);
-        let mut sample = Sample { timestamp_ms: shape.start_ms + scrape * shape.interval_ms, value };
+        let mut sample =
+            Sample { timestamp_ms: shape.start_ms + scrape * shape.interval_ms, value };
         if shape.texture == Texture::Rough {
             if random.one_in(25) {
                 continue;

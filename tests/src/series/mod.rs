@@ -215,7 +215,14 @@ mod tests {
     use super::*;
 
     fn shape(texture: Texture) -> Shape {
-        Shape { seed: 7, series: 50, scrapes: 40, start_ms: 1_000_000, interval_ms: 15_000, texture }
+        Shape {
+            seed: 7,
+            series: 50,
+            scrapes: 40,
+            start_ms: 1_000_000,
+            interval_ms: 15_000,
+            texture,
+        }
     }
 
     #[test]
@@ -245,7 +252,8 @@ mod tests {
 
     #[test]
     fn label_sets_are_sorted_and_distinct() {
-        let data = Dataset::generate(Shape { series: 5_000, scrapes: 1, ..shape(Texture::Regular) });
+        let data =
+            Dataset::generate(Shape { series: 5_000, scrapes: 1, ..shape(Texture::Regular) });
         assert!(data.series.iter().all(|s| s.labels.is_sorted()));
         let mut labels: Vec<&Labels> = data.series.iter().map(|s| &s.labels).collect();
         labels.sort();

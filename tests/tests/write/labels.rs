@@ -150,8 +150,8 @@ fn unknown_fields_are_skipped() {
             Version::V1 => with_field_in_series(&message, 1, &unknown),
             Version::V2 => {
                 let request = write_v2::Request::decode(message.as_slice()).expect("it decodes");
-                let mut bytes = write_v2::Request { timeseries: vec![], ..request.clone() }
-                    .encode_to_vec();
+                let mut bytes =
+                    write_v2::Request { timeseries: vec![], ..request.clone() }.encode_to_vec();
                 let series = request.timeseries[0].encode_to_vec();
                 let series = [series.as_slice(), &unknown].concat();
                 prost::encoding::bytes::encode(5, &series, &mut bytes);

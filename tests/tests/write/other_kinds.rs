@@ -124,8 +124,7 @@ fn metadata_spoils_nothing() {
     let mut message = message_v2(&[series.row()]);
     message.symbols.push("What it is.".to_string());
     let help_ref = message.symbols.len() as u32 - 1;
-    message.timeseries[0].metadata =
-        Some(write_v2::Metadata { r#type: 2, help_ref, unit_ref: 0 });
+    message.timeseries[0].metadata = Some(write_v2::Metadata { r#type: 2, help_ref, unit_ref: 0 });
     let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
     assert_accepted(Version::V2, &response, 1);
 

@@ -1,0 +1,121 @@
+//! A load of writes, encoded before the clock starts, and its senders.
+//!
+//! Its shape is that of a scraper: at every interval all series have one sample, cut into requests
+//! of so many series; each series stays on one connection, so that its samples arrive in order.
+
+use crate::http::HttpError;
+use crate::remote_write::{Version, Writer, encode};
+use crate::series::Dataset;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
+use std::time::Duration;
+
+/// No connection is further ahead of the others than this many scrapes: a server may refuse what
+/// is an hour older than its newest sample.
+const SCRAPES_AHEAD_MAX: usize = 16;
+/// Pause before a refused request is repeated.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// A request that is refused so often fails the run.
+const RETRIES_MAX: u32 = 200;
+
+/// Bodies to send.
+pub struct Load {
+    /// How they are encoded.
+    pub version: Version,
+    /// Samples in all of them.
+    pub samples: u64,
+    /// Times of the first and last sample.
+    pub time_range_ms: (i64, i64),
+    /// Bytes of all bodies.
+    pub body_bytes: u64,
+    /// By connection, by scrape.
+    bodies: Vec<Vec<Vec<Vec<u8>>>>,
+}
+
+/// Why a load was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// No answer.
+    #[error("the write got no answer")]
+    Http(#[from] HttpError),
+    /// Not taken, and not worth another try.
+    #[error("the write was answered with {status}: {body}")]
+    Refused {
+        /// The status.
+        status: u16,
+        /// What the server said.
+        body: String,
+    },
+}
+
+impl Load {
+    /// Encodes a data set for so many connections.
+    pub fn encode(data: &Dataset, version: Version, rows_max: usize, connections: usize) -> Load {
+        let mut bodies = vec![Vec::with_capacity(data.shape.scrapes); connections];
+        for rows in data.scrapes() {
+            let mut scrape = vec![Vec::new(); connections];
+            for (number, rows) in rows.chunks(rows_max).enumerate() {
+                scrape[number % connections].push(encode(version, rows));
+            }
+            bodies.iter_mut().zip(scrape).for_each(|(list, bodies)| list.push(bodies));
+        }
+        let lengths = bodies.iter().flatten().flatten().map(|body| body.len() as u64);
+        Load {
+            version,
+            samples: data.sample_count(),
+            time_range_ms: data.time_range_ms().unwrap_or_default(),
+            body_bytes: lengths.sum(),
+            bodies,
+        }
+    }
+
+    /// Sends everything; gives the number of repeated requests.
+    pub fn send(&self, base_url: &str) -> Result<u64, SendError> {
+        let barrier = Barrier::new(self.bodies.len());
+        let retries = AtomicU64::new(0);
+        let failure = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for scrapes in &self.bodies {
+                let (barrier, retries, failure) = (&barrier, &retries, &failure);
+                scope.spawn(move || {
+                    let writer = Writer::new(base_url);
+                    let mut failed = false;
+                    for scrapes in scrapes.chunks(SCRAPES_AHEAD_MAX) {
+                        for body in scrapes.iter().flatten() {
+                            // After a failure only the meeting points are kept.
+                            let sent =
+                                if failed { Ok(()) } else { self.post(&writer, body, retries) };
+                            if let Err(error) = sent {
+                                failed = true;
+                                let mut first =
+                                    failure.lock().unwrap_or_else(PoisonError::into_inner);
+                                first.get_or_insert(error);
+                            }
+                        }
+                        barrier.wait();
+                    }
+                });
+            }
+        });
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(retries.into_inner()),
+        }
+    }
+
+    fn post(&self, writer: &Writer, body: &[u8], retries: &AtomicU64) -> Result<(), SendError> {
+        for attempt in 0.. {
+            let response = writer.send_body(self.version, body)?;
+            if response.is_success() {
+                break;
+            }
+            if !matches!(response.status, 429 | 503) || attempt == RETRIES_MAX {
+                let (status, body) = (response.status, response.text());
+                return Err(SendError::Refused { status, body });
+            }
+            retries.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(RETRY_PAUSE);
+        }
+        Ok(())
+    }
+}

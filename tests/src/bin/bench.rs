@@ -1,0 +1,130 @@
+//! Measures tidepool and Prometheus side by side; see `--help`.
+
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tidepool_tests::bench::load::Load;
+use tidepool_tests::bench::{self, Contender, report};
+use tidepool_tests::peers::Release;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::series::{Dataset, Shape, Texture};
+use tidepool_tests::wait::{chain, now_ms};
+
+/// Writes the same series to real servers, reads them back, and prints what it cost each of them.
+#[derive(Parser)]
+struct Options {
+    /// Number of series, of about ten labels each.
+    #[arg(long, default_value_t = 10_000)]
+    series: usize,
+    /// Samples per series.
+    #[arg(long, default_value_t = 360)]
+    samples: usize,
+    /// Seconds between the samples of a series; the last sample is now.
+    #[arg(long, default_value_t = 15)]
+    interval_s: i64,
+    /// Series in a request.
+    #[arg(long, default_value_t = 2_000)]
+    rows: usize,
+    /// Connections that send at the same time.
+    #[arg(long, default_value_t = 2)]
+    connections: usize,
+    /// Who is measured, one after the other.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "tidepool,prometheus3")]
+    servers: Vec<ServerName>,
+    /// Versions of remote write.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "1.0,2.0")]
+    versions: Vec<VersionName>,
+    /// A flag for `tidepool serve`, such as --tidepool-flag=--wal-sync=always; may be repeated.
+    #[arg(long)]
+    tidepool_flag: Vec<String>,
+    /// Where the servers' data goes; a memory file system hides the cost of writing.
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    directory: PathBuf,
+    /// Decides the data.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Measures everything so many times.
+    #[arg(long, default_value_t = 1)]
+    rounds: usize,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ServerName {
+    Tidepool,
+    Prometheus3,
+    Prometheus2,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum VersionName {
+    #[value(name = "1.0")]
+    V1,
+    #[value(name = "2.0")]
+    V2,
+}
+
+impl From<ServerName> for Contender {
+    fn from(name: ServerName) -> Contender {
+        match name {
+            ServerName::Tidepool => Contender::Tidepool,
+            ServerName::Prometheus3 => Contender::Prometheus(Release::V3),
+            ServerName::Prometheus2 => Contender::Prometheus(Release::V2),
+        }
+    }
+}
+
+impl From<VersionName> for Version {
+    fn from(name: VersionName) -> Version {
+        match name {
+            VersionName::V1 => Version::V1,
+            VersionName::V2 => Version::V2,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match measure(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {}", chain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(options: &Options) -> Result<(), bench::BenchError> {
+    let interval_ms = options.interval_s * 1_000;
+    let mut measurements = Vec::new();
+    for _ in 0..options.rounds {
+        for version in options.versions.iter().map(|name| Version::from(*name)) {
+            // Anew each time: the data ends now, or servers would take it for old.
+            let data = Dataset::generate(Shape {
+                seed: options.seed,
+                series: options.series,
+                scrapes: options.samples,
+                start_ms: now_ms() - options.samples as i64 * interval_ms,
+                interval_ms,
+                texture: Texture::Regular,
+            });
+            let load = Load::encode(&data, version, options.rows, options.connections.max(1));
+            drop(data);
+            eprintln!(
+                "{} samples in {} series, {} MB of remote write {version}",
+                load.samples,
+                options.series,
+                load.body_bytes / 1_000_000
+            );
+            for contender in options.servers.iter().map(|name| Contender::from(*name)) {
+                if contender.takes(version) {
+                    let flags = &options.tidepool_flag;
+                    let measurement = bench::run(contender, &load, &options.directory, flags)?;
+                    eprintln!("{contender}: {:.1} CPU s", measurement.cpu.as_secs_f64());
+                    measurements.push(measurement);
+                }
+            }
+        }
+    }
+    print!("{}", report::table(&measurements));
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! What the engine's component asks of its host, and what it offers: held here, so that a new
+//! import is a decision and no accident. Every embedder must answer each of these.
+
+use std::path::Path;
+use wasmparser::{Parser, Payload};
+
+const COMPONENT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../target/wasm32-wasip2/component/tidepool_engine.wasm"
+);
+
+/// Our own interfaces; `types` holds no functions, only words.
+const TIDEPOOL: [&str; 4] = [
+    "tidepool:tsdb/blocks@0.1.0",
+    "tidepool:tsdb/head-source@0.1.0",
+    "tidepool:tsdb/types@0.1.0",
+    "tidepool:tsdb/wal@0.1.0",
+];
+
+/// What Rust's standard library drags in: the environment and standard streams (panic messages),
+/// the exit, and the seed of its hash maps. No clock, file, socket or thread.
+const WASI: [&str; 14] = [
+    "wasi:cli/environment",
+    "wasi:cli/exit",
+    "wasi:cli/stderr",
+    "wasi:cli/stdin",
+    "wasi:cli/stdout",
+    "wasi:cli/terminal-input",
+    "wasi:cli/terminal-output",
+    "wasi:cli/terminal-stderr",
+    "wasi:cli/terminal-stdin",
+    "wasi:cli/terminal-stdout",
+    "wasi:io/error",
+    "wasi:io/poll",
+    "wasi:io/streams",
+    "wasi:random/insecure-seed",
+];
+
+/// Names of the component's own imports and exports, sorted.
+fn interfaces(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), wasmparser::BinaryReaderError> {
+    let (mut imports, mut exports) = (Vec::new(), Vec::new());
+    let mut depth = 0;
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload? {
+            // Modules and components inside come with a version of their own, and an end.
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section {
+                    imports.push(import?.name.name.to_owned());
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section {
+                    exports.push(export?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    imports.sort();
+    exports.sort();
+    Ok((imports, exports))
+}
+
+#[test]
+fn the_component_imports_our_interfaces_and_what_std_needs() {
+    let path = Path::new(COMPONENT);
+    let bytes = std::fs::read(path)
+        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo build-component`", path.display()));
+    let (imports, exports) = interfaces(&bytes).expect("the build gives a valid component");
+
+    let (wasi, ours): (Vec<&str>, Vec<&str>) =
+        imports.iter().map(String::as_str).partition(|name| name.starts_with("wasi:"));
+    assert_eq!(ours, TIDEPOOL);
+    // The patch version of WASI is the toolchain's affair; a host answers any 0.2.
+    let names: Vec<&str> = wasi.iter().map(|name| name.split('@').next().unwrap_or(name)).collect();
+    assert_eq!(names, WASI, "the component imports {wasi:?}");
+    assert!(wasi.iter().all(|name| name.contains("@0.2.")), "not WASI 0.2: {wasi:?}");
+    assert_eq!(exports, ["tidepool:tsdb/store@0.1.0"]);
+}
