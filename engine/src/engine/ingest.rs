@@ -4,18 +4,28 @@ use crate::error::{Error, Result};
 use crate::head::{Batch, Head, LookupError, RefusalReason, RequestSymbols, Slot};
 use crate::model::{LABEL_NAME, Sample};
 use crate::wire::{SeriesData, WriteSink};
+use rustc_hash::FxHashSet;
 
 /// Takes a request's series into a batch.
 pub struct Ingest<'h, 'r> {
     head: &'h mut Head,
     batch: &'h mut Batch,
     symbols: RequestSymbols<'r>,
+    /// Metadata of this request that was taken already, as symbol references: a family's series
+    /// all carry the same.
+    metadata_taken: FxHashSet<[u32; 4]>,
     damaged: Option<Error>,
 }
 
 impl<'h, 'r> Ingest<'h, 'r> {
     pub fn new(head: &'h mut Head, batch: &'h mut Batch) -> Ingest<'h, 'r> {
-        Ingest { head, batch, symbols: RequestSymbols::default(), damaged: None }
+        Ingest {
+            head,
+            batch,
+            symbols: RequestSymbols::default(),
+            metadata_taken: FxHashSet::default(),
+            damaged: None,
+        }
     }
 
     /// Tells of damage in the head's own memory, which no row can be blamed for.
@@ -104,7 +114,9 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         let text = |symbol_ref| self.symbols.text(symbol_ref).unwrap_or_default();
         let (pairs, _) = labels.as_chunks::<2>();
         let name = pairs.iter().find(|[name, _]| text(*name) == LABEL_NAME.as_bytes());
-        if let Some([_, value]) = name {
+        if let Some([_, value]) = name
+            && self.metadata_taken.insert([*value, kind, help_ref, unit_ref])
+        {
             self.head.metadata.set(text(*value), kind, text(help_ref), text(unit_ref));
         }
     }
