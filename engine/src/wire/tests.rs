@@ -21,7 +21,7 @@ impl<'r> WriteSink<'r> for Seen {
 
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
         let labels = labels.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
-        self.series.push((labels, data.samples.to_vec(), data.histograms, data.exemplars));
+        self.series.push((labels, data.samples.to_vec(), data.histograms.len() as u64, data.exemplars.len() as u64));
     }
 
     fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_>) {
@@ -117,7 +117,7 @@ fn frames_are_checksummed_and_cut_at_their_bound() {
     let labels = Labels::from_sorted([("__name__", "up")]);
     let chunks = [chunk(0..120), chunk(120..240), chunk(240..360)];
     let mut out = Vec::new();
-    put_streamed_frames(&mut out, 300, chunks[0].data.len() + 20, &labels, &chunks);
+    put_streamed_frames(&mut out, 300, chunks[0].data.len() * 3 / 2, &labels, &chunks);
     let mut rest = out.as_slice();
     let mut chunk_counts = Vec::new();
     while !rest.is_empty() {

@@ -56,6 +56,8 @@ fn run(arguments: &[String]) -> wasmtime::Result<u8> {
     let wasi = WasiCtx::builder()
         .args(arguments)
         .inherit_env()
+        // A failed assertion ends the process, and with it what the harness had captured.
+        .env("RUST_TEST_NOCAPTURE", "1")
         .inherit_stdio()
         // Nothing else runs on this thread, so waiting may block it.
         .allow_blocking_current_thread(true)

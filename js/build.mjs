@@ -1,0 +1,60 @@
+// Builds what `tsc` does not: the component, and its JavaScript face in src/generated/.
+//
+//   node build.mjs          cargo builds the component if its sources changed, jco transpiles it
+//   node build.mjs --copy   copies the generated files beside the compiled TypeScript
+//
+// The component comes from `cargo build-component`, which does nothing when it is up to date.
+// Without cargo, a component that was built elsewhere and lies in its place is used as it is.
+//
+// `jco-transpile` is the part of jco that is needed here, a tenth of its packages. package.json
+// overrides the version of `jco-node-fs`, of which transpiling uses nothing: the newer one asks
+// for builds for other platforms that cannot be had, and `npm ci` will not start without them.
+
+import { transpileBytes } from '@bytecodealliance/jco-transpile';
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const root = join(here, '..');
+const target = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
+const component = join(target, 'wasm32-wasip2', 'component', 'tidepool_engine.wasm');
+const generated = join(here, 'src', 'generated');
+
+if (process.argv.includes('--copy')) {
+  cpSync(generated, join(here, 'dist', 'src', 'generated'), { recursive: true });
+} else {
+  buildComponent();
+  await transpileComponent();
+}
+
+function buildComponent() {
+  const cargo = spawnSync('cargo', ['build-component'], { cwd: root, stdio: 'inherit' });
+  if (cargo.error === undefined) {
+    if (cargo.status !== 0) process.exit(cargo.status ?? 1);
+  } else if (!existsSync(component)) {
+    console.error(`${component} is missing, and cargo could not be started to build it:`);
+    console.error(`${cargo.error.message}. Install Rust with the target wasm32-wasip2.`);
+    process.exit(1);
+  }
+}
+
+async function transpileComponent() {
+  const { files } = await transpileBytes(readFileSync(component), {
+    name: 'engine',
+    // The imports are given when a store is opened: each has storage of its own.
+    instantiation: 'async',
+    minify: true,
+    // Our code tells the contract's errors by their wrapping.
+    noComponentErrorWrapping: false,
+    // Our own few lines answer WASI, so nothing of a shim may be imported.
+    wasiShim: false,
+  });
+  rmSync(generated, { recursive: true, force: true });
+  for (const [name, bytes] of Object.entries(files)) {
+    const file = join(generated, name);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, bytes);
+  }
+}

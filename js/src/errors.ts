@@ -1,0 +1,155 @@
+/**
+ * What the store throws: one class per case of the contract's `error` variant, all of them
+ * {@link TidepoolError}s with a `code` to switch on. The store lives on after each of them but
+ * {@link EngineStoppedError}, and the call that threw had no effect.
+ */
+
+/** The names of the cases. */
+export type ErrorCode =
+  | 'not-open'
+  | 'wrong-role'
+  | 'invalid'
+  | 'malformed'
+  | 'corrupt'
+  | 'limit-exceeded'
+  | 'busy'
+  | 'storage'
+  | 'engine-stopped';
+
+/** The base of all errors that a store throws. */
+export abstract class TidepoolError extends Error {
+  abstract readonly code: ErrorCode;
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/** The store was closed, or could not be opened. */
+export class NotOpenError extends TidepoolError {
+  readonly code = 'not-open';
+  constructor() {
+    super('the store is not open');
+  }
+}
+
+/** The store's role does not include the call. */
+export class WrongRoleError extends TidepoolError {
+  readonly code = 'wrong-role';
+  constructor(readonly call: string) {
+    super(`${call} is not part of this store's role`);
+  }
+}
+
+/** The caller's mistake: an argument that can never be right. */
+export class InvalidError extends TidepoolError {
+  readonly code = 'invalid';
+}
+
+/** Bytes that are not what their format demands. */
+export interface Damage {
+  /** The block and file, or the message, that is damaged. */
+  readonly where: string;
+  /** Offset of the damage in bytes, as near as it is known. */
+  readonly offset: number;
+  /** What is wrong there. */
+  readonly reason: string;
+}
+
+/** A remote-write body that does not decode. */
+export class MalformedError extends TidepoolError {
+  readonly code = 'malformed';
+  constructor(readonly damage: Damage) {
+    super(`the request does not decode: ${damageText(damage)}`);
+  }
+}
+
+/** Stored data that does not decode. */
+export class CorruptError extends TidepoolError {
+  readonly code = 'corrupt';
+  constructor(readonly damage: Damage) {
+    super(`stored data is damaged: ${damageText(damage)}`);
+  }
+}
+
+/** A stated limit was reached. */
+export class LimitExceededError extends TidepoolError {
+  readonly code = 'limit-exceeded';
+  /** `what` is bounded by `max`. */
+  constructor(
+    readonly what: string,
+    readonly max: number,
+  ) {
+    super(`the limit of ${max} ${what} is reached`);
+  }
+}
+
+/** Reads that are still open need what the call would drop; try again when they have ended. */
+export class BusyError extends TidepoolError {
+  readonly code = 'busy';
+  constructor() {
+    super('reads are still open; try again when they have ended');
+  }
+}
+
+/** Why storage could not do what it was asked. */
+export type StorageErrorKind =
+  /** There is no such block or file. */
+  | 'not-found'
+  /** No space is left; the call had no effect. */
+  | 'no-space'
+  /** The device or the host failed. */
+  | 'io';
+
+/**
+ * The storage beneath failed. A storage throws this, and the store's caller gets it; whatever
+ * else a storage throws is taken for a bug and stops the engine.
+ */
+export class StorageError extends TidepoolError {
+  readonly code = 'storage';
+  /** `detail` names the file, or says where and why the device failed; for people. */
+  constructor(
+    readonly kind: StorageErrorKind,
+    readonly detail: string,
+  ) {
+    super(`${STORAGE_ERROR_TEXTS[kind]}: ${detail}`);
+  }
+}
+
+const STORAGE_ERROR_TEXTS: Record<StorageErrorKind, string> = {
+  'not-found': 'there is no such block or file',
+  'no-space': 'no space is left',
+  io: 'input/output error',
+};
+
+/**
+ * The engine crashed: a bug in it, or one in the storage, which is then the `cause`. This store
+ * is of no further use; close it and open another on the same storage.
+ */
+export class EngineStoppedError extends TidepoolError {
+  readonly code = 'engine-stopped';
+  /** `output` is what the engine wrote to its standard error, such as a panic's message. */
+  constructor(
+    readonly output: string,
+    cause: unknown,
+  ) {
+    const lines = output.split('\n').filter((line) => line !== '' && !line.startsWith('note: '));
+    super(`the engine stopped: ${lines.join(' ') || String(cause)}`, { cause });
+  }
+}
+
+/** A chunk whose bytes do not decode. */
+export class ChunkError extends TidepoolError {
+  readonly code = 'corrupt';
+  /** `sample` is the number, from zero, of the one that could not be read, of `count`. */
+  constructor(
+    readonly sample: number,
+    readonly count: number,
+    reason: string,
+  ) {
+    super(`sample ${sample + 1} of ${count} in a chunk: ${reason}`);
+  }
+}
+
+function damageText({ where, offset, reason }: Damage): string {
+  return `${where} at byte ${offset}: ${reason}`;
+}

@@ -1,0 +1,122 @@
+/**
+ * The component's imports `wal`, `blocks` and `head-source`, answered from a {@link Storage}.
+ *
+ * Generated code wants a class for each resource and drops it through `Symbol.dispose`. An
+ * expected failure is thrown as the contract's value; all else passes through the engine and
+ * stops it.
+ */
+
+import { StorageError } from '../errors.js';
+import { dispose } from './dispose.js';
+import type { BlockFile, BlockWriter, Storage, WalCheckpoint } from './storage.js';
+
+/** Answers the imports from one storage. */
+export function storageImports({ wal, blocks }: Storage): Record<string, object> {
+  class Checkpoint {
+    /** A constructor cannot fail, so that a failure waits for the first call that can. */
+    readonly #begun: () => WalCheckpoint;
+    #isCommitted = false;
+    constructor(lastSegment: number) {
+      this.#begun = attempt(() => wal.beginCheckpoint(lastSegment));
+    }
+    append(records: Uint8Array[]): void {
+      tell(() => this.#begun().append(records));
+    }
+    static commit(checkpoint: Checkpoint): void {
+      checkpoint.#isCommitted = true;
+      tell(() => checkpoint.#begun().commit());
+    }
+    [dispose](): void {
+      if (!this.#isCommitted) this.#begun().abort();
+    }
+  }
+
+  class File {
+    readonly #file: BlockFile;
+    constructor(file: BlockFile) {
+      this.#file = file;
+    }
+    size(): bigint {
+      return BigInt(this.#file.sizeBytes);
+    }
+    readAt(offset: bigint, length: number): Uint8Array {
+      return tell(() => this.#file.readAt(Number(offset), length));
+    }
+    [dispose](): void {
+      this.#file.close();
+    }
+  }
+
+  class Writer {
+    readonly #writer: BlockWriter;
+    #isCommitted = false;
+    constructor(writer: BlockWriter) {
+      this.#writer = writer;
+    }
+    id(): string {
+      return this.#writer.id;
+    }
+    writeAt(name: string, offset: bigint, bytes: Uint8Array): void {
+      tell(() => this.#writer.writeAt(name, Number(offset), bytes));
+    }
+    static commit(writer: Writer): void {
+      writer.#isCommitted = true;
+      tell(() => writer.#writer.commit());
+    }
+    [dispose](): void {
+      if (!this.#isCommitted) this.#writer.abort();
+    }
+  }
+
+  return {
+    'tidepool:tsdb/wal': {
+      Checkpoint,
+      append: (records: Uint8Array[]) => tell(() => wal.append(records)),
+      replay: (bytesMax: number) => tell(() => wal.replay(bytesMax)),
+      cutSegment: () => tell(() => wal.cutSegment()),
+    },
+    'tidepool:tsdb/blocks': {
+      File,
+      Writer,
+      list: () => tell(() => blocks.list()),
+      open: (block: string, name: string) => tell(() => new File(blocks.open(block, name))),
+      create: (nowMs: bigint) => tell(() => new Writer(blocks.create(Number(nowMs)))),
+      delete: (block: string) => tell(() => blocks.delete(block)),
+    },
+    'tidepool:tsdb/head-source': {
+      Cursor: class {},
+      open: noOtherHead,
+      planCut: noOtherHead,
+      forget: noOtherHead,
+    },
+  };
+}
+
+/** A store here plays the role `all`: it owns its head and never asks for another's. */
+function noOtherHead(): never {
+  throw new Error('the engine asked for a head that is not its own');
+}
+
+/** Words a storage's failure as the contract does. */
+function tell<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof StorageError) {
+      throw Object.assign(error, { payload: { tag: error.kind, val: error.detail } });
+    }
+    throw error;
+  }
+}
+
+/** Calls now; gives what it gave, or throws what it threw, as often as asked. */
+function attempt<T>(call: () => T): () => T {
+  try {
+    const value = call();
+    return () => value;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}

@@ -1,0 +1,172 @@
+/** Storage in memory, which lives as long as the object: for tests, and for data that may go. */
+
+import { StorageError } from '../errors.js';
+import type {
+  BlockFile,
+  Blocks,
+  BlockWriter,
+  Storage,
+  Wal,
+  WalBatch,
+  WalCheckpoint,
+} from './storage.js';
+
+/** Keeps log and blocks in memory. A store that is closed can be opened again on it. */
+export class MemoryStorage implements Storage {
+  readonly #log = new MemoryWal();
+  readonly wal: Wal = this.#log;
+  readonly blocks: Blocks = new MemoryBlocks();
+  #isHeld = false;
+
+  acquire(): void {
+    if (this.#isHeld) throw new StorageError('io', 'another store is open on this storage');
+    this.#isHeld = true;
+    this.#log.rewind();
+  }
+
+  release(): void {
+    this.#isHeld = false;
+  }
+}
+
+class MemoryWal implements Wal {
+  /** Records by segment, in ascending order, the last being written; a checkpoint is one too. */
+  #segments = new Map<number, Uint8Array[]>([[0, []]]);
+  #written = 0;
+  #replay: Iterator<WalBatch, undefined> | undefined;
+  #bytesMax = 0;
+
+  rewind(): void {
+    this.#replay = this.#batches();
+  }
+
+  append(records: Uint8Array[]): number {
+    this.#segments.get(this.#written)?.push(...records);
+    return this.#written;
+  }
+
+  replay(bytesMax: number): WalBatch | undefined {
+    this.#bytesMax = bytesMax;
+    return this.#replay?.next().value;
+  }
+
+  *#batches(): Generator<WalBatch, undefined> {
+    for (const [segment, all] of [...this.#segments]) {
+      let records: Uint8Array[] = [];
+      let bytes = 0;
+      for (const record of all) {
+        if (records.length > 0 && bytes + record.length > this.#bytesMax) {
+          yield { segment, records };
+          records = [];
+          bytes = 0;
+        }
+        // The bound is on what follows the first record.
+        bytes += records.length === 0 ? 0 : record.length;
+        records.push(record);
+      }
+      if (records.length > 0) yield { segment, records };
+    }
+    return undefined;
+  }
+
+  cutSegment(): number {
+    this.#written += 1;
+    this.#segments.set(this.#written, []);
+    return this.#written - 1;
+  }
+
+  beginCheckpoint(lastSegment: number): WalCheckpoint {
+    // What is being written is never part of what is replaced.
+    while (this.#written <= lastSegment) this.cutSegment();
+    const kept: Uint8Array[] = [];
+    return {
+      append: (records) => void kept.push(...records),
+      commit: () => {
+        const later = [...this.#segments].filter(([segment]) => segment > lastSegment);
+        this.#segments = new Map([[lastSegment, kept], ...later]);
+      },
+      abort: () => {},
+    };
+  }
+}
+
+class MemoryBlocks implements Blocks {
+  readonly #blocks = new Map<string, Map<string, Uint8Array>>();
+  #created = 0;
+
+  list(): string[] {
+    return [...this.#blocks.keys()].sort();
+  }
+
+  open(block: string, name: string): BlockFile {
+    const file = this.#blocks.get(block)?.get(name);
+    if (file === undefined) throw new StorageError('not-found', `${block}/${name}`);
+    return {
+      sizeBytes: file.length,
+      readAt(offset, length) {
+        if (offset + length > file.length) {
+          const reach = `${length} bytes at ${offset} reach past the end (${file.length} bytes)`;
+          throw new StorageError('io', `${block}/${name}: ${reach}`);
+        }
+        return file.subarray(offset, offset + length);
+      },
+      close() {},
+    };
+  }
+
+  create(nowMs: number): BlockWriter {
+    this.#created += 1;
+    const id = ulid(nowMs, this.#created);
+    const files = new Map<string, GrowingFile>();
+    return {
+      id,
+      writeAt: (name, offset, bytes) => {
+        const file = files.get(name) ?? new GrowingFile();
+        if (offset > file.length) {
+          throw new StorageError('io', `a write at ${offset} leaves a hole in ${name}`);
+        }
+        file.writeAt(offset, bytes);
+        files.set(name, file);
+      },
+      commit: () => {
+        const contents = [...files].map(([name, file]) => [name, file.content()] as const);
+        this.#blocks.set(id, new Map(contents));
+      },
+      abort: () => {},
+    };
+  }
+
+  delete(block: string): void {
+    if (!this.#blocks.delete(block)) throw new StorageError('not-found', block);
+  }
+}
+
+/** A file whose buffer doubles. */
+class GrowingFile {
+  length = 0;
+  #buffer = new Uint8Array(4096);
+
+  writeAt(offset: number, bytes: Uint8Array): void {
+    const end = offset + bytes.length;
+    if (end > this.#buffer.length) {
+      const grown = new Uint8Array(Math.max(end, 2 * this.#buffer.length));
+      grown.set(this.content());
+      this.#buffer = grown;
+    }
+    this.#buffer.set(bytes, offset);
+    this.length = Math.max(this.length, end);
+  }
+
+  content(): Uint8Array {
+    return this.#buffer.subarray(0, this.length);
+  }
+}
+
+const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+
+/** A ULID: 48 bits of milliseconds, then 80 that in memory need not be random and just count. */
+function ulid(nowMs: number, count: number): string {
+  const value = (BigInt.asUintN(48, BigInt(Math.max(0, nowMs))) << 80n) | BigInt(count);
+  const digit = (_: unknown, i: number) => CROCKFORD[Number((value >> BigInt(5 * (25 - i))) & 31n)];
+  return Array.from({ length: 26 }, digit).join('');
+}

@@ -1,0 +1,81 @@
+/**
+ * What a store needs from outside: the contract's imported interfaces `wal` and `blocks`, in
+ * JavaScript's words. `wit/storage.wit` holds every promise in full.
+ *
+ * All calls but `acquire` and `release` are synchronous. A call that cannot be done throws a
+ * `StorageError` and has had no effect. Byte arrays that a storage is given are its own to keep;
+ * those that it gives are copied at once.
+ */
+
+/** A place where a store keeps its data. One store at a time can be open on it. */
+export interface Storage {
+  readonly wal: Wal;
+  readonly blocks: Blocks;
+  /** Called when a store is opened, before anything else. Throws if another store holds it. */
+  acquire(): void | Promise<void>;
+  /** Called when that store was closed; what it had begun and not committed is gone. */
+  release(): void | Promise<void>;
+}
+
+/** An append-only log of records, in numbered segments. */
+export interface Wal {
+  /** Appends all records or none, and says which segment holds them: one for all. */
+  append(records: Uint8Array[]): number;
+  /**
+   * The next records since `acquire`, from the newest checkpoint on, all of one segment: at least
+   * one, and no more than fit into `bytesMax` after the first. `undefined` at the end.
+   */
+  replay(bytesMax: number): WalBatch | undefined;
+  /** Ends the segment that is being written and gives its number; later ones are higher. */
+  cutSegment(): number;
+  /** Begins a checkpoint that will replace every segment up to and including this one. */
+  beginCheckpoint(lastSegment: number): WalCheckpoint;
+}
+
+/** Records as `replay` gives them. */
+export interface WalBatch {
+  /** A checkpoint's records count as lying in the last segment that it replaced. */
+  segment: number;
+  records: Uint8Array[];
+}
+
+/** A checkpoint that is being written. */
+export interface WalCheckpoint {
+  /** Adds records, in the order in which `replay` shall give them. */
+  append(records: Uint8Array[]): void;
+  /** Makes the checkpoint durable, then deletes what it replaces. */
+  commit(): void;
+  /** Ends it without a trace. Not called after `commit`. */
+  abort(): void;
+}
+
+/** Immutable blocks, each a set of files. */
+export interface Blocks {
+  /** ULIDs of all committed blocks, ascending. */
+  list(): string[];
+  /** Opens a file of a committed block; it stays readable when the block is deleted. */
+  open(block: string, name: string): BlockFile;
+  /** Begins a block under a fresh ULID of the given time. */
+  create(nowMs: number): BlockWriter;
+  /** Deletes a block, in one step for whoever lists. */
+  delete(block: string): void;
+}
+
+/** An open file of a block. */
+export interface BlockFile {
+  readonly sizeBytes: number;
+  /** Exactly `length` bytes from `offset`; throws where the file ends before. */
+  readAt(offset: number, length: number): Uint8Array;
+  close(): void;
+}
+
+/** A block that is being written, seen by nobody. */
+export interface BlockWriter {
+  readonly id: string;
+  /** Writes into a file, which its first write creates. Past the end is an error: no holes. */
+  writeAt(name: string, offset: number, bytes: Uint8Array): void;
+  /** Makes the block durable and then, in one step, visible. */
+  commit(): void;
+  /** Ends it without a trace. Not called after `commit`. */
+  abort(): void;
+}

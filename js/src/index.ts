@@ -1,0 +1,14 @@
+/**
+ * tidepool in JavaScript: a Prometheus-compatible store of metrics, as a WebAssembly component.
+ *
+ * {@link open} opens a store on a storage; {@link Store} writes to it and reads from it.
+ */
+
+export { decodeChunk, type Samples } from './chunk.js';
+export * from './errors.js';
+export { MemoryStorage } from './imports/memory.js';
+export type * from './imports/storage.js';
+export type * from './model.js';
+export { decodeSeries } from './select.js';
+export { isStale, setStale, STALE_NAN_BITS } from './stale.js';
+export { BLOCK_DURATION_MS, FUTURE_LIMIT_MS, open, type OpenOptions, type Store } from './store.js';

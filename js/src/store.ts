@@ -1,0 +1,184 @@
+/** An open store: the component's exported interface in JavaScript's words. */
+
+import * as args from './arguments.js';
+import { Instance, type StoreExports } from './component.js';
+import type { Storage } from './imports/storage.js';
+import type * as model from './model.js';
+import { selectChunks, selectSeries } from './select.js';
+
+/** How to open a store. */
+export interface OpenOptions {
+  /** Where data is kept. */
+  readonly storage: Storage;
+  /** Span of one block, at least a second. Default: {@link BLOCK_DURATION_MS}. */
+  readonly blockDurationMs?: number;
+  /** Samples further ahead of the clock are refused. Default: {@link FUTURE_LIMIT_MS}. */
+  readonly futureLimitMs?: number;
+  /** Most series that the head holds at a time. Default: no limit. */
+  readonly seriesMax?: number;
+}
+
+/** Prometheus' span of a block: two hours. */
+export const BLOCK_DURATION_MS = 2 * 60 * 60 * 1000;
+
+/** Prometheus' limit for samples from the future: ten minutes. */
+export const FUTURE_LIMIT_MS = 10 * 60 * 1000;
+
+/** About how many bytes of the log are read back at a time. */
+const REPLAY_BYTES = 1024 * 1024;
+
+const TIME_MIN = -(2n ** 63n);
+const TIME_MAX = 2n ** 63n - 1n;
+
+/**
+ * Opens a store and reads its log back. One store at a time can be open on a storage; close it
+ * before the next one is opened there.
+ */
+export async function open(options: OpenOptions): Promise<Store> {
+  const { storage } = options;
+  await storage.acquire();
+  try {
+    const instance = await Instance.create(storage);
+    const values: StoreExports.Options = {
+      role: 'all',
+      blockDurationMs: args.toMs(options.blockDurationMs ?? BLOCK_DURATION_MS, 'blockDurationMs'),
+      futureLimitMs: args.toMs(options.futureLimitMs ?? FUTURE_LIMIT_MS, 'futureLimitMs'),
+      seriesMax: args.toCount(options.seriesMax ?? 0, 'seriesMax'),
+      // Nobody can then guess labels that would slow the series table.
+      hashSeed: crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n,
+    };
+    instance.call((store) => store.open(values));
+    while (!instance.call((store) => store.replay(REPLAY_BYTES)).done) await nextTurn();
+    return new Store(instance, storage);
+  } catch (error) {
+    await storage.release();
+    throw error;
+  }
+}
+
+/**
+ * A store of time series. Calls other than `compact` and `close` are synchronous: they return
+ * when the storage has what they wrote. Times that are left out are the clock's.
+ */
+export class Store {
+  readonly #instance: Instance;
+  readonly #storage: Storage;
+  #isClosed = false;
+
+  /** Use {@link open}. */
+  constructor(instance: Instance, storage: Storage) {
+    this.#instance = instance;
+    this.#storage = storage;
+  }
+
+  /**
+   * The number by which `append` knows a series, which is created if needed. It holds until all
+   * samples of the series lie in blocks, or the store is closed; after either, ask again.
+   */
+  seriesRef(labels: model.Labels): model.SeriesRef {
+    const pairs = args.toLabels(labels);
+    return this.#call((store) => store.seriesRef(pairs));
+  }
+
+  /** Stores rows, but for those that are refused. On an exception, nothing was stored. */
+  append(rows: model.Columns, nowMs = Date.now()): model.WriteOutcome {
+    const columns = args.typedColumns(rows);
+    const now = args.toMs(nowMs, 'nowMs');
+    return outcome(this.#call((store) => store.append(columns, now)));
+  }
+
+  /**
+   * Stores what a decompressed remote-write body holds: `v1` is a `prometheus.WriteRequest`, `v2`
+   * an `io.prometheus.write.v2.Request`. On an exception, nothing was stored.
+   */
+  appendRemoteWrite(
+    version: 'v1' | 'v2',
+    body: Uint8Array,
+    nowMs = Date.now(),
+  ): model.WriteOutcome {
+    const now = args.toMs(nowMs, 'nowMs');
+    const [known, bytes] = [args.toVersion(version), args.toBytes(body, 'the body')];
+    return outcome(this.#call((store) => store.appendRemoteWrite(known, bytes, now)));
+  }
+
+  /**
+   * Series with their samples, in label order: those that the store has at the time of this call;
+   * samples that are appended to them while the answer is read may be in it or not. Memory does
+   * not grow with the answer. Iterate to the end or leave the loop: an iterator that is kept
+   * half-read keeps compaction from freeing what it may still give.
+   */
+  select(selection: model.Selection = {}): IterableIterator<model.Series> {
+    return selectSeries(this.#instance, selection);
+  }
+
+  /** As `select`, but with the chunks as they are stored. */
+  selectChunks(selection: model.Selection = {}): IterableIterator<model.SeriesChunks> {
+    return selectChunks(this.#instance, selection);
+  }
+
+  /**
+   * Does all compaction that is due: cuts blocks while the head spans more than one and a half of
+   * them, and gives those that it wrote. Other calls may come in between its slices.
+   */
+  async compact(nowMs = Date.now()): Promise<model.CompactedBlock[]> {
+    const blocks: model.CompactedBlock[] = [];
+    for (;;) {
+      const { done, block } = this.compactSlice(nowMs);
+      if (block !== undefined) blocks.push(block);
+      if (done) return blocks;
+      await nextTurn();
+    }
+  }
+
+  /** Does a bounded slice of compaction, some milliseconds of work. */
+  compactSlice(nowMs = Date.now()): model.CompactProgress {
+    const now = args.toMs(nowMs, 'nowMs');
+    const { done, block, samples } = this.#call((store) => store.compact(now));
+    return {
+      done,
+      block: block === undefined ? undefined : { id: block, samples: Number(samples) },
+    };
+  }
+
+  /** The store's figures at this moment. */
+  stats(): model.Figures {
+    const { headMinTimeMs, headMaxTimeMs, ...counts } = this.#call((store) => store.stats());
+    const numbers = Object.entries(counts).map(([name, count]) => [name, Number(count)]);
+    return {
+      ...(Object.fromEntries(numbers) as Record<keyof typeof counts, number>),
+      headMinTimeMs: headMinTimeMs === TIME_MAX ? undefined : Number(headMinTimeMs),
+      headMaxTimeMs: headMaxTimeMs === TIME_MIN ? undefined : Number(headMaxTimeMs),
+    };
+  }
+
+  /** Ends the store, and answers that are being read; lets go of the storage. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    try {
+      if (!this.#instance.hasEnded) this.#call((store) => store.close());
+    } finally {
+      this.#instance.end();
+      await this.#storage.release();
+    }
+  }
+
+  #call<T>(call: (store: typeof StoreExports) => T): T {
+    return this.#instance.call(call);
+  }
+}
+
+function outcome(value: StoreExports.WriteOutcome): model.WriteOutcome {
+  return {
+    samplesWritten: Number(value.samplesWritten),
+    refused: Number(value.refused),
+    refusals: value.refusals.map(({ reason, detail, timestampMs }) => {
+      return { reason, detail, timestampMs: Number(timestampMs) };
+    }),
+  };
+}
+
+/** Lets other work have its turn. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve));
+}
