@@ -21,7 +21,8 @@ use crate::index::IndexError;
 use crate::model::{Labels, MatchOp, MatcherSpec, Sample, TimeRange};
 use crate::select::{Cursor, FrameFormat, HeadSource, RemoteHeadSeries, Selection, SeriesSource};
 use crate::storage::{
-    BlockFile, BlockWriter, Blocks, StorageError, StorageResult, Wal, WalBatch, WalCheckpoint,
+    BlockFile, BlockWriter, Blocks, LogKind, StorageError, StorageResult, Wal, WalBatch,
+    WalCheckpoint,
 };
 use crate::wire::ChunkedSeries;
 use bindings::exports::tidepool::tsdb::store::{self, Guest, GuestCursor};
@@ -58,6 +59,7 @@ impl Guest for Component {
         let head_options = HeadOptions {
             block_duration_ms: options.block_duration_ms,
             future_limit_ms: options.future_limit_ms,
+            out_of_order_window_ms: options.out_of_order_window_ms,
             series_max: options.series_max,
             hash_seed: options.hash_seed,
         };
@@ -173,6 +175,7 @@ impl Guest for Component {
             head_series_created: counters.series_created,
             head_series_removed: counters.series_removed,
             samples_appended: counters.samples_appended,
+            samples_late: counters.samples_late,
             samples_duplicate: counters.samples_duplicate,
             samples_refused_duplicate: counters.samples_refused_duplicate,
             samples_refused_out_of_order: counters.samples_refused_out_of_order,
@@ -207,21 +210,40 @@ impl GuestCursor for OpenCursor {
 struct HostWal;
 
 impl Wal for HostWal {
-    fn append(&mut self, records: &[Vec<u8>]) -> StorageResult<u32> {
-        Ok(wal::append(records)?)
+    fn append(&mut self, log: LogKind, records: &[Vec<u8>]) -> StorageResult<u32> {
+        Ok(wal::append(log.into(), records)?)
     }
 
     fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>> {
         let batch = wal::replay(bytes_max)?;
-        Ok(batch.map(|wal::Batch { segment, records }| WalBatch { segment, records }))
+        Ok(batch.map(|wal::Batch { log, segment, records }| {
+            let log = match log {
+                wal::Log::Ordered => LogKind::Ordered,
+                wal::Log::Late => LogKind::Late,
+            };
+            WalBatch { log, segment, records }
+        }))
     }
 
-    fn cut_segment(&mut self) -> StorageResult<u32> {
-        Ok(wal::cut_segment()?)
+    fn cut_segment(&mut self, log: LogKind) -> StorageResult<u32> {
+        Ok(wal::cut_segment(log.into())?)
+    }
+
+    fn truncate_late(&mut self, last_segment: u32) -> StorageResult<()> {
+        Ok(wal::truncate_late(last_segment)?)
     }
 
     fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
         Ok(Box::new(HostCheckpoint(wal::Checkpoint::new(last_segment))))
+    }
+}
+
+impl From<LogKind> for wal::Log {
+    fn from(log: LogKind) -> wal::Log {
+        match log {
+            LogKind::Ordered => wal::Log::Ordered,
+            LogKind::Late => wal::Log::Late,
+        }
     }
 }
 

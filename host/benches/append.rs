@@ -11,8 +11,11 @@ use tempfile::TempDir;
 use tidepool_engine::engine::{Engine, RemoteWriteVersion, Role, Storage};
 use tidepool_engine::head::HeadOptions;
 use tidepool_engine::storage::memory::MemoryBlocks;
-use tidepool_engine::storage::{self, StorageError, StorageResult, WalBatch, WalCheckpoint};
-use tidepool_host::disk::{BlockDirs, DataDir, SyncPolicy, Wal, WalOptions};
+use tidepool_engine::storage::{
+    self, LogKind, StorageError, StorageResult, WalBatch, WalCheckpoint,
+};
+use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
+use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, Wal, WalOptions};
 use tidepool_host::wasm::{self, Instance, InstanceLimits, InstanceStorage, Runtime};
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};
@@ -30,17 +33,25 @@ fn failed(error: impl ToString) -> StorageError {
 }
 
 impl storage::Wal for DiskWal {
-    fn append(&mut self, records: &[Vec<u8>]) -> StorageResult<u32> {
+    fn append(&mut self, _: LogKind, records: &[Vec<u8>]) -> StorageResult<u32> {
         self.0.append(records).map_err(failed)
     }
 
     fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>> {
         let batch = self.0.replay_batch(bytes_max).map_err(failed)?;
-        Ok(batch.map(|batch| WalBatch { segment: batch.segment, records: batch.records }))
+        Ok(batch.map(|batch| WalBatch {
+            log: LogKind::Ordered,
+            segment: batch.segment,
+            records: batch.records,
+        }))
     }
 
-    fn cut_segment(&mut self) -> StorageResult<u32> {
+    fn cut_segment(&mut self, _: LogKind) -> StorageResult<u32> {
         self.0.cut_segment().map_err(failed)
+    }
+
+    fn truncate_late(&mut self, _: u32) -> StorageResult<()> {
+        Err(failed("nothing comes late here"))
     }
 
     fn checkpoint(&mut self, _: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
@@ -48,19 +59,23 @@ impl storage::Wal for DiskWal {
     }
 }
 
-fn open_wal(dir: &TempDir) -> (DataDir, Wal) {
-    let data = DataDir::open(dir.path()).expect("a fresh data directory");
-    let options = WalOptions { sync: SyncPolicy::Off, ..WalOptions::default() };
-    let wal = Wal::open(&data, options).expect("a fresh log");
-    (data, wal)
+const WAL_OPTIONS: WalOptions = WalOptions {
+    sync: SyncPolicy::Off,
+    segment_bytes_max: SEGMENT_BYTES_DEFAULT,
+    compression: Compression::Snappy,
+};
+
+fn open_data(dir: &TempDir) -> DataDir {
+    DataDir::open(dir.path()).expect("a fresh data directory")
 }
 
 fn open_native() -> (Engine, TempDir) {
     let dir = TempDir::new().expect("a temporary directory");
-    let (_, wal) = open_wal(&dir);
+    let wal = Wal::open(&open_data(&dir), WAL_OPTIONS).expect("a fresh log");
     let options = HeadOptions {
         block_duration_ms: BLOCK_DURATION_MS,
         future_limit_ms: FUTURE_LIMIT_MS,
+        out_of_order_window_ms: 0,
         series_max: 0,
         hash_seed: 1,
     };
@@ -73,16 +88,18 @@ fn open_native() -> (Engine, TempDir) {
 
 fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
     let dir = TempDir::new().expect("a temporary directory");
-    let (data, wal) = open_wal(&dir);
+    let data = open_data(&dir);
+    let logs = Logs::open(&data, WAL_OPTIONS).expect("fresh logs");
     let options = wasm::Options {
         role: wasm::Role::Head,
         block_duration_ms: BLOCK_DURATION_MS,
         future_limit_ms: FUTURE_LIMIT_MS,
+        out_of_order_window_ms: 0,
         series_max: 0,
         hash_seed: 1,
     };
     let storage = InstanceStorage {
-        wal: Some(Arc::new(Mutex::new(wal))),
+        logs: Some(Arc::new(Mutex::new(logs))),
         blocks: BlockDirs::open(&data),
         head: None,
     };

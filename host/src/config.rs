@@ -81,6 +81,10 @@ struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     future_limit: Duration,
 
+    /// How far behind the newest sample a late one is still accepted. 0s: in order only
+    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration_or_zero)]
+    out_of_order_window: Duration,
+
     /// Most series in the head at a time; new ones are refused with 429 beyond. 0: no limit
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     max_series: u64,
@@ -196,6 +200,7 @@ impl From<ServeArgs> for ServeConfig {
             wal,
             block_duration: args.block_duration,
             future_limit: args.future_limit,
+            out_of_order_window: args.out_of_order_window,
             series_max: args.max_series,
             write_queue_bytes_max: size(args.write_queue_bytes),
             reads_max: args.read_concurrency.max(1),
@@ -247,6 +252,11 @@ fn duration(text: &str) -> Result<Duration, String> {
         rest = after;
     }
     if total_ms == 0 { Err(wrong()) } else { Ok(Duration::from_millis(total_ms)) }
+}
+
+/// A duration that may be nothing.
+fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    if text == "0s" || text == "0" { Ok(Duration::ZERO) } else { duration(text) }
 }
 
 /// A size as Prometheus writes them (`32MB` means 32 × 1024²), or with the binary units' names.

@@ -54,6 +54,11 @@ impl BlockBuilder {
         })
     }
 
+    /// Whether a series can be added: all of its labels are among the symbols.
+    pub fn knows(&self, labels: &Labels) -> bool {
+        self.index.knows(labels)
+    }
+
     /// The new block's ULID.
     pub fn id(&self) -> &str {
         self.out.id()

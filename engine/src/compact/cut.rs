@@ -7,7 +7,7 @@
 use crate::block::{BlockBuilder, BlockMetaParams, SymbolCollector};
 use crate::error::Result;
 use crate::model::TimeRange;
-use crate::select::{HeadSource, SeriesSource};
+use crate::select::{HeadSource, SeriesSource, clip_chunks};
 use crate::storage::Blocks;
 use std::rc::Rc;
 
@@ -82,7 +82,12 @@ impl Cut {
                 let mut ended = false;
                 for _ in 0..SERIES_PER_SLICE {
                     match series.next_series()? {
-                        Some(next) => builder.add_series(&next.labels, &next.chunks)?,
+                        // What came late since the first pass stays in the head for another cut.
+                        Some(next) if !builder.knows(&next.labels) => {}
+                        Some(next) => {
+                            let chunks = clip_chunks(&next.labels, next.chunks, self.range)?;
+                            builder.add_series(&next.labels, &chunks)?;
+                        }
                         None => {
                             ended = true;
                             break;

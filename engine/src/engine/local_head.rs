@@ -5,7 +5,7 @@ use super::log::Log;
 use crate::error::{Error, Result};
 use crate::head::{Head, HeadCursor};
 use crate::model::{MatcherSpec, TimeRange};
-use crate::select::{HeadSource, SeriesSource};
+use crate::select::{HeadSource, SeriesSource, merge_chunks};
 use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,7 +38,10 @@ impl HeadSource for LocalHead {
             if head.open_cursors() > 0 {
                 return Err(Error::Busy);
             }
-            head.forget(before_ms);
+            let generation = head.planned_generation();
+            head.forget(before_ms)
+                .map_err(|source| Error::Chunk { series: "with late samples".into(), source })?;
+            log.truncate_late(before_ms, generation)?;
         }
         Ok(log.truncate(&head, before_ms)?)
     }
@@ -47,6 +50,8 @@ impl HeadSource for LocalHead {
 impl SeriesSource for LocalSeries {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         let next = self.head.borrow().next(&mut self.cursor);
-        Ok(next.map(|(labels, chunks)| ChunkedSeries { labels, chunks }))
+        let Some((labels, chunks, may_overlap)) = next else { return Ok(None) };
+        let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
+        Ok(Some(ChunkedSeries { labels, chunks }))
     }
 }

@@ -4,9 +4,13 @@
 //! The newest sample time of every segment is kept. When the head forgets what a block holds, the
 //! leading segments without a newer sample are replaced by a checkpoint with just the labels of
 //! the series that live. Samples are never copied, and later segments stay as they are.
+//!
+//! Late samples have a log of their own, as upstream's do: replay tells them from ordered samples
+//! that a block holds already. Its segments are dropped once all in them is in blocks.
 
 use crate::head::{Batch, Head, Slot};
-use crate::storage::{StorageResult, Wal, WalCheckpoint};
+use crate::model::Sample;
+use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
 use crate::wal::{Record, decode, put_samples, put_series, samples_record, series_record};
 use std::collections::BTreeMap;
 
@@ -34,8 +38,10 @@ pub struct ReplayProgress {
 /// The log, and which times its segments hold.
 pub struct Log {
     wal: Box<dyn Wal>,
-    /// Newest sample time by segment.
+    /// Newest sample time by segment of the ordered log.
     segments: BTreeMap<u32, i64>,
+    /// Newest sample time and last generation by segment of the late log.
+    late_segments: BTreeMap<u32, (i64, u64)>,
     /// A segment is ended once its samples span this long, so that it can be dropped early.
     segment_span_ms: i64,
     /// Oldest sample time of the segment being written.
@@ -57,6 +63,7 @@ impl Log {
         Log {
             wal,
             segments: BTreeMap::new(),
+            late_segments: BTreeMap::new(),
             segment_span_ms: block_duration_ms / 2,
             segment_start_ms: i64::MAX,
             progress: ReplayProgress::default(),
@@ -64,36 +71,34 @@ impl Log {
         }
     }
 
-    /// Writes a checked batch down. Nothing of it is written on an error.
+    /// Writes a checked batch down. On an error nothing of it is written, but for the rare case
+    /// that only the second of the two logs fails: then its ordered rows may come back after a
+    /// restart, although the sender was told to try again.
     pub fn append(&mut self, head: &Head, batch: &Batch) -> StorageResult<()> {
         let mut records = Vec::with_capacity(2);
         if !head.created(batch).is_empty() {
             records.push(series_of(head, head.created(batch)));
         }
-        let rows = head.rows(batch);
-        let (mut oldest_ms, mut newest_ms) = (i64::MAX, i64::MIN);
-        if rows.len() > 0 {
-            let count = rows.len();
-            let mut rows = rows.peekable();
-            let first = rows.peek().map_or((0, 0), |(r, sample)| (*r, sample.timestamp_ms));
-            let mut record = samples_record(first.0, first.1, count);
-            for (series_ref, sample) in rows {
-                oldest_ms = oldest_ms.min(sample.timestamp_ms);
-                newest_ms = newest_ms.max(sample.timestamp_ms);
-                put_samples(&mut record, first, series_ref, sample);
+        let ordered = samples_of(head.rows(batch, false));
+        let times = ordered.as_ref().map(|(_, times)| *times);
+        records.extend(ordered.map(|(record, _)| record));
+        if !records.is_empty() {
+            let starts_late = |(_, newest_ms): (i64, i64)| {
+                newest_ms.saturating_sub(self.segment_start_ms) > self.segment_span_ms
+            };
+            if times.is_some_and(starts_late) {
+                self.wal.cut_segment(LogKind::Ordered)?;
+                self.segment_start_ms = i64::MAX;
             }
-            records.push(record);
+            let segment = self.wal.append(LogKind::Ordered, &records)?;
+            let (oldest_ms, newest_ms) = times.unwrap_or((i64::MAX, i64::MIN));
+            self.segment_start_ms = self.segment_start_ms.min(oldest_ms);
+            self.note(segment, newest_ms);
         }
-        if records.is_empty() {
-            return Ok(());
+        if let Some((record, (_, newest_ms))) = samples_of(head.rows(batch, true)) {
+            let segment = self.wal.append(LogKind::Late, &[record])?;
+            self.note_late(segment, newest_ms, head.generation());
         }
-        if newest_ms.saturating_sub(self.segment_start_ms) > self.segment_span_ms {
-            self.wal.cut_segment()?;
-            self.segment_start_ms = i64::MAX;
-        }
-        let segment = self.wal.append(&records)?;
-        self.segment_start_ms = self.segment_start_ms.min(oldest_ms);
-        self.note(segment, newest_ms);
         Ok(())
     }
 
@@ -111,7 +116,7 @@ impl Log {
         self.progress.segment = read.segment;
         for record in &read.records {
             self.progress.records += 1;
-            if !self.replay_record(head, batch, read.segment, record) {
+            if !self.replay_record(head, batch, (read.log, read.segment), record) {
                 self.progress.skipped_records += 1;
             }
         }
@@ -123,7 +128,7 @@ impl Log {
         &mut self,
         head: &mut Head,
         batch: &mut Batch,
-        segment: u32,
+        (log, segment): (LogKind, u32),
         record: &[u8],
     ) -> bool {
         match decode(record) {
@@ -150,11 +155,23 @@ impl Log {
                         break;
                     };
                     newest_ms = newest_ms.max(sample.timestamp_ms);
-                    if let Some(slot) = head.by_ref(series_ref) {
-                        self.progress.samples += u64::from(head.replay_sample(slot, sample));
-                    }
+                    let Some(slot) = head.by_ref(series_ref) else {
+                        head.retire_ref(series_ref);
+                        continue;
+                    };
+                    let is_new = match log {
+                        LogKind::Ordered => head.replay_sample(slot, sample),
+                        LogKind::Late => {
+                            head.replay_late_sample(slot, sample);
+                            true
+                        }
+                    };
+                    self.progress.samples += u64::from(is_new);
                 }
-                self.note(segment, newest_ms);
+                match log {
+                    LogKind::Ordered => self.note(segment, newest_ms),
+                    LogKind::Late => self.note_late(segment, newest_ms, head.generation()),
+                }
                 understood
             }
             Ok(Record::NotReplayed(_) | Record::Unknown(_)) | Err(_) => false,
@@ -164,6 +181,27 @@ impl Log {
     fn note(&mut self, segment: u32, newest_ms: i64) {
         let known = self.segments.entry(segment).or_insert(i64::MIN);
         *known = (*known).max(newest_ms);
+    }
+
+    fn note_late(&mut self, segment: u32, newest_ms: i64, generation: u64) {
+        let known = self.late_segments.entry(segment).or_insert((i64::MIN, generation));
+        *known = (known.0.max(newest_ms), known.1.max(generation));
+    }
+
+    /// Drops leading segments of the late log that hold nothing from `before_ms` on and nothing of
+    /// this generation or later.
+    pub fn truncate_late(&mut self, before_ms: i64, generation: u64) -> StorageResult<()> {
+        let is_done = |(newest_ms, last): &(i64, u64)| *newest_ms < before_ms && *last < generation;
+        let droppable = self.late_segments.iter().take_while(|(_, segment)| is_done(segment));
+        let Some(last_segment) = droppable.map(|(segment, _)| *segment).last() else {
+            return Ok(());
+        };
+        if self.late_segments.keys().next_back() == Some(&last_segment) {
+            self.wal.cut_segment(LogKind::Late)?;
+        }
+        self.wal.truncate_late(last_segment)?;
+        self.late_segments.retain(|segment, _| *segment > last_segment);
+        Ok(())
     }
 
     /// Whether a truncation has begun that is not finished.
@@ -207,7 +245,7 @@ impl Log {
             return Ok(None);
         };
         if self.segments.keys().next_back() == Some(&last_segment) {
-            self.wal.cut_segment()?;
+            self.wal.cut_segment(LogKind::Ordered)?;
             self.segment_start_ms = i64::MAX;
         }
         let checkpoint = self.wal.checkpoint(last_segment)?;
@@ -223,4 +261,19 @@ fn series_of(head: &Head, slots: &[Slot]) -> Vec<u8> {
         put_series(&mut record, head.series_ref(*slot), count, labels);
     }
     record
+}
+
+/// A record of rows, with the times of its oldest and newest; `None` without rows.
+fn samples_of(rows: impl Iterator<Item = (u64, Sample)>) -> Option<(Vec<u8>, (i64, i64))> {
+    let mut rows = rows.peekable();
+    let first = rows.peek().map(|(series_ref, sample)| (*series_ref, sample.timestamp_ms))?;
+    let count = rows.size_hint().1.unwrap_or(0);
+    let mut record = samples_record(first.0, first.1, count);
+    let (mut oldest_ms, mut newest_ms) = (i64::MAX, i64::MIN);
+    for (series_ref, sample) in rows {
+        oldest_ms = oldest_ms.min(sample.timestamp_ms);
+        newest_ms = newest_ms.max(sample.timestamp_ms);
+        put_samples(&mut record, first, series_ref, sample);
+    }
+    Some((record, (oldest_ms, newest_ms)))
 }

@@ -135,7 +135,8 @@ impl Engine {
         let mut head = owned.head.borrow_mut();
         let progress = owned.log.borrow_mut().replay(&mut head, &mut owned.batch, bytes_max)?;
         if progress.done && !owned.replayed {
-            head.end_replay();
+            head.end_replay()
+                .map_err(|source| Error::Chunk { series: "with late samples".into(), source })?;
             owned.replayed = true;
         }
         Ok(progress)

@@ -1,14 +1,23 @@
 //! Whole engines on storage in memory, compared with a plain map over random operations.
 
 use super::*;
+use crate::head::RefusalReason;
 use crate::model::{LABEL_NAME, MatchOp};
 use crate::select::FrameFormat;
+use crate::storage::LogKind;
 use crate::storage::memory::{MemoryBlocks, MemoryWal};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-const OPTIONS: HeadOptions =
-    HeadOptions { block_duration_ms: 1000, future_limit_ms: 600_000, series_max: 0, hash_seed: 5 };
+const OPTIONS: HeadOptions = HeadOptions {
+    block_duration_ms: 1000,
+    future_limit_ms: 600_000,
+    out_of_order_window_ms: 0,
+    series_max: 0,
+    hash_seed: 5,
+};
+
+const WITH_LATE: HeadOptions = HeadOptions { out_of_order_window_ms: 2000, ..OPTIONS };
 
 type Model = BTreeMap<String, BTreeMap<i64, u64>>;
 
@@ -16,26 +25,31 @@ type Model = BTreeMap<String, BTreeMap<i64, u64>>;
 struct Node {
     wal: MemoryWal,
     blocks: MemoryBlocks,
+    options: HeadOptions,
     engine: Engine,
 }
 
 impl Node {
     fn new() -> Node {
-        let (wal, blocks) = (MemoryWal::default(), MemoryBlocks::default());
-        let engine = Node::open(&wal, &blocks);
-        Node { wal, blocks, engine }
+        Node::with(OPTIONS)
     }
 
-    fn open(wal: &MemoryWal, blocks: &MemoryBlocks) -> Engine {
+    fn with(options: HeadOptions) -> Node {
+        let (wal, blocks) = (MemoryWal::default(), MemoryBlocks::default());
+        let engine = Node::open(&wal, &blocks, options);
+        Node { wal, blocks, options, engine }
+    }
+
+    fn open(wal: &MemoryWal, blocks: &MemoryBlocks, options: HeadOptions) -> Engine {
         let storage =
             Storage { wal: Box::new(wal.reopened()), blocks: Rc::new(blocks.clone()), head: None };
-        let mut engine = Engine::open(Role::All, OPTIONS, storage).expect("sound options");
+        let mut engine = Engine::open(Role::All, options, storage).expect("sound options");
         while !engine.replay(64).expect("a sound log").done {}
         engine
     }
 
     fn restart(&mut self) {
-        self.engine = Node::open(&self.wal, &self.blocks);
+        self.engine = Node::open(&self.wal, &self.blocks, self.options);
     }
 
     fn append(&mut self, name: &str, timestamp_ms: i64, bits: u64) -> WriteOutcome {
@@ -107,7 +121,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ];
     let select = (0i64..6000, 0i64..3000, op, "s[0-5]|s[0-5]\\|s[0-5]|s\\.|");
     prop_oneof![
-        20 => (0u8..6, -700i64..300, 0u64..3).prop_map(|(s, step, bits)| Operation::Append(s, step, bits)),
+        20 => (0u8..6, -2200i64..300, 0u64..3).prop_map(|(s, step, bits)| Operation::Append(s, step, bits)),
         2 => Just(Operation::Compact),
         1 => Just(Operation::Restart),
         3 => select.prop_map(|(start_ms, span, op, value)| {
@@ -120,8 +134,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_engine_equals_a_plain_map(operations in prop::collection::vec(operation(), 1..300)) {
-        let mut node = Node::new();
+    fn the_engine_equals_a_plain_map(
+        operations in prop::collection::vec(operation(), 1..300),
+        with_late: bool,
+    ) {
+        let mut node = Node::with(if with_late { WITH_LATE } else { OPTIONS });
+        let window_ms = if with_late { 2000 } else { OPTIONS.block_duration_ms / 2 };
         let mut model = Model::new();
         let mut newest_ms = 1000;
         for operation in operations {
@@ -132,18 +150,23 @@ proptest! {
                     let outcome = node.append(&name, time_ms, bits);
                     let samples = model.entry(name).or_default();
                     let is_newest = samples.keys().next_back().is_none_or(|last| time_ms > *last);
-                    match outcome.refusals.first() {
-                        Some(_) => {
-                            // Only what is neither new nor a duplicate may be refused, but for
-                            // what lies half a block behind.
-                            let in_window = time_ms >= newest_ms - OPTIONS.block_duration_ms / 2;
+                    let is_same = samples.get(&time_ms).map(|before| *before == bits);
+                    match outcome.refusals.first().map(|refusal| refusal.reason) {
+                        Some(reason) => {
+                            // Only what lies behind the window, is another value, or, without a
+                            // window for late samples, is out of order may be refused.
+                            let in_window = time_ms >= newest_ms - window_ms;
+                            let other_value = reason == RefusalReason::DuplicateSample;
+                            prop_assert_eq!(other_value, is_same == Some(false) && other_value);
                             prop_assert!(!(is_newest && in_window), "{:?}", outcome);
-                            prop_assert!(!(in_window && samples.get(&time_ms) == Some(&bits)));
+                            prop_assert!(!(in_window && is_same == Some(true)), "{:?}", outcome);
+                            prop_assert!(!(in_window && with_late && is_same.is_none()));
                         }
                         None => {
                             prop_assert_eq!(outcome.samples_written, 1);
-                            let before = samples.insert(time_ms, bits);
-                            prop_assert!(before.is_none_or(|before| before == bits));
+                            // What only a block holds may be written over by a late sample.
+                            prop_assert!(with_late || is_same != Some(false));
+                            samples.insert(time_ms, bits);
                             newest_ms = newest_ms.max(time_ms);
                         }
                     }
@@ -179,7 +202,7 @@ fn blocks_are_cut_and_the_log_shrinks() {
     let figures = node.engine.figures().expect("storage that works");
     assert_eq!(figures.blocks, 9, "10 s of data, of which up to 1.5 s stay in the head");
     assert!(figures.head_range.start_ms >= 8000, "{figures:?}");
-    let segments = node.wal.segments();
+    let segments = node.wal.segments(LogKind::Ordered);
     assert!(segments.len() <= 5 && segments[0] > 10, "{segments:?}");
     node.restart();
     assert_eq!(node.select(Vec::new(), TimeRange::ALL)["s"].len(), 200);

@@ -66,6 +66,8 @@ pub(super) struct Row {
     /// Earlier row of the same series in this batch, or `NO_ROW`.
     pub previous: u32,
     pub sample: Sample,
+    /// Whether it goes to the late samples of its series.
+    pub is_late: bool,
 }
 
 /// The running batch; its buffers are used again by the next one.

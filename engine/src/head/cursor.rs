@@ -18,8 +18,10 @@ impl Head {
     /// Selects series; those without samples in the range are left out as the cursor meets them.
     pub fn select(&self, matchers: &[Matcher], range: TimeRange) -> HeadCursor {
         // Later samples than those of this moment are not part of the answer.
-        let range = TimeRange { end_ms: range.end_ms.min(self.max_time_ms), ..range };
-        let mut slots = match range.overlaps(&self.range()) {
+        let range = TimeRange { end_ms: range.end_ms.min(self.newest_ms()), ..range };
+        let start_ms = self.min_time_ms.min(self.late_min_time_ms);
+        let held = TimeRange { start_ms, end_ms: i64::MAX };
+        let mut slots = match range.overlaps(&held) {
             true => self.postings.select(&self.symbols, matchers),
             false => Vec::new(),
         };
@@ -29,11 +31,13 @@ impl Head {
         HeadCursor { slots: slots.into_iter(), range, open_cursors }
     }
 
-    /// The next series with chunks that share some time with the range.
-    pub fn next(&self, cursor: &mut HeadCursor) -> Option<(Labels, Vec<Chunk>)> {
+    /// The next series with chunks that share some time with the range, and whether these chunks
+    /// may overlap.
+    pub fn next(&self, cursor: &mut HeadCursor) -> Option<(Labels, Vec<Chunk>, bool)> {
         cursor.slots.by_ref().find_map(|slot| {
-            let chunks = self.at(slot).chunks(cursor.range);
-            (!chunks.is_empty()).then(|| (self.packed_labels(slot), chunks))
+            let series = self.at(slot);
+            let chunks = series.chunks(cursor.range);
+            (!chunks.is_empty()).then(|| (self.packed_labels(slot), chunks, series.has_late()))
         })
     }
 }

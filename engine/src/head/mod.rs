@@ -4,15 +4,16 @@
 //! knows nothing of the log or of blocks: the engine writes the log between [`Head::check`] and
 //! [`Head::apply`].
 //!
-//! Order rules, per row: newer than the series' newest sample is accepted; a sample that is
-//! already there with the same bits counts as written and changes nothing; all else is refused
-//! with its reason. The window of acceptance begins half a block before the newest sample of the
-//! head, and never before what blocks hold.
+//! Reading order: `order` decides which rows are accepted, `series` and `late` keep them, `cut`
+//! says when a block is due and forgets what it holds, `cursor` reads.
 
 mod batch;
 mod cursor;
+mod cut;
+mod late;
 mod lookup;
 mod metadata;
+mod order;
 mod postings;
 mod series;
 mod symbols;
@@ -26,10 +27,11 @@ pub use series::Slot;
 use crate::chunk::ChunkError;
 use crate::model::{Labels, Sample, TimeRange};
 use batch::Row;
+use cut::PlannedCut;
 use hashbrown::HashTable;
 use postings::Postings;
 use rustc_hash::FxHashMap;
-use series::{NO_ROW, Series, block_end, block_start};
+use series::{NO_ROW, Series};
 use std::cell::Cell;
 use std::rc::Rc;
 use symbols::Symbols;
@@ -41,6 +43,9 @@ pub struct HeadOptions {
     pub block_duration_ms: i64,
     /// How far ahead of the clock a sample may be, in milliseconds.
     pub future_limit_ms: i64,
+    /// How far behind the newest sample a late one may be, in milliseconds. With 0, samples are
+    /// accepted in order only.
+    pub out_of_order_window_ms: i64,
     /// Most series held at a time; 0 means no limit.
     pub series_max: u64,
     /// Mixed into every hash of labels.
@@ -56,6 +61,8 @@ pub struct HeadCounters {
     pub series_removed: u64,
     /// Samples stored.
     pub samples_appended: u64,
+    /// Of those, the ones that came late.
+    pub samples_late: u64,
     /// Samples that were there already.
     pub samples_duplicate: u64,
     /// Refused: another value is stored at this time.
@@ -83,8 +90,14 @@ pub struct Head {
     chunk_count: usize,
     min_time_ms: i64,
     max_time_ms: i64,
-    /// Everything before is in blocks, or about to be.
+    /// Everything before is in blocks, or about to be; only late samples may be older.
     min_valid_ms: i64,
+    /// Nothing late is older; the largest time if nothing is late.
+    late_min_time_ms: i64,
+    /// How many cuts were planned; late samples are told apart by it.
+    generation: u64,
+    /// The cut that was planned and not forgotten yet.
+    planned: Option<PlannedCut>,
     open_cursors: Rc<Cell<u64>>,
     /// What is known of metric families.
     pub metadata: MetadataTable,
@@ -108,6 +121,9 @@ impl Head {
             min_time_ms: i64::MAX,
             max_time_ms: i64::MIN,
             min_valid_ms,
+            late_min_time_ms: i64::MAX,
+            generation: 0,
+            planned: None,
             open_cursors: Rc::default(),
             metadata: MetadataTable::default(),
             counters: HeadCounters::default(),
@@ -129,7 +145,7 @@ impl Head {
         self.symbols.len()
     }
 
-    /// Times of the oldest and newest sample; an empty head's range ends before it starts.
+    /// Times of the oldest and newest ordered sample; without any, the range ends before it starts.
     pub fn range(&self) -> TimeRange {
         TimeRange { start_ms: self.min_time_ms, end_ms: self.max_time_ms }
     }
@@ -165,13 +181,18 @@ impl Head {
         batch.created.clear();
         // Of several numbers for one series the last is the one that newer records use.
         self.at_mut(slot).series_ref = series_ref;
-        self.next_ref = self.next_ref.max(series_ref.saturating_add(1));
+        self.retire_ref(series_ref);
         self.by_ref.insert(series_ref, slot);
         Ok(())
     }
 
-    /// Takes a sample back from the log; gives whether it was new. The log holds only what was
-    /// accepted, so that all else is what a block holds, or what was logged twice.
+    /// Makes sure that no new series gets a number that records of a forgotten series still carry.
+    pub fn retire_ref(&mut self, series_ref: u64) {
+        self.next_ref = self.next_ref.max(series_ref.saturating_add(1));
+    }
+
+    /// Takes a sample back from the log of ordered samples; gives whether it was new. All else is
+    /// what a block holds, or what was logged twice.
     pub fn replay_sample(&mut self, slot: Slot, sample: Sample) -> bool {
         let newest = self.at(slot).newest();
         let is_new = sample.timestamp_ms >= self.min_valid_ms
@@ -182,10 +203,24 @@ impl Head {
         is_new
     }
 
+    /// Takes a sample back from the log of late samples; of the same time the last one counts.
+    pub fn replay_late_sample(&mut self, slot: Slot, sample: Sample) {
+        self.append_late(slot, sample);
+    }
+
     /// Ends the replay: forgets numbers that only the log used, and series without samples.
-    pub fn end_replay(&mut self) {
+    pub fn end_replay(&mut self) -> Result<(), ChunkError> {
         self.by_ref = FxHashMap::default();
-        self.forget(self.min_valid_ms);
+        // Late samples may be older than what blocks hold, and stay.
+        self.forget_before(self.min_valid_ms, 0)
+    }
+
+    fn append_late(&mut self, slot: Slot, sample: Sample) {
+        let generation = self.generation;
+        let series = self.at_mut(slot);
+        series.pending_row = NO_ROW;
+        series.append_late(sample, generation);
+        self.late_min_time_ms = self.late_min_time_ms.min(sample.timestamp_ms);
     }
 
     fn append(&mut self, slot: Slot, sample: Sample) {
@@ -214,102 +249,15 @@ impl Head {
         batch.begin(now_ms);
     }
 
-    /// Oldest time that a sample may have.
-    fn window_start_ms(&self) -> i64 {
-        let half_block = self.options.block_duration_ms / 2;
-        self.min_valid_ms.max(self.max_time_ms.saturating_sub(half_block))
-    }
-
-    /// Checks one row, and takes it into the batch or counts its refusal.
-    pub fn check(
-        &mut self,
-        batch: &mut Batch,
-        slot: Slot,
-        sample: Sample,
-    ) -> Result<(), ChunkError> {
-        let time = sample.timestamp_ms;
-        let series = self.at(slot);
-        let pending = batch.rows.get(series.pending_row as usize).map(|row| row.sample);
-        let newest = pending.or_else(|| series.newest());
-        if newest.is_none_or(|newest| time > newest.timestamp_ms) {
-            if time > batch.now_ms.saturating_add(self.options.future_limit_ms) {
-                self.refuse(batch, slot, sample, RefusalReason::TooFarInFuture);
-            } else if time < self.window_start_ms() {
-                self.refuse(batch, slot, sample, RefusalReason::TooOld);
-            } else {
-                let series = self.at_mut(slot);
-                let previous = series.pending_row;
-                series.pending_row = batch.rows.len() as u32;
-                batch.rows.push(Row { slot, previous, sample });
-            }
-            return Ok(());
-        }
-        let stored = match newest {
-            Some(newest) if newest.timestamp_ms == time => Some(newest.value),
-            _ => self.value_at(batch, slot, time)?,
-        };
-        match stored {
-            Some(value) if value.to_bits() == sample.value.to_bits() => {
-                batch.outcome.samples_written += 1;
-                batch.outcome.samples_duplicate += 1;
-            }
-            Some(_) => self.refuse(batch, slot, sample, RefusalReason::DuplicateSample),
-            None if time < self.window_start_ms() => {
-                self.refuse(batch, slot, sample, RefusalReason::TooOld);
-            }
-            None => self.refuse(batch, slot, sample, RefusalReason::OutOfOrder),
-        }
-        Ok(())
-    }
-
-    /// The value a series has at a time, in the running batch or in its chunks.
-    fn value_at(&self, batch: &Batch, slot: Slot, time_ms: i64) -> Result<Option<f64>, ChunkError> {
-        let series = self.at(slot);
-        let mut row = batch.rows.get(series.pending_row as usize);
-        while let Some(pending) = row {
-            if pending.sample.timestamp_ms == time_ms {
-                return Ok(Some(pending.sample.value));
-            }
-            row = batch.rows.get(pending.previous as usize);
-        }
-        series.value_at(time_ms)
-    }
-
-    fn refuse(&mut self, batch: &mut Batch, slot: Slot, sample: Sample, reason: RefusalReason) {
-        let time = sample.timestamp_ms;
-        let (counter, why) = match reason {
-            RefusalReason::DuplicateSample => (
-                &mut self.counters.samples_refused_duplicate,
-                "duplicate sample for timestamp: another value is stored".to_owned(),
-            ),
-            RefusalReason::TooOld => (
-                &mut self.counters.samples_refused_too_old,
-                "too old: samples this far behind the newest are no longer accepted".to_owned(),
-            ),
-            RefusalReason::TooFarInFuture => (
-                &mut self.counters.samples_refused_in_future,
-                format!(
-                    "too far in the future: more than {} s ahead of this node's clock",
-                    self.options.future_limit_ms / 1000
-                ),
-            ),
-            _ => (
-                &mut self.counters.samples_refused_out_of_order,
-                "out of order: the series has a newer sample".to_owned(),
-            ),
-        };
-        *counter += 1;
-        batch.refuse(reason, time, 1, || {
-            format!("{} at {time} ms: {why}", self.packed_labels(slot))
-        });
-    }
-
-    /// The rows that the log must hold before they are applied, as (series reference, sample).
+    /// The rows that the log must hold before they are applied, as (series reference, sample):
+    /// those that come in order, or those that come late.
     pub fn rows<'a>(
         &'a self,
         batch: &'a Batch,
-    ) -> impl ExactSizeIterator<Item = (u64, Sample)> + 'a {
-        batch.rows.iter().map(|row| (self.at(row.slot).series_ref, row.sample))
+        is_late: bool,
+    ) -> impl Iterator<Item = (u64, Sample)> + 'a {
+        let rows = batch.rows.iter().filter(move |row| row.is_late == is_late);
+        rows.map(|row| (self.at(row.slot).series_ref, row.sample))
     }
 
     /// Series that the batch created, for the log.
@@ -319,9 +267,13 @@ impl Head {
 
     /// Makes a checked batch visible, once the log has it.
     pub fn apply(&mut self, batch: &mut Batch) -> WriteOutcome {
-        for Row { slot, sample, .. } in batch.rows.drain(..) {
-            self.append(slot, sample);
+        for Row { slot, sample, is_late, .. } in batch.rows.drain(..) {
+            match is_late {
+                false => self.append(slot, sample),
+                true => self.append_late(slot, sample),
+            }
             batch.outcome.samples_written += 1;
+            self.counters.samples_late += u64::from(is_late);
         }
         batch.created.clear();
         let outcome = std::mem::take(&mut batch.outcome);
@@ -338,45 +290,6 @@ impl Head {
         for slot in std::mem::take(&mut batch.created) {
             self.remove(slot);
         }
-    }
-
-    /// The range that the next block should hold, if the head spans more than one and a half
-    /// blocks. From then on nothing up to the range's end is accepted any more.
-    pub fn plan_cut(&mut self) -> Option<TimeRange> {
-        let block = self.options.block_duration_ms;
-        let span_ms = self.max_time_ms.checked_sub(self.min_time_ms)?;
-        if self.series_count() == 0 || span_ms <= block + block / 2 {
-            return None;
-        }
-        let end_ms = block_end(self.min_time_ms, block);
-        self.min_valid_ms = self.min_valid_ms.max(end_ms);
-        Some(TimeRange { start_ms: block_start(self.min_time_ms, block), end_ms: end_ms - 1 })
-    }
-
-    /// Drops samples before a time, and series that have none left.
-    pub fn forget(&mut self, before_ms: i64) {
-        self.min_valid_ms = self.min_valid_ms.max(before_ms);
-        let mut min_time_ms = i64::MAX;
-        for slot in 0..self.series.len() as u32 {
-            let Some(series) = self.series[slot as usize].as_mut() else { continue };
-            self.chunk_count -= series.forget(before_ms);
-            match series.min_time_ms() {
-                Some(time_ms) => min_time_ms = min_time_ms.min(time_ms),
-                None => {
-                    self.remove(Slot(slot));
-                    self.counters.series_removed += 1;
-                }
-            }
-        }
-        self.min_time_ms = min_time_ms;
-        if min_time_ms == i64::MAX {
-            self.max_time_ms = i64::MIN;
-        }
-        let series = &self.series;
-        self.by_ref.retain(|series_ref, slot| {
-            let held = series[slot.0 as usize].as_ref();
-            held.is_some_and(|series| series.series_ref == *series_ref)
-        });
     }
 
     /// Slots in use, ascending.

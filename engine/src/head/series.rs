@@ -1,7 +1,8 @@
 //! One series of the head: its labels and its chunks, sealed ones and the one being filled.
 
+use super::late::{LateSamples, value_in};
 use super::symbols::SymbolId;
-use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, XorAppender, XorIter};
+use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, XorAppender};
 use crate::model::{Sample, TimeRange};
 
 /// Place of a series in the head. Given to another series once this one is forgotten.
@@ -26,6 +27,7 @@ pub struct Series {
     open: Option<Box<OpenChunk>>,
     /// The newest sample ever appended; while a chunk is open, its last one.
     newest: Option<Sample>,
+    late: Option<Box<LateSamples>>,
 }
 
 struct OpenChunk {
@@ -38,8 +40,16 @@ struct OpenChunk {
 
 impl Series {
     pub(super) fn new(series_ref: u64, hash: u64, labels: Box<[(SymbolId, SymbolId)]>) -> Series {
-        let (sealed, open, newest) = (Vec::new(), None, None);
-        Series { series_ref, hash, labels, pending_row: NO_ROW, sealed, open, newest }
+        Series {
+            series_ref,
+            hash,
+            labels,
+            pending_row: NO_ROW,
+            sealed: Vec::new(),
+            open: None,
+            newest: None,
+            late: None,
+        }
     }
 
     /// The newest sample.
@@ -72,30 +82,36 @@ impl Series {
         }
     }
 
-    /// The value stored at exactly this time, if there is one.
-    pub(super) fn value_at(&self, timestamp_ms: i64) -> Result<Option<f64>, ChunkError> {
-        let find = |data: &[u8]| -> Result<Option<f64>, ChunkError> {
-            for sample in XorIter::new(data)? {
-                let sample = sample?;
-                if sample.timestamp_ms >= timestamp_ms {
-                    return Ok((sample.timestamp_ms == timestamp_ms).then_some(sample.value));
-                }
-            }
-            Ok(None)
-        };
-        if let Some(open) = &self.open
-            && timestamp_ms >= open.min_time_ms
-        {
-            return find(open.appender.data());
-        }
-        let at = self.sealed.partition_point(|chunk| chunk.max_time_ms < timestamp_ms);
-        match self.sealed.get(at) {
-            Some(chunk) if chunk.min_time_ms <= timestamp_ms => find(&chunk.data),
-            _ => Ok(None),
-        }
+    /// Adds a sample that is not newer than all before, or older than what blocks hold.
+    pub(super) fn append_late(&mut self, sample: Sample, generation: u64) {
+        self.late.get_or_insert_default().insert(sample, generation);
     }
 
-    /// Chunks that share some time with the range, whole, in time order.
+    /// The value stored at exactly this time, if there is one.
+    pub(super) fn value_at(&self, timestamp_ms: i64) -> Result<Option<f64>, ChunkError> {
+        let ordered = match &self.open {
+            Some(open) if timestamp_ms >= open.min_time_ms => Some(open.appender.data()),
+            _ => {
+                let at = self.sealed.partition_point(|chunk| chunk.max_time_ms < timestamp_ms);
+                let chunk = self.sealed.get(at).filter(|chunk| chunk.min_time_ms <= timestamp_ms);
+                chunk.map(|chunk| &*chunk.data)
+            }
+        };
+        if let Some(data) = ordered
+            && let Some(value) = value_in(data, timestamp_ms)?
+        {
+            return Ok(Some(value));
+        }
+        self.late.as_ref().map_or(Ok(None), |late| late.value_at(timestamp_ms))
+    }
+
+    /// Whether late samples are held, so that [`Series::chunks`] may overlap.
+    pub(super) fn has_late(&self) -> bool {
+        self.late.is_some()
+    }
+
+    /// Chunks that share some time with the range, whole: ordered ones in time order, then those
+    /// of late samples, which may overlap any other. Of the same time, what is listed first counts.
     pub(super) fn chunks(&self, range: TimeRange) -> Vec<Chunk> {
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
         let sealed = self.sealed[from..].iter().take_while(|c| c.min_time_ms <= range.end_ms);
@@ -106,11 +122,19 @@ impl Series {
                 chunks.extend(open.appender.to_chunk());
             }
         }
+        chunks.extend(self.late.iter().flat_map(|late| late.chunks(range)));
         chunks
     }
 
-    /// Drops chunks that end before this time; gives how many.
-    pub(super) fn forget(&mut self, before_ms: i64) -> usize {
+    /// Drops chunks that end before this time, and late samples before it unless they are of this
+    /// generation or later; gives how many ordered chunks went.
+    pub(super) fn forget(&mut self, before_ms: i64, generation: u64) -> Result<usize, ChunkError> {
+        if let Some(late) = &mut self.late {
+            late.forget(before_ms, generation)?;
+            if late.min_time_ms().is_none() {
+                self.late = None;
+            }
+        }
         let gone = self.sealed.partition_point(|chunk| chunk.max_time_ms < before_ms);
         self.sealed.drain(..gone);
         if self.sealed.is_empty() {
@@ -121,10 +145,15 @@ impl Series {
         if open_is_old {
             self.open = None;
         }
-        gone + usize::from(open_is_old)
+        Ok(gone + usize::from(open_is_old))
     }
 
-    /// Time of the oldest sample that is still held.
+    /// Time of the oldest late sample.
+    pub(super) fn late_min_time_ms(&self) -> Option<i64> {
+        self.late.as_ref()?.min_time_ms()
+    }
+
+    /// Time of the oldest ordered sample that is still held.
     pub(super) fn min_time_ms(&self) -> Option<i64> {
         let sealed = self.sealed.first().map(|chunk| chunk.min_time_ms);
         sealed.or_else(|| self.open.as_ref().map(|open| open.min_time_ms))

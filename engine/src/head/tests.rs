@@ -1,8 +1,13 @@
 use super::*;
 use crate::model::{MatchOp, Matcher, MatcherSpec};
 
-const OPTIONS: HeadOptions =
-    HeadOptions { block_duration_ms: 1000, future_limit_ms: 600_000, series_max: 0, hash_seed: 9 };
+const OPTIONS: HeadOptions = HeadOptions {
+    block_duration_ms: 1000,
+    future_limit_ms: 600_000,
+    out_of_order_window_ms: 0,
+    series_max: 0,
+    hash_seed: 9,
+};
 
 /// Appends one row per call and tells what became of it.
 struct Writer {
@@ -74,7 +79,7 @@ fn an_aborted_batch_leaves_no_trace() {
         let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
         head.check(batch, slot, Sample { timestamp_ms: 200, value: 1.0 }).expect("sound chunks");
     }
-    assert_eq!(head.rows(batch).len(), 2);
+    assert_eq!(head.rows(batch, false).count(), 2);
     head.abort(batch);
     let after = (head.series_count(), head.symbol_count(), head.chunk_count(), head.range());
     assert_eq!(before, after);
@@ -135,9 +140,9 @@ fn a_block_is_due_after_one_and_a_half_and_then_forgotten() {
     let range = writer.head.plan_cut();
     assert_eq!(range, Some(TimeRange { start_ms: 0, end_ms: 999 }));
     assert_eq!(writer.reason("c", (999, 1.0)), Some(RefusalReason::TooOld));
-    writer.head.forget(1000);
+    writer.head.forget(1000).expect("sound chunks");
     assert_eq!((writer.head.series_count(), writer.head.range().start_ms), (2, 1000));
-    writer.head.forget(1200);
+    writer.head.forget(1200).expect("sound chunks");
     assert_eq!(writer.head.series_count(), 1, "b has no samples left");
     assert_eq!(writer.head.symbol_count(), 2);
     // Chunks end where blocks end, and later chunks are kept whole.
@@ -156,10 +161,44 @@ fn a_cursor_walks_in_label_order_and_sees_its_moment() {
     assert_eq!(writer.head.open_cursors(), 1);
     writer.write("c", &[(200, 2.0)]);
     let mut names = Vec::new();
-    while let Some((labels, chunks)) = writer.head.next(&mut cursor) {
+    while let Some((labels, chunks, _)) = writer.head.next(&mut cursor) {
         names.push((labels.get("__name__").to_owned(), chunks.len()));
     }
     assert_eq!(names, [("a".to_owned(), 1), ("c".to_owned(), 1)]);
     drop(cursor);
     assert_eq!(writer.head.open_cursors(), 0);
+}
+
+#[test]
+fn late_samples_are_kept_apart_and_judged_alike() {
+    let mut writer = Writer::new(HeadOptions { out_of_order_window_ms: 2000, ..OPTIONS });
+    writer.write("a", &[(5000, 1.0)]);
+    let outcome = writer.write("a", &[(4000, 2.0), (6000, 3.0), (4000, 2.0), (5500, 4.0)]);
+    assert_eq!((outcome.samples_written, outcome.samples_duplicate, outcome.refused), (4, 1, 0));
+    assert_eq!(writer.reason("a", (4000, 9.0)), Some(RefusalReason::DuplicateSample));
+    assert_eq!(writer.reason("a", (4000, 2.0)), None);
+    assert_eq!(writer.reason("a", (3999, 2.0)), Some(RefusalReason::TooOld));
+    assert_eq!(writer.reason("lagging", (4001, 1.0)), None);
+    assert_eq!((writer.head.counters.samples_late, writer.head.range().start_ms), (2, 4001));
+}
+
+#[test]
+fn what_comes_late_during_a_cut_outlives_it() {
+    let mut writer = Writer::new(HeadOptions { out_of_order_window_ms: 5000, ..OPTIONS });
+    writer.write("a", &[(100, 1.0), (1700, 1.0)]);
+    writer.write("a", &[(200, 1.0)]);
+    assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 0, end_ms: 999 }));
+    writer.write("a", &[(300, 1.0)]);
+    assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 0, end_ms: 999 }), "it stands");
+    writer.head.forget(1000).expect("sound chunks");
+    let mut cursor = writer.head.select(&[], TimeRange { start_ms: 0, end_ms: 999 });
+    let (_, chunks, _) = writer.head.next(&mut cursor).expect("the late series");
+    // The part that held 200 was added to after the plan, so all of it waits for the next cut.
+    assert_eq!((chunks[0].min_time_ms, chunks[0].max_time_ms), (200, 300));
+    drop(cursor);
+    assert_eq!(writer.head.plan_cut(), None, "more may come late");
+    writer.write("a", &[(6000, 1.0)]);
+    assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 0, end_ms: 999 }));
+    writer.head.forget(1000).expect("sound chunks");
+    assert_eq!(writer.head.plan_cut().map(|range| range.start_ms), Some(1000));
 }

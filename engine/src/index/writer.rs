@@ -32,6 +32,12 @@ pub struct IndexWriter {
 }
 
 impl IndexWriter {
+    /// Whether all labels of a series are among the symbols.
+    pub fn knows(&self, labels: &Labels) -> bool {
+        let known = |text| self.symbols.number_of(text).is_some();
+        labels.iter().all(|(name, value)| known(name) && known(value))
+    }
+
     /// Begins an index for series whose labels are made of these symbols.
     pub fn new(symbols: SymbolList, out: &mut dyn BlockWriter) -> Result<IndexWriter, IndexError> {
         let mut sink = FileSink::new(INDEX_FILE.to_owned());

@@ -3,7 +3,7 @@
 use super::SeriesSource;
 use crate::chunk::{Chunk, SAMPLES_PER_CHUNK, XorAppender, samples};
 use crate::error::{Error, Result};
-use crate::model::{Labels, Sample};
+use crate::model::{Labels, Sample, TimeRange};
 use crate::wire::ChunkedSeries;
 
 /// Merges sources; of samples at the same time the one of the earlier source counts.
@@ -90,6 +90,21 @@ fn merge_overlapping(
     ranked.dedup_by_key(|(_, sample)| sample.timestamp_ms);
     merged.extend(encoded(ranked.into_iter().map(|(_, sample)| sample)));
     Ok(())
+}
+
+/// Only what lies in the range: chunks that reach out of it are taken apart.
+pub fn clip_chunks(labels: &Labels, chunks: Vec<Chunk>, range: TimeRange) -> Result<Vec<Chunk>> {
+    let mut clipped = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
+        if range.covers(&span) {
+            clipped.push(chunk);
+        } else if range.overlaps(&span) {
+            let samples = decoded(labels, &chunk)?.into_iter();
+            clipped.extend(encoded(samples.filter(|sample| range.contains(sample.timestamp_ms))));
+        }
+    }
+    Ok(clipped)
 }
 
 /// Chunks of these samples, which ascend in time.

@@ -11,7 +11,7 @@ mod merge;
 mod source;
 
 pub use cursor::{Cursor, FrameFormat, Selection};
-pub use merge::{Merge, merge_chunks};
+pub use merge::{Merge, clip_chunks, merge_chunks};
 pub use source::{BlockSeries, HeadSource, RemoteHeadSeries, SeriesSource};
 
 #[cfg(test)]

@@ -13,20 +13,23 @@ type Files = BTreeMap<String, Rc<Vec<u8>>>;
 #[derive(Clone, Default)]
 pub struct MemoryWal {
     log: Rc<RefCell<Log>>,
-    /// Where the next `replay` goes on: checkpoint first, then segment and record number.
-    replayed: Option<(u32, usize)>,
+    /// Where the next `replay` goes on: how many batches were given.
+    replayed: usize,
 }
+
+type Records = Vec<Vec<u8>>;
 
 #[derive(Default)]
 struct Log {
-    checkpoint: Option<(u32, Vec<Vec<u8>>)>,
-    segments: BTreeMap<u32, Vec<Vec<u8>>>,
+    checkpoint: Option<(u32, Records)>,
+    ordered: BTreeMap<u32, Records>,
+    late: BTreeMap<u32, Records>,
 }
 
 struct MemoryCheckpoint {
     log: Rc<RefCell<Log>>,
     last_segment: u32,
-    records: Vec<Vec<u8>>,
+    records: Records,
 }
 
 /// Blocks in memory.
@@ -47,54 +50,66 @@ struct MemoryBlockWriter {
 impl MemoryWal {
     /// A second life on the same log: replay starts over.
     pub fn reopened(&self) -> MemoryWal {
-        MemoryWal { log: Rc::clone(&self.log), replayed: None }
+        MemoryWal { log: Rc::clone(&self.log), replayed: 0 }
     }
 
-    /// Numbers of the segments that exist, ascending.
-    pub fn segments(&self) -> Vec<u32> {
-        self.log.borrow().segments.keys().copied().collect()
+    /// Numbers of the segments of a log that exist, ascending.
+    pub fn segments(&self, log: LogKind) -> Vec<u32> {
+        self.log.borrow_mut().segments(log).keys().copied().collect()
+    }
+}
+
+impl Log {
+    fn segments(&mut self, log: LogKind) -> &mut BTreeMap<u32, Records> {
+        match log {
+            LogKind::Ordered => &mut self.ordered,
+            LogKind::Late => &mut self.late,
+        }
+    }
+
+    /// The segment being written; its number if there is none yet.
+    fn current(&mut self, log: LogKind) -> u32 {
+        let next = self.checkpoint.as_ref().map_or(0, |(last, _)| last + 1);
+        self.segments(log).keys().next_back().copied().unwrap_or(next)
     }
 }
 
 impl Wal for MemoryWal {
-    fn append(&mut self, records: &[Vec<u8>]) -> StorageResult<u32> {
-        let mut log = self.log.borrow_mut();
-        let next = log.checkpoint.as_ref().map_or(0, |(last, _)| last + 1);
-        let segment = log.segments.keys().next_back().copied().unwrap_or(next);
-        log.segments.entry(segment).or_default().extend_from_slice(records);
+    fn append(&mut self, log: LogKind, records: &[Vec<u8>]) -> StorageResult<u32> {
+        let mut logs = self.log.borrow_mut();
+        let segment = logs.current(log);
+        logs.segments(log).entry(segment).or_default().extend_from_slice(records);
         Ok(segment)
     }
 
-    fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>> {
-        let log = self.log.borrow();
-        let checkpoint = log.checkpoint.iter().map(|(last, records)| (*last, records));
-        let segments = log.segments.iter().map(|(segment, records)| (*segment, records));
-        let from = self.replayed;
-        for (segment, records) in checkpoint.chain(segments) {
-            let start = match from {
-                Some((done, _)) if segment < done => continue,
-                Some((done, count)) if segment == done => count,
-                _ => 0,
-            };
-            let mut bytes = 0;
-            let fits = |record: &&Vec<u8>| {
-                let first = bytes == 0;
-                bytes += record.len().max(1);
-                first || bytes <= bytes_max as usize
-            };
-            let batch: Vec<_> = records[start..].iter().take_while(fits).cloned().collect();
-            if !batch.is_empty() {
-                self.replayed = Some((segment, start + batch.len()));
-                return Ok(Some(WalBatch { segment, records: batch }));
-            }
-        }
-        Ok(None)
+    /// Gives a record at a time, however many are allowed: the least that the contract promises.
+    fn replay(&mut self, _bytes_max: u32) -> StorageResult<Option<WalBatch>> {
+        let logs = self.log.borrow();
+        let checkpoint = logs.checkpoint.iter().map(|(last, records)| (last, records));
+        let ordered = checkpoint.chain(&logs.ordered).map(|found| (LogKind::Ordered, found));
+        let all = ordered.chain(logs.late.iter().map(|found| (LogKind::Late, found)));
+        let mut batches = all.flat_map(|(log, (segment, records))| {
+            records.iter().map(move |record| (log, *segment, record))
+        });
+        let next = batches.nth(self.replayed);
+        self.replayed += 1;
+        Ok(next.map(|(log, segment, record)| WalBatch {
+            log,
+            segment,
+            records: vec![record.clone()],
+        }))
     }
 
-    fn cut_segment(&mut self) -> StorageResult<u32> {
-        let last = self.append(&[])?;
-        self.log.borrow_mut().segments.insert(last + 1, Vec::new());
+    fn cut_segment(&mut self, log: LogKind) -> StorageResult<u32> {
+        let mut logs = self.log.borrow_mut();
+        let last = logs.current(log);
+        logs.segments(log).insert(last + 1, Vec::new());
         Ok(last)
+    }
+
+    fn truncate_late(&mut self, last_segment: u32) -> StorageResult<()> {
+        self.log.borrow_mut().late.retain(|segment, _| *segment > last_segment);
+        Ok(())
     }
 
     fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
@@ -111,7 +126,7 @@ impl WalCheckpoint for MemoryCheckpoint {
 
     fn commit(self: Box<Self>) -> StorageResult<()> {
         let mut log = self.log.borrow_mut();
-        log.segments.retain(|segment, _| *segment > self.last_segment);
+        log.ordered.retain(|segment, _| *segment > self.last_segment);
         log.checkpoint = Some((self.last_segment, self.records));
         Ok(())
     }

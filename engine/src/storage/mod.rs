@@ -34,29 +34,46 @@ pub enum StorageError {
 /// Short form for what every storage call gives.
 pub type StorageResult<T> = Result<T, StorageError>;
 
-/// Records read back from the log, in the order they were appended.
+/// Which of the two logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogKind {
+    /// Series, and samples in order: upstream's `wal`.
+    #[default]
+    Ordered,
+    /// Late samples: upstream's `wbl`. Its records name series of the other log.
+    Late,
+}
+
+/// Records read back from a log, in the order they were appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalBatch {
+    /// The log they come from.
+    pub log: LogKind,
     /// The segment all of these records are in; a checkpoint counts as the segment it ends with.
     pub segment: u32,
     /// The records, whole.
     pub records: Vec<Vec<u8>>,
 }
 
-/// An append-only log of records, split into numbered segments.
+/// Two append-only logs of records, each split into numbered segments.
 pub trait Wal {
     /// Appends all records or none, and says in which segment they lie (all in one).
-    fn append(&mut self, records: &[Vec<u8>]) -> StorageResult<u32>;
+    fn append(&mut self, log: LogKind, records: &[Vec<u8>]) -> StorageResult<u32>;
 
-    /// The next batch of what earlier lives appended, about `bytes_max` long; `None` at the end.
-    /// Must be read to its end before the first `append`.
+    /// The next batch of what earlier lives appended, about `bytes_max` long: all of the ordered
+    /// log, then all of the late one; `None` at the end. Must be read to its end before the first
+    /// `append`.
     fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>>;
 
-    /// Ends the segment being written, so that a checkpoint can cover it; gives its number.
-    fn cut_segment(&mut self) -> StorageResult<u32>;
+    /// Ends the segment being written, so that it can be dropped; gives its number.
+    fn cut_segment(&mut self, log: LogKind) -> StorageResult<u32>;
 
-    /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive.
+    /// Begins a checkpoint that will replace all segments of the ordered log up to
+    /// `last_segment`, inclusive.
     fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>>;
+
+    /// Drops all segments of the late log up to `last_segment`, inclusive.
+    fn truncate_late(&mut self, last_segment: u32) -> StorageResult<()>;
 }
 
 /// A checkpoint being written. Dropped without `commit` it leaves no trace.

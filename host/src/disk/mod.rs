@@ -7,6 +7,7 @@
 //! ├── wal/
 //! │   ├── 00000007                   segments, ascending without gaps
 //! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
+//! ├── wbl/                           the same for late samples, without checkpoints
 //! └── 01J…ULID/                      one committed block
 //!     ├── meta.json  index  tombstones
 //!     └── chunks/000001
@@ -41,6 +42,7 @@ use std::sync::Arc;
 
 const LOCK_FILE: &str = "lock";
 const WAL_DIR: &str = "wal";
+const LATE_WAL_DIR: &str = "wbl";
 /// What upstream calls a block being made, in this and in older versions, and one being deleted.
 const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-deletion", ".tmp"];
 
@@ -93,6 +95,11 @@ impl DataDir {
     /// Where its write-ahead log is.
     pub fn wal_path(&self) -> PathBuf {
         self.path.join(WAL_DIR)
+    }
+
+    /// The log of late samples.
+    pub fn late_wal_path(&self) -> PathBuf {
+        self.path.join(LATE_WAL_DIR)
     }
 
     pub(crate) fn disk(&self) -> Arc<dyn Disk> {

@@ -27,8 +27,13 @@ pub async fn answer(context: &Context) -> Reply {
     if let Ok(figures) = context.store.figures().await {
         head(&mut text, &figures);
     }
-    if let Some((stats, bytes)) = context.store.wal_figures() {
+    if let Some([(stats, bytes), (_, late_bytes)]) = context.store.wal_figures() {
         wal(&mut text, &stats, bytes);
+        text.gauge(
+            "tidepool_wbl_storage_size_bytes",
+            "Bytes of the log of late samples on disk.",
+            late_bytes,
+        );
     }
     blocks(&mut text, &context.store);
     full(
@@ -73,6 +78,11 @@ fn head(text: &mut MetricsText, figures: &Figures) {
         "prometheus_tsdb_head_samples_appended_total",
         "Samples stored.",
         f.samples_appended,
+    );
+    text.counter(
+        "prometheus_tsdb_head_out_of_order_samples_appended_total",
+        "Of the samples stored, those that came late.",
+        f.samples_late,
     );
     text.counter(
         "tidepool_head_samples_duplicate_total",

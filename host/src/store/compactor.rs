@@ -41,7 +41,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
 fn cut(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let started = Instant::now();
     let storage = InstanceStorage {
-        wal: None,
+        logs: None,
         blocks: shared.blocks.clone(),
         head: Some(Arc::new(shared.head.clone())),
     };

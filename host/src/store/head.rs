@@ -4,8 +4,8 @@
 //! then one sync serves them all.
 
 use super::{Shared, StoreError, now_ms};
-use crate::disk::wal::WalMonitor;
-use crate::disk::{DataDir, Wal};
+use crate::disk::DataDir;
+use crate::disk::wal::{LogKind, Logs, WalMonitor};
 use crate::wasm::{
     CallError, CursorHandle, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
     InstanceStorage, Matcher, RemoteWriteVersion, Role, Selection, StorageError, TimeRange,
@@ -63,7 +63,8 @@ pub(super) struct HeadHandle {
 #[derive(Default)]
 struct HeadState {
     ready: AtomicBool,
-    wal_monitor: Mutex<Option<WalMonitor>>,
+    /// Of the ordered log and of the late one.
+    wal_monitors: Mutex<Option<[WalMonitor; 2]>>,
     /// Never given twice, so that a cursor of a crashed head means nothing to the next one.
     cursor_numbers: Mutex<u64>,
 }
@@ -86,8 +87,8 @@ impl HeadHandle {
         self.jobs.send(job).map_err(|_| StoreError::Stopped)
     }
 
-    pub fn wal_monitor(&self) -> Option<WalMonitor> {
-        lock(&self.state.wal_monitor).clone()
+    pub fn wal_monitors(&self) -> Option<[WalMonitor; 2]> {
+        lock(&self.state.wal_monitors).clone()
     }
 
     /// Runs a call on the head thread.
@@ -204,7 +205,7 @@ impl HeadThread {
     pub fn run(self, jobs: &Receiver<Job>, fail: oneshot::Sender<StoreError>) {
         let mut fail = Some(fail);
         loop {
-            let (mut head, wal) = match self.start() {
+            let (mut head, logs) = match self.start() {
                 Ok(started) => started,
                 Err(StoreError::Stopped) => return,
                 Err(error) => match fail.take() {
@@ -223,7 +224,7 @@ impl HeadThread {
             // From here on a failure is met by starting again, not by ending the process.
             fail = None;
             self.shared.head.state.ready.store(true, Relaxed);
-            let stopped = self.work(&mut head, &wal, jobs);
+            let stopped = self.work(&mut head, &logs, jobs);
             self.shared.head.state.ready.store(false, Relaxed);
             if stopped {
                 return;
@@ -236,14 +237,14 @@ impl HeadThread {
     }
 
     /// Makes an instance and replays the log into it.
-    fn start(&self) -> Result<(HeadInstance, Arc<Mutex<Wal>>), StoreError> {
+    fn start(&self) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StoreError> {
         let started = Instant::now();
-        let wal = Wal::open(&self.data, self.shared.config.wal)?;
-        let monitor = wal.monitor();
-        *lock(&self.shared.head.state.wal_monitor) = Some(monitor.clone());
-        let wal = Arc::new(Mutex::new(wal));
+        let mut logs = Logs::open(&self.data, self.shared.config.wal)?;
+        let [monitor, late] = [LogKind::Ordered, LogKind::Late].map(|log| logs.get(log).monitor());
+        *lock(&self.shared.head.state.wal_monitors) = Some([monitor.clone(), late]);
+        let logs = Arc::new(Mutex::new(logs));
         let storage = InstanceStorage {
-            wal: Some(Arc::clone(&wal)),
+            logs: Some(Arc::clone(&logs)),
             blocks: self.shared.blocks.clone(),
             head: None,
         };
@@ -282,14 +283,14 @@ impl HeadThread {
                 );
             }
         }
-        Ok((HeadInstance { instance, cursors: HashMap::new(), crashed: None }, wal))
+        Ok((HeadInstance { instance, cursors: HashMap::new(), crashed: None }, logs))
     }
 
     /// Does jobs until it is told to stop (true) or the instance crashes (false).
-    fn work(&self, head: &mut HeadInstance, wal: &Mutex<Wal>, jobs: &Receiver<Job>) -> bool {
+    fn work(&self, head: &mut HeadInstance, logs: &Mutex<Logs>, jobs: &Receiver<Job>) -> bool {
         let mut group: Vec<Written> = Vec::new();
         loop {
-            let due_at = lock(wal).sync_due_at();
+            let due_at = lock(logs).sync_due_at();
             let next = match due_at {
                 None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(due_at) => jobs.recv_timeout(due_at.saturating_duration_since(Instant::now())),
@@ -312,9 +313,9 @@ impl HeadThread {
                     next = jobs.try_recv().ok();
                 }
             }
-            self.finish_group(&mut group, wal);
+            self.finish_group(&mut group, logs);
             if stop {
-                lock(wal).sync().unwrap_or_else(|error| {
+                lock(logs).sync().unwrap_or_else(|error| {
                     tracing::error!(%error, "the log could not be synced at the end");
                 });
                 return true;
@@ -326,11 +327,11 @@ impl HeadThread {
     }
 
     /// Syncs if it is time to, then answers the writes of a group.
-    fn finish_group(&self, group: &mut Vec<Written>, wal: &Mutex<Wal>) {
-        let mut wal = lock(wal);
-        let is_due = wal.sync_due_at().is_some_and(|due_at| due_at <= Instant::now());
-        let synced = if is_due { wal.sync() } else { Ok(()) };
-        drop(wal);
+    fn finish_group(&self, group: &mut Vec<Written>, logs: &Mutex<Logs>) {
+        let mut logs = lock(logs);
+        let is_due = logs.sync_due_at().is_some_and(|due_at| due_at <= Instant::now());
+        let synced = if is_due { logs.sync() } else { Ok(()) };
+        drop(logs);
         let failure = synced.err().map(|error| {
             tracing::error!(%error, "the log could not be synced");
             error.to_string()

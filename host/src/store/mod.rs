@@ -48,6 +48,8 @@ pub struct StoreConfig {
     pub block_duration: Duration,
     /// How far ahead of the clock a sample may be.
     pub future_limit: Duration,
+    /// How far behind the newest sample a late one may be; zero takes samples in order only.
+    pub out_of_order_window: Duration,
     /// Most series in the head; 0 means no limit.
     pub series_max: u64,
     /// Bytes of decoded write requests that may wait for the head.
@@ -181,10 +183,11 @@ impl Store {
         self.shared.head.call(|head| head.instance.metadata()).await
     }
 
-    /// Figures of the log, and the bytes it takes on disk.
-    pub fn wal_figures(&self) -> Option<(WalStats, u64)> {
-        let monitor = self.shared.head.wal_monitor()?;
-        Some((monitor.stats(), monitor.size_bytes().unwrap_or(0)))
+    /// Figures of the log of ordered samples and of the one of late samples, each with the bytes it
+    /// takes on disk.
+    pub fn wal_figures(&self) -> Option<[(WalStats, u64); 2]> {
+        let monitors = self.shared.head.wal_monitors()?;
+        Some(monitors.map(|monitor| (monitor.stats(), monitor.size_bytes().unwrap_or(0))))
     }
 
     /// How many blocks there are, and the bytes they take on disk.
@@ -222,6 +225,7 @@ impl Shared {
             role,
             block_duration_ms: millis(self.config.block_duration),
             future_limit_ms: millis(self.config.future_limit),
+            out_of_order_window_ms: millis(self.config.out_of_order_window),
             series_max: self.config.series_max,
             hash_seed: random_seed(),
         }

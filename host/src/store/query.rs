@@ -59,7 +59,7 @@ impl Read {
         send: impl Fn(ReadPart) -> Result<(), ReceiverGone>,
     ) -> Result<(), StoreError> {
         let storage = InstanceStorage {
-            wal: None,
+            logs: None,
             blocks: shared.blocks.clone(),
             head: Some(Arc::new(shared.head.clone())),
         };

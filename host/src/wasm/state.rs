@@ -1,7 +1,8 @@
 //! What belongs to one instance on the host's side.
 
 use super::{Error, Matcher, TimeRange};
-use crate::disk::{BlockDirs, Wal};
+use crate::disk::BlockDirs;
+use crate::disk::wal::Logs;
 use std::sync::{Arc, Mutex};
 use wasmtime::{StoreLimits, StoreLimitsBuilder};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
@@ -22,8 +23,8 @@ pub trait HeadAccess: Send + Sync {
 
 /// What an instance's imports are answered from.
 pub struct InstanceStorage {
-    /// The log, for the instance that owns the head.
-    pub wal: Option<Arc<Mutex<Wal>>>,
+    /// The logs, for the instance that owns the head.
+    pub logs: Option<Arc<Mutex<Logs>>>,
     /// The blocks.
     pub blocks: BlockDirs,
     /// The head, for instances that own none.

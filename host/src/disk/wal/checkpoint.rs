@@ -111,10 +111,7 @@ impl CheckpointWriter {
 
     fn remove_replaced(&self) -> Result<()> {
         let listing = WalListing::read(&*self.disk, &self.wal_dir)?;
-        for found in listing.segments.iter().filter(|found| found.number <= self.last_segment) {
-            self.disk.remove_file(&found.path).map_err(Action::Remove.failed(&found.path))?;
-            self.counters.segments_deleted.fetch_add(1, Ordering::Relaxed);
-        }
+        listing.remove_segments(&*self.disk, self.last_segment, &self.counters)?;
         for found in listing.checkpoints.iter().filter(|found| found.number < self.last_segment) {
             let removed = remove_tree(&*self.disk, &found.path);
             removed.map_err(Action::Remove.failed(&found.path))?;

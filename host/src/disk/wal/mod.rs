@@ -15,6 +15,7 @@
 //! `replay`, `checkpoint`, `sync` (when), `stats` (figures).
 
 mod checkpoint;
+mod logs;
 mod pack;
 mod page;
 mod reader;
@@ -27,6 +28,7 @@ mod tests;
 mod writer;
 
 pub use checkpoint::CheckpointWriter;
+pub use logs::{LogKind, Logs};
 pub use pack::RECORD_BYTES_MAX;
 pub use page::Compression;
 pub use replay::ReplayBatch;
@@ -36,7 +38,7 @@ pub use sync::{SYNC_INTERVAL_DEFAULT, SyncPolicy};
 pub(super) use segment::is_unfinished_checkpoint;
 
 use super::DataDir;
-use super::error::{DiskError, Result};
+use super::error::{Action, DiskError, Result};
 use super::fs::{Disk, Lock};
 use checkpoint::BusyFlag;
 use page::PAGE_BYTES;
@@ -89,13 +91,25 @@ impl Default for WalOptions {
 }
 
 impl Wal {
-    /// Opens the log for replay. No other `Wal`, and no checkpoint of one, may be left.
+    /// Opens the log of ordered samples for replay. No other `Wal` of it, and no checkpoint of one,
+    /// may be left.
     pub fn open(data: &DataDir, options: WalOptions) -> Result<Wal> {
+        Wal::open_in(data, data.wal_path(), options)
+    }
+
+    /// Opens the log of late samples for replay. No other `Wal` of it may be left.
+    pub fn open_late(data: &DataDir, options: WalOptions) -> Result<Wal> {
+        let dir = data.late_wal_path();
+        data.disk().create_dir(&dir).map_err(Action::Create.failed(&dir))?;
+        Wal::open_in(data, dir, options)
+    }
+
+    fn open_in(data: &DataDir, dir: PathBuf, options: WalOptions) -> Result<Wal> {
         let bytes = options.segment_bytes_max;
         if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES as u64) {
             return Err(DiskError::SegmentSize { bytes, page_bytes: PAGE_BYTES as u64 });
         }
-        let (disk, dir) = (data.disk(), data.wal_path());
+        let disk = data.disk();
         let listing = WalListing::read(&*disk, &dir)?;
         let counters = Arc::new(Counters::default());
         let sync_last = options.sync != SyncPolicy::Off;
@@ -159,6 +173,16 @@ impl Wal {
         let ended = self.writer.cut_segment()?;
         self.counters.segment_current.store(ended.saturating_add(1), Ordering::Relaxed);
         Ok(ended)
+    }
+
+    /// Deletes all segments up to `last_segment`, inclusive, but for the one being written.
+    pub fn truncate(&mut self, last_segment: u32) -> Result<()> {
+        self.check_replayed()?;
+        let current = self.writer.open_segment()?;
+        let last_segment = last_segment.min(current.saturating_sub(1));
+        let listing = WalListing::read(&*self.disk, &self.dir)?;
+        listing.remove_segments(&*self.disk, last_segment, &self.counters)?;
+        self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))
     }
 
     /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. It is

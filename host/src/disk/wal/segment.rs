@@ -4,9 +4,11 @@
 //! is read), a checkpoint `checkpoint.` and the number of the last segment it stands for. Names of
 //! other shapes are nobody's and stay untouched.
 
+use super::stats::Counters;
 use crate::disk::error::{Action, Result};
 use crate::disk::fs::{Disk, DiskEntry};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 const CHECKPOINT_PREFIX: &str = "checkpoint.";
 const UNFINISHED_SUFFIX: &str = ".tmp";
@@ -43,6 +45,20 @@ pub struct WalListing {
 }
 
 impl WalListing {
+    /// Deletes the segments up to `last_segment`, inclusive. The caller syncs the directory.
+    pub(super) fn remove_segments(
+        &self,
+        disk: &dyn Disk,
+        last_segment: u32,
+        counters: &Counters,
+    ) -> Result<()> {
+        for found in self.segments.iter().filter(|found| found.number <= last_segment) {
+            disk.remove_file(&found.path).map_err(Action::Remove.failed(&found.path))?;
+            counters.segments_deleted.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Looks through a directory: the log's, or a checkpoint's.
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<WalListing> {
         let mut listing = WalListing::default();

@@ -1,10 +1,10 @@
-//! `wal`: the log of the data directory.
+//! `wal`: the two logs of the data directory.
 
 use super::storage_error;
-use crate::disk::wal::CheckpointWriter;
-use crate::disk::{DiskError, Wal};
+use crate::disk::DiskError;
+use crate::disk::wal::{CheckpointWriter, LogKind, Logs};
 use crate::wasm::StorageError;
-use crate::wasm::bindings::tidepool::tsdb::wal::{Batch, Host, HostCheckpoint};
+use crate::wasm::bindings::tidepool::tsdb::wal::{Batch, Host, HostCheckpoint, Log};
 use crate::wasm::state::InstanceState;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -13,42 +13,59 @@ use wasmtime::component::Resource;
 pub struct Checkpoint(Result<CheckpointWriter, DiskError>);
 
 impl InstanceState {
-    /// The log. Only the instance that owns the head has one; another one that asks is a bug.
-    fn with_wal<T>(
+    /// The logs. Only the instance that owns the head has them; another one that asks is a bug.
+    fn with_logs<T>(
         &self,
-        call: impl FnOnce(&mut Wal) -> Result<T, DiskError>,
+        call: impl FnOnce(&mut Logs) -> Result<T, DiskError>,
     ) -> Result<Result<T, StorageError>> {
-        let Some(wal) = &self.storage.wal else {
+        let Some(logs) = &self.storage.logs else {
             wasmtime::bail!("this instance's role has no log");
         };
-        let mut wal =
-            wal.lock().map_err(|_| wasmtime::format_err!("the log's lock is poisoned"))?;
-        Ok(call(&mut wal).map_err(storage_error))
+        let mut logs =
+            logs.lock().map_err(|_| wasmtime::format_err!("the logs' lock is poisoned"))?;
+        Ok(call(&mut logs).map_err(storage_error))
+    }
+}
+
+fn kind(log: Log) -> LogKind {
+    match log {
+        Log::Ordered => LogKind::Ordered,
+        Log::Late => LogKind::Late,
     }
 }
 
 impl Host for InstanceState {
-    fn append(&mut self, records: Vec<Vec<u8>>) -> Result<Result<u32, StorageError>> {
-        self.with_wal(|wal| wal.append(&records))
+    fn append(&mut self, log: Log, records: Vec<Vec<u8>>) -> Result<Result<u32, StorageError>> {
+        self.with_logs(|logs| logs.get(kind(log)).append(&records))
     }
 
     fn replay(&mut self, bytes_max: u32) -> Result<Result<Option<Batch>, StorageError>> {
-        self.with_wal(|wal| {
-            let batch = wal.replay_batch(bytes_max)?;
-            Ok(batch.map(|batch| Batch { segment: batch.segment, records: batch.records }))
+        self.with_logs(|logs| {
+            let batch = logs.replay_batch(bytes_max)?;
+            Ok(batch.map(|(log, batch)| {
+                let log = match log {
+                    LogKind::Ordered => Log::Ordered,
+                    LogKind::Late => Log::Late,
+                };
+                Batch { log, segment: batch.segment, records: batch.records }
+            }))
         })
     }
 
-    fn cut_segment(&mut self) -> Result<Result<u32, StorageError>> {
-        self.with_wal(Wal::cut_segment)
+    fn cut_segment(&mut self, log: Log) -> Result<Result<u32, StorageError>> {
+        self.with_logs(|logs| logs.get(kind(log)).cut_segment())
+    }
+
+    fn truncate_late(&mut self, last_segment: u32) -> Result<Result<(), StorageError>> {
+        self.with_logs(|logs| logs.get(LogKind::Late).truncate(last_segment))
     }
 }
 
 impl HostCheckpoint for InstanceState {
     fn new(&mut self, last_segment: u32) -> Result<Resource<Checkpoint>> {
         let mut begun = None;
-        let refused = self.with_wal(|wal| {
-            begun = Some(wal.checkpoint(last_segment));
+        let refused = self.with_logs(|logs| {
+            begun = Some(logs.get(LogKind::Ordered).checkpoint(last_segment));
             Ok(())
         })?;
         match (begun, refused) {

@@ -1,0 +1,102 @@
+//! When a block is due, and forgetting what a block holds.
+//!
+//! Ordered samples are cut once they span more than one and a half blocks. Late samples of a range
+//! that is cut already get a block of their own, which overlaps the first: once nothing more can
+//! come late for that range, or when the next ordered cut is due, so that cuts proceed from the
+//! oldest to the newest and forgetting needs only a time.
+
+use super::series::{block_end, block_start};
+use super::{FxHashMap, Head, Slot};
+use crate::chunk::ChunkError;
+use crate::model::TimeRange;
+
+/// A cut that was planned and is not forgotten yet.
+#[derive(Clone, Copy)]
+pub(super) struct PlannedCut {
+    range: TimeRange,
+    /// Late samples of this generation and later came after the plan.
+    generation: u64,
+}
+
+impl Head {
+    /// The range that the next block should hold, if one is due. From then on ordered samples are
+    /// not accepted up to the range's end. The plan stands until its range is forgotten.
+    pub fn plan_cut(&mut self) -> Option<TimeRange> {
+        if let Some(planned) = &self.planned {
+            return Some(planned.range);
+        }
+        let block = self.options.block_duration_ms;
+        let span_ms = self.max_time_ms.checked_sub(self.min_time_ms);
+        let ordered_is_due = span_ms.is_some_and(|span_ms| span_ms > block + block / 2);
+        let late_end_ms = block_end(self.late_min_time_ms, block);
+        let window_ms = self.options.out_of_order_window_ms;
+        let late_is_due = self.late_min_time_ms != i64::MAX
+            && late_end_ms <= self.min_valid_ms
+            && late_end_ms <= self.newest_ms().saturating_sub(window_ms);
+        if !ordered_is_due && !late_is_due {
+            return None;
+        }
+        let oldest_ms = self.min_time_ms.min(self.late_min_time_ms);
+        let end_ms = block_end(oldest_ms, block);
+        let range = TimeRange { start_ms: block_start(oldest_ms, block), end_ms: end_ms - 1 };
+        self.min_valid_ms = self.min_valid_ms.max(end_ms);
+        self.generation += 1;
+        self.planned = Some(PlannedCut { range, generation: self.generation });
+        Some(range)
+    }
+
+    /// The generation from which on late samples are not part of the cut that was planned.
+    pub fn planned_generation(&self) -> u64 {
+        self.planned.map_or(0, |planned| planned.generation)
+    }
+
+    /// The generation of late samples that come now.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Drops samples before a time, and series that have none left. Late samples that came after
+    /// the cut was planned stay.
+    pub fn forget(&mut self, before_ms: i64) -> Result<(), ChunkError> {
+        let generation = self.planned_generation();
+        self.forget_before(before_ms, generation)?;
+        if self.planned.is_some_and(|planned| planned.range.end_ms < before_ms) {
+            self.planned = None;
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget_before(
+        &mut self,
+        before_ms: i64,
+        generation: u64,
+    ) -> Result<(), ChunkError> {
+        self.min_valid_ms = self.min_valid_ms.max(before_ms);
+        let (mut min_time_ms, mut late_min_time_ms) = (i64::MAX, i64::MAX);
+        for slot in 0..self.series.len() as u32 {
+            let Some(series) = self.series[slot as usize].as_mut() else { continue };
+            self.chunk_count -= series.forget(before_ms, generation)?;
+            let (ordered, late) = (series.min_time_ms(), series.late_min_time_ms());
+            if ordered.is_none() && late.is_none() {
+                self.remove(Slot(slot));
+                self.counters.series_removed += 1;
+            }
+            min_time_ms = min_time_ms.min(ordered.unwrap_or(i64::MAX));
+            late_min_time_ms = late_min_time_ms.min(late.unwrap_or(i64::MAX));
+        }
+        self.late_min_time_ms = late_min_time_ms;
+        self.min_time_ms = min_time_ms;
+        if min_time_ms == i64::MAX {
+            self.max_time_ms = i64::MIN;
+        }
+        let series = &self.series;
+        let lives = |series_ref: &u64, slot: &Slot| {
+            let held = series[slot.0 as usize].as_ref();
+            held.is_some_and(|series| series.series_ref == *series_ref)
+        };
+        let mut by_ref: FxHashMap<u64, Slot> = std::mem::take(&mut self.by_ref);
+        by_ref.retain(|series_ref, slot| lives(series_ref, slot));
+        self.by_ref = by_ref;
+        Ok(())
+    }
+}

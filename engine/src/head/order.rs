@@ -1,0 +1,136 @@
+//! Order rules: which rows are accepted, and as what.
+//!
+//! Row by row, in this order:
+//! 1. A row that is stored already, with the same bits, counts as written and changes nothing; with
+//!    other bits it is refused. This looks at all that the head holds.
+//! 2. Newer than all of its series, and not older than what blocks hold: appended in order.
+//! 3. Within the out-of-order window behind the newest sample of the head: kept as a late sample.
+//!    If a block holds the same time already, the block's sample counts no more once both are
+//!    merged: the later write has the word, and an equal one changes nothing.
+//! 4. All else is refused: too old, out of order, or too far in the future.
+
+use super::batch::Row;
+use super::{Batch, Head, RefusalReason, Slot};
+use crate::chunk::ChunkError;
+use crate::model::Sample;
+
+impl Head {
+    /// Newest time that the head or a block holds.
+    pub(super) fn newest_ms(&self) -> i64 {
+        self.max_time_ms.max(self.min_valid_ms.saturating_sub(1))
+    }
+
+    /// Oldest time at which a row can be appended in order.
+    fn ordered_from_ms(&self) -> i64 {
+        match self.options.out_of_order_window_ms {
+            // What lags must not stretch the head beyond what the next cut takes.
+            0 => {
+                let half_block = self.options.block_duration_ms / 2;
+                self.min_valid_ms.max(self.max_time_ms.saturating_sub(half_block))
+            }
+            _ => self.min_valid_ms,
+        }
+    }
+
+    /// Oldest time at which a late row is accepted.
+    fn late_from_ms(&self) -> i64 {
+        match self.options.out_of_order_window_ms {
+            0 => i64::MAX,
+            window_ms => self.newest_ms().saturating_sub(window_ms),
+        }
+    }
+
+    /// Checks one row, and takes it into the batch or counts its refusal.
+    pub fn check(
+        &mut self,
+        batch: &mut Batch,
+        slot: Slot,
+        sample: Sample,
+    ) -> Result<(), ChunkError> {
+        let time_ms = sample.timestamp_ms;
+        let newest = self.newest_of(batch, slot);
+        let is_newest = newest.is_none_or(|newest| time_ms > newest.timestamp_ms);
+        if is_newest && time_ms > batch.now_ms.saturating_add(self.options.future_limit_ms) {
+            self.refuse(batch, slot, sample, RefusalReason::TooFarInFuture);
+            return Ok(());
+        }
+        if is_newest && time_ms >= self.ordered_from_ms() {
+            self.accept(batch, slot, sample, false);
+            return Ok(());
+        }
+        let stored = match newest {
+            Some(newest) if newest.timestamp_ms == time_ms => Some(newest.value),
+            _ => self.value_at(batch, slot, time_ms)?,
+        };
+        let takes_late = self.options.out_of_order_window_ms > 0;
+        match stored {
+            Some(value) if value.to_bits() == sample.value.to_bits() => {
+                batch.outcome.samples_written += 1;
+                batch.outcome.samples_duplicate += 1;
+            }
+            Some(_) => self.refuse(batch, slot, sample, RefusalReason::DuplicateSample),
+            None if time_ms >= self.late_from_ms() => self.accept(batch, slot, sample, true),
+            None if takes_late || time_ms < self.ordered_from_ms() => {
+                self.refuse(batch, slot, sample, RefusalReason::TooOld);
+            }
+            None => self.refuse(batch, slot, sample, RefusalReason::OutOfOrder),
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, batch: &mut Batch, slot: Slot, sample: Sample, is_late: bool) {
+        let row = batch.rows.len() as u32;
+        let previous = std::mem::replace(&mut self.at_mut(slot).pending_row, row);
+        batch.rows.push(Row { slot, previous, sample, is_late });
+    }
+
+    /// The newest ordered sample of a series, those of the running batch included.
+    fn newest_of(&self, batch: &Batch, slot: Slot) -> Option<Sample> {
+        let pending = self.pending(batch, slot).find(|row| !row.is_late);
+        pending.map(|row| row.sample).or_else(|| self.at(slot).newest())
+    }
+
+    /// The value a series has at a time, in the running batch or stored.
+    fn value_at(&self, batch: &Batch, slot: Slot, time_ms: i64) -> Result<Option<f64>, ChunkError> {
+        let pending = self.pending(batch, slot).find(|row| row.sample.timestamp_ms == time_ms);
+        match pending {
+            Some(row) => Ok(Some(row.sample.value)),
+            None => self.at(slot).value_at(time_ms),
+        }
+    }
+
+    /// The running batch's rows of a series, latest first.
+    fn pending<'a>(&self, batch: &'a Batch, slot: Slot) -> impl Iterator<Item = &'a Row> {
+        let latest = batch.rows.get(self.at(slot).pending_row as usize);
+        std::iter::successors(latest, |row| batch.rows.get(row.previous as usize))
+    }
+
+    fn refuse(&mut self, batch: &mut Batch, slot: Slot, sample: Sample, reason: RefusalReason) {
+        let time_ms = sample.timestamp_ms;
+        let (counter, why) = match reason {
+            RefusalReason::DuplicateSample => (
+                &mut self.counters.samples_refused_duplicate,
+                "duplicate sample for timestamp: another value is stored".to_owned(),
+            ),
+            RefusalReason::TooOld => (
+                &mut self.counters.samples_refused_too_old,
+                "too old: samples this far behind the newest are no longer accepted".to_owned(),
+            ),
+            RefusalReason::TooFarInFuture => (
+                &mut self.counters.samples_refused_in_future,
+                format!(
+                    "too far in the future: more than {} s ahead of this node's clock",
+                    self.options.future_limit_ms / 1000
+                ),
+            ),
+            _ => (
+                &mut self.counters.samples_refused_out_of_order,
+                "out of order: the series has a newer sample".to_owned(),
+            ),
+        };
+        *counter += 1;
+        batch.refuse(reason, time_ms, 1, || {
+            format!("{} at {time_ms} ms: {why}", self.packed_labels(slot))
+        });
+    }
+}
