@@ -102,6 +102,12 @@ impl DataDir {
         self.path.join(LATE_WAL_DIR)
     }
 
+    /// Whether there is a log of late samples.
+    pub fn has_late_wal(&self) -> Result<bool> {
+        let found = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
+        Ok(found.iter().any(|entry| entry.is_dir && entry.name() == Some(LATE_WAL_DIR)))
+    }
+
     pub(crate) fn disk(&self) -> Arc<dyn Disk> {
         Arc::clone(&self.disk)
     }

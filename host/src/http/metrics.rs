@@ -27,13 +27,8 @@ pub async fn answer(context: &Context) -> Reply {
     if let Ok(figures) = context.store.figures().await {
         head(&mut text, &figures);
     }
-    if let Some([(stats, bytes), (_, late_bytes)]) = context.store.wal_figures() {
+    if let Some((stats, bytes)) = context.store.wal_figures() {
         wal(&mut text, &stats, bytes);
-        text.gauge(
-            "tidepool_wbl_storage_size_bytes",
-            "Bytes of the log of late samples on disk.",
-            late_bytes,
-        );
     }
     blocks(&mut text, &context.store);
     full(

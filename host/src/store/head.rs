@@ -5,7 +5,7 @@
 
 use super::{Shared, StoreError, now_ms};
 use crate::disk::DataDir;
-use crate::disk::wal::{LogKind, Logs, WalMonitor};
+use crate::disk::wal::{Logs, WalMonitor};
 use crate::wasm::{
     CallError, CursorHandle, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
     InstanceStorage, Matcher, RemoteWriteVersion, Role, Selection, StorageError, TimeRange,
@@ -63,8 +63,7 @@ pub(super) struct HeadHandle {
 #[derive(Default)]
 struct HeadState {
     ready: AtomicBool,
-    /// Of the ordered log and of the late one.
-    wal_monitors: Mutex<Option<[WalMonitor; 2]>>,
+    wal_monitor: Mutex<Option<WalMonitor>>,
     /// Never given twice, so that a cursor of a crashed head means nothing to the next one.
     cursor_numbers: Mutex<u64>,
 }
@@ -87,8 +86,8 @@ impl HeadHandle {
         self.jobs.send(job).map_err(|_| StoreError::Stopped)
     }
 
-    pub fn wal_monitors(&self) -> Option<[WalMonitor; 2]> {
-        lock(&self.state.wal_monitors).clone()
+    pub fn wal_monitor(&self) -> Option<WalMonitor> {
+        lock(&self.state.wal_monitor).clone()
     }
 
     /// Runs a call on the head thread.
@@ -239,9 +238,9 @@ impl HeadThread {
     /// Makes an instance and replays the log into it.
     fn start(&self) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StoreError> {
         let started = Instant::now();
-        let mut logs = Logs::open(&self.data, self.shared.config.wal)?;
-        let [monitor, late] = [LogKind::Ordered, LogKind::Late].map(|log| logs.get(log).monitor());
-        *lock(&self.shared.head.state.wal_monitors) = Some([monitor.clone(), late]);
+        let logs = Logs::open(&self.data, self.shared.config.wal)?;
+        let monitor = logs.monitor();
+        *lock(&self.shared.head.state.wal_monitor) = Some(monitor.clone());
         let logs = Arc::new(Mutex::new(logs));
         let storage = InstanceStorage {
             logs: Some(Arc::clone(&logs)),

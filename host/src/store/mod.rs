@@ -183,11 +183,10 @@ impl Store {
         self.shared.head.call(|head| head.instance.metadata()).await
     }
 
-    /// Figures of the log of ordered samples and of the one of late samples, each with the bytes it
-    /// takes on disk.
-    pub fn wal_figures(&self) -> Option<[(WalStats, u64); 2]> {
-        let monitors = self.shared.head.wal_monitors()?;
-        Some(monitors.map(|monitor| (monitor.stats(), monitor.size_bytes().unwrap_or(0))))
+    /// Figures of the log of ordered samples, and the bytes it takes on disk.
+    pub fn wal_figures(&self) -> Option<(WalStats, u64)> {
+        let monitor = self.shared.head.wal_monitor()?;
+        Some((monitor.stats(), monitor.size_bytes().unwrap_or(0)))
     }
 
     /// How many blocks there are, and the bytes they take on disk.

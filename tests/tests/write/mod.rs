@@ -23,6 +23,11 @@ impl Checked {
         Checked { store: Store::start().expect("tidepool starts"), held: Vec::new() }
     }
 
+    fn start_with(flag: &str) -> Checked {
+        let store = Store::start_with(|config| config.flag(flag)).expect("tidepool starts");
+        Checked { store, held: Vec::new() }
+    }
+
     fn send(&self, version: Version, series: &[&Series]) -> Response {
         let rows: Vec<Row<'_>> = series.iter().map(|s| s.row()).collect();
         self.store.writer().send(version, &rows).expect("an answer")

@@ -103,9 +103,10 @@ fn rows_of_one_series_are_judged_one_by_one() {
     store.assert_held();
 }
 
+/// Without a window for late samples.
 #[test]
 fn samples_before_the_newest_are_refused_for_good() {
-    let mut store = Checked::start();
+    let mut store = Checked::start_with("--out-of-order-window=0s");
     let now = now_ms();
     for version in Version::ALL {
         store.accepts(version, &[&named("a", version, &[(now, 1.0)])]);

@@ -1,7 +1,7 @@
 //! The two logs of a data directory: `wal` for series and ordered samples, `wbl` for late samples,
 //! as upstream keeps them.
 
-use super::{ReplayBatch, Wal, WalOptions};
+use super::{ReplayBatch, Wal, WalMonitor, WalOptions};
 use crate::disk::DataDir;
 use crate::disk::error::Result;
 use std::time::Instant;
@@ -15,24 +15,43 @@ pub enum LogKind {
     Late,
 }
 
-/// Both logs.
+/// Both logs. The one of late samples is made when the first of them comes: older versions of
+/// upstream's tools stumble over an empty one.
 pub struct Logs {
+    data: DataDir,
+    options: WalOptions,
     ordered: Wal,
-    late: Wal,
+    late: Option<Wal>,
 }
 
 impl Logs {
     /// Opens both logs for replay. No other `Logs` of the directory may be left.
     pub fn open(data: &DataDir, options: WalOptions) -> Result<Logs> {
-        Ok(Logs { ordered: Wal::open(data, options)?, late: Wal::open_late(data, options)? })
+        let ordered = Wal::open(data, options)?;
+        let late = match data.has_late_wal()? {
+            true => Some(Wal::open_late(data, options)?),
+            false => None,
+        };
+        Ok(Logs { data: data.clone(), options, ordered, late })
     }
 
-    /// One of the two.
-    pub fn get(&mut self, log: LogKind) -> &mut Wal {
-        match log {
-            LogKind::Ordered => &mut self.ordered,
-            LogKind::Late => &mut self.late,
+    /// One of the two. Everything must have been replayed.
+    pub fn get(&mut self, log: LogKind) -> Result<&mut Wal> {
+        match (log, &mut self.late) {
+            (LogKind::Ordered, _) => Ok(&mut self.ordered),
+            (LogKind::Late, Some(late)) => Ok(late),
+            (LogKind::Late, none) => {
+                let late = none.insert(Wal::open_late(&self.data, self.options)?);
+                // It is new: there is nothing to replay but the end.
+                late.replay_batch(1)?;
+                Ok(late)
+            }
         }
+    }
+
+    /// Figures of the log of ordered samples.
+    pub fn monitor(&self) -> WalMonitor {
+        self.ordered.monitor()
     }
 
     /// The next batch of what earlier lives appended: all of the ordered log, then the late one.
@@ -40,17 +59,19 @@ impl Logs {
         if let Some(batch) = self.ordered.replay_batch(bytes_max)? {
             return Ok(Some((LogKind::Ordered, batch)));
         }
-        Ok(self.late.replay_batch(bytes_max)?.map(|batch| (LogKind::Late, batch)))
+        let Some(late) = &mut self.late else { return Ok(None) };
+        Ok(late.replay_batch(bytes_max)?.map(|batch| (LogKind::Late, batch)))
     }
 
     /// When the policy asks for the next sync; `None` while it asks for none.
     pub fn sync_due_at(&self) -> Option<Instant> {
-        self.ordered.sync_due_at().into_iter().chain(self.late.sync_due_at()).min()
+        let late = self.late.as_ref().and_then(Wal::sync_due_at);
+        self.ordered.sync_due_at().into_iter().chain(late).min()
     }
 
     /// Makes every record appended so far survive a power cut, as far as that can be done.
     pub fn sync(&mut self) -> Result<()> {
         let ordered = self.ordered.sync();
-        self.late.sync().and(ordered)
+        self.late.as_mut().map_or(Ok(()), Wal::sync).and(ordered)
     }
 }

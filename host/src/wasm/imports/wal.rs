@@ -36,7 +36,7 @@ fn kind(log: Log) -> LogKind {
 
 impl Host for InstanceState {
     fn append(&mut self, log: Log, records: Vec<Vec<u8>>) -> Result<Result<u32, StorageError>> {
-        self.with_logs(|logs| logs.get(kind(log)).append(&records))
+        self.with_logs(|logs| logs.get(kind(log))?.append(&records))
     }
 
     fn replay(&mut self, bytes_max: u32) -> Result<Result<Option<Batch>, StorageError>> {
@@ -53,11 +53,11 @@ impl Host for InstanceState {
     }
 
     fn cut_segment(&mut self, log: Log) -> Result<Result<u32, StorageError>> {
-        self.with_logs(|logs| logs.get(kind(log)).cut_segment())
+        self.with_logs(|logs| logs.get(kind(log))?.cut_segment())
     }
 
     fn truncate_late(&mut self, last_segment: u32) -> Result<Result<(), StorageError>> {
-        self.with_logs(|logs| logs.get(LogKind::Late).truncate(last_segment))
+        self.with_logs(|logs| logs.get(LogKind::Late)?.truncate(last_segment))
     }
 }
 
@@ -65,7 +65,7 @@ impl HostCheckpoint for InstanceState {
     fn new(&mut self, last_segment: u32) -> Result<Resource<Checkpoint>> {
         let mut begun = None;
         let refused = self.with_logs(|logs| {
-            begun = Some(logs.get(LogKind::Ordered).checkpoint(last_segment));
+            begun = Some(logs.get(LogKind::Ordered)?.checkpoint(last_segment));
             Ok(())
         })?;
         match (begun, refused) {
