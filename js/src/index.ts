@@ -11,4 +11,11 @@ export type * from './imports/storage.js';
 export type * from './model.js';
 export { decodeSeries } from './select.js';
 export { isStale, setStale, STALE_NAN_BITS } from './stale.js';
-export { BLOCK_DURATION_MS, FUTURE_LIMIT_MS, open, type OpenOptions, type Store } from './store.js';
+export {
+  BLOCK_DURATION_MS,
+  FUTURE_LIMIT_MS,
+  OUT_OF_ORDER_WINDOW_MS,
+  open,
+  type OpenOptions,
+  type Store,
+} from './store.js';

@@ -14,6 +14,11 @@ export interface OpenOptions {
   readonly blockDurationMs?: number;
   /** Samples further ahead of the clock are refused. Default: {@link FUTURE_LIMIT_MS}. */
   readonly futureLimitMs?: number;
+  /**
+   * How far behind the newest sample a late one is still accepted; 0 accepts samples in order only.
+   * Default: {@link OUT_OF_ORDER_WINDOW_MS}.
+   */
+  readonly outOfOrderWindowMs?: number;
   /** Most series that the head holds at a time. Default: no limit. */
   readonly seriesMax?: number;
 }
@@ -23,6 +28,9 @@ export const BLOCK_DURATION_MS = 2 * 60 * 60 * 1000;
 
 /** Prometheus' limit for samples from the future: ten minutes. */
 export const FUTURE_LIMIT_MS = 10 * 60 * 1000;
+
+/** How far behind the newest sample late ones are accepted: two hours. */
+export const OUT_OF_ORDER_WINDOW_MS = 2 * 60 * 60 * 1000;
 
 /** About how many bytes of the log are read back at a time. */
 const REPLAY_BYTES = 1024 * 1024;
@@ -43,6 +51,10 @@ export async function open(options: OpenOptions): Promise<Store> {
       role: 'all',
       blockDurationMs: args.toMs(options.blockDurationMs ?? BLOCK_DURATION_MS, 'blockDurationMs'),
       futureLimitMs: args.toMs(options.futureLimitMs ?? FUTURE_LIMIT_MS, 'futureLimitMs'),
+      outOfOrderWindowMs: args.toMs(
+        options.outOfOrderWindowMs ?? OUT_OF_ORDER_WINDOW_MS,
+        'outOfOrderWindowMs',
+      ),
       seriesMax: args.toCount(options.seriesMax ?? 0, 'seriesMax'),
       // Nobody can then guess labels that would slow the series table.
       hashSeed: crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n,

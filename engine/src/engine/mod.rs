@@ -11,7 +11,7 @@ mod log;
 use crate::block::{BlockReader, read_meta};
 use crate::compact::Cut;
 use crate::error::{Error, Result};
-use crate::head::{Batch, Head, HeadCounters, HeadOptions, WriteOutcome};
+use crate::head::{Batch, Head, HeadCounters, HeadOptions, LookupError, WriteOutcome};
 use crate::model::{Labels, Matcher, MatcherError, MatcherSpec, Sample, TimeRange};
 use crate::select::{BlockSeries, Cursor, HeadSource, Merge, Selection, SeriesSource};
 use crate::storage::{Blocks, Wal};
@@ -183,7 +183,12 @@ impl Engine {
         let mut found = None;
         self.append_batch("series-ref", 0, |head, batch| {
             let slot = head.series_by_labels(batch, labels);
-            found = Some(slot.map_err(|error| Error::Invalid(error.to_string()))?);
+            found = Some(slot.map_err(|error| match error {
+                LookupError::SeriesLimit { max } => {
+                    Error::LimitExceeded { what: "series in the head", max }
+                }
+                other => Error::Invalid(other.to_string()),
+            })?);
             Ok(())
         })?;
         let (Some(owned), Some(slot)) = (&self.owned, found) else { return Err(Error::NotOpen) };

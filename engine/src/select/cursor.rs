@@ -70,7 +70,7 @@ impl Cursor {
     pub fn next(&mut self, bytes_max: u32) -> Result<Vec<ChunkedSeries>> {
         let mut series = Vec::new();
         let mut bytes = 0;
-        while bytes < bytes_max as usize
+        while bytes < bytes_max.max(1) as usize
             && let Some(next) = self.source.next_series()?
         {
             bytes += next.labels.packed().len();

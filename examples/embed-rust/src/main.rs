@@ -100,6 +100,7 @@ fn main() -> Result<()> {
         role: Role::All,
         block_duration_ms: 2 * 60 * 60 * 1000,
         future_limit_ms: 10 * 60 * 1000,
+        out_of_order_window_ms: 2 * 60 * 60 * 1000,
         series_max: 0,
         hash_seed: 0x7469_6465_706f_6f6c, // A real host takes a random one.
     };

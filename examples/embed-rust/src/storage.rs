@@ -13,17 +13,24 @@ use wasmtime::component::Resource;
 
 type Stored<T> = std::result::Result<T, StorageError>;
 
-/// A log and blocks. A store that is opened on it again reads the log from its beginning.
+/// Logs and blocks. A store that is opened on it again reads the logs from their beginning.
 #[derive(Default)]
 pub struct Storage {
-    /// Records in order, each with its segment.
-    log: Vec<(u32, Vec<u8>)>,
-    segment: u32,
-    /// How many records this life has read back.
-    replayed: usize,
+    ordered: Log,
+    late: Log,
     /// Committed blocks by ULID, their files by name.
     blocks: BTreeMap<String, BTreeMap<String, File>>,
     blocks_created: u128,
+}
+
+/// One of the two logs.
+#[derive(Default)]
+struct Log {
+    /// In order, each with its segment.
+    records: Vec<(u32, Vec<u8>)>,
+    segment: u32,
+    /// How many records this life has read back.
+    replayed: usize,
 }
 
 /// A checkpoint that is being written.
@@ -43,17 +50,20 @@ pub struct Writer {
 
 impl types::Host for State {}
 
-impl wal::Host for State {
-    fn append(&mut self, records: Vec<Vec<u8>>) -> Result<Stored<u32>> {
-        let storage = &mut self.storage;
-        storage.log.extend(records.into_iter().map(|record| (storage.segment, record)));
-        Ok(Ok(storage.segment))
+impl Storage {
+    fn log(&mut self, log: wal::Log) -> &mut Log {
+        match log {
+            wal::Log::Ordered => &mut self.ordered,
+            wal::Log::Late => &mut self.late,
+        }
     }
+}
 
-    fn replay(&mut self, bytes_max: u32) -> Result<Stored<Option<wal::Batch>>> {
-        let storage = &mut self.storage;
-        let left = storage.log.get(storage.replayed..).unwrap_or_default();
-        let Some((segment, first)) = left.first() else { return Ok(Ok(None)) };
+impl Log {
+    /// The next records of one segment, as many as fit.
+    fn replay(&mut self, bytes_max: u32) -> Option<(u32, Vec<Vec<u8>>)> {
+        let left = self.records.get(self.replayed..).unwrap_or_default();
+        let (segment, first) = left.first()?;
         let mut records = vec![first.clone()];
         let mut bytes = 0;
         for (other_segment, record) in left.iter().skip(1) {
@@ -63,13 +73,37 @@ impl wal::Host for State {
             }
             records.push(record.clone());
         }
-        storage.replayed += records.len();
-        Ok(Ok(Some(wal::Batch { segment: *segment, records })))
+        let segment = *segment;
+        self.replayed += records.len();
+        Some((segment, records))
+    }
+}
+
+impl wal::Host for State {
+    fn append(&mut self, log: wal::Log, records: Vec<Vec<u8>>) -> Result<Stored<u32>> {
+        let log = self.storage.log(log);
+        log.records.extend(records.into_iter().map(|record| (log.segment, record)));
+        Ok(Ok(log.segment))
     }
 
-    fn cut_segment(&mut self) -> Result<Stored<u32>> {
-        self.storage.segment += 1;
-        Ok(Ok(self.storage.segment - 1))
+    fn replay(&mut self, bytes_max: u32) -> Result<Stored<Option<wal::Batch>>> {
+        for log in [wal::Log::Ordered, wal::Log::Late] {
+            if let Some((segment, records)) = self.storage.log(log).replay(bytes_max) {
+                return Ok(Ok(Some(wal::Batch { log, segment, records })));
+            }
+        }
+        Ok(Ok(None))
+    }
+
+    fn cut_segment(&mut self, log: wal::Log) -> Result<Stored<u32>> {
+        let log = self.storage.log(log);
+        log.segment += 1;
+        Ok(Ok(log.segment - 1))
+    }
+
+    fn truncate_late(&mut self, last_segment: u32) -> Result<Stored<()>> {
+        self.storage.late.records.retain(|(segment, _)| *segment > last_segment);
+        Ok(Ok(()))
     }
 }
 
@@ -87,8 +121,9 @@ impl wal::HostCheckpoint for State {
 
     fn commit(&mut self, this: Resource<Checkpoint>) -> Result<Stored<()>> {
         let Checkpoint { last_segment, mut records } = self.table.delete(this)?;
-        records.extend(self.storage.log.drain(..).filter(|(segment, _)| *segment > last_segment));
-        self.storage.log = records;
+        let log = &mut self.storage.ordered.records;
+        records.extend(log.drain(..).filter(|(segment, _)| *segment > last_segment));
+        *log = records;
         Ok(Ok(()))
     }
 

@@ -10,8 +10,12 @@ import { StorageError } from '../errors.js';
 import { dispose } from './dispose.js';
 import type { BlockFile, BlockWriter, Storage, WalCheckpoint } from './storage.js';
 
+/** The names that the contract gives to the two logs. */
+type Log = 'ordered' | 'late';
+
 /** Answers the imports from one storage. */
-export function storageImports({ wal, blocks }: Storage): Record<string, object> {
+export function storageImports({ wal, wbl, blocks }: Storage): Record<string, object> {
+  const logs = { ordered: wal, late: wbl };
   class Checkpoint {
     /** A constructor cannot fail, so that a failure waits for the first call that can. */
     readonly #begun: () => WalCheckpoint;
@@ -71,9 +75,16 @@ export function storageImports({ wal, blocks }: Storage): Record<string, object>
   return {
     'tidepool:tsdb/wal': {
       Checkpoint,
-      append: (records: Uint8Array[]) => tell(() => wal.append(records)),
-      replay: (bytesMax: number) => tell(() => wal.replay(bytesMax)),
-      cutSegment: () => tell(() => wal.cutSegment()),
+      append: (log: Log, records: Uint8Array[]) => tell(() => logs[log].append(records)),
+      replay: (bytesMax: number) =>
+        tell(() => {
+          const ordered = wal.replay(bytesMax);
+          if (ordered !== undefined) return { log: 'ordered', ...ordered };
+          const late = wbl.replay(bytesMax);
+          return late === undefined ? undefined : { log: 'late', ...late };
+        }),
+      cutSegment: (log: Log) => tell(() => logs[log].cutSegment()),
+      truncateLate: (lastSegment: number) => tell(() => wbl.truncate(lastSegment)),
     },
     'tidepool:tsdb/blocks': {
       File,

@@ -13,15 +13,18 @@ import type {
 
 /** Keeps log and blocks in memory. A store that is closed can be opened again on it. */
 export class MemoryStorage implements Storage {
-  readonly #log = new MemoryWal();
-  readonly wal: Wal = this.#log;
+  readonly #ordered = new MemoryWal();
+  readonly #late = new MemoryWal();
+  readonly wal: Wal = this.#ordered;
+  readonly wbl: Wal = this.#late;
   readonly blocks: Blocks = new MemoryBlocks();
   #isHeld = false;
 
   acquire(): void {
     if (this.#isHeld) throw new StorageError('io', 'another store is open on this storage');
     this.#isHeld = true;
-    this.#log.rewind();
+    this.#ordered.rewind();
+    this.#late.rewind();
   }
 
   release(): void {
@@ -73,6 +76,11 @@ class MemoryWal implements Wal {
     this.#written += 1;
     this.#segments.set(this.#written, []);
     return this.#written - 1;
+  }
+
+  truncate(lastSegment: number): void {
+    const later = [...this.#segments].filter(([segment]) => segment > lastSegment);
+    this.#segments = new Map(later);
   }
 
   beginCheckpoint(lastSegment: number): WalCheckpoint {

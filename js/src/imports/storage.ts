@@ -9,7 +9,10 @@
 
 /** A place where a store keeps its data. One store at a time can be open on it. */
 export interface Storage {
+  /** The log of series and of samples that came in order. */
   readonly wal: Wal;
+  /** The log of samples that came late. */
+  readonly wbl: Wal;
   readonly blocks: Blocks;
   /** Called when a store is opened, before anything else. Throws if another store holds it. */
   acquire(): void | Promise<void>;
@@ -28,7 +31,10 @@ export interface Wal {
   replay(bytesMax: number): WalBatch | undefined;
   /** Ends the segment that is being written and gives its number; later ones are higher. */
   cutSegment(): number;
-  /** Begins a checkpoint that will replace every segment up to and including this one. */
+  /** Deletes every segment up to and including this one. Of the late log only. */
+  truncate(lastSegment: number): void;
+  /** Begins a checkpoint that will replace every segment up to and including this one. Of the
+   * ordered log only. */
   beginCheckpoint(lastSegment: number): WalCheckpoint;
 }
 

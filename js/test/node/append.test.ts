@@ -118,7 +118,11 @@ test('a stale marker survives in typed arrays only', async () => {
 });
 
 test('rows are refused one by one, with their reasons', async () => {
-  const store = await openMemory({ futureLimitMs: 60_000, seriesMax: 1 });
+  const store = await openMemory({
+    futureLimitMs: 60_000,
+    outOfOrderWindowMs: 0,
+    seriesMax: 1,
+  });
   const series = store.seriesRef({ __name__: 'up', job: 'api' });
   store.append(
     { series, timestampsMs: [NOW_MS, NOW_MS + 7_200_000], values: [1, 2] },
@@ -146,6 +150,16 @@ test('rows are refused one by one, with their reasons', async () => {
   );
   assert.match(outcome.refusals[0]!.detail, /\{__name__="up", job="api"\}.*duplicate sample/);
   assert.deepEqual([...store.select()][0]?.values, Float64Array.of(1, 2, 3));
+  await store.close();
+});
+
+test('late rows are accepted within the window, in any order', async () => {
+  const store = await openMemory({ outOfOrderWindowMs: 60_000 });
+  const series = store.seriesRef({ __name__: 'up' });
+  const timestampsMs = [0, -60_000, -30_000, -60_001].map((age) => NOW_MS + age);
+  const outcome = store.append({ series, timestampsMs, values: [4, 1, 2, 0] }, NOW_MS);
+  assert.deepEqual(outcome.refusals.map(({ reason }) => reason), ['too-old']);
+  assert.deepEqual([...store.select()][0]?.values, Float64Array.of(1, 2, 4));
   await store.close();
 });
 
