@@ -156,8 +156,9 @@ test('rows are refused one by one, with their reasons', async () => {
 test('late rows are accepted within the window, in any order', async () => {
   const store = await openMemory({ outOfOrderWindowMs: 60_000 });
   const series = store.seriesRef({ __name__: 'up' });
-  const timestampsMs = [0, -60_000, -30_000, -60_001].map((age) => NOW_MS + age);
-  const outcome = store.append({ series, timestampsMs, values: [4, 1, 2, 0] }, NOW_MS);
+  store.append({ series, timestampsMs: [NOW_MS], values: [4] }, NOW_MS);
+  const timestampsMs = [-60_000, -30_000, -60_001].map((age) => NOW_MS + age);
+  const outcome = store.append({ series, timestampsMs, values: [1, 2, 0] }, NOW_MS);
   assert.deepEqual(outcome.refusals.map(({ reason }) => reason), ['too-old']);
   assert.deepEqual([...store.select()][0]?.values, Float64Array.of(1, 2, 4));
   await store.close();
