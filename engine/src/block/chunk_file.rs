@@ -37,7 +37,8 @@ const CHUNK_OVERHEAD_BYTES_MAX: u64 = 5 + 1 + 4;
 /// Most bytes that a chunk's length and encoding take.
 const CHUNK_HEAD_BYTES_MAX: usize = 6;
 
-fn file_name(number: u32) -> String {
+/// Name of a file of chunks inside a block; counted from 0.
+pub fn chunk_file_name(number: u32) -> String {
     format!("chunks/{:06}", number + 1)
 }
 
@@ -84,7 +85,7 @@ impl ChunkFileWriter {
 }
 
 fn begin_file(number: u32) -> FileSink {
-    let mut sink = FileSink::new(file_name(number));
+    let mut sink = FileSink::new(chunk_file_name(number));
     sink.put_u32(MAGIC);
     sink.put(&[VERSION, 0, 0, 0]);
     sink
@@ -103,7 +104,7 @@ impl ChunkFileReader {
     pub(super) fn open(blocks: &dyn Blocks, block: &str) -> Result<ChunkFileReader, BlockError> {
         let mut files = Vec::new();
         loop {
-            let name = file_name(files.len() as u32);
+            let name = chunk_file_name(files.len() as u32);
             let file = match blocks.open(block, &name) {
                 Ok(file) => NamedFile::new(file, block, &name),
                 Err(StorageError::NotFound { .. }) if !files.is_empty() => break,
@@ -126,7 +127,7 @@ impl ChunkFileReader {
     /// The chunk that an index describes.
     pub(super) fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         let (number, offset) = (meta.chunk_ref.file(), u64::from(meta.chunk_ref.offset()));
-        let what = || format!("{}/{}", self.block, file_name(number));
+        let what = || format!("{}/{}", self.block, chunk_file_name(number));
         let missing = || StorageError::NotFound { what: what() };
         let file = self.files.get(number as usize).ok_or_else(missing)?;
         let mut window = self.window.borrow_mut();
@@ -156,7 +157,7 @@ impl ChunkFileReader {
         };
         let encoding = Encoding::try_from_u8(*number).ok_or_else(|| BlockError::Chunk {
             block: file.block().clone(),
-            file: file_name(meta.chunk_ref.file()),
+            file: chunk_file_name(meta.chunk_ref.file()),
             offset,
             source: ChunkError::UnknownEncoding { number: *number },
         })?;

@@ -131,6 +131,13 @@ impl BlockMeta {
         }
     }
 
+    /// How new the samples are: of two blocks with a sample of one series and time, the one with
+    /// the larger answer counts. It is the ULID of the newest block cut from a head that is
+    /// inside, so that being compacted makes no block newer.
+    pub fn newest_source(&self) -> &str {
+        self.compaction.sources.iter().max().map_or(&self.ulid, String::as_str)
+    }
+
     /// The block's name and time range.
     pub fn desc(&self) -> BlockDesc {
         let BlockMeta { ulid, min_time_ms, max_time_ms, .. } = self;

@@ -22,11 +22,11 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use chunk_file::{CHUNK_BYTES_MAX, CHUNK_FILE_BYTES_MAX};
+pub use chunk_file::{CHUNK_BYTES_MAX, CHUNK_FILE_BYTES_MAX, chunk_file_name};
 pub use error::BlockError;
 pub use meta::{BlockDesc, BlockMeta, BlockStats, CompactionMeta, META_FILE, read_meta};
 pub use reader::BlockReader;
-pub use tombstones::{TOMBSTONES_FILE, Tombstones};
+pub use tombstones::{TOMBSTONES_BYTES_MAX, TOMBSTONES_FILE, Tombstones};
 pub use writer::{BlockBuilder, BlockMetaParams};
 
 pub use crate::index::{ChunkMeta, SeriesRef, SymbolCollector, SymbolList};

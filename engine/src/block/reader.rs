@@ -72,6 +72,11 @@ impl BlockReader {
         Ok(self.index.label_values(name)?)
     }
 
+    /// What was deleted from the block.
+    pub fn tombstones(&self) -> &Tombstones {
+        &self.tombstones
+    }
+
     /// The deleted spans of a series: ascending, not overlapping. The chunks still hold them.
     pub fn deleted_ranges(&self, series: SeriesRef) -> &[TimeRange] {
         self.tombstones.deleted_ranges(series)

@@ -26,8 +26,8 @@ const VERSION: u8 = 1;
 /// Magic and version.
 const HEADER_BYTES: usize = 5;
 
-/// Longest file that is read.
-const TOMBSTONES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longest file that is read, or to be written.
+pub const TOMBSTONES_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Deleted spans of a block's series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

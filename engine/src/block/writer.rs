@@ -35,6 +35,8 @@ pub struct BlockMetaParams {
     pub sources: Vec<String>,
     /// The blocks that this one was made of.
     pub parents: Vec<BlockDesc>,
+    /// What else is known, such as `from-out-of-order`.
+    pub hints: Vec<String>,
 }
 
 impl BlockBuilder {
@@ -62,6 +64,11 @@ impl BlockBuilder {
     /// The new block's ULID.
     pub fn id(&self) -> &str {
         self.out.id()
+    }
+
+    /// What was added so far.
+    pub fn stats(&self) -> &BlockStats {
+        &self.stats
     }
 
     /// Cuts files of chunks early, so that a test sees several.
@@ -92,7 +99,8 @@ impl BlockBuilder {
 
     /// Writes what follows the series, and makes the block durable and visible.
     pub fn finish(mut self, params: BlockMetaParams) -> Result<BlockMeta, BlockError> {
-        let BlockMetaParams { min_time_ms, max_time_ms, level, mut sources, parents } = params;
+        let BlockMetaParams { min_time_ms, max_time_ms, level, mut sources, parents, hints } =
+            params;
         let TimeRange { start_ms: first_ms, end_ms: last_ms } = self.span;
         let is_inside = first_ms >= min_time_ms && last_ms < max_time_ms;
         if self.stats.num_chunks > 0 && !is_inside {
@@ -105,7 +113,7 @@ impl BlockBuilder {
         let meta = BlockMeta::new(
             BlockDesc { ulid, min_time_ms, max_time_ms },
             self.stats,
-            CompactionMeta { level, sources, parents, ..CompactionMeta::default() },
+            CompactionMeta { level, sources, parents, hints, ..CompactionMeta::default() },
         );
         self.chunk_files.finish(&mut *self.out)?;
         self.index.finish(&mut *self.out)?;

@@ -2,17 +2,16 @@
 //!
 //! Three passes over the head's series in label order: symbols are collected first, since the
 //! index begins with them, then series and chunks are written, then the index is finished and the
-//! block committed.
+//! block committed. The head forgets what a block holds only after that.
 
-use crate::block::{BlockBuilder, BlockMetaParams, SymbolCollector};
+use super::SERIES_PER_SLICE;
+use super::series_pass::SeriesPass;
+use crate::block::{BlockMetaParams, SymbolCollector};
 use crate::error::Result;
 use crate::model::TimeRange;
-use crate::select::{HeadSource, SeriesSource, clip_chunks};
+use crate::select::{HeadSource, SeriesSource};
 use crate::storage::Blocks;
 use std::rc::Rc;
-
-/// How many series one slice handles.
-const SERIES_PER_SLICE: usize = 1000;
 
 /// A block being cut from a head.
 pub struct Cut {
@@ -24,7 +23,7 @@ pub struct Cut {
 
 enum State {
     Symbols { series: Box<dyn SeriesSource>, symbols: SymbolCollector },
-    Series { series: Box<dyn SeriesSource>, builder: Box<BlockBuilder> },
+    Series(SeriesPass),
     Forget,
     Done,
 }
@@ -34,7 +33,7 @@ enum State {
 pub struct CutProgress {
     /// Whether the block is cut and the head has forgotten it.
     pub done: bool,
-    /// ULID of the block, in the slice that committed it.
+    /// ULID of the block, in the slice that committed it. A range without a sample makes none.
     pub block: Option<String>,
     /// Samples in it.
     pub samples: u64,
@@ -59,59 +58,32 @@ impl Cut {
         let state = std::mem::replace(&mut self.state, State::Done);
         self.state = match state {
             State::Symbols { mut series, mut symbols } => {
-                let mut ended = false;
-                for _ in 0..SERIES_PER_SLICE {
-                    match series.next_series()? {
-                        Some(next) => symbols.add(&next.labels),
-                        None => {
-                            ended = true;
-                            break;
-                        }
-                    }
-                }
-                match ended {
+                match collect_symbols(&mut *series, &mut symbols)? {
                     false => State::Symbols { series, symbols },
                     true => {
-                        let writer = self.blocks.create(now_ms)?;
-                        let builder = Box::new(BlockBuilder::new(writer, symbols)?);
-                        State::Series { series: self.head.select(&[], self.range)?, builder }
+                        let series = self.head.select(&[], self.range)?;
+                        let pass = SeriesPass::begin(&*self.blocks, now_ms, symbols, series)?;
+                        State::Series(pass.of_growing_head(self.range))
                     }
                 }
             }
-            State::Series { mut series, mut builder } => {
-                let mut ended = false;
-                for _ in 0..SERIES_PER_SLICE {
-                    match series.next_series()? {
-                        // What came late since the first pass stays in the head for another cut.
-                        Some(next) if !builder.knows(&next.labels) => {}
-                        Some(next) => {
-                            let chunks = clip_chunks(&next.labels, next.chunks, self.range)?;
-                            builder.add_series(&next.labels, &chunks)?;
-                        }
-                        None => {
-                            ended = true;
-                            break;
-                        }
-                    }
-                }
-                match ended {
-                    false => State::Series { series, builder },
-                    true => {
-                        // The cursor goes first: while it is open, the head forgets nothing.
-                        drop(series);
-                        let meta = builder.finish(BlockMetaParams {
-                            min_time_ms: self.range.start_ms,
-                            max_time_ms: self.range.end_ms.saturating_add(1),
-                            level: 1,
-                            sources: Vec::new(),
-                            parents: Vec::new(),
-                        })?;
+            State::Series(mut pass) => match pass.step()? {
+                false => State::Series(pass),
+                true => {
+                    // This closes the cursor: while it is open, the head forgets nothing.
+                    let meta = pass.finish(BlockMetaParams {
+                        min_time_ms: self.range.start_ms,
+                        max_time_ms: self.range.end_ms.saturating_add(1),
+                        level: 1,
+                        ..BlockMetaParams::default()
+                    })?;
+                    if let Some(meta) = meta {
                         progress.samples = meta.stats.num_samples;
                         progress.block = Some(meta.ulid);
-                        State::Forget
                     }
+                    State::Forget
                 }
-            }
+            },
             State::Forget => match self.head.forget(self.range.end_ms.saturating_add(1)) {
                 Ok(true) => State::Forget,
                 Ok(false) => State::Done,
@@ -126,4 +98,15 @@ impl Cut {
         progress.done = matches!(self.state, State::Done);
         Ok(progress)
     }
+}
+
+/// Collects the symbols of a slice of the series; gives whether it was the last.
+fn collect_symbols(series: &mut dyn SeriesSource, symbols: &mut SymbolCollector) -> Result<bool> {
+    for _ in 0..SERIES_PER_SLICE {
+        match series.next_series()? {
+            Some(next) => symbols.add(&next.labels),
+            None => return Ok(true),
+        }
+    }
+    Ok(false)
 }

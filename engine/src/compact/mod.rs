@@ -1,8 +1,45 @@
-//! Making blocks: which, and how.
+//! Making blocks out of a head or of other blocks, and dropping them: which, and how.
 //!
-//! For now one kind of work is due: the head spans more than one and a half blocks, so its oldest
-//! block is cut. [`Cut`] does that in slices, so that an instance that also appends is not held up.
+//! ```text
+//! head ──Cut──▶ level 1 ──┐
+//!               level 1 ──┼─ plan ─▶ Merge ─▶ level 2 ── … ── retention ──▶ gone
+//!               level 1 ──┘                      ▲
+//!                                  tombstones ── deletion
+//! ```
+//!
+//! Choices are pure: [`plan()`], [`superseded`] and [`beyond_retention`] take the metas that
+//! [`survey`] read and give plain values. [`Cut`] and [`BlockMerge`] do the work in slices of about
+//! [`SERIES_PER_SLICE`] series, so that an instance that also appends is not held up. Nothing is
+//! deleted before what replaces it is durable.
 
 mod cut;
+mod deletion;
+mod error;
+mod merge;
+mod narrow_xor;
+mod parent;
+mod plan;
+mod repack;
+mod retention;
+mod series_pass;
+mod survey;
+
+#[cfg(test)]
+mod tests;
 
 pub use cut::{Cut, CutProgress};
+pub use deletion::{Deletion, delete_from_blocks, deletion_in_block};
+pub use error::MergeError;
+pub use merge::{BlockMerge, MergeProgress};
+pub use plan::{
+    HINT_OUT_OF_ORDER, LEVEL_FACTOR, LEVELS_MAX, Levels, Plan, RANGE_MS_MAX, Reason,
+    TOMBSTONES_PERCENT_MAX, plan, plan_cleaning, superseded,
+};
+pub use repack::SAMPLES_PER_CHUNK_COMPACTED;
+pub use retention::{
+    Dropped, DroppedFor, Retention, SizedBlock, beyond_retention, largest_merge_bytes,
+};
+pub use survey::{BadBlock, Survey, block_bytes, survey};
+
+/// How many series one slice handles.
+pub const SERIES_PER_SLICE: usize = 1000;

@@ -46,7 +46,8 @@ impl SymbolCollector {
         }
     }
 
-    fn add_text(&mut self, added: &str) {
+    /// Adds one label name or value.
+    pub fn add_text(&mut self, added: &str) {
         let SymbolCollector { seed, text, spans } = self;
         let hash = hash_bytes(*seed, added.as_bytes());
         let is_it = |span: &Span| bytes_equal(span.of(text).as_bytes(), added.as_bytes());

@@ -159,6 +159,16 @@ impl Blocks for MemoryBlocks {
             None => Err(StorageError::NotFound { what: block.to_owned() }),
         }
     }
+
+    fn replace_tombstones(&self, block: &str, bytes: &[u8]) -> StorageResult<()> {
+        match self.blocks.borrow_mut().get_mut(block) {
+            Some(files) => {
+                files.insert("tombstones".to_owned(), Rc::new(bytes.to_vec()));
+                Ok(())
+            }
+            None => Err(StorageError::NotFound { what: block.to_owned() }),
+        }
+    }
 }
 
 impl BlockFile for MemoryFile {

@@ -99,6 +99,14 @@ pub trait Blocks {
 
     /// Deletes a block, atomically for whoever lists.
     fn delete(&self, block: &str) -> StorageResult<()>;
+
+    /// Replaces the `tombstones` file of a committed block: durably, and in one step, so that who
+    /// opens it sees the old content or the new. Handles that are open, and hard links to the
+    /// file, keep the old one. It is the one file of a block that ever changes.
+    fn replace_tombstones(&self, block: &str, _bytes: &[u8]) -> StorageResult<()> {
+        let reason = format!("this storage cannot mark samples of block {block} as deleted");
+        Err(StorageError::Io { reason })
+    }
 }
 
 /// One file of a committed block.

@@ -1,0 +1,268 @@
+//! Merging blocks into one, a slice at a time.
+//!
+//! ```text
+//! symbols ──▶ series and chunks ──▶ commit ──▶ delete the parents ──▶ done
+//! └──────── a crash leaves only ────────┘      └─ the child names its ─┘
+//!           what storage sweeps                   parents: `superseded`
+//! ```
+//!
+//! What the new block holds: every sample of every parent that was not deleted, once. Where several
+//! parents have a sample of one series and time, that of the newest counts
+//! ([`BlockMeta::newest_source`]), as on reads. Chunks that nothing touches are copied whole; runs
+//! of small ones are joined (`repack.rs`). Chunks of histograms are copied whole.
+//!
+//! Memory: the new block's symbols, each once, with some 40 bytes each; four bytes for each label
+//! of each series, and for each series of each parent; per parent some hundred KiB of index and
+//! chunks read ahead, at most 16 MiB of symbols, and two series' chunks. It does not grow with
+//! the samples, but that of one series all chunks are in memory at once.
+
+use super::parent::{Blame, Parent, find_undecodable, tombstones_crc};
+use super::repack::Repacker;
+use super::series_pass::SeriesPass;
+use super::{BadBlock, MergeError, Plan, SAMPLES_PER_CHUNK_COMPACTED};
+use crate::block::{BlockMeta, BlockMetaParams, SymbolCollector};
+use crate::error::{Error, Result};
+use crate::index::IndexError;
+use crate::select::{Merge, SeriesSource};
+use crate::storage::{Blocks, StorageError};
+use crate::wire::ChunkedSeries;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+/// Label values whose symbols one slice collects, but for one label name more.
+const VALUES_PER_SLICE: usize = 50_000;
+
+/// Blocks being merged. Dropped before the new one is committed it leaves no trace.
+pub struct BlockMerge {
+    blocks: Rc<dyn Blocks>,
+    plan: Plan,
+    samples_per_chunk: usize,
+    /// ULID and checksum of the tombstones of each parent, as they were at the beginning.
+    tombstones: Vec<(String, u32)>,
+    blame: Blame,
+    state: State,
+}
+
+enum State {
+    Symbols(SymbolPass),
+    Series(SeriesPass),
+    /// Parents not yet deleted.
+    Delete(Vec<String>),
+    Done,
+}
+
+/// The first pass: names and values are taken from the parents' lists of postings.
+struct SymbolPass {
+    parents: Vec<Parent>,
+    symbols: SymbolCollector,
+    /// Which parent is read, and which of its label names is next.
+    parent: usize,
+    names: std::vec::IntoIter<String>,
+}
+
+/// What a slice did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MergeProgress {
+    /// Whether the merge is complete and the parents are gone.
+    pub done: bool,
+    /// Series written so far.
+    pub series: u64,
+    /// The new block, in the slice that committed it. If nothing was left of the parents there is
+    /// none.
+    pub committed: Option<BlockMeta>,
+    /// Parents that this slice deleted.
+    pub deleted: Vec<String>,
+}
+
+/// Joins small chunks of what passes through.
+struct Repacked {
+    series: Merge,
+    repacker: Repacker,
+}
+
+impl BlockMerge {
+    /// Opens the parents of a plan.
+    pub fn new(
+        blocks: Rc<dyn Blocks>,
+        plan: Plan,
+        hash_seed: u64,
+    ) -> std::result::Result<BlockMerge, MergeError> {
+        let mut parents = Vec::with_capacity(plan.parents.len());
+        for parent in &plan.parents {
+            parents.push(Parent::open(&*blocks, &parent.ulid)?);
+        }
+        let opened = plan.parents.iter().zip(&parents);
+        let tombstones =
+            opened.map(|(desc, parent)| (desc.ulid.clone(), parent.tombstones_crc)).collect();
+        let symbols = SymbolCollector::new(hash_seed);
+        let names = Vec::new().into_iter();
+        Ok(BlockMerge {
+            blocks,
+            plan,
+            samples_per_chunk: SAMPLES_PER_CHUNK_COMPACTED,
+            tombstones,
+            blame: Blame::default(),
+            state: State::Symbols(SymbolPass { parents, symbols, parent: 0, names }),
+        })
+    }
+
+    /// Joins chunks up to another number of samples; up to 0 leaves all chunks as they are.
+    pub fn with_samples_per_chunk(self, samples_per_chunk: usize) -> BlockMerge {
+        BlockMerge { samples_per_chunk, ..self }
+    }
+
+    /// What is being merged.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Does the next slice. After an error before the commit the merge is over and has left no
+    /// trace; after one while parents are deleted, the next call goes on deleting.
+    pub fn step(&mut self, now_ms: i64) -> std::result::Result<MergeProgress, MergeError> {
+        let mut progress = MergeProgress::default();
+        self.state = match std::mem::replace(&mut self.state, State::Done) {
+            State::Symbols(pass) => self.collect(pass, now_ms)?,
+            State::Series(mut pass) => {
+                let ended = pass.step().map_err(|error| self.explain(error))?;
+                progress.series = pass.series_count();
+                match ended {
+                    false => State::Series(pass),
+                    true => {
+                        progress.committed = self.commit(pass)?;
+                        let parents = self.plan.parents.iter().map(|parent| parent.ulid.clone());
+                        State::Delete(parents.collect())
+                    }
+                }
+            }
+            State::Delete(parents) => {
+                self.state = State::Delete(parents);
+                self.delete_parents(&mut progress)?;
+                State::Done
+            }
+            State::Done => State::Done,
+        };
+        progress.done = matches!(self.state, State::Done);
+        Ok(progress)
+    }
+
+    /// A slice of the first pass, and then the beginning of the second.
+    fn collect(&self, mut pass: SymbolPass, now_ms: i64) -> std::result::Result<State, MergeError> {
+        let mut values = 0;
+        while values < VALUES_PER_SLICE {
+            if let Some(name) = pass.names.next() {
+                values += pass.add_values(&name).map_err(|error| {
+                    let ulid = self.plan.parents.get(pass.parent.saturating_sub(1));
+                    BadBlock::of(ulid.map_or("", |desc| &desc.ulid), &error.into())
+                })?;
+            } else if let Some(parent) = pass.parents.get(pass.parent) {
+                let names: Vec<String> = parent.reader.label_names().map(str::to_owned).collect();
+                pass.names = names.into_iter();
+                pass.parent += 1;
+            } else {
+                return Ok(State::Series(self.begin_series(pass, now_ms)?));
+            }
+        }
+        Ok(State::Symbols(pass))
+    }
+
+    fn begin_series(
+        &self,
+        pass: SymbolPass,
+        now_ms: i64,
+    ) -> std::result::Result<SeriesPass, MergeError> {
+        let ulids = self.plan.parents.iter().map(|desc| desc.ulid.clone());
+        let mut parents: Vec<(String, Parent)> = ulids.zip(pass.parents).collect();
+        // The newest has the word.
+        let age = |(ulid, parent): &(String, Parent)| {
+            (parent.meta().newest_source().to_owned(), ulid.clone())
+        };
+        parents.sort_by_cached_key(age);
+        let mut sources: Vec<Box<dyn SeriesSource>> = Vec::with_capacity(parents.len());
+        for (ulid, parent) in parents.into_iter().rev() {
+            sources.push(Box::new(parent.into_series(&ulid, &self.blame)?));
+        }
+        let series = Merge::new(sources).map_err(|error| self.explain(error))?;
+        let repacker = Repacker::new(self.samples_per_chunk);
+        let series = Box::new(Repacked { series, repacker });
+        SeriesPass::begin(&*self.blocks, now_ms, pass.symbols, series)
+            .map_err(|error| self.explain(error))
+    }
+
+    fn commit(&self, pass: SeriesPass) -> std::result::Result<Option<BlockMeta>, MergeError> {
+        // What was deleted since the parents were opened would come back with the new block.
+        for (ulid, crc) in &self.tombstones {
+            let now = tombstones_crc(&*self.blocks, ulid);
+            if now.map_err(|error| BadBlock::of(ulid, &error))? != *crc {
+                return Err(MergeError::Deleted { block: ulid.clone() });
+            }
+        }
+        let Plan { parents, min_time_ms, max_time_ms, level, sources, hints, .. } =
+            self.plan.clone();
+        let params = BlockMetaParams { min_time_ms, max_time_ms, level, sources, parents, hints };
+        pass.finish(params).map_err(|error| self.explain(error))
+    }
+
+    fn delete_parents(
+        &mut self,
+        progress: &mut MergeProgress,
+    ) -> std::result::Result<(), MergeError> {
+        let State::Delete(parents) = &mut self.state else { return Ok(()) };
+        while let Some(ulid) = parents.last() {
+            match self.blocks.delete(ulid) {
+                // Retention may have been quicker.
+                Ok(()) | Err(StorageError::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            progress.deleted.extend(parents.pop());
+        }
+        Ok(())
+    }
+
+    /// Finds out whose fault an error of the series pass is.
+    fn explain(&self, error: Error) -> MergeError {
+        if let Some(bad) = self.blame.borrow_mut().take() {
+            return bad.into();
+        }
+        let ulids = || self.plan.parents.iter().map(|desc| desc.ulid.clone());
+        if let Error::Chunk { series, .. } = &error
+            && let Some(bad) = find_undecodable(&*self.blocks, ulids(), series)
+        {
+            return bad.into();
+        }
+        match error {
+            Error::Storage(error) => error.into(),
+            Error::Block(crate::block::BlockError::Storage(error))
+            | Error::Block(crate::block::BlockError::Index(IndexError::Storage(error))) => {
+                error.into()
+            }
+            error => MergeError::Refused { parents: ulids().collect(), source: Box::new(error) },
+        }
+    }
+}
+
+impl SymbolPass {
+    /// Adds a label name of the current parent and its values; gives how many these were.
+    fn add_values(&mut self, name: &str) -> std::result::Result<usize, IndexError> {
+        let Some(parent) = self.parents.get(self.parent.saturating_sub(1)) else { return Ok(0) };
+        let mut count = 0;
+        self.symbols.add_text(name);
+        parent.reader.index().each_label_value(name, |value| {
+            self.symbols.add_text(value);
+            count += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(count)
+    }
+}
+
+impl SeriesSource for Repacked {
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
+        let Some(ChunkedSeries { labels, chunks }) = self.series.next_series()? else {
+            return Ok(None);
+        };
+        let packed = self.repacker.repack(chunks);
+        let chunks =
+            packed.map_err(|source| Error::Chunk { series: labels.to_string(), source })?;
+        Ok(Some(ChunkedSeries { labels, chunks }))
+    }
+}

@@ -1,0 +1,291 @@
+//! Which blocks to merge next: a pure choice, given back as a plain value.
+//!
+//! Blocks grow by levels. A level's range is three times that of the level before, and ranges are
+//! aligned to multiples of themselves since the epoch:
+//!
+//! ```text
+//! 2 h    │a│b│c│d│e│f│g│h│i│j│
+//! 6 h    │a b c│d e f│g h i│      j waits: its range still grows
+//! 18 h   │a . . . . . . . i│
+//! ```
+//!
+//! In this order, the first that applies is due:
+//!
+//! 1. blocks whose ranges overlap, all of a run together, so that of two samples at one time the
+//!    newer block's can be told;
+//! 2. blocks of one aligned range, smallest range first, when they fill it or the newest block
+//!    lies behind it; the newest block itself is left alone for as long as it is the newest;
+//! 3. one block with deletions for more than 5 % of its series, if it is too large to be merged
+//!    soon, or of all series.
+//!
+//! A block whose [`failed`](crate::block::CompactionMeta::failed) flag is set never takes part,
+//! and keeps its aligned range from being merged; the caller sets the flag in its list when a
+//! merge named the block. A `deletable` block is as good as gone. Time is that of the blocks: a
+//! wrong clock changes nothing here. The rules are those of upstream's `LeveledCompactor`
+//! (`tsdb/compact.go`), but that rule 3 there looks no further back than the last small block.
+
+use crate::block::{BlockDesc, BlockMeta};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A level's range is this many times that of the level below.
+pub const LEVEL_FACTOR: i64 = 3;
+
+/// Most levels there are.
+pub const LEVELS_MAX: usize = 10;
+
+/// Longest range of a block, whatever the retention: 31 days, in milliseconds.
+pub const RANGE_MS_MAX: i64 = 31 * 24 * 3600 * 1000;
+
+/// Share of a block's series, in percent, with deletions from which the block is rewritten alone.
+pub const TOMBSTONES_PERCENT_MAX: u64 = 5;
+
+/// Hint of a block made of out-of-order samples only; kept if all parents have it.
+pub const HINT_OUT_OF_ORDER: &str = "from-out-of-order";
+
+/// Hints of blocks that upstream made of a part of a head's series. They are merged only among
+/// themselves, since such a block does not mean that the head's other series are in blocks too.
+const HINTS_PARTIAL: [&str; 2] = ["from-stale-series", "from-selected-series"];
+
+/// The ranges that blocks grow through, in milliseconds, ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Levels {
+    ranges_ms: Vec<i64>,
+}
+
+/// Blocks to be merged into one, and what that one will be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Why.
+    pub reason: Reason,
+    /// The blocks to merge, by the start of their ranges.
+    pub parents: Vec<BlockDesc>,
+    /// Start of the new block's range, inclusive.
+    pub min_time_ms: i64,
+    /// End of the new block's range, exclusive.
+    pub max_time_ms: i64,
+    /// Level of the new block: one more than that of any parent.
+    pub level: u32,
+    /// All blocks cut from a head that are in the parents, ascending.
+    pub sources: Vec<String>,
+    /// What else is known of the new block.
+    pub hints: Vec<String>,
+}
+
+/// Why blocks are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Their ranges overlap.
+    Overlap,
+    /// They make up a range of the next level.
+    Level,
+    /// Much of the block was deleted.
+    Tombstones,
+}
+
+impl Levels {
+    /// The levels above blocks of `block_duration_ms`, up to a tenth of the retention or
+    /// [`RANGE_MS_MAX`]; a `retention_ms` of 0 is no limit.
+    pub fn new(block_duration_ms: i64, retention_ms: i64) -> Levels {
+        let range_ms_max = match retention_ms {
+            1.. => RANGE_MS_MAX.min(retention_ms / 10),
+            _ => RANGE_MS_MAX,
+        };
+        let first_ms = block_duration_ms.max(1);
+        let next = |range_ms: &i64| range_ms.checked_mul(LEVEL_FACTOR);
+        let ranges = std::iter::successors(Some(first_ms), next).take(LEVELS_MAX);
+        Levels::from_ranges(ranges.take_while(|range_ms| *range_ms <= range_ms_max.max(first_ms)))
+    }
+
+    /// Levels of these ranges, in milliseconds; those that do not ascend from 1 on are left out.
+    pub fn from_ranges(ranges_ms: impl IntoIterator<Item = i64>) -> Levels {
+        let mut levels = Levels { ranges_ms: Vec::new() };
+        for range_ms in ranges_ms {
+            if range_ms > levels.ranges_ms.last().copied().unwrap_or(0) {
+                levels.ranges_ms.push(range_ms);
+            }
+        }
+        levels
+    }
+
+    /// The ranges, ascending.
+    pub fn ranges_ms(&self) -> &[i64] {
+        &self.ranges_ms
+    }
+
+    /// Blocks from this range on are rewritten because of deletions alone; smaller ones are soon
+    /// merged anyway.
+    fn rewrite_range_ms(&self) -> i64 {
+        self.ranges_ms.get(self.ranges_ms.len() / 2).copied().unwrap_or(i64::MAX)
+    }
+}
+
+impl Plan {
+    /// The merge of these blocks; `None` for none.
+    pub fn of(reason: Reason, parents: &[&BlockMeta]) -> Option<Plan> {
+        let mut sources = BTreeSet::new();
+        for parent in parents {
+            sources.extend(parent.compaction.sources.iter().cloned());
+        }
+        let has =
+            |parent: &&BlockMeta, hint: &str| parent.compaction.hints.iter().any(|h| h == hint);
+        let mut hints = Vec::new();
+        if parents.iter().all(|parent| has(parent, HINT_OUT_OF_ORDER)) {
+            hints.push(HINT_OUT_OF_ORDER.to_owned());
+        }
+        for hint in HINTS_PARTIAL {
+            if parents.iter().any(|parent| has(parent, hint)) {
+                hints.push(hint.to_owned());
+            }
+        }
+        Some(Plan {
+            reason,
+            parents: parents.iter().map(|parent| parent.desc()).collect(),
+            min_time_ms: parents.iter().map(|parent| parent.min_time_ms).min()?,
+            max_time_ms: parents.iter().map(|parent| parent.max_time_ms).max()?,
+            level: parents.iter().map(|parent| parent.compaction.level).max()?.saturating_add(1),
+            sources: sources.into_iter().collect(),
+            hints,
+        })
+    }
+}
+
+/// The merge that is due. `fits` says whether there is room for a block made of these; what does
+/// not fit is passed over, since trying would only wear the disk.
+///
+/// `stats.num_tombstones` of the metas must be that of the tombstones file; see
+/// [`survey`](super::survey).
+pub fn plan(
+    metas: &[BlockMeta],
+    levels: &Levels,
+    fits: impl Fn(&[&BlockMeta]) -> bool,
+) -> Option<Plan> {
+    for class in 0..=HINTS_PARTIAL.len() {
+        let mut blocks: Vec<&BlockMeta> = metas
+            .iter()
+            .filter(|meta| !meta.compaction.deletable && partial_class(meta) == class)
+            .collect();
+        blocks.sort_by_key(|meta| (meta.min_time_ms, &meta.ulid));
+        if let Some(due) = plan_class(&blocks, levels, &fits) {
+            return Some(due);
+        }
+    }
+    None
+}
+
+/// The rewrite of a block that has deletions, however few: what cleaning up on demand does, one
+/// block a time.
+pub fn plan_cleaning(metas: &[BlockMeta], fits: impl Fn(&[&BlockMeta]) -> bool) -> Option<Plan> {
+    let has_deletions = |meta: &&BlockMeta| {
+        meta.stats.num_tombstones > 0 && !meta.compaction.failed && !meta.compaction.deletable
+    };
+    let block = metas.iter().filter(has_deletions).find(|meta| fits(&[meta]))?;
+    Plan::of(Reason::Tombstones, &[block])
+}
+
+/// ULIDs of blocks that another block of the list was made of, ascending.
+///
+/// A crash between the commit of a merged block and the deletion of its parents leaves them; they
+/// hold nothing that the child does not. Give only metas of blocks that open, so that a damaged
+/// child does not cost its parents.
+pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
+    let mut parents: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for meta in metas {
+        let of_meta = meta.compaction.parents.iter().map(|parent| parent.ulid.as_str());
+        parents.entry(&meta.ulid).or_default().extend(of_meta);
+    }
+    let names = |child: &str, ulid: &str| parents.get(child).is_some_and(|all| all.contains(ulid));
+    let mut found = BTreeSet::new();
+    for (child, ulids) in &parents {
+        // Blocks that call each other parent, or themselves, are nobody's doing; they stay.
+        let is_gone = |ulid: &&&str| parents.contains_key(**ulid) && !names(ulid, child);
+        found.extend(ulids.iter().filter(is_gone).map(|ulid| (*ulid).to_owned()));
+    }
+    found.into_iter().collect()
+}
+
+/// 0 for ordinary blocks, else which part of a head they hold.
+fn partial_class(meta: &BlockMeta) -> usize {
+    let has = |hint: &&str| meta.compaction.hints.iter().any(|h| h == hint);
+    HINTS_PARTIAL.iter().position(has).map_or(0, |place| place + 1)
+}
+
+fn plan_class(
+    blocks: &[&BlockMeta],
+    levels: &Levels,
+    fits: &impl Fn(&[&BlockMeta]) -> bool,
+) -> Option<Plan> {
+    if let Some(run) = overlapping(blocks).iter().find(|run| fits(run)) {
+        return Plan::of(Reason::Overlap, run);
+    }
+    // The newest block stays as it is for a while, so that it can be copied away in peace.
+    let (_newest, older) = blocks.split_last()?;
+    let high_ms = older.last()?.min_time_ms;
+    for range_ms in levels.ranges_ms.iter().skip(1) {
+        for group in split_by_range(older, *range_ms) {
+            if let [first, _, ..] = group
+                && !group.iter().any(|meta| meta.compaction.failed)
+                && is_complete(first.min_time_ms, group, *range_ms, high_ms)
+                && fits(group)
+            {
+                return Plan::of(Reason::Level, group);
+            }
+        }
+    }
+    let due = |meta: &&&BlockMeta| is_worth_rewriting(meta, levels) && fits(&[**meta]);
+    let block = older.iter().rev().find(due)?;
+    Plan::of(Reason::Tombstones, &[block])
+}
+
+/// Whether no block will be added to the group's range: it is full, or later blocks exist.
+fn is_complete(start_ms: i64, group: &[&BlockMeta], range_ms: i64, high_ms: i64) -> bool {
+    let end_ms = group.iter().map(|meta| meta.max_time_ms).max().unwrap_or(start_ms);
+    end_ms.checked_sub(start_ms) == Some(range_ms) || end_ms <= high_ms
+}
+
+fn is_worth_rewriting(meta: &BlockMeta, levels: &Levels) -> bool {
+    let (tombstones, series) = (meta.stats.num_tombstones, meta.stats.num_series);
+    if meta.compaction.failed || tombstones == 0 {
+        return false;
+    }
+    let is_large = meta.max_time_ms.saturating_sub(meta.min_time_ms) >= levels.rewrite_range_ms();
+    let many = tombstones.saturating_mul(100)
+        > series.saturating_add(1).saturating_mul(TOMBSTONES_PERCENT_MAX);
+    tombstones >= series || (is_large && many)
+}
+
+/// Runs of blocks, each of which overlaps one before it in the run; `blocks` by start.
+fn overlapping<'a>(blocks: &[&'a BlockMeta]) -> Vec<Vec<&'a BlockMeta>> {
+    let mut runs: Vec<Vec<&BlockMeta>> = Vec::new();
+    let mut end_ms = i64::MIN;
+    for meta in blocks.iter().filter(|meta| !meta.compaction.failed) {
+        match runs.last_mut() {
+            Some(run) if meta.min_time_ms < end_ms => run.push(meta),
+            _ => runs.push(vec![meta]),
+        }
+        end_ms = end_ms.max(meta.max_time_ms);
+    }
+    runs.retain(|run| run.len() > 1);
+    runs
+}
+
+/// The blocks by aligned range; those that cross a border are in none. `blocks` by start.
+pub(super) fn split_by_range<'s, 'a>(
+    blocks: &'s [&'a BlockMeta],
+    range_ms: i64,
+) -> Vec<&'s [&'a BlockMeta]> {
+    let mut groups = Vec::new();
+    let mut rest = blocks;
+    while let Some((first, after)) = rest.split_first() {
+        let start_ms = first.min_time_ms.div_euclid(range_ms).saturating_mul(range_ms);
+        let end_ms = start_ms.saturating_add(range_ms);
+        let count = rest.iter().take_while(|meta| meta.max_time_ms <= end_ms).count();
+        if count == 0 {
+            rest = after;
+            continue;
+        }
+        let (group, later) = rest.split_at(count);
+        groups.push(group);
+        rest = later;
+    }
+    groups
+}

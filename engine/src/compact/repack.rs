@@ -1,0 +1,160 @@
+//! Larger and narrower chunks for merged blocks.
+//!
+//! A chunk costs some thirty bytes before its third sample: length, encoding and checksum, a count,
+//! the first two samples in full, and its entry in the index. With 120 samples a chunk that is a
+//! quarter of a byte a sample. From level 2 up, runs of neighbouring XOR chunks become one, whose
+//! windows are chosen anew (`narrow_xor.rs`).
+//!
+//! Invariants: samples stay what they are, bit by bit; what does not get smaller, or is not in
+//! time order, is left as it is; a chunk that is at least half as long as it may become is left
+//! alone, so that a sample is encoded anew about once in its life. Chunks of histograms pass.
+
+use super::narrow_xor::NarrowXor;
+use crate::chunk::{Chunk, ChunkError, Encoding, sample_count, samples};
+use crate::model::Sample;
+
+/// Samples up to which neighbouring chunks are joined. Every reader of upstream's takes up to
+/// 65,535; who asks for a moment decodes a whole chunk, so it is not made longer than pays.
+pub const SAMPLES_PER_CHUNK_COMPACTED: usize = 480;
+
+/// Bytes of a chunk that its data does not show: length, encoding, checksum, entry in the index.
+const CHUNK_OVERHEAD_BYTES: usize = 14;
+
+/// Joins small chunks.
+pub(super) struct Repacker {
+    samples_max: usize,
+    narrow: NarrowXor,
+    /// Kept for its memory.
+    samples: Vec<Sample>,
+}
+
+impl Repacker {
+    /// Joins up to so many samples, but not more than a chunk can count; 0 leaves all as it is.
+    pub(super) fn new(samples_max: usize) -> Repacker {
+        let samples_max = samples_max.min(usize::from(u16::MAX));
+        Repacker { samples_max, narrow: NarrowXor::default(), samples: Vec::new() }
+    }
+
+    /// Joins runs of a series' chunks, which are in time order.
+    pub(super) fn repack(&mut self, chunks: Vec<Chunk>) -> Result<Vec<Chunk>, ChunkError> {
+        let mut packed = Vec::with_capacity(chunks.len());
+        let mut run = Vec::new();
+        let mut run_samples = 0;
+        for chunk in chunks {
+            let count = usize::from(sample_count(&chunk)?);
+            let is_small = chunk.encoding == Encoding::Xor && 2 * count <= self.samples_max;
+            if !is_small || run_samples + count > self.samples_max {
+                self.join(&mut run, &mut packed)?;
+                run_samples = 0;
+            }
+            if is_small {
+                run_samples += count;
+                run.push(chunk);
+            } else {
+                packed.push(chunk);
+            }
+        }
+        self.join(&mut run, &mut packed)?;
+        Ok(packed)
+    }
+
+    /// Moves a run to `packed`, as one chunk if that is shorter.
+    fn join(&mut self, run: &mut Vec<Chunk>, packed: &mut Vec<Chunk>) -> Result<(), ChunkError> {
+        let bytes = |chunk: &Chunk| chunk.data.len() + CHUNK_OVERHEAD_BYTES;
+        if let Some(joined) = self.joined(run)?
+            && bytes(&joined) < run.iter().map(bytes).sum()
+        {
+            run.clear();
+            packed.push(joined);
+        }
+        packed.append(run);
+        Ok(())
+    }
+
+    /// One chunk with the samples of all; `None` if there are none, or they do not ascend.
+    fn joined(&mut self, run: &[Chunk]) -> Result<Option<Chunk>, ChunkError> {
+        self.samples.clear();
+        for chunk in run {
+            for sample in samples(chunk)? {
+                self.samples.push(sample?);
+            }
+        }
+        let ascends = self.samples.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms);
+        let (Some(first), Some(last)) = (self.samples.first(), self.samples.last()) else {
+            return Ok(None);
+        };
+        let (min_time_ms, max_time_ms) = (first.timestamp_ms, last.timestamp_ms);
+        if !ascends {
+            return Ok(None);
+        }
+        let data = self.narrow.encode(&self.samples).into();
+        Ok(Some(Chunk { encoding: Encoding::Xor, min_time_ms, max_time_ms, data }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::XorAppender;
+
+    fn chunk(from: i64, count: i64) -> Chunk {
+        let mut appender = XorAppender::new();
+        (from..from + count).for_each(|i| appender.append(i * 15_000, i as f64));
+        appender.to_chunk().expect("a chunk of at least one sample")
+    }
+
+    fn decoded(chunks: &[Chunk]) -> Vec<Sample> {
+        let all = chunks.iter().flat_map(|chunk| samples(chunk).expect("floats"));
+        all.map(|sample| sample.expect("a sample")).collect()
+    }
+
+    fn counts(chunks: &[Chunk]) -> Vec<u16> {
+        chunks.iter().filter_map(|chunk| sample_count(chunk).ok()).collect()
+    }
+
+    #[test]
+    fn runs_are_joined_up_to_the_limit() {
+        let chunks: Vec<_> = (0..9).map(|i| chunk(120 * i, 120)).collect();
+        let packed = Repacker::new(480).repack(chunks.clone()).expect("sound chunks");
+        assert_eq!(counts(&packed), [480, 480, 120]);
+        assert_eq!(decoded(&packed), decoded(&chunks));
+        let again = Repacker::new(480).repack(packed.clone()).expect("sound chunks");
+        assert_eq!(again, packed);
+    }
+
+    #[test]
+    fn large_and_foreign_chunks_pass() {
+        let data = [0, 9, 1, 2, 3].as_slice().into();
+        let histogram = Chunk {
+            encoding: Encoding::Histogram,
+            min_time_ms: 150 * 15_000,
+            max_time_ms: 150 * 15_000,
+            data,
+        };
+        let chunks = [
+            chunk(0, 100),
+            chunk(100, 50),
+            histogram,
+            chunk(151, 50),
+            chunk(201, 300),
+            chunk(501, 9),
+        ];
+        let packed = Repacker::new(480).repack(chunks.to_vec()).expect("sound chunks");
+        assert_eq!(counts(&packed), [150, 9, 50, 300, 9]);
+        assert_eq!(decoded(&packed[..1]), decoded(&chunks[..2]));
+        assert_eq!((&packed[1], &packed[3]), (&chunks[2], &chunks[4]));
+    }
+
+    #[test]
+    fn what_does_not_ascend_is_left() {
+        let chunks = vec![chunk(10, 10), chunk(0, 10)];
+        assert_eq!(Repacker::new(480).repack(chunks.clone()), Ok(chunks));
+    }
+
+    #[test]
+    fn what_does_not_decode_is_an_error() {
+        let mut broken = chunk(10, 10);
+        broken.data = broken.data[..5].into();
+        assert!(Repacker::new(480).repack(vec![chunk(0, 10), broken]).is_err());
+    }
+}

@@ -1,0 +1,219 @@
+//! Which blocks go, by age and by size: a pure choice. Whole blocks, oldest first.
+//!
+//! Age is measured from the newest block, as upstream does: a node that receives nothing keeps
+//! what it has, and a clock that jumps ahead deletes nothing. If the clock is earlier than the
+//! newest block it counts instead (the block then comes from a sender whose clock is ahead, and
+//! shall not push out all others), unless it shows a time before this software existed, as that
+//! of a board without a battery does. Of two doubtful times the one that deletes less counts; the
+//! limit of size holds whatever the time.
+
+use super::Levels;
+use super::plan::split_by_range;
+use crate::block::BlockMeta;
+use std::cmp::Reverse;
+
+/// A clock that is earlier than 1 January 2025 is not set.
+const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
+
+/// Of the limit of size, at most one part in this many is reserved for a compaction.
+const RESERVE_PARTS: u64 = 5;
+
+/// A block and what it takes.
+#[derive(Clone, Debug)]
+pub struct SizedBlock {
+    /// What it is.
+    pub meta: BlockMeta,
+    /// Bytes of all its files.
+    pub bytes: u64,
+}
+
+/// What is to be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// A block goes when it ends this many milliseconds before the newest; 0 keeps all.
+    pub age_ms: i64,
+    /// Bytes that everything together may take; 0 is no limit.
+    pub bytes_max: u64,
+    /// Bytes that are not blocks: log, checkpoints, snapshots, unfinished blocks.
+    pub other_bytes: u64,
+    /// Bytes to keep free for the next compaction, as [`largest_merge_bytes`] says them; no more
+    /// than a fifth of `bytes_max` is reserved.
+    pub reserve_bytes: u64,
+}
+
+/// A block to be deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Its ULID.
+    pub ulid: String,
+    /// Why.
+    pub reason: DroppedFor,
+}
+
+/// Why a block is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DroppedFor {
+    /// It is marked as `deletable`: somebody's compaction left nothing of it.
+    Nothing,
+    /// It is too old.
+    Age,
+    /// There is no room for it.
+    Size,
+}
+
+/// The blocks that are to be deleted now, oldest first.
+pub fn beyond_retention(blocks: &[SizedBlock], retention: &Retention, now_ms: i64) -> Vec<Dropped> {
+    let mut newest_first: Vec<&SizedBlock> = blocks.iter().collect();
+    newest_first.sort_by_key(|block| (Reverse(block.meta.max_time_ms), Reverse(&block.meta.ulid)));
+    let kept_from_ms = oldest_kept_ms(&newest_first, retention.age_ms, now_ms);
+    let reserve_bytes = retention.reserve_bytes.min(retention.bytes_max / RESERVE_PARTS);
+    let mut bytes = retention.other_bytes.saturating_add(reserve_bytes);
+    let mut dropped = Vec::new();
+    for SizedBlock { meta, bytes: block_bytes } in newest_first {
+        let reason = if meta.compaction.deletable {
+            Some(DroppedFor::Nothing)
+        } else if kept_from_ms.is_some_and(|kept_ms| meta.max_time_ms <= kept_ms) {
+            Some(DroppedFor::Age)
+        } else {
+            // Once one does not fit, no older one does.
+            bytes = bytes.saturating_add(*block_bytes);
+            let is_over = retention.bytes_max > 0 && bytes > retention.bytes_max;
+            is_over.then_some(DroppedFor::Size)
+        };
+        dropped.extend(reason.map(|reason| Dropped { ulid: meta.ulid.clone(), reason }));
+    }
+    dropped.reverse();
+    dropped
+}
+
+/// Bytes that the largest merge which the blocks are heading for will write, at most: as many as
+/// the blocks of one range of the highest level take.
+pub fn largest_merge_bytes(blocks: &[SizedBlock], levels: &Levels) -> u64 {
+    let Some(range_ms) = levels.ranges_ms().last() else { return 0 };
+    let mut metas: Vec<&BlockMeta> = blocks.iter().map(|block| &block.meta).collect();
+    metas.sort_by_key(|meta| (meta.min_time_ms, &meta.ulid));
+    let bytes_of = |meta: &&BlockMeta| {
+        let found = blocks.iter().find(|block| std::ptr::eq(&block.meta, *meta));
+        found.map_or(0, |block| block.bytes)
+    };
+    let group_bytes = |group: &[&BlockMeta]| group.iter().map(bytes_of).sum();
+    let groups = split_by_range(&metas, *range_ms);
+    groups.into_iter().filter(|group| group.len() > 1).map(group_bytes).max().unwrap_or(0)
+}
+
+/// Blocks that end here or before are too old; `None` if none is.
+fn oldest_kept_ms(newest_first: &[&SizedBlock], age_ms: i64, now_ms: i64) -> Option<i64> {
+    let newest_ms = newest_first.first()?.meta.max_time_ms;
+    if age_ms <= 0 {
+        return None;
+    }
+    let reference_ms = match now_ms {
+        CLOCK_MS_MIN.. => newest_ms.min(now_ms),
+        _ => newest_ms,
+    };
+    Some(reference_ms.saturating_sub(age_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{BlockStats, CompactionMeta};
+    use DroppedFor::{Age, Nothing, Size};
+
+    const HOUR_MS: i64 = 3_600_000;
+    const NOW_MS: i64 = 1_800_000_000_000;
+
+    /// Blocks `a`, `b`, … of two hours and 100 bytes each; the last ends now.
+    fn blocks(count: i64) -> Vec<SizedBlock> {
+        let block = |i: i64| {
+            let min_time_ms = NOW_MS - 2 * HOUR_MS * (count - i);
+            let meta = BlockMeta {
+                ulid: String::from_utf8_lossy(&[b'a' + i as u8]).into_owned(),
+                min_time_ms,
+                max_time_ms: min_time_ms + 2 * HOUR_MS,
+                stats: BlockStats::default(),
+                compaction: CompactionMeta::default(),
+                version: 1,
+            };
+            SizedBlock { meta, bytes: 100 }
+        };
+        (0..count).map(block).collect()
+    }
+
+    fn dropped(blocks: &[SizedBlock], retention: Retention, now_ms: i64) -> String {
+        let letter = |reason| match reason {
+            Nothing => '0',
+            Age => 'A',
+            Size => 'S',
+        };
+        let all = beyond_retention(blocks, &retention, now_ms);
+        all.iter().map(|one| format!("{}{}", one.ulid, letter(one.reason))).collect()
+    }
+
+    #[test]
+    fn age_is_that_of_the_newest_sample() {
+        let hours = |hours: i64| Retention { age_ms: hours * HOUR_MS, ..Retention::default() };
+        let blocks = blocks(5);
+        assert_eq!(dropped(&blocks, hours(0), NOW_MS), "");
+        assert_eq!(dropped(&blocks, hours(9), NOW_MS), "");
+        assert_eq!(dropped(&blocks, hours(8), NOW_MS), "aA");
+        assert_eq!(dropped(&blocks, hours(3), NOW_MS), "aAbAcA");
+        assert_eq!(dropped(&blocks, hours(1), NOW_MS), "aAbAcAdA");
+        assert_eq!(dropped(&[], hours(1), NOW_MS), "");
+    }
+
+    #[test]
+    fn bad_clocks_delete_nothing_more() {
+        let retention = Retention { age_ms: 4 * HOUR_MS, ..Retention::default() };
+        let mut blocks = blocks(5);
+        let at = |blocks: &[SizedBlock], now_ms| dropped(blocks, retention, now_ms);
+        assert_eq!(at(&blocks, NOW_MS), "aAbAcA");
+        assert_eq!(at(&blocks, i64::MAX), "aAbAcA");
+        assert_eq!(at(&blocks, 0), "aAbAcA");
+        assert_eq!(at(&blocks, i64::MIN), "aAbAcA");
+        assert_eq!(at(&blocks, NOW_MS - 4 * HOUR_MS), "aA");
+        // A block from the year 2100 does not push out the others.
+        blocks[4].meta.max_time_ms = 4_102_444_800_000;
+        assert_eq!(at(&blocks, NOW_MS), "aAbAcA");
+        blocks[4].meta.max_time_ms = i64::MAX;
+        blocks[0].meta.max_time_ms = i64::MIN;
+        assert_eq!(at(&blocks, NOW_MS), "aAbAcA");
+    }
+
+    #[test]
+    fn size_counts_everything() {
+        let blocks = blocks(5);
+        let with = |bytes_max, other_bytes, reserve_bytes| {
+            dropped(&blocks, Retention { bytes_max, other_bytes, reserve_bytes, age_ms: 0 }, NOW_MS)
+        };
+        assert_eq!(with(0, 1_000_000, 1_000_000), "");
+        assert_eq!(with(500, 0, 0), "");
+        assert_eq!(with(499, 0, 0), "aS");
+        assert_eq!(with(500, 1, 0), "aS");
+        assert_eq!(with(600, 0, 100), "");
+        assert_eq!(with(600, 1, 100), "aS");
+        assert_eq!(with(500, 0, 1_000_000), "aS");
+        assert_eq!(with(500, 600, 0), "aSbScSdSeS");
+    }
+
+    #[test]
+    fn what_goes_anyway_takes_no_room() {
+        let mut blocks = blocks(5);
+        blocks[3].meta.compaction.deletable = true;
+        let retention = Retention { age_ms: 7 * HOUR_MS, bytes_max: 250, ..Retention::default() };
+        assert_eq!(dropped(&blocks, retention, NOW_MS), "aAbSd0");
+    }
+
+    #[test]
+    fn the_largest_merge_is_that_of_one_range() {
+        let mut blocks = blocks(9);
+        for (i, block) in (0..).zip(&mut blocks) {
+            block.meta.min_time_ms = i * 2 * HOUR_MS;
+            block.meta.max_time_ms = (i + 1) * 2 * HOUR_MS;
+        }
+        let levels = Levels::from_ranges([2 * HOUR_MS, 6 * HOUR_MS]);
+        assert_eq!(largest_merge_bytes(&blocks, &levels), 300);
+        assert_eq!(largest_merge_bytes(&blocks[..1], &levels), 0);
+        assert_eq!(largest_merge_bytes(&blocks, &Levels::from_ranges([])), 0);
+    }
+}
