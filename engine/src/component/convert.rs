@@ -1,0 +1,171 @@
+//! Conversions between the engine's types and those of the contract.
+
+use super::bindings::exports::tidepool::tsdb::store;
+use super::bindings::tidepool::tsdb::types as wit;
+use crate::block::BlockError;
+use crate::chunk::{Chunk, Encoding};
+use crate::error::Error;
+use crate::head::{RefusalReason, WriteOutcome};
+use crate::index::IndexError;
+use crate::model::{MatchOp, MatcherSpec, TimeRange};
+use crate::storage::StorageError;
+use crate::wire::ChunkedSeries;
+
+impl From<wit::StorageError> for StorageError {
+    fn from(error: wit::StorageError) -> StorageError {
+        match error {
+            wit::StorageError::NotFound(what) => StorageError::NotFound { what },
+            wit::StorageError::NoSpace(what) => StorageError::NoSpace { what },
+            wit::StorageError::Io(reason) => StorageError::Io { reason },
+        }
+    }
+}
+
+impl From<StorageError> for wit::StorageError {
+    fn from(error: StorageError) -> wit::StorageError {
+        match error {
+            StorageError::NotFound { what } => wit::StorageError::NotFound(what),
+            StorageError::NoSpace { what } => wit::StorageError::NoSpace(what),
+            StorageError::Io { reason } => wit::StorageError::Io(reason),
+        }
+    }
+}
+
+impl From<wit::Error> for Error {
+    fn from(error: wit::Error) -> Error {
+        match error {
+            wit::Error::Busy => Error::Busy,
+            wit::Error::Storage(error) => Error::Storage(error.into()),
+            other => Error::Remote(other.to_string()),
+        }
+    }
+}
+
+impl From<Error> for wit::Error {
+    fn from(error: Error) -> wit::Error {
+        let text = error.to_string();
+        match error {
+            Error::NotOpen => wit::Error::NotOpen,
+            Error::WrongRole { call } => wit::Error::WrongRole(call.into()),
+            Error::Invalid(_) | Error::Matcher(_) => wit::Error::Invalid(text),
+            Error::Malformed(error) => wit::Error::Malformed(wit::Damage {
+                where_: error.message.into(),
+                offset: error.offset as u64,
+                reason: error.reason.into(),
+            }),
+            Error::Block(
+                BlockError::Storage(error) | BlockError::Index(IndexError::Storage(error)),
+            ) => wit::Error::Storage(error.into()),
+            Error::Block(
+                BlockError::Damaged(damage) | BlockError::Index(IndexError::Damaged(damage)),
+            ) => wit::Error::Corrupt(wit::Damage {
+                where_: format!("{}/{}", damage.block, damage.file),
+                offset: damage.offset,
+                reason: damage.what.into(),
+            }),
+            Error::Block(_) => {
+                wit::Error::Corrupt(wit::Damage { where_: "block".into(), offset: 0, reason: text })
+            }
+            Error::Chunk { series, source } => wit::Error::Corrupt(wit::Damage {
+                where_: series,
+                offset: 0,
+                reason: source.to_string(),
+            }),
+            Error::LimitExceeded { what, max } => {
+                wit::Error::LimitExceeded(wit::Limit { what: what.into(), max })
+            }
+            Error::Busy => wit::Error::Busy,
+            Error::Storage(error) => wit::Error::Storage(error.into()),
+            Error::Remote(_) => wit::Error::Storage(wit::StorageError::Io(text)),
+        }
+    }
+}
+
+impl From<wit::TimeRange> for TimeRange {
+    fn from(range: wit::TimeRange) -> TimeRange {
+        TimeRange { start_ms: range.start_ms, end_ms: range.end_ms }
+    }
+}
+
+impl From<TimeRange> for wit::TimeRange {
+    fn from(range: TimeRange) -> wit::TimeRange {
+        wit::TimeRange { start_ms: range.start_ms, end_ms: range.end_ms }
+    }
+}
+
+impl From<wit::Matcher> for MatcherSpec {
+    fn from(matcher: wit::Matcher) -> MatcherSpec {
+        let op = match matcher.op {
+            wit::MatchOp::Equal => MatchOp::Equal,
+            wit::MatchOp::NotEqual => MatchOp::NotEqual,
+            wit::MatchOp::Regex => MatchOp::Regex,
+            wit::MatchOp::NotRegex => MatchOp::NotRegex,
+        };
+        MatcherSpec { name: matcher.name, op, value: matcher.value }
+    }
+}
+
+impl From<&MatcherSpec> for wit::Matcher {
+    fn from(matcher: &MatcherSpec) -> wit::Matcher {
+        let op = match matcher.op {
+            MatchOp::Equal => wit::MatchOp::Equal,
+            MatchOp::NotEqual => wit::MatchOp::NotEqual,
+            MatchOp::Regex => wit::MatchOp::Regex,
+            MatchOp::NotRegex => wit::MatchOp::NotRegex,
+        };
+        wit::Matcher { name: matcher.name.clone(), op, value: matcher.value.clone() }
+    }
+}
+
+impl From<ChunkedSeries> for wit::SeriesChunks {
+    fn from(series: ChunkedSeries) -> wit::SeriesChunks {
+        let label =
+            |(name, value): (&str, &str)| wit::Label { name: name.into(), value: value.into() };
+        let labels = series.labels.iter().map(label).collect();
+        wit::SeriesChunks { labels, chunks: series.chunks.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl From<Chunk> for wit::Chunk {
+    fn from(chunk: Chunk) -> wit::Chunk {
+        let encoding = match chunk.encoding {
+            Encoding::Xor => wit::ChunkEncoding::Xor,
+            Encoding::Histogram => wit::ChunkEncoding::Histogram,
+            Encoding::FloatHistogram => wit::ChunkEncoding::FloatHistogram,
+        };
+        wit::Chunk {
+            encoding,
+            min_time_ms: chunk.min_time_ms,
+            max_time_ms: chunk.max_time_ms,
+            data: chunk.data.to_vec(),
+        }
+    }
+}
+
+impl From<WriteOutcome> for store::WriteOutcome {
+    fn from(outcome: WriteOutcome) -> store::WriteOutcome {
+        let reason = |reason| match reason {
+            RefusalReason::DuplicateSample => store::RefusalReason::DuplicateSample,
+            RefusalReason::OutOfOrder => store::RefusalReason::OutOfOrder,
+            RefusalReason::TooOld => store::RefusalReason::TooOld,
+            RefusalReason::TooFarInFuture => store::RefusalReason::TooFarInFuture,
+            RefusalReason::InvalidLabels => store::RefusalReason::InvalidLabels,
+            RefusalReason::InvalidSymbolRef => store::RefusalReason::InvalidSymbolRef,
+            RefusalReason::NoSamples => store::RefusalReason::NoSamples,
+            RefusalReason::SeriesLimit => store::RefusalReason::SeriesLimit,
+            RefusalReason::Unsupported => store::RefusalReason::Unsupported,
+        };
+        let refusals = outcome.refusals.into_iter().map(|refusal| store::Refusal {
+            reason: reason(refusal.reason),
+            detail: refusal.detail,
+            timestamp_ms: refusal.timestamp_ms,
+        });
+        store::WriteOutcome {
+            samples_written: outcome.samples_written,
+            histograms_written: 0,
+            exemplars_written: 0,
+            refused: outcome.refused,
+            refusals: refusals.collect(),
+        }
+    }
+}

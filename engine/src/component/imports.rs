@@ -1,0 +1,139 @@
+//! The component's imports, seen as the storage and the head source that the engine asks for.
+
+use super::bindings::tidepool::tsdb::types as wit;
+use super::bindings::tidepool::tsdb::{blocks, head_source, wal};
+use crate::model::{MatcherSpec, TimeRange};
+use crate::select::{HeadSource, RemoteHeadSeries, SeriesSource};
+use crate::storage::{
+    BlockFile, BlockWriter, Blocks, LogKind, StorageResult, Wal, WalBatch, WalCheckpoint,
+};
+use std::rc::Rc;
+
+/// The host's logs.
+pub(super) struct HostWal;
+
+impl Wal for HostWal {
+    fn append(&mut self, log: LogKind, records: &[Vec<u8>]) -> StorageResult<u32> {
+        Ok(wal::append(log.into(), records)?)
+    }
+
+    fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>> {
+        let batch = wal::replay(bytes_max)?;
+        Ok(batch.map(|wal::Batch { log, segment, records }| {
+            let log = match log {
+                wal::Log::Ordered => LogKind::Ordered,
+                wal::Log::Late => LogKind::Late,
+            };
+            WalBatch { log, segment, records }
+        }))
+    }
+
+    fn cut_segment(&mut self, log: LogKind) -> StorageResult<u32> {
+        Ok(wal::cut_segment(log.into())?)
+    }
+
+    fn truncate_late(&mut self, last_segment: u32) -> StorageResult<()> {
+        Ok(wal::truncate_late(last_segment)?)
+    }
+
+    fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
+        Ok(Box::new(HostCheckpoint(wal::Checkpoint::new(last_segment))))
+    }
+}
+
+impl From<LogKind> for wal::Log {
+    fn from(log: LogKind) -> wal::Log {
+        match log {
+            LogKind::Ordered => wal::Log::Ordered,
+            LogKind::Late => wal::Log::Late,
+        }
+    }
+}
+
+struct HostCheckpoint(wal::Checkpoint);
+
+impl WalCheckpoint for HostCheckpoint {
+    fn append(&mut self, records: &[Vec<u8>]) -> StorageResult<()> {
+        Ok(self.0.append(records)?)
+    }
+
+    fn commit(self: Box<Self>) -> StorageResult<()> {
+        Ok(wal::Checkpoint::commit(self.0)?)
+    }
+}
+
+/// The host's blocks.
+pub(super) struct HostBlocks;
+
+impl Blocks for HostBlocks {
+    fn list(&self) -> StorageResult<Vec<String>> {
+        Ok(blocks::list()?)
+    }
+
+    fn open(&self, block: &str, file: &str) -> StorageResult<Rc<dyn BlockFile>> {
+        Ok(Rc::new(HostFile(blocks::open(block, file)?)))
+    }
+
+    fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
+        let writer = blocks::create(now_ms)?;
+        Ok(Box::new(HostBlockWriter { id: writer.id(), writer }))
+    }
+
+    fn delete(&self, block: &str) -> StorageResult<()> {
+        Ok(blocks::delete(block)?)
+    }
+}
+
+struct HostFile(blocks::File);
+
+impl BlockFile for HostFile {
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>> {
+        Ok(self.0.read_at(offset, len)?)
+    }
+}
+
+struct HostBlockWriter {
+    id: String,
+    writer: blocks::Writer,
+}
+
+impl BlockWriter for HostBlockWriter {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> StorageResult<()> {
+        Ok(self.writer.write_at(file, offset, bytes)?)
+    }
+
+    fn commit(self: Box<Self>) -> StorageResult<()> {
+        Ok(blocks::Writer::commit(self.writer)?)
+    }
+}
+
+/// The head of another instance.
+pub(super) struct HostHead;
+
+impl HeadSource for HostHead {
+    fn select(
+        &self,
+        matchers: &[MatcherSpec],
+        range: TimeRange,
+    ) -> crate::error::Result<Box<dyn SeriesSource>> {
+        let matchers: Vec<wit::Matcher> = matchers.iter().map(Into::into).collect();
+        let cursor = head_source::open(&matchers, range.into())?;
+        Ok(Box::new(RemoteHeadSeries::new(move |bytes_max| Ok(cursor.next(bytes_max)?))))
+    }
+
+    fn plan_cut(&self) -> crate::error::Result<Option<TimeRange>> {
+        Ok(head_source::plan_cut()?.map(Into::into))
+    }
+
+    fn forget(&self, before_ms: i64) -> crate::error::Result<bool> {
+        Ok(head_source::forget(before_ms)?)
+    }
+}

@@ -1,0 +1,202 @@
+//! The engine as a WebAssembly component: the only room that sees generated WIT types.
+//!
+//! Converts in both directions and decides nothing. One instance is one store, so the engine lives
+//! in a thread-local of the single thread that an instance has.
+
+// Generated code calls the canonical ABI, which is unsafe by nature.
+#[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
+mod bindings {
+    wit_bindgen::generate!({ path: "../wit", world: "engine", generate_all });
+
+    use super::Component;
+    export!(Component with_types_in self);
+}
+
+mod convert;
+mod imports;
+
+use crate::engine::{self, Engine, Storage};
+use crate::head::HeadOptions;
+use crate::model::{Labels, Sample};
+use crate::select::{Cursor, FrameFormat, Selection};
+use bindings::exports::tidepool::tsdb::store::{self, Guest, GuestCursor};
+use bindings::tidepool::tsdb::types as wit;
+use imports::{HostBlocks, HostHead, HostWal};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+struct Component;
+
+thread_local! {
+    static ENGINE: RefCell<Option<Engine>> = const { RefCell::new(None) };
+}
+
+fn with_engine<T>(
+    call: impl FnOnce(&mut Engine) -> crate::error::Result<T>,
+) -> Result<T, wit::Error> {
+    ENGINE.with_borrow_mut(|engine| match engine {
+        Some(engine) => call(engine).map_err(Into::into),
+        None => Err(wit::Error::NotOpen),
+    })
+}
+
+impl Guest for Component {
+    type Cursor = OpenCursor;
+
+    fn open(options: store::Options) -> Result<(), wit::Error> {
+        let role = match options.role {
+            store::Role::All => engine::Role::All,
+            store::Role::Head => engine::Role::Head,
+            store::Role::Query => engine::Role::Query,
+            store::Role::Compactor => engine::Role::Compactor,
+        };
+        let head_options = HeadOptions {
+            block_duration_ms: options.block_duration_ms,
+            future_limit_ms: options.future_limit_ms,
+            out_of_order_window_ms: options.out_of_order_window_ms,
+            series_max: options.series_max,
+            hash_seed: options.hash_seed,
+        };
+        let storage = Storage {
+            wal: Box::new(HostWal),
+            blocks: Rc::new(HostBlocks),
+            head: Some(Rc::new(HostHead)),
+        };
+        let opened = Engine::open(role, head_options, storage)?;
+        ENGINE.set(Some(opened));
+        Ok(())
+    }
+
+    fn replay(bytes_max: u32) -> Result<store::ReplayProgress, wit::Error> {
+        let progress = with_engine(|engine| engine.replay(bytes_max))?;
+        Ok(store::ReplayProgress {
+            done: progress.done,
+            segment: progress.segment,
+            records: progress.records,
+            samples: progress.samples,
+            skipped_records: progress.skipped_records,
+        })
+    }
+
+    fn append_remote_write(
+        version: store::RemoteWriteVersion,
+        body: Vec<u8>,
+        now_ms: i64,
+    ) -> Result<store::WriteOutcome, wit::Error> {
+        let version = match version {
+            store::RemoteWriteVersion::V1 => engine::RemoteWriteVersion::V1,
+            store::RemoteWriteVersion::V2 => engine::RemoteWriteVersion::V2,
+        };
+        let outcome = with_engine(|engine| engine.append_remote_write(version, &body, now_ms))?;
+        Ok(outcome.into())
+    }
+
+    fn series_ref(labels: Vec<wit::Label>) -> Result<u64, wit::Error> {
+        let pairs = labels.iter().map(|label| (label.name.as_str(), label.value.as_str()));
+        let labels = Labels::from_pairs(pairs).map_err(|e| wit::Error::Invalid(e.to_string()))?;
+        with_engine(|engine| engine.series_ref(&labels))
+    }
+
+    fn append(rows: store::Columns, now_ms: i64) -> Result<store::WriteOutcome, wit::Error> {
+        let store::Columns { series, timestamps_ms, values } = rows;
+        if series.len() != timestamps_ms.len() || series.len() != values.len() {
+            return Err(wit::Error::Invalid(format!(
+                "the columns differ in length: {} series, {} timestamps, {} values",
+                series.len(),
+                timestamps_ms.len(),
+                values.len()
+            )));
+        }
+        let samples = timestamps_ms
+            .into_iter()
+            .zip(values)
+            .map(|(timestamp_ms, value)| Sample { timestamp_ms, value });
+        let rows = series.into_iter().zip(samples);
+        Ok(with_engine(|engine| engine.append(rows, now_ms))?.into())
+    }
+
+    fn select(selection: store::Selection) -> Result<store::Cursor, wit::Error> {
+        let selection = Selection {
+            matchers: selection.matchers.into_iter().map(Into::into).collect(),
+            range: selection.range.into(),
+            format: match selection.format {
+                store::FrameFormat::StreamedChunks => FrameFormat::StreamedChunks,
+                store::FrameFormat::Samples => FrameFormat::Samples,
+                store::FrameFormat::ChunkedSeries => FrameFormat::ChunkedSeries,
+            },
+            query_index: selection.query_index,
+            frame_bytes_max: selection.frame_bytes_max,
+            samples_max: selection.samples_max,
+        };
+        let cursor = with_engine(|engine| engine.select(&selection))?;
+        Ok(store::Cursor::new(OpenCursor(RefCell::new(cursor))))
+    }
+
+    fn compact(now_ms: i64) -> Result<store::CompactProgress, wit::Error> {
+        let progress = with_engine(|engine| engine.compact(now_ms))?;
+        let engine::CutProgress { done, block, samples } = progress;
+        Ok(store::CompactProgress { done, block, samples })
+    }
+
+    fn plan_cut() -> Result<Option<wit::TimeRange>, wit::Error> {
+        Ok(with_engine(|engine| engine.plan_cut())?.map(Into::into))
+    }
+
+    fn forget(before_ms: i64) -> Result<bool, wit::Error> {
+        with_engine(|engine| engine.forget(before_ms))
+    }
+
+    fn metadata() -> Result<Vec<store::FamilyMetadata>, wit::Error> {
+        let families = with_engine(|engine| Ok(engine.metadata()))?;
+        let family = |(family, metric_type, help, unit)| store::FamilyMetadata {
+            family,
+            metric_type,
+            help,
+            unit,
+        };
+        Ok(families.into_iter().map(family).collect())
+    }
+
+    fn stats() -> Result<store::Figures, wit::Error> {
+        let figures = with_engine(|engine| engine.figures())?;
+        let counters = figures.counters;
+        Ok(store::Figures {
+            head_series: figures.head_series,
+            head_chunks: figures.head_chunks,
+            head_symbols: figures.head_symbols,
+            head_min_time_ms: figures.head_range.start_ms,
+            head_max_time_ms: figures.head_range.end_ms,
+            head_series_created: counters.series_created,
+            head_series_removed: counters.series_removed,
+            samples_appended: counters.samples_appended,
+            samples_late: counters.samples_late,
+            samples_duplicate: counters.samples_duplicate,
+            samples_refused_duplicate: counters.samples_refused_duplicate,
+            samples_refused_out_of_order: counters.samples_refused_out_of_order,
+            samples_refused_too_old: counters.samples_refused_too_old,
+            samples_refused_in_future: counters.samples_refused_in_future,
+            open_cursors: figures.open_cursors,
+            blocks: figures.blocks,
+        })
+    }
+
+    fn close() -> Result<(), wit::Error> {
+        match ENGINE.take() {
+            Some(_) => Ok(()),
+            None => Err(wit::Error::NotOpen),
+        }
+    }
+}
+
+struct OpenCursor(RefCell<Cursor>);
+
+impl GuestCursor for OpenCursor {
+    fn next(&self, bytes_max: u32) -> Result<Vec<wit::SeriesChunks>, wit::Error> {
+        let series = self.0.borrow_mut().next(bytes_max)?;
+        Ok(series.into_iter().map(Into::into).collect())
+    }
+
+    fn next_frames(&self, bytes_max: u32) -> Result<Vec<u8>, wit::Error> {
+        Ok(self.0.borrow_mut().next_frames(bytes_max)?)
+    }
+}
