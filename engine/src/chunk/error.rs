@@ -34,6 +34,24 @@ pub enum ChunkError {
         /// What it holds.
         encoding: Encoding,
     },
+    /// A histogram chunk's beginning that cannot be true.
+    #[error("the chunk's bucket layout is damaged: {reason}")]
+    BadLayout {
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// Histograms of a kind that is not known here.
+    #[error("the chunk's histograms have the unknown schema {schema}")]
+    UnknownSchema {
+        /// Its number.
+        schema: i32,
+    },
+    /// Histograms of a finer schema than is used, with buckets beyond any index.
+    #[error("the chunk's histograms of schema {schema} cannot be brought to a coarser one")]
+    NotReducible {
+        /// Its number.
+        schema: i32,
+    },
     /// An encoding that is not known here.
     #[error("chunk encoding {number} is not supported")]
     UnknownEncoding {

@@ -1,9 +1,13 @@
 //! Chunks: one series' run of samples, compressed. No files, no series.
 //!
-//! [`Chunk`] is the unit that blocks store and that reads hand out; [`XorAppender`] makes one,
-//! [`XorIter`] takes it apart. The XOR layout is in `xor.rs`; histogram chunks pass through whole.
+//! [`Chunk`] is the unit that blocks store and that reads hand out. [`XorAppender`] makes one of
+//! floats, [`XorIter`] takes it apart; [`HistogramAppender`] and [`HistogramIter`] do the same for
+//! native histograms; [`ValueAppender`] and [`values`] serve whoever handles all kinds. The XOR
+//! layout is in `xor.rs`, the histogram layouts are in `histogram/mod.rs`.
 
 mod error;
+mod histogram;
+mod values;
 mod xor;
 mod xor_iter;
 
@@ -11,6 +15,8 @@ mod xor_iter;
 mod tests;
 
 pub use error::ChunkError;
+pub use histogram::{Appended, ChunkCount, CounterHeader, HistogramAppender, HistogramIter};
+pub use values::{ValueAppender, Values, encode, values, values_of};
 pub use xor::{SAMPLES_PER_CHUNK_MAX, XorAppender};
 pub use xor_iter::XorIter;
 

@@ -131,6 +131,7 @@ fn errors_say_where() -> TestResult {
 #[test]
 fn an_appender_stays_small() {
     assert!(size_of::<XorAppender>() <= 56, "{}", size_of::<XorAppender>());
+    assert!(size_of::<ValueAppender>() <= 64, "{}", size_of::<ValueAppender>());
     let chunk = encode(&[Sample { timestamp_ms: 3, value: 1.0 }]).to_chunk();
     assert_eq!(chunk.map(|chunk| (chunk.min_time_ms, chunk.max_time_ms)), Some((3, 3)));
     assert_eq!(XorAppender::new().to_chunk(), None);

@@ -47,7 +47,8 @@ impl<'h, 'r> Ingest<'h, 'r> {
         data: SeriesData<'_>,
         name: &str,
     ) {
-        let rows = (data.samples.len() as u64 + data.histograms + data.exemplars).max(1);
+        let unsupported = (data.histograms.len() + data.exemplars.len()) as u64;
+        let rows = (data.samples.len() as u64 + unsupported).max(1);
         let slot = match found {
             Ok(slot) => slot,
             Err(error) => {
@@ -67,7 +68,6 @@ impl<'h, 'r> Ingest<'h, 'r> {
                 self.damaged = Some(error);
             }
         }
-        let unsupported = data.histograms + data.exemplars;
         let head = &self.head;
         if unsupported > 0 {
             self.batch.refuse(RefusalReason::Unsupported, 0, unsupported, || {

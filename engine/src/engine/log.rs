@@ -174,7 +174,7 @@ impl Log {
                 }
                 understood
             }
-            Ok(Record::NotReplayed(_) | Record::Unknown(_)) | Err(_) => false,
+            Ok(_) | Err(_) => false,
         }
     }
 

@@ -1,14 +1,18 @@
-//! The words everything else is written in: labels, samples, time ranges, matchers.
+//! The words everything else is written in: labels, samples, histograms, time ranges, matchers.
 //!
 //! Knows nothing of bytes on disk, of storage or of the network. Times are milliseconds since the
 //! Unix epoch; ranges include both ends unless a name says otherwise.
 
+pub mod histogram;
 mod labels;
 mod matcher;
+mod value;
 
+pub use histogram::{FloatHistogram, Histogram, HistogramError, NativeHistogram};
 pub(crate) use labels::sort_and_check;
 pub use labels::{LABEL_NAME, LabelError, Labels};
 pub use matcher::{MatchOp, Matcher, MatcherError, MatcherSpec};
+pub use value::Value;
 
 /// One measured value of a series.
 #[derive(Clone, Copy, Debug)]

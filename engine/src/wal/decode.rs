@@ -1,6 +1,13 @@
 //! Bytes to records, without copying.
 
-use super::{KNOWN_OTHERS, SAMPLES, SERIES};
+use super::others::{
+    self, ExemplarRecords, MetadataRecord, MmapMarkerRecord, Rows, TombstoneRecord,
+};
+use super::samples_v2::{RowHeads, SampleV2Records};
+use super::{
+    EXEMPLARS, FLOAT_HISTOGRAMS_V2, HISTOGRAMS_V2, HistogramRecords, METADATA, MMAP_MARKERS,
+    SAMPLES, SAMPLES_V2, SERIES, TOMBSTONES, WalCount,
+};
 use crate::codec::{split_uvarint, split_varint};
 use crate::model::Sample;
 
@@ -10,8 +17,20 @@ pub enum Record<'a> {
     Series(SeriesRecords<'a>),
     /// Samples of series that earlier records introduced.
     Samples(SampleRecords<'a>),
-    /// A kind of upstream's that is not replayed, by its number.
-    NotReplayed(u8),
+    /// Spans of time that were deleted.
+    Tombstones(Rows<'a, TombstoneRecord>),
+    /// Exemplars.
+    Exemplars(ExemplarRecords<'a>),
+    /// Which out-of-order samples are in files of chunks already.
+    MmapMarkers(Rows<'a, MmapMarkerRecord>),
+    /// What is known about metrics.
+    Metadata(Rows<'a, MetadataRecord<'a>>),
+    /// Histograms with whole counts.
+    Histograms(HistogramRecords<'a, u64>),
+    /// Histograms with fractional counts.
+    FloatHistograms(HistogramRecords<'a, f64>),
+    /// Samples as upstream writes them together with start timestamps.
+    SamplesV2(SampleV2Records<'a>),
     /// A kind that this version has never heard of.
     Unknown(u8),
 }
@@ -26,13 +45,16 @@ pub struct RecordError {
     pub offset: usize,
 }
 
+/// Names and values of labels.
+pub type LabelPairs<'a> = Vec<(&'a str, &'a str)>;
+
 /// One series of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SeriesRecord<'a> {
     /// The number by which sample records know it.
     pub series_ref: u64,
     /// Its labels, in the writer's order.
-    pub labels: Vec<(&'a str, &'a str)>,
+    pub labels: LabelPairs<'a>,
 }
 
 /// Iterates over the series of a record.
@@ -65,8 +87,53 @@ pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
                 header.ok_or(RecordError { kind: SAMPLES, offset: 1 })?;
             Ok(Record::Samples(SampleRecords { record, rest, first_ref, first_timestamp_ms }))
         }
-        kind if KNOWN_OTHERS.contains(&kind) => Ok(Record::NotReplayed(kind)),
+        TOMBSTONES => Ok(Record::Tombstones(others::tombstones(record, rest))),
+        EXEMPLARS => {
+            let (heads, rest) = heads(record)?;
+            Ok(Record::Exemplars(ExemplarRecords::new(record, rest, heads)))
+        }
+        MMAP_MARKERS => Ok(Record::MmapMarkers(others::mmap_markers(record, rest))),
+        METADATA => Ok(Record::Metadata(others::metadata(record, rest))),
+        u64::KIND | u64::CUSTOM_KIND => {
+            let (heads, rest) = heads(record)?;
+            Ok(Record::Histograms(HistogramRecords::new(record, rest, heads)))
+        }
+        f64::KIND | f64::CUSTOM_KIND => {
+            let (heads, rest) = heads(record)?;
+            Ok(Record::FloatHistograms(HistogramRecords::new(record, rest, heads)))
+        }
+        SAMPLES_V2 => Ok(Record::SamplesV2(SampleV2Records::new(record, rest))),
+        HISTOGRAMS_V2 => {
+            let heads = RowHeads::with_start();
+            Ok(Record::Histograms(HistogramRecords::new(record, rest, heads)))
+        }
+        FLOAT_HISTOGRAMS_V2 => {
+            let heads = RowHeads::with_start();
+            Ok(Record::FloatHistograms(HistogramRecords::new(record, rest, heads)))
+        }
         kind => Ok(Record::Unknown(kind)),
+    }
+}
+
+/// The reference and time that a record's rows are relative to, and the rows. A record without
+/// any row may lack them.
+fn heads(record: &[u8]) -> Result<(RowHeads, &[u8]), RecordError> {
+    let rest = record.get(1..).unwrap_or_default();
+    if rest.is_empty() {
+        return Ok((RowHeads::ToFirst(0, 0), rest));
+    }
+    let first = split_be_u64(rest).and_then(|(first_ref, rest)| {
+        split_be_u64(rest).map(|(time, rest)| (RowHeads::ToFirst(first_ref, time as i64), rest))
+    });
+    first.ok_or_else(|| RecordError::at(record, &mut &*rest))
+}
+
+impl RecordError {
+    /// The error for what is left of a record; nothing more is read from it.
+    pub(super) fn at(record: &[u8], rest: &mut &[u8]) -> RecordError {
+        let offset = record.len() - rest.len();
+        *rest = &[];
+        RecordError { kind: record.first().copied().unwrap_or_default(), offset }
     }
 }
 
@@ -82,7 +149,7 @@ impl<'a> Iterator for SeriesRecords<'a> {
                 self.rest = rest;
                 Some(Ok(series))
             }
-            None => Some(Err(stop(SERIES, self.record, &mut self.rest))),
+            None => Some(Err(RecordError::at(self.record, &mut self.rest))),
         }
     }
 }
@@ -102,21 +169,20 @@ impl Iterator for SampleRecords<'_> {
                 let series_ref = self.first_ref.wrapping_add(ref_delta as u64);
                 Some(Ok((series_ref, Sample { timestamp_ms, value })))
             }
-            None => Some(Err(stop(SAMPLES, self.record, &mut self.rest))),
+            None => Some(Err(RecordError::at(self.record, &mut self.rest))),
         }
     }
 }
 
-/// The error for what is left of a record; nothing more is read from it.
-fn stop(kind: u8, record: &[u8], rest: &mut &[u8]) -> RecordError {
-    let offset = record.len() - rest.len();
-    *rest = &[];
-    RecordError { kind, offset }
-}
-
 fn split_series(bytes: &[u8]) -> Option<(SeriesRecord<'_>, &[u8])> {
     let (series_ref, rest) = split_be_u64(bytes)?;
-    let (count, mut rest) = split_uvarint(rest)?;
+    let (labels, rest) = split_labels(rest)?;
+    Some((SeriesRecord { series_ref, labels }, rest))
+}
+
+/// Label names and values in turn, after their number.
+pub(super) fn split_labels(bytes: &[u8]) -> Option<(LabelPairs<'_>, &[u8])> {
+    let (count, mut rest) = split_uvarint(bytes)?;
     // Two length bytes are the least that a label takes, which bounds what is allocated.
     let count = usize::try_from(count).ok().filter(|count| *count <= rest.len() / 2)?;
     let mut labels = Vec::with_capacity(count);
@@ -126,7 +192,7 @@ fn split_series(bytes: &[u8]) -> Option<(SeriesRecord<'_>, &[u8])> {
         labels.push((name, value));
         rest = after;
     }
-    Some((SeriesRecord { series_ref, labels }, rest))
+    Some((labels, rest))
 }
 
 #[inline]
@@ -138,12 +204,12 @@ fn split_sample(bytes: &[u8]) -> Option<(i64, i64, f64, &[u8])> {
 }
 
 #[inline]
-fn split_be_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
+pub(super) fn split_be_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<8>()?;
     Some((u64::from_be_bytes(*head), rest))
 }
 
-fn split_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
+pub(super) fn split_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let (len, rest) = split_uvarint(bytes)?;
     let (text, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
     Some((std::str::from_utf8(text).ok()?, rest))

@@ -17,6 +17,15 @@ pub fn put_series<'a>(
     labels: impl Iterator<Item = (&'a str, &'a str)>,
 ) {
     record.extend_from_slice(&series_ref.to_be_bytes());
+    put_labels(record, label_count, labels);
+}
+
+/// Adds names and values after their number.
+pub(super) fn put_labels<'a>(
+    record: &mut Vec<u8>,
+    label_count: usize,
+    labels: impl Iterator<Item = (&'a str, &'a str)>,
+) {
     put_uvarint(record, label_count as u64);
     for (name, value) in labels {
         for text in [name, value] {

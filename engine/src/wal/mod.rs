@@ -15,18 +15,41 @@
 //! Fixed-width numbers are big-endian. The differences of samples are to the record's first
 //! reference and time, not to the sample before; the first sample is repeated with differences 0.
 
+//!
+//! The other types: `others.rs` for tombstones, exemplars, markers and metadata (3 to 6),
+//! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13).
+
 mod decode;
 mod encode;
+mod histograms;
+mod others;
+mod samples_v2;
 
-pub use decode::{Record, RecordError, SampleRecords, SeriesRecord, SeriesRecords, decode};
+pub use decode::{
+    LabelPairs, Record, RecordError, SampleRecords, SeriesRecord, SeriesRecords, decode,
+};
 pub use encode::{put_samples, put_series, samples_record, series_record};
+pub use histograms::{
+    HistogramRecord, HistogramRecords, WalCount, histograms_record, put_histogram,
+};
+pub use others::{
+    ExemplarRecord, ExemplarRecords, MetadataRecord, MmapMarkerRecord, Rows, TombstoneRecord,
+    exemplars_record, metadata_record, mmap_markers_record, put_exemplar, put_metadata,
+    tombstones_record,
+};
+pub use samples_v2::SampleV2Records;
 
 const SERIES: u8 = 1;
 const SAMPLES: u8 = 2;
+const TOMBSTONES: u8 = 3;
+const EXEMPLARS: u8 = 4;
+const MMAP_MARKERS: u8 = 5;
+const METADATA: u8 = 6;
+const SAMPLES_V2: u8 = 11;
+const HISTOGRAMS_V2: u8 = 12;
+const FLOAT_HISTOGRAMS_V2: u8 = 13;
 
-/// Record kinds of upstream that this version does not replay: tombstones, exemplars, mmap
-/// markers, metadata, and the four kinds of histogram samples.
-const KNOWN_OTHERS: std::ops::RangeInclusive<u8> = 3..=10;
-
+#[cfg(test)]
+mod histogram_tests;
 #[cfg(test)]
 mod tests;

@@ -4,14 +4,18 @@
 //! and HTTP are the host's.
 
 mod chunked;
+mod exemplar;
 mod fields;
+mod histogram;
 mod write;
 
 pub use chunked::{
     ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, put_chunked_series, put_streamed_frames,
     put_time_series, split_chunked_series,
 };
+pub use exemplar::{Exemplar, ExemplarLabels};
 pub use fields::{Field, Fields, Value};
+pub use histogram::put_time_series_values;
 pub use write::{SeriesData, WriteSink, decode_write_v1, decode_write_v2};
 
 /// A protobuf message that does not decode.
@@ -26,5 +30,7 @@ pub struct WireError {
     pub reason: &'static str,
 }
 
+#[cfg(test)]
+mod histogram_tests;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,12 @@ impl<'r> WriteSink<'r> for Seen {
 
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
         let labels = labels.iter().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
-        self.series.push((labels, data.samples.to_vec(), data.histograms, data.exemplars));
+        self.series.push((
+            labels,
+            data.samples.to_vec(),
+            data.histograms.len() as u64,
+            data.exemplars.len() as u64,
+        ));
     }
 
     fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_>) {

@@ -4,19 +4,22 @@
 //! `proto/`. Unknown fields are skipped, as protobuf asks.
 
 use super::WireError;
+use super::exemplar::{Exemplar, decode_exemplar_v1, decode_exemplar_v2};
 use super::fields::{Fields, Value};
+use super::histogram::decode_histogram;
 use crate::codec::split_uvarint;
-use crate::model::Sample;
+use crate::model::{self, Sample};
 
 /// What one time series of a request carries beside its labels.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesData<'a> {
     /// Float samples in the sender's order.
     pub samples: &'a [Sample],
-    /// How many native histograms there are.
-    pub histograms: u64,
-    /// How many exemplars there are.
-    pub exemplars: u64,
+    /// Native histograms with their times in milliseconds, in the sender's order. Nothing of
+    /// their content is checked.
+    pub histograms: &'a [(i64, model::Value)],
+    /// Exemplars in the sender's order.
+    pub exemplars: &'a [Exemplar<'a>],
 }
 
 /// Takes what a request holds, in its order.
@@ -42,20 +45,20 @@ const V2: &str = "io.prometheus.write.v2.Request";
 
 /// Remembers which message of which body is read, so that errors can say where.
 #[derive(Clone, Copy)]
-struct Place<'r> {
+pub(super) struct Place<'r> {
     message: &'static str,
     body: &'r [u8],
 }
 
 impl<'r> Place<'r> {
     /// An error at the beginning of `rest`, which is part of the body.
-    fn error(&self, rest: &[u8], reason: &'static str) -> WireError {
+    pub(super) fn error(&self, rest: &[u8], reason: &'static str) -> WireError {
         let offset = (rest.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
         WireError { message: self.message, offset: offset.min(self.body.len()), reason }
     }
 
     /// Walks over the fields of a message inside the body.
-    fn walk(
+    pub(super) fn walk(
         &self,
         message: &'r [u8],
         mut visit: impl FnMut(u32, Value<'r>) -> Result<(), WireError>,
@@ -74,22 +77,30 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
     let place = Place { message: V1, body };
     let mut labels = Vec::with_capacity(32);
     let mut samples = Vec::with_capacity(8);
+    let (mut histograms, mut exemplars) = (Vec::new(), Vec::new());
     place.walk(body, |number, value| match (number, value) {
         (1, Value::Bytes(series)) => {
             labels.clear();
             samples.clear();
-            let (mut histograms, mut exemplars) = (0, 0);
+            histograms.clear();
+            exemplars.clear();
             place.walk(series, |number, value| {
                 match (number, value) {
                     (1, Value::Bytes(label)) => labels.push(label_pair(&place, label)?),
                     (2, Value::Bytes(sample)) => samples.push(float_sample(&place, sample)?),
-                    (3, Value::Bytes(_)) => exemplars += 1,
-                    (4, Value::Bytes(_)) => histograms += 1,
+                    (3, Value::Bytes(message)) => {
+                        exemplars.push(decode_exemplar_v1(&place, message)?);
+                    }
+                    (4, Value::Bytes(message)) => {
+                        histograms.push(decode_histogram(&place, message)?);
+                    }
                     _ => {}
                 }
                 Ok(())
             })?;
-            sink.series_by_pairs(&labels, SeriesData { samples: &samples, histograms, exemplars });
+            let data =
+                SeriesData { samples: &samples, histograms: &histograms, exemplars: &exemplars };
+            sink.series_by_pairs(&labels, data);
             Ok(())
         }
         (3, Value::Bytes(metadata)) => {
@@ -128,24 +139,28 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
     sink.symbols(&symbols);
     let mut refs = Vec::with_capacity(64);
     let mut samples = Vec::with_capacity(8);
+    let (mut histograms, mut exemplars) = (Vec::new(), Vec::new());
     place.walk(body, |number, value| {
         let (5, Value::Bytes(series)) = (number, value) else { return Ok(()) };
         refs.clear();
         samples.clear();
-        let (mut histograms, mut exemplars, mut metadata) = (0, 0, None);
+        histograms.clear();
+        exemplars.clear();
+        let mut metadata = None;
         place.walk(series, |number, value| {
             match (number, value) {
                 (1, Value::Bytes(packed)) => packed_refs(&place, packed, &mut refs)?,
                 (1, Value::Varint(symbol_ref)) => refs.push(narrow_ref(symbol_ref)),
                 (2, Value::Bytes(sample)) => samples.push(float_sample(&place, sample)?),
-                (3, Value::Bytes(_)) => histograms += 1,
-                (4, Value::Bytes(_)) => exemplars += 1,
+                (3, Value::Bytes(message)) => histograms.push(decode_histogram(&place, message)?),
+                (4, Value::Bytes(message)) => exemplars.push(decode_exemplar_v2(&place, message)?),
                 (5, Value::Bytes(message)) => metadata = Some(message),
                 _ => {}
             }
             Ok(())
         })?;
-        sink.series_by_refs(&refs, SeriesData { samples: &samples, histograms, exemplars });
+        let data = SeriesData { samples: &samples, histograms: &histograms, exemplars: &exemplars };
+        sink.series_by_refs(&refs, data);
         let Some(metadata) = metadata else { return Ok(()) };
         let (mut kind, mut help, mut unit) = (0, 0, 0);
         place.walk(metadata, |number, value| {
@@ -163,7 +178,10 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
 }
 
 #[inline]
-fn label_pair<'r>(place: &Place<'r>, label: &'r [u8]) -> Result<(&'r [u8], &'r [u8]), WireError> {
+pub(super) fn label_pair<'r>(
+    place: &Place<'r>,
+    label: &'r [u8],
+) -> Result<(&'r [u8], &'r [u8]), WireError> {
     // The shape that every sender writes: both strings, each shorter than 128 bytes.
     if let [0x0a, name_len @ 0..0x80, rest @ ..] = label
         && let Some((name, [0x12, value_len @ 0..0x80, value @ ..])) =
@@ -208,7 +226,11 @@ fn float_sample<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Sample, Wire
 }
 
 #[inline]
-fn packed_refs(place: &Place<'_>, packed: &[u8], refs: &mut Vec<u32>) -> Result<(), WireError> {
+pub(super) fn packed_refs(
+    place: &Place<'_>,
+    packed: &[u8],
+    refs: &mut Vec<u32>,
+) -> Result<(), WireError> {
     let mut rest = packed;
     while !rest.is_empty() {
         let Some((symbol_ref, after)) = split_uvarint(rest) else {
@@ -221,6 +243,6 @@ fn packed_refs(place: &Place<'_>, packed: &[u8], refs: &mut Vec<u32>) -> Result<
 }
 
 /// A reference; one that does not fit is out of every table's range, and stays so.
-fn narrow_ref(symbol_ref: u64) -> u32 {
+pub(super) fn narrow_ref(symbol_ref: u64) -> u32 {
     u32::try_from(symbol_ref).unwrap_or(u32::MAX)
 }

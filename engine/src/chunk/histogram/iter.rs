@@ -1,0 +1,173 @@
+//! Takes a histogram chunk apart; the layout is in `mod.rs`.
+//!
+//! Any bytes are survived: what does not decode gives one error, then the iterator is at its end.
+//! Nothing is allocated for buckets that the chunk has no bits for.
+
+use super::cells::{Cell, CellError, ChunkCount, StepCell, XorCell};
+use super::layout::take_layout;
+use super::{CounterHeader, HEADER_BYTES};
+use crate::chunk::ChunkError;
+use crate::codec::BitReader;
+use crate::model::histogram::{BucketLayout, NativeHistogram, Span, is_stale_nan};
+use std::rc::Rc;
+
+/// The histograms of a chunk, first to last, with their times in milliseconds.
+#[derive(Clone, Debug)]
+pub struct HistogramIter<'a, C: ChunkCount> {
+    bits: BitReader<'a>,
+    /// Bits of the whole chunk, which bound what it can hold.
+    bits_max: u64,
+    count: u16,
+    next: u16,
+    header: CounterHeader,
+    state: Option<State<C>>,
+}
+
+/// What differences are added to, once the first sample is read.
+#[derive(Clone, Debug)]
+struct State<C: ChunkCount> {
+    layout: Rc<BucketLayout>,
+    time: StepCell,
+    count: C::TotalCell,
+    zero_count: C::TotalCell,
+    sum: XorCell,
+    positive: Vec<C::BucketCell>,
+    negative: Vec<C::BucketCell>,
+}
+
+impl<'a, C: ChunkCount> HistogramIter<'a, C> {
+    /// Reads a chunk's data: no length, encoding or checksum around it.
+    pub fn new(data: &'a [u8]) -> Result<HistogramIter<'a, C>, ChunkError> {
+        let (header, bits) =
+            data.split_first_chunk::<HEADER_BYTES>().ok_or(ChunkError::NoHeader)?;
+        let [high, low, flags] = *header;
+        Ok(HistogramIter {
+            bits: BitReader::new(bits),
+            bits_max: bits.len() as u64 * 8,
+            count: u16::from_be_bytes([high, low]),
+            next: 0,
+            header: CounterHeader::from_byte(flags),
+            state: None,
+        })
+    }
+
+    /// How many samples the chunk claims to hold.
+    pub fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// What the chunk says about the counter before its first sample.
+    pub fn header(&self) -> CounterHeader {
+        self.header
+    }
+
+    fn read_next(&mut self) -> Result<(i64, NativeHistogram<C>), ChunkError> {
+        let (sample, count) = (self.next, self.count);
+        let error = |error| match error {
+            CellError::CutShort => ChunkError::CutShort { sample, count },
+            CellError::TooWide { leading_zeros, bits } => {
+                ChunkError::ValueTooWide { sample, count, leading_zeros, bits }
+            }
+        };
+        match &mut self.state {
+            Some(state) => state.read(&mut self.bits).map_err(error)?,
+            None => {
+                let layout = take_layout(&mut self.bits);
+                let layout = layout.ok_or(ChunkError::CutShort { sample, count })??;
+                if !layout.has_known_schema() {
+                    return Err(ChunkError::UnknownSchema { schema: layout.schema });
+                }
+                let buckets = bucket_numbers::<C>(&layout, self.bits_max)?;
+                let state = State::read_first(layout, buckets, &mut self.bits);
+                self.state = Some(state.map_err(error)?);
+            }
+        }
+        let Some(state) = &self.state else { return Err(ChunkError::CutShort { sample, count }) };
+        let mut histogram = state.histogram();
+        if !histogram.is_stale() {
+            histogram.reset_hint = self.header.hint_at(self.next);
+            let schema = histogram.layout.schema;
+            histogram.limit_resolution().map_err(|_| ChunkError::NotReducible { schema })?;
+        }
+        Ok((Cell::<i64>::value(&state.time), histogram))
+    }
+}
+
+/// How many positive and negative buckets a layout has, if the chunk can hold that many.
+fn bucket_numbers<C: ChunkCount>(
+    layout: &BucketLayout,
+    bits_max: u64,
+) -> Result<[usize; 2], ChunkError> {
+    let covered = |spans: &[Span]| spans.iter().map(|span| u64::from(span.length)).sum::<u64>();
+    let buckets = [covered(&layout.positive_spans), covered(&layout.negative_spans)];
+    if buckets.iter().sum::<u64>() > bits_max / C::FIRST_BUCKET_BITS_MIN {
+        return Err(ChunkError::BadLayout { reason: "there are more buckets than bits for them" });
+    }
+    Ok(buckets.map(|number| number as usize))
+}
+
+impl<C: ChunkCount> State<C> {
+    fn read_first(
+        layout: BucketLayout,
+        buckets: [usize; 2],
+        bits: &mut BitReader<'_>,
+    ) -> Result<State<C>, CellError> {
+        let time = Cell::<i64>::read_first(bits)?;
+        let count = Cell::read_first(bits)?;
+        let zero_count = Cell::read_first(bits)?;
+        let sum = Cell::read_first(bits)?;
+        let mut read = |number| (0..number).map(|_| Cell::read_first(bits)).collect();
+        let [positive, negative] = buckets;
+        let positive: Result<_, _> = read(positive);
+        let negative: Result<_, _> = read(negative);
+        let (positive, negative, layout) = (positive?, negative?, Rc::new(layout));
+        Ok(State { layout, time, count, zero_count, sum, positive, negative })
+    }
+
+    fn read(&mut self, bits: &mut BitReader<'_>) -> Result<(), CellError> {
+        Cell::<i64>::read(&mut self.time, bits)?;
+        self.count.read(bits)?;
+        self.zero_count.read(bits)?;
+        self.sum.read(bits)?;
+        if !is_stale_nan(self.sum.value()) {
+            for bucket in self.positive.iter_mut().chain(&mut self.negative) {
+                bucket.read(bits)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn histogram(&self) -> NativeHistogram<C> {
+        if is_stale_nan(self.sum.value()) {
+            return NativeHistogram::stale();
+        }
+        NativeHistogram {
+            layout: Rc::clone(&self.layout),
+            reset_hint: Default::default(),
+            count: self.count.value(),
+            zero_count: self.zero_count.value(),
+            sum: self.sum.value(),
+            positive_buckets: self.positive.iter().map(Cell::value).collect(),
+            negative_buckets: self.negative.iter().map(Cell::value).collect(),
+        }
+    }
+}
+
+impl<C: ChunkCount> Iterator for HistogramIter<'_, C> {
+    type Item = Result<(i64, NativeHistogram<C>), ChunkError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.count {
+            return None;
+        }
+        let read = self.read_next();
+        self.next = if read.is_ok() { self.next + 1 } else { self.count };
+        Some(read)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // The count is the chunk's own claim, so the lower bound is only good for one item.
+        let left = usize::from(self.count - self.next);
+        (left.min(1), Some(left))
+    }
+}

@@ -1,0 +1,115 @@
+//! Histogram chunks: encodings 2 (whole counts) and 3 (fractional counts).
+//!
+//! Owns the layout that upstream's `tsdb/docs/format/chunks.md` ("Histogram chunk data", "Float
+//! histogram chunk data") gives. Bits from the third byte on; `int` and `uint` as in `varbit.rs`.
+//!
+//! ```text
+//! ┌───────────┬─────────────┬────────────────┬────────────┬───────────┬───────────┬──────────┬───
+//! │ count u16 │ header byte │ zero threshold │ schema int │ positive  │ negative  │ custom   │ …
+//! │ big-end.  │ top 2 bits  │ 1 or 9 bytes   │            │ spans     │ spans     │ bounds   │
+//! └───────────┴─────────────┴────────────────┴────────────┴───────────┴───────────┴──────────┴───
+//!                                                                        samples, zero-padded  │
+//! header byte     00 unknown, 01 no counter reset, 10 counter reset, 11 gauge
+//! zero threshold  0: zero; 1 ..= 254: 2^(byte - 244); 255: the float follows in 64 bits
+//! spans           number uint, then of each: length uint, offset int
+//! custom bounds   only with schema -53: number uint, then of each: 1 + thousandths as uint, or
+//!                 0 (one bit) and the float in 64 bits
+//!
+//! sample          time  count  zero count  sum  positive buckets…  negative buckets…
+//! first    whole  int   uint   uint        64   int                int
+//!       fractions int   64     64          64   64                 64
+//! later    whole  dod   dod    dod         xor  dod                dod
+//!       fractions dod   xor    xor         xor  xor                xor
+//! ```
+//!
+//! `dod`, an int, is how much the step to the value differs from the step before (the step before
+//! the second sample is 0); `xor` is that of `xor.rs`, with a window for each number. Buckets of
+//! whole counts are themselves differences, each to its neighbour's.
+//!
+//! A sample that ends its series has the marker NaN as its sum, no buckets, and says nothing in
+//! its counts (whole: dod 0; fractions: 0). Only further ones can follow in the chunk.
+//!
+//! Invariants: all samples of a chunk share one bucket layout; new buckets make it be written
+//! anew. Counters never go down within a chunk. The count is up to date after every append. Our
+//! bytes equal upstream's for the same samples, but for the header where upstream claims that a
+//! counter went on without having compared (see [`CounterHeader`]).
+
+mod append;
+mod cells;
+mod iter;
+mod layout;
+mod merge;
+mod varbit;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod upstream_tests;
+
+pub use append::{Appended, HistogramAppender};
+pub use cells::ChunkCount;
+pub use iter::HistogramIter;
+
+use crate::model::histogram::ResetHint;
+
+/// Bytes before the bits: the count and the header byte.
+const HEADER_BYTES: usize = 3;
+
+/// What a chunk says about the counter between the chunk before and its own first sample.
+///
+/// | | header |
+/// | --- | --- |
+/// | a gauge | `Gauge` |
+/// | the sample itself says that the counter began anew, or its counts show it | `Reset` |
+/// | the chunk before was full, and the counter went on | `NotReset` |
+/// | anything else: no chunk before, another layout, after a stale marker, after a gauge | `Unknown` |
+///
+/// In two of these last cases upstream says `NotReset`: whole counts after a gauge chunk, and
+/// fractions of another layout after a chunk that was full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CounterHeader {
+    /// Readers must compare.
+    #[default]
+    Unknown = 0b00,
+    /// The counter went on.
+    NotReset = 0b01,
+    /// The counter began anew.
+    Reset = 0b10,
+    /// Not a counter.
+    Gauge = 0b11,
+}
+
+impl CounterHeader {
+    /// What is known of a histogram that follows nothing it can be compared with.
+    pub fn of_first(hint: ResetHint) -> CounterHeader {
+        match hint {
+            ResetHint::Gauge => CounterHeader::Gauge,
+            ResetHint::Reset => CounterHeader::Reset,
+            ResetHint::Unknown | ResetHint::NotReset => CounterHeader::Unknown,
+        }
+    }
+
+    fn from_byte(byte: u8) -> CounterHeader {
+        match byte >> 6 {
+            0b01 => CounterHeader::NotReset,
+            0b10 => CounterHeader::Reset,
+            0b11 => CounterHeader::Gauge,
+            _ => CounterHeader::Unknown,
+        }
+    }
+
+    fn to_byte(self) -> u8 {
+        (self as u8) << 6
+    }
+
+    /// What is known of a sample by its position. Of a chunk's first one nothing, whatever the
+    /// header says: the chunk before may have been deleted, or another have come between.
+    fn hint_at(self, position: u16) -> ResetHint {
+        match (self, position) {
+            (CounterHeader::Gauge, _) => ResetHint::Gauge,
+            (_, 0) => ResetHint::Unknown,
+            _ => ResetHint::NotReset,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Chunks of any encoding: reading their values, and writing values of mixed kinds.
+
+use super::histogram::{Appended, CounterHeader, HistogramAppender, HistogramIter};
+use super::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, XorAppender, XorIter};
+use crate::model::{Sample, Value};
+
+/// The values of a chunk, first to last, with their times in milliseconds.
+#[derive(Clone, Debug)]
+pub enum Values<'a> {
+    /// Of an XOR chunk.
+    Floats(XorIter<'a>),
+    /// Of a chunk of histograms with whole counts.
+    Histograms(Box<HistogramIter<'a, u64>>),
+    /// Of a chunk of histograms with fractional counts.
+    FloatHistograms(Box<HistogramIter<'a, f64>>),
+}
+
+/// A chunk that values of one kind are added to; it holds at least one. Hardly larger than an
+/// [`XorAppender`], since most series hold floats.
+#[derive(Clone, Debug)]
+pub enum ValueAppender {
+    /// Makes an XOR chunk.
+    Float(XorAppender),
+    /// Makes a chunk of histograms with whole counts.
+    Histogram(Box<HistogramAppender<u64>>),
+    /// Makes a chunk of histograms with fractional counts.
+    FloatHistogram(Box<HistogramAppender<f64>>),
+}
+
+/// The values of a chunk.
+pub fn values(chunk: &Chunk) -> Result<Values<'_>, ChunkError> {
+    values_of(chunk.encoding, &chunk.data)
+}
+
+/// The values of a chunk's data.
+pub fn values_of(encoding: Encoding, data: &[u8]) -> Result<Values<'_>, ChunkError> {
+    Ok(match encoding {
+        Encoding::Xor => Values::Floats(XorIter::new(data)?),
+        Encoding::Histogram => Values::Histograms(Box::new(HistogramIter::new(data)?)),
+        Encoding::FloatHistogram => Values::FloatHistograms(Box::new(HistogramIter::new(data)?)),
+    })
+}
+
+/// Chunks of these values, which ascend in time; a new one where the kind changes, after
+/// [`SAMPLES_PER_CHUNK`] values, and where histograms ask for it.
+pub fn encode(values: impl Iterator<Item = (i64, Value)>) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
+    let mut open: Option<ValueAppender> = None;
+    for (timestamp_ms, value) in values {
+        let next = match &mut open {
+            Some(appender) if usize::from(appender.count()) < SAMPLES_PER_CHUNK => {
+                appender.append(timestamp_ms, &value)
+            }
+            _ => Some(ValueAppender::new(timestamp_ms, &value, None)),
+        };
+        if let Some(next) = next {
+            chunks.extend(open.replace(next).and_then(|full| full.to_chunk()));
+        }
+    }
+    chunks.extend(open.and_then(|last| last.to_chunk()));
+    chunks
+}
+
+impl ValueAppender {
+    /// A chunk that begins with this value. `before` is the chunk that the series' earlier values
+    /// are in, if the new one was begun because that one is full or its time is over.
+    pub fn new(timestamp_ms: i64, value: &Value, before: Option<&ValueAppender>) -> ValueAppender {
+        match (value, before) {
+            (Value::Float(value), _) => {
+                let mut appender = XorAppender::new();
+                appender.append(timestamp_ms, *value);
+                ValueAppender::Float(appender)
+            }
+            (Value::Histogram(histogram), before) => {
+                let header = match before {
+                    Some(ValueAppender::Histogram(before)) => before.header_of_next(histogram),
+                    _ => CounterHeader::of_first(histogram.reset_hint),
+                };
+                let appender = HistogramAppender::new(timestamp_ms, histogram, header);
+                ValueAppender::Histogram(Box::new(appender))
+            }
+            (Value::FloatHistogram(histogram), before) => {
+                let header = match before {
+                    Some(ValueAppender::FloatHistogram(before)) => before.header_of_next(histogram),
+                    _ => CounterHeader::of_first(histogram.reset_hint),
+                };
+                let appender = HistogramAppender::new(timestamp_ms, histogram, header);
+                ValueAppender::FloatHistogram(Box::new(appender))
+            }
+        }
+    }
+
+    /// Adds a value, which must be later than the one before; gives a new chunk if the value had
+    /// to begin one. This one is finished then.
+    #[inline]
+    pub fn append(&mut self, timestamp_ms: i64, value: &Value) -> Option<ValueAppender> {
+        let header = match (&mut *self, value) {
+            (ValueAppender::Float(appender), Value::Float(value)) => {
+                appender.append(timestamp_ms, *value);
+                return None;
+            }
+            (ValueAppender::Histogram(appender), Value::Histogram(histogram)) => {
+                appender.append(timestamp_ms, histogram)
+            }
+            (ValueAppender::FloatHistogram(appender), Value::FloatHistogram(histogram)) => {
+                appender.append(timestamp_ms, histogram)
+            }
+            _ => return Some(ValueAppender::new(timestamp_ms, value, None)),
+        };
+        match (header, value) {
+            (Appended::NeedsNewChunk(header), Value::Histogram(histogram)) => {
+                let next = HistogramAppender::new(timestamp_ms, histogram, header);
+                Some(ValueAppender::Histogram(Box::new(next)))
+            }
+            (Appended::NeedsNewChunk(header), Value::FloatHistogram(histogram)) => {
+                let next = HistogramAppender::new(timestamp_ms, histogram, header);
+                Some(ValueAppender::FloatHistogram(Box::new(next)))
+            }
+            _ => None,
+        }
+    }
+
+    /// What kind of chunk this makes.
+    pub fn encoding(&self) -> Encoding {
+        match self {
+            ValueAppender::Float(_) => Encoding::Xor,
+            ValueAppender::Histogram(_) => Encoding::Histogram,
+            ValueAppender::FloatHistogram(_) => Encoding::FloatHistogram,
+        }
+    }
+
+    /// How many values were appended.
+    #[inline]
+    pub fn count(&self) -> u16 {
+        match self {
+            ValueAppender::Float(appender) => appender.count(),
+            ValueAppender::Histogram(appender) => appender.count(),
+            ValueAppender::FloatHistogram(appender) => appender.count(),
+        }
+    }
+
+    /// The chunk so far: valid bytes at any time.
+    pub fn data(&self) -> &[u8] {
+        match self {
+            ValueAppender::Float(appender) => appender.data(),
+            ValueAppender::Histogram(appender) => appender.data(),
+            ValueAppender::FloatHistogram(appender) => appender.data(),
+        }
+    }
+
+    /// The chunk so far as one to hand out.
+    pub fn to_chunk(&self) -> Option<Chunk> {
+        match self {
+            ValueAppender::Float(appender) => appender.to_chunk(),
+            ValueAppender::Histogram(appender) => Some(appender.to_chunk()),
+            ValueAppender::FloatHistogram(appender) => Some(appender.to_chunk()),
+        }
+    }
+
+    /// Time of the last value.
+    pub fn last_timestamp_ms(&self) -> Option<i64> {
+        match self {
+            ValueAppender::Float(appender) => appender.last_timestamp_ms(),
+            ValueAppender::Histogram(appender) => Some(appender.last_timestamp_ms()),
+            ValueAppender::FloatHistogram(appender) => Some(appender.last_timestamp_ms()),
+        }
+    }
+}
+
+impl Iterator for Values<'_> {
+    type Item = Result<(i64, Value), ChunkError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(match self {
+            Values::Floats(floats) => floats.next()?.map(|sample| {
+                let Sample { timestamp_ms, value } = sample;
+                (timestamp_ms, Value::Float(value))
+            }),
+            Values::Histograms(histograms) => {
+                histograms.next()?.map(|(timestamp_ms, histogram)| (timestamp_ms, histogram.into()))
+            }
+            Values::FloatHistograms(histograms) => {
+                histograms.next()?.map(|(timestamp_ms, histogram)| (timestamp_ms, histogram.into()))
+            }
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Values::Floats(floats) => floats.size_hint(),
+            Values::Histograms(histograms) => histograms.size_hint(),
+            Values::FloatHistograms(histograms) => histograms.size_hint(),
+        }
+    }
+}

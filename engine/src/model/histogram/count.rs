@@ -1,0 +1,135 @@
+//! What differs between whole and fractional counts.
+
+use super::{HistogramError, NativeHistogram};
+use std::fmt::Debug;
+
+/// A histogram's counts: `u64` or `f64`.
+pub trait Count: Copy + Default + PartialOrd + Debug + 'static {
+    /// How a bucket is kept: the difference to the bucket before (whole counts), or its count.
+    type Bucket: Copy + Default + PartialOrd + Debug;
+
+    /// A bucket's count, given that of the bucket before.
+    fn bucket_count(before: Self::Bucket, kept: Self::Bucket) -> Self::Bucket;
+
+    /// How a bucket with this count is kept.
+    fn kept(before: Self::Bucket, count: Self::Bucket) -> Self::Bucket;
+
+    /// The two counts in one bucket.
+    fn bucket_sum(a: Self::Bucket, b: Self::Bucket) -> Self::Bucket;
+
+    /// Whether the bits are the same.
+    fn same(self, other: Self) -> bool;
+
+    /// Whether the bits are the same.
+    fn same_bucket(a: Self::Bucket, b: Self::Bucket) -> bool;
+
+    /// For messages, to the precision of a float.
+    fn to_float(bucket: Self::Bucket) -> f64;
+
+    /// Whether the number of observations agrees with what the buckets hold.
+    fn check_total(
+        histogram: &NativeHistogram<Self>,
+        buckets: impl Iterator<Item = Self::Bucket>,
+    ) -> Result<(), HistogramError>;
+
+    /// Whether this is less than none; NaN is not.
+    fn is_negative(self) -> bool;
+
+    /// Counts of buckets, from how they are kept.
+    fn running(kept: impl Iterator<Item = Self::Bucket>) -> impl Iterator<Item = Self::Bucket> {
+        kept.scan(Self::Bucket::default(), |before, kept| {
+            *before = Self::bucket_count(*before, kept);
+            Some(*before)
+        })
+    }
+}
+
+impl Count for u64 {
+    type Bucket = i64;
+
+    fn bucket_count(before: i64, kept: i64) -> i64 {
+        before.wrapping_add(kept)
+    }
+
+    fn kept(before: i64, count: i64) -> i64 {
+        count.wrapping_sub(before)
+    }
+
+    fn bucket_sum(a: i64, b: i64) -> i64 {
+        a.wrapping_add(b)
+    }
+
+    fn same(self, other: u64) -> bool {
+        self == other
+    }
+
+    fn same_bucket(a: i64, b: i64) -> bool {
+        a == b
+    }
+
+    fn to_float(bucket: i64) -> f64 {
+        bucket as f64
+    }
+
+    fn check_total(
+        histogram: &NativeHistogram<u64>,
+        buckets: impl Iterator<Item = i64>,
+    ) -> Result<(), HistogramError> {
+        let zero_count = histogram.zero_count;
+        let in_buckets = buckets.fold(zero_count, |sum, bucket| sum.wrapping_add(bucket as u64));
+        let count = histogram.count;
+        // An observed NaN lies in no bucket, and makes the sum NaN.
+        if histogram.sum.is_nan() {
+            if in_buckets > count {
+                return Err(HistogramError::CountNotBigEnough { count, in_buckets });
+            }
+        } else if in_buckets != count {
+            return Err(HistogramError::CountMismatch { count, in_buckets });
+        }
+        Ok(())
+    }
+
+    fn is_negative(self) -> bool {
+        false
+    }
+}
+
+impl Count for f64 {
+    type Bucket = f64;
+
+    fn bucket_count(_before: f64, kept: f64) -> f64 {
+        kept
+    }
+
+    fn kept(_before: f64, count: f64) -> f64 {
+        count
+    }
+
+    fn bucket_sum(a: f64, b: f64) -> f64 {
+        a + b
+    }
+
+    fn same(self, other: f64) -> bool {
+        self.to_bits() == other.to_bits()
+    }
+
+    fn same_bucket(a: f64, b: f64) -> bool {
+        a.to_bits() == b.to_bits()
+    }
+
+    fn to_float(bucket: f64) -> f64 {
+        bucket
+    }
+
+    /// Fractions need not add up.
+    fn check_total(
+        _histogram: &NativeHistogram<f64>,
+        _buckets: impl Iterator<Item = f64>,
+    ) -> Result<(), HistogramError> {
+        Ok(())
+    }
+
+    fn is_negative(self) -> bool {
+        self < 0.0
+    }
+}

@@ -1,0 +1,69 @@
+//! What a series has at a time: a number or a native histogram.
+
+use super::histogram::{FloatHistogram, Histogram, is_stale_nan};
+use std::rc::Rc;
+
+/// One measured value of any kind. Copies share the histogram.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A number.
+    Float(f64),
+    /// A native histogram with whole counts.
+    Histogram(Rc<Histogram>),
+    /// A native histogram with fractional counts.
+    FloatHistogram(Rc<FloatHistogram>),
+}
+
+impl Value {
+    /// Whether this marks the end of its series.
+    pub fn is_stale(&self) -> bool {
+        match self {
+            Value::Float(value) => is_stale_nan(*value),
+            Value::Histogram(histogram) => histogram.is_stale(),
+            Value::FloatHistogram(histogram) => histogram.is_stale(),
+        }
+    }
+
+    /// Whether the two say the same, though chunks may have kept them differently: what counts as
+    /// a duplicate. Values of different kinds never do.
+    pub fn same_observations(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+            (Value::Histogram(a), Value::Histogram(b)) => a.same_observations(b),
+            (Value::FloatHistogram(a), Value::FloatHistogram(b)) => a.same_observations(b),
+            _ => false,
+        }
+    }
+}
+
+impl PartialEq for Value {
+    /// Everything is compared, floats by their bits.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+            (Value::Histogram(a), Value::Histogram(b)) => a == b,
+            (Value::FloatHistogram(a), Value::FloatHistogram(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value {}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Float(value)
+    }
+}
+
+impl From<Histogram> for Value {
+    fn from(histogram: Histogram) -> Value {
+        Value::Histogram(Rc::new(histogram))
+    }
+}
+
+impl From<FloatHistogram> for Value {
+    fn from(histogram: FloatHistogram) -> Value {
+        Value::FloatHistogram(Rc::new(histogram))
+    }
+}

@@ -1,0 +1,98 @@
+//! Type 11: samples with start timestamps, as upstream writes them when it keeps these. They are
+//! read, never written; the start timestamps are passed over.
+//!
+//! ```text
+//! ┌─────────┬────────────┬───────────┬─────────────────┬──────────┐
+//! │ type 11 │ ref varint │ ts varint │ start ts varint │ value 8B │   the first sample
+//! ├─────────┴────┬───────┴────┬──────┴─────────────────┴──────────┤
+//! │ Δref varint  │ Δts varint │ mark 1B ( start varint ) value 8B │   each further one
+//! └──────────────┴────────────┴───────────────────────────────────┘
+//! ```
+//!
+//! `Δref` is to the sample before, `Δts` to the first one. The mark says 0: no start timestamp,
+//! 1: that of the sample before, 2: it follows, as the difference to that of the first sample.
+
+use super::decode::{RecordError, split_be_u64};
+use crate::codec::split_varint;
+use crate::model::Sample;
+
+/// Marks a start timestamp that is absent, or known already.
+const START_NOT_GIVEN: std::ops::RangeInclusive<u8> = 0..=1;
+
+/// Reads what comes before each row's value: the series' number and the time.
+pub(super) enum RowHeads {
+    /// Differences to this reference and time.
+    ToFirst(u64, i64),
+    /// Types 11 to 13: differences to the reference before, and to the first time.
+    WithStart {
+        /// The reference of the row before.
+        series_ref: u64,
+        /// The first row's time, once it is read.
+        first_timestamp_ms: Option<i64>,
+    },
+}
+
+impl RowHeads {
+    /// For a record of type 11 to 13.
+    pub fn with_start() -> RowHeads {
+        RowHeads::WithStart { series_ref: 0, first_timestamp_ms: None }
+    }
+
+    pub fn split<'a>(&mut self, bytes: &'a [u8]) -> Option<((u64, i64), &'a [u8])> {
+        let (ref_delta, rest) = split_varint(bytes)?;
+        let (time, rest) = split_varint(rest)?;
+        match self {
+            RowHeads::ToFirst(first_ref, first_timestamp_ms) => {
+                let series_ref = first_ref.wrapping_add(ref_delta as u64);
+                Some(((series_ref, first_timestamp_ms.wrapping_add(time)), rest))
+            }
+            RowHeads::WithStart { series_ref, first_timestamp_ms } => {
+                *series_ref = series_ref.wrapping_add(ref_delta as u64);
+                match first_timestamp_ms {
+                    None => {
+                        *first_timestamp_ms = Some(time);
+                        let (_start, rest) = split_varint(rest)?;
+                        Some(((*series_ref, time), rest))
+                    }
+                    Some(first) => {
+                        let (mark, mut rest) = rest.split_first()?;
+                        if !START_NOT_GIVEN.contains(mark) {
+                            (_, rest) = split_varint(rest)?;
+                        }
+                        Some(((*series_ref, first.wrapping_add(time)), rest))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Iterates over (series reference, sample) of a record of type 11.
+pub struct SampleV2Records<'a> {
+    record: &'a [u8],
+    rest: &'a [u8],
+    heads: RowHeads,
+}
+
+impl<'a> SampleV2Records<'a> {
+    pub(super) fn new(record: &'a [u8], rest: &'a [u8]) -> SampleV2Records<'a> {
+        SampleV2Records { record, rest, heads: RowHeads::with_start() }
+    }
+}
+
+impl Iterator for SampleV2Records<'_> {
+    type Item = Result<(u64, Sample), RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let head = self.heads.split(self.rest);
+        let row = head.and_then(|(head, rest)| Some((head, split_be_u64(rest)?)));
+        let Some(((series_ref, timestamp_ms), (bits, rest))) = row else {
+            return Some(Err(RecordError::at(self.record, &mut self.rest)));
+        };
+        self.rest = rest;
+        Some(Ok((series_ref, Sample { timestamp_ms, value: f64::from_bits(bits) })))
+    }
+}
