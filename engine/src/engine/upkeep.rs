@@ -1,0 +1,271 @@
+//! What a store does to its blocks when nobody asks: cuts, merges, drops.
+//!
+//! In this order, a slice at a time: the head's cut; blocks that a crash left beside what was made
+//! of them; retention; then one merge. Blocks that are damaged are left out, each reported once.
+
+use crate::block::{BlockMeta, BlockReader};
+use crate::compact::{
+    BadBlock, BlockMerge, Cut, CutProgress, DroppedFor, Levels, MergeError, MergeProgress,
+    Retention, SizedBlock, Survey, beyond_retention, block_bytes, largest_merge_bytes, plan,
+    superseded, survey,
+};
+use crate::error::{Error, Result};
+use crate::select::HeadSource;
+use crate::storage::Blocks;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// What is kept, and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UpkeepOptions {
+    /// Span of one block in milliseconds.
+    pub block_duration_ms: i64,
+    /// A block goes when it ends this long before the newest; 0 keeps all.
+    pub retention_ms: i64,
+    /// Bytes that everything together may take; 0 is no limit.
+    pub retention_bytes: u64,
+    /// Mixed into hashes of labels.
+    pub hash_seed: u64,
+}
+
+/// What the host knows of its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that may still be written.
+    pub free_bytes: u64,
+    /// Bytes in use that are not blocks, such as the logs; they count against the limit of size.
+    pub other_bytes: u64,
+}
+
+/// What a slice did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpkeepProgress {
+    /// Whether nothing is left to do now.
+    pub done: bool,
+    /// The block that this slice committed, if it did.
+    pub committed: Option<CommittedBlock>,
+    /// Blocks that this slice deleted, and why.
+    pub deleted: Vec<(String, DeletedFor)>,
+    /// Blocks that were found to be damaged, and are left out from now on.
+    pub bad: Vec<BadBlock>,
+}
+
+/// A new block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommittedBlock {
+    /// Its ULID.
+    pub ulid: String,
+    /// 1 for a block cut from the head; a merge adds one.
+    pub level: u32,
+    /// Samples in it.
+    pub samples: u64,
+}
+
+/// Why a block was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeletedFor {
+    /// A merged block holds what it held.
+    Merged,
+    /// Retention by age.
+    Age,
+    /// Retention by size.
+    Size,
+}
+
+/// The work on a store's blocks.
+pub struct Upkeep {
+    head: Rc<dyn HeadSource>,
+    blocks: Rc<dyn Blocks>,
+    options: UpkeepOptions,
+    levels: Levels,
+    running: Option<Work>,
+    /// Blocks that no merge should touch again.
+    failed: BTreeSet<String>,
+}
+
+enum Work {
+    Cut(Cut),
+    Merge(Box<BlockMerge>),
+}
+
+impl Upkeep {
+    /// Nothing is begun yet.
+    pub fn new(
+        head: Rc<dyn HeadSource>,
+        blocks: Rc<dyn Blocks>,
+        options: UpkeepOptions,
+    ) -> Upkeep {
+        let levels = Levels::new(options.block_duration_ms, options.retention_ms);
+        Upkeep { head, blocks, options, levels, running: None, failed: BTreeSet::new() }
+    }
+
+    /// Does the next slice.
+    pub fn step(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
+        let mut progress = UpkeepProgress::default();
+        let work = match self.running.take() {
+            Some(work) => work,
+            None => match self.next(now_ms, room, &mut progress)? {
+                Some(work) => work,
+                None => {
+                    // What was dropped or set aside may make something else due.
+                    progress.done = progress.deleted.is_empty() && progress.bad.is_empty();
+                    return Ok(progress);
+                }
+            },
+        };
+        match work {
+            Work::Cut(cut) => self.cut(cut, now_ms, &mut progress)?,
+            Work::Merge(merge) => self.merge(merge, now_ms, &mut progress)?,
+        }
+        Ok(progress)
+    }
+
+    fn cut(&mut self, mut cut: Cut, now_ms: i64, progress: &mut UpkeepProgress) -> Result<()> {
+        match cut.step(now_ms) {
+            Ok(CutProgress { done, block, samples }) => {
+                progress.committed = block.map(|ulid| CommittedBlock { ulid, level: 1, samples });
+                if !done {
+                    self.running = Some(Work::Cut(cut));
+                }
+                Ok(())
+            }
+            Err(Error::Busy) => {
+                self.running = Some(Work::Cut(cut));
+                Err(Error::Busy)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn merge(
+        &mut self,
+        mut merge: Box<BlockMerge>,
+        now_ms: i64,
+        progress: &mut UpkeepProgress,
+    ) -> Result<()> {
+        match merge.step(now_ms) {
+            Ok(MergeProgress { done, committed, deleted, .. }) => {
+                progress.committed = committed.map(|meta| CommittedBlock {
+                    ulid: meta.ulid,
+                    level: meta.compaction.level,
+                    samples: meta.stats.num_samples,
+                });
+                progress.deleted = deleted.into_iter().map(|b| (b, DeletedFor::Merged)).collect();
+                if !done {
+                    self.running = Some(Work::Merge(merge));
+                }
+                Ok(())
+            }
+            Err(MergeError::BadParent(bad)) => {
+                self.set_aside(bad, progress);
+                Ok(())
+            }
+            Err(MergeError::Refused { parents, source }) => {
+                for block in parents {
+                    let reason = format!("it cannot be merged: {source}");
+                    self.set_aside(BadBlock { block, file: None, offset: None, reason }, progress);
+                }
+                Ok(())
+            }
+            // The next plan sees what was deleted.
+            Err(MergeError::Deleted { .. }) => Ok(()),
+            Err(MergeError::Storage(error)) => Err(error.into()),
+        }
+    }
+
+    fn set_aside(&mut self, bad: BadBlock, progress: &mut UpkeepProgress) {
+        if self.failed.insert(bad.block.clone()) {
+            progress.bad.push(bad);
+        }
+    }
+
+    /// Begins what is due next, after deleting what is.
+    fn next(
+        &mut self,
+        now_ms: i64,
+        room: Room,
+        progress: &mut UpkeepProgress,
+    ) -> Result<Option<Work>> {
+        let (head, blocks) = (Rc::clone(&self.head), Rc::clone(&self.blocks));
+        if let Some(range) = head.plan_cut()? {
+            return Ok(Some(Work::Cut(Cut::new(head, blocks, range, self.options.hash_seed)?)));
+        }
+        let Survey { mut metas, bad } = survey(&*blocks)?;
+        for bad in bad {
+            self.set_aside(bad, progress);
+        }
+        self.drop_superseded(&mut metas, progress)?;
+        for meta in &mut metas {
+            meta.compaction.failed |= self.failed.contains(&meta.ulid);
+        }
+        let sized = metas
+            .into_iter()
+            .map(|meta| Ok(SizedBlock { bytes: block_bytes(&*blocks, &meta.ulid)?, meta }))
+            .collect::<Result<Vec<_>>>()?;
+        let sized = self.drop_beyond_retention(sized, now_ms, room, progress)?;
+        let fits = |parents: &[&BlockMeta]| {
+            let bytes_of = |meta: &&BlockMeta| {
+                let found = sized.iter().find(|sized| sized.meta.ulid == meta.ulid);
+                found.map_or(0, |sized| sized.bytes)
+            };
+            parents.iter().map(bytes_of).sum::<u64>() < room.free_bytes
+        };
+        let metas: Vec<BlockMeta> = sized.iter().map(|sized| sized.meta.clone()).collect();
+        let Some(plan) = plan(&metas, &self.levels, fits) else { return Ok(None) };
+        match BlockMerge::new(blocks, plan, self.options.hash_seed) {
+            Ok(merge) => Ok(Some(Work::Merge(Box::new(merge)))),
+            Err(MergeError::Storage(error)) => Err(error.into()),
+            Err(MergeError::BadParent(bad)) => {
+                self.set_aside(bad, progress);
+                Ok(None)
+            }
+            Err(MergeError::Refused { .. } | MergeError::Deleted { .. }) => Ok(None),
+        }
+    }
+
+    /// Deletes what a crash left between the commit of a merged block and the end of its parents.
+    fn drop_superseded(
+        &self,
+        metas: &mut Vec<BlockMeta>,
+        progress: &mut UpkeepProgress,
+    ) -> Result<()> {
+        if superseded(metas).is_empty() {
+            return Ok(());
+        }
+        // A child that does not open must not cost its parents.
+        let opens = |meta: &&BlockMeta| BlockReader::open(&*self.blocks, &meta.ulid).is_ok();
+        let sound: Vec<BlockMeta> = metas.iter().filter(opens).cloned().collect();
+        for ulid in superseded(&sound) {
+            self.blocks.delete(&ulid)?;
+            metas.retain(|meta| meta.ulid != ulid);
+            progress.deleted.push((ulid, DeletedFor::Merged));
+        }
+        Ok(())
+    }
+
+    fn drop_beyond_retention(
+        &self,
+        mut sized: Vec<SizedBlock>,
+        now_ms: i64,
+        room: Room,
+        progress: &mut UpkeepProgress,
+    ) -> Result<Vec<SizedBlock>> {
+        let retention = Retention {
+            age_ms: self.options.retention_ms,
+            bytes_max: self.options.retention_bytes,
+            other_bytes: room.other_bytes,
+            reserve_bytes: largest_merge_bytes(&sized, &self.levels),
+        };
+        for dropped in beyond_retention(&sized, &retention, now_ms) {
+            self.blocks.delete(&dropped.ulid)?;
+            sized.retain(|sized| sized.meta.ulid != dropped.ulid);
+            let reason = match dropped.reason {
+                DroppedFor::Nothing => DeletedFor::Merged,
+                DroppedFor::Age => DeletedFor::Age,
+                DroppedFor::Size => DeletedFor::Size,
+            };
+            progress.deleted.push((dropped.ulid, reason));
+        }
+        Ok(sized)
+    }
+}
