@@ -4,6 +4,8 @@ use super::bindings::exports::tidepool::tsdb::store;
 use super::bindings::tidepool::tsdb::types as wit;
 use crate::block::BlockError;
 use crate::chunk::{Chunk, Encoding};
+use crate::compact::BadBlock;
+use crate::engine::{CommittedBlock, DeletedFor, UpkeepProgress};
 use crate::error::Error;
 use crate::head::{RefusalReason, WriteOutcome};
 use crate::index::IndexError;
@@ -166,6 +168,35 @@ impl From<WriteOutcome> for store::WriteOutcome {
             exemplars_written: 0,
             refused: outcome.refused,
             refusals: refusals.collect(),
+        }
+    }
+}
+
+impl From<UpkeepProgress> for store::CompactProgress {
+    fn from(progress: UpkeepProgress) -> store::CompactProgress {
+        let deleted = |(id, reason): (String, DeletedFor)| store::DeletedBlock {
+            id,
+            reason: match reason {
+                DeletedFor::Merged => store::DeletionReason::Merged,
+                DeletedFor::Age => store::DeletionReason::Age,
+                DeletedFor::Size => store::DeletionReason::Size,
+            },
+        };
+        let bad = |bad: BadBlock| wit::Damage {
+            where_: match bad.file {
+                Some(file) => format!("{}/{file}", bad.block),
+                None => bad.block,
+            },
+            offset: bad.offset.unwrap_or(0),
+            reason: bad.reason,
+        };
+        store::CompactProgress {
+            done: progress.done,
+            block: progress.committed.map(|CommittedBlock { ulid, level, samples }| {
+                store::NewBlock { id: ulid, level, samples }
+            }),
+            deleted: progress.deleted.into_iter().map(deleted).collect(),
+            bad: progress.bad.into_iter().map(bad).collect(),
         }
     }
 }

@@ -57,12 +57,17 @@ impl Guest for Component {
             series_max: options.series_max,
             hash_seed: options.hash_seed,
         };
+        let options = engine::Options {
+            head: head_options,
+            retention_ms: options.retention_ms,
+            retention_bytes: options.retention_bytes,
+        };
         let storage = Storage {
             wal: Box::new(HostWal),
             blocks: Rc::new(HostBlocks),
             head: Some(Rc::new(HostHead)),
         };
-        let opened = Engine::open(role, head_options, storage)?;
+        let opened = Engine::open(role, options, storage)?;
         ENGINE.set(Some(opened));
         Ok(())
     }
@@ -132,10 +137,9 @@ impl Guest for Component {
         Ok(store::Cursor::new(OpenCursor(RefCell::new(cursor))))
     }
 
-    fn compact(now_ms: i64) -> Result<store::CompactProgress, wit::Error> {
-        let progress = with_engine(|engine| engine.compact(now_ms))?;
-        let engine::CutProgress { done, block, samples } = progress;
-        Ok(store::CompactProgress { done, block, samples })
+    fn compact(now_ms: i64, room: store::Room) -> Result<store::CompactProgress, wit::Error> {
+        let room = engine::Room { free_bytes: room.free_bytes, other_bytes: room.other_bytes };
+        Ok(with_engine(|engine| engine.compact(now_ms, room))?.into())
     }
 
     fn plan_cut() -> Result<Option<wit::TimeRange>, wit::Error> {

@@ -7,22 +7,25 @@
 mod ingest;
 mod local_head;
 mod log;
+mod upkeep;
 
-use crate::block::{BlockReader, read_meta};
-use crate::compact::Cut;
+use crate::block::{BlockError, BlockMeta, BlockReader, read_meta};
+use crate::compact::survey;
 use crate::error::{Error, Result};
 use crate::head::{Batch, Head, HeadCounters, HeadOptions, LookupError, WriteOutcome};
+use crate::index::IndexError;
 use crate::model::{Labels, Matcher, MatcherError, MatcherSpec, Sample, TimeRange};
 use crate::select::{BlockSeries, Cursor, HeadSource, Merge, Selection, SeriesSource};
-use crate::storage::{Blocks, Wal};
+use crate::storage::{Blocks, StorageError, Wal};
 use ingest::Ingest;
 use local_head::LocalHead;
 use log::Log;
 use std::cell::RefCell;
 use std::rc::Rc;
+use upkeep::{Upkeep, UpkeepOptions};
 
-pub use crate::compact::CutProgress;
 pub use log::ReplayProgress;
+pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};
 
 /// Least span of a block, in milliseconds.
 pub const BLOCK_DURATION_MS_MIN: i64 = 1000;
@@ -38,6 +41,24 @@ pub enum Role {
     Query,
     /// Cuts blocks from somebody's head.
     Compactor,
+}
+
+/// What an engine is told when it is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The head's part.
+    pub head: HeadOptions,
+    /// A block goes when it ends this many milliseconds before the newest; 0 keeps all.
+    pub retention_ms: i64,
+    /// Bytes that blocks and all else may take together; 0 is no limit.
+    pub retention_bytes: u64,
+}
+
+impl From<HeadOptions> for Options {
+    /// Keeps everything.
+    fn from(head: HeadOptions) -> Options {
+        Options { head, retention_ms: 0, retention_bytes: 0 }
+    }
 }
 
 /// What an engine works with.
@@ -85,10 +106,8 @@ pub struct Engine {
     blocks: Rc<dyn Blocks>,
     /// The own head, or another instance's.
     head: Rc<dyn HeadSource>,
-    /// Roles other than `Head` read and cut blocks.
-    reads_blocks: bool,
-    cut: Option<Cut>,
-    hash_seed: u64,
+    /// Roles other than `Head` read and make blocks.
+    upkeep: Option<Upkeep>,
 }
 
 /// What only the owner of a head has.
@@ -101,32 +120,36 @@ struct Owned {
 
 impl Engine {
     /// Opens a store. With a head, [`Engine::replay`] must follow.
-    pub fn open(role: Role, options: HeadOptions, storage: Storage) -> Result<Engine> {
-        if options.block_duration_ms < BLOCK_DURATION_MS_MIN {
+    pub fn open(role: Role, options: impl Into<Options>, storage: Storage) -> Result<Engine> {
+        let Options { head: head_options, retention_ms, retention_bytes } = options.into();
+        let HeadOptions { block_duration_ms, hash_seed, .. } = head_options;
+        if block_duration_ms < BLOCK_DURATION_MS_MIN {
             return Err(Error::Invalid(format!(
-                "the block duration is {} ms; at least {BLOCK_DURATION_MS_MIN} ms are needed",
-                options.block_duration_ms
+                "the block duration is {block_duration_ms} ms; at least {BLOCK_DURATION_MS_MIN} ms \
+                 are needed"
             )));
         }
-        let Storage { wal, blocks, head } = storage;
-        let reads_blocks = role != Role::Head;
-        let hash_seed = options.hash_seed;
-        if matches!(role, Role::All | Role::Head) {
-            let head = Rc::new(RefCell::new(Head::new(options, newest_block_end_ms(&*blocks)?)));
-            let log = Rc::new(RefCell::new(Log::new(wal, options.block_duration_ms)));
-            let local = LocalHead { head: Rc::clone(&head), log: Rc::clone(&log) };
-            let owned = Some(Owned { head, log, batch: Batch::default(), replayed: false });
-            return Ok(Engine {
-                owned,
-                blocks,
-                head: Rc::new(local),
-                reads_blocks,
-                cut: None,
-                hash_seed,
-            });
-        }
-        let head = head.ok_or_else(|| Error::Invalid("this role needs a head source".into()))?;
-        Ok(Engine { owned: None, blocks, head, reads_blocks, cut: None, hash_seed })
+        let Storage { wal, blocks, head: remote_head } = storage;
+        let (owned, head): (_, Rc<dyn HeadSource>) = match role {
+            Role::All | Role::Head => {
+                let head = Head::new(head_options, newest_block_end_ms(&*blocks)?);
+                let head = Rc::new(RefCell::new(head));
+                let log = Rc::new(RefCell::new(Log::new(wal, block_duration_ms)));
+                let local = LocalHead { head: Rc::clone(&head), log: Rc::clone(&log) };
+                let owned = Owned { head, log, batch: Batch::default(), replayed: false };
+                (Some(owned), Rc::new(local))
+            }
+            Role::Query | Role::Compactor => {
+                let needed = || Error::Invalid("this role needs a head source".into());
+                (None, remote_head.ok_or_else(needed)?)
+            }
+        };
+        let upkeep = (role != Role::Head).then(|| {
+            let options =
+                UpkeepOptions { block_duration_ms, retention_ms, retention_bytes, hash_seed };
+            Upkeep::new(Rc::clone(&head), Rc::clone(&blocks), options)
+        });
+        Ok(Engine { owned, blocks, head, upkeep })
     }
 
     /// Reads about `bytes_max` of the log back; call until it says `done`.
@@ -231,14 +254,8 @@ impl Engine {
         // The head comes before the list of blocks: once its cursor is open it forgets nothing,
         // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
         let mut sources = vec![self.head.select(&selection.matchers, range)?];
-        if self.reads_blocks {
-            // A newer block has the word before an older one.
-            for id in self.blocks.list()?.iter().rev() {
-                let block = BlockReader::open(&*self.blocks, id)?;
-                if range.overlaps(&block.time_range()) {
-                    sources.push(Box::new(BlockSeries::select(block, &matchers, range)?));
-                }
-            }
+        if self.upkeep.is_some() {
+            sources.extend(self.block_sources(&matchers, range)?);
         }
         let source: Box<dyn SeriesSource> = match sources.len() {
             1 => sources.remove(0),
@@ -247,36 +264,48 @@ impl Engine {
         Ok(Cursor::new(source, selection))
     }
 
-    /// Does a slice of the compaction that is due.
-    pub fn compact(&mut self, now_ms: i64) -> Result<CutProgress> {
-        if !self.reads_blocks {
-            return Err(Error::WrongRole { call: "compact" });
-        }
-        let mut cut = match self.cut.take() {
-            Some(cut) => cut,
-            None => match self.head.plan_cut()? {
-                Some(range) => {
-                    let (head, blocks) = (Rc::clone(&self.head), Rc::clone(&self.blocks));
-                    Cut::new(head, blocks, range, self.hash_seed)?
+    /// The blocks that touch a range, the one with the newest samples first: it has the word. A
+    /// damaged block is left out, which compaction reports, so that it costs only itself.
+    fn block_sources(
+        &self,
+        matchers: &[Matcher],
+        range: TimeRange,
+    ) -> Result<Vec<Box<dyn SeriesSource>>> {
+        // A block may be merged away between listing and opening; then the list is read again.
+        let mut tries_left = LIST_TRIES;
+        'list: loop {
+            tries_left -= 1;
+            let mut found = Vec::new();
+            for id in self.blocks.list()? {
+                let block = match read_meta(&*self.blocks, &id) {
+                    Ok(meta) if !overlaps(&meta, range) => continue,
+                    Ok(_) => BlockReader::open(&*self.blocks, &id),
+                    Err(error) => Err(error),
+                };
+                match block {
+                    Ok(block) => found.push(block),
+                    Err(error) if is_not_found(&error) && tries_left > 0 => continue 'list,
+                    Err(
+                        BlockError::Storage(error) | BlockError::Index(IndexError::Storage(error)),
+                    ) if !matches!(error, StorageError::NotFound { .. }) => {
+                        return Err(error.into());
+                    }
+                    Err(_) => {}
                 }
-                None => return Ok(CutProgress { done: true, ..CutProgress::default() }),
-            },
-        };
-        match cut.step(now_ms) {
-            Ok(mut progress) => {
-                if !progress.done {
-                    self.cut = Some(cut);
-                }
-                // Another block may be due; the next call finds out.
-                progress.done = false;
-                Ok(progress)
             }
-            Err(Error::Busy) => {
-                self.cut = Some(cut);
-                Err(Error::Busy)
-            }
-            Err(error) => Err(error),
+            found.sort_by(|a, b| b.meta().newest_source().cmp(a.meta().newest_source()));
+            let select = |block| -> Result<Box<dyn SeriesSource>> {
+                Ok(Box::new(BlockSeries::select(block, matchers, range)?))
+            };
+            return found.into_iter().map(select).collect();
         }
+    }
+
+    /// Does a slice of what is due: cutting a block from the head, dropping blocks beyond
+    /// retention, merging blocks.
+    pub fn compact(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
+        let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "compact" })?;
+        upkeep.step(now_ms, room)
     }
 
     /// The head's plan for the next block.
@@ -329,13 +358,27 @@ impl Engine {
     }
 }
 
+/// How often the list of blocks is read again if a listed block is gone before it is opened.
+const LIST_TRIES: usize = 10;
+
+fn overlaps(meta: &BlockMeta, range: TimeRange) -> bool {
+    let end_ms = meta.max_time_ms.saturating_sub(1);
+    range.overlaps(&TimeRange { start_ms: meta.min_time_ms, end_ms })
+}
+
+fn is_not_found(error: &BlockError) -> bool {
+    use StorageError::NotFound;
+    matches!(
+        error,
+        BlockError::Storage(NotFound { .. })
+            | BlockError::Index(IndexError::Storage(NotFound { .. }))
+    )
+}
+
 /// First millisecond that no block covers; the smallest time if there are no blocks.
 fn newest_block_end_ms(blocks: &dyn Blocks) -> Result<i64> {
-    let mut end_ms = i64::MIN;
-    for id in blocks.list()? {
-        end_ms = end_ms.max(read_meta(blocks, &id)?.max_time_ms);
-    }
-    Ok(end_ms)
+    let ends = survey(blocks)?.metas.into_iter().map(|meta| meta.max_time_ms);
+    Ok(ends.max().unwrap_or(i64::MIN))
 }
 
 fn compile(specs: &[MatcherSpec]) -> std::result::Result<Vec<Matcher>, MatcherError> {

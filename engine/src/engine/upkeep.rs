@@ -90,11 +90,7 @@ enum Work {
 
 impl Upkeep {
     /// Nothing is begun yet.
-    pub fn new(
-        head: Rc<dyn HeadSource>,
-        blocks: Rc<dyn Blocks>,
-        options: UpkeepOptions,
-    ) -> Upkeep {
+    pub fn new(head: Rc<dyn HeadSource>, blocks: Rc<dyn Blocks>, options: UpkeepOptions) -> Upkeep {
         let levels = Levels::new(options.block_duration_ms, options.retention_ms);
         Upkeep { head, blocks, options, levels, running: None, failed: BTreeSet::new() }
     }
