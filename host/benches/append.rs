@@ -96,6 +96,9 @@ fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
         future_limit_ms: FUTURE_LIMIT_MS,
         out_of_order_window_ms: 0,
         series_max: 0,
+        block_duration_max_ms: 0,
+        retention_ms: 0,
+        retention_bytes: 0,
         hash_seed: 1,
     };
     let storage = InstanceStorage {

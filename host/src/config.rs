@@ -77,6 +77,11 @@ struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration)]
     block_duration: Duration,
 
+    /// Longest span of a merged block; by default a tenth of the retention, and 31d at most. The
+    /// block duration itself turns merging off, as Thanos' sidecar wants it
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    max_block_duration: Option<Duration>,
+
     /// How far ahead of this node's clock a sample may be
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     future_limit: Duration,
@@ -84,6 +89,14 @@ struct ServeArgs {
     /// How far behind the newest sample a late one is still accepted. 0s: in order only
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration_or_zero)]
     out_of_order_window: Duration,
+
+    /// How long blocks are kept, counted back from the newest. 0s: for ever
+    #[arg(long, value_name = "DURATION", default_value = "15d", value_parser = duration_or_zero)]
+    retention_time: Duration,
+
+    /// Size that the data directory is kept under by dropping its oldest blocks. 0: no limit
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = bytes)]
+    retention_size: u64,
 
     /// Most series in the head at a time; new ones are refused with 429 beyond. 0: no limit
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
@@ -199,8 +212,11 @@ impl From<ServeArgs> for ServeConfig {
             data_dir: args.data_dir,
             wal,
             block_duration: args.block_duration,
+            block_duration_max: args.max_block_duration,
             future_limit: args.future_limit,
             out_of_order_window: args.out_of_order_window,
+            retention: args.retention_time,
+            retention_bytes: args.retention_size,
             series_max: args.max_series,
             write_queue_bytes_max: size(args.write_queue_bytes),
             reads_max: args.read_concurrency.max(1),

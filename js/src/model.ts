@@ -117,7 +117,17 @@ export interface WriteOutcome {
 export interface CompactedBlock {
   /** Its ULID. */
   readonly id: string;
+  /** 1 for a block cut from the head; a merge adds one. */
+  readonly level: number;
   readonly samples: number;
+}
+
+/** A block that a compaction deleted. */
+export interface DeletedBlock {
+  /** Its ULID. */
+  readonly id: string;
+  /** A merged block holds what it held, or it is beyond the retention. */
+  readonly reason: 'merged' | 'age' | 'size';
 }
 
 /** What a slice of compaction did. */
@@ -126,6 +136,10 @@ export interface CompactProgress {
   readonly done: boolean;
   /** The block that this slice finished, if it did. */
   readonly block: CompactedBlock | undefined;
+  /** Blocks that this slice deleted. */
+  readonly deleted: readonly DeletedBlock[];
+  /** Blocks that were found to be damaged, and why; all others are served. */
+  readonly damaged: readonly string[];
 }
 
 /** Figures of a store at one moment; counts are since it was opened. */

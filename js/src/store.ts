@@ -19,6 +19,12 @@ export interface OpenOptions {
    * Default: {@link OUT_OF_ORDER_WINDOW_MS}.
    */
   readonly outOfOrderWindowMs?: number;
+  /** Longest span of a merged block. Default: a tenth of the retention, and 31 days at most. */
+  readonly blockDurationMaxMs?: number;
+  /** A block is deleted when it ends this long before the newest. Default: never. */
+  readonly retentionMs?: number;
+  /** Bytes that all blocks may take together; the oldest go beyond. Default: no limit. */
+  readonly retentionBytes?: number;
   /** Most series that the head holds at a time. Default: no limit. */
   readonly seriesMax?: number;
 }
@@ -34,6 +40,9 @@ export const OUT_OF_ORDER_WINDOW_MS = 2 * 60 * 60 * 1000;
 
 /** About how many bytes of the log are read back at a time. */
 const REPLAY_BYTES = 1024 * 1024;
+
+/** A storage says by itself when it is full. */
+const ROOM = { freeBytes: 2n ** 64n - 1n, otherBytes: 0n };
 
 const TIME_MIN = -(2n ** 63n);
 const TIME_MAX = 2n ** 63n - 1n;
@@ -56,6 +65,9 @@ export async function open(options: OpenOptions): Promise<Store> {
         'outOfOrderWindowMs',
       ),
       seriesMax: args.toCount(options.seriesMax ?? 0, 'seriesMax'),
+      blockDurationMaxMs: args.toMs(options.blockDurationMaxMs ?? 0, 'blockDurationMaxMs'),
+      retentionMs: args.toMs(options.retentionMs ?? 0, 'retentionMs'),
+      retentionBytes: args.toCount(options.retentionBytes ?? 0, 'retentionBytes'),
       // Nobody can then guess labels that would slow the series table.
       hashSeed: crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n,
     };
@@ -130,7 +142,8 @@ export class Store {
 
   /**
    * Does all compaction that is due: cuts blocks while the head spans more than one and a half of
-   * them, and gives those that it wrote. Other calls may come in between its slices.
+   * them, merges blocks, drops those beyond retention; gives the blocks that it wrote. Other calls
+   * may come in between its slices.
    */
   async compact(nowMs = Date.now()): Promise<model.CompactedBlock[]> {
     const blocks: model.CompactedBlock[] = [];
@@ -145,10 +158,12 @@ export class Store {
   /** Does a bounded slice of compaction, some milliseconds of work. */
   compactSlice(nowMs = Date.now()): model.CompactProgress {
     const now = args.toMs(nowMs, 'nowMs');
-    const { done, block, samples } = this.#call((store) => store.compact(now));
+    const { done, block, deleted, bad } = this.#call((store) => store.compact(now, ROOM));
     return {
       done,
-      block: block === undefined ? undefined : { id: block, samples: Number(samples) },
+      block: block && { id: block.id, level: block.level, samples: Number(block.samples) },
+      deleted,
+      damaged: bad.map(({ where, offset, reason }) => `${where} at byte ${offset}: ${reason}`),
     };
   }
 

@@ -9,6 +9,7 @@ use crate::series::{Labels, ORDINARY_NAN_BITS, Sample, Series};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// What promtool said.
@@ -54,6 +55,17 @@ pub fn run(
         stdout: text(&output.stdout),
         stderr: text(&output.stderr),
     })
+}
+
+/// Runs `promtool tsdb COMMAND DIR …`, which has to succeed, and gives what it prints.
+#[track_caller]
+pub fn tsdb(release: Release, command: &str, data_dir: &Path, more: &[&str]) -> String {
+    let mut arguments = vec![OsStr::new("tsdb"), OsStr::new(command), data_dir.as_os_str()];
+    arguments.extend(more.iter().map(OsStr::new));
+    let output = run(release, arguments, Stdio::null())
+        .unwrap_or_else(|error| panic!("{release:?} tsdb {command}: {error}"));
+    assert!(output.success, "{release:?} tsdb {command}: {}{}", output.stdout, output.stderr);
+    output.stdout
 }
 
 /// Reads a dump into series, each once, in label order.

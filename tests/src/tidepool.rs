@@ -116,8 +116,13 @@ impl Config {
         self.flag(&format!("--wal-sync={word}"))
     }
 
-    /// With shorter blocks, such as `10m`.
+    /// With shorter blocks, such as `10m`, that are not merged.
     pub fn block_duration(self, duration: &str) -> Config {
+        self.merged_block_duration(duration).flag(&format!("--max-block-duration={duration}"))
+    }
+
+    /// With shorter blocks, such as `10m`, that are merged as far as the retention allows.
+    pub fn merged_block_duration(self, duration: &str) -> Config {
         self.flag(&format!("--block-duration={duration}"))
     }
 

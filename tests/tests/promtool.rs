@@ -1,15 +1,13 @@
 //! Upstream's own tool reads what tidepool wrote: blocks and log, both generations of promtool.
 
 use rustix::process::Signal;
-use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::peers::Release;
 use tidepool_tests::prometheus;
-use tidepool_tests::promtool::{self, forget_nan_bits, parse_dump};
+use tidepool_tests::promtool::{forget_nan_bits, parse_dump, tsdb};
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, hours_of_data, recent_data, send_all, wait_for_blocks};
@@ -18,16 +16,6 @@ use tidepool_tests::tidepool::Store;
 
 const BLOCK: &str = "10m";
 const BLOCK_MS: i64 = 600_000;
-
-/// Runs `promtool tsdb …`; it has to succeed.
-#[track_caller]
-fn tsdb(release: Release, command: &str, data_dir: &Path, more: &[&str]) -> String {
-    let mut arguments = vec![OsStr::new("tsdb"), OsStr::new(command), data_dir.as_os_str()];
-    arguments.extend(more.iter().map(OsStr::new));
-    let output = promtool::run(release, arguments, Stdio::null()).expect("promtool runs");
-    assert!(output.success, "{release:?} tsdb {command}: {}{}", output.stdout, output.stderr);
-    output.stdout
-}
 
 #[track_caller]
 fn dump(release: Release, data_dir: &Path) -> Vec<Series> {

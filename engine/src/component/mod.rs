@@ -59,6 +59,7 @@ impl Guest for Component {
         };
         let options = engine::Options {
             head: head_options,
+            block_duration_max_ms: options.block_duration_max_ms,
             retention_ms: options.retention_ms,
             retention_bytes: options.retention_bytes,
         };

@@ -48,6 +48,9 @@ pub enum Role {
 pub struct Options {
     /// The head's part.
     pub head: HeadOptions,
+    /// Longest span of a merged block in milliseconds; 0 means a tenth of the retention, and 31
+    /// days at most.
+    pub block_duration_max_ms: i64,
     /// A block goes when it ends this many milliseconds before the newest; 0 keeps all.
     pub retention_ms: i64,
     /// Bytes that blocks and all else may take together; 0 is no limit.
@@ -57,7 +60,7 @@ pub struct Options {
 impl From<HeadOptions> for Options {
     /// Keeps everything.
     fn from(head: HeadOptions) -> Options {
-        Options { head, retention_ms: 0, retention_bytes: 0 }
+        Options { head, block_duration_max_ms: 0, retention_ms: 0, retention_bytes: 0 }
     }
 }
 
@@ -121,7 +124,8 @@ struct Owned {
 impl Engine {
     /// Opens a store. With a head, [`Engine::replay`] must follow.
     pub fn open(role: Role, options: impl Into<Options>, storage: Storage) -> Result<Engine> {
-        let Options { head: head_options, retention_ms, retention_bytes } = options.into();
+        let options: Options = options.into();
+        let head_options = options.head;
         let HeadOptions { block_duration_ms, hash_seed, .. } = head_options;
         if block_duration_ms < BLOCK_DURATION_MS_MIN {
             return Err(Error::Invalid(format!(
@@ -145,8 +149,13 @@ impl Engine {
             }
         };
         let upkeep = (role != Role::Head).then(|| {
-            let options =
-                UpkeepOptions { block_duration_ms, retention_ms, retention_bytes, hash_seed };
+            let options = UpkeepOptions {
+                block_duration_ms,
+                block_duration_max_ms: options.block_duration_max_ms,
+                retention_ms: options.retention_ms,
+                retention_bytes: options.retention_bytes,
+                hash_seed,
+            };
             Upkeep::new(Rc::clone(&head), Rc::clone(&blocks), options)
         });
         Ok(Engine { owned, blocks, head, upkeep })

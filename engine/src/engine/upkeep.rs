@@ -20,6 +20,8 @@ use std::rc::Rc;
 pub struct UpkeepOptions {
     /// Span of one block in milliseconds.
     pub block_duration_ms: i64,
+    /// Longest span of a merged block in milliseconds; 0 leaves it to the retention.
+    pub block_duration_max_ms: i64,
     /// A block goes when it ends this long before the newest; 0 keeps all.
     pub retention_ms: i64,
     /// Bytes that everything together may take; 0 is no limit.
@@ -92,6 +94,13 @@ impl Upkeep {
     /// Nothing is begun yet.
     pub fn new(head: Rc<dyn HeadSource>, blocks: Rc<dyn Blocks>, options: UpkeepOptions) -> Upkeep {
         let levels = Levels::new(options.block_duration_ms, options.retention_ms);
+        let levels = match options.block_duration_max_ms {
+            0 => levels,
+            max_ms => {
+                let ranges = levels.ranges_ms().iter().copied();
+                Levels::from_ranges(ranges.filter(|range_ms| *range_ms <= max_ms))
+            }
+        };
         Upkeep { head, blocks, options, levels, running: None, failed: BTreeSet::new() }
     }
 

@@ -102,6 +102,9 @@ fn main() -> Result<()> {
         future_limit_ms: 10 * 60 * 1000,
         out_of_order_window_ms: 2 * 60 * 60 * 1000,
         series_max: 0,
+        block_duration_max_ms: 0,
+        retention_ms: 0,
+        retention_bytes: 0,
         hash_seed: 0x7469_6465_706f_6f6c, // A real host takes a random one.
     };
     check(tidepool.call_open(&mut *store, options)?)?;

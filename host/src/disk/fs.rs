@@ -44,6 +44,9 @@ pub trait Disk: Send + Sync {
     /// Takes an exclusive lock on a file, which is created if it is missing. `None` if somebody
     /// else holds it.
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
+
+    /// Bytes that the file system of a directory still has for this process.
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 }
 
 /// One open file. Reads and writes name their offset, so a handle can be shared freely.
@@ -114,13 +117,16 @@ pub fn remove_tree(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     disk.remove_dir(dir)
 }
 
-/// Bytes of all files in a directory and below it.
+/// Bytes of all files in a directory and below it. What vanishes meanwhile counts as nothing.
 pub fn tree_bytes(disk: &dyn Disk, dir: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in disk.list(dir)? {
         bytes += match entry.is_dir {
-            true => tree_bytes(disk, &dir.join(&entry.name))?,
             false => entry.size_bytes,
+            true => match tree_bytes(disk, &dir.join(&entry.name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+                below => below?,
+            },
         };
     }
     Ok(bytes)
@@ -170,6 +176,11 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(dir)?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {

@@ -108,6 +108,16 @@ impl DataDir {
         Ok(found.iter().any(|entry| entry.is_dir && entry.name() == Some(LATE_WAL_DIR)))
     }
 
+    /// Bytes that everything in the directory takes. Walks it.
+    pub fn size_bytes(&self) -> Result<u64> {
+        fs::tree_bytes(&*self.disk, &self.path).map_err(Action::List.failed(&self.path))
+    }
+
+    /// Bytes that the file system still has for this process.
+    pub fn free_bytes(&self) -> Result<u64> {
+        self.disk.free_bytes(&self.path).map_err(Action::List.failed(&self.path))
+    }
+
     pub(crate) fn disk(&self) -> Arc<dyn Disk> {
         Arc::clone(&self.disk)
     }

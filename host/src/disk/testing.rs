@@ -118,6 +118,10 @@ impl FaultyDisk {
 }
 
 impl Disk for FaultyDisk {
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        RealDisk.free_bytes(dir)
+    }
+
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         self.check(Op::CreateDir)?;
         RealDisk.create_dir(path)

@@ -154,16 +154,19 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
             ("role=\"query\"", load(&counters.query_crashes)),
         ],
     );
-    text.counter(
-        "tidepool_blocks_cut_total",
-        "Blocks cut from the head.",
-        load(&counters.blocks_cut),
-    );
-    text.counter(
-        "tidepool_block_cuts_failed_total",
-        "Cuts that failed and are tried again.",
-        load(&counters.cuts_failed),
-    );
+    for (name, help, counter) in [
+        ("tidepool_blocks_cut_total", "Blocks cut from the head.", &counters.blocks_cut),
+        ("tidepool_blocks_merged_total", "Blocks made of others.", &counters.blocks_merged),
+        ("tidepool_blocks_dropped_total", "Blocks beyond retention.", &counters.blocks_dropped),
+        ("tidepool_blocks_damaged_total", "Damaged blocks found.", &counters.blocks_damaged),
+        (
+            "prometheus_tsdb_compactions_failed_total",
+            "Compactions that failed and are tried again.",
+            &counters.compactions_failed,
+        ),
+    ] {
+        text.counter(name, help, load(counter));
+    }
 }
 
 fn http(text: &mut MetricsText, counters: &HttpCounters) {

@@ -46,10 +46,16 @@ pub struct StoreConfig {
     pub wal: WalOptions,
     /// Span of one block.
     pub block_duration: Duration,
+    /// Longest span of a merged block; `None` leaves it to the retention.
+    pub block_duration_max: Option<Duration>,
     /// How far ahead of the clock a sample may be.
     pub future_limit: Duration,
     /// How far behind the newest sample a late one may be; zero takes samples in order only.
     pub out_of_order_window: Duration,
+    /// A block goes when it ends this long before the newest; zero keeps all.
+    pub retention: Duration,
+    /// Bytes that the data directory may take; 0 is no limit.
+    pub retention_bytes: u64,
     /// Most series in the head; 0 means no limit.
     pub series_max: u64,
     /// Bytes of decoded write requests that may wait for the head.
@@ -89,10 +95,16 @@ pub struct StoreCounters {
     pub head_crashes: AtomicU64,
     /// Reads that an instance's crash or limit ended.
     pub query_crashes: AtomicU64,
-    /// Blocks cut.
+    /// Blocks cut from the head.
     pub blocks_cut: AtomicU64,
-    /// Cuts that failed and will be tried again.
-    pub cuts_failed: AtomicU64,
+    /// Blocks made of other blocks.
+    pub blocks_merged: AtomicU64,
+    /// Blocks that retention dropped.
+    pub blocks_dropped: AtomicU64,
+    /// Blocks found to be damaged.
+    pub blocks_damaged: AtomicU64,
+    /// Compactions that failed and will be tried again.
+    pub compactions_failed: AtomicU64,
 }
 
 /// The store's threads, to be waited for at the end.
@@ -121,10 +133,10 @@ impl Store {
             config,
         });
         let (fail, failed) = oneshot::channel();
-        let head_thread = HeadThread::new(Arc::clone(&shared), data);
+        let head_thread = HeadThread::new(Arc::clone(&shared), data.clone());
         let head = spawn("head", move || head_thread.run(&jobs, fail))?;
         let compacting = Arc::clone(&shared);
-        let compactor = spawn("compactor", move || compactor::run(&compacting))?;
+        let compactor = spawn("compactor", move || compactor::run(&compacting, &data))?;
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
     }
 
@@ -226,6 +238,9 @@ impl Shared {
             future_limit_ms: millis(self.config.future_limit),
             out_of_order_window_ms: millis(self.config.out_of_order_window),
             series_max: self.config.series_max,
+            block_duration_max_ms: self.config.block_duration_max.map_or(0, millis),
+            retention_ms: millis(self.config.retention),
+            retention_bytes: self.config.retention_bytes,
             hash_seed: random_seed(),
         }
     }

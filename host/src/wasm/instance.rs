@@ -5,7 +5,7 @@ use super::bindings::exports::tidepool::tsdb::store::Guest;
 use super::state::InstanceState;
 use super::{
     CompactProgress, Error, FamilyMetadata, Figures, Options, RemoteWriteVersion, ReplayProgress,
-    Selection, TimeRange, WriteOutcome,
+    Room, Selection, TimeRange, WriteOutcome,
 };
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
@@ -85,8 +85,8 @@ impl Instance {
     }
 
     /// `store.compact`
-    pub fn compact(&mut self, now_ms: i64) -> Result<CompactProgress, CallError> {
-        self.call(|guest, store| guest.call_compact(store, now_ms))
+    pub fn compact(&mut self, now_ms: i64, room: Room) -> Result<CompactProgress, CallError> {
+        self.call(|guest, store| guest.call_compact(store, now_ms, room))
     }
 
     /// `store.plan-cut`

@@ -13,8 +13,8 @@ mod state;
 mod tuning;
 
 pub use bindings::exports::tidepool::tsdb::store::{
-    CompactProgress, FamilyMetadata, Figures, FrameFormat, Options, Refusal, RefusalReason,
-    RemoteWriteVersion, ReplayProgress, Role, Selection, WriteOutcome,
+    CompactProgress, DeletionReason, FamilyMetadata, Figures, FrameFormat, Options, Refusal,
+    RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Limit, MatchOp, Matcher, StorageError, TimeRange,

@@ -89,7 +89,8 @@ test('a storage without space refuses a batch as a whole, and the store lives on
   await store.close();
 });
 
-test('damage in a block says which file', async () => {
+/** A store with a block of two samples and a head of one, of which one file reads wrong. */
+async function damagedStore(file: string): Promise<tidepool.Store> {
   const storage = new MemoryStorage();
   const store = await open({ storage, blockDurationMs: 1000 });
   const series = store.seriesRef({ __name__: 'up' });
@@ -98,17 +99,31 @@ test('damage in a block says which file', async () => {
   await store.compact(NOW_MS);
   const blockOpen = storage.blocks.open.bind(storage.blocks);
   storage.blocks.open = (block, name) => {
-    const file = blockOpen(block, name);
-    if (name !== 'index') return file;
-    const damaged = file.readAt(0, file.sizeBytes).map((byte) => byte ^ 0x55);
+    const opened = blockOpen(block, name);
+    if (name !== file) return opened;
+    const damaged = opened.readAt(0, opened.sizeBytes).slice();
+    for (let at = 8; at < damaged.length; at += 1) damaged[at]! ^= 0x55;
     const readAt = (offset: number, length: number) => damaged.subarray(offset, offset + length);
-    return { sizeBytes: file.sizeBytes, readAt, close: () => file.close() };
+    return { sizeBytes: opened.sizeBytes, readAt, close: () => opened.close() };
   };
+  return store;
+}
+
+test('damage in a chunk says which file', async () => {
+  const store = await damagedStore('chunks/000001');
   assert.throws(
     () => read(store),
-    (error) => error instanceof tidepool.CorruptError && error.damage.where.endsWith('/index'),
+    (error) => error instanceof tidepool.CorruptError && error.damage.where.includes('/chunks/'),
   );
   assert.equal(store.stats().openCursors, 0);
+  await store.close();
+});
+
+test('a block that does not open is left out, and all else is served', async () => {
+  const store = await damagedStore('meta.json');
+  assert.deepEqual(read(store)[0]?.timestampsMs, [BigInt(NOW_MS + 5000)].map(Number));
+  assert.match(store.compactSlice(NOW_MS).damaged[0]!, /meta\.json/);
+  assert.deepEqual(store.compactSlice(NOW_MS).damaged, [], 'each is reported once');
   await store.close();
 });
 

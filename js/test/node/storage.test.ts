@@ -26,7 +26,8 @@ function write(store: Store, fromStep: number, toStep: number): void {
 
 test('blocks are cut, and the answer stays the same', async () => {
   const storage = new MemoryStorage();
-  const store = await open({ storage, blockDurationMs: BLOCK_MS });
+  const options = { storage, blockDurationMs: BLOCK_MS, blockDurationMaxMs: BLOCK_MS };
+  const store = await open(options);
   write(store, 0, 300);
   const before = read(store);
   const inHead = store.stats();
@@ -51,6 +52,24 @@ test('blocks are cut, and the answer stays the same', async () => {
   assert.deepEqual(read(store, range)[3]?.timestampsMs.length, 221);
   assert.deepEqual(await store.compact(NOW_MS), []);
   await store.close();
+});
+
+test('blocks are merged, and the oldest go', async () => {
+  const storage = new MemoryStorage();
+  const retentionMs = 100 * BLOCK_MS;
+  const store = await open({ storage, blockDurationMs: BLOCK_MS, retentionMs });
+  write(store, 0, 600);
+  const before = read(store);
+  const blocks = await store.compact(NOW_MS);
+  assert.ok(blocks.some(({ level }) => level > 1));
+  assert.ok(storage.blocks.list().length < blocks.length);
+  assert.deepEqual(read(store), before);
+  await store.close();
+
+  const short = await open({ storage, blockDurationMs: BLOCK_MS, retentionMs: BLOCK_MS });
+  const { deleted } = short.compactSlice(NOW_MS);
+  assert.ok(deleted.length > 0 && deleted.every(({ reason }) => reason === 'age'));
+  await short.close();
 });
 
 test('a second life on the same storage reads the log back', async () => {
@@ -92,7 +111,8 @@ test('log and blocks together are the whole', async () => {
 
 test('a crash between slices of a compaction loses nothing', async () => {
   const storage = new MemoryStorage();
-  const store = await open({ storage, blockDurationMs: BLOCK_MS });
+  const options = { storage, blockDurationMs: BLOCK_MS, blockDurationMaxMs: BLOCK_MS };
+  const store = await open(options);
   write(store, 0, 300);
   const before = read(store);
   // The lives in between only read, so that the first can go on.
