@@ -1,6 +1,8 @@
 //! What a series has at a time: a number or a native histogram.
 
-use super::histogram::{FloatHistogram, Histogram, is_stale_nan};
+use super::histogram::{
+    Count, FloatHistogram, Histogram, NativeHistogram, ResetHint, is_stale_nan,
+};
 use std::rc::Rc;
 
 /// One measured value of any kind. Copies share the histogram.
@@ -24,6 +26,15 @@ impl Value {
         }
     }
 
+    /// The same value without what it says of the one before it; a gauge stays a gauge.
+    pub fn without_reset_hint(self) -> Value {
+        match self {
+            Value::Histogram(h) => Value::Histogram(forget_hint(h)),
+            Value::FloatHistogram(h) => Value::FloatHistogram(forget_hint(h)),
+            float => float,
+        }
+    }
+
     /// Whether the two say the same, though chunks may have kept them differently: what counts as
     /// a duplicate. Values of different kinds never do.
     pub fn same_observations(&self, other: &Value) -> bool {
@@ -34,6 +45,13 @@ impl Value {
             _ => false,
         }
     }
+}
+
+fn forget_hint<C: Count>(mut histogram: Rc<NativeHistogram<C>>) -> Rc<NativeHistogram<C>> {
+    if matches!(histogram.reset_hint, ResetHint::Reset | ResetHint::NotReset) {
+        Rc::make_mut(&mut histogram).reset_hint = ResetHint::Unknown;
+    }
+    histogram
 }
 
 impl PartialEq for Value {

@@ -1,12 +1,13 @@
 //! A position in an answer, and the answer's bytes.
 
 use super::SeriesSource;
-use super::merge::decoded;
+use super::merge::{decoded, decoded_floats};
+use crate::chunk::Encoding;
 use crate::error::{Error, Result};
 use crate::model::{MatcherSpec, TimeRange};
 use crate::wire::{
     ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, put_chunked_series, put_streamed_frames,
-    put_time_series,
+    put_time_series, put_time_series_values,
 };
 
 /// How a cursor writes what it finds.
@@ -98,23 +99,43 @@ impl Cursor {
                 put_streamed_frames(out, self.query_index, self.frame_bytes_max, labels, chunks);
             }
             FrameFormat::ChunkedSeries => put_chunked_series(out, labels, chunks),
-            FrameFormat::Samples => {
-                let mut samples = Vec::new();
-                for chunk in chunks {
-                    samples.extend(decoded(labels, chunk)?);
-                }
-                samples.retain(|sample| self.range.contains(sample.timestamp_ms));
-                self.samples_given += samples.len() as u64;
-                if self.samples_max > 0 && self.samples_given > self.samples_max {
-                    return Err(Error::LimitExceeded {
-                        what: "samples in one read",
-                        max: self.samples_max,
-                    });
-                }
-                if !samples.is_empty() {
-                    put_time_series(out, labels, &samples);
-                }
+            FrameFormat::Samples => self.put_samples(out, series)?,
+        }
+        Ok(())
+    }
+
+    /// A series with just what lies inside the range.
+    fn put_samples(&mut self, out: &mut Vec<u8>, series: &ChunkedSeries) -> Result<()> {
+        let ChunkedSeries { labels, chunks } = series;
+        if chunks.iter().all(|chunk| chunk.encoding == Encoding::Xor) {
+            let mut samples = Vec::new();
+            for chunk in chunks {
+                samples.extend(decoded_floats(labels, chunk)?);
             }
+            samples.retain(|sample| self.range.contains(sample.timestamp_ms));
+            self.count(samples.len())?;
+            if !samples.is_empty() {
+                put_time_series(out, labels, &samples);
+            }
+            return Ok(());
+        }
+        let mut values = Vec::new();
+        for chunk in chunks {
+            values.extend(decoded(labels, chunk)?);
+        }
+        values.retain(|(timestamp_ms, _)| self.range.contains(*timestamp_ms));
+        self.count(values.len())?;
+        if !values.is_empty() {
+            put_time_series_values(out, labels, &values);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, samples: usize) -> Result<()> {
+        self.samples_given += samples as u64;
+        if self.samples_max > 0 && self.samples_given > self.samples_max {
+            let what = "samples in one read";
+            return Err(Error::LimitExceeded { what, max: self.samples_max });
         }
         Ok(())
     }

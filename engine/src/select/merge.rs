@@ -1,9 +1,9 @@
 //! Many sources as one: series in label order, chunks without overlap.
 
 use super::SeriesSource;
-use crate::chunk::{Chunk, SAMPLES_PER_CHUNK, XorAppender, samples};
+use crate::chunk::{Chunk, encode, samples, values};
 use crate::error::{Error, Result};
-use crate::model::{Labels, Sample, TimeRange};
+use crate::model::{Labels, Sample, TimeRange, Value};
 use crate::wire::ChunkedSeries;
 
 /// Merges sources; of samples at the same time the one of the earlier source counts.
@@ -80,15 +80,19 @@ fn merge_overlapping(
     group: &[(usize, Chunk)],
     merged: &mut Vec<Chunk>,
 ) -> Result<()> {
-    let mut ranked: Vec<(usize, Sample)> = Vec::new();
+    let mut ranked: Vec<(usize, (i64, Value))> = Vec::new();
     for (rank, chunk) in group {
-        for sample in decoded(labels, chunk)? {
-            ranked.push((*rank, sample));
-        }
+        ranked.extend(decoded(labels, chunk)?.into_iter().map(|sample| (*rank, sample)));
     }
-    ranked.sort_by_key(|(rank, sample)| (sample.timestamp_ms, *rank));
-    ranked.dedup_by_key(|(_, sample)| sample.timestamp_ms);
-    merged.extend(encoded(ranked.into_iter().map(|(_, sample)| sample)));
+    ranked.sort_by_key(|(rank, (timestamp_ms, _))| (*timestamp_ms, *rank));
+    ranked.dedup_by_key(|(_, (timestamp_ms, _))| *timestamp_ms);
+    let mut rank_before = None;
+    let samples = ranked.into_iter().map(|(rank, (timestamp_ms, value))| {
+        // What a histogram says of the one before it holds only within its own chunk.
+        let follows = rank_before.replace(rank).is_none_or(|before| before == rank);
+        (timestamp_ms, if follows { value } else { value.without_reset_hint() })
+    });
+    merged.extend(encode(samples));
     Ok(())
 }
 
@@ -101,29 +105,20 @@ pub fn clip_chunks(labels: &Labels, chunks: Vec<Chunk>, range: TimeRange) -> Res
             clipped.push(chunk);
         } else if range.overlaps(&span) {
             let samples = decoded(labels, &chunk)?.into_iter();
-            clipped.extend(encoded(samples.filter(|sample| range.contains(sample.timestamp_ms))));
+            clipped.extend(encode(samples.filter(|(time_ms, _)| range.contains(*time_ms))));
         }
     }
     Ok(clipped)
 }
 
-/// Chunks of these samples, which ascend in time.
-pub(super) fn encoded(samples: impl Iterator<Item = Sample>) -> Vec<Chunk> {
-    let mut chunks = Vec::new();
-    let mut appender = XorAppender::new();
-    for sample in samples {
-        if usize::from(appender.count()) == SAMPLES_PER_CHUNK {
-            chunks.extend(appender.to_chunk());
-            appender = XorAppender::new();
-        }
-        appender.append(sample.timestamp_ms, sample.value);
-    }
-    chunks.extend(appender.to_chunk());
-    chunks
+/// The values of a chunk, with their times.
+pub(super) fn decoded(labels: &Labels, chunk: &Chunk) -> Result<Vec<(i64, Value)>> {
+    let all = values(chunk).and_then(Iterator::collect);
+    all.map_err(|source| Error::Chunk { series: labels.to_string(), source })
 }
 
-/// The samples of a chunk.
-pub(super) fn decoded(labels: &Labels, chunk: &Chunk) -> Result<Vec<Sample>> {
+/// The samples of a chunk of floats.
+pub(super) fn decoded_floats(labels: &Labels, chunk: &Chunk) -> Result<Vec<Sample>> {
     let all = samples(chunk).and_then(Iterator::collect);
     all.map_err(|source| Error::Chunk { series: labels.to_string(), source })
 }

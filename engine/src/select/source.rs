@@ -1,8 +1,8 @@
 //! Where series come from: a block, the head of this instance, or another instance's head.
 
-use super::merge::{decoded, encoded};
+use super::merge::decoded;
 use crate::block::{BlockReader, SeriesRef};
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, encode};
 use crate::error::Result;
 use crate::model::{Labels, Matcher, MatcherSpec, TimeRange};
 use crate::wire::{ChunkedSeries, split_chunked_series};
@@ -80,8 +80,8 @@ fn without(labels: &Labels, chunks: &[Chunk], deleted: &[TimeRange]) -> Result<V
             continue;
         }
         let mut samples = decoded(labels, chunk)?;
-        samples.retain(|sample| !deleted.iter().any(|range| range.contains(sample.timestamp_ms)));
-        kept.extend(encoded(samples.into_iter()));
+        samples.retain(|(time_ms, _)| !deleted.iter().any(|range| range.contains(*time_ms)));
+        kept.extend(encode(samples.into_iter()));
     }
     Ok(kept)
 }
