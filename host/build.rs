@@ -14,7 +14,7 @@ const PROFILE: &str = "component";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    let workspace = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("..").canonicalize()?;
     for input in
         [".cargo/config.toml", "engine/src", "engine/Cargo.toml", "wit", "proto", "Cargo.lock"]
     {
