@@ -3,17 +3,23 @@
 //! The reader of these tests refuses an answer that breaks a rule of the protocol (order, one
 //! series a frame, frame sizes, chunk times, headers), so every successful read here checks them.
 
+use prost::Message;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
-use tidepool_tests::http::Client;
+use tidepool_tests::http::{Client, request_bytes};
 use tidepool_tests::proto::prometheus::label_matcher::Type;
+use tidepool_tests::proto::prometheus::read_request::ResponseType;
 use tidepool_tests::proto::prometheus::{LabelMatcher, Query, ReadHints, ReadRequest};
 use tidepool_tests::remote_read::{
-    PATH, Reader, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, everything, matcher, query,
+    PATH, Reader, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, everything, matcher, query, request,
 };
 use tidepool_tests::remote_write::{Version, compress};
+use tidepool_tests::sender::{assert_holds, send_all};
 use tidepool_tests::series::{Dataset, Random, Sample, Series, Shape, Texture};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{chain, now_ms};
+use tidepool_tests::wait::{self, chain, now_ms};
 
 /// More than two chunks a series.
 const SAMPLES: i64 = 300;
@@ -322,4 +328,43 @@ fn many_series_come_in_order() {
     assert_same("streamed", &data.series, &answer[0]);
     let answer = store.reader().samples(&query).unwrap_or_else(|e| panic!("{}", chain(&e)));
     assert_same("samples", &data.series, &answer[0]);
+}
+
+/// A client that takes nothing does not keep the head from forgetting, and is cut off in the
+/// middle: it must not believe that it got everything.
+#[test]
+fn a_stalled_client_is_cut_off() {
+    let store = Store::start_with(|config| config.flag("--read-timeout=2s"));
+    let store = store.expect("tidepool starts");
+    let data = Dataset::generate(Shape {
+        seed: 23,
+        series: 5_000,
+        scrapes: 2,
+        start_ms: now_ms() - 60_000,
+        interval_ms: 15_000,
+        texture: Texture::Regular,
+    });
+    send_all(&store, Version::V2, &data);
+    let open_cursors = |wanted: &'static str| {
+        wait::until("open cursors", Duration::from_secs(20), || {
+            let page = Client::default().get(&format!("{}/metrics", store.server.url())).ok()?;
+            page.text().contains(&format!("tidepool_head_open_cursors {wanted}\n")).then_some(())
+        })
+        .unwrap_or_else(|e| panic!("not {wanted}: {e}"));
+    };
+
+    // Far more than the sockets between the two can hold.
+    let queries = vec![everything(i64::MIN, i64::MAX); 100];
+    let message = request(&queries, ResponseType::StreamedXorChunks);
+    let body = compress(&message.encode_to_vec());
+    let bytes = request_bytes("POST", "/api/v1/read", &[], body.len(), &body);
+    let mut stalled = TcpStream::connect(store.server.address()).expect("a connection");
+    stalled.write_all(&bytes).expect("the request is taken");
+    open_cursors("1");
+    open_cursors("0");
+    let mut answer = Vec::new();
+    // A reset, or an end without the last chunk of the chunked coding.
+    let end = stalled.read_to_end(&mut answer);
+    assert!(end.is_err() || !answer.ends_with(b"\r\n0\r\n\r\n"), "the answer looks complete");
+    assert_holds(&store, &data);
 }

@@ -22,7 +22,30 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, ready};
 use tokio::sync::mpsc::Receiver;
 
-type Parts = Receiver<Result<ReadPart, StoreError>>;
+/// An answer on its way.
+struct Answer {
+    parts: Receiver<Result<ReadPart, StoreError>>,
+    /// Queries whose end has not come yet.
+    queries_left: usize,
+}
+
+impl Answer {
+    /// The next part; `None` once all queries are answered.
+    fn poll_part(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+    ) -> Poll<Option<Result<ReadPart, StoreError>>> {
+        let part = ready!(self.parts.poll_recv(context));
+        if let Some(Ok(ReadPart::EndOfQuery)) = &part {
+            self.queries_left -= 1;
+        }
+        Poll::Ready(match part {
+            // The read gave up, on a slow client or because the store stops.
+            None if self.queries_left > 0 => Some(Err(StoreError::Stopped)),
+            part => part,
+        })
+    }
+}
 
 /// Answers a read.
 pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
@@ -48,10 +71,12 @@ async fn read(context: &Context, request: Request<Incoming>) -> Reply {
         ResponseKind::StreamedXorChunks => (FrameFormat::StreamedChunks, 0),
     };
     let frame_bytes_max = context.http.read_frame_bytes_max;
+    let query_count = queries.len();
     let parts = match context.store.read(queries, format, frame_bytes_max, samples_max).await {
         Ok(parts) => parts,
         Err(error) => return reply::error(&error),
     };
+    let parts = Answer { parts, queries_left: query_count };
     let answered = match kind {
         ResponseKind::Samples => samples(context, parts).await,
         ResponseKind::StreamedXorChunks => streamed(parts).await,
@@ -60,11 +85,11 @@ async fn read(context: &Context, request: Request<Incoming>) -> Reply {
 }
 
 /// One message, held whole, within the limits.
-async fn samples(context: &Context, mut parts: Parts) -> Result<Reply, StoreError> {
+async fn samples(context: &Context, mut answer: Answer) -> Result<Reply, StoreError> {
     let bytes_max = context.http.read_response_bytes_max;
     let mut response = Vec::new();
     let mut result = Vec::new();
-    while let Some(part) = parts.recv().await {
+    while let Some(part) = poll_fn(|context| answer.poll_part(context)).await {
         match part? {
             ReadPart::Frames(frames) => result.extend_from_slice(&frames),
             ReadPart::EndOfQuery => {
@@ -90,9 +115,9 @@ async fn samples(context: &Context, mut parts: Parts) -> Result<Reply, StoreErro
 }
 
 /// Frames as they come. What fails before the first of them still gets a proper status.
-async fn streamed(mut parts: Parts) -> Result<Reply, StoreError> {
-    let first = poll_fn(|context| poll_frames(&mut parts, context)).await.transpose()?;
-    let mut reply = Response::new(FrameBody { first, parts }.boxed());
+async fn streamed(mut answer: Answer) -> Result<Reply, StoreError> {
+    let first = poll_fn(|context| poll_frames(&mut answer, context)).await.transpose()?;
+    let mut reply = Response::new(FrameBody { first, answer }.boxed());
     let content_type = HeaderValue::from_static(STREAMED_CONTENT_TYPE);
     reply.headers_mut().insert(CONTENT_TYPE, content_type);
     Ok(reply)
@@ -101,7 +126,7 @@ async fn streamed(mut parts: Parts) -> Result<Reply, StoreError> {
 /// A streamed answer's body. Dropped by a client that leaves, it ends the read.
 struct FrameBody {
     first: Option<Bytes>,
-    parts: Parts,
+    answer: Answer,
 }
 
 impl Body for FrameBody {
@@ -114,18 +139,18 @@ impl Body for FrameBody {
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
         let frames = match self.first.take() {
             Some(first) => Poll::Ready(Some(Ok(first))),
-            None => poll_frames(&mut self.parts, context),
+            None => poll_frames(&mut self.answer, context),
         };
         frames.map(|frames| frames.map(|frames| frames.map(Frame::data)))
     }
 }
 
 fn poll_frames(
-    parts: &mut Parts,
+    answer: &mut Answer,
     context: &mut std::task::Context<'_>,
 ) -> Poll<Option<Result<Bytes, StoreError>>> {
     loop {
-        match ready!(parts.poll_recv(context)) {
+        match ready!(answer.poll_part(context)) {
             Some(Ok(ReadPart::Frames(frames))) => return Poll::Ready(Some(Ok(frames))),
             Some(Ok(ReadPart::EndOfQuery)) => {}
             Some(Err(error)) => return Poll::Ready(Some(Err(error))),

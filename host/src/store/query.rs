@@ -5,6 +5,8 @@ use crate::wasm::{FrameFormat, InstanceStorage, Matcher, Role, Selection, TimeRa
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
 /// Bytes of answer that one call into the instance gives at least, if there are as many.
@@ -36,20 +38,44 @@ pub(super) struct Read {
     pub samples_max: u64,
 }
 
-/// The receiver of the parts went away.
+/// The receiver of the parts went away, or is too slow.
 struct ReceiverGone;
 
+/// Where the parts go. Called from a thread of the blocking pool.
+struct Outlet<'a> {
+    parts: &'a Sender<Result<ReadPart, StoreError>>,
+    runtime: Handle,
+    /// A client that takes nothing must not keep the head from forgetting for ever.
+    deadline: Option<Instant>,
+}
+
+impl Outlet<'_> {
+    fn send(&self, part: Result<ReadPart, StoreError>) -> Result<(), ReceiverGone> {
+        let sent = self.parts.send(part);
+        let sent = match self.deadline {
+            None => self.runtime.block_on(sent).is_ok(),
+            Some(deadline) => self
+                .runtime
+                .block_on(tokio::time::timeout_at(deadline.into(), sent))
+                .is_ok_and(|sent| sent.is_ok()),
+        };
+        if sent { Ok(()) } else { Err(ReceiverGone) }
+    }
+}
+
 impl Read {
-    /// Answers the queries one after the other; an error is the last part.
+    /// Answers the queries one after the other; an error is the last part. An answer with fewer
+    /// ends of queries than the read has queries was cut short.
     pub fn run(self, shared: &Arc<Shared>, parts: &Sender<Result<ReadPart, StoreError>>) {
-        let send = |part| parts.blocking_send(part).map_err(|_| ReceiverGone);
-        if let Err(error) = self.answer(shared, |part| send(Ok(part))) {
+        let deadline = shared.config.query_limits.deadline.map(|limit| Instant::now() + limit);
+        let outlet = Outlet { parts, runtime: Handle::current(), deadline };
+        if let Err(error) = self.answer(shared, |part| outlet.send(Ok(part))) {
             if let StoreError::Crashed(reason) = &error {
                 shared.counters.query_crashes.fetch_add(1, Relaxed);
                 tracing::warn!(reason, "a read was ended");
             }
             // If nobody listens any more, nobody needs to know.
-            let _ = send(Err(error));
+            let _ = outlet.send(Err(error));
         }
     }
 
