@@ -10,6 +10,7 @@ use crate::remote_write::Version;
 use crate::series::{Dataset, Row, Series, Shape, Texture};
 use crate::tidepool::Store;
 use crate::wait::{self, chain, now_ms};
+use rustix::process::Signal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -68,6 +69,28 @@ pub fn wait_for_blocks(store: &Store, data: &Dataset, block_ms: i64) -> Vec<Bloc
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()))
 }
 
+/// Lets all send at once, and kills the server as soon as each has this many requests acknowledged:
+/// from outside, so that it dies at any point of its work.
+#[track_caller]
+pub fn kill_while_sending(store: &Store, senders: &[Sender<'_>], acknowledged: usize) {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = senders
+            .iter()
+            .map(|sender| scope.spawn(|| sender.send_until_it_fails(store)))
+            .collect();
+        // No pause: the senders need only milliseconds for what is left.
+        while senders.iter().any(|sender| sender.acknowledged() < acknowledged)
+            && threads.iter().all(|thread| !thread.is_finished())
+        {
+            std::thread::yield_now();
+        }
+        store.server.signal(Signal::KILL).expect("it can be killed");
+        for thread in threads {
+            thread.join().expect("the sender ends");
+        }
+    });
+}
+
 /// Sends one data set in order over its own connection, and remembers how far it got.
 pub struct Sender<'a> {
     requests: Vec<Vec<Row<'a>>>,
@@ -101,7 +124,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends until the server is gone; the answer to the last request is lost with it.
-    pub fn send_until_it_fails(&self, store: &Store) {
+    fn send_until_it_fails(&self, store: &Store) {
         // Running out of data is a test that proves nothing.
         self.send(store).expect_err("the server was killed before all was sent");
     }

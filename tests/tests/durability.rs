@@ -1,7 +1,6 @@
 //! What was acknowledged is there: at once, after a clean restart, after `kill -9`, and when it has
 //! moved from the head into blocks. Sums over (labels, timestamp, value bits) decide.
 
-use rustix::process::Signal;
 use std::time::Duration;
 use tidepool_tests::checksum::{Checksum, assert_same};
 use tidepool_tests::data_dir;
@@ -9,7 +8,8 @@ use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::everything;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{
-    Sender, assert_holds, hours_of_data, read_all, recent_data, send_all, wait_for_blocks,
+    Sender, assert_holds, hours_of_data, kill_while_sending, read_all, recent_data, send_all,
+    wait_for_blocks,
 };
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::{Store, WalSync};
@@ -77,16 +77,7 @@ fn kill_in_the_middle(policy: WalSync) {
         let data = [shape(40), shape(41)].map(Dataset::generate);
         let senders: Vec<Sender<'_>> =
             data.iter().map(|data| Sender::new(data, Version::V2)).collect();
-        std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                senders.iter().map(|s| scope.spawn(|| s.send_until_it_fails(&store))).collect();
-            let enough = || senders.iter().all(|s| s.acknowledged() >= 150).then_some(());
-            wait::until("150 acknowledged requests", Duration::from_secs(60), enough)
-                .expect("tidepool takes requests");
-            // The process must die while both are sending; the kill comes from outside.
-            store.server.signal(Signal::KILL).expect("it can be killed");
-            threads.into_iter().for_each(|t| t.join().expect("the sender ends"));
-        });
+        kill_while_sending(&store, &senders, 150);
         store = store.restart(Server::kill).expect("tidepool starts again");
 
         expected.extend(senders.iter().flat_map(Sender::acknowledged_series));
@@ -215,14 +206,8 @@ fn kill_9_while_blocks_are_cut_loses_and_doubles_nothing() {
     let data = hours_of_data(54);
     let sender = Sender::new(&data, Version::V2);
     for round in 1..=6 {
-        let target = sender.request_count() * round / 7;
-        std::thread::scope(|scope| {
-            let sending = scope.spawn(|| sender.send_until_it_fails(&store));
-            let enough = || (sender.acknowledged() >= target).then_some(());
-            wait::until("requests", Duration::from_secs(60), enough).expect("it takes requests");
-            store.server.signal(Signal::KILL).expect("it can be killed");
-            sending.join().expect("the sender ends");
-        });
+        let target = sender.request_count() * round / 10;
+        kill_while_sending(&store, std::slice::from_ref(&sender), target);
         store = store.restart(Server::kill).expect("tidepool starts again");
     }
     sender.send_all(&store);
