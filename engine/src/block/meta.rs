@@ -3,6 +3,7 @@
 //! Keys that are not known here (other tools add theirs) are read over and not kept.
 
 use super::BlockError;
+use crate::model::TimeRange;
 use crate::storage::Blocks;
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +137,11 @@ impl BlockMeta {
     /// inside, so that being compacted makes no block newer.
     pub fn newest_source(&self) -> &str {
         self.compaction.sources.iter().max().map_or(&self.ulid, String::as_str)
+    }
+
+    /// The block's time range, with both ends inside; empty for a block that ends where it begins.
+    pub fn time_range(&self) -> TimeRange {
+        TimeRange { start_ms: self.min_time_ms, end_ms: self.max_time_ms.saturating_sub(1) }
     }
 
     /// The block's name and time range.

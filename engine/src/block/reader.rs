@@ -33,8 +33,7 @@ impl BlockReader {
 
     /// The block's time range, with both ends inside; empty for a block that ends where it begins.
     pub fn time_range(&self) -> TimeRange {
-        let BlockMeta { min_time_ms, max_time_ms, .. } = self.meta;
-        TimeRange { start_ms: min_time_ms, end_ms: max_time_ms.saturating_sub(1) }
+        self.meta.time_range()
     }
 
     /// The block's index.

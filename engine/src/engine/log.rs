@@ -174,7 +174,8 @@ impl Log {
                 }
                 understood
             }
-            Ok(_) | Err(_) => false,
+            // Other kinds, and what does not decode.
+            _ => false,
         }
     }
 

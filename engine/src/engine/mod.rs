@@ -9,7 +9,7 @@ mod local_head;
 mod log;
 mod upkeep;
 
-use crate::block::{BlockError, BlockMeta, BlockReader, read_meta};
+use crate::block::{BlockError, BlockReader, read_meta};
 use crate::compact::survey;
 use crate::error::{Error, Result};
 use crate::head::{Batch, Head, HeadCounters, HeadOptions, LookupError, WriteOutcome};
@@ -287,7 +287,7 @@ impl Engine {
             let mut found = Vec::new();
             for id in self.blocks.list()? {
                 let block = match read_meta(&*self.blocks, &id) {
-                    Ok(meta) if !overlaps(&meta, range) => continue,
+                    Ok(meta) if !range.overlaps(&meta.time_range()) => continue,
                     Ok(_) => BlockReader::open(&*self.blocks, &id),
                     Err(error) => Err(error),
                 };
@@ -369,11 +369,6 @@ impl Engine {
 
 /// How often the list of blocks is read again if a listed block is gone before it is opened.
 const LIST_TRIES: usize = 10;
-
-fn overlaps(meta: &BlockMeta, range: TimeRange) -> bool {
-    let end_ms = meta.max_time_ms.saturating_sub(1);
-    range.overlaps(&TimeRange { start_ms: meta.min_time_ms, end_ms })
-}
 
 fn is_not_found(error: &BlockError) -> bool {
     use StorageError::NotFound;
