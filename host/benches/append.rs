@@ -77,6 +77,7 @@ fn open_native() -> (Engine, TempDir) {
         future_limit_ms: FUTURE_LIMIT_MS,
         out_of_order_window_ms: 0,
         series_max: 0,
+        exemplars_max: 1000,
         hash_seed: 1,
     };
     let blocks = Rc::new(MemoryBlocks::default());
@@ -96,6 +97,7 @@ fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
         future_limit_ms: FUTURE_LIMIT_MS,
         out_of_order_window_ms: 0,
         series_max: 0,
+        exemplars_max: 1000,
         block_duration_max_ms: 0,
         retention_ms: 0,
         retention_bytes: 0,

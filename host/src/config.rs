@@ -102,6 +102,10 @@ struct ServeArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     max_series: u64,
 
+    /// Most exemplars kept in memory, the newest; 0: none, and those that are sent are refused
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    max_exemplars: u64,
+
     /// Largest body of a write or read request, compressed as well as decompressed
     #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = bytes)]
     max_request_size: u64,
@@ -218,6 +222,7 @@ impl From<ServeArgs> for ServeConfig {
             retention: args.retention_time,
             retention_bytes: args.retention_size,
             series_max: args.max_series,
+            exemplars_max: args.max_exemplars,
             write_queue_bytes_max: size(args.write_queue_bytes),
             reads_max: args.read_concurrency.max(1),
             head_memory_bytes_max: size(args.head_memory_limit),

@@ -91,8 +91,12 @@ export type RefusalReason =
   | 'no-samples'
   /** The series is new, and the store holds as many as it may. */
   | 'series-limit'
-  /** Data of a kind that this version does not store: native histograms, exemplars. */
-  | 'unsupported';
+  /** A native histogram whose parts contradict each other. */
+  | 'invalid-histogram'
+  /** An exemplar with more than 128 characters of label names and values. */
+  | 'invalid-exemplar'
+  /** The store was opened with no room for exemplars. */
+  | 'exemplars-off';
 
 /** One refused row. */
 export interface Refusal {
@@ -107,6 +111,8 @@ export interface Refusal {
 export interface WriteOutcome {
   /** Includes exact duplicates of what is stored: sending those again is no mistake. */
   readonly samplesWritten: number;
+  readonly histogramsWritten: number;
+  readonly exemplarsWritten: number;
   /** Rows (or whole series) refused. */
   readonly refused: number;
   /** The first ten refusals. */
@@ -148,6 +154,7 @@ export interface Figures {
   readonly headChunks: number;
   /** Distinct label names and values in the head. */
   readonly headSymbols: number;
+  readonly headExemplars: number;
   /** Time of the oldest sample in the head; `undefined` if it is empty. */
   readonly headMinTimeMs: number | undefined;
   /** Time of the newest sample in the head; `undefined` if it is empty. */

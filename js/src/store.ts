@@ -27,6 +27,8 @@ export interface OpenOptions {
   readonly retentionBytes?: number;
   /** Most series that the head holds at a time. Default: no limit. */
   readonly seriesMax?: number;
+  /** Most exemplars kept, the newest. Default: none, and those that are sent are refused. */
+  readonly exemplarsMax?: number;
 }
 
 /** Prometheus' span of a block: two hours. */
@@ -65,6 +67,7 @@ export async function open(options: OpenOptions): Promise<Store> {
         'outOfOrderWindowMs',
       ),
       seriesMax: args.toCount(options.seriesMax ?? 0, 'seriesMax'),
+      exemplarsMax: args.toCount(options.exemplarsMax ?? 0, 'exemplarsMax'),
       blockDurationMaxMs: args.toMs(options.blockDurationMaxMs ?? 0, 'blockDurationMaxMs'),
       retentionMs: args.toMs(options.retentionMs ?? 0, 'retentionMs'),
       retentionBytes: args.toCount(options.retentionBytes ?? 0, 'retentionBytes'),
@@ -198,6 +201,8 @@ export class Store {
 function outcome(value: StoreExports.WriteOutcome): model.WriteOutcome {
   return {
     samplesWritten: Number(value.samplesWritten),
+    histogramsWritten: Number(value.histogramsWritten),
+    exemplarsWritten: Number(value.exemplarsWritten),
     refused: Number(value.refused),
     refusals: value.refusals.map(({ reason, detail, timestampMs }) => {
       return { reason, detail, timestampMs: Number(timestampMs) };

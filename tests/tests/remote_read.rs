@@ -345,10 +345,9 @@ fn a_stalled_client_is_cut_off() {
         texture: Texture::Regular,
     });
     send_all(&store, Version::V2, &data);
-    let open_cursors = |wanted: &'static str| {
+    let open_cursors = |wanted: f64| {
         wait::until("open cursors", Duration::from_secs(20), || {
-            let page = Client::default().get(&format!("{}/metrics", store.server.url())).ok()?;
-            page.text().contains(&format!("tidepool_head_open_cursors {wanted}\n")).then_some(())
+            (store.metric("tidepool_head_open_cursors")? == wanted).then_some(())
         })
         .unwrap_or_else(|e| panic!("not {wanted}: {e}"));
     };
@@ -360,8 +359,8 @@ fn a_stalled_client_is_cut_off() {
     let bytes = request_bytes("POST", "/api/v1/read", &[], body.len(), &body);
     let mut stalled = TcpStream::connect(store.server.address()).expect("a connection");
     stalled.write_all(&bytes).expect("the request is taken");
-    open_cursors("1");
-    open_cursors("0");
+    open_cursors(1.0);
+    open_cursors(0.0);
     let mut answer = Vec::new();
     // A reset, or an end without the last chunk of the chunked coding.
     let end = stalled.read_to_end(&mut answer);

@@ -13,6 +13,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     future_limit_ms: 600_000,
     out_of_order_window_ms: 2000,
     series_max: 100,
+    exemplars_max: 100,
     hash_seed: 1,
 };
 

@@ -4,6 +4,13 @@ use super::histogram::{Appended, CounterHeader, HistogramAppender, HistogramIter
 use super::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, XorAppender, XorIter};
 use crate::model::{Sample, Value};
 
+/// Bytes after which a chunk of histograms is full, as upstream has it: histograms differ so much
+/// in size that their number says little.
+const HISTOGRAM_CHUNK_BYTES: usize = 1024;
+
+/// Fewest histograms of a chunk that ends because it is full.
+const HISTOGRAMS_PER_CHUNK_MIN: usize = 10;
+
 /// The values of a chunk, first to last, with their times in milliseconds.
 #[derive(Clone, Debug)]
 pub enum Values<'a> {
@@ -42,16 +49,14 @@ pub fn values_of(encoding: Encoding, data: &[u8]) -> Result<Values<'_>, ChunkErr
 }
 
 /// Chunks of these values, which ascend in time; a new one where the kind changes, after
-/// [`SAMPLES_PER_CHUNK`] values, and where histograms ask for it.
+/// [`ValueAppender::is_full`], and where histograms ask for it.
 pub fn encode(values: impl Iterator<Item = (i64, Value)>) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let mut open: Option<ValueAppender> = None;
     for (timestamp_ms, value) in values {
         let next = match &mut open {
-            Some(appender) if usize::from(appender.count()) < SAMPLES_PER_CHUNK => {
-                appender.append(timestamp_ms, &value)
-            }
-            _ => Some(ValueAppender::new(timestamp_ms, &value, None)),
+            Some(appender) if !appender.is_full() => appender.append(timestamp_ms, &value),
+            before => Some(ValueAppender::new(timestamp_ms, &value, before.as_ref())),
         };
         if let Some(next) = next {
             chunks.extend(open.replace(next).and_then(|full| full.to_chunk()));
@@ -120,6 +125,30 @@ impl ValueAppender {
         }
     }
 
+    /// Whether the next value should begin a new chunk: after [`SAMPLES_PER_CHUNK`] floats, or
+    /// when histograms, of which there are at least [`HISTOGRAMS_PER_CHUNK_MIN`], take
+    /// [`HISTOGRAM_CHUNK_BYTES`].
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        let count = usize::from(self.count());
+        match self {
+            ValueAppender::Float(_) => count >= SAMPLES_PER_CHUNK,
+            _ => count >= HISTOGRAMS_PER_CHUNK_MIN && self.data().len() >= HISTOGRAM_CHUNK_BYTES,
+        }
+    }
+
+    /// The value at exactly this time, if there is one.
+    pub fn value_at(&self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
+        match self {
+            ValueAppender::Float(appender)
+                if appender.last_timestamp_ms() == Some(timestamp_ms) =>
+            {
+                Ok(appender.last_value().map(Value::Float))
+            }
+            _ => values_of(self.encoding(), self.data())?.at(timestamp_ms),
+        }
+    }
+
     /// What kind of chunk this makes.
     pub fn encoding(&self) -> Encoding {
         match self {
@@ -164,6 +193,19 @@ impl ValueAppender {
             ValueAppender::Histogram(appender) => Some(appender.last_timestamp_ms()),
             ValueAppender::FloatHistogram(appender) => Some(appender.last_timestamp_ms()),
         }
+    }
+}
+
+impl Values<'_> {
+    /// The value at exactly this time, if there is one. Reads on from where the iteration stands.
+    pub fn at(self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
+        for value in self {
+            let (held_ms, value) = value?;
+            if held_ms >= timestamp_ms {
+                return Ok((held_ms == timestamp_ms).then_some(value));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -7,9 +7,9 @@ use crate::chunk::{Chunk, Encoding};
 use crate::compact::BadBlock;
 use crate::engine::{CommittedBlock, DeletedFor, UpkeepProgress};
 use crate::error::Error;
-use crate::head::{RefusalReason, WriteOutcome};
+use crate::head::{Exemplar, RefusalReason, SeriesExemplars, WriteOutcome};
 use crate::index::IndexError;
-use crate::model::{MatchOp, MatcherSpec, TimeRange};
+use crate::model::{Labels, MatchOp, MatcherSpec, TimeRange};
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
 
@@ -119,12 +119,27 @@ impl From<&MatcherSpec> for wit::Matcher {
     }
 }
 
+fn labels_of(labels: &Labels) -> Vec<wit::Label> {
+    let label = |(name, value): (&str, &str)| wit::Label { name: name.into(), value: value.into() };
+    labels.iter().map(label).collect()
+}
+
 impl From<ChunkedSeries> for wit::SeriesChunks {
     fn from(series: ChunkedSeries) -> wit::SeriesChunks {
-        let label =
-            |(name, value): (&str, &str)| wit::Label { name: name.into(), value: value.into() };
-        let labels = series.labels.iter().map(label).collect();
+        let labels = labels_of(&series.labels);
         wit::SeriesChunks { labels, chunks: series.chunks.into_iter().map(Into::into).collect() }
+    }
+}
+
+impl From<SeriesExemplars> for store::SeriesExemplars {
+    fn from(series: SeriesExemplars) -> store::SeriesExemplars {
+        let exemplar = |exemplar: Exemplar| store::Exemplar {
+            labels: labels_of(&exemplar.labels),
+            value: exemplar.value,
+            timestamp_ms: exemplar.timestamp_ms,
+        };
+        let exemplars = series.exemplars.into_iter().map(exemplar).collect();
+        store::SeriesExemplars { labels: labels_of(&series.labels), exemplars }
     }
 }
 
@@ -155,7 +170,9 @@ impl From<WriteOutcome> for store::WriteOutcome {
             RefusalReason::InvalidSymbolRef => store::RefusalReason::InvalidSymbolRef,
             RefusalReason::NoSamples => store::RefusalReason::NoSamples,
             RefusalReason::SeriesLimit => store::RefusalReason::SeriesLimit,
-            RefusalReason::Unsupported => store::RefusalReason::Unsupported,
+            RefusalReason::InvalidHistogram => store::RefusalReason::InvalidHistogram,
+            RefusalReason::InvalidExemplar => store::RefusalReason::InvalidExemplar,
+            RefusalReason::ExemplarsOff => store::RefusalReason::ExemplarsOff,
         };
         let refusals = outcome.refusals.into_iter().map(|refusal| store::Refusal {
             reason: reason(refusal.reason),
@@ -164,8 +181,8 @@ impl From<WriteOutcome> for store::WriteOutcome {
         });
         store::WriteOutcome {
             samples_written: outcome.samples_written,
-            histograms_written: 0,
-            exemplars_written: 0,
+            histograms_written: outcome.histograms_written,
+            exemplars_written: outcome.exemplars_written,
             refused: outcome.refused,
             refusals: refusals.collect(),
         }

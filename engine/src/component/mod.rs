@@ -55,6 +55,7 @@ impl Guest for Component {
             future_limit_ms: options.future_limit_ms,
             out_of_order_window_ms: options.out_of_order_window_ms,
             series_max: options.series_max,
+            exemplars_max: options.exemplars_max,
             hash_seed: options.hash_seed,
         };
         let options = engine::Options {
@@ -151,6 +152,16 @@ impl Guest for Component {
         with_engine(|engine| engine.forget(before_ms))
     }
 
+    fn exemplars(
+        matcher_sets: Vec<Vec<wit::Matcher>>,
+        range: wit::TimeRange,
+    ) -> Result<Vec<store::SeriesExemplars>, wit::Error> {
+        let matcher_sets: Vec<Vec<_>> =
+            matcher_sets.into_iter().map(|set| set.into_iter().map(Into::into).collect()).collect();
+        let found = with_engine(|engine| engine.exemplars(&matcher_sets, range.into()))?;
+        Ok(found.into_iter().map(Into::into).collect())
+    }
+
     fn metadata() -> Result<Vec<store::FamilyMetadata>, wit::Error> {
         let families = with_engine(|engine| Ok(engine.metadata()))?;
         let family = |(family, metric_type, help, unit)| store::FamilyMetadata {
@@ -169,6 +180,7 @@ impl Guest for Component {
             head_series: figures.head_series,
             head_chunks: figures.head_chunks,
             head_symbols: figures.head_symbols,
+            head_exemplars: figures.head_exemplars,
             head_min_time_ms: figures.head_range.start_ms,
             head_max_time_ms: figures.head_range.end_ms,
             head_series_created: counters.series_created,

@@ -1,10 +1,12 @@
 //! A decoded request on its way into the head.
 
 use crate::error::{Error, Result};
-use crate::head::{Batch, Head, LookupError, RefusalReason, RequestSymbols, Slot};
-use crate::model::{LABEL_NAME, Sample};
-use crate::wire::{SeriesData, WriteSink};
+use crate::head::{Batch, Exemplar, Head, LookupError, RefusalReason, RequestSymbols, Slot};
+use crate::model::histogram::Count;
+use crate::model::{HistogramError, LABEL_NAME, LabelError, Labels, NativeHistogram, Value};
+use crate::wire::{self, ExemplarLabels, SeriesData, WriteSink};
 use rustc_hash::FxHashSet;
+use std::rc::Rc;
 
 /// Takes a request's series into a batch.
 pub struct Ingest<'h, 'r> {
@@ -34,8 +36,15 @@ impl<'h, 'r> Ingest<'h, 'r> {
     }
 
     /// Checks one row of a series.
-    pub fn check(head: &mut Head, batch: &mut Batch, slot: Slot, sample: Sample) -> Result<()> {
-        head.check(batch, slot, sample).map_err(|source| {
+    #[inline]
+    pub fn check(
+        head: &mut Head,
+        batch: &mut Batch,
+        slot: Slot,
+        timestamp_ms: i64,
+        value: Value,
+    ) -> Result<()> {
+        head.check(batch, slot, timestamp_ms, value).map_err(|source| {
             let series = head.packed_labels(slot).to_string();
             Error::Chunk { series, source }
         })
@@ -47,8 +56,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
         data: SeriesData<'_>,
         name: &str,
     ) {
-        let unsupported = (data.histograms.len() + data.exemplars.len()) as u64;
-        let rows = (data.samples.len() as u64 + unsupported).max(1);
+        let rows = (data.samples.len() + data.histograms.len() + data.exemplars.len()) as u64;
         let slot = match found {
             Ok(slot) => slot,
             Err(error) => {
@@ -59,28 +67,103 @@ impl<'h, 'r> Ingest<'h, 'r> {
                     }
                     LookupError::SeriesLimit { .. } => RefusalReason::SeriesLimit,
                 };
-                self.batch.refuse(reason, 0, rows, || format!("series {name:?}: {error}"));
+                self.batch.refuse(reason, 0, rows.max(1), || format!("series {name:?}: {error}"));
                 return;
             }
         };
         for sample in data.samples {
-            if let Err(error) = Self::check(self.head, self.batch, slot, *sample) {
-                self.damaged = Some(error);
-            }
+            self.row(slot, sample.timestamp_ms, Value::Float(sample.value));
         }
-        let head = &self.head;
-        if unsupported > 0 {
-            self.batch.refuse(RefusalReason::Unsupported, 0, unsupported, || {
-                let labels = head.packed_labels(slot);
-                format!("{labels}: native histograms and exemplars are not stored by this version")
-            });
-        } else if data.samples.is_empty() {
-            self.batch.refuse(RefusalReason::NoSamples, 0, 1, || {
+        for (timestamp_ms, histogram) in data.histograms {
+            self.histogram(slot, *timestamp_ms, histogram.clone());
+        }
+        if data.samples.is_empty() && data.histograms.is_empty() {
+            let head = &self.head;
+            self.batch.refuse(RefusalReason::NoSamples, 0, rows.max(1), || {
                 let labels = head.packed_labels(slot);
                 format!("{labels}: the series has neither samples nor histograms")
             });
+            return;
+        }
+        for exemplar in data.exemplars {
+            self.exemplar(slot, exemplar);
         }
     }
+
+    #[inline]
+    fn row(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
+        if let Err(error) = Self::check(self.head, self.batch, slot, timestamp_ms, value) {
+            self.damaged = Some(error);
+        }
+    }
+
+    fn histogram(&mut self, slot: Slot, timestamp_ms: i64, mut histogram: Value) {
+        match storable(&mut histogram) {
+            Ok(()) => self.row(slot, timestamp_ms, histogram),
+            Err(error) => {
+                let head = &self.head;
+                self.batch.refuse(RefusalReason::InvalidHistogram, timestamp_ms, 1, || {
+                    format!("{} at {timestamp_ms} ms: {error}", head.packed_labels(slot))
+                });
+            }
+        }
+    }
+
+    fn exemplar(&mut self, slot: Slot, exemplar: &wire::Exemplar<'_>) {
+        let wire::Exemplar { value, timestamp_ms, .. } = *exemplar;
+        match self.exemplar_labels(&exemplar.labels) {
+            Ok(labels) => {
+                let exemplar = Exemplar { labels, value, timestamp_ms };
+                self.head.check_exemplar(self.batch, slot, exemplar);
+            }
+            Err((reason, why)) => {
+                let head = &self.head;
+                self.batch.refuse(reason, timestamp_ms, 1, || {
+                    format!("exemplar of {}: {why}", head.packed_labels(slot))
+                });
+            }
+        }
+    }
+
+    fn exemplar_labels(
+        &self,
+        labels: &ExemplarLabels<'_>,
+    ) -> std::result::Result<Labels, (RefusalReason, String)> {
+        let pairs: Vec<(&[u8], &[u8])> = match labels {
+            ExemplarLabels::Pairs(pairs) => pairs.clone(),
+            ExemplarLabels::Refs(refs) => {
+                let bad_ref =
+                    |error: LookupError| (RefusalReason::InvalidSymbolRef, error.to_string());
+                self.symbols.pairs(refs).map_err(bad_ref)?
+            }
+        };
+        let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| LabelError::NotUtf8);
+        let labels = pairs
+            .into_iter()
+            .map(|(name, value)| Ok((utf8(name)?, utf8(value)?)))
+            .collect::<std::result::Result<Vec<_>, LabelError>>()
+            .and_then(Labels::from_pairs);
+        labels.map_err(|error| (RefusalReason::InvalidLabels, error.to_string()))
+    }
+}
+
+/// Brings a histogram down to the finest resolution that is stored, and checks it.
+fn storable(value: &mut Value) -> std::result::Result<(), HistogramError> {
+    match value {
+        Value::Float(_) => Ok(()),
+        Value::Histogram(histogram) => storable_histogram(histogram),
+        Value::FloatHistogram(histogram) => storable_histogram(histogram),
+    }
+}
+
+fn storable_histogram<C: Count>(
+    histogram: &mut Rc<NativeHistogram<C>>,
+) -> std::result::Result<(), HistogramError> {
+    // The request holds it too; hardly any needs a copy that differs.
+    if histogram.is_too_fine() {
+        Rc::make_mut(histogram).limit_resolution()?;
+    }
+    histogram.validate()
 }
 
 impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
@@ -117,7 +200,8 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         if let Some([_, value]) = name
             && self.metadata_taken.insert([*value, kind, help_ref, unit_ref])
         {
-            self.head.metadata.set(text(*value), kind, text(help_ref), text(unit_ref));
+            let (help, unit) = (text(help_ref), text(unit_ref));
+            self.head.metadata.set_of_series(text(*value), kind, help, unit);
         }
     }
 }

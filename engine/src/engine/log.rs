@@ -8,10 +8,11 @@
 //! Late samples have a log of their own, as upstream's do: replay tells them from ordered samples
 //! that a block holds already. Its segments are dropped once all in them is in blocks.
 
-use crate::head::{Batch, Head, Slot};
-use crate::model::Sample;
+use super::records::{Rows, metadata_of, series_of};
+use crate::head::{Batch, Exemplar, Head, Metadata, Slot};
+use crate::model::{Labels, Value};
 use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
-use crate::wal::{Record, decode, put_samples, put_series, samples_record, series_record};
+use crate::wal::{Record, RecordError, decode};
 use std::collections::BTreeMap;
 
 /// How many series one slice of a checkpoint holds.
@@ -74,30 +75,30 @@ impl Log {
     /// Writes a checked batch down. On an error nothing of it is written, but for the rare case
     /// that only the second of the two logs fails: then its ordered rows may come back after a
     /// restart, although the sender was told to try again.
-    pub fn append(&mut self, head: &Head, batch: &Batch) -> StorageResult<()> {
+    pub fn append(&mut self, head: &mut Head, batch: &Batch) -> StorageResult<()> {
         let mut records = Vec::with_capacity(2);
         if !head.created(batch).is_empty() {
             records.push(series_of(head, head.created(batch)));
         }
-        let ordered = samples_of(head.rows(batch, false));
-        let times = ordered.as_ref().map(|(_, times)| *times);
-        records.extend(ordered.map(|(record, _)| record));
+        let mut ordered = Rows::of(head, batch, false);
+        ordered.add_exemplars(head, batch);
+        records.append(&mut ordered.records);
+        let metadata = head.unlogged_metadata();
+        records.extend(metadata_of(head, &metadata));
         if !records.is_empty() {
-            let starts_late = |(_, newest_ms): (i64, i64)| {
-                newest_ms.saturating_sub(self.segment_start_ms) > self.segment_span_ms
-            };
-            if times.is_some_and(starts_late) {
+            if ordered.newest_ms.saturating_sub(self.segment_start_ms) > self.segment_span_ms {
                 self.wal.cut_segment(LogKind::Ordered)?;
                 self.segment_start_ms = i64::MAX;
             }
             let segment = self.wal.append(LogKind::Ordered, &records)?;
-            let (oldest_ms, newest_ms) = times.unwrap_or((i64::MAX, i64::MIN));
-            self.segment_start_ms = self.segment_start_ms.min(oldest_ms);
-            self.note(segment, newest_ms);
+            self.segment_start_ms = self.segment_start_ms.min(ordered.oldest_ms);
+            self.note(segment, ordered.newest_ms);
         }
-        if let Some((record, (_, newest_ms))) = samples_of(head.rows(batch, true)) {
-            let segment = self.wal.append(LogKind::Late, &[record])?;
-            self.note_late(segment, newest_ms, head.generation());
+        head.metadata_is_logged();
+        let late = Rows::of(head, batch, true);
+        if !late.records.is_empty() {
+            let segment = self.wal.append(LogKind::Late, &late.records)?;
+            self.note_late(segment, late.newest_ms, head.generation());
         }
         Ok(())
     }
@@ -146,37 +147,90 @@ impl Log {
                 self.note(segment, i64::MIN);
                 understood
             }
-            Ok(Record::Samples(samples)) => {
-                let mut newest_ms = i64::MIN;
-                let mut understood = true;
-                for row in samples {
-                    let Ok((series_ref, sample)) = row else {
-                        understood = false;
-                        break;
-                    };
-                    newest_ms = newest_ms.max(sample.timestamp_ms);
-                    let Some(slot) = head.by_ref(series_ref) else {
-                        head.retire_ref(series_ref);
-                        continue;
-                    };
-                    let is_new = match log {
-                        LogKind::Ordered => head.replay_sample(slot, sample),
-                        LogKind::Late => {
-                            head.replay_late_sample(slot, sample);
-                            true
-                        }
-                    };
-                    self.progress.samples += u64::from(is_new);
-                }
-                match log {
-                    LogKind::Ordered => self.note(segment, newest_ms),
-                    LogKind::Late => self.note_late(segment, newest_ms, head.generation()),
-                }
-                understood
+            Ok(Record::Samples(rows)) => {
+                let rows = rows.map(|row| row.map(|(at, s)| (at, s.timestamp_ms, s.value.into())));
+                self.replay_rows(head, (log, segment), rows)
             }
+            Ok(Record::SamplesV2(rows)) => {
+                let rows = rows.map(|row| row.map(|(at, s)| (at, s.timestamp_ms, s.value.into())));
+                self.replay_rows(head, (log, segment), rows)
+            }
+            Ok(Record::Histograms(rows)) => {
+                let rows =
+                    rows.map(|row| row.map(|r| (r.series_ref, r.timestamp_ms, r.histogram.into())));
+                self.replay_rows(head, (log, segment), rows)
+            }
+            Ok(Record::FloatHistograms(rows)) => {
+                let rows =
+                    rows.map(|row| row.map(|r| (r.series_ref, r.timestamp_ms, r.histogram.into())));
+                self.replay_rows(head, (log, segment), rows)
+            }
+            Ok(Record::Exemplars(rows)) => {
+                let mut newest_ms = i64::MIN;
+                for row in rows {
+                    let Ok(row) = row else { return false };
+                    let Ok(labels) = Labels::from_pairs(row.labels) else { return false };
+                    newest_ms = newest_ms.max(row.timestamp_ms);
+                    let Some(slot) = head.by_ref(row.series_ref) else { continue };
+                    let (value, timestamp_ms) = (row.value, row.timestamp_ms);
+                    head.replay_exemplar(slot, Exemplar { labels, value, timestamp_ms });
+                }
+                self.note(segment, newest_ms);
+                true
+            }
+            Ok(Record::Metadata(rows)) => {
+                for row in rows {
+                    let Ok(row) = row else { return false };
+                    let Some(slot) = head.by_ref(row.series_ref) else { continue };
+                    let (help, unit) = (row.help.into(), row.unit.into());
+                    let metadata = Metadata { metric_type: row.kind.into(), help, unit };
+                    head.replay_metadata(slot, row.family, metadata);
+                }
+                self.note(segment, i64::MIN);
+                true
+            }
+            // The samples themselves are in the log too; the marks only help upstream, which keeps
+            // copies of them in files of chunks.
+            Ok(Record::MmapMarkers(markers)) => markers.into_iter().all(|marker| marker.is_ok()),
             // Other kinds, and what does not decode.
             _ => false,
         }
+    }
+
+    /// Gives whether all rows were understood.
+    #[inline]
+    fn replay_rows(
+        &mut self,
+        head: &mut Head,
+        (log, segment): (LogKind, u32),
+        rows: impl Iterator<Item = Result<(u64, i64, Value), RecordError>>,
+    ) -> bool {
+        let mut newest_ms = i64::MIN;
+        let mut understood = true;
+        for row in rows {
+            let Ok((series_ref, timestamp_ms, value)) = row else {
+                understood = false;
+                break;
+            };
+            newest_ms = newest_ms.max(timestamp_ms);
+            let Some(slot) = head.by_ref(series_ref) else {
+                head.retire_ref(series_ref);
+                continue;
+            };
+            let is_new = match log {
+                LogKind::Ordered => head.replay_ordered(slot, timestamp_ms, &value),
+                LogKind::Late => {
+                    head.replay_late(slot, timestamp_ms, value);
+                    true
+                }
+            };
+            self.progress.samples += u64::from(is_new);
+        }
+        match log {
+            LogKind::Ordered => self.note(segment, newest_ms),
+            LogKind::Late => self.note_late(segment, newest_ms, head.generation()),
+        }
+        understood
     }
 
     fn note(&mut self, segment: u32, newest_ms: i64) {
@@ -231,6 +285,8 @@ impl Log {
             self.truncation = Some(truncation);
             return Ok(true);
         }
+        let metadata = head.metadata_of_living();
+        truncation.checkpoint.append(&metadata_of(head, &metadata))?;
         truncation.checkpoint.commit()?;
         self.segments.retain(|segment, _| *segment > truncation.last_segment);
         Ok(false)
@@ -253,28 +309,4 @@ impl Log {
         let slots = head.slots().collect::<Vec<_>>().into_iter();
         Ok(Some(Truncation { checkpoint, last_segment, slots }))
     }
-}
-
-fn series_of(head: &Head, slots: &[Slot]) -> Vec<u8> {
-    let mut record = series_record();
-    for slot in slots {
-        let (count, labels) = head.labels(*slot);
-        put_series(&mut record, head.series_ref(*slot), count, labels);
-    }
-    record
-}
-
-/// A record of rows, with the times of its oldest and newest; `None` without rows.
-fn samples_of(rows: impl Iterator<Item = (u64, Sample)>) -> Option<(Vec<u8>, (i64, i64))> {
-    let mut rows = rows.peekable();
-    let first = rows.peek().map(|(series_ref, sample)| (*series_ref, sample.timestamp_ms))?;
-    let count = rows.size_hint().1.unwrap_or(0);
-    let mut record = samples_record(first.0, first.1, count);
-    let (mut oldest_ms, mut newest_ms) = (i64::MAX, i64::MIN);
-    for (series_ref, sample) in rows {
-        oldest_ms = oldest_ms.min(sample.timestamp_ms);
-        newest_ms = newest_ms.max(sample.timestamp_ms);
-        put_samples(&mut record, first, series_ref, sample);
-    }
-    Some((record, (oldest_ms, newest_ms)))
 }

@@ -7,14 +7,17 @@
 mod ingest;
 mod local_head;
 mod log;
+mod records;
 mod upkeep;
 
 use crate::block::{BlockError, BlockReader, read_meta};
 use crate::compact::survey;
 use crate::error::{Error, Result};
-use crate::head::{Batch, Head, HeadCounters, HeadOptions, LookupError, WriteOutcome};
+use crate::head::{
+    Batch, Head, HeadCounters, HeadOptions, LookupError, SeriesExemplars, WriteOutcome,
+};
 use crate::index::IndexError;
-use crate::model::{Labels, Matcher, MatcherError, MatcherSpec, Sample, TimeRange};
+use crate::model::{Labels, Matcher, MatcherError, MatcherSpec, Sample, TimeRange, Value};
 use crate::select::{BlockSeries, Cursor, HeadSource, Merge, Selection, SeriesSource};
 use crate::storage::{Blocks, StorageError, Wal};
 use ingest::Ingest;
@@ -92,6 +95,8 @@ pub struct Figures {
     pub head_chunks: u64,
     /// Distinct label names and values in the head.
     pub head_symbols: u64,
+    /// Exemplars in the head.
+    pub head_exemplars: u64,
     /// Times of the oldest and newest sample in the head.
     pub head_range: TimeRange,
     /// Counts since the head was opened.
@@ -204,7 +209,8 @@ impl Engine {
                         "series {series_ref} is not known (any more); ask series-ref for it"
                     ))
                 })?;
-                Ingest::check(head, batch, slot, sample)?;
+                let value = Value::Float(sample.value);
+                Ingest::check(head, batch, slot, sample.timestamp_ms, value)?;
             }
             Ok(())
         })
@@ -243,7 +249,7 @@ impl Engine {
         let (mut head, batch) = (owned.head.borrow_mut(), &mut owned.batch);
         head.begin(batch, now_ms);
         let logged = check(&mut head, batch)
-            .and_then(|()| Ok(owned.log.borrow_mut().append(&head, batch)?));
+            .and_then(|()| Ok(owned.log.borrow_mut().append(&mut head, batch)?));
         match logged {
             Ok(()) => Ok(head.apply(batch)),
             Err(error) => {
@@ -337,6 +343,7 @@ impl Engine {
                 head_series: 0,
                 head_chunks: 0,
                 head_symbols: 0,
+                head_exemplars: 0,
                 head_range: empty,
                 counters,
                 open_cursors: 0,
@@ -348,11 +355,24 @@ impl Engine {
             head_series: head.series_count() as u64,
             head_chunks: head.chunk_count() as u64,
             head_symbols: head.symbol_count() as u64,
+            head_exemplars: head.exemplars.len() as u64,
             head_range: head.range(),
             counters: head.counters,
             open_cursors: head.open_cursors(),
             blocks,
         })
+    }
+
+    /// Exemplars of the series that at least one of the sets of matchers selects, in label order.
+    pub fn exemplars(
+        &self,
+        matcher_sets: &[Vec<MatcherSpec>],
+        range: TimeRange,
+    ) -> Result<Vec<SeriesExemplars>> {
+        let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "exemplars" })?;
+        let sets = matcher_sets.iter().map(|set| compile(set));
+        let sets = sets.collect::<std::result::Result<Vec<_>, _>>()?;
+        Ok(owned.head.borrow().exemplars.select(&sets, range))
     }
 
     /// What is known of metric families, as (family, type, help, unit).

@@ -3,8 +3,9 @@
 //! Nothing of a batch is visible before it is applied. Series that it created are taken out again
 //! if the log refuses it, so that a batch either reaches the log or leaves no trace.
 
+use super::exemplars::Exemplar;
 use super::series::Slot;
-use crate::model::Sample;
+use crate::model::{Sample, Value};
 
 /// How many refusals are described in words.
 pub const REFUSALS_DESCRIBED_MAX: usize = 10;
@@ -31,8 +32,12 @@ pub enum RefusalReason {
     NoSamples,
     /// The series is new, and the head holds as many as it may.
     SeriesLimit,
-    /// Data of a kind that is not stored by this version.
-    Unsupported,
+    /// A histogram whose parts contradict each other.
+    InvalidHistogram,
+    /// An exemplar with more labels than one may have.
+    InvalidExemplar,
+    /// Exemplars are not kept.
+    ExemplarsOff,
 }
 
 /// One refused row in words.
@@ -49,9 +54,13 @@ pub struct Refusal {
 /// What became of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOutcome {
-    /// Samples stored, exact duplicates of stored ones included.
+    /// Floats stored, exact duplicates of stored ones included.
     pub samples_written: u64,
-    /// Of those, the exact duplicates.
+    /// Native histograms stored, duplicates included.
+    pub histograms_written: u64,
+    /// Exemplars stored, duplicates included.
+    pub exemplars_written: u64,
+    /// Of samples and histograms, those that were stored already.
     pub samples_duplicate: u64,
     /// Rows (or whole series) refused.
     pub refused: u64,
@@ -59,32 +68,84 @@ pub struct WriteOutcome {
     pub refusals: Vec<Refusal>,
 }
 
-/// A row that passed the checks.
+/// A row that passed the checks. Most are floats, which is why histograms lie elsewhere.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub slot: Slot,
     /// Earlier row of the same series in this batch, or `NO_ROW`.
     pub previous: u32,
+    /// Of a histogram only the time counts.
     pub sample: Sample,
+    /// Place in [`Batch::histograms`], or [`IS_FLOAT`].
+    pub histogram: u32,
     /// Whether it goes to the late samples of its series.
     pub is_late: bool,
 }
+
+/// Stands in [`Row::histogram`] of a float.
+pub(super) const IS_FLOAT: u32 = u32::MAX;
 
 /// The running batch; its buffers are used again by the next one.
 #[derive(Default)]
 pub struct Batch {
     pub(super) now_ms: i64,
     pub(super) rows: Vec<Row>,
+    pub(super) histograms: Vec<Value>,
+    pub(super) exemplars: Vec<(Slot, Exemplar)>,
     pub(super) created: Vec<Slot>,
     pub(super) outcome: WriteOutcome,
 }
 
 impl Batch {
     pub(super) fn begin(&mut self, now_ms: i64) {
+        self.clear();
         self.now_ms = now_ms;
-        self.rows.clear();
-        self.created.clear();
         self.outcome = WriteOutcome::default();
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.rows.clear();
+        self.histograms.clear();
+        self.exemplars.clear();
+        self.created.clear();
+    }
+
+    /// Takes a row in.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        slot: Slot,
+        previous: u32,
+        timestamp_ms: i64,
+        value: Value,
+        is_late: bool,
+    ) {
+        let (value, histogram) = match value {
+            Value::Float(value) => (value, IS_FLOAT),
+            histogram => {
+                self.histograms.push(histogram);
+                (0.0, self.histograms.len() as u32 - 1)
+            }
+        };
+        let sample = Sample { timestamp_ms, value };
+        self.rows.push(Row { slot, previous, sample, histogram, is_late });
+    }
+
+    /// What a row stores.
+    #[inline]
+    pub(super) fn value(&self, row: &Row) -> Value {
+        match self.histograms.get(row.histogram as usize) {
+            None => Value::Float(row.sample.value),
+            Some(histogram) => histogram.clone(),
+        }
+    }
+
+    /// Counts a stored row, or one that was stored already.
+    pub(super) fn count_written(&mut self, value: &Value) {
+        match value {
+            Value::Float(_) => self.outcome.samples_written += 1,
+            _ => self.outcome.histograms_written += 1,
+        }
     }
 
     /// Counts a refusal and, among the first few, describes it.

@@ -9,14 +9,14 @@
 //! the number of cuts that were planned when its last sample came. Forgetting a cut's range drops
 //! only parts of earlier generations; what came later waits for the next cut of that range.
 
-use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, XorAppender, XorIter};
-use crate::model::{Sample, TimeRange};
+use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, encode, values};
+use crate::model::{TimeRange, Value};
 
 /// Late samples of one series.
 #[derive(Default)]
 pub(super) struct LateSamples {
     /// By time. Sealed when full.
-    open: Vec<Sample>,
+    open: Vec<(i64, Value)>,
     open_generation: u64,
     sealed: Vec<LateChunk>,
 }
@@ -27,33 +27,33 @@ struct LateChunk {
 }
 
 impl LateSamples {
-    /// Adds a sample, which from now on is the one of its time.
-    pub fn insert(&mut self, sample: Sample, generation: u64) {
+    /// Adds a value, which from now on is the one of its time.
+    pub fn insert(&mut self, timestamp_ms: i64, value: Value, generation: u64) {
         if self.open.len() >= SAMPLES_PER_CHUNK {
             self.seal();
         }
-        match self.open.binary_search_by_key(&sample.timestamp_ms, |held| held.timestamp_ms) {
-            Ok(at) => self.open[at] = sample,
-            Err(at) => self.open.insert(at, sample),
+        match self.open.binary_search_by_key(&timestamp_ms, |(held_ms, _)| *held_ms) {
+            Ok(at) => self.open[at].1 = value,
+            Err(at) => self.open.insert(at, (timestamp_ms, value)),
         }
         self.open_generation = generation;
     }
 
     fn seal(&mut self) {
         let generation = self.open_generation;
-        self.sealed.extend(encode(&self.open).map(|chunk| LateChunk { chunk, generation }));
-        self.open.clear();
+        let chunks = encode(self.open.drain(..));
+        self.sealed.extend(chunks.into_iter().map(|chunk| LateChunk { chunk, generation }));
     }
 
     /// The value held at exactly this time, if there is one.
-    pub fn value_at(&self, timestamp_ms: i64) -> Result<Option<f64>, ChunkError> {
-        if let Ok(at) = self.open.binary_search_by_key(&timestamp_ms, |held| held.timestamp_ms) {
-            return Ok(Some(self.open[at].value));
+    pub fn value_at(&self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
+        if let Ok(at) = self.open.binary_search_by_key(&timestamp_ms, |(held_ms, _)| *held_ms) {
+            return Ok(Some(self.open[at].1.clone()));
         }
         for LateChunk { chunk, .. } in self.sealed.iter().rev() {
             if chunk.min_time_ms <= timestamp_ms
                 && timestamp_ms <= chunk.max_time_ms
-                && let Some(value) = value_in(&chunk.data, timestamp_ms)?
+                && let Some(value) = value_in(chunk, timestamp_ms)?
             {
                 return Ok(Some(value));
             }
@@ -64,7 +64,7 @@ impl LateSamples {
     /// Chunks that share some time with the range, the latest part first; they may overlap.
     pub fn chunks(&self, range: TimeRange) -> impl Iterator<Item = Chunk> + '_ {
         let sealed = self.sealed.iter().rev().map(|late| late.chunk.clone());
-        encode(&self.open).into_iter().chain(sealed).filter(move |chunk| {
+        encode(self.open.iter().cloned()).into_iter().chain(sealed).filter(move |chunk| {
             let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
             span.overlaps(&range)
         })
@@ -73,17 +73,18 @@ impl LateSamples {
     /// Drops samples before a time from parts that are older than a generation.
     pub fn forget(&mut self, before_ms: i64, generation: u64) -> Result<(), ChunkError> {
         if self.open_generation < generation {
-            self.open.retain(|held| held.timestamp_ms >= before_ms);
+            self.open.retain(|(held_ms, _)| *held_ms >= before_ms);
         }
         let mut kept = Vec::new();
         for late in self.sealed.drain(..) {
             if late.generation >= generation || late.chunk.min_time_ms >= before_ms {
                 kept.push(late);
             } else if late.chunk.max_time_ms >= before_ms {
-                let samples = XorIter::new(&late.chunk.data)?.collect::<Result<Vec<_>, _>>()?;
-                let from = samples.partition_point(|sample| sample.timestamp_ms < before_ms);
+                let mut held = values(&late.chunk)?.collect::<Result<Vec<_>, _>>()?;
+                held.retain(|(held_ms, _)| *held_ms >= before_ms);
                 let generation = late.generation;
-                kept.extend(encode(&samples[from..]).map(|chunk| LateChunk { chunk, generation }));
+                let chunks = encode(held.into_iter()).into_iter();
+                kept.extend(chunks.map(|chunk| LateChunk { chunk, generation }));
             }
         }
         self.sealed = kept;
@@ -92,26 +93,12 @@ impl LateSamples {
 
     /// Time of the oldest sample.
     pub fn min_time_ms(&self) -> Option<i64> {
-        let open = self.open.first().map(|held| held.timestamp_ms);
+        let open = self.open.first().map(|(held_ms, _)| *held_ms);
         self.sealed.iter().map(|late| late.chunk.min_time_ms).chain(open).min()
     }
 }
 
-fn encode(samples: &[Sample]) -> Option<Chunk> {
-    let mut appender = XorAppender::new();
-    for sample in samples {
-        appender.append(sample.timestamp_ms, sample.value);
-    }
-    appender.to_chunk()
-}
-
-/// The value that a chunk of floats holds at exactly this time.
-pub(super) fn value_in(data: &[u8], timestamp_ms: i64) -> Result<Option<f64>, ChunkError> {
-    for sample in XorIter::new(data)? {
-        let sample = sample?;
-        if sample.timestamp_ms >= timestamp_ms {
-            return Ok((sample.timestamp_ms == timestamp_ms).then_some(sample.value));
-        }
-    }
-    Ok(None)
+/// The value that a chunk holds at exactly this time.
+pub(super) fn value_in(chunk: &Chunk, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
+    values(chunk)?.at(timestamp_ms)
 }

@@ -18,6 +18,9 @@ pub struct RequestSymbols<'r> {
     symbols: Vec<RequestSymbol<'r>>,
 }
 
+/// Names and values of labels as a request gives them.
+pub type Pairs<'r> = Vec<(&'r [u8], &'r [u8])>;
+
 struct RequestSymbol<'r> {
     text: &'r [u8],
     hash: u64,
@@ -65,6 +68,19 @@ impl<'r> RequestSymbols<'r> {
     /// The bytes of a symbol.
     pub fn text(&self, symbol_ref: u32) -> Option<&'r [u8]> {
         self.symbols.get(symbol_ref as usize).map(|symbol| symbol.text)
+    }
+
+    /// Names and values that references mean, which come in turn.
+    pub fn pairs(&self, refs: &[u32]) -> Result<Pairs<'r>, LookupError> {
+        let (pairs, odd) = refs.as_chunks::<2>();
+        if !odd.is_empty() {
+            return Err(LookupError::OddRefs { count: refs.len() });
+        }
+        let text = |symbol_ref: u32| {
+            let symbols = self.symbols.len();
+            self.text(symbol_ref).ok_or(LookupError::SymbolRef { symbol_ref, symbols })
+        };
+        pairs.iter().map(|[name, value]| Ok((text(*name)?, text(*value)?))).collect()
     }
 
     /// Whether a reference means a symbol of the head.

@@ -1,7 +1,12 @@
 //! Type, help and unit of metric families, as senders tell them.
 //!
-//! Kept in memory: senders repeat metadata, so a restart loses it for a minute at most.
+//! 1.0 senders tell it of families, 2.0 senders of series; a series' family is its metric name
+//! without what histograms and summaries append to it. The log keeps it with a series of the
+//! family, since upstream's records know only series; a family without any is kept in memory.
 
+use super::{Head, Slot};
+use crate::model::LABEL_NAME;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Most metric families that metadata is kept for; later ones are not.
@@ -9,6 +14,16 @@ pub const METADATA_FAMILIES_MAX: usize = 100_000;
 
 /// Longest help or unit text that is kept, in bytes; the rest is cut off.
 const TEXT_BYTES_MAX: usize = 1024;
+
+/// Numbers of types in `prometheus.MetricMetadata.MetricType`, which is also upstream's in the log.
+const HISTOGRAM: u32 = 3;
+const GAUGE_HISTOGRAM: u32 = 4;
+const SUMMARY: u32 = 5;
+const STATE_SET: u32 = 7;
+
+/// What the series of a family have after its name.
+const SUFFIXES: [&str; 9] =
+    ["", "_total", "_bucket", "_count", "_sum", "_info", "_gcount", "_gsum", "_created"];
 
 /// What a sender says of a metric family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,34 +36,149 @@ pub struct Metadata {
     pub unit: Box<str>,
 }
 
+struct Entry {
+    metadata: Metadata,
+    /// Whether the log has it.
+    is_logged: Cell<bool>,
+}
+
 /// Metadata by family name.
 #[derive(Default)]
 pub struct MetadataTable {
-    families: BTreeMap<Box<str>, Metadata>,
+    families: BTreeMap<Box<str>, Entry>,
+    /// Families to log with the next batch.
+    unlogged: Vec<Box<str>>,
 }
 
 impl MetadataTable {
-    /// Takes what a sender says; the newest word counts. Text that is not UTF-8 is mended.
+    /// Takes what a sender says of a family; the newest word counts. Text that is not UTF-8 is
+    /// mended.
     pub fn set(&mut self, family: &[u8], metric_type: u32, help: &[u8], unit: &[u8]) {
         let family = String::from_utf8_lossy(family);
-        if let Some(known) = self.families.get(&*family)
-            && known.metric_type == metric_type
-            && known.help.as_bytes() == help
-            && known.unit.as_bytes() == unit
-        {
-            return;
+        let must_log = self.take(&family, Metadata::new(metric_type, help, unit));
+        // Only while the log takes nothing could the list outgrow the table.
+        if must_log && self.unlogged.len() < METADATA_FAMILIES_MAX {
+            self.unlogged.push(family.into());
         }
-        if self.families.len() >= METADATA_FAMILIES_MAX && !self.families.contains_key(&*family) {
-            return;
+    }
+
+    /// Takes what a sender says of the series of a metric name.
+    pub fn set_of_series(&mut self, name: &[u8], metric_type: u32, help: &[u8], unit: &[u8]) {
+        let name = String::from_utf8_lossy(name);
+        self.set(family_of(&name, metric_type).as_bytes(), metric_type, help, unit);
+    }
+
+    /// Gives whether it must be logged.
+    fn take(&mut self, family: &str, metadata: Metadata) -> bool {
+        if let Some(known) = self.families.get_mut(family) {
+            if known.metadata == metadata {
+                return !known.is_logged.get();
+            }
+            *known = Entry { metadata, is_logged: Cell::new(false) };
+            return true;
         }
-        let metadata = Metadata { metric_type, help: text(help), unit: text(unit) };
-        self.families.insert(family.into(), metadata);
+        let has_room = self.families.len() < METADATA_FAMILIES_MAX;
+        if has_room {
+            self.families.insert(family.into(), Entry { metadata, is_logged: Cell::new(false) });
+        }
+        has_room
     }
 
     /// All families by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Metadata)> {
-        self.families.iter().map(|(family, metadata)| (&**family, metadata))
+        self.families.iter().map(|(family, entry)| (&**family, &entry.metadata))
     }
+}
+
+impl Metadata {
+    fn new(metric_type: u32, help: &[u8], unit: &[u8]) -> Metadata {
+        let metric_type = if metric_type <= STATE_SET { metric_type } else { 0 };
+        Metadata { metric_type, help: text(help), unit: text(unit) }
+    }
+}
+
+impl Head {
+    /// Metadata that came since the log last took it, each with a series of its family.
+    pub fn unlogged_metadata(&self) -> Vec<(Slot, &str, &Metadata)> {
+        self.of_living(self.metadata.unlogged.iter().map(|family| &**family))
+    }
+
+    /// The log has what [`Head::unlogged_metadata`] gave. Of families without a series it has
+    /// nothing; they are asked for again when their senders repeat themselves.
+    pub fn metadata_is_logged(&mut self) {
+        let families = std::mem::take(&mut self.metadata.unlogged);
+        for family in families {
+            let has_series = self.series_of_family(&family).is_some();
+            if let Some(entry) = self.metadata.families.get(&family) {
+                entry.is_logged.set(has_series);
+            }
+        }
+    }
+
+    /// All metadata of families that have a series, for a checkpoint of the log. The log loses
+    /// that of the others.
+    pub fn metadata_of_living(&self) -> Vec<(Slot, &str, &Metadata)> {
+        let of_living = self.of_living(self.metadata.families.keys().map(|family| &**family));
+        self.metadata.families.values().for_each(|entry| entry.is_logged.set(false));
+        for (_, family, _) in &of_living {
+            if let Some(entry) = self.metadata.families.get(*family) {
+                entry.is_logged.set(true);
+            }
+        }
+        of_living
+    }
+
+    fn of_living<'a>(
+        &'a self,
+        families: impl Iterator<Item = &'a str>,
+    ) -> Vec<(Slot, &'a str, &'a Metadata)> {
+        let with_series = families.filter_map(|family| {
+            let slot = self.series_of_family(family)?;
+            let (family, entry) = self.metadata.families.get_key_value(family)?;
+            Some((slot, &**family, &entry.metadata))
+        });
+        with_series.collect()
+    }
+
+    /// Takes metadata back from the log. `family` is empty if the record does not name it, as
+    /// upstream's do not.
+    pub fn replay_metadata(&mut self, slot: Slot, family: &str, metadata: Metadata) {
+        let Metadata { metric_type, help, unit } = metadata;
+        let metadata = Metadata::new(metric_type, help.as_bytes(), unit.as_bytes());
+        let family = match family {
+            "" => {
+                let name = self.labels(slot).1.find(|(name, _)| *name == LABEL_NAME);
+                family_of(name.map_or("", |(_, value)| value), metric_type).to_owned()
+            }
+            family => family.to_owned(),
+        };
+        self.metadata.take(&family, metadata);
+        if let Some(entry) = self.metadata.families.get(&*family) {
+            entry.is_logged.set(true);
+        }
+    }
+
+    fn series_of_family(&self, family: &str) -> Option<Slot> {
+        let mut name = String::with_capacity(family.len() + 8);
+        SUFFIXES.iter().find_map(|suffix| {
+            name.clear();
+            name.push_str(family);
+            name.push_str(suffix);
+            self.postings.first_with(&self.symbols, LABEL_NAME, &name)
+        })
+    }
+}
+
+/// The family of a series with this metric name.
+fn family_of(name: &str, metric_type: u32) -> &str {
+    let suffixes: &[&str] = match metric_type {
+        HISTOGRAM => &["_bucket", "_count", "_sum"],
+        GAUGE_HISTOGRAM => &["_bucket", "_gcount", "_gsum"],
+        SUMMARY => &["_count", "_sum"],
+        _ => &[],
+    };
+    let family = suffixes.iter().find_map(|suffix| name.strip_suffix(suffix));
+    family.filter(|family| !family.is_empty()).unwrap_or(name)
 }
 
 fn text(bytes: &[u8]) -> Box<str> {

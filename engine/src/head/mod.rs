@@ -5,11 +5,13 @@
 //! [`Head::apply`].
 //!
 //! Reading order: `order` decides which rows are accepted, `series` and `late` keep them, `cut`
-//! says when a block is due and forgets what it holds, `cursor` reads.
+//! says when a block is due and forgets what it holds, `cursor` reads. Beside the series stand
+//! `metadata` and `exemplars`.
 
 mod batch;
 mod cursor;
 mod cut;
+mod exemplars;
 mod late;
 mod lookup;
 mod metadata;
@@ -20,13 +22,14 @@ mod symbols;
 
 pub use batch::{Batch, Refusal, RefusalReason, WriteOutcome};
 pub use cursor::HeadCursor;
+pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExemplars};
 pub use lookup::{LookupError, RequestSymbols};
 pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};
 pub use series::Slot;
 
 use crate::chunk::ChunkError;
-use crate::model::{Labels, Sample, TimeRange};
-use batch::Row;
+use crate::model::{Labels, Sample, TimeRange, Value};
+use batch::{IS_FLOAT, Row};
 use cut::PlannedCut;
 use hashbrown::HashTable;
 use postings::Postings;
@@ -48,6 +51,8 @@ pub struct HeadOptions {
     pub out_of_order_window_ms: i64,
     /// Most series held at a time; 0 means no limit.
     pub series_max: u64,
+    /// Most exemplars kept, the newest; 0 keeps none.
+    pub exemplars_max: u64,
     /// Mixed into every hash of labels.
     pub hash_seed: u64,
 }
@@ -101,6 +106,8 @@ pub struct Head {
     open_cursors: Rc<Cell<u64>>,
     /// What is known of metric families.
     pub metadata: MetadataTable,
+    /// The newest exemplars.
+    pub exemplars: Exemplars,
     /// Counts since the head was made.
     pub counters: HeadCounters,
 }
@@ -126,6 +133,7 @@ impl Head {
             planned: None,
             open_cursors: Rc::default(),
             metadata: MetadataTable::default(),
+            exemplars: Exemplars::new(options.exemplars_max, options.hash_seed),
             counters: HeadCounters::default(),
         }
     }
@@ -191,21 +199,28 @@ impl Head {
         self.next_ref = self.next_ref.max(series_ref.saturating_add(1));
     }
 
-    /// Takes a sample back from the log of ordered samples; gives whether it was new. All else is
+    /// Takes a value back from the log of ordered samples; gives whether it was new. All else is
     /// what a block holds, or what was logged twice.
-    pub fn replay_sample(&mut self, slot: Slot, sample: Sample) -> bool {
-        let newest = self.at(slot).newest();
-        let is_new = sample.timestamp_ms >= self.min_valid_ms
-            && newest.is_none_or(|newest| sample.timestamp_ms > newest.timestamp_ms);
+    #[inline]
+    pub fn replay_ordered(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) -> bool {
+        let newest_ms = self.at(slot).newest_ms();
+        let is_new = timestamp_ms >= self.min_valid_ms
+            && newest_ms.is_none_or(|newest_ms| timestamp_ms > newest_ms);
         if is_new {
-            self.append(slot, sample);
+            self.append(slot, timestamp_ms, value);
         }
         is_new
     }
 
-    /// Takes a sample back from the log of late samples; of the same time the last one counts.
-    pub fn replay_late_sample(&mut self, slot: Slot, sample: Sample) {
-        self.append_late(slot, sample);
+    /// Takes a value back from the log of late samples; of the same time the last one counts.
+    pub fn replay_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
+        self.append_late(slot, timestamp_ms, value);
+    }
+
+    /// Takes an exemplar back from the log.
+    pub fn replay_exemplar(&mut self, slot: Slot, exemplar: Exemplar) {
+        let series = self.packed_labels(slot);
+        self.exemplars.add(&series, exemplar);
     }
 
     /// Ends the replay: forgets numbers that only the log used, and series without samples.
@@ -215,21 +230,22 @@ impl Head {
         self.forget_before(self.min_valid_ms, 0)
     }
 
-    fn append_late(&mut self, slot: Slot, sample: Sample) {
+    fn append_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
         let generation = self.generation;
         let series = self.at_mut(slot);
         series.pending_row = NO_ROW;
-        series.append_late(sample, generation);
-        self.late_min_time_ms = self.late_min_time_ms.min(sample.timestamp_ms);
+        series.append_late(timestamp_ms, value, generation);
+        self.late_min_time_ms = self.late_min_time_ms.min(timestamp_ms);
     }
 
-    fn append(&mut self, slot: Slot, sample: Sample) {
+    #[inline]
+    fn append(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) {
         let block_duration_ms = self.options.block_duration_ms;
         let Some(series) = self.series[slot.0 as usize].as_mut() else { return };
         series.pending_row = NO_ROW;
-        self.chunk_count += usize::from(series.append(sample, block_duration_ms));
-        self.min_time_ms = self.min_time_ms.min(sample.timestamp_ms);
-        self.max_time_ms = self.max_time_ms.max(sample.timestamp_ms);
+        self.chunk_count += usize::from(series.append(timestamp_ms, value, block_duration_ms));
+        self.min_time_ms = self.min_time_ms.min(timestamp_ms);
+        self.max_time_ms = self.max_time_ms.max(timestamp_ms);
     }
 
     /// How many labels a series has, and what they are, by ascending name.
@@ -249,15 +265,38 @@ impl Head {
         batch.begin(now_ms);
     }
 
-    /// The rows that the log must hold before they are applied, as (series reference, sample):
+    /// The floats that the log must hold before they are applied, as (series reference, sample):
     /// those that come in order, or those that come late.
     pub fn rows<'a>(
         &'a self,
         batch: &'a Batch,
         is_late: bool,
     ) -> impl Iterator<Item = (u64, Sample)> + 'a {
-        let rows = batch.rows.iter().filter(move |row| row.is_late == is_late);
+        let of_kind = move |row: &&Row| row.is_late == is_late && row.histogram == IS_FLOAT;
+        let rows = batch.rows.iter().filter(of_kind);
         rows.map(|row| (self.at(row.slot).series_ref, row.sample))
+    }
+
+    /// The histograms that the log must hold, as (series reference, time, histogram).
+    pub fn histogram_rows<'a>(
+        &'a self,
+        batch: &'a Batch,
+        is_late: bool,
+    ) -> impl Iterator<Item = (u64, i64, &'a Value)> + 'a {
+        // Nearly always there are none, and no row needs to be looked at.
+        let rows = if batch.histograms.is_empty() { &[][..] } else { &batch.rows[..] };
+        rows.iter().filter(move |row| row.is_late == is_late).filter_map(|row| {
+            let histogram = batch.histograms.get(row.histogram as usize)?;
+            Some((self.at(row.slot).series_ref, row.sample.timestamp_ms, histogram))
+        })
+    }
+
+    /// Exemplars that the log must hold, as (series reference, exemplar).
+    pub fn exemplar_rows<'a>(
+        &'a self,
+        batch: &'a Batch,
+    ) -> impl Iterator<Item = (u64, &'a Exemplar)> + 'a {
+        batch.exemplars.iter().map(|(slot, exemplar)| (self.at(*slot).series_ref, exemplar))
     }
 
     /// Series that the batch created, for the log.
@@ -267,29 +306,40 @@ impl Head {
 
     /// Makes a checked batch visible, once the log has it.
     pub fn apply(&mut self, batch: &mut Batch) -> WriteOutcome {
-        for Row { slot, sample, is_late, .. } in batch.rows.drain(..) {
-            match is_late {
-                false => self.append(slot, sample),
-                true => self.append_late(slot, sample),
+        for row in &batch.rows {
+            let Row { slot, sample: Sample { timestamp_ms, .. }, is_late, .. } = *row;
+            let value = batch.value(row);
+            match &value {
+                Value::Float(_) => batch.outcome.samples_written += 1,
+                _ => batch.outcome.histograms_written += 1,
             }
-            batch.outcome.samples_written += 1;
+            match is_late {
+                false => self.append(slot, timestamp_ms, &value),
+                true => self.append_late(slot, timestamp_ms, value),
+            }
             self.counters.samples_late += u64::from(is_late);
         }
-        batch.created.clear();
+        for (slot, exemplar) in batch.exemplars.drain(..) {
+            let labels = self.packed_labels(slot);
+            self.exemplars.add(&labels, exemplar);
+        }
+        batch.clear();
         let outcome = std::mem::take(&mut batch.outcome);
+        let written = outcome.samples_written + outcome.histograms_written;
         self.counters.samples_duplicate += outcome.samples_duplicate;
-        self.counters.samples_appended += outcome.samples_written - outcome.samples_duplicate;
+        self.counters.samples_appended += written - outcome.samples_duplicate;
         outcome
     }
 
     /// Undoes what checking a batch left behind.
     pub fn abort(&mut self, batch: &mut Batch) {
-        for row in batch.rows.drain(..) {
+        for row in &batch.rows {
             self.at_mut(row.slot).pending_row = NO_ROW;
         }
         for slot in std::mem::take(&mut batch.created) {
             self.remove(slot);
         }
+        batch.clear();
     }
 
     /// Slots in use, ascending.

@@ -1,18 +1,23 @@
 //! Order rules: which rows are accepted, and as what.
 //!
 //! Row by row, in this order:
-//! 1. A row that is stored already, with the same bits, counts as written and changes nothing; with
-//!    other bits it is refused. This looks at all that the head holds.
+//! 1. A row that is stored already, with the same bits (of a histogram: the same observations),
+//!    counts as written and changes nothing; another value is refused. This looks at all that the
+//!    head holds.
 //! 2. Newer than all of its series, and not older than what blocks hold: appended in order.
 //! 3. Within the out-of-order window behind the newest sample of the head: kept as a late sample.
 //!    If a block holds the same time already, the block's sample counts no more once both are
 //!    merged: the later write has the word, and an equal one changes nothing.
 //! 4. All else is refused: too old, out of order, or too far in the future.
+//!
+//! The float that marks the end of a series becomes a histogram with that mark where the series
+//! holds histograms, as upstream has it: senders do not know what a series held.
 
-use super::batch::Row;
+use super::batch::{IS_FLOAT, Row};
 use super::{Batch, Head, RefusalReason, Slot};
-use crate::chunk::ChunkError;
-use crate::model::Sample;
+use crate::chunk::{ChunkError, Encoding};
+use crate::model::histogram::is_stale_nan;
+use crate::model::{FloatHistogram, Histogram, Value};
 
 impl Head {
     /// Newest time that the head or a block holds.
@@ -33,7 +38,7 @@ impl Head {
     }
 
     /// Oldest time at which a late row is accepted.
-    fn late_from_ms(&self) -> i64 {
+    pub(super) fn late_from_ms(&self) -> i64 {
         match self.options.out_of_order_window_ms {
             0 => i64::MAX,
             window_ms => self.newest_ms().saturating_sub(window_ms),
@@ -41,60 +46,97 @@ impl Head {
     }
 
     /// Checks one row, and takes it into the batch or counts its refusal.
+    #[inline]
     pub fn check(
         &mut self,
         batch: &mut Batch,
         slot: Slot,
-        sample: Sample,
+        time_ms: i64,
+        value: Value,
     ) -> Result<(), ChunkError> {
-        let time_ms = sample.timestamp_ms;
-        let newest = self.newest_of(batch, slot);
-        let is_newest = newest.is_none_or(|newest| time_ms > newest.timestamp_ms);
+        let newest_ms = self.newest_of(batch, slot);
+        let is_newest = newest_ms.is_none_or(|newest_ms| time_ms > newest_ms);
         if is_newest && time_ms > batch.now_ms.saturating_add(self.options.future_limit_ms) {
-            self.refuse(batch, slot, sample, RefusalReason::TooFarInFuture);
+            self.refuse(batch, slot, time_ms, RefusalReason::TooFarInFuture);
             return Ok(());
         }
-        if is_newest && time_ms >= self.ordered_from_ms() {
-            self.accept(batch, slot, sample, false);
-            return Ok(());
-        }
-        let stored = match newest {
-            Some(newest) if newest.timestamp_ms == time_ms => Some(newest.value),
-            _ => self.value_at(batch, slot, time_ms)?,
+        let value = match value {
+            Value::Float(float) if is_stale_nan(float) => self.stale_value(batch, slot, float),
+            value => value,
         };
+        if is_newest && time_ms >= self.ordered_from_ms() {
+            self.accept(batch, slot, time_ms, value, false);
+            return Ok(());
+        }
+        self.check_not_newest(batch, slot, time_ms, value)
+    }
+
+    /// A row that is not newer than all of its series, or older than what blocks hold.
+    fn check_not_newest(
+        &mut self,
+        batch: &mut Batch,
+        slot: Slot,
+        time_ms: i64,
+        value: Value,
+    ) -> Result<(), ChunkError> {
         let takes_late = self.options.out_of_order_window_ms > 0;
-        match stored {
-            Some(value) if value.to_bits() == sample.value.to_bits() => {
-                batch.outcome.samples_written += 1;
+        match self.value_at(batch, slot, time_ms)? {
+            Some(stored) if same(&stored, &value) => {
+                batch.count_written(&value);
                 batch.outcome.samples_duplicate += 1;
             }
-            Some(_) => self.refuse(batch, slot, sample, RefusalReason::DuplicateSample),
-            None if time_ms >= self.late_from_ms() => self.accept(batch, slot, sample, true),
-            None if takes_late || time_ms < self.ordered_from_ms() => {
-                self.refuse(batch, slot, sample, RefusalReason::TooOld);
+            Some(_) => self.refuse(batch, slot, time_ms, RefusalReason::DuplicateSample),
+            None if time_ms >= self.late_from_ms() => {
+                self.accept(batch, slot, time_ms, value, true);
             }
-            None => self.refuse(batch, slot, sample, RefusalReason::OutOfOrder),
+            None if takes_late || time_ms < self.ordered_from_ms() => {
+                self.refuse(batch, slot, time_ms, RefusalReason::TooOld);
+            }
+            None => self.refuse(batch, slot, time_ms, RefusalReason::OutOfOrder),
         }
         Ok(())
     }
 
-    fn accept(&mut self, batch: &mut Batch, slot: Slot, sample: Sample, is_late: bool) {
+    #[inline]
+    fn accept(&mut self, batch: &mut Batch, slot: Slot, time_ms: i64, value: Value, is_late: bool) {
         let row = batch.rows.len() as u32;
         let previous = std::mem::replace(&mut self.at_mut(slot).pending_row, row);
-        batch.rows.push(Row { slot, previous, sample, is_late });
+        batch.push(slot, previous, time_ms, value, is_late);
     }
 
-    /// The newest ordered sample of a series, those of the running batch included.
-    fn newest_of(&self, batch: &Batch, slot: Slot) -> Option<Sample> {
+    /// Time of the newest ordered value of a series, those of the running batch included.
+    #[inline]
+    fn newest_of(&self, batch: &Batch, slot: Slot) -> Option<i64> {
         let pending = self.pending(batch, slot).find(|row| !row.is_late);
-        pending.map(|row| row.sample).or_else(|| self.at(slot).newest())
+        pending.map(|row| row.sample.timestamp_ms).or_else(|| self.at(slot).newest_ms())
+    }
+
+    /// The mark of a series' end, as a value of the kind that the series holds.
+    fn stale_value(&self, batch: &Batch, slot: Slot, float: f64) -> Value {
+        let pending = self.pending(batch, slot).find(|row| !row.is_late);
+        let kind = match pending.map(|row| (row.histogram, batch.value(row))) {
+            Some((IS_FLOAT, _)) => None,
+            Some((_, Value::FloatHistogram(_))) => Some(Encoding::FloatHistogram),
+            Some(_) => Some(Encoding::Histogram),
+            None => self.at(slot).open_encoding(),
+        };
+        match kind {
+            Some(Encoding::Histogram) => Histogram::stale().into(),
+            Some(Encoding::FloatHistogram) => FloatHistogram::stale().into(),
+            Some(Encoding::Xor) | None => Value::Float(float),
+        }
     }
 
     /// The value a series has at a time, in the running batch or stored.
-    fn value_at(&self, batch: &Batch, slot: Slot, time_ms: i64) -> Result<Option<f64>, ChunkError> {
+    fn value_at(
+        &self,
+        batch: &Batch,
+        slot: Slot,
+        time_ms: i64,
+    ) -> Result<Option<Value>, ChunkError> {
         let pending = self.pending(batch, slot).find(|row| row.sample.timestamp_ms == time_ms);
         match pending {
-            Some(row) => Ok(Some(row.sample.value)),
+            Some(row) => Ok(Some(batch.value(row))),
             None => self.at(slot).value_at(time_ms),
         }
     }
@@ -105,8 +147,7 @@ impl Head {
         std::iter::successors(latest, |row| batch.rows.get(row.previous as usize))
     }
 
-    fn refuse(&mut self, batch: &mut Batch, slot: Slot, sample: Sample, reason: RefusalReason) {
-        let time_ms = sample.timestamp_ms;
+    fn refuse(&mut self, batch: &mut Batch, slot: Slot, time_ms: i64, reason: RefusalReason) {
         let (counter, why) = match reason {
             RefusalReason::DuplicateSample => (
                 &mut self.counters.samples_refused_duplicate,
@@ -133,4 +174,10 @@ impl Head {
             format!("{} at {time_ms} ms: {why}", self.packed_labels(slot))
         });
     }
+}
+
+/// Whether a row says what is stored. An end is an end: which kind of value marks it depends on
+/// what its series held when it came.
+fn same(stored: &Value, given: &Value) -> bool {
+    stored.same_observations(given) || (stored.is_stale() && given.is_stale())
 }

@@ -40,6 +40,12 @@ impl Postings {
         }
     }
 
+    /// A series that carries this label, if there is one.
+    pub fn first_with(&self, symbols: &Symbols, name: &str, value: &str) -> Option<Slot> {
+        let values = self.by_name.get(&find(symbols, name)?)?;
+        values.get(&find(symbols, value)?)?.first().copied()
+    }
+
     /// The slots of the series that all matchers select, ascending.
     pub fn select(&self, symbols: &Symbols, matchers: &[Matcher]) -> Vec<Slot> {
         let (requiring, excluding): (Vec<_>, Vec<_>) =

@@ -2,8 +2,8 @@
 
 use super::late::{LateSamples, value_in};
 use super::symbols::SymbolId;
-use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, XorAppender};
-use crate::model::{Sample, TimeRange};
+use crate::chunk::{Chunk, ChunkError, Encoding, ValueAppender};
+use crate::model::{TimeRange, Value};
 
 /// Place of a series in the head. Given to another series once this one is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,13 +25,13 @@ pub struct Series {
     /// Full chunks, in time order.
     sealed: Vec<Chunk>,
     open: Option<Box<OpenChunk>>,
-    /// The newest sample ever appended; while a chunk is open, its last one.
-    newest: Option<Sample>,
+    /// Time of the newest value ever appended in order; while a chunk is open, of its last one.
+    newest_ms: Option<i64>,
     late: Option<Box<LateSamples>>,
 }
 
 struct OpenChunk {
-    appender: XorAppender,
+    appender: ValueAppender,
     min_time_ms: i64,
     /// First millisecond of the next block: no chunk reaches across, so that a block is cut
     /// without taking chunks apart.
@@ -47,62 +47,74 @@ impl Series {
             pending_row: NO_ROW,
             sealed: Vec::new(),
             open: None,
-            newest: None,
+            newest_ms: None,
             late: None,
         }
     }
 
-    /// The newest sample.
-    pub(super) fn newest(&self) -> Option<Sample> {
-        self.newest
+    /// Time of the newest value that came in order.
+    pub(super) fn newest_ms(&self) -> Option<i64> {
+        self.newest_ms
     }
 
-    /// Adds a sample newer than all before; gives whether that began a chunk.
-    pub(super) fn append(&mut self, sample: Sample, block_duration_ms: i64) -> bool {
-        self.newest = Some(sample);
-        let Sample { timestamp_ms, value } = sample;
+    /// What the chunk being filled holds.
+    pub(super) fn open_encoding(&self) -> Option<Encoding> {
+        self.open.as_ref().map(|open| open.appender.encoding())
+    }
+
+    /// Adds a value newer than all before; gives whether that began a chunk.
+    #[inline]
+    pub(super) fn append(
+        &mut self,
+        timestamp_ms: i64,
+        value: &Value,
+        block_duration_ms: i64,
+    ) -> bool {
+        self.newest_ms = Some(timestamp_ms);
         if let Some(open) = &mut self.open
-            && usize::from(open.appender.count()) < SAMPLES_PER_CHUNK
+            && !open.appender.is_full()
             && timestamp_ms < open.block_end_ms
         {
-            open.appender.append(timestamp_ms, value);
-            return false;
+            let Some(next) = open.appender.append(timestamp_ms, value) else { return false };
+            let full = std::mem::replace(&mut open.appender, next);
+            open.min_time_ms = timestamp_ms;
+            self.sealed.extend(full.to_chunk());
+            return true;
         }
-        self.seal();
-        let mut appender = XorAppender::new();
-        appender.append(timestamp_ms, value);
-        let block_end_ms = block_end(timestamp_ms, block_duration_ms);
-        self.open = Some(Box::new(OpenChunk { appender, min_time_ms: timestamp_ms, block_end_ms }));
+        self.begin_chunk(timestamp_ms, value, block_duration_ms);
         true
     }
 
-    fn seal(&mut self) {
-        if let Some(open) = self.open.take() {
-            self.sealed.extend(open.appender.to_chunk());
-        }
+    fn begin_chunk(&mut self, timestamp_ms: i64, value: &Value, block_duration_ms: i64) {
+        let full = self.open.take();
+        let before = full.as_ref().map(|open| &open.appender);
+        let appender = ValueAppender::new(timestamp_ms, value, before);
+        let block_end_ms = block_end(timestamp_ms, block_duration_ms);
+        self.open = Some(Box::new(OpenChunk { appender, min_time_ms: timestamp_ms, block_end_ms }));
+        self.sealed.extend(full.and_then(|open| open.appender.to_chunk()));
     }
 
-    /// Adds a sample that is not newer than all before, or older than what blocks hold.
-    pub(super) fn append_late(&mut self, sample: Sample, generation: u64) {
-        self.late.get_or_insert_default().insert(sample, generation);
+    /// Adds a value that is not newer than all before, or older than what blocks hold.
+    pub(super) fn append_late(&mut self, timestamp_ms: i64, value: Value, generation: u64) {
+        self.late.get_or_insert_default().insert(timestamp_ms, value, generation);
     }
 
     /// The value stored at exactly this time, if there is one.
-    pub(super) fn value_at(&self, timestamp_ms: i64) -> Result<Option<f64>, ChunkError> {
+    pub(super) fn value_at(&self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
         let ordered = match &self.open {
-            Some(open) if timestamp_ms >= open.min_time_ms => Some(open.appender.data()),
+            Some(open) if timestamp_ms >= open.min_time_ms => {
+                open.appender.value_at(timestamp_ms)?
+            }
             _ => {
                 let at = self.sealed.partition_point(|chunk| chunk.max_time_ms < timestamp_ms);
                 let chunk = self.sealed.get(at).filter(|chunk| chunk.min_time_ms <= timestamp_ms);
-                chunk.map(|chunk| &*chunk.data)
+                chunk.map_or(Ok(None), |chunk| value_in(chunk, timestamp_ms))?
             }
         };
-        if let Some(data) = ordered
-            && let Some(value) = value_in(data, timestamp_ms)?
-        {
-            return Ok(Some(value));
+        match (ordered, &self.late) {
+            (None, Some(late)) => late.value_at(timestamp_ms),
+            (ordered, _) => Ok(ordered),
         }
-        self.late.as_ref().map_or(Ok(None), |late| late.value_at(timestamp_ms))
     }
 
     /// Whether late samples are held, so that [`Series::chunks`] may overlap.
@@ -116,8 +128,8 @@ impl Series {
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
         let sealed = self.sealed[from..].iter().take_while(|c| c.min_time_ms <= range.end_ms);
         let mut chunks: Vec<Chunk> = sealed.cloned().collect();
-        if let (Some(open), Some(newest)) = (&self.open, self.newest) {
-            let span = TimeRange { start_ms: open.min_time_ms, end_ms: newest.timestamp_ms };
+        if let (Some(open), Some(newest_ms)) = (&self.open, self.newest_ms) {
+            let span = TimeRange { start_ms: open.min_time_ms, end_ms: newest_ms };
             if span.overlaps(&range) {
                 chunks.extend(open.appender.to_chunk());
             }
@@ -140,8 +152,8 @@ impl Series {
         if self.sealed.is_empty() {
             self.sealed.shrink_to_fit();
         }
-        let is_old = |newest: Sample| newest.timestamp_ms < before_ms;
-        let open_is_old = self.open.is_some() && self.newest.is_some_and(is_old);
+        let is_old = |newest_ms| newest_ms < before_ms;
+        let open_is_old = self.open.is_some() && self.newest_ms.is_some_and(is_old);
         if open_is_old {
             self.open = None;
         }

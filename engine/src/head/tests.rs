@@ -6,6 +6,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     future_limit_ms: 600_000,
     out_of_order_window_ms: 0,
     series_max: 0,
+    exemplars_max: 100,
     hash_seed: 9,
 };
 
@@ -26,8 +27,7 @@ impl Writer {
         let labels = Labels::from_sorted([(crate::model::LABEL_NAME, name)]);
         let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
         for (timestamp_ms, value) in rows {
-            let sample = Sample { timestamp_ms: *timestamp_ms, value: *value };
-            head.check(batch, slot, sample).expect("sound chunks");
+            head.check(batch, slot, *timestamp_ms, (*value).into()).expect("sound chunks");
         }
         head.apply(batch)
     }
@@ -77,7 +77,7 @@ fn an_aborted_batch_leaves_no_trace() {
     for name in ["a", "b"] {
         let labels = Labels::from_sorted([(crate::model::LABEL_NAME, name)]);
         let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
-        head.check(batch, slot, Sample { timestamp_ms: 200, value: 1.0 }).expect("sound chunks");
+        head.check(batch, slot, 200, 1.0.into()).expect("sound chunks");
     }
     assert_eq!(head.rows(batch, false).count(), 2);
     head.abort(batch);

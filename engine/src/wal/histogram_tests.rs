@@ -123,8 +123,9 @@ fn other_records_are_upstreams() -> Result<(), RecordError> {
             Record::Metadata(rows) => {
                 let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
                 let (unit, help) = ("bytes", "What it is.");
-                let known = MetadataRecord { series_ref: 300, kind: 1, unit, help };
-                let bare = MetadataRecord { series_ref: 1, kind: 7, unit: "", help: "" };
+                let known = MetadataRecord { series_ref: 300, kind: 1, unit, help, family: "" };
+                let bare =
+                    MetadataRecord { series_ref: 1, kind: 7, unit: "", help: "", family: "" };
                 assert_eq!(rows, [known, bare]);
                 let mut ours = metadata_record();
                 rows.iter().for_each(|row| put_metadata(&mut ours, row));

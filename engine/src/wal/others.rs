@@ -12,8 +12,8 @@
 //! └────────┴──────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Labels are those of a series record. Of metadata's fields `UNIT` and `HELP` are known; others
-//! are passed over. Markers stand only in the out-of-order log, and say that samples of a series
+//! Labels are those of a series record. Of metadata's fields `UNIT` and `HELP` are upstream's, and
+//! `FAMILY` is ours: upstream passes over fields it does not know, as we do. Markers stand only in the out-of-order log, and say that samples of a series
 //! up to there are in a file of chunks.
 
 use super::decode::{LabelPairs, RecordError, split_be_u64, split_labels, split_string};
@@ -25,6 +25,7 @@ use crate::model::TimeRange;
 
 const UNIT: &str = "UNIT";
 const HELP: &str = "HELP";
+const FAMILY: &str = "FAMILY";
 
 /// A span of time that was deleted from a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct MetadataRecord<'a> {
     pub unit: &'a str,
     /// Its description.
     pub help: &'a str,
+    /// The metric family; empty if the record does not say.
+    pub family: &'a str,
 }
 
 /// Iterates over the rows of a record whose rows need no more than their own bytes.
@@ -134,7 +137,9 @@ pub fn metadata_record() -> Vec<u8> {
 pub fn put_metadata(record: &mut Vec<u8>, metadata: &MetadataRecord<'_>) {
     put_uvarint(record, metadata.series_ref);
     record.push(metadata.kind);
-    put_labels(record, 2, [(UNIT, metadata.unit), (HELP, metadata.help)].into_iter());
+    let fields = [(UNIT, metadata.unit), (HELP, metadata.help), (FAMILY, metadata.family)];
+    let count = if metadata.family.is_empty() { 2 } else { 3 };
+    put_labels(record, count, fields.into_iter().take(count));
 }
 
 pub(super) fn tombstones<'a>(record: &'a [u8], rest: &'a [u8]) -> Rows<'a, TombstoneRecord> {
@@ -218,16 +223,17 @@ fn split_metadata(bytes: &[u8]) -> Option<(MetadataRecord<'_>, &[u8])> {
     let (series_ref, rest) = split_uvarint(bytes)?;
     let (kind, rest) = rest.split_first()?;
     let (fields, mut rest) = split_uvarint(rest)?;
-    let (mut unit, mut help) = ("", "");
+    let (mut unit, mut help, mut family) = ("", "", "");
     for _ in 0..fields {
         let (name, after) = split_string(rest)?;
         let (text, after) = split_string(after)?;
         match name {
             UNIT => unit = text,
             HELP => help = text,
+            FAMILY => family = text,
             _ => {}
         }
         rest = after;
     }
-    Some((MetadataRecord { series_ref, kind: *kind, unit, help }, rest))
+    Some((MetadataRecord { series_ref, kind: *kind, unit, help, family }, rest))
 }

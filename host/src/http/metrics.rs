@@ -47,6 +47,11 @@ fn head(text: &mut MetricsText, figures: &Figures) {
         "Distinct label names and values in the head.",
         f.head_symbols,
     );
+    text.gauge(
+        "prometheus_tsdb_exemplar_exemplars_in_storage",
+        "Exemplars kept.",
+        f.head_exemplars,
+    );
     text.counter(
         "prometheus_tsdb_head_series_created_total",
         "Series that came to be in the head.",

@@ -70,8 +70,12 @@ fn version_of(content_type: &str) -> Option<RemoteWriteVersion> {
 
 /// What a sender is told of refused rows: counts, then the first few with their reasons.
 pub fn refusal_text(outcome: &WriteOutcome) -> String {
-    let mut text =
-        format!("{} samples written, {} rows refused:\n", outcome.samples_written, outcome.refused);
+    let WriteOutcome { samples_written, histograms_written, exemplars_written, refused, .. } =
+        outcome;
+    let mut text = format!(
+        "{samples_written} samples, {histograms_written} histograms and {exemplars_written} \
+         exemplars written, {refused} rows refused:\n"
+    );
     for refusal in &outcome.refusals {
         text.push_str(&refusal.detail);
         text.push('\n');

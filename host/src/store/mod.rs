@@ -21,8 +21,8 @@ pub use query::{ReadPart, ReadQuery};
 use crate::disk::wal::WalStats;
 use crate::disk::{BlockDirs, DataDir, WalOptions};
 use crate::wasm::{
-    FamilyMetadata, Figures, FrameFormat, InstanceLimits, Options, RemoteWriteVersion, Role,
-    Runtime, WriteOutcome,
+    FamilyMetadata, Figures, FrameFormat, InstanceLimits, Matcher, Options, RemoteWriteVersion,
+    Role, Runtime, SeriesExemplars, TimeRange, WriteOutcome,
 };
 use head::{HeadHandle, HeadThread, Job};
 use std::path::PathBuf;
@@ -58,6 +58,8 @@ pub struct StoreConfig {
     pub retention_bytes: u64,
     /// Most series in the head; 0 means no limit.
     pub series_max: u64,
+    /// Most exemplars kept; 0 keeps none.
+    pub exemplars_max: u64,
     /// Bytes of decoded write requests that may wait for the head.
     pub write_queue_bytes_max: usize,
     /// Reads that run at a time; more wait.
@@ -195,6 +197,15 @@ impl Store {
         self.shared.head.call(|head| head.instance.metadata()).await
     }
 
+    /// Exemplars of the series that at least one of the sets of matchers selects.
+    pub async fn exemplars(
+        &self,
+        matcher_sets: Vec<Vec<Matcher>>,
+        range: TimeRange,
+    ) -> Result<Vec<SeriesExemplars>, StoreError> {
+        self.shared.head.call(move |head| head.instance.exemplars(&matcher_sets, range)).await
+    }
+
     /// Figures of the log of ordered samples, and the bytes it takes on disk.
     pub fn wal_figures(&self) -> Option<(WalStats, u64)> {
         let monitor = self.shared.head.wal_monitor()?;
@@ -238,6 +249,7 @@ impl Shared {
             future_limit_ms: millis(self.config.future_limit),
             out_of_order_window_ms: millis(self.config.out_of_order_window),
             series_max: self.config.series_max,
+            exemplars_max: self.config.exemplars_max,
             block_duration_max_ms: self.config.block_duration_max.map_or(0, millis),
             retention_ms: millis(self.config.retention),
             retention_bytes: self.config.retention_bytes,

@@ -4,8 +4,8 @@ use super::bindings::Engine;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
 use super::state::InstanceState;
 use super::{
-    CompactProgress, Error, FamilyMetadata, Figures, Options, RemoteWriteVersion, ReplayProgress,
-    Room, Selection, TimeRange, WriteOutcome,
+    CompactProgress, Error, FamilyMetadata, Figures, Matcher, Options, RemoteWriteVersion,
+    ReplayProgress, Room, Selection, SeriesExemplars, TimeRange, WriteOutcome,
 };
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
@@ -102,6 +102,15 @@ impl Instance {
     /// `store.stats`
     pub fn stats(&mut self) -> Result<Figures, CallError> {
         self.call(|guest, store| guest.call_stats(store))
+    }
+
+    /// `store.exemplars`
+    pub fn exemplars(
+        &mut self,
+        matcher_sets: &[Vec<Matcher>],
+        range: TimeRange,
+    ) -> Result<Vec<SeriesExemplars>, CallError> {
+        self.call(|guest, store| guest.call_exemplars(store, matcher_sets, range))
     }
 
     /// `store.metadata`

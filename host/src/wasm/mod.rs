@@ -13,8 +13,9 @@ mod state;
 mod tuning;
 
 pub use bindings::exports::tidepool::tsdb::store::{
-    CompactProgress, DeletionReason, FamilyMetadata, Figures, FrameFormat, Options, Refusal,
-    RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection, WriteOutcome,
+    CompactProgress, DeletionReason, Exemplar, FamilyMetadata, Figures, FrameFormat, Options,
+    Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection,
+    SeriesExemplars, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Limit, MatchOp, Matcher, StorageError, TimeRange,

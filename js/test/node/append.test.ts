@@ -53,7 +53,13 @@ test('thousands of samples come back with their bits', async () => {
   }
   const nowMs = Math.max(...rows.timestampsMs);
   const outcome = store.append({ ...rows, values }, nowMs);
-  assert.deepEqual(outcome, { samplesWritten: SERIES * SAMPLES, refused: 0, refusals: [] });
+  assert.deepEqual(outcome, {
+    samplesWritten: SERIES * SAMPLES,
+    histogramsWritten: 0,
+    exemplarsWritten: 0,
+    refused: 0,
+    refusals: [],
+  });
 
   assert.deepEqual(read(store), expected);
   const [first] = store.select();

@@ -26,7 +26,7 @@ fn assert_refused(response: &Response) {
 }
 
 #[test]
-fn histograms_of_1_0_are_stored_or_refused() {
+fn histograms_of_1_0_are_stored() {
     let store = Checked::start();
     let series = up("with_histogram");
     let timestamp = series.samples[0].timestamp_ms;
@@ -46,15 +46,12 @@ fn histograms_of_1_0_are_stored_or_refused() {
         ..Default::default()
     });
     let response = store.store.writer().send_message(Version::V1, &message).expect("an answer");
-    if !response.is_success() {
-        assert_refused(&response);
-    } else {
-        assert!(has_histogram(&store, timestamp), "{} and dropped", response.status);
-    }
+    assert_accepted(Version::V1, &response, 0);
+    assert!(has_histogram(&store, timestamp));
 }
 
 #[test]
-fn histograms_of_2_0_are_stored_or_refused() {
+fn histograms_of_2_0_are_stored() {
     let store = Checked::start();
     let series = up("with_histogram");
     let timestamp = series.samples[0].timestamp_ms;
@@ -81,39 +78,53 @@ fn histograms_of_2_0_are_stored_or_refused() {
     });
     let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
     let written = Written::from_response(&response).expect("written headers");
-    assert_eq!(written.samples, 1, "{}", response.text());
-    if response.is_success() {
-        assert_eq!(written.histograms, 1);
-        assert!(has_histogram(&store, timestamp), "{} and dropped", response.status);
-    } else {
-        assert_refused(&response);
-        assert_eq!(written.histograms, 0);
-    }
+    assert_eq!(response.status, 204, "{}", response.text());
+    assert_eq!(written, Written { samples: 1, histograms: 1, exemplars: 0 });
+    assert!(has_histogram(&store, timestamp));
 }
 
 #[test]
-fn exemplars_are_stored_or_refused() {
+fn exemplars_are_stored_once() {
     let store = Checked::start();
     let series = up("with_exemplar");
     let timestamp = series.samples[0].timestamp_ms;
     let mut message = message_v2(&[series.row()]);
     let exemplar = write_v2::Exemplar { labels_refs: vec![], value: 1.0, timestamp };
     message.timeseries[0].exemplars.push(exemplar);
-    let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
-    let written = Written::from_response(&response).expect("written headers");
-    assert_eq!(written.samples, 1, "{}", response.text());
-    assert_eq!(written.exemplars, u64::from(response.is_success()));
-    if !response.is_success() {
-        assert_refused(&response);
+    for _sent_again in [false, true] {
+        let response = store.store.writer().send_message(Version::V2, &message);
+        let response = response.expect("an answer");
+        let written = Written::from_response(&response).expect("written headers");
+        assert_eq!(response.status, 204, "{}", response.text());
+        assert_eq!(written, Written { samples: 1, histograms: 0, exemplars: 1 });
+        assert_eq!(exemplars_kept(&store), 1.0);
     }
 
-    // An answer to 1.0 has no count, and remote read no exemplars: both versions agree.
     let series = up("with_exemplar_1_0");
     let mut message = message_v1(&[series.row()]);
     let exemplar = prometheus::Exemplar { labels: vec![], value: 1.0, timestamp };
     message.timeseries[0].exemplars.push(exemplar);
-    let response_v1 = store.store.writer().send_message(Version::V1, &message).expect("an answer");
-    assert_eq!(response_v1.status, response.status, "{}", response_v1.text());
+    let response = store.store.writer().send_message(Version::V1, &message).expect("an answer");
+    assert_accepted(Version::V1, &response, 1);
+    assert_eq!(exemplars_kept(&store), 2.0);
+}
+
+#[test]
+fn exemplars_that_are_not_kept_are_refused() {
+    let store = Checked::start_with("--max-exemplars=0");
+    let series = up("with_exemplar");
+    let timestamp = series.samples[0].timestamp_ms;
+    let mut message = message_v2(&[series.row()]);
+    let exemplar = write_v2::Exemplar { labels_refs: vec![], value: 1.0, timestamp };
+    message.timeseries[0].exemplars.push(exemplar);
+    let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
+    assert_refused(&response);
+    let written = Written::from_response(&response).expect("written headers");
+    assert_eq!(written, Written { samples: 1, histograms: 0, exemplars: 0 });
+}
+
+fn exemplars_kept(store: &Checked) -> f64 {
+    store.store.metric("prometheus_tsdb_exemplar_exemplars_in_storage").expect("the metric")
 }
 
 /// Metadata is optional, and never a reason to refuse samples.

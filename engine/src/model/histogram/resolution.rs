@@ -13,11 +13,16 @@ use std::rc::Rc;
 type Wider<C> = (Box<[Span]>, Vec<<C as Count>::Bucket>);
 
 impl<C: Count> NativeHistogram<C> {
+    /// Whether the schema is known, but finer than what is stored.
+    pub fn is_too_fine(&self) -> bool {
+        let schema = self.layout.schema;
+        schema > EXPONENTIAL_SCHEMA_MAX && EXPONENTIAL_SCHEMAS_KNOWN.contains(&schema)
+    }
+
     /// Brings a histogram that is finer than what is stored down to
     /// [`EXPONENTIAL_SCHEMA_MAX`], as upstream does with what comes in. Others stay as they are.
     pub fn limit_resolution(&mut self) -> Result<(), HistogramError> {
-        let schema = self.layout.schema;
-        if schema > EXPONENTIAL_SCHEMA_MAX && EXPONENTIAL_SCHEMAS_KNOWN.contains(&schema) {
+        if self.is_too_fine() {
             self.reduce_resolution(EXPONENTIAL_SCHEMA_MAX)?;
         }
         Ok(())

@@ -1,12 +1,13 @@
-//! Whole engines on storage in memory, compared with a plain map over random operations.
+//! Whole engines on storage in memory.
+
+mod kinds;
+mod model;
 
 use super::*;
-use crate::head::RefusalReason;
-use crate::model::{LABEL_NAME, MatchOp};
+use crate::model::LABEL_NAME;
 use crate::select::FrameFormat;
 use crate::storage::LogKind;
 use crate::storage::memory::{MemoryBlocks, MemoryWal};
-use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const OPTIONS: HeadOptions = HeadOptions {
@@ -14,6 +15,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     future_limit_ms: 600_000,
     out_of_order_window_ms: 0,
     series_max: 0,
+    exemplars_max: 100,
     hash_seed: 5,
 };
 
@@ -21,7 +23,8 @@ const WITH_LATE: HeadOptions = HeadOptions { out_of_order_window_ms: 2000, ..OPT
 
 const ROOM: Room = Room { free_bytes: u64::MAX, other_bytes: 0 };
 
-type Model = BTreeMap<String, BTreeMap<i64, u64>>;
+/// Values by metric name and time.
+type Model = BTreeMap<String, BTreeMap<i64, Value>>;
 
 /// An engine on storage that outlives it.
 struct Node {
@@ -61,6 +64,15 @@ impl Node {
         self.engine.append(std::iter::once(row), 1_000_000).expect("storage that works")
     }
 
+    fn append_value(&mut self, name: &str, timestamp_ms: i64, value: &Value) -> WriteOutcome {
+        let labels = Labels::from_sorted([(LABEL_NAME, name), ("job", "test")]);
+        let outcome = self.engine.append_batch("append", 1_000_000, |head, batch| {
+            let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
+            Ingest::check(head, batch, slot, timestamp_ms, value.clone())
+        });
+        outcome.expect("storage that works")
+    }
+
     fn compact(&mut self) {
         while !self.engine.compact(1_000_000, ROOM).expect("storage that works").done {}
     }
@@ -89,10 +101,10 @@ impl Node {
                 for chunk in &one.chunks {
                     assert!(chunk.min_time_ms > end_ms, "chunks do not overlap");
                     end_ms = chunk.max_time_ms;
-                    for sample in crate::chunk::samples(chunk).expect("floats") {
-                        let sample = sample.expect("a sound chunk");
-                        if range.contains(sample.timestamp_ms) {
-                            samples.insert(sample.timestamp_ms, sample.value.to_bits());
+                    for value in crate::chunk::values(chunk).expect("a sound header") {
+                        let (time_ms, value) = value.expect("a sound chunk");
+                        if range.contains(time_ms) {
+                            samples.insert(time_ms, value);
                         }
                     }
                 }
@@ -102,95 +114,6 @@ impl Node {
                 last = one.labels;
             }
         }
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Operation {
-    /// Series, step from the newest time of all, value.
-    Append(u8, i64, u64),
-    Compact,
-    Restart,
-    Select(TimeRange, MatchOp, String),
-}
-
-fn operation() -> impl Strategy<Value = Operation> {
-    let op = prop_oneof![
-        Just(MatchOp::Equal),
-        Just(MatchOp::NotEqual),
-        Just(MatchOp::Regex),
-        Just(MatchOp::NotRegex)
-    ];
-    let select = (0i64..6000, 0i64..3000, op, "s[0-5]|s[0-5]\\|s[0-5]|s\\.|");
-    prop_oneof![
-        20 => (0u8..6, -2200i64..300, 0u64..3).prop_map(|(s, step, bits)| Operation::Append(s, step, bits)),
-        2 => Just(Operation::Compact),
-        1 => Just(Operation::Restart),
-        3 => select.prop_map(|(start_ms, span, op, value)| {
-            Operation::Select(TimeRange { start_ms, end_ms: start_ms + span }, op, value)
-        }),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_engine_equals_a_plain_map(
-        operations in prop::collection::vec(operation(), 1..300),
-        with_late: bool,
-    ) {
-        let mut node = Node::with(if with_late { WITH_LATE } else { OPTIONS });
-        let window_ms = if with_late { 2000 } else { OPTIONS.block_duration_ms / 2 };
-        let mut model = Model::new();
-        let mut newest_ms = 1000;
-        for operation in operations {
-            match operation {
-                Operation::Append(series, step_ms, bits) => {
-                    let name = format!("s{series}");
-                    let time_ms = newest_ms + step_ms;
-                    let outcome = node.append(&name, time_ms, bits);
-                    let samples = model.entry(name).or_default();
-                    let is_newest = samples.keys().next_back().is_none_or(|last| time_ms > *last);
-                    let is_same = samples.get(&time_ms).map(|before| *before == bits);
-                    match outcome.refusals.first().map(|refusal| refusal.reason) {
-                        Some(reason) => {
-                            // Only what lies behind the window, is another value, or, without a
-                            // window for late samples, is out of order may be refused.
-                            let in_window = time_ms >= newest_ms - window_ms;
-                            let other_value = reason == RefusalReason::DuplicateSample;
-                            prop_assert_eq!(other_value, is_same == Some(false) && other_value);
-                            prop_assert!(!(is_newest && in_window), "{:?}", outcome);
-                            prop_assert!(!(in_window && is_same == Some(true)), "{:?}", outcome);
-                            prop_assert!(!(in_window && with_late && is_same.is_none()));
-                        }
-                        None => {
-                            prop_assert_eq!(outcome.samples_written, 1);
-                            // What only a block holds may be written over by a late sample.
-                            prop_assert!(with_late || is_same != Some(false));
-                            samples.insert(time_ms, bits);
-                            newest_ms = newest_ms.max(time_ms);
-                        }
-                    }
-                }
-                Operation::Compact => node.compact(),
-                Operation::Restart => node.restart(),
-                Operation::Select(range, op, value) => {
-                    let spec = MatcherSpec { name: LABEL_NAME.into(), op, value };
-                    let matcher = Matcher::new(&spec).expect("a valid matcher");
-                    let mut wanted = model.clone();
-                    wanted.retain(|name, samples| {
-                        samples.retain(|time_ms, _| range.contains(*time_ms));
-                        matcher.matches(name) && !samples.is_empty()
-                    });
-                    prop_assert_eq!(node.select(vec![spec], range), wanted);
-                }
-            }
-        }
-        node.compact();
-        node.restart();
-        model.retain(|_, samples| !samples.is_empty());
-        prop_assert_eq!(node.select(Vec::new(), TimeRange::ALL), model);
     }
 }
 

@@ -1,0 +1,126 @@
+//! What a batch becomes in the log: one record for each kind of row.
+
+use crate::head::{Batch, Head, Metadata, Slot};
+use crate::model::{NativeHistogram, Sample, Value};
+use crate::wal::{
+    ExemplarRecord, MetadataRecord, WalCount, exemplars_record, histograms_record, metadata_record,
+    put_exemplar, put_histogram, put_metadata, put_samples, put_series, samples_record,
+    series_record,
+};
+use std::rc::Rc;
+
+/// Records, and the times of the oldest and newest row in them.
+pub struct Rows {
+    /// None without rows.
+    pub records: Vec<Vec<u8>>,
+    pub oldest_ms: i64,
+    pub newest_ms: i64,
+}
+
+impl Rows {
+    /// Those of a batch's rows that come in order, or those that come late.
+    pub fn of(head: &Head, batch: &Batch, is_late: bool) -> Rows {
+        let mut rows = Rows { records: Vec::new(), oldest_ms: i64::MAX, newest_ms: i64::MIN };
+        rows.add_samples(head.rows(batch, is_late));
+        let histograms: Vec<_> = head.histogram_rows(batch, is_late).collect();
+        if !histograms.is_empty() {
+            for is_custom in [false, true] {
+                rows.add_histograms(&histograms, is_custom, whole);
+                rows.add_histograms(&histograms, is_custom, fractional);
+            }
+        }
+        rows
+    }
+
+    /// Adds the exemplars of a batch, which have no order.
+    pub fn add_exemplars(&mut self, head: &Head, batch: &Batch) {
+        let mut record = None;
+        for (series_ref, exemplar) in head.exemplar_rows(batch) {
+            let timestamp_ms = exemplar.timestamp_ms;
+            self.take_time(timestamp_ms);
+            let first = (series_ref, timestamp_ms);
+            let (record, first) =
+                record.get_or_insert_with(|| (exemplars_record(first.0, first.1), first));
+            let labels = exemplar.labels.iter().collect();
+            let value = exemplar.value;
+            let exemplar = ExemplarRecord { series_ref, timestamp_ms, value, labels };
+            put_exemplar(record, *first, &exemplar);
+        }
+        self.records.extend(record.map(|(record, _)| record));
+    }
+
+    fn add_samples(&mut self, rows: impl Iterator<Item = (u64, Sample)>) {
+        let mut rows = rows.peekable();
+        let Some((series_ref, sample)) = rows.peek() else { return };
+        let first = (*series_ref, sample.timestamp_ms);
+        let mut record = samples_record(first.0, first.1, rows.size_hint().1.unwrap_or(0));
+        for (series_ref, sample) in rows {
+            self.take_time(sample.timestamp_ms);
+            put_samples(&mut record, first, series_ref, sample);
+        }
+        self.records.push(record);
+    }
+
+    fn add_histograms<C: WalCount>(
+        &mut self,
+        rows: &[(u64, i64, &Value)],
+        is_custom: bool,
+        of_kind: impl Fn(&Value) -> Option<&Rc<NativeHistogram<C>>>,
+    ) {
+        let rows = rows.iter().filter_map(|(series_ref, timestamp_ms, value)| {
+            let histogram = of_kind(value)?;
+            let fits = histogram.layout.has_custom_buckets() == is_custom;
+            fits.then_some((*series_ref, *timestamp_ms, histogram))
+        });
+        let mut record = None;
+        for (series_ref, timestamp_ms, histogram) in rows {
+            self.take_time(timestamp_ms);
+            let first = (series_ref, timestamp_ms);
+            let (record, first) = record.get_or_insert_with(|| {
+                (histograms_record::<C>(is_custom, first.0, first.1), first)
+            });
+            put_histogram(record, *first, series_ref, timestamp_ms, histogram);
+        }
+        self.records.extend(record.map(|(record, _)| record));
+    }
+
+    #[inline]
+    fn take_time(&mut self, timestamp_ms: i64) {
+        self.oldest_ms = self.oldest_ms.min(timestamp_ms);
+        self.newest_ms = self.newest_ms.max(timestamp_ms);
+    }
+}
+
+fn whole(value: &Value) -> Option<&Rc<NativeHistogram<u64>>> {
+    if let Value::Histogram(histogram) = value { Some(histogram) } else { None }
+}
+
+fn fractional(value: &Value) -> Option<&Rc<NativeHistogram<f64>>> {
+    if let Value::FloatHistogram(histogram) = value { Some(histogram) } else { None }
+}
+
+/// A record of the labels of series.
+pub fn series_of(head: &Head, slots: &[Slot]) -> Vec<u8> {
+    let mut record = series_record();
+    for slot in slots {
+        let (count, labels) = head.labels(*slot);
+        put_series(&mut record, head.series_ref(*slot), count, labels);
+    }
+    record
+}
+
+/// Metadata of one record.
+const METADATA_PER_RECORD: usize = 500;
+
+/// Records of metadata, each of a series.
+pub fn metadata_of(head: &Head, metadata: &[(Slot, &str, &Metadata)]) -> Vec<Vec<u8>> {
+    let record = |metadata: &[(Slot, &str, &Metadata)]| {
+        let mut record = metadata_record();
+        for (slot, family, Metadata { metric_type, help, unit }) in metadata {
+            let (series_ref, kind) = (head.series_ref(*slot), *metric_type as u8);
+            put_metadata(&mut record, &MetadataRecord { series_ref, kind, unit, help, family });
+        }
+        record
+    };
+    metadata.chunks(METADATA_PER_RECORD).map(record).collect()
+}

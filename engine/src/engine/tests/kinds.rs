@@ -1,0 +1,164 @@
+//! Histograms, exemplars and metadata through the whole engine.
+
+use super::*;
+use crate::head::{Exemplar, RefusalReason};
+use crate::model::histogram::{BucketLayout, STALE_NAN_BITS, Span};
+use crate::model::{FloatHistogram, Histogram, MatchOp};
+
+const STALE: f64 = f64::from_bits(STALE_NAN_BITS);
+
+fn histogram(observations: u64) -> Histogram {
+    let spans = [Span { offset: 0, length: 1 }];
+    Histogram {
+        layout: Rc::new(BucketLayout { positive_spans: spans.into(), ..BucketLayout::default() }),
+        count: observations,
+        positive_buckets: vec![observations as i64],
+        ..Histogram::stale()
+    }
+    .with_sum(1.5)
+}
+
+impl Histogram {
+    fn with_sum(self, sum: f64) -> Histogram {
+        Histogram { sum, ..self }
+    }
+}
+
+fn stored(node: &Node, name: &str) -> Vec<(i64, Value)> {
+    let mut all = node.select(Vec::new(), TimeRange::ALL);
+    all.remove(name).into_iter().flatten().collect()
+}
+
+#[test]
+fn an_end_is_of_the_kind_that_ended() {
+    let mut node = Node::new();
+    node.append_value("whole", 100, &histogram(3).into());
+    node.append_value("fractions", 100, &FloatHistogram::stale().into());
+    node.append_value("float", 100, &1.0.into());
+    for restarts in 0..2 {
+        for name in ["whole", "fractions", "float"] {
+            let outcome = node.append_value(name, 200, &STALE.into());
+            assert_eq!(outcome.refused, 0, "{name}, sent again after {restarts} restarts");
+        }
+        assert!(matches!(&stored(&node, "whole")[1].1, Value::Histogram(h) if h.is_stale()));
+        assert!(matches!(&stored(&node, "fractions")[1].1, Value::FloatHistogram(_)));
+        assert!(matches!(&stored(&node, "float")[1].1, Value::Float(_)));
+        node.restart();
+    }
+}
+
+#[test]
+fn kinds_change_within_a_series_and_nothing_is_lost() {
+    let mut node = Node::with(WITH_LATE);
+    let mut sent = Vec::new();
+    for step in 0..400i64 {
+        let value: Value = match step / 7 % 3 {
+            0 => (step as f64).into(),
+            1 => histogram(step as u64).into(),
+            _ => histogram(step as u64 % 50).with_sum(step as f64).into(),
+        };
+        node.append_value("s", 10 * step, &value);
+        sent.push((10 * step, value));
+    }
+    for restart in [false, true] {
+        let got = stored(&node, "s");
+        assert_eq!(got.len(), sent.len());
+        assert!(got.iter().zip(&sent).all(|(a, b)| a.0 == b.0 && a.1.same_observations(&b.1)));
+        if !restart {
+            node.compact();
+            node.restart();
+        }
+    }
+    let again = node.append_value("s", 3990, &sent[399].1);
+    assert_eq!((again.refused, again.histograms_written + again.samples_written), (0, 1));
+    let other = node.append_value("s", 3990, &histogram(1).with_sum(-1.0).into());
+    assert_eq!(other.refusals[0].reason, RefusalReason::DuplicateSample);
+}
+
+impl Node {
+    fn append_exemplar(&mut self, name: &str, exemplar: &Exemplar) -> WriteOutcome {
+        let labels = Labels::from_sorted([(LABEL_NAME, name), ("job", "test")]);
+        let outcome = self.engine.append_batch("append", 1_000_000, |head, batch| {
+            let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
+            head.check_exemplar(batch, slot, exemplar.clone());
+            Ok(())
+        });
+        outcome.expect("storage that works")
+    }
+
+    fn exemplars(&self, name: &str) -> Vec<Exemplar> {
+        let op = MatchOp::Equal;
+        let matcher = MatcherSpec { name: LABEL_NAME.into(), op, value: name.into() };
+        let found = self.engine.exemplars(&[vec![matcher]], TimeRange::ALL);
+        found.expect("a valid selection").into_iter().flat_map(|one| one.exemplars).collect()
+    }
+}
+
+fn exemplar(trace: &str, timestamp_ms: i64) -> Exemplar {
+    let labels = Labels::from_sorted([("trace_id", trace)]);
+    Exemplar { labels, value: -0.0, timestamp_ms }
+}
+
+#[test]
+fn exemplars_come_back_from_the_log() {
+    let mut node = Node::with(WITH_LATE);
+    node.append("s", 5000, 1);
+    let sent = [exemplar("a", 4990), exemplar("b", 5000), exemplar("c", 5000)];
+    for restart in [false, true] {
+        for exemplar in &sent {
+            let outcome = node.append_exemplar("s", exemplar);
+            assert_eq!((outcome.exemplars_written, outcome.refused), (1, 0));
+        }
+        assert_eq!(node.exemplars("s"), sent);
+        assert_eq!(node.exemplars("t"), []);
+        if !restart {
+            node.restart();
+        }
+    }
+    let late = node.append_exemplar("s", &exemplar("d", 4000));
+    assert_eq!(late.refused, 0, "within the window");
+    let old = node.append_exemplar("s", &exemplar("d", 2000));
+    assert_eq!(old.refusals[0].reason, RefusalReason::OutOfOrder);
+    let long = node.append_exemplar("s", &exemplar(&"é".repeat(121), 5001));
+    assert_eq!(long.refusals[0].reason, RefusalReason::InvalidExemplar);
+    assert_eq!(node.append_exemplar("s", &exemplar(&"é".repeat(120), 5001)).refused, 0);
+    let ahead = node.append_exemplar("s", &exemplar("e", 2_000_000));
+    assert_eq!(ahead.refusals[0].reason, RefusalReason::TooFarInFuture);
+    let mut node = Node::with(HeadOptions { exemplars_max: 0, ..OPTIONS });
+    node.append("s", 5000, 1);
+    let off = node.append_exemplar("s", &exemplar("a", 5000));
+    assert_eq!(off.refusals[0].reason, RefusalReason::ExemplarsOff);
+}
+
+#[test]
+fn metadata_outlives_restarts_and_checkpoints() {
+    let mut node = Node::new();
+    node.append("requests_total", 0, 1);
+    node.append("latency_bucket", 0, 1);
+    {
+        let owned = node.engine.owned.as_ref().expect("a head");
+        let table = &mut owned.head.borrow_mut().metadata;
+        table.set(b"requests", 1, b"Requests served.", b"");
+        table.set_of_series(b"latency_bucket", 3, b"How long it took.", b"seconds");
+        table.set(b"of_no_series", 2, b"Nobody sends it.", b"");
+    }
+    let known = |family: &str, kind, help: &str, unit: &str| {
+        (family.to_owned(), kind, help.to_owned(), unit.to_owned())
+    };
+    let latency = known("latency", 3, "How long it took.", "seconds");
+    let of_none = known("of_no_series", 2, "Nobody sends it.", "");
+    let requests = known("requests", 1, "Requests served.", "");
+    assert_eq!(node.engine.metadata(), [latency.clone(), of_none, requests.clone()]);
+    // The next batch takes it to the log.
+    node.append("requests_total", 10, 1);
+    node.restart();
+    assert_eq!(node.engine.metadata(), [latency.clone(), requests.clone()]);
+    // Cuts replace the segment that it is in; one series ends.
+    for time_ms in (50..6000).step_by(50) {
+        node.append("requests_total", time_ms, 1);
+        node.compact();
+    }
+    assert!(node.wal.segments(LogKind::Ordered)[0] > 5);
+    node.restart();
+    assert_eq!(node.engine.metadata(), [requests]);
+}

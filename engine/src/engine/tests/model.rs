@@ -1,0 +1,143 @@
+//! An engine compared with a plain map over random operations: values of every kind, in order and
+//! late, cuts, merges, restarts, reads.
+
+use super::*;
+use crate::head::RefusalReason;
+use crate::model::MatchOp;
+use crate::model::histogram::testing::any_histogram;
+use crate::model::histogram::{Count, ResetHint, STALE_NAN_BITS};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Operation {
+    /// Series, step from the newest time of all, value.
+    Append(u8, i64, Value),
+    Compact,
+    Restart,
+    Select(TimeRange, MatchOp, String),
+}
+
+/// Mostly floats of few values, so that duplicates happen.
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        6 => (0u64..3).prop_map(|bits| f64::from_bits(bits).into()),
+        1 => Just(f64::from_bits(STALE_NAN_BITS).into()),
+        1 => any_histogram::<u64>().prop_map(Value::from),
+        1 => any_histogram::<f64>().prop_map(Value::from),
+    ]
+}
+
+fn is_gauge(value: &Value) -> bool {
+    fn hint<C: Count>(histogram: &crate::model::NativeHistogram<C>) -> bool {
+        histogram.reset_hint == ResetHint::Gauge && !histogram.is_stale()
+    }
+    match value {
+        Value::Float(_) => false,
+        Value::Histogram(histogram) => hint(histogram),
+        Value::FloatHistogram(histogram) => hint(histogram),
+    }
+}
+
+/// The mark of a series' end may have become a histogram.
+fn same(a: &Value, b: &Value) -> bool {
+    a.same_observations(b) || (a.is_stale() && b.is_stale())
+}
+
+/// What is said again changes nothing, a gauge's hint included.
+fn replace(held: &mut Value, value: &Value) {
+    if !same(held, value) {
+        *held = value.clone();
+    }
+}
+
+fn same_model(a: &Model, b: &Model) -> bool {
+    let names = a.keys().eq(b.keys());
+    names
+        && a.values().zip(b.values()).all(|(a, b)| {
+            let both = || a.values().zip(b.values());
+            a.keys().eq(b.keys()) && both().all(|(a, b)| same(a, b) && is_gauge(a) == is_gauge(b))
+        })
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let op = prop_oneof![
+        Just(MatchOp::Equal),
+        Just(MatchOp::NotEqual),
+        Just(MatchOp::Regex),
+        Just(MatchOp::NotRegex)
+    ];
+    let select = (0i64..6000, 0i64..3000, op, "s[0-5]|s[0-5]\\|s[0-5]|s\\.|");
+    prop_oneof![
+        20 => (0u8..6, -2200i64..300, value())
+            .prop_map(|(series, step_ms, value)| Operation::Append(series, step_ms, value)),
+        2 => Just(Operation::Compact),
+        1 => Just(Operation::Restart),
+        3 => select.prop_map(|(start_ms, span, op, value)| {
+            Operation::Select(TimeRange { start_ms, end_ms: start_ms + span }, op, value)
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_engine_equals_a_plain_map(
+        operations in prop::collection::vec(operation(), 1..300),
+        with_late: bool,
+    ) {
+        let mut node = Node::with(if with_late { WITH_LATE } else { OPTIONS });
+        let window_ms = if with_late { 2000 } else { OPTIONS.block_duration_ms / 2 };
+        let mut model = Model::new();
+        let mut newest_ms = 1000;
+        for operation in operations {
+            match operation {
+                Operation::Append(series, step_ms, value) => {
+                    let name = format!("s{series}");
+                    let time_ms = newest_ms + step_ms;
+                    let outcome = node.append_value(&name, time_ms, &value);
+                    let samples = model.entry(name).or_default();
+                    let is_newest = samples.keys().next_back().is_none_or(|last| time_ms > *last);
+                    let is_same = samples.get(&time_ms).map(|before| same(before, &value));
+                    match outcome.refusals.first().map(|refusal| refusal.reason) {
+                        Some(reason) => {
+                            // Only what lies behind the window, is another value, or, without a
+                            // window for late samples, is out of order may be refused.
+                            let in_window = time_ms >= newest_ms - window_ms;
+                            let other_value = reason == RefusalReason::DuplicateSample;
+                            prop_assert_eq!(other_value, is_same == Some(false) && other_value);
+                            prop_assert!(!(is_newest && in_window), "{:?}", outcome);
+                            prop_assert!(!(in_window && is_same == Some(true)), "{:?}", outcome);
+                            prop_assert!(!(in_window && with_late && is_same.is_none()));
+                        }
+                        None => {
+                            prop_assert_eq!(outcome.samples_written + outcome.histograms_written, 1);
+                            // What only a block holds may be written over by a late sample.
+                            prop_assert!(with_late || is_same != Some(false));
+                            samples.entry(time_ms).and_modify(|held| replace(held, &value)).or_insert(value);
+                            newest_ms = newest_ms.max(time_ms);
+                        }
+                    }
+                }
+                Operation::Compact => node.compact(),
+                Operation::Restart => node.restart(),
+                Operation::Select(range, op, value) => {
+                    let spec = MatcherSpec { name: LABEL_NAME.into(), op, value };
+                    let matcher = Matcher::new(&spec).expect("a valid matcher");
+                    let mut wanted = model.clone();
+                    wanted.retain(|name, samples| {
+                        samples.retain(|time_ms, _| range.contains(*time_ms));
+                        matcher.matches(name) && !samples.is_empty()
+                    });
+                    let got = node.select(vec![spec], range);
+                    prop_assert!(same_model(&got, &wanted), "{got:?}\n{wanted:?}");
+                }
+            }
+        }
+        node.compact();
+        node.restart();
+        model.retain(|_, samples| !samples.is_empty());
+        let got = node.select(Vec::new(), TimeRange::ALL);
+        prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
+    }
+}

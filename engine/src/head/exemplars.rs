@@ -1,0 +1,292 @@
+//! The newest exemplars, of all series together: a ring that drops the oldest arrival.
+//!
+//! Rules, row by row: an exemplar that is kept already counts as written and changes nothing, so
+//! that a batch may be sent twice. Later ones of a series are taken, and those that come late
+//! within the out-of-order window. Older ones are refused, as are those further ahead of the clock
+//! than a sample may be and those with more label text than OpenMetrics allows.
+
+use super::{Batch, Head, RefusalReason, Slot};
+use crate::codec::{hash_bytes, hash_word};
+use crate::model::{Labels, Matcher, TimeRange};
+use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Most characters of an exemplar's label names and values together (OpenMetrics 1.0,
+/// "Exemplars").
+pub const EXEMPLAR_LABELS_CHARS_MAX: usize = 128;
+
+/// One observation with labels of its own, such as the trace it was part of.
+#[derive(Clone, Debug)]
+pub struct Exemplar {
+    /// Its own labels, not those of its series.
+    pub labels: Labels,
+    /// What was observed.
+    pub value: f64,
+    /// Milliseconds since the Unix epoch.
+    pub timestamp_ms: i64,
+}
+
+/// A series with its exemplars, by ascending time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesExemplars {
+    /// The series.
+    pub labels: Labels,
+    /// Its exemplars.
+    pub exemplars: Vec<Exemplar>,
+}
+
+/// The ring.
+pub struct Exemplars {
+    max: u64,
+    seed: u64,
+    entries: VecDeque<Entry>,
+    /// Number of the first entry; they are numbered as they come.
+    first: u64,
+    /// Numbers of entries by content, which tells what is kept already.
+    by_content: HashTable<u64>,
+    series: FxHashMap<Labels, Rc<RingSeries>>,
+}
+
+struct Entry {
+    series: Rc<RingSeries>,
+    exemplar: Exemplar,
+    hash: u64,
+}
+
+/// A series that has exemplars in the ring.
+struct RingSeries {
+    labels: Labels,
+    newest_ms: Cell<i64>,
+}
+
+impl Exemplars {
+    /// An empty ring for `max` exemplars; 0 keeps none.
+    pub fn new(max: u64, seed: u64) -> Exemplars {
+        Exemplars {
+            max,
+            seed,
+            entries: VecDeque::new(),
+            first: 0,
+            by_content: HashTable::new(),
+            series: FxHashMap::default(),
+        }
+    }
+
+    /// How many are kept.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none is kept.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Adds an exemplar unless it is there already, dropping the oldest if the ring is full.
+    pub fn add(&mut self, series: &Labels, exemplar: Exemplar) {
+        if self.max == 0 || self.contains(series, &exemplar) {
+            return;
+        }
+        while self.entries.len() as u64 >= self.max {
+            self.drop_oldest();
+        }
+        let series = match self.series.get(series) {
+            Some(known) => Rc::clone(known),
+            None => {
+                let newest_ms = Cell::new(exemplar.timestamp_ms);
+                let new = Rc::new(RingSeries { labels: series.clone(), newest_ms });
+                self.series.insert(series.clone(), Rc::clone(&new));
+                new
+            }
+        };
+        series.newest_ms.set(series.newest_ms.get().max(exemplar.timestamp_ms));
+        let hash = self.hash(&series.labels, &exemplar);
+        let number = self.first + self.entries.len() as u64;
+        self.entries.push_back(Entry { series, exemplar, hash });
+        let (entries, first) = (&self.entries, self.first);
+        self.by_content.insert_unique(hash, number, |n| entries[(n - first) as usize].hash);
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(oldest) = self.entries.pop_front() else { return };
+        let number = self.first;
+        if let Ok(entry) = self.by_content.find_entry(oldest.hash, |n| *n == number) {
+            entry.remove();
+        }
+        self.first += 1;
+        // The table's own, and the one at hand.
+        if Rc::strong_count(&oldest.series) == 2 {
+            self.series.remove(&oldest.series.labels);
+        }
+    }
+
+    fn contains(&self, series: &Labels, exemplar: &Exemplar) -> bool {
+        let is_it = |number: &u64| {
+            let entry = &self.entries[(number - self.first) as usize];
+            entry.exemplar == *exemplar && entry.series.labels == *series
+        };
+        self.by_content.find(self.hash(series, exemplar), is_it).is_some()
+    }
+
+    fn newest_ms(&self, series: &Labels) -> Option<i64> {
+        self.series.get(series).map(|known| known.newest_ms.get())
+    }
+
+    fn hash(&self, series: &Labels, exemplar: &Exemplar) -> u64 {
+        let hash = hash_bytes(self.seed, series.packed());
+        let hash = hash_word(hash, hash_bytes(self.seed, exemplar.labels.packed()));
+        let hash = hash_word(hash, exemplar.timestamp_ms as u64);
+        hash_word(hash, exemplar.value.to_bits())
+    }
+
+    /// Exemplars of the series that one of the matcher sets selects, by series.
+    pub fn select(&self, matcher_sets: &[Vec<Matcher>], range: TimeRange) -> Vec<SeriesExemplars> {
+        let selects = |labels: &Labels, matchers: &[Matcher]| {
+            matchers.iter().all(|matcher| matcher.matches(labels.get(matcher.name())))
+        };
+        let mut found: FxHashMap<*const RingSeries, Option<SeriesExemplars>> = FxHashMap::default();
+        for Entry { series, exemplar, .. } in &self.entries {
+            if !range.contains(exemplar.timestamp_ms) {
+                continue;
+            }
+            let of_series = found.entry(Rc::as_ptr(series)).or_insert_with(|| {
+                let labels = &series.labels;
+                let is_selected = matcher_sets.iter().any(|matchers| selects(labels, matchers));
+                let labels = labels.clone();
+                is_selected.then(|| SeriesExemplars { labels, exemplars: Vec::new() })
+            });
+            if let Some(of_series) = of_series {
+                of_series.exemplars.push(exemplar.clone());
+            }
+        }
+        let mut selected: Vec<SeriesExemplars> = found.into_values().flatten().collect();
+        selected.sort_by(|a, b| a.labels.cmp(&b.labels));
+        for series in &mut selected {
+            series.exemplars.sort_by_key(|exemplar| exemplar.timestamp_ms);
+        }
+        selected
+    }
+}
+
+impl Head {
+    /// Checks an exemplar of a series, and takes it into the batch or counts its refusal.
+    pub fn check_exemplar(&mut self, batch: &mut Batch, slot: Slot, exemplar: Exemplar) {
+        let time_ms = exemplar.timestamp_ms;
+        let series = self.packed_labels(slot);
+        let refusal = self.exemplar_refusal(batch, &series, &exemplar);
+        if let Some((reason, why)) = refusal {
+            batch.refuse(reason, time_ms, 1, || {
+                format!("exemplar of {series} at {time_ms} ms: {why}")
+            });
+            return;
+        }
+        batch.outcome.exemplars_written += 1;
+        if !self.exemplars.contains(&series, &exemplar) {
+            batch.exemplars.push((slot, exemplar));
+        }
+    }
+
+    fn exemplar_refusal(
+        &self,
+        batch: &Batch,
+        series: &Labels,
+        exemplar: &Exemplar,
+    ) -> Option<(RefusalReason, String)> {
+        let time_ms = exemplar.timestamp_ms;
+        if self.options.exemplars_max == 0 {
+            let why = "this node keeps no exemplars (--max-exemplars=0)";
+            return Some((RefusalReason::ExemplarsOff, why.into()));
+        }
+        let texts = exemplar.labels.iter().flat_map(|(name, value)| [name, value]);
+        let chars = texts.map(|text| text.chars().count()).sum::<usize>();
+        if chars > EXEMPLAR_LABELS_CHARS_MAX {
+            let why = format!(
+                "its labels have {chars} characters, more than {EXEMPLAR_LABELS_CHARS_MAX}"
+            );
+            return Some((RefusalReason::InvalidExemplar, why));
+        }
+        if time_ms > batch.now_ms.saturating_add(self.options.future_limit_ms) {
+            let why = "too far in the future".into();
+            return Some((RefusalReason::TooFarInFuture, why));
+        }
+        let is_older = self.exemplars.newest_ms(series).is_some_and(|newest| time_ms < newest);
+        if is_older && time_ms < self.late_from_ms() && !self.exemplars.contains(series, exemplar) {
+            let why = "out of order: a newer one is kept".into();
+            return Some((RefusalReason::OutOfOrder, why));
+        }
+        None
+    }
+}
+
+impl PartialEq for Exemplar {
+    /// Values are compared by their bits, so that NaN equals itself.
+    fn eq(&self, other: &Self) -> bool {
+        self.timestamp_ms == other.timestamp_ms
+            && self.value.to_bits() == other.value.to_bits()
+            && self.labels == other.labels
+    }
+}
+
+impl Eq for Exemplar {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{MatchOp, MatcherError, MatcherSpec};
+
+    fn series(name: &str) -> Labels {
+        Labels::from_sorted([("__name__", name)])
+    }
+
+    fn exemplar(trace: &str, timestamp_ms: i64) -> Exemplar {
+        Exemplar { labels: Labels::from_sorted([("trace_id", trace)]), value: 1.0, timestamp_ms }
+    }
+
+    fn all(ring: &Exemplars) -> Vec<SeriesExemplars> {
+        ring.select(&[Vec::new()], TimeRange::ALL)
+    }
+
+    #[test]
+    fn the_ring_keeps_the_newest_arrivals_once_each() {
+        let mut ring = Exemplars::new(3, 5);
+        for (name, trace, time_ms) in
+            [("a", "1", 10), ("b", "2", 20), ("a", "1", 10), ("a", "4", 30), ("a", "3", 25)]
+        {
+            ring.add(&series(name), exemplar(trace, time_ms));
+        }
+        let kept = [
+            SeriesExemplars {
+                labels: series("a"),
+                exemplars: vec![exemplar("3", 25), exemplar("4", 30)],
+            },
+            SeriesExemplars { labels: series("b"), exemplars: vec![exemplar("2", 20)] },
+        ];
+        assert_eq!(all(&ring), kept);
+        for time_ms in 0..3 {
+            ring.add(&series("c"), exemplar("5", time_ms));
+        }
+        assert_eq!((ring.len(), ring.series.len(), ring.by_content.len()), (3, 1, 3));
+    }
+
+    #[test]
+    fn selects_by_any_set_of_matchers_and_by_time() -> Result<(), MatcherError> {
+        let mut ring = Exemplars::new(100, 5);
+        for (name, time_ms) in [("a", 10), ("b", 20), ("c", 30), ("b", 40)] {
+            ring.add(&series(name), exemplar("1", time_ms));
+        }
+        let name_is = |value: &str| {
+            let spec =
+                MatcherSpec { name: "__name__".into(), op: MatchOp::Equal, value: value.into() };
+            Matcher::new(&spec)
+        };
+        let sets = [vec![name_is("a")?], vec![name_is("b")?]];
+        let found = ring.select(&sets, TimeRange { start_ms: 15, end_ms: 40 });
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].exemplars, [exemplar("1", 20), exemplar("1", 40)]);
+        assert!(ring.select(&[], TimeRange::ALL).is_empty());
+        Ok(())
+    }
+}
