@@ -150,6 +150,8 @@ export interface CompactProgress {
 
 /** Figures of a store at one moment; counts are since it was opened. */
 export interface Figures {
+  /** Memory of the component's instance, which never shrinks. */
+  readonly memoryBytes: number;
   readonly headSeries: number;
   readonly headChunks: number;
   /** Distinct label names and values in the head. */

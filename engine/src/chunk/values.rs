@@ -24,7 +24,7 @@ pub enum Values<'a> {
 
 /// A chunk that values of one kind are added to; it holds at least one. Hardly larger than an
 /// [`XorAppender`], since most series hold floats.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum ValueAppender {
     /// Makes an XOR chunk.
     Float(XorAppender),
@@ -133,7 +133,12 @@ impl ValueAppender {
         let count = usize::from(self.count());
         match self {
             ValueAppender::Float(_) => count >= SAMPLES_PER_CHUNK,
-            _ => count >= HISTOGRAMS_PER_CHUNK_MIN && self.data().len() >= HISTOGRAM_CHUNK_BYTES,
+            ValueAppender::Histogram(appender) => {
+                count >= HISTOGRAMS_PER_CHUNK_MIN && appender.data().len() >= HISTOGRAM_CHUNK_BYTES
+            }
+            ValueAppender::FloatHistogram(appender) => {
+                count >= HISTOGRAMS_PER_CHUNK_MIN && appender.data().len() >= HISTOGRAM_CHUNK_BYTES
+            }
         }
     }
 
@@ -145,7 +150,10 @@ impl ValueAppender {
             {
                 Ok(appender.last_value().map(Value::Float))
             }
-            _ => values_of(self.encoding(), self.data())?.at(timestamp_ms),
+            _ => match self.to_chunk() {
+                Some(chunk) => values(&chunk)?.at(timestamp_ms),
+                None => Ok(None),
+            },
         }
     }
 
@@ -168,21 +176,21 @@ impl ValueAppender {
         }
     }
 
-    /// The chunk so far: valid bytes at any time.
-    pub fn data(&self) -> &[u8] {
-        match self {
-            ValueAppender::Float(appender) => appender.data(),
-            ValueAppender::Histogram(appender) => appender.data(),
-            ValueAppender::FloatHistogram(appender) => appender.data(),
-        }
-    }
-
     /// The chunk so far as one to hand out.
     pub fn to_chunk(&self) -> Option<Chunk> {
         match self {
             ValueAppender::Float(appender) => appender.to_chunk(),
             ValueAppender::Histogram(appender) => Some(appender.to_chunk()),
             ValueAppender::FloatHistogram(appender) => Some(appender.to_chunk()),
+        }
+    }
+
+    /// Time of the first value.
+    pub fn first_timestamp_ms(&self) -> Option<i64> {
+        match self {
+            ValueAppender::Float(appender) => appender.first_timestamp_ms(),
+            ValueAppender::Histogram(appender) => Some(appender.first_timestamp_ms()),
+            ValueAppender::FloatHistogram(appender) => Some(appender.first_timestamp_ms()),
         }
     }
 

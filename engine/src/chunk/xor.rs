@@ -34,35 +34,44 @@ pub const SAMPLES_PER_CHUNK_MAX: u16 = u16::MAX;
 /// Bytes of the sample count.
 const HEADER_BYTES: usize = 2;
 
-/// Room that a new chunk's buffer has: the first two samples, and some regular ones.
-const FIRST_CAPACITY_BYTES: usize = 64;
+/// Bytes of a page. With the link beside them they fill an allocation of 64 on wasm32, header
+/// included.
+const PAGE_BYTES: usize = 56;
 
-/// The buffer grows by this much, or by half; doubling would waste much in a million series.
-const GROWTH_BYTES_MIN: usize = 64;
-
-/// Most bytes that one sample can need (19), and what the bit writer wants spare.
-const SAMPLE_BYTES_MAX: usize = 20 + BitWriter::SPARE_BYTES;
+/// A full page, and what a sample can touch that begins with the page's last bit: 145 bits of it
+/// in four writes, of which the last begins eleven bytes later.
+const TAIL_BYTES: usize = PAGE_BYTES + 10 + BitWriter::SPARE_BYTES;
 
 /// Largest count of leading zeros that the five bits for it can say.
 const LEADING_ZEROS_MAX: u32 = 31;
 
-/// Stands in `leading_zeros` until the first window is set; no value has that many.
-const NO_WINDOW: u8 = 0xff;
-
-/// Compresses samples of one series into a chunk. Every head series holds one: 40 bytes of its
-/// own on wasm32, besides the buffer.
-#[derive(Clone, Debug)]
+/// Compresses samples of one series into a chunk.
+///
+/// Every head series holds one, and those of a node grow in step. A buffer that grows by moving
+/// would leave holes that no other series needs, so full pages stay where they are.
+#[derive(Debug)]
 pub struct XorAppender {
     last_timestamp_ms: i64,
     last_step_ms: u64,
     last_value: f64,
-    /// Longer than the chunk, so that bits are stored eight bytes at a time.
-    buffer: Box<[u8]>,
-    position_bits: u32,
+    /// Full pages, the latest first.
+    pages: Option<Box<Page>>,
+    page_count: u16,
     count: u16,
-    /// The current window of value bits: zeros before it (or [`NO_WINDOW`]) and after it.
+    /// Where the next bit goes in the tail.
+    tail_bits: u16,
+    /// Whether a window of value bits is set; it has these numbers of zeros before and after it.
+    has_window: bool,
     leading_zeros: u8,
     trailing_zeros: u8,
+    /// What fills no page yet.
+    tail: [u8; TAIL_BYTES],
+}
+
+#[derive(Debug)]
+struct Page {
+    before: Option<Box<Page>>,
+    bytes: [u8; PAGE_BYTES],
 }
 
 impl Default for XorAppender {
@@ -78,11 +87,14 @@ impl XorAppender {
             last_timestamp_ms: 0,
             last_step_ms: 0,
             last_value: 0.0,
-            buffer: Box::new([0; FIRST_CAPACITY_BYTES]),
-            position_bits: 8 * HEADER_BYTES as u32,
+            pages: None,
+            page_count: 0,
             count: 0,
-            leading_zeros: NO_WINDOW,
+            tail_bits: 8 * HEADER_BYTES as u16,
+            has_window: false,
+            leading_zeros: 0,
             trailing_zeros: 0,
+            tail: [0; TAIL_BYTES],
         }
     }
 
@@ -94,8 +106,8 @@ impl XorAppender {
     #[inline]
     pub fn append(&mut self, timestamp_ms: i64, value: f64) {
         assert!(self.count < SAMPLES_PER_CHUNK_MAX, "a chunk counts at most 65535 samples");
-        if self.buffer.len() < self.len_bytes() + SAMPLE_BYTES_MAX {
-            self.grow();
+        if usize::from(self.tail_bits) >= 8 * PAGE_BYTES {
+            self.turn_page();
         }
         let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
         if self.count > 1 {
@@ -108,9 +120,15 @@ impl XorAppender {
         self.last_timestamp_ms = timestamp_ms;
         self.last_value = value;
         self.count += 1;
-        if let Some(header) = self.buffer.first_chunk_mut::<HEADER_BYTES>() {
-            *header = self.count.to_be_bytes();
-        }
+    }
+
+    #[cold]
+    fn turn_page(&mut self) {
+        let Some(bytes) = self.tail.first_chunk::<PAGE_BYTES>() else { return };
+        self.pages = Some(Box::new(Page { bytes: *bytes, before: self.pages.take() }));
+        self.page_count += 1;
+        self.tail.copy_within(PAGE_BYTES.., 0);
+        self.tail_bits -= 8 * PAGE_BYTES as u16;
     }
 
     /// How many samples were appended.
@@ -120,29 +138,36 @@ impl XorAppender {
     }
 
     /// The chunk so far: valid bytes at any time.
-    #[inline]
-    pub fn data(&self) -> &[u8] {
-        self.buffer.get(..self.len_bytes()).unwrap_or_default()
-    }
-
-    /// The chunk's bytes, without a copy.
-    pub fn into_data(self) -> Vec<u8> {
-        let len = self.len_bytes();
-        let mut data = self.buffer.into_vec();
-        data.truncate(len);
+    pub fn data(&self) -> Vec<u8> {
+        let in_pages = usize::from(self.page_count) * PAGE_BYTES;
+        let in_tail = usize::from(self.tail_bits.div_ceil(8));
+        let mut data = vec![0; in_pages + in_tail];
+        let (pages, tail) = data.split_at_mut(in_pages);
+        tail.copy_from_slice(&self.tail[..in_tail]);
+        let from_the_last = std::iter::successors(self.pages.as_deref(), |p| p.before.as_deref());
+        for (place, page) in pages.rchunks_exact_mut(PAGE_BYTES).zip(from_the_last) {
+            place.copy_from_slice(&page.bytes);
+        }
+        if let Some(header) = data.first_chunk_mut::<HEADER_BYTES>() {
+            *header = self.count.to_be_bytes();
+        }
         data
     }
 
     /// The chunk so far as one to hand out; `None` while it is empty.
     pub fn to_chunk(&self) -> Option<Chunk> {
-        let min_time_ms = self.first_timestamp_ms()?;
+        let data = self.data();
+        let (min_time_ms, _) = split_varint(data.get(HEADER_BYTES..)?)?;
         let max_time_ms = self.last_timestamp_ms;
-        Some(Chunk { encoding: Encoding::Xor, min_time_ms, max_time_ms, data: self.data().into() })
+        Some(Chunk { encoding: Encoding::Xor, min_time_ms, max_time_ms, data: data.into() })
     }
 
     /// Time of the first sample.
     pub fn first_timestamp_ms(&self) -> Option<i64> {
-        split_varint(self.data().get(HEADER_BYTES..)?).map(|(timestamp_ms, _)| timestamp_ms)
+        let all = std::iter::successors(self.pages.as_deref(), |page| page.before.as_deref());
+        let start = all.last().map_or(&self.tail[..], |first| &first.bytes);
+        let first = split_varint(start.get(HEADER_BYTES..)?).map(|(timestamp_ms, _)| timestamp_ms);
+        first.filter(|_| self.count > 0)
     }
 
     /// Time of the last sample.
@@ -157,26 +182,6 @@ impl XorAppender {
         (self.count > 0).then_some(self.last_value)
     }
 
-    /// Bytes that the buffer takes, used or not.
-    pub fn capacity_bytes(&self) -> usize {
-        self.buffer.len()
-    }
-
-    #[inline]
-    fn len_bytes(&self) -> usize {
-        self.position_bits.div_ceil(8) as usize
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let growth = GROWTH_BYTES_MIN.max(self.buffer.len() / 2);
-        let mut grown = vec![0; self.buffer.len() + growth];
-        if let Some(kept) = grown.get_mut(..self.buffer.len()) {
-            kept.copy_from_slice(&self.buffer);
-        }
-        self.buffer = grown.into_boxed_slice();
-    }
-
     /// The first two samples begin with numbers of whole bytes.
     #[cold]
     fn put_early(&mut self, timestamp_ms: i64, step_ms: u64, value: f64) {
@@ -187,14 +192,14 @@ impl XorAppender {
             put_uvarint(&mut bytes, step_ms);
             self.last_step_ms = step_ms;
         }
-        let mut writer = BitWriter::resume(&mut self.buffer, self.position_bits);
+        let mut writer = BitWriter::resume(&mut self.tail, self.tail_bits.into());
         for byte in bytes {
             writer.put(u64::from(byte), 8);
         }
         if self.count == 0 {
             writer.put(value.to_bits(), 64);
         }
-        self.position_bits = writer.position_bits();
+        self.tail_bits = writer.position_bits() as u16;
         if self.count == 1 {
             self.put_value(0, 0, value);
         }
@@ -212,10 +217,10 @@ impl XorAppender {
             -65535..=65536 => (0b110 << 17 | low(17), 20),
             -524_287..=524_288 => (0b1110 << 20 | low(20), 24),
             _ => {
-                let mut writer = BitWriter::resume(&mut self.buffer, self.position_bits);
+                let mut writer = BitWriter::resume(&mut self.tail, self.tail_bits.into());
                 writer.put(0b1111, 4);
                 writer.put(change_ms as u64, 64);
-                self.position_bits = writer.position_bits();
+                self.tail_bits = writer.position_bits() as u16;
                 (0, 0)
             }
         }
@@ -225,15 +230,15 @@ impl XorAppender {
     #[inline]
     fn put_value(&mut self, mut bits: u64, mut width: u32, value: f64) {
         let difference = value.to_bits() ^ self.last_value.to_bits();
-        let mut writer = BitWriter::resume(&mut self.buffer, self.position_bits);
+        let mut writer = BitWriter::resume(&mut self.tail, self.tail_bits.into());
         if difference == 0 {
             writer.put(bits << 1, width + 1);
-            self.position_bits = writer.position_bits();
+            self.tail_bits = writer.position_bits() as u16;
             return;
         }
         let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
         let trailing_zeros = difference.trailing_zeros();
-        let fits = self.leading_zeros != NO_WINDOW
+        let fits = self.has_window
             && leading_zeros >= u32::from(self.leading_zeros)
             && trailing_zeros >= u32::from(self.trailing_zeros);
         if fits {
@@ -242,6 +247,7 @@ impl XorAppender {
             let significant_bits = 64 - leading_zeros - trailing_zeros;
             let window = u64::from(leading_zeros) << 6 | u64::from(significant_bits & 63);
             (bits, width) = (bits << 13 | 0b11 << 11 | window, width + 13);
+            self.has_window = true;
             self.leading_zeros = leading_zeros as u8;
             self.trailing_zeros = trailing_zeros as u8;
         }
@@ -254,6 +260,16 @@ impl XorAppender {
             writer.put(bits, width);
             writer.put(value_bits, value_width);
         }
-        self.position_bits = writer.position_bits();
+        self.tail_bits = writer.position_bits() as u16;
+    }
+}
+
+impl Drop for XorAppender {
+    /// One page after the other: a long chain would end itself by recursion.
+    fn drop(&mut self) {
+        let mut next = self.pages.take();
+        while let Some(mut page) = next {
+            next = page.before.take();
+        }
     }
 }

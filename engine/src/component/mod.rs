@@ -177,6 +177,7 @@ impl Guest for Component {
         let figures = with_engine(|engine| engine.figures())?;
         let counters = figures.counters;
         Ok(store::Figures {
+            memory_bytes: memory_bytes(),
             head_series: figures.head_series,
             head_chunks: figures.head_chunks,
             head_symbols: figures.head_symbols,
@@ -203,6 +204,14 @@ impl Guest for Component {
             None => Err(wit::Error::NotOpen),
         }
     }
+}
+
+/// Linear memory of this instance; 0 outside of WebAssembly, where nobody runs a component.
+fn memory_bytes() -> u64 {
+    #[cfg(target_arch = "wasm32")]
+    return core::arch::wasm32::memory_size::<0>() as u64 * 64 * 1024;
+    #[cfg(not(target_arch = "wasm32"))]
+    return 0;
 }
 
 struct OpenCursor(RefCell<Cursor>);

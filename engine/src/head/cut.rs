@@ -73,12 +73,12 @@ impl Head {
     ) -> Result<(), ChunkError> {
         self.min_valid_ms = self.min_valid_ms.max(before_ms);
         let (mut min_time_ms, mut late_min_time_ms) = (i64::MAX, i64::MAX);
-        for slot in 0..self.series.len() as u32 {
-            let Some(series) = self.series[slot as usize].as_mut() else { continue };
+        for slot in self.series.all() {
+            let Some(series) = self.series.get_mut(slot) else { continue };
             self.chunk_count -= series.forget(before_ms, generation)?;
             let (ordered, late) = (series.min_time_ms(), series.late_min_time_ms());
             if ordered.is_none() && late.is_none() {
-                self.remove(Slot(slot));
+                self.remove(slot);
                 self.counters.series_removed += 1;
             }
             min_time_ms = min_time_ms.min(ordered.unwrap_or(i64::MAX));
@@ -91,7 +91,7 @@ impl Head {
         }
         let series = &self.series;
         let lives = |series_ref: &u64, slot: &Slot| {
-            let held = series[slot.0 as usize].as_ref();
+            let held = series.get(*slot);
             held.is_some_and(|series| series.series_ref == *series_ref)
         };
         let mut by_ref: FxHashMap<u64, Slot> = std::mem::take(&mut self.by_ref);

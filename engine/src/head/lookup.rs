@@ -6,7 +6,7 @@
 //! the stored set, which is sorted and valid; only a miss needs sorting and checks.
 
 use super::batch::Batch;
-use super::series::{Series, Slot};
+use super::series::{Series, SeriesKey, Slot};
 use super::symbols::{SymbolId, Symbols};
 use super::{Head, Labels};
 use crate::codec::{bytes_equal, hash_word};
@@ -105,8 +105,8 @@ impl Head {
             hash_word(hash, self.symbols.hash(value))
         });
         let (symbols, all) = (&self.symbols, &self.series);
-        let found = self.by_hash.find(hash, |slot| {
-            let Some(series) = &all[slot.0 as usize] else { return false };
+        let found = self.by_key.find(SeriesKey::of(hash).table_hash(), |slot| {
+            let Some(series) = all.get(*slot) else { return false };
             let is = |id, text| bytes_equal(symbols.text(id).as_bytes(), text);
             let mut both = series.labels.iter().zip(pairs);
             series.labels.len() == pairs.len()
@@ -139,8 +139,8 @@ impl Head {
             return Err(LookupError::OddRefs { count: refs.len() });
         }
         let (symbols, all) = (&self.symbols, &self.series);
-        let found = self.by_hash.find(hash, |slot| {
-            let Some(series) = &all[slot.0 as usize] else { return false };
+        let found = self.by_key.find(SeriesKey::of(hash).table_hash(), |slot| {
+            let Some(series) = all.get(*slot) else { return false };
             let mut is = |id, symbol_ref: &u32| request.is(symbols, *symbol_ref, id);
             let mut both = series.labels.iter().zip(pairs);
             series.labels.len() == pairs.len()
@@ -185,9 +185,9 @@ impl Head {
             hash = hash_word(hash, self.symbols.hash(value.as_bytes()));
         }
         let (symbols, all) = (&self.symbols, &self.series);
-        let found = self.by_hash.find(hash, |slot| {
-            let Some(series) = &all[slot.0 as usize] else { return false };
-            let stored = series.labels.iter().map(|(n, v)| (symbols.text(*n), symbols.text(*v)));
+        let found = self.by_key.find(SeriesKey::of(hash).table_hash(), |slot| {
+            let Some(series) = all.get(*slot) else { return false };
+            let stored = series.labels.iter().map(|(n, v)| (symbols.text(n), symbols.text(v)));
             stored.eq(pairs.iter().copied())
         });
         if let Some(slot) = found {
@@ -203,21 +203,19 @@ impl Head {
     }
 
     fn insert(&mut self, hash: u64, pairs: &[(&str, &str)]) -> Slot {
-        let labels: Box<[_]> = pairs
-            .iter()
-            .map(|(name, value)| (self.symbols.acquire(name), self.symbols.acquire(value)))
-            .collect();
-        let slot = self.free_slots.pop().unwrap_or_else(|| {
-            self.series.push(None);
-            Slot(self.series.len() as u32 - 1)
-        });
-        self.postings.insert(slot, &labels);
-        let series = Series::new(self.next_ref, hash, labels);
+        let symbols = &mut self.symbols;
+        let names = pairs.iter().map(|(name, _)| symbols.acquire(name)).collect();
+        let values = pairs.iter().map(|(_, value)| symbols.acquire(value)).collect();
+        let labels = self.name_lists.labels(names, values);
+        let key = SeriesKey::of(hash);
+        let slot = self.series.insert(Series::new(self.next_ref, key, labels));
         self.next_ref += 1;
-        self.series[slot.0 as usize] = Some(series);
         let all = &self.series;
-        let hash_of = |slot: &Slot| all[slot.0 as usize].as_ref().map_or(0, |series| series.hash);
-        self.by_hash.insert_unique(hash, slot, hash_of);
+        if let Some(series) = all.get(slot) {
+            self.postings.insert(slot, &series.labels);
+        }
+        let hash_of = |slot: &Slot| all.get(*slot).map_or(0, |series| series.key.table_hash());
+        self.by_key.insert_unique(key.table_hash(), slot, hash_of);
         self.counters.series_created += 1;
         slot
     }

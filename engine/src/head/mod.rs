@@ -12,12 +12,14 @@ mod batch;
 mod cursor;
 mod cut;
 mod exemplars;
+mod label_names;
 mod late;
 mod lookup;
 mod metadata;
 mod order;
 mod postings;
 mod series;
+mod slots;
 mod symbols;
 
 pub use batch::{Batch, Refusal, RefusalReason, WriteOutcome};
@@ -32,9 +34,11 @@ use crate::model::{Labels, Sample, TimeRange, Value};
 use batch::{IS_FLOAT, Row};
 use cut::PlannedCut;
 use hashbrown::HashTable;
+use label_names::NameLists;
 use postings::Postings;
 use rustc_hash::FxHashMap;
 use series::{NO_ROW, Series};
+use slots::Slots;
 use std::cell::Cell;
 use std::rc::Rc;
 use symbols::Symbols;
@@ -85,10 +89,9 @@ pub struct Head {
     options: HeadOptions,
     symbols: Symbols,
     postings: Postings,
-    /// By slot.
-    series: Vec<Option<Series>>,
-    free_slots: Vec<Slot>,
-    by_hash: HashTable<Slot>,
+    series: Slots,
+    by_key: HashTable<Slot>,
+    name_lists: NameLists,
     /// Series that somebody knows by their number: embedders, and the log during replay.
     by_ref: FxHashMap<u64, Slot>,
     next_ref: u64,
@@ -119,9 +122,9 @@ impl Head {
             options,
             symbols: Symbols::new(options.hash_seed),
             postings: Postings::default(),
-            series: Vec::new(),
-            free_slots: Vec::new(),
-            by_hash: HashTable::new(),
+            series: Slots::default(),
+            by_key: HashTable::new(),
+            name_lists: NameLists::default(),
             by_ref: FxHashMap::default(),
             next_ref: 1,
             chunk_count: 0,
@@ -140,7 +143,7 @@ impl Head {
 
     /// Number of series.
     pub fn series_count(&self) -> usize {
-        self.series.len() - self.free_slots.len()
+        self.series.len()
     }
 
     /// Number of chunks.
@@ -205,6 +208,7 @@ impl Head {
     pub fn replay_ordered(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) -> bool {
         let newest_ms = self.at(slot).newest_ms();
         let is_new = timestamp_ms >= self.min_valid_ms
+            && timestamp_ms != i64::MIN
             && newest_ms.is_none_or(|newest_ms| timestamp_ms > newest_ms);
         if is_new {
             self.append(slot, timestamp_ms, value);
@@ -241,7 +245,7 @@ impl Head {
     #[inline]
     fn append(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) {
         let block_duration_ms = self.options.block_duration_ms;
-        let Some(series) = self.series[slot.0 as usize].as_mut() else { return };
+        let Some(series) = self.series.get_mut(slot) else { return };
         series.pending_row = NO_ROW;
         self.chunk_count += usize::from(series.append(timestamp_ms, value, block_duration_ms));
         self.min_time_ms = self.min_time_ms.min(timestamp_ms);
@@ -251,7 +255,7 @@ impl Head {
     /// How many labels a series has, and what they are, by ascending name.
     pub fn labels(&self, slot: Slot) -> (usize, impl Iterator<Item = (&str, &str)>) {
         let labels = &self.at(slot).labels;
-        let texts = labels.iter().map(|(n, v)| (self.symbols.text(*n), self.symbols.text(*v)));
+        let texts = labels.iter().map(|(n, v)| (self.symbols.text(n), self.symbols.text(v)));
         (labels.len(), texts)
     }
 
@@ -344,35 +348,34 @@ impl Head {
 
     /// Slots in use, ascending.
     pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
-        let in_use = self.series.iter().enumerate().filter(|(_, series)| series.is_some());
-        in_use.map(|(slot, _)| Slot(slot as u32))
+        self.series.iter()
     }
 
     fn remove(&mut self, slot: Slot) {
-        let Some(series) = self.series[slot.0 as usize].take() else { return };
+        let Some(series) = self.series.remove(slot) else { return };
         self.chunk_count -= series.chunk_count();
         self.postings.remove(slot, &series.labels);
-        if let Ok(entry) = self.by_hash.find_entry(series.hash, |other| *other == slot) {
+        if let Ok(entry) = self.by_key.find_entry(series.key.table_hash(), |s| *s == slot) {
             entry.remove();
         }
-        for (name, value) in &series.labels {
-            self.symbols.release(*name);
-            self.symbols.release(*value);
+        for (name, value) in series.labels.iter() {
+            self.symbols.release(name);
+            self.symbols.release(value);
         }
-        self.free_slots.push(slot);
+        self.name_lists.release(series.labels);
     }
 
     /// The series in a slot. Slots come from this head's own tables, which drop a slot together
     /// with its series.
     fn at(&self, slot: Slot) -> &Series {
-        match &self.series[slot.0 as usize] {
+        match self.series.get(slot) {
             Some(series) => series,
             None => unreachable!("{slot:?} is in a table of the head but holds no series"),
         }
     }
 
     fn at_mut(&mut self, slot: Slot) -> &mut Series {
-        match &mut self.series[slot.0 as usize] {
+        match self.series.get_mut(slot) {
             Some(series) => series,
             None => unreachable!("{slot:?} is in a table of the head but holds no series"),
         }

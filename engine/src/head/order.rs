@@ -64,7 +64,8 @@ impl Head {
             Value::Float(float) if is_stale_nan(float) => self.stale_value(batch, slot, float),
             value => value,
         };
-        if is_newest && time_ms >= self.ordered_from_ms() {
+        // The smallest time stands for none.
+        if is_newest && time_ms >= self.ordered_from_ms() && time_ms != i64::MIN {
             self.accept(batch, slot, time_ms, value, false);
             return Ok(());
         }
@@ -86,7 +87,7 @@ impl Head {
                 batch.outcome.samples_duplicate += 1;
             }
             Some(_) => self.refuse(batch, slot, time_ms, RefusalReason::DuplicateSample),
-            None if time_ms >= self.late_from_ms() => {
+            None if time_ms >= self.late_from_ms() && time_ms != i64::MIN => {
                 self.accept(batch, slot, time_ms, value, true);
             }
             None if takes_late || time_ms < self.ordered_from_ms() => {

@@ -1,5 +1,6 @@
 //! Which series carry which label: for every name, for every value, the series' slots, ascending.
 
+use super::label_names::SeriesLabels;
 use super::series::Slot;
 use super::symbols::{SymbolId, Symbols};
 use crate::index::{difference, intersection, union};
@@ -17,25 +18,25 @@ pub struct Postings {
 
 impl Postings {
     /// Enters a series under all of its labels.
-    pub fn insert(&mut self, slot: Slot, labels: &[(SymbolId, SymbolId)]) {
+    pub fn insert(&mut self, slot: Slot, labels: &SeriesLabels) {
         insert_sorted(&mut self.all, slot);
-        for (name, value) in labels {
-            insert_sorted(self.by_name.entry(*name).or_default().entry(*value).or_default(), slot);
+        for (name, value) in labels.iter() {
+            insert_sorted(self.by_name.entry(name).or_default().entry(value).or_default(), slot);
         }
     }
 
     /// Takes a series out again.
-    pub fn remove(&mut self, slot: Slot, labels: &[(SymbolId, SymbolId)]) {
+    pub fn remove(&mut self, slot: Slot, labels: &SeriesLabels) {
         remove_sorted(&mut self.all, slot);
-        for (name, value) in labels {
-            let Some(values) = self.by_name.get_mut(name) else { continue };
-            let Some(slots) = values.get_mut(value) else { continue };
+        for (name, value) in labels.iter() {
+            let Some(values) = self.by_name.get_mut(&name) else { continue };
+            let Some(slots) = values.get_mut(&value) else { continue };
             remove_sorted(slots, slot);
             if slots.is_empty() {
-                values.remove(value);
+                values.remove(&value);
             }
             if values.is_empty() {
-                self.by_name.remove(name);
+                self.by_name.remove(&name);
             }
         }
     }

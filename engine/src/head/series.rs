@@ -1,8 +1,9 @@
 //! One series of the head: its labels and its chunks, sealed ones and the one being filled.
 
+use super::label_names::SeriesLabels;
 use super::late::{LateSamples, value_in};
-use super::symbols::SymbolId;
 use crate::chunk::{Chunk, ChunkError, Encoding, ValueAppender};
+use crate::codec::hash_word;
 use crate::model::{TimeRange, Value};
 
 /// Place of a series in the head. Given to another series once this one is forgotten.
@@ -12,49 +13,66 @@ pub struct Slot(pub(super) u32);
 /// Marks that no row of the running batch belongs to a series.
 pub(super) const NO_ROW: u32 = u32::MAX;
 
+/// Half of a hash of labels: enough to find a series, as its labels are compared anyway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeriesKey(u32);
+
+impl SeriesKey {
+    /// Of a hash of labels.
+    #[inline]
+    pub fn of(hash: u64) -> SeriesKey {
+        SeriesKey((hash >> 32) as u32)
+    }
+
+    /// As the table of series wants it: well mixed in its highest and lowest bits.
+    #[inline]
+    pub fn table_hash(self) -> u64 {
+        hash_word(0, u64::from(self.0))
+    }
+}
+
 /// A series with recent samples.
 pub struct Series {
     /// The number by which the log knows it; never used again.
     pub(super) series_ref: u64,
-    /// Hash of its labels.
-    pub(super) hash: u64,
-    /// (name, value) by ascending name.
-    pub(super) labels: Box<[(SymbolId, SymbolId)]>,
+    /// Its key in the table of series, by its labels.
+    pub(super) key: SeriesKey,
+    pub(super) labels: SeriesLabels,
     /// Latest row of the running batch that is meant for this series, or [`NO_ROW`].
     pub(super) pending_row: u32,
     /// Full chunks, in time order.
     sealed: Vec<Chunk>,
     open: Option<Box<OpenChunk>>,
     /// Time of the newest value ever appended in order; while a chunk is open, of its last one.
-    newest_ms: Option<i64>,
+    /// The smallest time if there was none.
+    newest_ms: i64,
     late: Option<Box<LateSamples>>,
 }
 
 struct OpenChunk {
     appender: ValueAppender,
-    min_time_ms: i64,
     /// First millisecond of the next block: no chunk reaches across, so that a block is cut
     /// without taking chunks apart.
     block_end_ms: i64,
 }
 
 impl Series {
-    pub(super) fn new(series_ref: u64, hash: u64, labels: Box<[(SymbolId, SymbolId)]>) -> Series {
+    pub(super) fn new(series_ref: u64, key: SeriesKey, labels: SeriesLabels) -> Series {
         Series {
             series_ref,
-            hash,
+            key,
             labels,
             pending_row: NO_ROW,
             sealed: Vec::new(),
             open: None,
-            newest_ms: None,
+            newest_ms: i64::MIN,
             late: None,
         }
     }
 
     /// Time of the newest value that came in order.
     pub(super) fn newest_ms(&self) -> Option<i64> {
-        self.newest_ms
+        Some(self.newest_ms).filter(|newest_ms| *newest_ms != i64::MIN)
     }
 
     /// What the chunk being filled holds.
@@ -70,14 +88,13 @@ impl Series {
         value: &Value,
         block_duration_ms: i64,
     ) -> bool {
-        self.newest_ms = Some(timestamp_ms);
+        self.newest_ms = timestamp_ms;
         if let Some(open) = &mut self.open
             && !open.appender.is_full()
             && timestamp_ms < open.block_end_ms
         {
             let Some(next) = open.appender.append(timestamp_ms, value) else { return false };
             let full = std::mem::replace(&mut open.appender, next);
-            open.min_time_ms = timestamp_ms;
             self.sealed.extend(full.to_chunk());
             return true;
         }
@@ -90,7 +107,7 @@ impl Series {
         let before = full.as_ref().map(|open| &open.appender);
         let appender = ValueAppender::new(timestamp_ms, value, before);
         let block_end_ms = block_end(timestamp_ms, block_duration_ms);
-        self.open = Some(Box::new(OpenChunk { appender, min_time_ms: timestamp_ms, block_end_ms }));
+        self.open = Some(Box::new(OpenChunk { appender, block_end_ms }));
         self.sealed.extend(full.and_then(|open| open.appender.to_chunk()));
     }
 
@@ -101,15 +118,11 @@ impl Series {
 
     /// The value stored at exactly this time, if there is one.
     pub(super) fn value_at(&self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
-        let ordered = match &self.open {
-            Some(open) if timestamp_ms >= open.min_time_ms => {
-                open.appender.value_at(timestamp_ms)?
-            }
-            _ => {
-                let at = self.sealed.partition_point(|chunk| chunk.max_time_ms < timestamp_ms);
-                let chunk = self.sealed.get(at).filter(|chunk| chunk.min_time_ms <= timestamp_ms);
-                chunk.map_or(Ok(None), |chunk| value_in(chunk, timestamp_ms))?
-            }
+        let at = self.sealed.partition_point(|chunk| chunk.max_time_ms < timestamp_ms);
+        let ordered = match (self.sealed.get(at), &self.open) {
+            (Some(chunk), _) => value_in(chunk, timestamp_ms)?,
+            (None, Some(open)) => open.appender.value_at(timestamp_ms)?,
+            (None, None) => None,
         };
         match (ordered, &self.late) {
             (None, Some(late)) => late.value_at(timestamp_ms),
@@ -128,11 +141,11 @@ impl Series {
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
         let sealed = self.sealed[from..].iter().take_while(|c| c.min_time_ms <= range.end_ms);
         let mut chunks: Vec<Chunk> = sealed.cloned().collect();
-        if let (Some(open), Some(newest_ms)) = (&self.open, self.newest_ms) {
-            let span = TimeRange { start_ms: open.min_time_ms, end_ms: newest_ms };
-            if span.overlaps(&range) {
-                chunks.extend(open.appender.to_chunk());
-            }
+        if let Some(open) = &self.open
+            && self.newest_ms >= range.start_ms
+        {
+            let chunk = open.appender.to_chunk();
+            chunks.extend(chunk.filter(|chunk| chunk.min_time_ms <= range.end_ms));
         }
         chunks.extend(self.late.iter().flat_map(|late| late.chunks(range)));
         chunks
@@ -152,8 +165,7 @@ impl Series {
         if self.sealed.is_empty() {
             self.sealed.shrink_to_fit();
         }
-        let is_old = |newest_ms| newest_ms < before_ms;
-        let open_is_old = self.open.is_some() && self.newest_ms.is_some_and(is_old);
+        let open_is_old = self.open.is_some() && self.newest_ms < before_ms;
         if open_is_old {
             self.open = None;
         }
@@ -168,7 +180,7 @@ impl Series {
     /// Time of the oldest ordered sample that is still held.
     pub(super) fn min_time_ms(&self) -> Option<i64> {
         let sealed = self.sealed.first().map(|chunk| chunk.min_time_ms);
-        sealed.or_else(|| self.open.as_ref().map(|open| open.min_time_ms))
+        sealed.or_else(|| self.open.as_ref()?.appender.first_timestamp_ms())
     }
 
     /// How many chunks are held.

@@ -40,6 +40,11 @@ pub async fn answer(context: &Context) -> Reply {
 
 fn head(text: &mut MetricsText, figures: &Figures) {
     let f = figures;
+    text.gauge(
+        "tidepool_head_memory_bytes",
+        "Memory of the engine instance that holds the head.",
+        f.memory_bytes,
+    );
     text.gauge("prometheus_tsdb_head_series", "Series in the head.", f.head_series);
     text.gauge("prometheus_tsdb_head_chunks", "Chunks in the head.", f.head_chunks);
     text.gauge(

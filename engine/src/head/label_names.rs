@@ -1,0 +1,79 @@
+//! The label names of series, each list stored once: a target's series share a few of them.
+
+use super::symbols::SymbolId;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+/// Names by ascending text. Behind one pointer, of which every series holds one.
+pub type NameList = Rc<Box<[SymbolId]>>;
+
+/// A series' labels.
+pub struct SeriesLabels {
+    names: NameList,
+    values: Box<[SymbolId]>,
+}
+
+/// The lists in use.
+#[derive(Default)]
+pub struct NameLists {
+    lists: HashSet<NameList, rustc_hash::FxBuildHasher>,
+}
+
+impl NameLists {
+    /// Labels with these names and values, as many of one as of the other.
+    pub fn labels(&mut self, names: Box<[SymbolId]>, values: Box<[SymbolId]>) -> SeriesLabels {
+        let names = Rc::new(names);
+        let names = match self.lists.get(&names) {
+            Some(known) => Rc::clone(known),
+            None => {
+                self.lists.insert(Rc::clone(&names));
+                names
+            }
+        };
+        SeriesLabels { names, values }
+    }
+
+    /// Forgets a list after its last series.
+    pub fn release(&mut self, labels: SeriesLabels) {
+        // One here, one in the table.
+        if Rc::strong_count(&labels.names) == 2 {
+            self.lists.remove(&labels.names);
+        }
+    }
+}
+
+impl SeriesLabels {
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// (name, value) by ascending name.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = (SymbolId, SymbolId)> + '_ {
+        self.names.iter().copied().zip(self.values.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_stored_once_and_as_long_as_it_is_used() {
+        let mut lists = NameLists::default();
+        let symbols = |ids: &[u32]| ids.iter().copied().map(SymbolId).collect::<Box<[_]>>();
+        let first = lists.labels(symbols(&[1, 2]), symbols(&[3, 4]));
+        let second = lists.labels(symbols(&[1, 2]), symbols(&[5, 6]));
+        assert!(Rc::ptr_eq(&first.names, &second.names));
+        assert_eq!(
+            second.iter().collect::<Vec<_>>(),
+            [(SymbolId(1), SymbolId(5)), (SymbolId(2), SymbolId(6)),]
+        );
+        lists.release(first);
+        assert_eq!((lists.lists.len(), second.len()), (1, 2));
+        lists.release(second);
+        assert!(lists.lists.is_empty());
+    }
+}

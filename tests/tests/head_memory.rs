@@ -1,0 +1,33 @@
+//! How much memory the head takes, measured where it counts: the linear memory of its instance.
+
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::send_all;
+use tidepool_tests::series::{Dataset, Shape, Texture};
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait::now_ms;
+
+const SERIES: usize = 50_000;
+
+/// What the design allows for a series with a full chunk, labels and index included.
+const BYTES_PER_SERIES_MAX: f64 = 700.0;
+
+#[test]
+fn a_series_with_a_full_chunk_takes_little() {
+    let store = Store::start().expect("tidepool starts");
+    let memory = || store.metric("tidepool_head_memory_bytes").expect("the metric");
+    let shape = Shape {
+        seed: 5,
+        series: SERIES,
+        scrapes: 120,
+        start_ms: now_ms() - 120 * 15_000,
+        interval_ms: 15_000,
+        texture: Texture::Regular,
+    };
+    let data = Dataset::generate(shape);
+    let empty = memory();
+    send_all(&store, Version::V2, &data);
+    assert_eq!(store.metric("prometheus_tsdb_head_series"), Some(SERIES as f64));
+    let bytes = (memory() - empty) / SERIES as f64;
+    println!("{bytes:.0} bytes a series with 120 samples");
+    assert!(bytes <= BYTES_PER_SERIES_MAX, "{bytes:.0} bytes a series");
+}
