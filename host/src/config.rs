@@ -146,7 +146,8 @@ struct ServeArgs {
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
     query_memory_limit: u64,
 
-    /// Memory of the engine instance that cuts a block
+    /// Memory of the engine instance that cuts and merges blocks, at least a third of
+    /// --head-memory-limit. Blocks whose merge could need more stay as they are
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     compactor_memory_limit: u64,
 

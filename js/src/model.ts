@@ -146,6 +146,8 @@ export interface CompactProgress {
   readonly deleted: readonly DeletedBlock[];
   /** Blocks that were found to be damaged, and why; all others are served. */
   readonly damaged: readonly string[];
+  /** Blocks that could not be merged with others, and why; they are served as they are. */
+  readonly unmerged: readonly string[];
 }
 
 /** Figures of a store at one moment; counts are since it was opened. */

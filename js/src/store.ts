@@ -44,7 +44,7 @@ export const OUT_OF_ORDER_WINDOW_MS = 2 * 60 * 60 * 1000;
 const REPLAY_BYTES = 1024 * 1024;
 
 /** A storage says by itself when it is full. */
-const ROOM = { freeBytes: 2n ** 64n - 1n, otherBytes: 0n };
+const ROOM = { freeBytes: 2n ** 64n - 1n, otherBytes: 0n, memoryBytes: 2n ** 32n };
 
 const TIME_MIN = -(2n ** 63n);
 const TIME_MAX = 2n ** 63n - 1n;
@@ -161,12 +161,13 @@ export class Store {
   /** Does a bounded slice of compaction, some milliseconds of work. */
   compactSlice(nowMs = Date.now()): model.CompactProgress {
     const now = args.toMs(nowMs, 'nowMs');
-    const { done, block, deleted, bad } = this.#call((store) => store.compact(now, ROOM));
+    const { done, block, deleted, bad, unmerged } = this.#call((store) => store.compact(now, ROOM));
     return {
       done,
       block: block && { id: block.id, level: block.level, samples: Number(block.samples) },
       deleted,
       damaged: bad.map(({ where, offset, reason }) => `${where} at byte ${offset}: ${reason}`),
+      unmerged: unmerged.map(({ where, reason }) => `${where}: ${reason}`),
     };
   }
 

@@ -9,12 +9,13 @@ use tidepool_tests::process::Server;
 use tidepool_tests::promtool::{self, forget_nan_bits, parse_dump};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, hours_of_data, read_all, send_all, wait_for_blocks};
+use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
 const BLOCK: &str = "5m";
 const BLOCK_MS: i64 = 300_000;
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 fn blocks(store: &Store) -> Vec<Block> {
     data_dir::blocks(store.config.data_dir()).unwrap_or_default()
@@ -92,4 +93,35 @@ fn blocks_beyond_the_retention_go() {
     let recent: Vec<_> = data.series.iter().map(|s| s.between(from_ms, i64::MAX)).collect();
     let read = store.reader().streamed(&[read_all()]).expect("an answer");
     assert_same("what is kept", &recent, &read[0]);
+}
+
+/// Cuts and merges of many series fit into little memory: what an instance holds does not grow
+/// with the blocks.
+#[test]
+fn memory_of_compaction_is_bounded() {
+    let block_ms = 60_000;
+    let store = Store::start_with(|c| {
+        c.merged_block_duration("1m")
+            .flag("--head-memory-limit=96MiB")
+            .flag("--compactor-memory-limit=32MiB")
+    });
+    let store = store.expect("tidepool starts");
+    let (scrapes, interval_ms) = (24, 30_000);
+    let data = Dataset::generate(Shape {
+        seed: 84,
+        series: 100_000,
+        scrapes,
+        start_ms: wait::now_ms() - scrapes as i64 * interval_ms,
+        interval_ms,
+        texture: Texture::Regular,
+    });
+    send_all(&store, Version::V2, &data);
+    let merged = || {
+        let is_long = |block: &Block| block.end_ms - block.min_ms >= 3 * block_ms;
+        blocks(&store).iter().any(is_long).then_some(())
+    };
+    wait::until("merged blocks", TIMEOUT, merged)
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
+    assert_eq!(store.metric("prometheus_tsdb_compactions_failed_total"), Some(0.0));
+    assert_holds(&store, &data);
 }

@@ -66,6 +66,11 @@ impl BlockBuilder {
         self.out.id()
     }
 
+    /// What labels and series take in memory, at most, until the block is finished.
+    pub fn memory_bytes(&self) -> u64 {
+        self.index.memory_bytes()
+    }
+
     /// What was added so far.
     pub fn stats(&self) -> &BlockStats {
         &self.stats

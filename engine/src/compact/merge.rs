@@ -13,8 +13,9 @@
 //!
 //! Memory: the new block's symbols, each once, with some 40 bytes each; four bytes for each label
 //! of each series, and for each series of each parent; per parent some hundred KiB of index and
-//! chunks read ahead, at most 16 MiB of symbols, and two series' chunks. It does not grow with
-//! the samples, but that of one series all chunks are in memory at once.
+//! chunks read ahead, a part of its symbols, and two series' chunks. It does not grow with
+//! the samples, but that of one series all chunks are in memory at once. A merge that comes to
+//! need more than it may take gives up.
 
 use super::parent::{Blame, Parent, find_undecodable, tombstones_crc};
 use super::repack::Repacker;
@@ -32,11 +33,19 @@ use std::rc::Rc;
 /// Label values whose symbols one slice collects, but for one label name more.
 const VALUES_PER_SLICE: usize = 50_000;
 
+/// Memory that does not depend on the blocks: code, buffers, one series.
+const MEMORY_BYTES_BASE: u64 = 10 * 1024 * 1024;
+
+/// Memory that each parent takes: what is read ahead of it, and a part of its symbols.
+const MEMORY_BYTES_PER_PARENT: u64 = 3 * 1024 * 1024;
+
 /// Blocks being merged. Dropped before the new one is committed it leaves no trace.
 pub struct BlockMerge {
     blocks: Rc<dyn Blocks>,
     plan: Plan,
     samples_per_chunk: usize,
+    /// What labels and series may take.
+    memory_bytes_max: u64,
     /// ULID and checksum of the tombstones of each parent, as they were at the beginning.
     tombstones: Vec<(String, u32)>,
     blame: Blame,
@@ -100,6 +109,7 @@ impl BlockMerge {
             blocks,
             plan,
             samples_per_chunk: SAMPLES_PER_CHUNK_COMPACTED,
+            memory_bytes_max: u64::MAX,
             tombstones,
             blame: Blame::default(),
             state: State::Symbols(SymbolPass { parents, symbols, parent: 0, names }),
@@ -109,6 +119,13 @@ impl BlockMerge {
     /// Joins chunks up to another number of samples; up to 0 leaves all chunks as they are.
     pub fn with_samples_per_chunk(self, samples_per_chunk: usize) -> BlockMerge {
         BlockMerge { samples_per_chunk, ..self }
+    }
+
+    /// Gives up when all together needs more memory than this.
+    pub fn with_memory_bytes_max(self, memory_bytes_max: u64) -> BlockMerge {
+        let parents = self.plan.parents.len() as u64 * MEMORY_BYTES_PER_PARENT;
+        let memory_bytes_max = memory_bytes_max.saturating_sub(MEMORY_BYTES_BASE + parents);
+        BlockMerge { memory_bytes_max, ..self }
     }
 
     /// What is being merged.
@@ -124,6 +141,10 @@ impl BlockMerge {
             State::Symbols(pass) => self.collect(pass, now_ms)?,
             State::Series(mut pass) => {
                 let ended = pass.step().map_err(|error| self.explain(error))?;
+                let memory_bytes = pass.memory_bytes();
+                if memory_bytes > self.memory_bytes_max {
+                    return Err(self.explain(too_much_memory(memory_bytes)));
+                }
                 progress.series = pass.series_count();
                 match ended {
                     false => State::Series(pass),
@@ -148,6 +169,10 @@ impl BlockMerge {
     /// A slice of the first pass, and then the beginning of the second.
     fn collect(&self, mut pass: SymbolPass, now_ms: i64) -> std::result::Result<State, MergeError> {
         let mut values = 0;
+        let memory_bytes = pass.symbols.memory_bytes();
+        if memory_bytes > self.memory_bytes_max {
+            return Err(self.explain(too_much_memory(memory_bytes)));
+        }
         while values < VALUES_PER_SLICE {
             if let Some(name) = pass.names.next() {
                 values += pass.add_values(&name).map_err(|error| {
@@ -238,6 +263,11 @@ impl BlockMerge {
             error => MergeError::Refused { parents: ulids().collect(), source: Box::new(error) },
         }
     }
+}
+
+fn too_much_memory(bytes: u64) -> Error {
+    let what = "memory for labels and series of a merge, which came to this many bytes";
+    Error::LimitExceeded { what, max: bytes }
 }
 
 impl SymbolPass {

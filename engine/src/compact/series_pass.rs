@@ -65,6 +65,11 @@ impl SeriesPass {
         self.builder.stats().num_series
     }
 
+    /// What labels and series take, at most, until the block is finished.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.builder.memory_bytes()
+    }
+
     /// Closes the source, then makes the block durable and visible; without a sample there is
     /// none.
     pub(super) fn finish(self, params: BlockMetaParams) -> Result<Option<BlockMeta>> {

@@ -214,6 +214,7 @@ impl From<UpkeepProgress> for store::CompactProgress {
             }),
             deleted: progress.deleted.into_iter().map(deleted).collect(),
             bad: progress.bad.into_iter().map(bad).collect(),
+            unmerged: progress.unmerged.into_iter().map(bad).collect(),
         }
     }
 }

@@ -140,8 +140,13 @@ impl Guest for Component {
     }
 
     fn compact(now_ms: i64, room: store::Room) -> Result<store::CompactProgress, wit::Error> {
-        let room = engine::Room { free_bytes: room.free_bytes, other_bytes: room.other_bytes };
+        let store::Room { free_bytes, other_bytes, memory_bytes } = room;
+        let room = engine::Room { free_bytes, other_bytes, memory_bytes };
         Ok(with_engine(|engine| engine.compact(now_ms, room))?.into())
+    }
+
+    fn leave(blocks: Vec<String>) -> Result<(), wit::Error> {
+        with_engine(|engine| engine.leave(blocks))
     }
 
     fn plan_cut() -> Result<Option<wit::TimeRange>, wit::Error> {

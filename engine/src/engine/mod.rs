@@ -316,6 +316,14 @@ impl Engine {
         }
     }
 
+    /// Lets no merge touch these blocks, which earlier calls, of other engines too, gave as bad or
+    /// unmerged; they are not given again.
+    pub fn leave(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
+        let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "leave" })?;
+        upkeep.leave(blocks);
+        Ok(())
+    }
+
     /// Does a slice of what is due: cutting a block from the head, dropping blocks beyond
     /// retention, merging blocks.
     pub fn compact(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {

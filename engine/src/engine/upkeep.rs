@@ -37,6 +37,8 @@ pub struct Room {
     pub free_bytes: u64,
     /// Bytes in use that are not blocks, such as the logs; they count against the limit of size.
     pub other_bytes: u64,
+    /// Bytes of memory that this engine may take; a merge that comes to need more gives up.
+    pub memory_bytes: u64,
 }
 
 /// What a slice did.
@@ -50,6 +52,8 @@ pub struct UpkeepProgress {
     pub deleted: Vec<(String, DeletedFor)>,
     /// Blocks that were found to be damaged, and are left out from now on.
     pub bad: Vec<BadBlock>,
+    /// Blocks that could not be merged, and stay as they are from now on.
+    pub unmerged: Vec<BadBlock>,
 }
 
 /// A new block.
@@ -104,6 +108,11 @@ impl Upkeep {
         Upkeep { head, blocks, options, levels, running: None, failed: BTreeSet::new() }
     }
 
+    /// Lets no merge touch these blocks any more, which an earlier upkeep reported as bad.
+    pub fn leave(&mut self, blocks: impl IntoIterator<Item = String>) {
+        self.failed.extend(blocks);
+    }
+
     /// Does the next slice.
     pub fn step(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
         let mut progress = UpkeepProgress::default();
@@ -113,7 +122,9 @@ impl Upkeep {
                 Some(work) => work,
                 None => {
                     // What was dropped or set aside may make something else due.
-                    progress.done = progress.deleted.is_empty() && progress.bad.is_empty();
+                    let changed =
+                        [&progress.bad, &progress.unmerged].iter().any(|list| !list.is_empty());
+                    progress.done = progress.deleted.is_empty() && !changed;
                     return Ok(progress);
                 }
             },
@@ -167,8 +178,11 @@ impl Upkeep {
             }
             Err(MergeError::Refused { parents, source }) => {
                 for block in parents {
-                    let reason = format!("it cannot be merged: {source}");
-                    self.set_aside(BadBlock { block, file: None, offset: None, reason }, progress);
+                    let reason = source.to_string();
+                    if self.failed.insert(block.clone()) {
+                        let bad = BadBlock { block, file: None, offset: None, reason };
+                        progress.unmerged.push(bad);
+                    }
                 }
                 Ok(())
             }
@@ -218,7 +232,10 @@ impl Upkeep {
         let metas: Vec<BlockMeta> = sized.iter().map(|sized| sized.meta.clone()).collect();
         let Some(plan) = plan(&metas, &self.levels, fits) else { return Ok(None) };
         match BlockMerge::new(blocks, plan, self.options.hash_seed) {
-            Ok(merge) => Ok(Some(Work::Merge(Box::new(merge)))),
+            Ok(merge) => {
+                let merge = merge.with_memory_bytes_max(room.memory_bytes);
+                Ok(Some(Work::Merge(Box::new(merge))))
+            }
             Err(MergeError::Storage(error)) => Err(error.into()),
             Err(MergeError::BadParent(bad)) => {
                 self.set_aside(bad, progress);

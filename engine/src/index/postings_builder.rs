@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The first list is that of all series. Kept in memory are four bytes for each label of each
-//! series; the lists themselves are put together in passes of bounded size.
+//! series, in pages that never move; the lists themselves are put together in passes.
 
 use super::postings_table::put_entry;
 use super::series::LabelNumbers;
@@ -16,15 +16,24 @@ use crate::codec::hash_word;
 use crate::storage::BlockWriter;
 use hashbrown::HashTable;
 
-/// References that one pass puts together (more only if one list alone has more). Tests make
-/// several passes over little.
-const REFS_PER_PASS: usize = if cfg!(test) { 1000 } else { 1024 * 1024 };
+/// References that one pass puts together, or as many as there are series. Tests make several
+/// passes over little.
+const REFS_PER_PASS_MIN: usize = if cfg!(test) { 1000 } else { 256 * 1024 };
+
+/// Most passes that a large index takes; their size grows with it.
+const PASSES_MAX: usize = 32;
+
+/// Labels of a page.
+const PAGE_LABELS: usize = 16 * 1024;
 
 /// Bytes of a list besides its references.
 const LIST_OVERHEAD_BYTES: u64 = 12;
 
 /// Lists begin at multiples of this.
 const LIST_ALIGN_BYTES: u64 = 4;
+
+/// Marks the last label of a series.
+const LAST: u32 = 1 << 31;
 
 /// Marks a label that is not part of the current pass.
 const NOT_NOW: u32 = u32::MAX;
@@ -33,10 +42,10 @@ const NOT_NOW: u32 = u32::MAX;
 #[derive(Default)]
 pub(super) struct PostingsBuilder {
     series: Vec<SeriesRef>,
-    /// Where in `label_ids` each series' labels end.
-    ends: Vec<usize>,
-    /// The labels of all series, one after the other, as positions in `labels`.
-    label_ids: Vec<u32>,
+    /// The labels of all series, one after the other, as positions in `labels`; the last one of a
+    /// series is marked with [`LAST`]. All pages but the last are full.
+    label_ids: Vec<Vec<u32>>,
+    label_count: usize,
     /// Each label that occurs, once.
     labels: Vec<Label>,
     by_hash: HashTable<u32>,
@@ -51,15 +60,40 @@ struct Label {
 impl PostingsBuilder {
     /// Adds a series, whose reference is above all before.
     pub(super) fn add(&mut self, series: SeriesRef, labels: &[LabelNumbers]) {
-        for numbers in labels {
+        let Some(last) = labels.len().checked_sub(1) else { return };
+        for (place, numbers) in labels.iter().enumerate() {
             let id = self.label_id(*numbers);
             if let Some(label) = self.labels.get_mut(id as usize) {
                 label.series_count += 1;
             }
-            self.label_ids.push(id);
+            self.push(if place == last { id | LAST } else { id });
         }
         self.series.push(series);
-        self.ends.push(self.label_ids.len());
+    }
+
+    /// What is kept, and what writing will add to it.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        // Buffers that grow hold up to three times their content.
+        let series = 3 * self.series.len() * size_of::<SeriesRef>();
+        let label = 3 * (size_of::<Label>() + 6) + 2 * size_of::<u32>();
+        let refs = 2 * self.refs_per_pass() * size_of::<SeriesRef>();
+        (self.label_count * size_of::<u32>() + series + self.labels.len() * label + refs) as u64
+    }
+
+    fn refs_per_pass(&self) -> usize {
+        REFS_PER_PASS_MIN.max(self.label_count / PASSES_MAX).max(self.series.len())
+    }
+
+    fn push(&mut self, marked: u32) {
+        self.label_count += 1;
+        match self.label_ids.last_mut() {
+            Some(page) if page.len() < PAGE_LABELS => page.push(marked),
+            _ => {
+                let mut page = Vec::with_capacity(PAGE_LABELS);
+                page.push(marked);
+                self.label_ids.push(page);
+            }
+        }
     }
 
     #[inline]
@@ -148,29 +182,32 @@ impl PostingsBuilder {
 
     /// How many of these labels the next pass takes.
     fn pass_len(&self, labels: &[u32]) -> usize {
+        let refs_max = self.refs_per_pass();
         let mut refs = 0;
         let fits = |id: &&u32| {
             refs += self.series_count(**id);
-            refs <= REFS_PER_PASS
+            refs <= refs_max
         };
         labels.iter().take_while(fits).count().max(1)
     }
 
     /// Distributes all series over the lists whose cursors are set.
     fn fill(&self, refs: &mut [SeriesRef], cursors: &mut [u32]) {
-        let mut start = 0;
-        for (series, end) in self.series.iter().zip(&self.ends) {
-            for id in self.label_ids.get(start..*end).unwrap_or_default() {
-                let Some(cursor) = cursors.get_mut(*id as usize) else { continue };
-                if *cursor == NOT_NOW {
-                    continue;
-                }
-                if let Some(place) = refs.get_mut(*cursor as usize) {
-                    *place = *series;
-                }
-                *cursor += 1;
+        let mut all_series = self.series.iter();
+        let mut series = all_series.next();
+        for marked in self.label_ids.iter().flatten() {
+            let Some(of) = series else { return };
+            if marked & LAST != 0 {
+                series = all_series.next();
             }
-            start = *end;
+            let Some(cursor) = cursors.get_mut((marked & !LAST) as usize) else { continue };
+            if *cursor == NOT_NOW {
+                continue;
+            }
+            if let Some(place) = refs.get_mut(*cursor as usize) {
+                *place = *of;
+            }
+            *cursor += 1;
         }
     }
 }

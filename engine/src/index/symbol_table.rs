@@ -14,7 +14,7 @@ use super::{FileSink, IndexError, NamedFile, SAMPLING, SymbolList};
 use crate::storage::BlockWriter;
 
 /// Memory that decoded symbols may take; they are dropped when it is exceeded. Tests see that.
-const CACHE_BYTES_MAX: usize = if cfg!(test) { 32 * 1024 } else { 16 * 1024 * 1024 };
+const CACHE_BYTES_MAX: usize = if cfg!(test) { 32 * 1024 } else { 4 * 1024 * 1024 };
 
 /// Symbols near the one asked for are decoded with it, from about this many bytes.
 const READ_BYTES: u64 = 16 * 1024;

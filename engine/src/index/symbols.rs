@@ -59,6 +59,13 @@ impl SymbolCollector {
         spans.insert_unique(hash, span, |span| hash_bytes(*seed, span.of(text).as_bytes()));
     }
 
+    /// What the strings take, at most, until they are sorted.
+    pub fn memory_bytes(&self) -> u64 {
+        // Buffers that grow hold up to three times their content, and sorting copies once more.
+        let table = self.spans.len() * (size_of::<Span>() + 1);
+        4 * (self.text.len() + table) as u64
+    }
+
     /// The strings in order.
     pub fn into_sorted(self) -> SymbolList {
         let SymbolCollector { seed, text, spans } = self;
@@ -129,6 +136,12 @@ impl SymbolList {
     /// How many strings there are.
     pub fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// What the strings take.
+    pub fn memory_bytes(&self) -> u64 {
+        let numbers = self.ends.len() * size_of::<usize>() + self.by_hash.capacity() * 6;
+        (self.text.capacity() + numbers) as u64
     }
 
     /// Whether there is none.

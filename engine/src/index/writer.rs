@@ -38,6 +38,11 @@ impl IndexWriter {
         labels.iter().all(|(name, value)| known(name) && known(value))
     }
 
+    /// What symbols and postings take, at most, until the index is finished.
+    pub fn memory_bytes(&self) -> u64 {
+        self.symbols.memory_bytes() + self.postings.memory_bytes()
+    }
+
     /// Begins an index for series whose labels are made of these symbols.
     pub fn new(symbols: SymbolList, out: &mut dyn BlockWriter) -> Result<IndexWriter, IndexError> {
         let mut sink = FileSink::new(INDEX_FILE.to_owned());

@@ -65,6 +65,6 @@ fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::Crashed(_)
         | StoreError::NotDurable(_)
         | StoreError::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
-        StoreError::Runtime(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        StoreError::Runtime(_) | StoreError::Limits(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// Longest pause between two looks at the head.
-const LOOK_EVERY_MAX: Duration = Duration::from_secs(15);
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 
 /// Longest pause between two looks at the blocks, as often as Prometheus looks.
 const BLOCKS_EVERY: Duration = Duration::from_secs(60);
@@ -25,6 +25,8 @@ pub(super) fn run(shared: &Arc<Shared>, data: &DataDir) {
     let look_every = (shared.config.block_duration / 100).min(LOOK_EVERY_MAX);
     let look_every = look_every.max(Duration::from_millis(100));
     let mut blocks_looked_at: Option<Instant> = None;
+    // Blocks that were reported; an instance does not know what the one before it found.
+    let mut reported: Vec<String> = Vec::new();
     while !shared.stopping.load(Relaxed) {
         // Closing the store unparks this thread.
         std::thread::park_timeout(look_every);
@@ -36,7 +38,7 @@ pub(super) fn run(shared: &Arc<Shared>, data: &DataDir) {
             Ok(None) if !blocks_are_due => Ok(()),
             Ok(_) => {
                 blocks_looked_at = Some(Instant::now());
-                compact(shared, data)
+                compact(shared, data, &mut reported)
             }
             Err(error) => Err(StoreError::Refused(error)),
         };
@@ -50,7 +52,11 @@ pub(super) fn run(shared: &Arc<Shared>, data: &DataDir) {
 }
 
 /// Does all that is due.
-fn compact(shared: &Arc<Shared>, data: &DataDir) -> Result<(), StoreError> {
+fn compact(
+    shared: &Arc<Shared>,
+    data: &DataDir,
+    reported: &mut Vec<String>,
+) -> Result<(), StoreError> {
     let started = Instant::now();
     let storage = InstanceStorage {
         logs: None,
@@ -61,11 +67,14 @@ fn compact(shared: &Arc<Shared>, data: &DataDir) -> Result<(), StoreError> {
     let limits = InstanceLimits { memory_bytes_max, deadline: None };
     let options = shared.options(Role::Compactor);
     let mut instance = shared.runtime.instantiate(options, storage, limits)?;
+    instance.leave(reported)?;
     let room = room(shared, data)?;
     while !shared.stopping.load(Relaxed) {
         match instance.compact(now_ms(), room) {
             Ok(progress) => {
                 report(shared, &progress, started);
+                let bad = progress.bad.iter().chain(&progress.unmerged);
+                reported.extend(bad.map(|bad| block_of(&bad.where_).to_owned()));
                 if progress.done {
                     break;
                 }
@@ -81,7 +90,8 @@ fn compact(shared: &Arc<Shared>, data: &DataDir) -> Result<(), StoreError> {
 fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
     let blocks_bytes = shared.blocks.size_bytes_total()?;
     let other_bytes = data.size_bytes()?.saturating_sub(blocks_bytes);
-    Ok(Room { free_bytes: data.free_bytes()?, other_bytes })
+    let memory_bytes = shared.config.compactor_memory_bytes_max as u64;
+    Ok(Room { free_bytes: data.free_bytes()?, other_bytes, memory_bytes })
 }
 
 fn report(shared: &Shared, progress: &CompactProgress, started: Instant) {
@@ -122,4 +132,16 @@ fn report(shared: &Shared, progress: &CompactProgress, started: Instant) {
              move it out of the data directory"
         );
     }
+    for left in &progress.unmerged {
+        tracing::warn!(
+            block = left.where_,
+            reason = left.reason,
+            "a block cannot be merged with others and stays as it is; its data is served"
+        );
+    }
+}
+
+/// The block in `BLOCK/file` or `BLOCK`.
+fn block_of(place: &str) -> &str {
+    place.split('/').next().unwrap_or(place)
 }

@@ -27,6 +27,9 @@ pub enum StoreError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// Two limits that cannot stand beside each other.
+    #[error("{0}")]
+    Limits(String),
     /// The WebAssembly runtime or a thread could not be started.
     #[error("{0}")]
     Runtime(String),

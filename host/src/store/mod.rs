@@ -72,6 +72,21 @@ pub struct StoreConfig {
     pub compactor_memory_bytes_max: usize,
 }
 
+impl StoreConfig {
+    /// A series takes a third as much memory, at most, while it is cut as it does in the head.
+    fn check_limits(&self) -> Result<(), StoreError> {
+        let (head, compactor) = (self.head_memory_bytes_max, self.compactor_memory_bytes_max);
+        if compactor >= head / 3 {
+            return Ok(());
+        }
+        Err(StoreError::Limits(format!(
+            "--compactor-memory-limit={compactor} is less than a third of \
+             --head-memory-limit={head}: a full head could not be cut into a block. Raise the one \
+             or lower the other"
+        )))
+    }
+}
+
 /// A handle to the store; clones share it.
 #[derive(Clone)]
 pub struct Store {
@@ -121,6 +136,7 @@ impl Store {
     /// Locks the data directory and starts the threads. The log is replayed in the background;
     /// until then [`Store::is_ready`] says no and calls are refused.
     pub fn open(config: StoreConfig) -> Result<(Store, StoreThreads), StoreError> {
+        config.check_limits()?;
         let runtime = Runtime::new().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
         let data = DataDir::open(&config.data_dir)?;
         let (head, jobs) = HeadHandle::new();

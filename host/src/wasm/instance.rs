@@ -89,6 +89,11 @@ impl Instance {
         self.call(|guest, store| guest.call_compact(store, now_ms, room))
     }
 
+    /// `store.leave`
+    pub fn leave(&mut self, blocks: &[String]) -> Result<(), CallError> {
+        self.call(|guest, store| guest.call_leave(store, blocks))
+    }
+
     /// `store.plan-cut`
     pub fn plan_cut(&mut self) -> Result<Option<TimeRange>, CallError> {
         self.call(|guest, store| guest.call_plan_cut(store))

@@ -21,7 +21,7 @@ const OPTIONS: HeadOptions = HeadOptions {
 
 const WITH_LATE: HeadOptions = HeadOptions { out_of_order_window_ms: 2000, ..OPTIONS };
 
-const ROOM: Room = Room { free_bytes: u64::MAX, other_bytes: 0 };
+const ROOM: Room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
 
 /// Values by metric name and time.
 type Model = BTreeMap<String, BTreeMap<i64, Value>>;
