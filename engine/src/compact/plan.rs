@@ -203,6 +203,13 @@ pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
     found.into_iter().collect()
 }
 
+/// Whether the block means that all ordered samples up to its end are in blocks. One made of late
+/// samples, or of a part of a head's series, may reach into the time that the log still has alone.
+pub fn ends_a_head(meta: &BlockMeta) -> bool {
+    let hints = &meta.compaction.hints;
+    !hints.iter().any(|h| h == HINT_OUT_OF_ORDER || HINTS_PARTIAL.contains(&h.as_str()))
+}
+
 /// 0 for ordinary blocks, else which part of a head they hold.
 fn partial_class(meta: &BlockMeta) -> usize {
     let has = |hint: &&str| meta.compaction.hints.iter().any(|h| h == hint);

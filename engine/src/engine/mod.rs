@@ -11,7 +11,7 @@ mod records;
 mod upkeep;
 
 use crate::block::{BlockError, BlockReader, read_meta};
-use crate::compact::survey;
+use crate::compact::{ends_a_head, survey};
 use crate::error::{Error, Result};
 use crate::head::{
     Batch, Head, HeadCounters, HeadOptions, LookupError, SeriesExemplars, WriteOutcome,
@@ -407,9 +407,11 @@ fn is_not_found(error: &BlockError) -> bool {
     )
 }
 
-/// First millisecond that no block covers; the smallest time if there are no blocks.
+/// First millisecond that no block covers with all its series; the smallest time if there are no
+/// blocks.
 fn newest_block_end_ms(blocks: &dyn Blocks) -> Result<i64> {
-    let ends = survey(blocks)?.metas.into_iter().map(|meta| meta.max_time_ms);
+    let metas = survey(blocks)?.metas;
+    let ends = metas.iter().filter(|meta| ends_a_head(meta)).map(|meta| meta.max_time_ms);
     Ok(ends.max().unwrap_or(i64::MIN))
 }
 

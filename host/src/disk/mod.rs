@@ -8,6 +8,7 @@
 //! │   ├── 00000007                   segments, ascending without gaps
 //! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
 //! ├── wbl/                           the same for late samples, without checkpoints
+//! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
 //! └── 01J…ULID/                      one committed block
 //!     ├── meta.json  index  tombstones
 //!     └── chunks/000001
@@ -25,6 +26,7 @@
 pub mod blocks;
 pub mod error;
 pub mod fs;
+mod head_caches;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -73,7 +75,7 @@ impl DataDir {
             return Err(DiskError::Locked { path: lock_path });
         };
         disk.create_dir(&wal).map_err(Action::Create.failed(&wal))?;
-        sweep(&*disk, &path, is_unfinished_block, |name| name.ends_with(".tmp"))?;
+        sweep(&*disk, &path, is_unfinished, |name| name.ends_with(".tmp"))?;
         sweep(&*disk, &wal, wal::is_unfinished_checkpoint, |_| false)?;
         for dir in [&wal, &path] {
             disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
@@ -127,11 +129,10 @@ impl DataDir {
     }
 }
 
-fn is_unfinished_block(name: &str) -> bool {
-    UNFINISHED_BLOCK_SUFFIXES
-        .iter()
-        .filter_map(|suffix| name.strip_suffix(suffix))
-        .any(blocks::is_block_name)
+fn is_unfinished(name: &str) -> bool {
+    let mut suffixes = UNFINISHED_BLOCK_SUFFIXES.iter();
+    suffixes.any(|suffix| name.strip_suffix(suffix).is_some_and(blocks::is_block_name))
+        || head_caches::is_unfinished_head_cache(name)
 }
 
 /// Removes the directories and the files of `dir` that are leftovers by their names.

@@ -54,6 +54,12 @@ impl Logs {
         self.ordered.monitor()
     }
 
+    /// Whether all that earlier lives appended to either could be read, as far as is known now.
+    pub fn is_whole(&self) -> bool {
+        let logs = [Some(&self.ordered), self.late.as_ref()];
+        logs.into_iter().flatten().all(|log| log.stats().replay.is_whole())
+    }
+
     /// The next batch of what earlier lives appended: all of the ordered log, then the late one.
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>> {
         if let Some(batch) = self.ordered.replay_batch(bytes_max)? {

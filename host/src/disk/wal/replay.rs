@@ -67,6 +67,7 @@ impl Replay {
             }
             let path = checkpoint.path.display();
             tracing::warn!(%path, "ignored a WAL checkpoint without segments");
+            counters.gaps.fetch_add(1, Relaxed);
         }
         let segments = listing.segments.iter().filter(|found| Some(found.number) > after);
         let last = segments.clone().rfind(|found| found.size_bytes > 0);
@@ -75,6 +76,7 @@ impl Replay {
             if expected.is_some_and(|expected| expected != found.number) {
                 let path = found.path.display();
                 tracing::warn!(%path, ?expected, "WAL segments are missing before this one");
+                counters.gaps.fetch_add(1, Relaxed);
             }
             expected = found.number.checked_add(1);
             let is_last = last.is_some_and(|last| last.number == found.number);

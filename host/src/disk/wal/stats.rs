@@ -53,6 +53,15 @@ pub struct ReplayStats {
     pub torn_tails: u64,
     /// Bytes cut off there.
     pub torn_bytes: u64,
+    /// Places where whole segments are missing.
+    pub gaps: u64,
+}
+
+impl ReplayStats {
+    /// Whether everything that was ever written could be read.
+    pub fn is_whole(&self) -> bool {
+        self.damaged_places == 0 && self.torn_tails == 0 && self.gaps == 0
+    }
 }
 
 /// A view of the log's figures that outlives it and can go to any thread.
@@ -84,6 +93,7 @@ pub(super) struct Counters {
     pub damaged_bytes: AtomicU64,
     pub torn_tails: AtomicU64,
     pub torn_bytes: AtomicU64,
+    pub gaps: AtomicU64,
 }
 
 impl WalMonitor {
@@ -120,6 +130,7 @@ impl Counters {
                 damaged_bytes: self.damaged_bytes.load(Relaxed),
                 torn_tails: self.torn_tails.load(Relaxed),
                 torn_bytes: self.torn_bytes.load(Relaxed),
+                gaps: self.gaps.load(Relaxed),
             },
         }
     }
