@@ -8,13 +8,14 @@
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
 //!   [`sender`]: what was acknowledged, and whether a store holds it.
 //! - [`process`]: a server from start to end; [`tidepool`] and [`prometheus`] start the two that
-//!   matter; [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
+//!   matter, [`node`] lets both work in one directory; [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are.
 
 pub mod bench;
 pub mod checksum;
 pub mod data_dir;
 pub mod http;
+pub mod node;
 pub mod peers;
 pub mod process;
 pub mod prometheus;

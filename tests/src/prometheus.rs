@@ -22,6 +22,7 @@ pub struct Config {
     scrape: String,
     remote_write: String,
     remote_read: String,
+    storage: String,
     flags: Vec<OsString>,
 }
 
@@ -69,6 +70,7 @@ impl Config {
             scrape: String::new(),
             remote_write: String::new(),
             remote_read: String::new(),
+            storage: String::new(),
             flags: Vec::new(),
         })
     }
@@ -114,6 +116,12 @@ impl Config {
         self
     }
 
+    /// Takes late samples up to this far, such as `2h`, behind the newest.
+    pub fn out_of_order_window(mut self, window: &str) -> Config {
+        self.storage = format!("\n  tsdb:\n    out_of_order_time_window: {window}");
+        self
+    }
+
     /// Takes remote writes.
     pub fn receiver(self) -> Config {
         self.flag("--web.enable-remote-write-receiver")
@@ -155,6 +163,7 @@ impl Config {
             ("scrape_configs", &self.scrape),
             ("remote_write", &self.remote_write),
             ("remote_read", &self.remote_read),
+            ("storage", &self.storage),
         ] {
             if !list.is_empty() {
                 let _ = writeln!(yaml, "{key}:{list}");

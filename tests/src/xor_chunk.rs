@@ -37,7 +37,7 @@ pub enum ChunkError {
         /// Which sample, counted from zero.
         sample: u16,
     },
-    /// More than the padding of a byte follows the last sample.
+    /// More than the padding of a byte, or one byte of zero, follows the last sample.
     #[error("{bits} bits follow the last sample")]
     Trailing {
         /// How many.
@@ -76,6 +76,8 @@ pub fn decode(data: &[u8]) -> Result<Vec<Sample>, ChunkError> {
     }
     match rest.len() * 8 - decoder.bits.position {
         0..8 => Ok(samples),
+        // Prometheus 2.x begins the next byte too early, and chunks are passed on as they are.
+        8 if rest.last() == Some(&0) => Ok(samples),
         bits => Err(ChunkError::Trailing { bits }),
     }
 }

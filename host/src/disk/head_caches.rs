@@ -11,11 +11,17 @@
 //! ```
 //!
 //! The rename comes first, since Prometheus does not start where some of the files are missing.
+//!
+//! Before that, the log of late samples loses the marks that say what of it is in `chunks_head`.
+//! Prometheus passes over samples before a mark: some marks name no place at all (a chunk was
+//! begun), others would name places in files that it makes later. A log without marks it reads
+//! whole, whether `chunks_head` is there or not.
 
 use super::DataDir;
 use super::error::{Action, Result};
 use super::fs::{Disk, remove_tree, tree_bytes};
-use std::path::Path;
+use super::wal::Logs;
+use std::path::{Path, PathBuf};
 
 const CHUNKS: &str = "chunks_head";
 /// Followed by the segment and the offset up to which it stands for the log.
@@ -23,18 +29,31 @@ const SNAPSHOT_PREFIX: &str = "chunk_snapshot.";
 /// Also what upstream calls a snapshot being written.
 const UNFINISHED_SUFFIX: &str = ".tmp";
 const SET_ASIDE_SUFFIX: &str = ".set-aside";
+/// First byte of a record of such marks (`tsdb/record/record.go`, `MmapMarkers`).
+const MARKS_RECORD: u8 = 5;
 
 impl DataDir {
-    /// Removes Prometheus' caches of its head, or sets them aside where the log is not whole.
-    /// To be called between the end of the replay and the first write to the log.
-    pub fn retire_head_caches(&self, log_is_whole: bool) -> Result<()> {
+    /// Removes Prometheus' caches of its head, or sets them aside where the logs are not whole.
+    /// To be called between the end of the replay and the first write to the logs.
+    pub fn retire_head_caches(&self, logs: &mut Logs) -> Result<()> {
         let (disk, dir) = (&*self.disk, &*self.path);
-        for entry in disk.list(dir).map_err(Action::List.failed(dir))? {
-            if let Some(name) = entry.name().filter(|name| entry.is_dir && is_head_cache(name)) {
-                match log_is_whole {
-                    true => remove(disk, dir, name)?,
-                    false => set_aside(disk, dir, name)?,
-                }
+        let mut found = disk.list(dir).map_err(Action::List.failed(dir))?;
+        found.retain(|entry| entry.is_dir && entry.name().is_some_and(is_head_cache));
+        if found.is_empty() {
+            return Ok(());
+        }
+        let is_mark = |record: &[u8]| record.first() == Some(&MARKS_RECORD);
+        let marks = logs.drop_late_records(is_mark)?;
+        if marks > 0 {
+            tracing::info!(
+                marks,
+                "removed marks of Prometheus' cache of its head from the log of late samples"
+            );
+        }
+        for name in found.iter().filter_map(|entry| entry.name()) {
+            match logs.is_whole() {
+                true => remove(disk, dir, name)?,
+                false => set_aside(disk, dir, name)?,
             }
         }
         Ok(())
@@ -80,7 +99,7 @@ fn set_aside(disk: &dyn Disk, dir: &Path, name: &str) -> Result<()> {
 }
 
 /// Gives it a longer name, in place of whatever has that name.
-fn rename(disk: &dyn Disk, dir: &Path, name: &str, suffix: &str) -> Result<std::path::PathBuf> {
+fn rename(disk: &dyn Disk, dir: &Path, name: &str, suffix: &str) -> Result<PathBuf> {
     let (from, to) = (dir.join(name), dir.join(format!("{name}{suffix}")));
     remove_tree(disk, &to).map_err(Action::Remove.failed(&to))?;
     disk.rename(&from, &to).map_err(Action::Rename.failed(&from))?;
@@ -91,7 +110,8 @@ fn rename(disk: &dyn Disk, dir: &Path, name: &str, suffix: &str) -> Result<std::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::testing::{CHANGES, Fault, FaultyDisk};
+    use crate::disk::testing::{Fault, FaultyDisk};
+    use crate::disk::wal::{LogKind, Wal, WalOptions};
     use std::fs;
     use std::io;
     use std::sync::Arc;
@@ -117,31 +137,70 @@ mod tests {
         Ok(names)
     }
 
+    type TestResult = std::result::Result<(), Box<dyn std::error::Error>>;
+
+    /// Logs that are read to their end.
+    fn logs(data: &DataDir) -> Result<Logs> {
+        let mut logs = Logs::open(data, WalOptions::default())?;
+        while logs.replay_batch(1 << 20)?.is_some() {}
+        Ok(logs)
+    }
+
+    /// What the log of late samples holds.
+    fn late_records(data: &DataDir) -> Result<Vec<Vec<u8>>> {
+        let mut wal = Wal::open_late(data, WalOptions::default())?;
+        let mut records = Vec::new();
+        while let Some(batch) = wal.replay_batch(1 << 20)? {
+            records.extend(batch.records);
+        }
+        Ok(records)
+    }
+
+    /// Two segments: in the first, every other record is a mark; in the second, none.
+    fn with_marks(data: &DataDir) -> Result<()> {
+        let mut logs = logs(data)?;
+        let late = logs.get(LogKind::Late)?;
+        late.append(&[vec![2, 1], vec![MARKS_RECORD, 1], vec![2, 2], vec![MARKS_RECORD]])?;
+        late.cut_segment()?;
+        late.append(&[vec![2; 70_000], vec![2, 4]]).map(drop)
+    }
+
+    fn without_marks() -> Vec<Vec<u8>> {
+        vec![vec![2, 1], vec![2, 2], vec![2; 70_000], vec![2, 4]]
+    }
+
     #[test]
-    fn a_whole_log_needs_no_caches() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    fn a_whole_log_needs_no_caches() -> TestResult {
         let root = tempfile::tempdir()?;
         with_caches(root.path())?;
         let data = DataDir::open(root.path())?;
+        with_marks(&data)?;
+        let second = fs::metadata(root.path().join("wbl/00000001"))?.modified()?;
         assert_eq!(names(root.path())?, [SNAPSHOT, CHUNKS, "chunks_headless"]);
-        data.retire_head_caches(true)?;
+        data.retire_head_caches(&mut logs(&data)?)?;
         assert_eq!(names(root.path())?, ["chunks_headless"]);
-        data.retire_head_caches(true)?;
+        assert_eq!(late_records(&data)?, without_marks());
+        assert_eq!(fs::metadata(root.path().join("wbl/00000001"))?.modified()?, second);
+        assert!(!root.path().join("wbl/rewrite.tmp").exists());
+        data.retire_head_caches(&mut logs(&data)?)?;
         Ok(())
     }
 
     #[test]
-    fn caches_are_kept_beside_a_damaged_log() -> std::result::Result<(), Box<dyn std::error::Error>>
-    {
+    fn caches_are_kept_beside_a_damaged_log() -> TestResult {
         let root = tempfile::tempdir()?;
         let data = DataDir::open(root.path())?;
         // The second time there is an older one in the way.
-        for _ in 0..2 {
+        for life in 0..2 {
             with_caches(root.path())?;
-            data.retire_head_caches(false)?;
+            let number = format!("wal/{life:08}");
+            fs::write(root.path().join(number), b"no record begins like this")?;
+            data.retire_head_caches(&mut logs(&data)?)?;
         }
+        with_marks(&data)?;
         drop(data);
         let data = DataDir::open(root.path())?;
-        data.retire_head_caches(true)?;
+        data.retire_head_caches(&mut logs(&data)?)?;
         let snapshot = format!("{SNAPSHOT}{SET_ASIDE_SUFFIX}");
         let chunks = format!("{CHUNKS}{SET_ASIDE_SUFFIX}");
         assert_eq!(names(root.path())?, [snapshot, chunks.clone(), "chunks_headless".to_owned()]);
@@ -149,26 +208,34 @@ mod tests {
         Ok(())
     }
 
-    /// Under its name it is whole or gone, and the next start finishes the work.
+    /// Under its name it is whole or gone, and gone only after the marks; no other record is ever
+    /// missing; the next start finishes the work.
     #[test]
-    fn a_crash_at_any_call_leaves_all_or_nothing()
-    -> std::result::Result<(), Box<dyn std::error::Error>> {
+    fn a_crash_at_any_call_leaves_all_or_nothing() -> TestResult {
         for after in 0.. {
             let root = tempfile::tempdir()?;
             with_caches(root.path())?;
             let disk = FaultyDisk::default();
             let data = DataDir::open_on(Arc::new(disk.clone()), root.path())?;
-            disk.set(Fault { ops: CHANGES.to_vec(), ..Fault::crash(after) });
-            let retired = data.retire_head_caches(true);
-            drop(data);
+            with_marks(&data)?;
+            let mut read = logs(&data)?;
+            disk.set(Fault::crash(after));
+            let retired = data.retire_head_caches(&mut read);
+            drop((data, read));
+            let data = DataDir::open(root.path())?;
+            let mut left = late_records(&data)?;
+            let has_marks = left.len() > without_marks().len();
+            left.retain(|record| record[0] != MARKS_RECORD);
+            assert_eq!(left, without_marks(), "after {after} calls");
             for dir in [CHUNKS, SNAPSHOT] {
                 let files = fs::read_dir(root.path().join(dir)).map_or(0, Iterator::count);
-                assert!(files == 0 || files == 3, "{files} files in {dir} after {after} calls");
+                assert!(files == 3 || files == 0 && !has_marks, "{files} of {dir}, {after} calls");
             }
-            let data = DataDir::open(root.path())?;
-            data.retire_head_caches(true)?;
+            data.retire_head_caches(&mut logs(&data)?)?;
+            assert_eq!(late_records(&data)?, without_marks(), "after {after} calls");
             assert_eq!(names(root.path())?, ["chunks_headless"], "after {after} calls");
             if retired.is_ok() {
+                assert!(after > 10, "{after} calls are too few");
                 break;
             }
         }

@@ -269,12 +269,11 @@ impl HeadThread {
                     seconds = started.elapsed().as_secs_f64(),
                     "log replayed; the store is ready"
                 );
-                let log_is_whole = lock(&logs).is_whole();
-                self.data.retire_head_caches(log_is_whole).unwrap_or_else(|error| {
+                self.data.retire_head_caches(&mut lock(&logs)).unwrap_or_else(|error| {
                     tracing::warn!(
                         %error,
-                        "Prometheus' cache of its head is out of date and could not be removed; \
-                         remove it before Prometheus is started here again"
+                        "Prometheus' cache of its head gets out of date and could not be removed; \
+                         start again before Prometheus is started here"
                     );
                 });
                 break;

@@ -60,6 +60,11 @@ impl Logs {
         logs.into_iter().flatten().all(|log| log.stats().replay.is_whole())
     }
 
+    /// Takes records out of the log of late samples: see [`Wal::drop_records`].
+    pub fn drop_late_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
+        self.late.as_mut().map_or(Ok(0), |late| late.drop_records(is_dropped))
+    }
+
     /// The next batch of what earlier lives appended: all of the ordered log, then the late one.
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>> {
         if let Some(batch) = self.ordered.replay_batch(bytes_max)? {

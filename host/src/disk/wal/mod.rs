@@ -8,11 +8,11 @@
 //! and `tsdb/wlog` in prometheus/prometheus), so Prometheus can read what is written, and back.
 //!
 //! Invariants: a segment of an earlier life is never written to, but for cutting a torn tail off
-//! the last one; a batch lies in one segment whole or nowhere; a sync that failed is reported, and
+//! the last one, and for marks that Prometheus left in it (see `rewrite`); a batch lies in one segment whole or nowhere; a sync that failed is reported, and
 //! never made good by another one.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `reader`,
-//! `replay`, `checkpoint`, `sync` (when), `stats` (figures).
+//! `replay`, `checkpoint`, `rewrite`, `sync` (when), `stats` (figures).
 
 mod checkpoint;
 mod logs;
@@ -20,6 +20,7 @@ mod pack;
 mod page;
 mod reader;
 mod replay;
+mod rewrite;
 mod segment;
 mod stats;
 mod sync;

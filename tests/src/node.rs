@@ -1,0 +1,169 @@
+//! One data directory in which Prometheus and tidepool work in turn, and what was acknowledged by
+//! whoever it was.
+//!
+//! The functions here are assertions: they panic where a server fails.
+
+use crate::checksum::assert_same;
+use crate::peers::Release;
+use crate::process::Server;
+use crate::promtool::{self, forget_nan_bits, parse_dump};
+use crate::remote_read::{Reader, everything};
+use crate::remote_write::{Version, Writer};
+use crate::series::{Row, Series};
+use crate::wait::chain;
+use crate::{prometheus, tidepool};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+const ROWS_PER_REQUEST: usize = 2_000;
+
+/// Who works in the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A real Prometheus.
+    Prometheus(Release),
+    /// What is under test.
+    Tidepool,
+}
+
+/// A node with a data directory.
+#[derive(Debug)]
+pub struct Node {
+    directory: TempDir,
+    out_of_order_window: Option<String>,
+    block_ms: i64,
+    prometheus_flags: Vec<String>,
+    tidepool_flags: Vec<String>,
+    acknowledged: Vec<Series>,
+}
+
+impl Default for Node {
+    fn default() -> Node {
+        Node {
+            directory: {
+                let mut d = tempfile::tempdir().expect("a temporary directory");
+                if std::env::var_os("KEEP").is_some() {
+                    d.disable_cleanup(true);
+                }
+                d
+            },
+            out_of_order_window: None,
+            block_ms: 2 * 3_600_000,
+            prometheus_flags: Vec::new(),
+            tidepool_flags: Vec::new(),
+            acknowledged: Vec::new(),
+        }
+    }
+}
+
+impl Node {
+    /// With late samples up to this far behind the newest, such as `30m`.
+    pub fn out_of_order_window(mut self, window: &str) -> Node {
+        self.out_of_order_window = Some(window.to_string());
+        self.tidepool_flag(&format!("--out-of-order-window={window}"))
+    }
+
+    /// With blocks of so many minutes, merged to so many, whoever makes them.
+    pub fn blocks(mut self, shortest: i64, longest: i64) -> Node {
+        self.block_ms = shortest * 60_000;
+        let (shortest, longest) = (format!("{shortest}m"), format!("{longest}m"));
+        self.tidepool_flag(&format!("--block-duration={shortest}"))
+            .tidepool_flag(&format!("--max-block-duration={longest}"))
+            .prometheus_flag(&format!("--storage.tsdb.min-block-duration={shortest}"))
+            .prometheus_flag(&format!("--storage.tsdb.max-block-duration={longest}"))
+    }
+
+    /// With any flag for Prometheus.
+    pub fn prometheus_flag(mut self, flag: &str) -> Node {
+        self.prometheus_flags.push(flag.to_string());
+        self
+    }
+
+    /// With any flag for tidepool.
+    pub fn tidepool_flag(mut self, flag: &str) -> Node {
+        self.tidepool_flags.push(flag.to_string());
+        self
+    }
+
+    /// Without any flag for Prometheus but those that are given from now on.
+    pub fn clear_prometheus_flags(&mut self) {
+        self.prometheus_flags.clear();
+    }
+
+    /// Span of a block before it is merged.
+    pub fn block_ms(&self) -> i64 {
+        self.block_ms
+    }
+
+    /// The data directory.
+    pub fn data_dir(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Starts a server on the directory. None other may run.
+    #[track_caller]
+    pub fn start(&self, owner: Owner) -> Server {
+        match owner {
+            Owner::Tidepool => {
+                let config = tidepool::Config::new(self.directory.path());
+                let flags = self.tidepool_flags.iter();
+                flags.fold(config, |config, flag| config.flag(flag)).start().map_err(|e| chain(&e))
+            }
+            Owner::Prometheus(release) => {
+                let config = prometheus::Config::new(release, self.directory.path())
+                    .expect("the directory can be used")
+                    .receiver();
+                let config = match &self.out_of_order_window {
+                    Some(window) => config.out_of_order_window(window),
+                    None => config,
+                };
+                let flags = self.prometheus_flags.iter();
+                flags.fold(config, |config, flag| config.flag(flag)).start().map_err(|e| chain(&e))
+            }
+        }
+        .unwrap_or_else(|error| panic!("{owner:?}: {error}"))
+    }
+
+    /// Sends rows, all of which have to be acknowledged.
+    #[track_caller]
+    pub fn send(&mut self, server: &Server, rows: &[Row<'_>]) {
+        let writer = Writer::new(&server.url());
+        for rows in rows.chunks(ROWS_PER_REQUEST) {
+            // Every Prometheus understands 1.0.
+            let response =
+                writer.send(Version::V1, rows).unwrap_or_else(|e| panic!("{}", chain(&e)));
+            assert!(response.status / 100 == 2, "{}: {}", response.status, response.text());
+            let series = |row: &Row<'_>| Series {
+                labels: row.labels.clone(),
+                samples: row.samples.to_vec(),
+            };
+            self.acknowledged.extend(rows.iter().map(series));
+        }
+    }
+
+    /// All that was acknowledged so far.
+    pub fn acknowledged(&self) -> &[Series] {
+        &self.acknowledged
+    }
+
+    /// The server holds what was ever acknowledged and nothing else.
+    #[track_caller]
+    pub fn assert_holds(&self, server: &Server, when: &str) {
+        // Prometheus' other kind of answer loses the sign of zero, and it overflows on the ends of
+        // time.
+        let all = everything(i64::MIN / 2, i64::MAX / 2);
+        let read = Reader::new(&server.url()).streamed(&[all]);
+        let read = read.unwrap_or_else(|e| panic!("{when}: {}\n{}", chain(&e), server.log()));
+        assert_same(when, &self.acknowledged, &read[0]);
+    }
+
+    /// What promtool of a release finds in the directory, which nobody may use, is what was
+    /// acknowledged.
+    #[track_caller]
+    pub fn assert_promtool_agrees(&self, release: Release) {
+        let dump = promtool::tsdb(release, "dump", &self.data_dir(), &[]);
+        let dump = parse_dump(&dump).expect("a dump");
+        let sent = forget_nan_bits(&self.acknowledged);
+        assert_same(&format!("promtool of {release:?}"), &sent, &dump);
+    }
+}

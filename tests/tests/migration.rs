@@ -1,0 +1,165 @@
+//! A node moves from Prometheus to tidepool and back, again and again, on one data directory:
+//! whoever comes next answers with everything that was ever acknowledged, the head included, and
+//! goes on with it.
+
+use std::path::Path;
+use std::time::Duration;
+use tidepool_tests::data_dir;
+use tidepool_tests::node::{Node, Owner};
+use tidepool_tests::peers::Release;
+use tidepool_tests::process::{Ending, ProcessError, Server};
+use tidepool_tests::sender::recent_data;
+use tidepool_tests::series::{Dataset, Row, Shape, Texture};
+use tidepool_tests::wait::{self, now_ms};
+
+const TIDEPOOL: Owner = Owner::Tidepool;
+const PROMETHEUS_2: Owner = Owner::Prometheus(Release::V2);
+const PROMETHEUS_3: Owner = Owner::Prometheus(Release::V3);
+
+type End = fn(Server) -> Result<Ending, ProcessError>;
+const STOP: End = Server::terminate;
+const KILL: End = Server::kill;
+
+/// Rough data of some hours that end now.
+fn hours(seed: u64, hours: usize, series: usize) -> Dataset {
+    let (scrapes, interval_ms) = (hours * 240, 15_000);
+    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    let texture = Texture::Rough;
+    Dataset::generate(Shape { seed, series, scrapes, start_ms, interval_ms, texture })
+}
+
+/// Lets the owners work in turn, each on its part of the data. Every series is away in one part of
+/// four. With late samples, every fifth scrape of 25 minutes comes after the others, backwards.
+fn take_turns(node: &mut Node, data: &Dataset, late: bool, turns: &[(Owner, End)]) {
+    let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
+    let per_turn = scrapes.len().div_ceil(turns.len());
+    for (turn, (scrapes, (owner, end))) in scrapes.chunks(per_turn).zip(turns).enumerate() {
+        let server = node.start(*owner);
+        node.assert_holds(&server, &format!("turn {turn}, {owner:?} has taken over"));
+        let is_here = |row: &&Row<'_>| {
+            let number = data.series.iter().position(|s| s.labels == *row.labels);
+            number.is_none_or(|number| (number + turn) % 4 != 0)
+        };
+        let is_late = |scrape: usize| late && scrape % 5 == 3;
+        for scrapes in scrapes.chunks(100) {
+            let ordered = (0..scrapes.len()).filter(|scrape| !is_late(*scrape));
+            let held_back = (0..scrapes.len()).rev().filter(|scrape| is_late(*scrape));
+            for scrape in ordered.chain(held_back) {
+                let rows: Vec<Row<'_>> = scrapes[scrape].iter().filter(is_here).copied().collect();
+                node.send(&server, &rows);
+            }
+        }
+        wait_for_blocks(node, &server);
+        node.assert_holds(&server, &format!("turn {turn}, {owner:?} has worked"));
+        end(server).expect("it ends");
+    }
+}
+
+/// Waits until blocks hold what was acknowledged, but for the last one and a half.
+fn wait_for_blocks(node: &Node, server: &Server) {
+    let last_ms = node.acknowledged().iter().filter_map(|s| s.samples.last());
+    let last_ms = last_ms.map(|sample| sample.timestamp_ms).max().expect("there are samples");
+    let is_cut = || {
+        let blocks = data_dir::blocks(&node.data_dir()).ok()?;
+        let end_ms = blocks.iter().map(|block| block.end_ms).max();
+        let first_ms = node.acknowledged().iter().filter_map(|s| s.samples.first());
+        let begin_ms = end_ms.or_else(|| first_ms.map(|sample| sample.timestamp_ms).min())?;
+        (last_ms - begin_ms <= node.block_ms() * 3 / 2).then_some(())
+    };
+    wait::until("blocks", Duration::from_secs(90), is_cut)
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", server.log()));
+}
+
+/// Nothing is left that Prometheus could take for a picture of today's head.
+fn assert_no_caches(data_dir: &Path) {
+    let names: Vec<String> = std::fs::read_dir(data_dir)
+        .expect("the directory is there")
+        .map(|entry| entry.expect("a name").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with("chunk"))
+        .collect();
+    assert!(names.is_empty(), "{names:?}");
+}
+
+/// Minutes of data, all of it in the log.
+#[test]
+fn the_head_moves_there_and_back() {
+    for (seed, prometheus) in [(101, PROMETHEUS_2), (102, PROMETHEUS_3)] {
+        let data = recent_data(seed, 120, 900);
+        let mut node = Node::default();
+        let turns = [
+            (prometheus, STOP),
+            (TIDEPOOL, STOP),
+            (prometheus, KILL),
+            (TIDEPOOL, KILL),
+            (prometheus, STOP),
+            (TIDEPOOL, KILL),
+        ];
+        take_turns(&mut node, &data, false, &turns);
+        assert_no_caches(&node.data_dir());
+        assert!(data_dir::blocks(&node.data_dir()).expect("blocks").is_empty());
+        for release in Release::ALL {
+            node.assert_promtool_agrees(release);
+        }
+        let server = node.start(prometheus);
+        node.assert_holds(&server, "at the end");
+    }
+}
+
+/// Hours of data with late samples: blocks, checkpoints, and both logs.
+fn move_everything(seed: u64, turns: &[(Owner, End)]) {
+    let data = hours(seed, 6, 60);
+    let mut node = Node::default().out_of_order_window("40m").blocks(5, 45);
+    take_turns(&mut node, &data, true, turns);
+    let blocks = data_dir::blocks(&node.data_dir()).expect("blocks");
+    assert!(blocks.len() >= 5, "{blocks:?}");
+    let server = node.start(TIDEPOOL);
+    node.assert_holds(&server, "at the end");
+    STOP(server).expect("it ends");
+    assert_no_caches(&node.data_dir());
+    for release in Release::ALL {
+        node.assert_promtool_agrees(release);
+        let server = node.start(Owner::Prometheus(release));
+        node.assert_holds(&server, &format!("{release:?} at the very end"));
+        STOP(server).expect("it ends");
+    }
+}
+
+#[test]
+fn blocks_and_both_logs_move_from_prometheus_2() {
+    let turns = [
+        (PROMETHEUS_2, STOP),
+        (TIDEPOOL, STOP),
+        (PROMETHEUS_2, KILL),
+        (TIDEPOOL, KILL),
+        (PROMETHEUS_2, KILL),
+        (TIDEPOOL, STOP),
+    ];
+    move_everything(103, &turns);
+}
+
+#[test]
+fn blocks_and_both_logs_move_from_prometheus_3() {
+    let turns = [
+        (PROMETHEUS_3, KILL),
+        (TIDEPOOL, KILL),
+        (PROMETHEUS_3, STOP),
+        (TIDEPOOL, KILL),
+        (PROMETHEUS_3, KILL),
+        (TIDEPOOL, STOP),
+    ];
+    move_everything(104, &turns);
+}
+
+/// A node that was tidepool's from the first day, and an upgrade of Prometheus on the way.
+#[test]
+fn blocks_and_both_logs_move_from_tidepool() {
+    let turns = [
+        (TIDEPOOL, STOP),
+        (PROMETHEUS_2, STOP),
+        (TIDEPOOL, KILL),
+        (PROMETHEUS_3, KILL),
+        (TIDEPOOL, STOP),
+        (PROMETHEUS_3, STOP),
+    ];
+    move_everything(105, &turns);
+}
