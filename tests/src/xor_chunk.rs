@@ -188,6 +188,10 @@ mod tests {
     #[test]
     fn a_byte_too_many_is_noticed() {
         let mut longer = WORKED.to_vec();
+        longer.push(1);
+        assert!(matches!(decode(&longer), Err(ChunkError::Trailing { .. })));
+        *longer.last_mut().expect("a byte") = 0;
+        assert!(decode(&longer).is_ok(), "what Prometheus 2.x leaves");
         longer.push(0);
         assert!(matches!(decode(&longer), Err(ChunkError::Trailing { .. })));
     }
