@@ -17,6 +17,8 @@ use tempfile::TempDir;
 
 /// The variable that names another binary.
 pub const BINARY_VARIABLE: &str = "TIDEPOOL_BIN";
+/// How errors call it.
+pub const NAME: &str = "tidepool";
 /// The page that says whether it is ready.
 pub const READY_PATH: &str = "/-/ready";
 
@@ -158,7 +160,7 @@ impl Config {
         arguments.extend(["--listen".into(), address.to_string().into()]);
         arguments.extend(self.flags.iter().cloned());
         Launch {
-            name: "tidepool",
+            name: NAME,
             program: binary(),
             arguments,
             address,

@@ -29,6 +29,12 @@ pub async fn answer(context: &Context) -> Reply {
     }
     if let Some((stats, bytes)) = context.store.wal_figures() {
         wal(&mut text, &stats, bytes);
+        text.gauge(
+            "tidepool_wal_replay_skipped_records",
+            "Log records that the last start skipped because it does not know their type, or they \
+             do not decode.",
+            context.store.wal_skipped_records(),
+        );
     }
     blocks(&mut text, &context.store);
     full(

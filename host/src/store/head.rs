@@ -12,7 +12,7 @@ use crate::wasm::{
     WriteOutcome,
 };
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -63,6 +63,8 @@ pub(super) struct HeadHandle {
 #[derive(Default)]
 struct HeadState {
     ready: AtomicBool,
+    /// Records of the log that the last replay did not understand.
+    skipped_records: AtomicU64,
     wal_monitor: Mutex<Option<WalMonitor>>,
     /// Never given twice, so that a cursor of a crashed head means nothing to the next one.
     cursor_numbers: Mutex<u64>,
@@ -84,6 +86,10 @@ impl HeadHandle {
 
     pub fn send(&self, job: Job) -> Result<(), StoreError> {
         self.jobs.send(job).map_err(|_| StoreError::Stopped)
+    }
+
+    pub fn skipped_records(&self) -> u64 {
+        self.state.skipped_records.load(Relaxed)
     }
 
     pub fn wal_monitor(&self) -> Option<WalMonitor> {
@@ -269,6 +275,15 @@ impl HeadThread {
                     seconds = started.elapsed().as_secs_f64(),
                     "log replayed; the store is ready"
                 );
+                let state = &self.shared.head.state;
+                state.skipped_records.store(progress.skipped_records, Relaxed);
+                if progress.skipped_records > 0 {
+                    tracing::warn!(
+                        skipped_records = progress.skipped_records,
+                        "the log has records of types that this version does not know, or that do \
+                         not decode; they were skipped, all others were replayed"
+                    );
+                }
                 self.data.retire_head_caches(&mut lock(&logs)).unwrap_or_else(|error| {
                     tracing::warn!(
                         %error,

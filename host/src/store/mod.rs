@@ -228,6 +228,11 @@ impl Store {
         Some((monitor.stats(), monitor.size_bytes().unwrap_or(0)))
     }
 
+    /// Records that the last replay of the logs did not understand.
+    pub fn wal_skipped_records(&self) -> u64 {
+        self.shared.head.skipped_records()
+    }
+
     /// How many blocks there are, and the bytes they take on disk.
     pub fn block_figures(&self) -> (u64, u64) {
         let count = self.shared.blocks.list().map_or(0, |blocks| blocks.len() as u64);

@@ -174,6 +174,11 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    /// How errors call it.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
