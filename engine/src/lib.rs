@@ -36,5 +36,8 @@ mod error;
 
 pub use error::{Error, Result};
 
+#[cfg(test)]
+mod upstream_tests;
+
 #[cfg(target_arch = "wasm32")]
 mod component;
