@@ -87,6 +87,11 @@ impl Node {
         self
     }
 
+    /// Whether late samples are taken by all owners.
+    pub fn takes_late(&self) -> bool {
+        self.out_of_order_window.is_some()
+    }
+
     /// Span of a block before it is merged.
     pub fn block_ms(&self) -> i64 {
         self.block_ms

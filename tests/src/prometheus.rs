@@ -13,6 +13,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+/// How errors call the older release.
+pub const NAME_V2: &str = "Prometheus 2.x";
+
 /// What to start, with data, log and configuration in one directory.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -145,7 +148,7 @@ impl Config {
         arguments.extend(self.flags.iter().cloned());
         let launch = Launch {
             name: match self.release {
-                Release::V2 => "Prometheus 2.x",
+                Release::V2 => NAME_V2,
                 Release::V3 => "Prometheus 3.x",
             },
             program: self.release.prometheus()?,

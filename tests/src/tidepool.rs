@@ -4,7 +4,6 @@
 //! starts any number of servers one after the other on one data directory; [`Store`] is one server
 //! on a directory of its own, for tests that need no more.
 
-use crate::http::Client;
 use crate::peers::workspace;
 use crate::process::{Ending, Launch, ProcessError, Server, free_address};
 use crate::remote_read::Reader;
@@ -89,10 +88,7 @@ impl Store {
 
     /// A figure of `/metrics` without labels, if it is there.
     pub fn metric(&self, name: &str) -> Option<f64> {
-        let page = Client::default().get(&format!("{}/metrics", self.server.url())).ok()?;
-        let text = page.text();
-        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-        lines.find(|(key, _)| *key == name)?.1.parse().ok()
+        self.server.metric(name)
     }
 
     /// Ends the server by a function such as [`Server::kill`] and starts another on its data.

@@ -201,6 +201,14 @@ impl Server {
             .unwrap_or_else(|error| format!("(no log: {error})"))
     }
 
+    /// A figure of `/metrics` without labels, if it is there.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let page = Client::default().get(&format!("{}/metrics", self.url())).ok()?;
+        let text = page.text();
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        lines.find(|(key, _)| *key == name)?.1.parse().ok()
+    }
+
     /// What it has used so far.
     pub fn usage(&self) -> Result<Usage, UsageError> {
         Usage::of(self.process_id())
