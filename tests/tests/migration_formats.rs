@@ -165,6 +165,34 @@ fn unknown_records_are_skipped_and_counted() {
     }
 }
 
+/// What Prometheus' cache of its head has may be all that is left of what a damaged log had.
+#[test]
+fn caches_are_set_aside_if_the_log_is_damaged() {
+    let data = recent_data(117, 60, 400);
+    let mut node = Node::default().prometheus_flag("--no-storage.tsdb.wal-compression");
+    let server = node.start(PROMETHEUS_3);
+    send_part(&mut node, &server, &data, (0, 1));
+    server.terminate().expect("it ends");
+    let cached = names(&node.data_dir().join("chunks_head"));
+    assert!(!cached.is_empty(), "Prometheus has no full chunks");
+    let path = node.data_dir().join("wal/00000000");
+    let mut log = fs::read(&path).expect("the log");
+    log[40_000] ^= 1;
+    fs::write(&path, log).expect("the log is damaged");
+
+    let server = node.start(TIDEPOOL);
+    assert!(server.metric("tidepool_wal_replay_damaged_bytes") > Some(0.0), "{}", server.log());
+    assert_eq!(names(&node.data_dir().join("chunks_head.set-aside")), cached);
+    assert!(!node.data_dir().join("chunks_head").exists());
+    assert!(server.log().contains("chunks_head.set-aside"), "{}", server.log());
+    server.terminate().expect("it ends");
+    let server = node.start(TIDEPOOL);
+    assert_eq!(names(&node.data_dir().join("chunks_head.set-aside")), cached);
+    server.terminate().expect("it ends");
+    node.start(PROMETHEUS_3).terminate().expect("Prometheus starts beside it");
+    assert_eq!(names(&node.data_dir().join("chunks_head.set-aside")), cached);
+}
+
 /// A whole record, uncompressed: type, length, checksum, data (`tsdb/docs/format/wal.md`).
 fn fragment(record: &[u8]) -> Vec<u8> {
     let mut bytes = vec![1];
