@@ -1,5 +1,6 @@
 //! Whole engines on storage in memory.
 
+mod foreign_blocks;
 mod kinds;
 mod model;
 

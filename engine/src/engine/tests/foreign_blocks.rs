@@ -1,0 +1,49 @@
+//! Blocks of others that end later than the log's samples begin.
+
+use super::*;
+use crate::block::{BlockBuilder, BlockMetaParams, SymbolCollector};
+use crate::chunk::XorAppender;
+use crate::storage::Blocks as _;
+
+type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// A block of one sample that covers `0..1000`.
+fn put_block(blocks: &MemoryBlocks, hint: Option<&str>) -> TestResult {
+    let labels = Labels::from_sorted([(LABEL_NAME, "in_block"), ("job", "test")]);
+    let mut symbols = SymbolCollector::new(1);
+    symbols.add(&labels);
+    let mut appender = XorAppender::new();
+    appender.append(50, 0.5);
+    let mut builder = BlockBuilder::new(blocks.create(1)?, symbols)?;
+    builder.add_series(&labels, &[appender.to_chunk().ok_or("a chunk")?])?;
+    builder.finish(BlockMetaParams {
+        min_time_ms: 0,
+        max_time_ms: 1000,
+        level: 1,
+        hints: hint.map(str::to_owned).into_iter().collect(),
+        ..BlockMetaParams::default()
+    })?;
+    Ok(())
+}
+
+/// Upstream makes such blocks while only the log has the ordered samples of the same time.
+#[test]
+fn blocks_of_late_samples_or_of_some_series_do_not_replace_the_log() -> TestResult {
+    for (hint, is_kept) in [
+        (Some("from-out-of-order"), true),
+        (Some("from-stale-series"), true),
+        (Some("from-selected-series"), true),
+        (Some("something-else"), false),
+        (None, false),
+    ] {
+        let mut node = Node::new();
+        node.append("in_log", 100, 1.0f64.to_bits());
+        put_block(&node.blocks, hint)?;
+        node.restart();
+        let all = node.select(Vec::new(), TimeRange::ALL);
+        let names: Vec<&str> = all.keys().map(String::as_str).collect();
+        let wanted: &[&str] = if is_kept { &["in_block", "in_log"] } else { &["in_block"] };
+        assert_eq!(names, wanted, "{hint:?}");
+    }
+    Ok(())
+}
