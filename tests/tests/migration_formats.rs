@@ -12,9 +12,9 @@ use tidepool_tests::node::{Node, Owner};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
-use tidepool_tests::sender::{hours_of_data, recent_data};
-use tidepool_tests::series::{Dataset, Row, Series};
-use tidepool_tests::wait;
+use tidepool_tests::sender::recent_data;
+use tidepool_tests::series::{Dataset, Row, Series, Shape, Texture};
+use tidepool_tests::wait::{self, now_ms};
 
 const TIDEPOOL: Owner = Owner::Tidepool;
 const PROMETHEUS_2: Owner = Owner::Prometheus(Release::V2);
@@ -220,7 +220,12 @@ fn wait_for_level(node: &Node, server: &Server, level: u64) {
 
 /// Blocks that one has merged are merged further by the other, and back.
 fn merge_what_the_other_merged(first: Owner, second: Owner) {
-    let data = hours_of_data(115);
+    // Wherever they begin, six hours hold a whole range of 135 minutes and more behind it.
+    let (scrapes, interval_ms) = (6 * 120, 30_000);
+    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    let texture = Texture::Rough;
+    let data =
+        Dataset::generate(Shape { seed: 115, series: 60, scrapes, start_ms, interval_ms, texture });
     let mut node = Node::default().blocks(5, 45);
     let server = node.start(first);
     send_part(&mut node, &server, &data, (0, 1));
