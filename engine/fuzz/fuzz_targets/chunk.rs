@@ -1,18 +1,29 @@
-//! A chunk of any bytes gives samples or an error, and what decodes without one encodes to samples
-//! that decode again.
+//! A chunk of any bytes and kind gives values or an error, and what decodes without one encodes to
+//! chunks that decode to the same again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tidepool_engine::chunk::{XorAppender, XorIter};
-use tidepool_engine::model::Sample;
+use tidepool_engine::chunk::{ChunkError, Encoding, encode, values, values_of};
+use tidepool_engine::model::Value;
 
-fuzz_target!(|data: &[u8]| {
-    let Ok(samples) = XorIter::new(data) else { return };
-    let Ok(samples) = samples.collect::<Result<Vec<Sample>, _>>() else { return };
-    let mut appender = XorAppender::new();
-    for sample in &samples {
-        appender.append(sample.timestamp_ms, sample.value);
+type Values = Result<Vec<(i64, Value)>, ChunkError>;
+
+fuzz_target!(|input: (u8, &[u8])| {
+    let (kind, data) = input;
+    let Some(encoding) = Encoding::try_from_u8(kind % 3 + 1) else { return };
+    let Ok(decoded) = values_of(encoding, data) else { return };
+    let Ok(decoded) = decoded.collect::<Values>() else { return };
+    // Those who append keep order.
+    if !decoded.is_sorted_by(|a, b| a.0 < b.0) {
+        return;
     }
-    let again: Result<Vec<Sample>, _> = XorIter::new(appender.data()).expect("a header").collect();
-    assert_eq!(again.as_ref(), Ok(&samples));
+    let mut again = Vec::new();
+    for chunk in encode(decoded.iter().cloned()) {
+        again.extend(values(&chunk).expect("a header").collect::<Values>().expect("sound values"));
+    }
+    assert_eq!(again.len(), decoded.len());
+    for ((time, value), (time_again, value_again)) in decoded.iter().zip(&again) {
+        assert_eq!(time, time_again);
+        assert!(value.same_observations(value_again), "{value:?} {value_again:?}");
+    }
 });

@@ -22,11 +22,8 @@ fuzz_target!(|input: (bool, &[u8])| {
     let version = if is_v2 { RemoteWriteVersion::V2 } else { RemoteWriteVersion::V1 };
     let (wal, blocks) = (MemoryWal::default(), MemoryBlocks::default());
     let open = || {
-        let storage = Storage {
-            wal: Box::new(wal.reopened()),
-            blocks: Rc::new(blocks.clone()),
-            head: None,
-        };
+        let storage =
+            Storage { wal: Box::new(wal.reopened()), blocks: Rc::new(blocks.clone()), head: None };
         let mut engine = Engine::open(Role::All, OPTIONS, storage).expect("sound options");
         while !engine.replay(u32::MAX).expect("a sound log").done {}
         engine

@@ -39,7 +39,7 @@ const CHUNK_HEAD_BYTES_MAX: usize = 6;
 
 /// Name of a file of chunks inside a block; counted from 0.
 pub fn chunk_file_name(number: u32) -> String {
-    format!("chunks/{:06}", number + 1)
+    format!("chunks/{:06}", u64::from(number) + 1)
 }
 
 /// Writes chunks, one after the other.

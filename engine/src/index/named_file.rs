@@ -1,6 +1,7 @@
 //! Reading one file of a committed block, in pieces of a reasonable size.
 
 use super::{Damage, IndexError};
+use crate::codec::{crc32c, crc32c_append};
 use crate::storage::{BlockFile, StorageError, StorageResult};
 use std::rc::Rc;
 
@@ -93,7 +94,7 @@ impl NamedFile {
         let mut window = ReadAhead::for_scan(self.clone());
         let header = window.get(section.start, 4)?.and_then(|bytes| bytes.first_chunk::<4>());
         let header = *header.ok_or_else(|| damage(section.start, "the section is empty"))?;
-        let mut crc = ::crc32c::crc32c(&header);
+        let mut crc = crc32c(&header);
         let count = u32::from_be_bytes(header);
         let (mut offset, mut left, mut wanted) = (section.start + 4, count, SCAN_BYTES);
         while offset < section.end {
@@ -119,7 +120,7 @@ impl NamedFile {
                 wanted = wanted.saturating_mul(2);
                 continue;
             };
-            crc = ::crc32c::crc32c_append(crc, entries);
+            crc = crc32c_append(crc, entries);
             (offset, wanted) = (offset + used as u64, SCAN_BYTES);
         }
         if left > 0 {

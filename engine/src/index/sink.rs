@@ -5,6 +5,7 @@
 //! section's checksum is taken, in one go instead of piece by piece.
 
 use super::IndexError;
+use crate::codec::crc32c_append;
 use crate::storage::{BlockWriter, StorageResult};
 
 /// The buffer is written out once it holds this much.
@@ -107,7 +108,7 @@ impl FileSink {
 
     fn sum(&mut self) {
         let unsummed = self.buffer.get(self.summed..).unwrap_or_default();
-        self.section_crc = ::crc32c::crc32c_append(self.section_crc, unsummed);
+        self.section_crc = crc32c_append(self.section_crc, unsummed);
         self.summed = self.buffer.len();
     }
 }

@@ -129,6 +129,13 @@ fn nonsense_index(symbols: &[String], series: &[u8], table: &[(String, String, u
     index
 }
 
+/// Found by fuzzing.
+#[test]
+fn a_chunk_in_the_last_conceivable_file_is_missing() {
+    assert_eq!(crate::block::chunk_file_name(0), "chunks/000001");
+    assert_eq!(crate::block::chunk_file_name(u32::MAX), "chunks/4294967296");
+}
+
 proptest! {
     #[test]
     fn nonsense_with_right_checksums_is_survived(

@@ -141,9 +141,11 @@ impl BucketLayout {
         self.has_custom_buckets() || EXPONENTIAL_SCHEMAS_KNOWN.contains(&self.schema)
     }
 
-    /// Whether the two have equal custom bounds, as numbers.
+    /// Whether the two have equal custom bounds, as numbers; NaN equals itself.
     pub fn same_bounds(&self, other: &BucketLayout) -> bool {
-        self.custom_values == other.custom_values
+        let same = |(a, b): (&f64, &f64)| a == b || a.to_bits() == b.to_bits();
+        self.custom_values.len() == other.custom_values.len()
+            && self.custom_values.iter().zip(&other.custom_values).all(same)
     }
 }
 
@@ -218,7 +220,8 @@ impl<C: Count> NativeHistogram<C> {
         };
         let (a, b) = (&self.layout, &other.layout);
         a.schema == b.schema
-            && a.zero_threshold == b.zero_threshold
+            && (a.zero_threshold == b.zero_threshold
+                || a.zero_threshold.to_bits() == b.zero_threshold.to_bits())
             && (!a.has_custom_buckets() || a.same_bounds(b))
             && self.count.same(other.count)
             && self.zero_count.same(other.zero_count)

@@ -100,6 +100,15 @@ fn the_same_observations_may_be_written_differently() {
     assert!(stale.same_observations(&Histogram::stale()));
 }
 
+/// Found by fuzzing: it has to be told as a duplicate of itself.
+#[test]
+fn a_threshold_that_is_no_number_equals_itself() {
+    let layout = BucketLayout { zero_threshold: f64::NAN, ..BucketLayout::default() };
+    let odd = Histogram { layout: Rc::new(layout), sum: 1.0, ..Histogram::stale() };
+    assert!(odd.same_observations(&odd.clone()));
+    assert!(!odd.same_observations(&Histogram { layout: Rc::default(), ..odd.clone() }));
+}
+
 proptest! {
     #[test]
     fn random_histograms_are_valid_and_can_be_made_coarser(histogram in any_histogram::<u64>()) {
