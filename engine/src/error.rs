@@ -2,6 +2,7 @@
 
 use crate::block::BlockError;
 use crate::chunk::ChunkError;
+use crate::index::IndexError;
 use crate::model::MatcherError;
 use crate::storage::StorageError;
 use crate::wire::WireError;
@@ -55,6 +56,12 @@ pub enum Error {
     /// What another instance answered through an import.
     #[error("the head's instance answered: {0}")]
     Remote(String),
+}
+
+impl From<IndexError> for Error {
+    fn from(error: IndexError) -> Error {
+        Error::Block(error.into())
+    }
 }
 
 /// Short form for what most engine calls give.

@@ -20,7 +20,7 @@ mod tombstones;
 mod writer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use chunk_file::{CHUNK_BYTES_MAX, CHUNK_FILE_BYTES_MAX, chunk_file_name};
 pub use error::BlockError;

@@ -1,6 +1,6 @@
 mod damage;
 mod files;
-mod select;
+pub(crate) mod select;
 mod worked_bytes;
 
 use super::*;
@@ -41,9 +41,12 @@ fn chunks_of(samples: &[Sample]) -> Vec<Chunk> {
     samples.chunks(SAMPLES_PER_CHUNK).filter_map(chunk).collect()
 }
 
-type SeriesSamples = (Labels, Vec<Sample>);
+pub(crate) type SeriesSamples = (Labels, Vec<Sample>);
 
-fn write(blocks: &MemoryBlocks, series: &[SeriesSamples]) -> Result<BlockMeta, BlockError> {
+pub(crate) fn write(
+    blocks: &MemoryBlocks,
+    series: &[SeriesSamples],
+) -> Result<BlockMeta, BlockError> {
     write_with(blocks, series, |builder| builder)
 }
 

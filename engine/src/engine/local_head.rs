@@ -3,9 +3,9 @@
 use super::compile;
 use super::log::Log;
 use crate::error::{Error, Result};
-use crate::head::{Head, HeadCursor};
+use crate::head::{Head, HeadCursor, HeadTexts};
 use crate::model::{MatcherSpec, TimeRange};
-use crate::select::{HeadSource, SeriesSource, merge_chunks};
+use crate::select::{HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
 use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,10 +21,41 @@ struct LocalSeries {
     cursor: HeadCursor,
 }
 
+struct LocalLabels {
+    head: Rc<RefCell<Head>>,
+    cursor: HeadCursor,
+}
+
+struct LocalTexts {
+    head: Rc<RefCell<Head>>,
+    texts: HeadTexts,
+}
+
+impl LocalHead {
+    fn texts(&self, texts: HeadTexts) -> Box<dyn TextSource> {
+        Box::new(LocalTexts { head: Rc::clone(&self.head), texts })
+    }
+}
+
 impl HeadSource for LocalHead {
     fn select(&self, matchers: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
         let cursor = self.head.borrow().select(&compile(matchers)?, range);
         Ok(Box::new(LocalSeries { head: Rc::clone(&self.head), cursor }))
+    }
+
+    fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>> {
+        let cursor = self.head.borrow().select_any(&lookup.sets()?, lookup.range);
+        Ok(Box::new(LocalLabels { head: Rc::clone(&self.head), cursor }))
+    }
+
+    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
+        let names = self.head.borrow().label_names(&lookup.sets()?, lookup.range);
+        Ok(self.texts(names))
+    }
+
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
+        let values = self.head.borrow().label_values(name, &lookup.sets()?, lookup.range);
+        Ok(self.texts(values))
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {
@@ -53,5 +84,18 @@ impl SeriesSource for LocalSeries {
         let Some((labels, chunks, may_overlap)) = next else { return Ok(None) };
         let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
         Ok(Some(ChunkedSeries { labels, chunks }))
+    }
+}
+
+impl SeriesSource for LocalLabels {
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
+        let labels = self.head.borrow().next_labels(&mut self.cursor);
+        Ok(labels.map(|labels| ChunkedSeries { labels, chunks: Vec::new() }))
+    }
+}
+
+impl TextSource for LocalTexts {
+    fn next_text(&mut self) -> Result<Option<String>> {
+        Ok(self.head.borrow().next_text(&mut self.texts).map(str::to_owned))
     }
 }

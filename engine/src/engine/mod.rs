@@ -7,22 +7,22 @@
 mod ingest;
 mod local_head;
 mod log;
+mod lookup;
 mod records;
 mod upkeep;
 
-use crate::block::{BlockError, BlockReader, read_meta};
 use crate::compact::{ends_a_head, survey};
 use crate::error::{Error, Result};
 use crate::head::{
     Batch, Head, HeadCounters, HeadOptions, LookupError, SeriesExemplars, WriteOutcome,
 };
-use crate::index::IndexError;
 use crate::model::{Labels, Matcher, MatcherError, MatcherSpec, Sample, TimeRange, Value};
-use crate::select::{BlockSeries, Cursor, HeadSource, Merge, Selection, SeriesSource};
-use crate::storage::{Blocks, StorageError, Wal};
+use crate::select::{BlockSeries, Cursor, HeadSource, Selection};
+use crate::storage::{Blocks, Wal};
 use ingest::Ingest;
 use local_head::LocalHead;
 use log::Log;
+use lookup::merged;
 use std::cell::RefCell;
 use std::rc::Rc;
 use upkeep::{Upkeep, UpkeepOptions};
@@ -261,59 +261,16 @@ impl Engine {
 
     /// Selects series and samples as they are at this moment.
     pub fn select(&self, selection: &Selection) -> Result<Cursor> {
-        if self.owned.as_ref().is_some_and(|owned| !owned.replayed) {
-            return Err(Error::NotOpen);
-        }
+        self.check_replayed()?;
         let matchers = compile(&selection.matchers)?;
         let range = selection.range;
         // The head comes before the list of blocks: once its cursor is open it forgets nothing,
         // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
         let mut sources = vec![self.head.select(&selection.matchers, range)?];
-        if self.upkeep.is_some() {
-            sources.extend(self.block_sources(&matchers, range)?);
+        for block in self.blocks_in(range)? {
+            sources.push(Box::new(BlockSeries::select(block, &matchers, range)?));
         }
-        let source: Box<dyn SeriesSource> = match sources.len() {
-            1 => sources.remove(0),
-            _ => Box::new(Merge::new(sources)?),
-        };
-        Ok(Cursor::new(source, selection))
-    }
-
-    /// The blocks that touch a range, the one with the newest samples first: it has the word. A
-    /// damaged block is left out, which compaction reports, so that it costs only itself.
-    fn block_sources(
-        &self,
-        matchers: &[Matcher],
-        range: TimeRange,
-    ) -> Result<Vec<Box<dyn SeriesSource>>> {
-        // A block may be merged away between listing and opening; then the list is read again.
-        let mut tries_left = LIST_TRIES;
-        'list: loop {
-            tries_left -= 1;
-            let mut found = Vec::new();
-            for id in self.blocks.list()? {
-                let block = match read_meta(&*self.blocks, &id) {
-                    Ok(meta) if !range.overlaps(&meta.time_range()) => continue,
-                    Ok(_) => BlockReader::open(&*self.blocks, &id),
-                    Err(error) => Err(error),
-                };
-                match block {
-                    Ok(block) => found.push(block),
-                    Err(error) if is_not_found(&error) && tries_left > 0 => continue 'list,
-                    Err(
-                        BlockError::Storage(error) | BlockError::Index(IndexError::Storage(error)),
-                    ) if !matches!(error, StorageError::NotFound { .. }) => {
-                        return Err(error.into());
-                    }
-                    Err(_) => {}
-                }
-            }
-            found.sort_by(|a, b| b.meta().newest_source().cmp(a.meta().newest_source()));
-            let select = |block| -> Result<Box<dyn SeriesSource>> {
-                Ok(Box::new(BlockSeries::select(block, matchers, range)?))
-            };
-            return found.into_iter().map(select).collect();
-        }
+        Ok(Cursor::new(merged(sources)?, selection))
     }
 
     /// Lets no merge touch these blocks, which earlier calls, of other engines too, gave as bad or
@@ -393,18 +350,6 @@ impl Engine {
         };
         head.metadata.iter().map(entry).collect()
     }
-}
-
-/// How often the list of blocks is read again if a listed block is gone before it is opened.
-const LIST_TRIES: usize = 10;
-
-fn is_not_found(error: &BlockError) -> bool {
-    use StorageError::NotFound;
-    matches!(
-        error,
-        BlockError::Storage(NotFound { .. })
-            | BlockError::Index(IndexError::Storage(NotFound { .. }))
-    )
 }
 
 /// First millisecond that no block covers with all its series; the smallest time if there are no

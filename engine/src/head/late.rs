@@ -70,6 +70,19 @@ impl LateSamples {
         })
     }
 
+    /// Whether [`LateSamples::chunks`] gives any (where kinds of values alternate, it may not).
+    pub fn touches(&self, range: TimeRange) -> bool {
+        let ends = |held: &[(i64, Value)]| {
+            let ((start_ms, _), (end_ms, _)) = (held.first()?, held.last()?);
+            Some(TimeRange { start_ms: *start_ms, end_ms: *end_ms })
+        };
+        let sealed = self.sealed.iter().map(|LateChunk { chunk, .. }| TimeRange {
+            start_ms: chunk.min_time_ms,
+            end_ms: chunk.max_time_ms,
+        });
+        sealed.chain(ends(&self.open)).any(|span| span.overlaps(&range))
+    }
+
     /// Drops samples before a time from parts that are older than a generation.
     pub fn forget(&mut self, before_ms: i64, generation: u64) -> Result<(), ChunkError> {
         if self.open_generation < generation {

@@ -5,14 +5,15 @@
 //! [`Head::apply`].
 //!
 //! Reading order: `order` decides which rows are accepted, `series` and `late` keep them, `cut`
-//! says when a block is due and forgets what it holds, `cursor` reads. Beside the series stand
-//! `metadata` and `exemplars`.
+//! says when a block is due and forgets what it holds, `cursor` reads series, `labels` names and
+//! values. Beside the series stand `metadata` and `exemplars`.
 
 mod batch;
 mod cursor;
 mod cut;
 mod exemplars;
 mod label_names;
+mod labels;
 mod late;
 mod lookup;
 mod metadata;
@@ -25,6 +26,7 @@ mod symbols;
 pub use batch::{Batch, Refusal, RefusalReason, WriteOutcome};
 pub use cursor::HeadCursor;
 pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExemplars};
+pub use labels::HeadTexts;
 pub use lookup::{LookupError, RequestSymbols};
 pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};
 pub use series::Slot;

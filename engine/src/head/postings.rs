@@ -2,12 +2,15 @@
 
 use super::label_names::SeriesLabels;
 use super::series::Slot;
+use super::slots::Slots;
 use super::symbols::{SymbolId, Symbols};
-use crate::index::{difference, intersection, union};
-use crate::model::Matcher;
+use crate::index::LabelIndex;
 use rustc_hash::FxHashMap;
-
-type Values = FxHashMap<SymbolId, Vec<Slot>>;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::rc::Rc;
 
 /// The head's inverted index.
 #[derive(Default)]
@@ -16,12 +19,42 @@ pub struct Postings {
     all: Vec<Slot>,
 }
 
+/// The values of one name.
+#[derive(Default)]
+struct Values {
+    slots: FxHashMap<SymbolId, Vec<Slot>>,
+    /// Kept from the first time somebody asks for the order until a value goes.
+    order: RefCell<Option<Order>>,
+}
+
+/// The values of a name by their text.
+struct Order {
+    sorted: Rc<Vec<SymbolId>>,
+    /// Values that came since they were sorted.
+    new: Vec<SymbolId>,
+}
+
+/// The inverted index, with what its numbers mean.
+#[derive(Clone, Copy)]
+pub struct HeadIndex<'h> {
+    pub postings: &'h Postings,
+    pub symbols: &'h Symbols,
+    pub series: &'h Slots,
+}
+
 impl Postings {
     /// Enters a series under all of its labels.
     pub fn insert(&mut self, slot: Slot, labels: &SeriesLabels) {
         insert_sorted(&mut self.all, slot);
         for (name, value) in labels.iter() {
-            insert_sorted(self.by_name.entry(name).or_default().entry(value).or_default(), slot);
+            let Values { slots, order } = self.by_name.entry(name).or_default();
+            let slots = slots.entry(value).or_default();
+            if slots.is_empty()
+                && let Some(order) = order.get_mut()
+            {
+                order.new.push(value);
+            }
+            insert_sorted(slots, slot);
         }
     }
 
@@ -30,12 +63,14 @@ impl Postings {
         remove_sorted(&mut self.all, slot);
         for (name, value) in labels.iter() {
             let Some(values) = self.by_name.get_mut(&name) else { continue };
-            let Some(slots) = values.get_mut(&value) else { continue };
+            let Some(slots) = values.slots.get_mut(&value) else { continue };
             remove_sorted(slots, slot);
             if slots.is_empty() {
-                values.remove(&value);
+                values.slots.remove(&value);
+                // The number may soon mean another text.
+                values.order.take();
             }
-            if values.is_empty() {
+            if values.slots.is_empty() {
                 self.by_name.remove(&name);
             }
         }
@@ -44,59 +79,159 @@ impl Postings {
     /// A series that carries this label, if there is one.
     pub fn first_with(&self, symbols: &Symbols, name: &str, value: &str) -> Option<Slot> {
         let values = self.by_name.get(&find(symbols, name)?)?;
-        values.get(&find(symbols, value)?)?.first().copied()
+        values.slots.get(&find(symbols, value)?)?.first().copied()
     }
 
-    /// The slots of the series that all matchers select, ascending.
-    pub fn select(&self, symbols: &Symbols, matchers: &[Matcher]) -> Vec<Slot> {
-        let (requiring, excluding): (Vec<_>, Vec<_>) =
-            matchers.iter().partition(|matcher| !matcher.matches_empty());
-        let mut wanted: Vec<Vec<Slot>> =
-            requiring.iter().map(|m| self.with_value(symbols, m, |v| m.matches(v))).collect();
-        // The shortest list first: every further one can only shorten it.
-        wanted.sort_by_key(Vec::len);
-        let mut wanted = wanted.into_iter();
-        let mut slots = wanted.next().unwrap_or_else(|| self.all.clone());
-        for list in wanted {
-            slots = intersection(&slots, &list);
-        }
-        for matcher in excluding {
-            if slots.is_empty() {
-                break;
-            }
-            slots = difference(&slots, &self.with_value(symbols, matcher, |v| !matcher.matches(v)));
-        }
-        slots
-    }
-
-    /// The slots of all series whose label of the matcher's name has a value that `wanted` holds
-    /// for, ascending.
-    fn with_value(
-        &self,
-        symbols: &Symbols,
-        matcher: &Matcher,
-        wanted: impl Fn(&str) -> bool,
-    ) -> Vec<Slot> {
-        let Some(values) = find(symbols, matcher.name()).and_then(|name| self.by_name.get(&name))
-        else {
-            return Vec::new();
-        };
-        // Few known values are looked up; otherwise every value of the name is asked.
-        let looked_up = matcher.literals().filter(|literals| literals.iter().any(|l| wanted(l)));
-        let lists: Vec<&Vec<Slot>> = match looked_up {
-            Some(literals) => {
-                literals.iter().filter_map(|literal| values.get(&find(symbols, literal)?)).collect()
-            }
-            None => {
-                let holds = |(value, _): &(&SymbolId, _)| wanted(symbols.text(**value));
-                values.iter().filter(holds).map(|(_, slots)| slots).collect()
-            }
-        };
-        union(&lists)
+    /// All label names, in no order.
+    pub fn names(&self) -> impl Iterator<Item = SymbolId> {
+        self.by_name.keys().copied()
     }
 }
 
-fn find(symbols: &Symbols, text: &str) -> Option<SymbolId> {
+impl Values {
+    /// The values by their text.
+    fn sorted(&self, symbols: &Symbols) -> Rc<Vec<SymbolId>> {
+        let mut order = self.order.borrow_mut();
+        let order = order.get_or_insert_with(|| Order {
+            sorted: Rc::default(),
+            new: self.slots.keys().copied().collect(),
+        });
+        if !order.new.is_empty() {
+            let sorted = Rc::make_mut(&mut order.sorted);
+            sorted.append(&mut order.new);
+            sort_by_text(sorted, symbols);
+            order.new = Vec::new();
+        }
+        Rc::clone(&order.sorted)
+    }
+}
+
+impl<'h> HeadIndex<'h> {
+    fn values(&self, name: &str) -> Option<&'h Values> {
+        self.postings.by_name.get(&find(self.symbols, name)?)
+    }
+
+    /// The values of a name, ascending by their text.
+    pub fn sorted_values(&self, name: &str) -> Rc<Vec<SymbolId>> {
+        self.values(name).map(|values| values.sorted(self.symbols)).unwrap_or_default()
+    }
+
+    /// The series that carry a label, ascending.
+    pub fn slots(&self, name: &str, value: SymbolId) -> &'h [Slot] {
+        let slots = self.values(name).and_then(|values| values.slots.get(&value));
+        slots.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// A series' labels, ascending by name.
+    pub fn labels(&self, slot: Slot) -> impl Iterator<Item = (SymbolId, SymbolId)> + use<'h> {
+        self.series.get(slot).into_iter().flat_map(|series| series.labels.iter())
+    }
+
+    /// Brings symbols in order.
+    pub fn sort_by_text(&self, ids: &mut [SymbolId]) {
+        sort_by_text(ids, self.symbols);
+    }
+
+    /// Those of the sorted values that are not below the first bound, nor above the second unless
+    /// they begin with it.
+    pub fn between<'v>(
+        &self,
+        sorted: &'v [SymbolId],
+        (first, last): (&str, Option<&str>),
+    ) -> &'v [SymbolId] {
+        let text = |value: &SymbolId| self.symbols.text(*value);
+        let from = sorted.partition_point(|value| text(value) < first);
+        let rest = sorted.get(from..).unwrap_or_default();
+        let is_inside = |value: &SymbolId| {
+            last.is_none_or(|last| text(value) <= last || text(value).starts_with(last))
+        };
+        rest.get(..rest.partition_point(is_inside)).unwrap_or_default()
+    }
+
+    /// A series' value of a name.
+    pub fn value_of(&self, slot: Slot, name: SymbolId) -> Option<SymbolId> {
+        self.labels(slot).find(|(other, _)| *other == name).map(|(_, value)| value)
+    }
+}
+
+impl<'h> LabelIndex for HeadIndex<'h> {
+    type Series = Slot;
+    type List = &'h [Slot];
+    type Error = Infallible;
+
+    /// Searching for a series in a list costs less than comparing its labels.
+    const REFS_PER_SERIES: usize = usize::MAX;
+
+    fn value_count(&self, name: &str, prefix: &str) -> usize {
+        let Some(values) = self.values(name) else { return 0 };
+        if prefix.is_empty() {
+            return values.slots.len();
+        }
+        let sorted = values.sorted(self.symbols);
+        self.between(&sorted, (prefix, Some(prefix))).len()
+    }
+
+    fn find_lists(&self, name: &str, values: &[String]) -> Result<Vec<&'h [Slot]>, Infallible> {
+        let Some(held) = self.values(name) else { return Ok(Vec::new()) };
+        let slots = |value: &String| held.slots.get(&find(self.symbols, value)?);
+        Ok(values.iter().filter_map(slots).map(Vec::as_slice).collect())
+    }
+
+    fn walk_values(
+        &self,
+        name: &str,
+        prefix: &str,
+        mut visit: impl FnMut(&str, &'h [Slot]) -> Result<ControlFlow<()>, Infallible>,
+    ) -> Result<(), Infallible> {
+        let Some(values) = self.values(name) else { return Ok(()) };
+        if prefix.is_empty() {
+            for (value, slots) in &values.slots {
+                if visit(self.symbols.text(*value), slots)?.is_break() {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let sorted = values.sorted(self.symbols);
+        for value in self.between(&sorted, (prefix, Some(prefix))) {
+            let Some(slots) = values.slots.get(value) else { continue };
+            if visit(self.symbols.text(*value), slots)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn list_len(&self, list: &'h [Slot]) -> Result<usize, Infallible> {
+        Ok(list.len())
+    }
+
+    fn list(&self, list: &'h [Slot]) -> Result<Cow<'_, [Slot]>, Infallible> {
+        Ok(Cow::Borrowed(list))
+    }
+
+    fn all(&self) -> Result<Cow<'_, [Slot]>, Infallible> {
+        Ok(Cow::Borrowed(&self.postings.all))
+    }
+
+    fn has_value(
+        &self,
+        series: Slot,
+        name: &str,
+        test: impl Fn(&str) -> bool,
+    ) -> Result<bool, Infallible> {
+        let value = find(self.symbols, name).and_then(|name| self.value_of(series, name));
+        Ok(test(value.map_or("", |value| self.symbols.text(value))))
+    }
+}
+
+fn sort_by_text(ids: &mut [SymbolId], symbols: &Symbols) {
+    // The stable sort finds runs that are sorted already.
+    ids.sort_by(|a, b| symbols.text(*a).cmp(symbols.text(*b)));
+}
+
+/// The number of a text, if some series uses it.
+pub fn find(symbols: &Symbols, text: &str) -> Option<SymbolId> {
     symbols.find(text.as_bytes(), symbols.hash(text.as_bytes()))
 }
 

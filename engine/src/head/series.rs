@@ -151,6 +151,17 @@ impl Series {
         chunks
     }
 
+    /// Whether [`Series::chunks`] gives any.
+    pub(super) fn touches(&self, range: TimeRange) -> bool {
+        let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
+        let sealed = self.sealed.get(from).is_some_and(|c| c.min_time_ms <= range.end_ms);
+        let open = || {
+            let first_ms = self.open.as_ref().and_then(|open| open.appender.first_timestamp_ms());
+            first_ms.is_some_and(|ms| ms <= range.end_ms) && self.newest_ms >= range.start_ms
+        };
+        sealed || open() || self.late.as_ref().is_some_and(|late| late.touches(range))
+    }
+
     /// Drops chunks that end before this time, and late samples before it unless they are of this
     /// generation or later; gives how many ordered chunks went.
     pub(super) fn forget(&mut self, before_ms: i64, generation: u64) -> Result<usize, ChunkError> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{MatchOp, Matcher, MatcherSpec};
+use crate::model::{LABEL_NAME, MatchOp, Matcher, MatcherSpec};
 
 const OPTIONS: HeadOptions = HeadOptions {
     block_duration_ms: 1000,
@@ -201,4 +201,39 @@ fn what_comes_late_during_a_cut_outlives_it() {
     assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 0, end_ms: 999 }));
     writer.head.forget(1000).expect("sound chunks");
     assert_eq!(writer.head.plan_cut().map(|range| range.start_ms), Some(1000));
+}
+
+/// The order of a name's values is kept between questions; it must follow what comes and goes.
+#[test]
+fn prefixes_find_values_that_came_and_not_those_that_went() {
+    let mut writer = Writer::new(OPTIONS);
+    let spec =
+        MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Regex, value: "ab.*|b.+".into() };
+    let matchers = [Matcher::new(&spec).expect("a valid matcher")];
+    let found = |writer: &Writer| {
+        let mut cursor = writer.head.select(&matchers, TimeRange::ALL);
+        let mut names = Vec::new();
+        while let Some(labels) = writer.head.next_labels(&mut cursor) {
+            names.push(labels.get(LABEL_NAME).to_owned());
+        }
+        names.join(" ")
+    };
+    let write = |writer: &mut Writer, name: &str, time_ms| {
+        assert_eq!(writer.reason(name, (time_ms, 1.0)), None);
+    };
+    for (name, time_ms) in [("b", 100), ("abc", 100), ("a", 100), ("bb", 100), ("c", 1700)] {
+        write(&mut writer, name, time_ms);
+    }
+    assert_eq!(found(&writer), "abc bb");
+    for name in ["ab", "ba", "aa"] {
+        write(&mut writer, name, 1710);
+    }
+    assert_eq!(found(&writer), "ab abc ba bb");
+    writer.head.forget(1000).expect("sound chunks");
+    assert_eq!(found(&writer), "ab ba");
+    // Numbers of symbols that went are used again.
+    for name in ["bz", "abz", "a0", "a1"] {
+        write(&mut writer, name, 1720);
+    }
+    assert_eq!(found(&writer), "ab abz ba bz");
 }

@@ -27,7 +27,9 @@ pub enum IndexError {
     #[error(transparent)]
     Damaged(#[from] Damage),
     /// The file is of a version that is not known here.
-    #[error("the index of block {block} has version {version}; only version 2 is supported")]
+    #[error(
+        "the index of block {block} has version {version}; only versions 1 and 2 are supported"
+    )]
     UnsupportedVersion {
         /// The block's ULID.
         block: Rc<str>,

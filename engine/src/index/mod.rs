@@ -18,6 +18,7 @@
 //! order; lists of postings ascend; lists of chunks ascend in time and in place.
 
 mod error;
+mod lookup;
 mod named_file;
 mod postings;
 mod postings_builder;
@@ -32,12 +33,14 @@ mod toc;
 mod writer;
 
 pub use error::{Damage, IndexError};
-pub use postings::{difference, intersection, union};
+pub use postings::{difference, intersection, intersects};
 pub use reader::IndexReader;
+pub use select::{LabelIndex, select, select_any};
 pub use symbols::{SymbolCollector, SymbolList};
 pub use writer::IndexWriter;
 
 pub(crate) use named_file::{NamedFile, ReadAhead};
+pub(crate) use select::VALUES_PER_SERIES;
 pub(crate) use sink::FileSink;
 
 /// Name of the file inside a block.
@@ -46,8 +49,12 @@ pub const INDEX_FILE: &str = "index";
 /// First four bytes of the file.
 const MAGIC: u32 = 0xbaaa_d700;
 
-/// The one version that is read and written.
+/// The version that is written.
 const VERSION: u8 = 2;
+
+/// The version of Prometheus 2.0, which is read too: series begin anywhere and are referred to by
+/// their byte offset, as symbols are; the postings offset table need not ascend.
+const VERSION_1: u8 = 1;
 
 /// Magic and version.
 const HEADER_BYTES: u64 = 5;
@@ -58,7 +65,8 @@ const SERIES_ALIGN_BYTES: u64 = 16;
 /// Of symbols, and of each label's values, every so many are kept in memory by a reader.
 const SAMPLING: usize = 32;
 
-/// Place of a series in the index: its byte offset divided by 16. Ascends in label order.
+/// Place of a series in the index: its byte offset divided by 16 (in version 1, the byte offset
+/// itself). Ascends in label order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesRef(pub u32);
 

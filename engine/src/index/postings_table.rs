@@ -7,10 +7,11 @@
 //!                          string: len uvarint, UTF-8
 //! ```
 //!
-//! Entries ascend by name, then value. The first has an empty name and value: all series.
+//! Entries ascend by name, then value (not always in version 1). The one with an empty name and
+//! value is that of all series.
 //! [`PostingsTable`] keeps every 32nd value of each name in memory and reads what is between.
 
-use super::named_file::ENTRY_BYTES_MAX;
+use super::named_file::{ENTRY_BYTES_MAX, Section};
 use super::{IndexError, NamedFile, ReadAhead, SAMPLING};
 use crate::codec::{put_uvarint, split_uvarint};
 use std::collections::BTreeMap;
@@ -18,6 +19,9 @@ use std::ops::ControlFlow;
 
 /// How much is read ahead when the values of a name are walked.
 const WALK_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest table that is kept whole because its entries do not ascend.
+const UNSORTED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Fields of an entry that name it: a label's name and value.
 const ENTRY_KEYS: u8 = 2;
@@ -62,38 +66,54 @@ fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
 /// The table of an index, sampled.
 pub(super) struct PostingsTable {
     file: NamedFile,
-    /// Where the section's content begins; the samples' offsets count from there.
+    /// Where the section's content begins; the groups' offsets count from there.
     start: u64,
     names: BTreeMap<Box<str>, Values>,
 }
 
 /// The values of one name.
+#[derive(Default)]
 struct Values {
     count: u32,
-    /// Every 32nd value, the first one included.
-    samples: Vec<Sampled>,
-    /// Where the last value's entry ends.
+    groups: Vec<Group>,
+}
+
+/// Entries that follow one another: 32 in a table that ascends, one in a table that does not.
+struct Group {
+    first_value: Box<str>,
+    offset: u32,
     end: u32,
 }
 
-struct Sampled {
-    value: Box<str>,
-    offset: u32,
+/// In which order a table's entries are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryOrder {
+    /// Ascending, as version 2 demands.
+    Ascending,
+    /// Perhaps in no order: some of version 1 are not sorted.
+    Any,
 }
 
 impl PostingsTable {
     /// Reads the table once from front to back.
-    pub(super) fn read(file: NamedFile, offset: u64) -> Result<PostingsTable, IndexError> {
+    pub(super) fn read(
+        file: NamedFile,
+        offset: u64,
+        order: EntryOrder,
+    ) -> Result<PostingsTable, IndexError> {
         let section = file.section(offset)?;
         let mut names: BTreeMap<Box<str>, Values> = BTreeMap::new();
         let mut current: Option<(Box<str>, Values)> = None;
         let mut unsorted_at = None;
+        let mut value_before = Vec::new();
         file.scan_section(section, |offset, bytes| {
             let (entry, rest) = split_entry(bytes)?;
-            let len = bytes.len() - rest.len();
-            if current.as_ref().is_none_or(|(name, _)| name.as_bytes() != entry.name) {
+            let end = offset + (bytes.len() - rest.len()) as u32;
+            let is_new_name =
+                current.as_ref().is_none_or(|(name, _)| name.as_bytes() != entry.name);
+            if is_new_name {
                 let name = std::str::from_utf8(entry.name).ok()?.into();
-                let before = current.replace((name, Values::new()));
+                let before = current.replace((name, Values::default()));
                 let ascends = before.as_ref().is_none_or(|(name, _)| name.as_bytes() < entry.name);
                 if !ascends {
                     unsorted_at.get_or_insert(offset);
@@ -101,23 +121,37 @@ impl PostingsTable {
                 names.extend(before);
             }
             let (_, values) = current.as_mut()?;
-            if (values.count as usize).is_multiple_of(SAMPLING) {
-                let value: Box<str> = std::str::from_utf8(entry.value).ok()?.into();
-                if values.samples.last().is_some_and(|before| before.value >= value) {
+            let begins_group = (values.count as usize).is_multiple_of(SAMPLING);
+            if order == EntryOrder::Any {
+                // Every entry is looked at, not just the first of each group.
+                if !is_new_name && value_before.as_slice() >= entry.value {
                     unsorted_at.get_or_insert(offset);
                 }
-                values.samples.push(Sampled { value, offset });
+                value_before.clear();
+                value_before.extend_from_slice(entry.value);
+            } else if begins_group
+                && let Some(before) = values.groups.last()
+                && before.first_value.as_bytes() >= entry.value
+            {
+                unsorted_at.get_or_insert(offset);
+            }
+            if begins_group {
+                let first_value = std::str::from_utf8(entry.value).ok()?.into();
+                values.groups.push(Group { first_value, offset, end });
             }
             values.count += 1;
-            values.end = offset + len as u32;
-            Some(len)
+            values.groups.last_mut()?.end = end;
+            Some((end - offset) as usize)
         })?;
         names.extend(current);
-        if let Some(offset) = unsorted_at {
-            let offset = section.start + u64::from(offset);
-            return Err(file
-                .damage(offset, "the labels in the postings offset table do not ascend")
-                .into());
+        match (unsorted_at, order) {
+            (None, _) => {}
+            (Some(_), EntryOrder::Any) => names = sorted(&file, section)?,
+            (Some(offset), EntryOrder::Ascending) => {
+                let offset = section.start + u64::from(offset);
+                let what = "the labels in the postings offset table do not ascend";
+                return Err(file.damage(offset, what).into());
+            }
         }
         Ok(PostingsTable { file, start: section.start, names })
     }
@@ -132,6 +166,15 @@ impl PostingsTable {
         self.names.get(name).map_or(0, |values| values.count as usize)
     }
 
+    /// About how many values a name has that begin with a prefix: never less than there are.
+    pub(super) fn value_count_about(&self, name: &str, prefix: &str) -> usize {
+        let Some(values) = self.names.get(name) else { return 0 };
+        let is_below =
+            |group: &Group| &*group.first_value < prefix || group.first_value.starts_with(prefix);
+        let groups = values.groups.partition_point(is_below) - values.group_of(prefix);
+        groups.saturating_mul(SAMPLING).min(values.count as usize)
+    }
+
     /// Calls `found` for those of `wanted` (ascending) that the name has, with their lists'
     /// offsets.
     pub(super) fn find(
@@ -144,14 +187,13 @@ impl PostingsTable {
         let mut window = ReadAhead::new(self.file.clone(), WALK_BYTES_MAX);
         let mut wanted = wanted.iter().map(AsRef::as_ref).peekable();
         while let Some(value) = wanted.peek() {
-            let after = values.samples.partition_point(|sample| &*sample.value <= *value);
-            let Some(sample) = after.checked_sub(1).and_then(|at| values.samples.get(at)) else {
+            let after = values.groups.partition_point(|group| &*group.first_value <= *value);
+            let Some(group) = after.checked_sub(1).and_then(|at| values.groups.get(at)) else {
                 // It sorts before the name's first value.
                 wanted.next();
                 continue;
             };
-            let end = values.samples.get(after).map_or(values.end, |next| next.offset);
-            let walk = self.walk_entries(&mut window, sample.offset..end, |value, offset| {
+            let walk = self.walk_group(&mut window, group, |value, offset| {
                 while wanted.next_if(|wanted| *wanted < value).is_some() {}
                 if wanted.next_if(|wanted| *wanted == value).is_some() {
                     found(offset);
@@ -164,35 +206,47 @@ impl PostingsTable {
             if walk.is_break() {
                 break;
             }
-            // What is still wanted before the next sample does not exist.
-            match values.samples.get(after) {
-                Some(next) => while wanted.next_if(|wanted| *wanted < &*next.value).is_some() {},
+            // What is still wanted before the next group does not exist.
+            match values.groups.get(after) {
+                Some(next) => {
+                    while wanted.next_if(|wanted| *wanted < &*next.first_value).is_some() {}
+                }
                 None => break,
             }
         }
         Ok(())
     }
 
-    /// Calls `visit` with each value of a name, ascending, and its list's offset.
+    /// Calls `visit` with each value of a name from `start` on, ascending, and its list's offset.
     pub(super) fn walk(
         &self,
         name: &str,
-        visit: impl FnMut(&str, u64) -> Result<ControlFlow<()>, IndexError>,
+        start: &str,
+        mut visit: impl FnMut(&str, u64) -> Result<ControlFlow<()>, IndexError>,
     ) -> Result<(), IndexError> {
         let Some(values) = self.names.get(name) else { return Ok(()) };
-        let Some(first) = values.samples.first() else { return Ok(()) };
         let mut window = ReadAhead::new(self.file.clone(), WALK_BYTES_MAX);
-        self.walk_entries(&mut window, first.offset..values.end, visit).map(|_| ())
+        for group in values.groups.iter().skip(values.group_of(start)) {
+            let walk =
+                self.walk_group(&mut window, group, |value, offset| match value < start {
+                    true => Ok(ControlFlow::Continue(())),
+                    false => visit(value, offset),
+                })?;
+            if walk.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
-    fn walk_entries(
+    fn walk_group(
         &self,
         window: &mut ReadAhead,
-        range: std::ops::Range<u32>,
+        group: &Group,
         mut visit: impl FnMut(&str, u64) -> Result<ControlFlow<()>, IndexError>,
     ) -> Result<ControlFlow<()>, IndexError> {
         let (mut offset, end) =
-            (self.start + u64::from(range.start), self.start + u64::from(range.end));
+            (self.start + u64::from(group.offset), self.start + u64::from(group.end));
         let mut wanted = 1;
         while offset < end {
             let mut bytes = window.at_least(offset, wanted)?;
@@ -223,8 +277,37 @@ impl PostingsTable {
     }
 }
 
+/// Reads a table that does not ascend, keeping each of its entries.
+fn sorted(file: &NamedFile, section: Section) -> Result<BTreeMap<Box<str>, Values>, IndexError> {
+    if section.end - section.start > UNSORTED_BYTES_MAX {
+        let what =
+            "the labels in the postings offset table do not ascend, and are too many to sort";
+        return Err(file.damage(section.start, what).into());
+    }
+    let mut names: BTreeMap<Box<str>, Values> = BTreeMap::new();
+    file.scan_section(section, |offset, bytes| {
+        let (entry, rest) = split_entry(bytes)?;
+        let len = bytes.len() - rest.len();
+        let values = names.entry(std::str::from_utf8(entry.name).ok()?.into()).or_default();
+        let first_value = std::str::from_utf8(entry.value).ok()?.into();
+        values.groups.push(Group { first_value, offset, end: offset + len as u32 });
+        values.count += 1;
+        Some(len)
+    })?;
+    for values in names.values_mut() {
+        values.groups.sort_by(|a, b| a.first_value.cmp(&b.first_value));
+        let mut neighbours = values.groups.windows(2);
+        if let Some(twice) = neighbours.find(|two| two[0].first_value == two[1].first_value) {
+            let offset = section.start + u64::from(twice[1].offset);
+            return Err(file.damage(offset, "the postings offset table has a label twice").into());
+        }
+    }
+    Ok(names)
+}
+
 impl Values {
-    fn new() -> Values {
-        Values { count: 0, samples: Vec::new(), end: 0 }
+    /// The group in which the first value from `start` on is, or ends before it.
+    fn group_of(&self, start: &str) -> usize {
+        self.groups.partition_point(|group| &*group.first_value <= start).saturating_sub(1)
     }
 }

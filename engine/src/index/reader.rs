@@ -1,12 +1,12 @@
 //! Answers from an index: names, values, postings, series.
 
-use super::postings_table::PostingsTable;
+use super::postings_table::{EntryOrder, PostingsTable};
 use super::series::{LabelNumbers, SERIES_ENTRY_BYTES_MAX, decode_chunks, decode_labels};
 use super::symbol_table::SymbolTable;
 use super::toc::Toc;
 use super::{
     ChunkMeta, HEADER_BYTES, INDEX_FILE, IndexError, MAGIC, NamedFile, ReadAhead,
-    SERIES_ALIGN_BYTES, SeriesRef, VERSION,
+    SERIES_ALIGN_BYTES, SeriesRef, VERSION, VERSION_1,
 };
 use crate::codec::{crc32c, split_uvarint};
 use crate::model::Labels;
@@ -28,7 +28,9 @@ const UVARINT_BYTES_MAX: usize = 10;
 pub struct IndexReader {
     file: NamedFile,
     toc: Toc,
-    postings_table: PostingsTable,
+    /// What references to series are multiplied by.
+    series_align_bytes: u64,
+    pub(super) postings_table: PostingsTable,
     symbols: RefCell<SymbolTable>,
     postings: RefCell<ReadAhead>,
     series: RefCell<SeriesWindow>,
@@ -49,18 +51,28 @@ impl IndexReader {
             Some((magic, [version])) if *magic == MAGIC.to_be_bytes() => *version,
             _ => return Err(file.damage(0, "this is not an index file").into()),
         };
-        if version != VERSION {
-            return Err(IndexError::UnsupportedVersion { block: file.block().clone(), version });
-        }
+        let (series_align_bytes, order) = match version {
+            VERSION => (SERIES_ALIGN_BYTES, EntryOrder::Ascending),
+            VERSION_1 => (1, EntryOrder::Any),
+            _ => {
+                let block = file.block().clone();
+                return Err(IndexError::UnsupportedVersion { block, version });
+            }
+        };
         let toc = Toc::read(&file)?;
         let window = ReadAhead::new(file.clone(), AHEAD_BYTES_MAX);
         Ok(IndexReader {
-            postings_table: PostingsTable::read(file.clone(), toc.postings_table)?,
-            symbols: RefCell::new(SymbolTable::read(file.clone(), toc.symbols)?),
+            postings_table: PostingsTable::read(file.clone(), toc.postings_table, order)?,
+            symbols: RefCell::new(SymbolTable::read(
+                file.clone(),
+                toc.symbols,
+                version == VERSION_1,
+            )?),
             postings: RefCell::new(ReadAhead::new(file.clone(), AHEAD_BYTES_MAX)),
             series: RefCell::new(SeriesWindow { window, numbers: Vec::new() }),
             file,
             toc,
+            series_align_bytes,
         })
     }
 
@@ -90,32 +102,17 @@ impl IndexReader {
         name: &str,
         mut visit: impl FnMut(&str) -> ControlFlow<()>,
     ) -> Result<(), IndexError> {
-        self.postings_table.walk(name, |value, _| Ok(visit(value)))
+        self.postings_table.walk(name, "", |value, _| Ok(visit(value)))
     }
 
     /// The series that carry a label, ascending; empty if there is none.
     pub fn postings_for(&self, name: &str, value: &str) -> Result<Vec<SeriesRef>, IndexError> {
         let mut all = Vec::new();
-        for offset in self.find_lists(name, &[value])? {
+        let mut offsets = Vec::new();
+        self.postings_table.find(name, &[value], |offset| offsets.push(offset))?;
+        for offset in offsets {
             self.append_list(offset, &mut all)?;
         }
-        Ok(all)
-    }
-
-    /// The series whose value of a label name is wanted, ascending. Looks at all values.
-    pub fn postings_where(
-        &self,
-        name: &str,
-        mut wanted: impl FnMut(&str) -> bool,
-    ) -> Result<Vec<SeriesRef>, IndexError> {
-        let mut all = Vec::new();
-        self.postings_table.walk(name, |value, offset| {
-            if wanted(value) {
-                self.append_list(offset, &mut all)?;
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        super::postings::sort_union(&mut all);
         Ok(all)
     }
 
@@ -126,23 +123,23 @@ impl IndexReader {
 
     /// Labels of a series, and its chunks in time order.
     pub fn series(&self, series: SeriesRef) -> Result<(Labels, Vec<ChunkMeta>), IndexError> {
-        self.entry(series, |labels, chunks| Ok((labels, decode_chunks(chunks)?)))
+        self.entry(series, |numbers, chunks, symbols| {
+            let chunks = decode_chunks(chunks).map_err(|what| self.damaged_series(series, what))?;
+            Ok((labels(numbers, symbols)?, chunks))
+        })
     }
 
     /// Labels of a series.
     pub fn series_labels(&self, series: SeriesRef) -> Result<Labels, IndexError> {
-        self.entry(series, |labels, _| Ok(labels))
+        self.entry(series, |numbers, _, symbols| labels(numbers, symbols))
     }
 
-    /// Offsets of the lists of those values (ascending) that a name has.
-    pub(super) fn find_lists(
-        &self,
-        name: &str,
-        values: &[impl AsRef<str>],
-    ) -> Result<Vec<u64>, IndexError> {
-        let mut offsets = Vec::new();
-        self.postings_table.find(name, values, |offset| offsets.push(offset))?;
-        Ok(offsets)
+    /// The label name or value behind a symbol number.
+    pub fn symbol_text(&self, number: u32) -> Result<String, IndexError> {
+        let mut symbols = self.symbols.borrow_mut();
+        symbols.trim();
+        symbols.load(number)?;
+        Ok(symbols.text(number).to_owned())
     }
 
     /// How many series a list has.
@@ -186,14 +183,15 @@ impl IndexReader {
         Ok(())
     }
 
-    /// Reads a series entry, and gives its labels and the bytes of its chunks to `read`.
-    fn entry<T>(
+    /// Reads a series entry, and gives its labels as symbol numbers, ascending by name, and the
+    /// bytes of its chunks to `read`.
+    pub(super) fn entry<T>(
         &self,
         series: SeriesRef,
-        read: impl FnOnce(Labels, &[u8]) -> Result<T, &'static str>,
+        read: impl FnOnce(&[LabelNumbers], &[u8], &mut SymbolTable) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
-        let offset = u64::from(series.0) * SERIES_ALIGN_BYTES;
-        let damage = |what| IndexError::from(self.file.damage(offset, what));
+        let offset = u64::from(series.0) * self.series_align_bytes;
+        let damage = |what| self.damaged_series(series, what);
         if !(self.toc.series..self.toc.postings).contains(&offset) {
             return Err(damage("a reference to a series points outside of the series"));
         }
@@ -214,13 +212,24 @@ impl IndexReader {
         let chunks = decode_labels(entry, numbers).map_err(damage)?;
         let symbols = &mut *self.symbols.borrow_mut();
         symbols.trim();
-        for (name, value) in &*numbers {
-            symbols.load(*name)?;
-            symbols.load(*value)?;
+        for (name, value) in numbers.iter_mut() {
+            *name = symbols.number(*name)?;
+            *value = symbols.number(*value)?;
         }
-        let pairs = numbers.iter().map(|(name, value)| (symbols.text(*name), symbols.text(*value)));
-        // An empty value means the same as no label; no index of ours or upstream's has one.
-        let labels = Labels::from_sorted(pairs.filter(|(_, value)| !value.is_empty()));
-        read(labels, chunks).map_err(damage)
+        read(numbers, chunks, symbols)
     }
+
+    fn damaged_series(&self, series: SeriesRef, what: &'static str) -> IndexError {
+        self.file.damage(u64::from(series.0) * self.series_align_bytes, what).into()
+    }
+}
+
+fn labels(numbers: &[LabelNumbers], symbols: &mut SymbolTable) -> Result<Labels, IndexError> {
+    for (name, value) in numbers {
+        symbols.load(*name)?;
+        symbols.load(*value)?;
+    }
+    let pairs = numbers.iter().map(|(name, value)| (symbols.text(*name), symbols.text(*value)));
+    // An empty value means the same as no label; no index of ours or upstream's has one.
+    Ok(Labels::from_sorted(pairs.filter(|(_, value)| !value.is_empty())))
 }

@@ -1,163 +1,245 @@
-//! Which series all of some matchers select.
+//! Which series all of some matchers select, in a block or in the head.
 //!
 //! A matcher either names the series it wants (it refuses the empty value, so a series must carry
 //! the label), or those it does not want (it accepts the empty value, so that series without the
 //! label are selected too, and only a subtraction can say which). First the cheapest wanted lists
-//! are intersected, then the rest is looked at, and each matcher that would need a walk over more
-//! label values than there are candidates left is asked about these candidates instead.
+//! are intersected, then the rest is looked at, and each matcher that would cost more than the
+//! candidates that are left is asked about these candidates instead.
 
 use super::postings::sort_union;
-use super::{IndexError, IndexReader, SeriesRef, difference, intersection};
+use super::{difference, intersection};
 use crate::model::Matcher;
+use std::borrow::Cow;
+use std::ops::ControlFlow;
 
 /// Reading a series' labels costs about as much as looking at this many values of a label.
-const VALUES_PER_SERIES: usize = 8;
+pub(crate) const VALUES_PER_SERIES: usize = 8;
 
-/// The candidates so far: all series, until a matcher has named some.
-#[derive(Default)]
-struct Candidates(Option<Vec<SeriesRef>>);
+/// Labels and the series that carry them.
+pub trait LabelIndex {
+    /// A series. Ascending ones are what lists hold.
+    type Series: Copy + Ord;
+    /// Where the list of a label's series is.
+    type List: Copy;
+    /// Why an index gives no answer.
+    type Error;
+
+    /// Reading a series' labels costs about as much as reading this many elements of a list.
+    const REFS_PER_SERIES: usize;
+
+    /// About how many values of a name begin with a prefix: never less than there are.
+    fn value_count(&self, name: &str, prefix: &str) -> usize;
+
+    /// The lists of those values (ascending, none empty) that a name has.
+    fn find_lists(&self, name: &str, values: &[String]) -> Result<Vec<Self::List>, Self::Error>;
+
+    /// Calls `visit` with each value of a name that begins with a prefix, in any order.
+    fn walk_values(
+        &self,
+        name: &str,
+        prefix: &str,
+        visit: impl FnMut(&str, Self::List) -> Result<ControlFlow<()>, Self::Error>,
+    ) -> Result<(), Self::Error>;
+
+    /// How many series a list has.
+    fn list_len(&self, list: Self::List) -> Result<usize, Self::Error>;
+
+    /// The series of a list, ascending.
+    fn list(&self, list: Self::List) -> Result<Cow<'_, [Self::Series]>, Self::Error>;
+
+    /// All series, ascending.
+    fn all(&self) -> Result<Cow<'_, [Self::Series]>, Self::Error>;
+
+    /// Whether a series' value of a label (empty if it has none) passes a test.
+    fn has_value(
+        &self,
+        series: Self::Series,
+        name: &str,
+        test: impl Fn(&str) -> bool,
+    ) -> Result<bool, Self::Error>;
+}
 
 /// A matcher whose wanted (or unwanted) values are known without looking at all of them.
-struct Listed {
+struct Listed<'m, L> {
+    matcher: &'m Matcher,
     unwanted: bool,
-    /// Where the lists of those values that exist begin.
-    lists: Vec<u64>,
+    /// The lists of those values that exist.
+    lists: Vec<L>,
     /// How many series they have together.
     series_count: usize,
 }
 
-impl IndexReader {
-    /// The series that all matchers select, in label order.
-    pub fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, IndexError> {
-        let mut listed = Vec::new();
-        let mut scanned = Vec::new();
-        for matcher in matchers {
-            match self.listed(matcher)? {
-                Some(lists) => listed.push(lists),
-                None => scanned.push(matcher),
-            }
-        }
-        listed.sort_by_key(|lists| (lists.unwanted, lists.series_count));
-        scanned.sort_by_key(|matcher| {
-            (matcher.matches_empty(), self.label_value_count(matcher.name()))
-        });
-        let mut candidates = Candidates::default();
-        // Wanted lists first, unwanted ones last, so that only the latter may need all series.
-        let (wanted, unwanted) = listed.split_at(listed.partition_point(|lists| !lists.unwanted));
-        for lists in wanted {
-            if candidates.is_empty() {
-                return Ok(Vec::new());
-            }
-            candidates.narrow(self.read_lists(lists)?);
-        }
-        for matcher in scanned.iter().filter(|matcher| !matcher.matches_empty()) {
-            self.scan(matcher, &mut candidates)?;
-        }
-        for lists in unwanted {
-            if candidates.is_empty() {
-                return Ok(Vec::new());
-            }
-            candidates.subtract(self, &self.read_lists(lists)?)?;
-        }
-        for matcher in scanned.iter().filter(|matcher| matcher.matches_empty()) {
-            self.scan(matcher, &mut candidates)?;
-        }
-        candidates.or_all(self)
-    }
+/// A matcher that has to look at values, and at how many.
+struct Scanned<'m> {
+    matcher: &'m Matcher,
+    value_count: usize,
+}
 
-    /// The lists of a matcher's literals, if these say what is wanted or what is not. They do not
-    /// for `=""`, which wants what has no list, nor for `!=""`, which wants all that have one.
-    fn listed(&self, matcher: &Matcher) -> Result<Option<Listed>, IndexError> {
-        let unwanted = matcher.is_negated();
-        let Some(literals) = matcher.literals() else { return Ok(None) };
-        if matcher.matches_empty() != unwanted {
-            return Ok(None);
+/// The candidates so far: all series, until a matcher has named some.
+struct Selecting<'i, I: LabelIndex> {
+    index: &'i I,
+    candidates: Option<Vec<I::Series>>,
+}
+
+/// The series that all matchers select, ascending.
+pub fn select<I: LabelIndex>(index: &I, matchers: &[Matcher]) -> Result<Vec<I::Series>, I::Error> {
+    let mut listed = Vec::new();
+    let mut scanned = Vec::new();
+    for matcher in matchers {
+        match matcher.constant() {
+            Some(true) => continue,
+            Some(false) => return Ok(Vec::new()),
+            None => {}
         }
-        let lists = match matcher.name() {
-            // The list under the empty name is that of all series, not a label's.
-            "" => Vec::new(),
-            name => self.find_lists(name, literals)?,
+        match list(index, matcher)? {
+            Some(lists) => listed.push(lists),
+            None => scanned.push(scan(index, matcher)),
+        }
+    }
+    listed.sort_by_key(|lists| (lists.unwanted, lists.series_count));
+    scanned.sort_by_key(|scan| (scan.matcher.matches_empty(), scan.value_count));
+    // What is wanted first, what is not wanted last, so that only the latter may need all series.
+    let (wanted, unwanted) = listed.split_at(listed.partition_point(|lists| !lists.unwanted));
+    let (wanted_scans, unwanted_scans) =
+        scanned.split_at(scanned.partition_point(|scan| !scan.matcher.matches_empty()));
+    let mut selecting = Selecting { index, candidates: None };
+    for lists in wanted {
+        selecting.apply_lists(lists)?;
+    }
+    for scan in wanted_scans {
+        selecting.apply_scan(scan)?;
+    }
+    for lists in unwanted {
+        selecting.apply_lists(lists)?;
+    }
+    for scan in unwanted_scans {
+        selecting.apply_scan(scan)?;
+    }
+    selecting.take_or_all()
+}
+
+/// The series that one of several sets of matchers selects, ascending.
+pub fn select_any<I: LabelIndex>(
+    index: &I,
+    sets: &[impl AsRef<[Matcher]>],
+) -> Result<Vec<I::Series>, I::Error> {
+    let mut selected = Vec::new();
+    for set in sets {
+        selected.append(&mut select(index, set.as_ref())?);
+    }
+    if sets.len() > 1 {
+        sort_union(&mut selected);
+    }
+    Ok(selected)
+}
+
+/// The lists of a matcher's literals, if these say what is wanted or what is not. They do not for
+/// `=""`, which wants what has no list, nor for `!=""`, which wants all that have one.
+fn list<'m, I: LabelIndex>(
+    index: &I,
+    matcher: &'m Matcher,
+) -> Result<Option<Listed<'m, I::List>>, I::Error> {
+    let unwanted = matcher.is_negated();
+    let Some(literals) = matcher.literals() else { return Ok(None) };
+    if matcher.matches_empty() != unwanted {
+        return Ok(None);
+    }
+    let lists = index.find_lists(matcher.name(), literals)?;
+    let mut series_count = 0usize;
+    for list in &lists {
+        series_count = series_count.saturating_add(index.list_len(*list)?);
+    }
+    Ok(Some(Listed { matcher, unwanted, lists, series_count }))
+}
+
+fn scan<'m, I: LabelIndex>(index: &I, matcher: &'m Matcher) -> Scanned<'m> {
+    let counts = scanned_prefixes(matcher).iter();
+    let value_count = counts.map(|prefix| index.value_count(matcher.name(), prefix)).sum();
+    Scanned { matcher, value_count }
+}
+
+/// What the values begin with that a scan has to look at: those which the matcher sees otherwise
+/// than the empty value.
+fn scanned_prefixes(matcher: &Matcher) -> &[String] {
+    const ALL: &[String] = &[String::new()];
+    if matcher.holds("") { ALL } else { matcher.prefixes() }
+}
+
+impl<I: LabelIndex> Selecting<'_, I> {
+    fn apply_lists(&mut self, listed: &Listed<'_, I::List>) -> Result<(), I::Error> {
+        if self.is_cheaper_by_series(listed.series_count, I::REFS_PER_SERIES) {
+            return self.keep_matching(listed.matcher);
+        }
+        let series = match listed.lists.as_slice() {
+            [one] => self.index.list(*one)?,
+            several => Cow::Owned(self.read_lists(several)?),
         };
-        let mut series_count = 0usize;
-        for list in &lists {
-            series_count = series_count.saturating_add(self.list_len(*list)?);
-        }
-        Ok(Some(Listed { unwanted, lists, series_count }))
+        self.apply(series, listed.unwanted)
     }
 
-    fn read_lists(&self, listed: &Listed) -> Result<Vec<SeriesRef>, IndexError> {
+    /// Applies a matcher by looking at values of its label, or at the labels of all candidates.
+    fn apply_scan(&mut self, scan: &Scanned<'_>) -> Result<(), I::Error> {
+        let matcher = scan.matcher;
+        if self.is_cheaper_by_series(scan.value_count, VALUES_PER_SERIES) {
+            return self.keep_matching(matcher);
+        }
+        // Only the lists that change something are read.
+        let accepts_empty = matcher.matches_empty();
+        let mut lists = Vec::new();
+        for prefix in scanned_prefixes(matcher) {
+            self.index.walk_values(matcher.name(), prefix, |value, list| {
+                if matcher.matches(value) != accepts_empty {
+                    lists.push(list);
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        let series = self.read_lists(&lists)?;
+        self.apply(Cow::Owned(series), accepts_empty)
+    }
+
+    /// Whether the candidates are so few that each should be asked instead of reading `count`
+    /// others, of which `per_series` cost as much as a series.
+    fn is_cheaper_by_series(&self, count: usize, per_series: usize) -> bool {
+        let Some(candidates) = &self.candidates else { return false };
+        candidates.is_empty() || candidates.len() <= count / per_series
+    }
+
+    fn read_lists(&self, lists: &[I::List]) -> Result<Vec<I::Series>, I::Error> {
         let mut all = Vec::new();
-        for list in &listed.lists {
-            self.append_list(*list, &mut all)?;
+        for list in lists {
+            all.extend_from_slice(&self.index.list(*list)?);
         }
         sort_union(&mut all);
         Ok(all)
     }
 
-    /// Applies a matcher by looking at all values of its label, or at the labels of all candidates.
-    fn scan(&self, matcher: &Matcher, candidates: &mut Candidates) -> Result<(), IndexError> {
-        let name = matcher.name();
-        let accepts_empty = matcher.matches_empty();
-        if let Some(series) = &mut candidates.0
-            && series.len() <= self.label_value_count(name) / VALUES_PER_SERIES
-        {
-            return self.keep_matching(matcher, series);
-        }
-        // Only the lists that change something are read.
-        let mut listed = Vec::new();
-        if !name.is_empty() {
-            listed = self.postings_where(name, |value| matcher.matches(value) != accepts_empty)?;
-        }
-        if accepts_empty {
-            candidates.subtract(self, &listed)
-        } else {
-            candidates.narrow(listed);
-            Ok(())
-        }
+    fn apply(&mut self, series: Cow<'_, [I::Series]>, unwanted: bool) -> Result<(), I::Error> {
+        self.candidates = Some(match (self.candidates.take(), unwanted) {
+            (None, false) => series.into_owned(),
+            (Some(candidates), false) => intersection(&candidates, &series),
+            (Some(candidates), true) => difference(&candidates, &series),
+            (None, true) => difference(&self.index.all()?, &series),
+        });
+        Ok(())
     }
 
-    fn keep_matching(
-        &self,
-        matcher: &Matcher,
-        series: &mut Vec<SeriesRef>,
-    ) -> Result<(), IndexError> {
-        let mut kept = Vec::with_capacity(series.len());
-        for candidate in series.iter() {
-            if matcher.matches(self.series_labels(*candidate)?.get(matcher.name())) {
-                kept.push(*candidate);
+    fn keep_matching(&mut self, matcher: &Matcher) -> Result<(), I::Error> {
+        let Some(candidates) = self.candidates.take() else { return Ok(()) };
+        let mut kept = Vec::with_capacity(candidates.len());
+        for series in candidates {
+            if self.index.has_value(series, matcher.name(), |value| matcher.matches(value))? {
+                kept.push(series);
             }
         }
-        *series = kept;
-        Ok(())
-    }
-}
-
-impl Candidates {
-    fn is_empty(&self) -> bool {
-        self.0.as_ref().is_some_and(Vec::is_empty)
-    }
-
-    fn narrow(&mut self, wanted: Vec<SeriesRef>) {
-        self.0 = Some(match self.0.take() {
-            None => wanted,
-            Some(series) => intersection(&series, &wanted),
-        });
-    }
-
-    fn subtract(&mut self, index: &IndexReader, unwanted: &[SeriesRef]) -> Result<(), IndexError> {
-        let series = self.take_or_all(index)?;
-        self.0 = Some(difference(&series, unwanted));
+        self.candidates = Some(kept);
         Ok(())
     }
 
-    fn or_all(mut self, index: &IndexReader) -> Result<Vec<SeriesRef>, IndexError> {
-        self.take_or_all(index)
-    }
-
-    fn take_or_all(&mut self, index: &IndexReader) -> Result<Vec<SeriesRef>, IndexError> {
-        match self.0.take() {
+    fn take_or_all(self) -> Result<Vec<I::Series>, I::Error> {
+        match self.candidates {
             Some(series) => Ok(series),
-            None => index.all_postings(),
+            None => Ok(self.index.all()?.into_owned()),
         }
     }
 }

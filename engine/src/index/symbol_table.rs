@@ -6,11 +6,13 @@
 //! └─────────┴───────────┴──────────────────────────────────┴───────┘
 //! ```
 //!
-//! A symbol's number is its place in the table, from 0. [`SymbolTable`] keeps the place of every
+//! A symbol's number is its place in the table, from 0. Series name symbols by their numbers; in
+//! version 1, by the byte offset in the file at which the symbol begins. [`SymbolTable`] keeps the place of every
 //! 32nd symbol in memory, and a bounded cache of groups of 32 decoded ones.
 
 use super::postings_table::{put_string, split_string};
 use super::{FileSink, IndexError, NamedFile, SAMPLING, SymbolList};
+use crate::codec::uvarint_bytes;
 use crate::storage::BlockWriter;
 
 /// Memory that decoded symbols may take; they are dropped when it is exceeded. Tests see that.
@@ -45,6 +47,7 @@ pub(super) struct SymbolTable {
     /// Where the last symbol ends.
     end: u64,
     count: u32,
+    by_offset: bool,
     groups: Vec<Group>,
     cached_bytes: usize,
 }
@@ -61,8 +64,12 @@ struct Decoded {
 }
 
 impl SymbolTable {
-    /// Reads the section once from front to back.
-    pub(super) fn read(file: NamedFile, offset: u64) -> Result<SymbolTable, IndexError> {
+    /// Reads the section once from front to back. `by_offset`: series name symbols by offset.
+    pub(super) fn read(
+        file: NamedFile,
+        offset: u64,
+        by_offset: bool,
+    ) -> Result<SymbolTable, IndexError> {
         let section = file.section(offset)?;
         let mut groups = Vec::new();
         let mut number = 0;
@@ -76,7 +83,32 @@ impl SymbolTable {
         })?;
         groups.shrink_to_fit();
         let (start, end) = (section.start, section.end);
-        Ok(SymbolTable { file, start, end, count, groups, cached_bytes: 0 })
+        Ok(SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0 })
+    }
+
+    /// The number of the symbol that a series means by `reference`.
+    #[inline]
+    pub(super) fn number(&mut self, reference: u32) -> Result<u32, IndexError> {
+        if self.by_offset { self.number_at(reference) } else { Ok(reference) }
+    }
+
+    /// The number of the symbol that begins at an offset of the file.
+    fn number_at(&mut self, offset: u32) -> Result<u32, IndexError> {
+        let in_section = u64::from(offset).checked_sub(self.start).unwrap_or_default();
+        let after = self.groups.partition_point(|group| u64::from(group.offset) <= in_section);
+        let group = after.saturating_sub(1);
+        let first = (group * SAMPLING) as u32;
+        self.load(first)?;
+        let mut at = self.groups.get(group).map_or(0, |group| u64::from(group.offset));
+        let last = self.count.min(first.saturating_add(SAMPLING as u32));
+        let found = (first..last).find(|number| {
+            let is_it = at == in_section;
+            let len = self.text(*number).len();
+            at += (uvarint_bytes(len as u64) + len) as u64;
+            is_it
+        });
+        let what = "a series uses a symbol that does not begin at this offset";
+        found.ok_or_else(|| self.file.damage(u64::from(offset), what).into())
     }
 
     /// Makes a symbol available to [`text`](Self::text) until [`trim`](Self::trim).

@@ -3,6 +3,7 @@
 //! A missing label is the empty string: it is the matcher, not the label's presence, that decides
 //! whether a series without the label is selected.
 
+use super::prefixes::{prefixes, takes_any_text};
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use regex_syntax::hir::{Hir, HirKind};
@@ -76,7 +77,15 @@ enum Test {
     Literal(String),
     /// An expression that is only an alternation of fixed strings, sorted.
     AnyOf(Vec<String>),
-    Regex(Box<Regex>),
+    /// `.*`
+    Anything,
+    /// `.+`
+    Something,
+    Regex {
+        regex: Box<Regex>,
+        /// Every match begins with one of these.
+        prefixes: Option<Vec<String>>,
+    },
 }
 
 impl Matcher {
@@ -122,7 +131,28 @@ impl Matcher {
         match &self.test {
             Test::Literal(value) => Some(std::slice::from_ref(value)),
             Test::AnyOf(values) => Some(values),
-            Test::Regex(_) => None,
+            Test::Anything | Test::Something | Test::Regex { .. } => None,
+        }
+    }
+
+    /// Every value that holds begins with one of these: ascending, none begins with another. With
+    /// an empty prefix nothing is known.
+    pub fn prefixes(&self) -> &[String] {
+        const UNKNOWN: &[String] = &[String::new()];
+        match &self.test {
+            Test::Literal(value) => std::slice::from_ref(value),
+            Test::Regex { prefixes: Some(prefixes), .. } => prefixes,
+            _ => UNKNOWN,
+        }
+    }
+
+    /// For a matcher that looks at no value: whether it selects all series or none.
+    pub fn constant(&self) -> Option<bool> {
+        match &self.test {
+            Test::Anything => Some(!self.negated),
+            // No series has a label without a name.
+            _ if self.name.is_empty() => Some(self.matches_empty()),
+            _ => None,
         }
     }
 
@@ -131,7 +161,9 @@ impl Matcher {
         match &self.test {
             Test::Literal(wanted) => wanted == value,
             Test::AnyOf(wanted) => wanted.binary_search_by(|w| w.as_str().cmp(value)).is_ok(),
-            Test::Regex(regex) => regex.is_match(value),
+            Test::Anything => true,
+            Test::Something => !value.is_empty(),
+            Test::Regex { regex, .. } => regex.is_match(value),
         }
     }
 }
@@ -153,6 +185,12 @@ fn compile(name: &str, expression: &str) -> Result<Test, MatcherError> {
         values.dedup();
         return Ok(Test::AnyOf(values));
     }
+    match takes_any_text(&hir) {
+        Some(0) => return Ok(Test::Anything),
+        Some(_) => return Ok(Test::Something),
+        None => {}
+    }
+    let prefixes = prefixes(&hir);
     let anchored = Hir::concat(vec![
         Hir::look(regex_syntax::hir::Look::Start),
         hir,
@@ -160,7 +198,8 @@ fn compile(name: &str, expression: &str) -> Result<Test, MatcherError> {
     ]);
     let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
     let regex = Regex::builder().configure(config).build_from_hir(&anchored);
-    Ok(Test::Regex(Box::new(regex.map_err(|e| invalid(e.to_string()))?)))
+    let regex = Box::new(regex.map_err(|e| invalid(e.to_string()))?);
+    Ok(Test::Regex { regex, prefixes })
 }
 
 /// Unfolds an expression into the strings it matches, if those are few and fixed.

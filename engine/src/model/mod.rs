@@ -6,12 +6,15 @@
 pub mod histogram;
 mod labels;
 mod matcher;
+mod matcher_sets;
+mod prefixes;
 mod value;
 
 pub use histogram::{FloatHistogram, Histogram, HistogramError, NativeHistogram};
 pub(crate) use labels::sort_and_check;
 pub use labels::{LABEL_NAME, LabelError, Labels};
 pub use matcher::{MatchOp, Matcher, MatcherError, MatcherSpec};
+pub use matcher_sets::{MatcherSets, Verdict};
 pub use value::Value;
 
 /// One measured value of a series.

@@ -38,7 +38,19 @@ pub struct Selection {
     pub samples_max: u64,
 }
 
-/// A position in the answer to a selection.
+/// What to look up: label names, label values, or series without their samples.
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    /// All matchers of one set must hold. No set at all takes every series.
+    pub matcher_sets: Vec<Vec<MatcherSpec>>,
+    /// Both ends included. Names and values are those of every block, and of the head, that hold
+    /// some of it; series must have a chunk that reaches into it.
+    pub range: TimeRange,
+    /// Most names, values or series given; 0 means no limit.
+    pub limit: u64,
+}
+
+/// A position in the answer to a selection or to a lookup of series.
 pub struct Cursor {
     source: Box<dyn SeriesSource>,
     range: TimeRange,
@@ -47,6 +59,9 @@ pub struct Cursor {
     frame_bytes_max: usize,
     samples_max: u64,
     samples_given: u64,
+    series_max: u64,
+    series_given: u64,
+    is_truncated: bool,
 }
 
 impl Cursor {
@@ -64,7 +79,44 @@ impl Cursor {
             frame_bytes_max,
             samples_max: selection.samples_max,
             samples_given: 0,
+            series_max: 0,
+            series_given: 0,
+            is_truncated: false,
         }
+    }
+
+    /// Gives series that come without chunks, at most so many; 0 means no limit.
+    pub fn of_labels(source: Box<dyn SeriesSource>, range: TimeRange, limit: u64) -> Cursor {
+        Cursor {
+            source,
+            range,
+            format: FrameFormat::ChunkedSeries,
+            query_index: 0,
+            frame_bytes_max: DEFAULT_FRAME_BYTES_MAX as usize,
+            samples_max: 0,
+            samples_given: 0,
+            series_max: limit,
+            series_given: 0,
+            is_truncated: false,
+        }
+    }
+
+    /// Whether the limit left series out; known at the end.
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
+    }
+
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
+        if self.is_truncated {
+            return Ok(None);
+        }
+        let next = self.source.next_series()?;
+        if next.is_some() && self.series_max > 0 && self.series_given >= self.series_max {
+            self.is_truncated = true;
+            return Ok(None);
+        }
+        self.series_given += u64::from(next.is_some());
+        Ok(next)
     }
 
     /// Series until their chunks fill `bytes_max`: at least one, none at the end.
@@ -72,7 +124,7 @@ impl Cursor {
         let mut series = Vec::new();
         let mut bytes = 0;
         while bytes < bytes_max.max(1) as usize
-            && let Some(next) = self.source.next_series()?
+            && let Some(next) = self.next_series()?
         {
             bytes += next.labels.packed().len();
             bytes += next.chunks.iter().map(|chunk| chunk.data.len()).sum::<usize>();
@@ -85,7 +137,7 @@ impl Cursor {
     pub fn next_frames(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         while out.len() < bytes_max.max(1) as usize
-            && let Some(series) = self.source.next_series()?
+            && let Some(series) = self.next_series()?
         {
             self.put_series(&mut out, &series)?;
         }

@@ -5,14 +5,19 @@
 //!
 //! Duplicates: where several sources have a sample of the same series and time, the head's counts,
 //! then that of the newest block.
+//!
+//! Lookups of labels go the same way: series without chunks through a [`Cursor`], label names and
+//! values through a [`TextCursor`].
 
 mod cursor;
 mod merge;
 mod source;
+mod texts;
 
-pub use cursor::{Cursor, FrameFormat, Selection};
+pub use cursor::{Cursor, FrameFormat, Lookup, Selection};
 pub use merge::{Merge, clip_chunks, merge_chunks};
-pub use source::{BlockSeries, HeadSource, RemoteHeadSeries, SeriesSource};
+pub use source::{BlockLabels, BlockSeries, HeadSource, RemoteHeadSeries, SeriesSource};
+pub use texts::{BlockNames, BlockValues, RemoteTexts, TextCursor, TextSource};
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,12 @@
 //! Where series come from: a block, the head of this instance, or another instance's head.
 
 use super::merge::decoded;
-use crate::block::{BlockReader, SeriesRef};
+use super::{Lookup, TextSource};
+use crate::block::{BlockReader, ChunkMeta, SeriesRef};
 use crate::chunk::{Chunk, encode};
 use crate::error::Result;
-use crate::model::{Labels, Matcher, MatcherSpec, TimeRange};
+use crate::index::select_any;
+use crate::model::{Labels, Matcher, MatcherSets, MatcherSpec, TimeRange};
 use crate::wire::{ChunkedSeries, split_chunked_series};
 
 /// Bytes of head series that are fetched at a time from another instance.
@@ -20,6 +22,15 @@ pub trait SeriesSource {
 pub trait HeadSource {
     /// Selects from the head. While the source lives, the head forgets nothing.
     fn select(&self, matchers: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>>;
+
+    /// Looks up series of the head; they come without chunks. Limits are not the head's affair.
+    fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>>;
+
+    /// Looks up label names of the head's series.
+    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>>;
+
+    /// Looks up values that the head's series have for a label name.
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>>;
 
     /// The range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;
@@ -64,6 +75,40 @@ impl SeriesSource for BlockSeries {
             }
             if !chunks.is_empty() {
                 return Ok(Some(ChunkedSeries { labels, chunks }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Series of one block, without their chunks.
+pub struct BlockLabels {
+    block: BlockReader,
+    refs: std::vec::IntoIter<SeriesRef>,
+    range: TimeRange,
+}
+
+impl BlockLabels {
+    /// The series that one of the sets selects and that have chunks in the range.
+    pub fn select(block: BlockReader, sets: &MatcherSets, range: TimeRange) -> Result<BlockLabels> {
+        let refs = select_any(block.index(), sets.sets())?.into_iter();
+        Ok(BlockLabels { block, refs, range })
+    }
+
+    /// Whether a chunk reaches into the range and was not deleted as a whole.
+    fn counts(&self, series: SeriesRef, chunk: &ChunkMeta) -> bool {
+        let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
+        let deleted = self.block.deleted_ranges(series);
+        span.overlaps(&self.range) && !deleted.iter().any(|range| range.covers(&span))
+    }
+}
+
+impl SeriesSource for BlockLabels {
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
+        while let Some(series) = self.refs.next() {
+            let (labels, metas) = self.block.series(series)?;
+            if metas.iter().any(|meta| self.counts(series, meta)) {
+                return Ok(Some(ChunkedSeries { labels, chunks: Vec::new() }));
             }
         }
         Ok(None)

@@ -5,7 +5,7 @@ use crate::model::{MatchOp, Matcher, MatcherSpec};
 use proptest::prelude::*;
 
 /// Few names and values, so that matchers meet; one label with many values.
-fn any_series() -> impl Strategy<Value = Vec<SeriesSamples>> {
+pub(crate) fn any_series() -> impl Strategy<Value = Vec<SeriesSamples>> {
     let labels = (0..4u32, 0..4u32, 0..200u32, 0..3u32);
     prop::collection::btree_set(labels, 1..150).prop_map(|all| {
         let series = |(a, b, many, metric): (u32, u32, u32, u32)| {
@@ -25,7 +25,7 @@ fn any_series() -> impl Strategy<Value = Vec<SeriesSamples>> {
     })
 }
 
-fn any_matcher() -> impl Strategy<Value = MatcherSpec> {
+pub(crate) fn any_matcher() -> impl Strategy<Value = MatcherSpec> {
     let name = prop::sample::select(vec!["a", "b", "many", "__name__", "absent", ""]);
     let op = prop::sample::select(vec![
         MatchOp::Equal,
@@ -35,13 +35,20 @@ fn any_matcher() -> impl Strategy<Value = MatcherSpec> {
     ]);
     let value = prop_oneof![
         Just(String::new()),
-        prop::sample::select(vec!["v1", "v2", "metric_1", "nothing"]).prop_map(str::to_owned),
+        prop::sample::select(vec!["v1", "v2", "v77", "metric_1", "nothing"])
+            .prop_map(str::to_owned),
         prop::sample::select(vec![
             ".*",
             ".+",
             "v1|v2|v77",
             "|v1",
             "v1.*",
+            "v1.+",
+            "(?:v1|v2|v10).*",
+            "v1.*|v1[0-9]",
+            "x|",
+            "x|v1.*|",
+            "v10[0-9]|v7+",
             ".*1",
             "v[0-9]+|",
             "metric_[01]",

@@ -2,6 +2,7 @@
 
 mod foreign_blocks;
 mod kinds;
+mod lookups;
 mod model;
 
 use super::*;

@@ -1,0 +1,109 @@
+//! Lookups of labels, and the blocks that reads need.
+
+use super::Engine;
+use crate::block::{BlockError, BlockReader, read_meta};
+use crate::error::{Error, Result};
+use crate::index::IndexError;
+use crate::model::TimeRange;
+use crate::select::{
+    BlockLabels, BlockNames, BlockValues, Cursor, Lookup, Merge, SeriesSource, TextCursor,
+};
+use crate::storage::StorageError;
+use std::rc::Rc;
+
+/// How often the list of blocks is read again if a listed block is gone before it is opened.
+const LIST_TRIES: usize = 10;
+
+impl Engine {
+    /// The label names of the series that a lookup selects, ascending.
+    pub fn label_names(&self, lookup: &Lookup) -> Result<TextCursor> {
+        self.check_replayed()?;
+        let sets = lookup.sets()?;
+        // The head comes before the list of blocks, as for a selection.
+        let mut sources = vec![self.head.label_names(lookup)?];
+        for block in self.blocks_in(lookup.range)? {
+            sources.push(Box::new(BlockNames::select(&block, &sets)?));
+        }
+        TextCursor::new(sources, lookup.limit)
+    }
+
+    /// The values that the series which a lookup selects have for a label name, ascending.
+    pub fn label_values(&self, name: &str, lookup: &Lookup) -> Result<TextCursor> {
+        self.check_replayed()?;
+        let sets = Rc::new(lookup.sets()?);
+        let mut sources = vec![self.head.label_values(name, lookup)?];
+        for block in self.blocks_in(lookup.range)? {
+            sources.push(Box::new(BlockValues::select(block, name, Rc::clone(&sets))?));
+        }
+        TextCursor::new(sources, lookup.limit)
+    }
+
+    /// The series that a lookup selects, in label order, without chunks.
+    pub fn series(&self, lookup: &Lookup) -> Result<Cursor> {
+        self.check_replayed()?;
+        let sets = lookup.sets()?;
+        let range = lookup.range;
+        let mut sources = vec![self.head.series(lookup)?];
+        for block in self.blocks_in(range)? {
+            sources.push(Box::new(BlockLabels::select(block, &sets, range)?));
+        }
+        Ok(Cursor::of_labels(merged(sources)?, range, lookup.limit))
+    }
+
+    pub(super) fn check_replayed(&self) -> Result<()> {
+        match &self.owned {
+            Some(owned) if !owned.replayed => Err(Error::NotOpen),
+            _ => Ok(()),
+        }
+    }
+
+    /// The blocks that touch a range, the one with the newest samples first: it has the word. A
+    /// damaged block is left out, which compaction reports, so that it costs only itself.
+    pub(super) fn blocks_in(&self, range: TimeRange) -> Result<Vec<BlockReader>> {
+        if self.upkeep.is_none() || range.end_ms < range.start_ms {
+            return Ok(Vec::new());
+        }
+        // A block may be merged away between listing and opening; then the list is read again.
+        let mut tries_left = LIST_TRIES;
+        'list: loop {
+            tries_left -= 1;
+            let mut found = Vec::new();
+            for id in self.blocks.list()? {
+                let block = match read_meta(&*self.blocks, &id) {
+                    Ok(meta) if !range.overlaps(&meta.time_range()) => continue,
+                    Ok(_) => BlockReader::open(&*self.blocks, &id),
+                    Err(error) => Err(error),
+                };
+                match block {
+                    Ok(block) => found.push(block),
+                    Err(error) if is_not_found(&error) && tries_left > 0 => continue 'list,
+                    Err(
+                        BlockError::Storage(error) | BlockError::Index(IndexError::Storage(error)),
+                    ) if !matches!(error, StorageError::NotFound { .. }) => {
+                        return Err(error.into());
+                    }
+                    Err(_) => {}
+                }
+            }
+            found.sort_by(|a, b| b.meta().newest_source().cmp(a.meta().newest_source()));
+            return Ok(found);
+        }
+    }
+}
+
+/// Several sources as one.
+pub(super) fn merged(mut sources: Vec<Box<dyn SeriesSource>>) -> Result<Box<dyn SeriesSource>> {
+    match sources.len() {
+        1 => Ok(sources.remove(0)),
+        _ => Ok(Box::new(Merge::new(sources)?)),
+    }
+}
+
+fn is_not_found(error: &BlockError) -> bool {
+    use StorageError::NotFound;
+    matches!(
+        error,
+        BlockError::Storage(NotFound { .. })
+            | BlockError::Index(IndexError::Storage(NotFound { .. }))
+    )
+}

@@ -1,0 +1,128 @@
+//! A block's index as selections and lookups of labels see it.
+
+use super::{IndexError, IndexReader, LabelIndex, SeriesRef, select};
+use crate::model::Matcher;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+impl LabelIndex for IndexReader {
+    type Series = SeriesRef;
+    /// Offset of the list in the file.
+    type List = u64;
+    type Error = IndexError;
+
+    /// Lists are read as a whole, a series with what surrounds it.
+    const REFS_PER_SERIES: usize = 512;
+
+    fn value_count(&self, name: &str, prefix: &str) -> usize {
+        self.postings_table.value_count_about(name, prefix)
+    }
+
+    fn find_lists(&self, name: &str, values: &[String]) -> Result<Vec<u64>, IndexError> {
+        let mut offsets = Vec::new();
+        self.postings_table.find(name, values, |offset| offsets.push(offset))?;
+        Ok(offsets)
+    }
+
+    fn walk_values(
+        &self,
+        name: &str,
+        prefix: &str,
+        mut visit: impl FnMut(&str, u64) -> Result<ControlFlow<()>, IndexError>,
+    ) -> Result<(), IndexError> {
+        self.postings_table.walk(name, prefix, |value, list| match value.starts_with(prefix) {
+            true => visit(value, list),
+            false => Ok(ControlFlow::Break(())),
+        })
+    }
+
+    fn list_len(&self, list: u64) -> Result<usize, IndexError> {
+        IndexReader::list_len(self, list)
+    }
+
+    fn list(&self, list: u64) -> Result<Cow<'_, [SeriesRef]>, IndexError> {
+        let mut all = Vec::new();
+        self.append_list(list, &mut all)?;
+        Ok(Cow::Owned(all))
+    }
+
+    fn all(&self) -> Result<Cow<'_, [SeriesRef]>, IndexError> {
+        Ok(Cow::Owned(self.all_postings()?))
+    }
+
+    fn has_value(
+        &self,
+        series: SeriesRef,
+        name: &str,
+        test: impl Fn(&str) -> bool,
+    ) -> Result<bool, IndexError> {
+        self.entry(series, |numbers, _, symbols| {
+            for (name_number, value_number) in numbers {
+                symbols.load(*name_number)?;
+                if symbols.text(*name_number) == name {
+                    symbols.load(*value_number)?;
+                    return Ok(test(symbols.text(*value_number)));
+                }
+            }
+            Ok(test(""))
+        })
+    }
+}
+
+impl IndexReader {
+    /// The series that all matchers select, in label order.
+    pub fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, IndexError> {
+        select(self, matchers)
+    }
+
+    /// Calls `visit` with each value of a label name from `start` on, ascending, and the offset of
+    /// its list, until it breaks.
+    pub(crate) fn walk_values_from(
+        &self,
+        name: &str,
+        start: &str,
+        visit: impl FnMut(&str, u64) -> Result<ControlFlow<()>, IndexError>,
+    ) -> Result<(), IndexError> {
+        self.postings_table.walk(name, start, visit)
+    }
+
+    /// The label names that these series have, ascending.
+    pub fn names_of(&self, series: &[SeriesRef]) -> Result<Vec<String>, IndexError> {
+        let count_max = self.label_names().count();
+        let mut found = BTreeSet::new();
+        for one in series {
+            self.entry(*one, |numbers, _, _| {
+                found.extend(numbers.iter().map(|(name, _)| *name));
+                Ok(())
+            })?;
+            if found.len() >= count_max {
+                break;
+            }
+        }
+        found.iter().map(|number| self.symbol_text(*number)).collect()
+    }
+
+    /// The values that these series have for a label name, as symbol numbers, ascending.
+    pub fn values_of(&self, series: &[SeriesRef], name: &str) -> Result<Vec<u32>, IndexError> {
+        let mut name_number = None;
+        let mut found = Vec::new();
+        for one in series {
+            self.entry(*one, |numbers, _, symbols| {
+                for (number, value) in numbers {
+                    if name_number.is_none() {
+                        symbols.load(*number)?;
+                        name_number = (symbols.text(*number) == name).then_some(*number);
+                    }
+                    if name_number == Some(*number) {
+                        found.push(*value);
+                        break;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        super::postings::sort_union(&mut found);
+        Ok(found)
+    }
+}
