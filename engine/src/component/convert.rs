@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::head::{Exemplar, RefusalReason, SeriesExemplars, WriteOutcome};
 use crate::index::IndexError;
 use crate::model::{Labels, MatchOp, MatcherSpec, TimeRange};
+use crate::select::Lookup;
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
 
@@ -122,6 +123,28 @@ impl From<&MatcherSpec> for wit::Matcher {
 fn labels_of(labels: &Labels) -> Vec<wit::Label> {
     let label = |(name, value): (&str, &str)| wit::Label { name: name.into(), value: value.into() };
     labels.iter().map(label).collect()
+}
+
+impl From<wit::Lookup> for Lookup {
+    fn from(lookup: wit::Lookup) -> Lookup {
+        let set = |set: Vec<wit::Matcher>| set.into_iter().map(Into::into).collect();
+        Lookup {
+            matcher_sets: lookup.matcher_sets.into_iter().map(set).collect(),
+            range: lookup.range.into(),
+            limit: lookup.limit,
+        }
+    }
+}
+
+impl From<&Lookup> for wit::Lookup {
+    fn from(lookup: &Lookup) -> wit::Lookup {
+        let set = |set: &Vec<MatcherSpec>| set.iter().map(Into::into).collect();
+        wit::Lookup {
+            matcher_sets: lookup.matcher_sets.iter().map(set).collect(),
+            range: lookup.range.into(),
+            limit: lookup.limit,
+        }
+    }
 }
 
 impl From<ChunkedSeries> for wit::SeriesChunks {

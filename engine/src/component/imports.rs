@@ -2,8 +2,9 @@
 
 use super::bindings::tidepool::tsdb::types as wit;
 use super::bindings::tidepool::tsdb::{blocks, head_source, wal};
+use crate::error::Result;
 use crate::model::{MatcherSpec, TimeRange};
-use crate::select::{HeadSource, RemoteHeadSeries, SeriesSource};
+use crate::select::{HeadSource, Lookup, RemoteHeadSeries, RemoteTexts, SeriesSource, TextSource};
 use crate::storage::{
     BlockFile, BlockWriter, Blocks, LogKind, StorageResult, Wal, WalBatch, WalCheckpoint,
 };
@@ -119,21 +120,36 @@ impl BlockWriter for HostBlockWriter {
 pub(super) struct HostHead;
 
 impl HeadSource for HostHead {
-    fn select(
-        &self,
-        matchers: &[MatcherSpec],
-        range: TimeRange,
-    ) -> crate::error::Result<Box<dyn SeriesSource>> {
+    fn select(&self, matchers: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
         let matchers: Vec<wit::Matcher> = matchers.iter().map(Into::into).collect();
-        let cursor = head_source::open(&matchers, range.into())?;
-        Ok(Box::new(RemoteHeadSeries::new(move |bytes_max| Ok(cursor.next(bytes_max)?))))
+        Ok(series(head_source::open(&matchers, range.into())?))
     }
 
-    fn plan_cut(&self) -> crate::error::Result<Option<TimeRange>> {
+    fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>> {
+        Ok(series(head_source::series(&lookup.into())?))
+    }
+
+    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
+        Ok(texts(head_source::label_names(&lookup.into())?))
+    }
+
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
+        Ok(texts(head_source::label_values(name, &lookup.into())?))
+    }
+
+    fn plan_cut(&self) -> Result<Option<TimeRange>> {
         Ok(head_source::plan_cut()?.map(Into::into))
     }
 
-    fn forget(&self, before_ms: i64) -> crate::error::Result<bool> {
+    fn forget(&self, before_ms: i64) -> Result<bool> {
         Ok(head_source::forget(before_ms)?)
     }
+}
+
+fn series(cursor: head_source::Cursor) -> Box<dyn SeriesSource> {
+    Box::new(RemoteHeadSeries::new(move |bytes_max| Ok(cursor.next(bytes_max)?)))
+}
+
+fn texts(texts: head_source::Texts) -> Box<dyn TextSource> {
+    Box::new(RemoteTexts::new(move |bytes_max| Ok(texts.next(bytes_max)?)))
 }

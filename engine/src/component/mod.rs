@@ -18,8 +18,8 @@ mod imports;
 use crate::engine::{self, Engine, Storage};
 use crate::head::HeadOptions;
 use crate::model::{Labels, Sample};
-use crate::select::{Cursor, FrameFormat, Selection};
-use bindings::exports::tidepool::tsdb::store::{self, Guest, GuestCursor};
+use crate::select::{Cursor, FrameFormat, Selection, TextCursor};
+use bindings::exports::tidepool::tsdb::store::{self, Guest, GuestCursor, GuestTexts};
 use bindings::tidepool::tsdb::types as wit;
 use imports::{HostBlocks, HostHead, HostWal};
 use std::cell::RefCell;
@@ -42,6 +42,7 @@ fn with_engine<T>(
 
 impl Guest for Component {
     type Cursor = OpenCursor;
+    type Texts = OpenTexts;
 
     fn open(options: store::Options) -> Result<(), wit::Error> {
         let role = match options.role {
@@ -139,6 +140,21 @@ impl Guest for Component {
         Ok(store::Cursor::new(OpenCursor(RefCell::new(cursor))))
     }
 
+    fn label_names(lookup: wit::Lookup) -> Result<store::Texts, wit::Error> {
+        let names = with_engine(|engine| engine.label_names(&lookup.into()))?;
+        Ok(store::Texts::new(OpenTexts(RefCell::new(names))))
+    }
+
+    fn label_values(name: String, lookup: wit::Lookup) -> Result<store::Texts, wit::Error> {
+        let values = with_engine(|engine| engine.label_values(&name, &lookup.into()))?;
+        Ok(store::Texts::new(OpenTexts(RefCell::new(values))))
+    }
+
+    fn series(lookup: wit::Lookup) -> Result<store::Cursor, wit::Error> {
+        let cursor = with_engine(|engine| engine.series(&lookup.into()))?;
+        Ok(store::Cursor::new(OpenCursor(RefCell::new(cursor))))
+    }
+
     fn compact(now_ms: i64, room: store::Room) -> Result<store::CompactProgress, wit::Error> {
         let store::Room { free_bytes, other_bytes, memory_bytes } = room;
         let room = engine::Room { free_bytes, other_bytes, memory_bytes };
@@ -229,5 +245,21 @@ impl GuestCursor for OpenCursor {
 
     fn next_frames(&self, bytes_max: u32) -> Result<Vec<u8>, wit::Error> {
         Ok(self.0.borrow_mut().next_frames(bytes_max)?)
+    }
+
+    fn is_truncated(&self) -> bool {
+        self.0.borrow().is_truncated()
+    }
+}
+
+struct OpenTexts(RefCell<TextCursor>);
+
+impl GuestTexts for OpenTexts {
+    fn next(&self, bytes_max: u32) -> Result<Vec<String>, wit::Error> {
+        Ok(self.0.borrow_mut().next(bytes_max)?)
+    }
+
+    fn is_truncated(&self) -> bool {
+        self.0.borrow().is_truncated()
     }
 }

@@ -94,7 +94,7 @@ impl SymbolTable {
 
     /// The number of the symbol that begins at an offset of the file.
     fn number_at(&mut self, offset: u32) -> Result<u32, IndexError> {
-        let in_section = u64::from(offset).checked_sub(self.start).unwrap_or_default();
+        let in_section = u64::from(offset).saturating_sub(self.start);
         let after = self.groups.partition_point(|group| u64::from(group.offset) <= in_section);
         let group = after.saturating_sub(1);
         let first = (group * SAMPLING) as u32;

@@ -4,7 +4,7 @@
 //! each call promises.
 
 use crate::State;
-use crate::bindings::tidepool::tsdb::types::{Error, Matcher, StorageError, TimeRange};
+use crate::bindings::tidepool::tsdb::types::{Error, Lookup, Matcher, StorageError, TimeRange};
 use crate::bindings::tidepool::tsdb::{blocks, head_source, types, wal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -221,6 +221,28 @@ impl head_source::Host for State {
         wasmtime::bail!("there is no other head")
     }
 
+    fn series(
+        &mut self,
+        _: Lookup,
+    ) -> Result<std::result::Result<Resource<head_source::Cursor>, Error>> {
+        wasmtime::bail!("there is no other head")
+    }
+
+    fn label_names(
+        &mut self,
+        _: Lookup,
+    ) -> Result<std::result::Result<Resource<head_source::Texts>, Error>> {
+        wasmtime::bail!("there is no other head")
+    }
+
+    fn label_values(
+        &mut self,
+        _: String,
+        _: Lookup,
+    ) -> Result<std::result::Result<Resource<head_source::Texts>, Error>> {
+        wasmtime::bail!("there is no other head")
+    }
+
     fn plan_cut(&mut self) -> Result<std::result::Result<Option<TimeRange>, Error>> {
         wasmtime::bail!("there is no other head")
     }
@@ -240,6 +262,20 @@ impl head_source::HostCursor for State {
     }
 
     fn drop(&mut self, _: Resource<head_source::Cursor>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl head_source::HostTexts for State {
+    fn next(
+        &mut self,
+        _: Resource<head_source::Texts>,
+        _: u32,
+    ) -> Result<std::result::Result<Vec<String>, Error>> {
+        wasmtime::bail!("there is no other head")
+    }
+
+    fn drop(&mut self, _: Resource<head_source::Texts>) -> Result<()> {
         Ok(())
     }
 }

@@ -8,8 +8,8 @@ use crate::disk::DataDir;
 use crate::disk::wal::{Logs, WalMonitor};
 use crate::wasm::{
     CallError, CursorHandle, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
-    InstanceStorage, Matcher, RemoteWriteVersion, Role, Selection, StorageError, TimeRange,
-    WriteOutcome,
+    InstanceStorage, Lookup, Matcher, RemoteWriteVersion, Role, Selection, StorageError,
+    TextsHandle, TimeRange, WriteOutcome,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -49,8 +49,15 @@ pub(super) enum Job {
 /// The head instance and the cursors that others hold on it.
 pub(super) struct HeadInstance {
     pub instance: Instance,
-    cursors: HashMap<u64, CursorHandle>,
+    open: HashMap<u64, OpenOnHead>,
     crashed: Option<String>,
+}
+
+/// What others have open on the head.
+#[derive(Clone, Copy)]
+enum OpenOnHead {
+    Cursor(CursorHandle),
+    Texts(TextsHandle),
 }
 
 /// The way to the head thread.
@@ -66,8 +73,9 @@ struct HeadState {
     /// Records of the log that the last replay did not understand.
     skipped_records: AtomicU64,
     wal_monitor: Mutex<Option<WalMonitor>>,
-    /// Never given twice, so that a cursor of a crashed head means nothing to the next one.
-    cursor_numbers: Mutex<u64>,
+    /// Last number of what was opened on a head. Never given twice, so that what was open on a
+    /// crashed head means nothing to the next one.
+    last_number: Mutex<u64>,
 }
 
 impl HeadHandle {
@@ -132,15 +140,29 @@ impl HeadHandle {
     }
 }
 
-impl HeadAccess for HeadHandle {
-    fn open(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<u64, Error> {
+impl HeadHandle {
+    /// Opens something on the head and gives its number.
+    fn open_on_head(
+        &self,
+        open: impl FnOnce(&mut Instance) -> Result<OpenOnHead, CallError> + Send + 'static,
+    ) -> Result<u64, Error> {
         let number = {
-            let mut numbers = lock(&self.state.cursor_numbers);
-            *numbers += 1;
-            *numbers
+            let mut last = lock(&self.state.last_number);
+            *last += 1;
+            *last
         };
         self.call_blocking(move |head| {
-            let cursor = head.instance.select(&Selection {
+            let opened = open(&mut head.instance)?;
+            head.open.insert(number, opened);
+            Ok(number)
+        })
+    }
+}
+
+impl HeadAccess for HeadHandle {
+    fn open(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<u64, Error> {
+        self.open_on_head(move |head| {
+            let cursor = head.select(&Selection {
                 matchers,
                 range,
                 format: FrameFormat::ChunkedSeries,
@@ -148,27 +170,45 @@ impl HeadAccess for HeadHandle {
                 frame_bytes_max: 0,
                 samples_max: 0,
             })?;
-            head.cursors.insert(number, cursor);
-            Ok(number)
+            Ok(OpenOnHead::Cursor(cursor))
         })
+    }
+
+    fn series(&self, lookup: Lookup) -> Result<u64, Error> {
+        self.open_on_head(move |head| head.series(&lookup).map(OpenOnHead::Cursor))
+    }
+
+    fn label_names(&self, lookup: Lookup) -> Result<u64, Error> {
+        self.open_on_head(move |head| head.label_names(&lookup).map(OpenOnHead::Texts))
+    }
+
+    fn label_values(&self, name: String, lookup: Lookup) -> Result<u64, Error> {
+        self.open_on_head(move |head| head.label_values(&name, &lookup).map(OpenOnHead::Texts))
     }
 
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error> {
-        self.call_blocking(move |head| match head.cursors.get(&cursor) {
-            Some(handle) => head.instance.next_frames(*handle, bytes_max),
-            None => Err(CallError::Refused(Error::Invalid(
-                "the head was restarted while it was being read; read again".into(),
-            ))),
+        self.call_blocking(move |head| match head.open.get(&cursor) {
+            Some(OpenOnHead::Cursor(handle)) => head.instance.next_frames(*handle, bytes_max),
+            _ => Err(CallError::Refused(head_restarted())),
         })
     }
 
-    fn close(&self, cursor: u64) {
-        // A head that is gone has closed its cursors.
+    fn next_texts(&self, texts: u64, bytes_max: u32) -> Result<Vec<String>, Error> {
+        self.call_blocking(move |head| match head.open.get(&texts) {
+            Some(OpenOnHead::Texts(handle)) => head.instance.next_texts(*handle, bytes_max),
+            _ => Err(CallError::Refused(head_restarted())),
+        })
+    }
+
+    fn close(&self, number: u64) {
+        // A head that is gone has closed what was open on it.
         let _ = self.send(Job::Call(Box::new(move |head| {
-            if let Some(handle) = head.cursors.remove(&cursor) {
-                let closed = head.instance.close_cursor(handle);
-                let _ = head.noting_crash(closed);
-            }
+            let closed = match head.open.remove(&number) {
+                Some(OpenOnHead::Cursor(handle)) => head.instance.close_cursor(handle),
+                Some(OpenOnHead::Texts(handle)) => head.instance.close_texts(handle),
+                None => return,
+            };
+            let _ = head.noting_crash(closed);
         })));
     }
 
@@ -189,6 +229,10 @@ impl HeadInstance {
         }
         result.map_err(Into::into)
     }
+}
+
+fn head_restarted() -> Error {
+    Error::Invalid("the head was restarted while it was being read; read again".into())
 }
 
 /// What the head thread works with.
@@ -304,7 +348,7 @@ impl HeadThread {
                 );
             }
         }
-        Ok((HeadInstance { instance, cursors: HashMap::new(), crashed: None }, logs))
+        Ok((HeadInstance { instance, open: HashMap::new(), crashed: None }, logs))
     }
 
     /// Does jobs until it is told to stop (true) or the instance crashes (false).

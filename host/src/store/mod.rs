@@ -13,18 +13,21 @@
 mod compactor;
 mod error;
 mod head;
+mod lookup;
 mod query;
 
 pub use error::StoreError;
+pub use lookup::LookupPart;
 pub use query::{ReadPart, ReadQuery};
 
 use crate::disk::wal::WalStats;
 use crate::disk::{BlockDirs, DataDir, WalOptions};
 use crate::wasm::{
-    FamilyMetadata, Figures, FrameFormat, InstanceLimits, Matcher, Options, RemoteWriteVersion,
-    Role, Runtime, SeriesExemplars, TimeRange, WriteOutcome,
+    FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, Lookup, Matcher, Options,
+    RemoteWriteVersion, Role, Runtime, SeriesExemplars, TimeRange, WriteOutcome,
 };
 use head::{HeadHandle, HeadThread, Job};
+use lookup::Texts;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -189,15 +192,48 @@ impl Store {
         frame_bytes_max: u32,
         samples_max: u64,
     ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
+        let read = query::Read { queries, format, frame_bytes_max, samples_max };
+        self.answer(move |shared, parts| read.run(shared, parts)).await
+    }
+
+    /// Looks up label names. The answer comes part by part; dropping the receiver ends it.
+    pub async fn label_names(
+        &self,
+        lookup: Lookup,
+    ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
+        self.answer(move |shared, parts| Texts::LabelNames.run(shared, &lookup, parts)).await
+    }
+
+    /// Looks up the values of a label name. The answer comes part by part.
+    pub async fn label_values(
+        &self,
+        name: String,
+        lookup: Lookup,
+    ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
+        self.answer(move |shared, parts| Texts::LabelValues(name).run(shared, &lookup, parts)).await
+    }
+
+    /// Looks up series, each as its labels by ascending name. The answer comes part by part.
+    pub async fn series(
+        &self,
+        lookup: Lookup,
+    ) -> Result<mpsc::Receiver<Result<LookupPart<Vec<Label>>, StoreError>>, StoreError> {
+        self.answer(move |shared, parts| lookup::run_series(shared, &lookup, parts)).await
+    }
+
+    /// Waits for its turn, then runs what answers on a thread of the blocking pool.
+    async fn answer<P: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
+    ) -> Result<mpsc::Receiver<P>, StoreError> {
         self.shared.head.check_ready()?;
         let slot = Arc::clone(&self.shared.read_slots).acquire_owned().await;
         let slot = slot.map_err(|_| StoreError::Stopped)?;
-        // One part waits while the one before is sent: that is all a read holds.
+        // One part waits while the one before is sent: that is all an answer holds.
         let (parts, receiver) = mpsc::channel(1);
         let shared = Arc::clone(&self.shared);
-        let read = query::Read { queries, format, frame_bytes_max, samples_max };
         tokio::task::spawn_blocking(move || {
-            read.run(&shared, &parts);
+            run(&shared, &parts);
             drop(slot);
         });
         Ok(receiver)

@@ -1,7 +1,7 @@
 //! Reads: a fresh instance for each, on a thread of the blocking pool.
 
 use super::{Shared, StoreError};
-use crate::wasm::{FrameFormat, InstanceStorage, Matcher, Role, Selection, TimeRange};
+use crate::wasm::{FrameFormat, Instance, InstanceStorage, Matcher, Role, Selection, TimeRange};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,18 +39,18 @@ pub(super) struct Read {
 }
 
 /// The receiver of the parts went away, or is too slow.
-struct ReceiverGone;
+pub(super) struct ReceiverGone;
 
-/// Where the parts go. Called from a thread of the blocking pool.
-struct Outlet<'a> {
-    parts: &'a Sender<Result<ReadPart, StoreError>>,
+/// Where the parts of an answer go. Called from a thread of the blocking pool.
+struct Outlet<'a, P> {
+    parts: &'a Sender<Result<P, StoreError>>,
     runtime: Handle,
     /// A client that takes nothing must not keep the head from forgetting for ever.
     deadline: Option<Instant>,
 }
 
-impl Outlet<'_> {
-    fn send(&self, part: Result<ReadPart, StoreError>) -> Result<(), ReceiverGone> {
+impl<P> Outlet<'_, P> {
+    fn send(&self, part: Result<P, StoreError>) -> Result<(), ReceiverGone> {
         let sent = self.parts.send(part);
         let sent = match self.deadline {
             None => self.runtime.block_on(sent).is_ok(),
@@ -63,35 +63,48 @@ impl Outlet<'_> {
     }
 }
 
-impl Read {
-    /// Answers the queries one after the other; an error is the last part. An answer with fewer
-    /// ends of queries than the read has queries was cut short.
-    pub fn run(self, shared: &Arc<Shared>, parts: &Sender<Result<ReadPart, StoreError>>) {
-        let deadline = shared.config.query_limits.deadline.map(|limit| Instant::now() + limit);
-        let outlet = Outlet { parts, runtime: Handle::current(), deadline };
-        if let Err(error) = self.answer(shared, |part| outlet.send(Ok(part))) {
-            if let StoreError::Crashed(reason) = &error {
-                shared.counters.query_crashes.fetch_add(1, Relaxed);
-                tracing::warn!(reason, "a read was ended");
-            }
-            // If nobody listens any more, nobody needs to know.
-            let _ = outlet.send(Err(error));
+/// Lets a fresh instance answer; an error is the last part.
+pub(super) fn answer_parts<P>(
+    shared: &Arc<Shared>,
+    parts: &Sender<Result<P, StoreError>>,
+    answer: impl FnOnce(&mut Instance, &dyn Fn(P) -> Result<(), ReceiverGone>) -> Result<(), StoreError>,
+) {
+    let deadline = shared.config.query_limits.deadline.map(|limit| Instant::now() + limit);
+    let outlet = Outlet { parts, runtime: Handle::current(), deadline };
+    let answered = instantiate(shared)
+        .and_then(|mut instance| answer(&mut instance, &|part| outlet.send(Ok(part))));
+    if let Err(error) = answered {
+        if let StoreError::Crashed(reason) = &error {
+            shared.counters.query_crashes.fetch_add(1, Relaxed);
+            tracing::warn!(reason, "a read was ended");
         }
+        // If nobody listens any more, nobody needs to know.
+        let _ = outlet.send(Err(error));
+    }
+}
+
+fn instantiate(shared: &Arc<Shared>) -> Result<Instance, StoreError> {
+    let storage = InstanceStorage {
+        logs: None,
+        blocks: shared.blocks.clone(),
+        head: Some(Arc::new(shared.head.clone())),
+    };
+    let options = shared.options(Role::Query);
+    Ok(shared.runtime.instantiate(options, storage, shared.config.query_limits)?)
+}
+
+impl Read {
+    /// Answers the queries one after the other. An answer with fewer ends of queries than the read
+    /// has queries was cut short.
+    pub fn run(self, shared: &Arc<Shared>, parts: &Sender<Result<ReadPart, StoreError>>) {
+        answer_parts(shared, parts, |instance, send| self.answer(instance, send));
     }
 
     fn answer(
         &self,
-        shared: &Arc<Shared>,
-        send: impl Fn(ReadPart) -> Result<(), ReceiverGone>,
+        instance: &mut Instance,
+        send: &dyn Fn(ReadPart) -> Result<(), ReceiverGone>,
     ) -> Result<(), StoreError> {
-        let storage = InstanceStorage {
-            logs: None,
-            blocks: shared.blocks.clone(),
-            head: Some(Arc::new(shared.head.clone())),
-        };
-        let options = shared.options(Role::Query);
-        let limits = shared.config.query_limits;
-        let mut instance = shared.runtime.instantiate(options, storage, limits)?;
         for (query_index, query) in self.queries.iter().enumerate() {
             let cursor = instance.select(&Selection {
                 matchers: query.matchers.clone(),

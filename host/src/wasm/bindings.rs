@@ -11,5 +11,6 @@ wasmtime::component::bindgen!({
         "tidepool:tsdb/blocks.file": crate::disk::BlockFile,
         "tidepool:tsdb/blocks.writer": crate::disk::BlockWriter,
         "tidepool:tsdb/head-source.cursor": crate::wasm::imports::HeadCursor,
+        "tidepool:tsdb/head-source.texts": crate::wasm::imports::HeadTexts,
     },
 });

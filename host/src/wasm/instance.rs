@@ -4,8 +4,8 @@ use super::bindings::Engine;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
 use super::state::InstanceState;
 use super::{
-    CompactProgress, Error, FamilyMetadata, Figures, Matcher, Options, RemoteWriteVersion,
-    ReplayProgress, Room, Selection, SeriesExemplars, TimeRange, WriteOutcome,
+    CompactProgress, Error, FamilyMetadata, Figures, Label, Lookup, Matcher, Options,
+    RemoteWriteVersion, ReplayProgress, Room, Selection, SeriesExemplars, TimeRange, WriteOutcome,
 };
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
@@ -24,6 +24,10 @@ pub enum CallError {
 /// A cursor of one instance; of no use to any other.
 #[derive(Clone, Copy)]
 pub struct CursorHandle(ResourceAny);
+
+/// A list of label names or values of one instance; of no use to any other.
+#[derive(Clone, Copy)]
+pub struct TextsHandle(ResourceAny);
 
 /// An instance of the engine.
 pub struct Instance {
@@ -82,6 +86,55 @@ impl Instance {
     /// Drops a cursor.
     pub fn close_cursor(&mut self, cursor: CursorHandle) -> Result<(), CallError> {
         cursor.0.resource_drop(&mut self.store).map_err(CallError::Trap)
+    }
+
+    /// `store.series`
+    pub fn series(&mut self, lookup: &Lookup) -> Result<CursorHandle, CallError> {
+        self.call(|guest, store| guest.call_series(store, lookup)).map(CursorHandle)
+    }
+
+    /// `store.cursor.next`, of which only the labels are kept.
+    pub fn next_labels(
+        &mut self,
+        cursor: CursorHandle,
+        bytes_max: u32,
+    ) -> Result<Vec<Vec<Label>>, CallError> {
+        let series = self.call(|guest, store| guest.cursor().call_next(store, cursor.0, bytes_max));
+        Ok(series?.into_iter().map(|series| series.labels).collect())
+    }
+
+    /// `store.cursor.is-truncated`
+    pub fn cursor_is_truncated(&mut self, cursor: CursorHandle) -> Result<bool, CallError> {
+        self.call(|guest, store| Ok(Ok(guest.cursor().call_is_truncated(store, cursor.0)?)))
+    }
+
+    /// `store.label-names`
+    pub fn label_names(&mut self, lookup: &Lookup) -> Result<TextsHandle, CallError> {
+        self.call(|guest, store| guest.call_label_names(store, lookup)).map(TextsHandle)
+    }
+
+    /// `store.label-values`
+    pub fn label_values(&mut self, name: &str, lookup: &Lookup) -> Result<TextsHandle, CallError> {
+        self.call(|guest, store| guest.call_label_values(store, name, lookup)).map(TextsHandle)
+    }
+
+    /// `store.texts.next`
+    pub fn next_texts(
+        &mut self,
+        texts: TextsHandle,
+        bytes_max: u32,
+    ) -> Result<Vec<String>, CallError> {
+        self.call(|guest, store| guest.texts().call_next(store, texts.0, bytes_max))
+    }
+
+    /// `store.texts.is-truncated`
+    pub fn texts_are_truncated(&mut self, texts: TextsHandle) -> Result<bool, CallError> {
+        self.call(|guest, store| Ok(Ok(guest.texts().call_is_truncated(store, texts.0)?)))
+    }
+
+    /// Drops a list of names or values.
+    pub fn close_texts(&mut self, texts: TextsHandle) -> Result<(), CallError> {
+        texts.0.resource_drop(&mut self.store).map_err(CallError::Trap)
     }
 
     /// `store.compact`

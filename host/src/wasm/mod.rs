@@ -18,8 +18,8 @@ pub use bindings::exports::tidepool::tsdb::store::{
     SeriesExemplars, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
-    Damage, Error, Limit, MatchOp, Matcher, StorageError, TimeRange,
+    Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, StorageError, TimeRange,
 };
-pub use instance::{CallError, CursorHandle, Instance};
+pub use instance::{CallError, CursorHandle, Instance, TextsHandle};
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{HeadAccess, InstanceStorage};

@@ -1,6 +1,6 @@
 //! What belongs to one instance on the host's side.
 
-use super::{Error, Matcher, TimeRange};
+use super::{Error, Lookup, Matcher, TimeRange};
 use crate::disk::BlockDirs;
 use crate::disk::wal::Logs;
 use std::sync::{Arc, Mutex};
@@ -11,10 +11,18 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 pub trait HeadAccess: Send + Sync {
     /// Opens a cursor and gives its number.
     fn open(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<u64, Error>;
+    /// Opens a cursor of series without chunks and gives its number.
+    fn series(&self, lookup: Lookup) -> Result<u64, Error>;
+    /// Opens a list of label names and gives its number.
+    fn label_names(&self, lookup: Lookup) -> Result<u64, Error>;
+    /// Opens a list of label values and gives its number.
+    fn label_values(&self, name: String, lookup: Lookup) -> Result<u64, Error>;
     /// The next series of a cursor.
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error>;
-    /// Closes a cursor; errors have nowhere to go.
-    fn close(&self, cursor: u64);
+    /// The next names or values of a list.
+    fn next_texts(&self, texts: u64, bytes_max: u32) -> Result<Vec<String>, Error>;
+    /// Closes a cursor or a list; errors have nowhere to go.
+    fn close(&self, number: u64);
     /// As `store.plan-cut` of the head's instance.
     fn plan_cut(&self) -> Result<Option<TimeRange>, Error>;
     /// As `store.forget` of the head's instance.

@@ -96,7 +96,11 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
     },
     'tidepool:tsdb/head-source': {
       Cursor: class {},
+      Texts: class {},
       open: noOtherHead,
+      series: noOtherHead,
+      labelNames: noOtherHead,
+      labelValues: noOtherHead,
       planCut: noOtherHead,
       forget: noOtherHead,
     },

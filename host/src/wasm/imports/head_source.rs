@@ -1,19 +1,25 @@
 //! `head-source`: the head of another instance, reached through the store.
 
-use crate::wasm::bindings::tidepool::tsdb::head_source::{Host, HostCursor};
+use crate::wasm::bindings::tidepool::tsdb::head_source::{Host, HostCursor, HostTexts};
 use crate::wasm::state::{HeadAccess, InstanceState};
-use crate::wasm::{Error, Matcher, TimeRange};
+use crate::wasm::{Error, Lookup, Matcher, TimeRange};
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-/// A cursor on the head. Closed when dropped, also by an instance that crashed.
-pub struct HeadCursor {
+/// A cursor on the head.
+pub struct HeadCursor(OpenOnHead);
+
+/// A list of label names or values of the head.
+pub struct HeadTexts(OpenOnHead);
+
+/// Something that is open on the head. Closed when dropped, also by an instance that crashed.
+struct OpenOnHead {
     head: Arc<dyn HeadAccess>,
     number: u64,
 }
 
-impl Drop for HeadCursor {
+impl Drop for OpenOnHead {
     fn drop(&mut self) {
         self.head.close(self.number);
     }
@@ -24,6 +30,22 @@ impl InstanceState {
         let head = self.storage.head.as_ref().map(Arc::clone);
         head.ok_or_else(|| Error::WrongRole("head-source".into()))
     }
+
+    /// Opens something on the head, and keeps it for the instance.
+    fn open_on_head<T: Send + 'static>(
+        &mut self,
+        kind: impl FnOnce(OpenOnHead) -> T,
+        open: impl FnOnce(&dyn HeadAccess) -> Result<u64, Error>,
+    ) -> Result<Result<Resource<T>, Error>> {
+        let opened = self.head().and_then(|head| {
+            let number = open(&*head)?;
+            Ok(OpenOnHead { head, number })
+        });
+        match opened {
+            Ok(opened) => Ok(Ok(self.table.push(kind(opened))?)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
 }
 
 impl Host for InstanceState {
@@ -32,14 +54,23 @@ impl Host for InstanceState {
         matchers: Vec<Matcher>,
         range: TimeRange,
     ) -> Result<Result<Resource<HeadCursor>, Error>> {
-        let opened = self.head().and_then(|head| {
-            let number = head.open(matchers, range)?;
-            Ok(HeadCursor { head, number })
-        });
-        match opened {
-            Ok(cursor) => Ok(Ok(self.table.push(cursor)?)),
-            Err(error) => Ok(Err(error)),
-        }
+        self.open_on_head(HeadCursor, |head| head.open(matchers, range))
+    }
+
+    fn series(&mut self, lookup: Lookup) -> Result<Result<Resource<HeadCursor>, Error>> {
+        self.open_on_head(HeadCursor, |head| head.series(lookup))
+    }
+
+    fn label_names(&mut self, lookup: Lookup) -> Result<Result<Resource<HeadTexts>, Error>> {
+        self.open_on_head(HeadTexts, |head| head.label_names(lookup))
+    }
+
+    fn label_values(
+        &mut self,
+        name: String,
+        lookup: Lookup,
+    ) -> Result<Result<Resource<HeadTexts>, Error>> {
+        self.open_on_head(HeadTexts, |head| head.label_values(name, lookup))
     }
 
     fn plan_cut(&mut self) -> Result<Result<Option<TimeRange>, Error>> {
@@ -57,12 +88,28 @@ impl HostCursor for InstanceState {
         cursor: Resource<HeadCursor>,
         bytes_max: u32,
     ) -> Result<Result<Vec<u8>, Error>> {
-        let cursor = self.table.get(&cursor)?;
-        Ok(cursor.head.next(cursor.number, bytes_max))
+        let HeadCursor(OpenOnHead { head, number }) = self.table.get(&cursor)?;
+        Ok(head.next(*number, bytes_max))
     }
 
     fn drop(&mut self, cursor: Resource<HeadCursor>) -> Result<()> {
         self.table.delete(cursor)?;
+        Ok(())
+    }
+}
+
+impl HostTexts for InstanceState {
+    fn next(
+        &mut self,
+        texts: Resource<HeadTexts>,
+        bytes_max: u32,
+    ) -> Result<Result<Vec<String>, Error>> {
+        let HeadTexts(OpenOnHead { head, number }) = self.table.get(&texts)?;
+        Ok(head.next_texts(*number, bytes_max))
+    }
+
+    fn drop(&mut self, texts: Resource<HeadTexts>) -> Result<()> {
+        self.table.delete(texts)?;
         Ok(())
     }
 }

@@ -1,0 +1,82 @@
+//! Lookups of labels: as reads, a fresh instance for each, on a thread of the blocking pool.
+
+use super::query::{ReceiverGone, answer_parts};
+use super::{Shared, StoreError};
+use crate::wasm::{CallError, Instance, Label, Lookup};
+use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
+
+/// Bytes of answer that one call into the instance gives at least, if there are as many.
+const PART_BYTES: u32 = 64 * 1024;
+
+/// A part of a lookup's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookupPart<T> {
+    /// The next ones, at least one. Label names and values ascend by their bytes, series by their
+    /// labels; none comes twice.
+    Page(Vec<T>),
+    /// That was all. An answer without this was cut short.
+    End {
+        /// Whether the lookup's limit left something out.
+        is_truncated: bool,
+    },
+}
+
+/// What is looked up, besides series.
+pub(super) enum Texts {
+    LabelNames,
+    LabelValues(String),
+}
+
+impl Texts {
+    /// Answers a lookup of names or values; an error is the last part.
+    pub fn run(
+        self,
+        shared: &Arc<Shared>,
+        lookup: &Lookup,
+        parts: &Sender<Result<LookupPart<String>, StoreError>>,
+    ) {
+        answer_parts(shared, parts, |instance, send| {
+            let texts = match &self {
+                Texts::LabelNames => instance.label_names(lookup)?,
+                Texts::LabelValues(name) => instance.label_values(name, lookup)?,
+            };
+            let next = |instance: &mut Instance| instance.next_texts(texts, PART_BYTES);
+            give(instance, send, next, |instance| instance.texts_are_truncated(texts))
+        });
+    }
+}
+
+/// Answers a lookup of series; an error is the last part.
+pub(super) fn run_series(
+    shared: &Arc<Shared>,
+    lookup: &Lookup,
+    parts: &Sender<Result<LookupPart<Vec<Label>>, StoreError>>,
+) {
+    answer_parts(shared, parts, |instance, send| {
+        let cursor = instance.series(lookup)?;
+        let next = |instance: &mut Instance| instance.next_labels(cursor, PART_BYTES);
+        give(instance, send, next, |instance| instance.cursor_is_truncated(cursor))
+    });
+}
+
+/// Sends page after page, then the end.
+fn give<T>(
+    instance: &mut Instance,
+    send: &dyn Fn(LookupPart<T>) -> Result<(), ReceiverGone>,
+    next: impl Fn(&mut Instance) -> Result<Vec<T>, CallError>,
+    is_truncated: impl Fn(&mut Instance) -> Result<bool, CallError>,
+) -> Result<(), StoreError> {
+    loop {
+        let page = next(instance)?;
+        let is_end = page.is_empty();
+        let part = match is_end {
+            true => LookupPart::End { is_truncated: is_truncated(instance)? },
+            false => LookupPart::Page(page),
+        };
+        // The instance is dropped after this, and what is open in it closed.
+        if send(part).is_err() || is_end {
+            return Ok(());
+        }
+    }
+}
