@@ -1,6 +1,8 @@
 mod damage;
+mod far_offsets;
 mod files;
 pub(crate) mod select;
+pub(crate) mod version_1;
 mod worked_bytes;
 
 use super::*;

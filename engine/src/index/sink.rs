@@ -54,6 +54,14 @@ impl FileSink {
         self.buffer.resize(self.buffer.len() + missing as usize, 0);
     }
 
+    /// Leaves a hole, so that what follows lies far into the file.
+    #[cfg(test)]
+    pub(crate) fn skip(&mut self, bytes: u64, out: &mut dyn BlockWriter) -> StorageResult<()> {
+        self.flush(out)?;
+        self.flushed += bytes;
+        Ok(())
+    }
+
     /// Begins `length u32 │ content │ checksum u32`.
     pub(crate) fn begin_section(&mut self) {
         self.put_u32(0);

@@ -100,6 +100,12 @@ impl IndexWriter {
         Ok(series_ref)
     }
 
+    /// Leaves a hole, so that what follows lies far into the file.
+    #[cfg(test)]
+    pub(crate) fn skip(&mut self, bytes: u64, out: &mut dyn BlockWriter) -> Result<(), IndexError> {
+        Ok(self.sink.skip(bytes, out)?)
+    }
+
     /// Writes what follows the series.
     pub fn finish(mut self, out: &mut dyn BlockWriter) -> Result<(), IndexError> {
         let postings = self.sink.position();

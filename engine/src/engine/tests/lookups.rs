@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::block::tests::select::{any_matcher, any_series};
-use crate::block::tests::{SeriesSamples, write};
+use crate::block::tests::{SeriesSamples, version_1, write};
 use crate::model::MatchOp;
 use crate::select::Lookup;
 use proptest::prelude::*;
@@ -275,5 +275,36 @@ fn an_open_list_of_values_keeps_the_head() -> TestResult {
     node.compact();
     let values = texts(node.engine.label_values(LABEL_NAME, &lookup)?, 1)?;
     assert_eq!(values.0, ["new", "old"], "now a block has the old one");
+    Ok(())
+}
+
+/// Blocks of upstream's first format are merged into one of ours, with all that they held.
+#[test]
+fn blocks_of_index_version_1_are_merged() -> TestResult {
+    let (wal, storage) = (MemoryWal::default(), MemoryBlocks::default());
+    for _ in 0..2 {
+        version_1::add(&storage, version_1::index())?;
+    }
+    let mut node = Node {
+        engine: Node::open(&wal, &storage, ONE_CHUNK),
+        wal,
+        blocks: storage,
+        options: ONE_CHUNK,
+    };
+    let lookup = Lookup { matcher_sets: Vec::new(), range: TimeRange::ALL, limit: 0 };
+    let lines = |node: &Node| -> TestResult<Vec<String>> {
+        let all = series(node.engine.series(&lookup)?, 1000)?.0;
+        Ok(all.iter().map(Labels::to_string).collect())
+    };
+    let dumped = version_1::dump_lines();
+    let expected: Vec<&str> =
+        dumped.iter().filter_map(|line| line.split_once(' ')).map(|(labels, _)| labels).collect();
+    assert_eq!(lines(&node)?, expected);
+    node.compact();
+    let blocks = node.blocks.list()?;
+    assert_eq!(blocks.len(), 1);
+    let index = node.blocks.open(&blocks[0], "index")?.read_at(0, 5)?;
+    assert_eq!(index[4], 2);
+    assert_eq!(lines(&node)?, expected);
     Ok(())
 }
