@@ -74,6 +74,7 @@ impl Fixture {
             future_limit_ms: 600_000,
             out_of_order_window_ms: 0,
             series_max: 0,
+            exemplars_max: 0,
             block_duration_max_ms: 0,
             retention_ms: 0,
             retention_bytes: 0,
