@@ -119,7 +119,7 @@ impl Fixture {
                 head.append_remote_write(RemoteWriteVersion::V2, &body, START_MS + 600_000);
             outcome.expect("a sound body");
         }
-        let room = Room { free_bytes: u64::MAX, other_bytes: 0 };
+        let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
         while !head.compact(START_MS, room).expect("a compaction").done {}
     }
 }
