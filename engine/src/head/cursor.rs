@@ -22,7 +22,8 @@ pub(super) struct OpenCursor(Rc<Cell<u64>>);
 
 impl Head {
     /// Selects series; those without samples in the range are left out as the cursor meets them.
-    pub fn select(&self, matchers: &[Matcher], range: TimeRange) -> HeadCursor {
+    pub fn select(&mut self, matchers: &[Matcher], range: TimeRange) -> HeadCursor {
+        self.postings.sort();
         let Ok(slots) = match self.touches(range) {
             true => select(&self.index(), matchers),
             false => Ok(Vec::new()),
@@ -31,7 +32,8 @@ impl Head {
     }
 
     /// Selects series by one of several sets.
-    pub fn select_any(&self, sets: &MatcherSets, range: TimeRange) -> HeadCursor {
+    pub fn select_any(&mut self, sets: &MatcherSets, range: TimeRange) -> HeadCursor {
+        self.postings.sort();
         let Ok(slots) = match self.touches(range) {
             true => select_any(&self.index(), sets.sets()),
             false => Ok(Vec::new()),

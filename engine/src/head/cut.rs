@@ -73,17 +73,19 @@ impl Head {
     ) -> Result<(), ChunkError> {
         self.min_valid_ms = self.min_valid_ms.max(before_ms);
         let (mut min_time_ms, mut late_min_time_ms) = (i64::MAX, i64::MAX);
+        let mut empty = Vec::new();
         for slot in self.series.all() {
             let Some(series) = self.series.get_mut(slot) else { continue };
             self.chunk_count -= series.forget(before_ms, generation)?;
             let (ordered, late) = (series.min_time_ms(), series.late_min_time_ms());
             if ordered.is_none() && late.is_none() {
-                self.remove(slot);
-                self.counters.series_removed += 1;
+                empty.push(slot);
             }
             min_time_ms = min_time_ms.min(ordered.unwrap_or(i64::MAX));
             late_min_time_ms = late_min_time_ms.min(late.unwrap_or(i64::MAX));
         }
+        self.counters.series_removed += empty.len() as u64;
+        self.remove(empty);
         self.late_min_time_ms = late_min_time_ms;
         self.min_time_ms = min_time_ms;
         if min_time_ms == i64::MAX {

@@ -20,7 +20,8 @@ pub struct HeadTexts {
 impl Head {
     /// The label names of the series that one of the sets selects, if the head holds some of the
     /// range.
-    pub fn label_names(&self, sets: &MatcherSets, range: TimeRange) -> HeadTexts {
+    pub fn label_names(&mut self, sets: &MatcherSets, range: TimeRange) -> HeadTexts {
+        self.postings.sort();
         let index = self.index();
         let names: FxHashSet<SymbolId> = match self.touches(range) {
             false => FxHashSet::default(),
@@ -36,7 +37,8 @@ impl Head {
 
     /// The values of a label name that the series have which one of the sets selects, if the head
     /// holds some of the range.
-    pub fn label_values(&self, name: &str, sets: &MatcherSets, range: TimeRange) -> HeadTexts {
+    pub fn label_values(&mut self, name: &str, sets: &MatcherSets, range: TimeRange) -> HeadTexts {
+        self.postings.sort();
         let index = self.index();
         let values = match find(&self.symbols, name) {
             Some(id) if self.touches(range) => match sets.select_all() {

@@ -342,8 +342,8 @@ impl Head {
         for row in &batch.rows {
             self.at_mut(row.slot).pending_row = NO_ROW;
         }
-        for slot in std::mem::take(&mut batch.created) {
-            self.remove(slot);
+        if !batch.created.is_empty() {
+            self.remove(std::mem::take(&mut batch.created));
         }
         batch.clear();
     }
@@ -353,18 +353,23 @@ impl Head {
         self.series.iter()
     }
 
-    fn remove(&mut self, slot: Slot) {
-        let Some(series) = self.series.remove(slot) else { return };
-        self.chunk_count -= series.chunk_count();
-        self.postings.remove(slot, &series.labels);
-        if let Ok(entry) = self.by_key.find_entry(series.key.table_hash(), |s| *s == slot) {
-            entry.remove();
+    fn remove(&mut self, slots: impl IntoIterator<Item = Slot>) {
+        let series = &mut self.series;
+        let removed: Vec<(Slot, Series)> =
+            slots.into_iter().filter_map(|slot| Some((slot, series.remove(slot)?))).collect();
+        let labels: Vec<_> = removed.iter().map(|(slot, one)| (*slot, &one.labels)).collect();
+        self.postings.remove(&labels);
+        for (slot, series) in removed {
+            self.chunk_count -= series.chunk_count();
+            if let Ok(entry) = self.by_key.find_entry(series.key.table_hash(), |s| *s == slot) {
+                entry.remove();
+            }
+            for (name, value) in series.labels.iter() {
+                self.symbols.release(name);
+                self.symbols.release(value);
+            }
+            self.name_lists.release(series.labels);
         }
-        for (name, value) in series.labels.iter() {
-            self.symbols.release(name);
-            self.symbols.release(value);
-        }
-        self.name_lists.release(series.labels);
     }
 
     /// The series in a slot. Slots come from this head's own tables, which drop a slot together

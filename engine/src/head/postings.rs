@@ -1,11 +1,15 @@
-//! Which series carry which label: for every name, for every value, the series' slots, ascending.
+//! Which series carry which label: for every name, for every value, the series' slots.
+//!
+//! Slots are used again, so that a new series may belong into the middle of long lists. It is put
+//! at their ends, and they are sorted when somebody reads: a node with churn sees far more new
+//! series than reads.
 
 use super::label_names::SeriesLabels;
 use super::series::Slot;
 use super::slots::Slots;
 use super::symbols::{SymbolId, Symbols};
 use crate::index::LabelIndex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -17,6 +21,9 @@ use std::rc::Rc;
 pub struct Postings {
     by_name: FxHashMap<SymbolId, Values>,
     all: Vec<Slot>,
+    /// Labels whose lists do not ascend; the same for the list of all.
+    unsorted: FxHashSet<(SymbolId, SymbolId)>,
+    all_is_unsorted: bool,
 }
 
 /// The values of one name.
@@ -45,7 +52,7 @@ pub struct HeadIndex<'h> {
 impl Postings {
     /// Enters a series under all of its labels.
     pub fn insert(&mut self, slot: Slot, labels: &SeriesLabels) {
-        insert_sorted(&mut self.all, slot);
+        self.all_is_unsorted |= push(&mut self.all, slot);
         for (name, value) in labels.iter() {
             let Values { slots, order } = self.by_name.entry(name).or_default();
             let slots = slots.entry(value).or_default();
@@ -54,17 +61,35 @@ impl Postings {
             {
                 order.new.push(value);
             }
-            insert_sorted(slots, slot);
+            if push(slots, slot) {
+                self.unsorted.insert((name, value));
+            }
         }
     }
 
-    /// Takes a series out again.
-    pub fn remove(&mut self, slot: Slot, labels: &SeriesLabels) {
-        remove_sorted(&mut self.all, slot);
-        for (name, value) in labels.iter() {
+    /// Sorts what is not sorted; to be called before reading.
+    pub fn sort(&mut self) {
+        // The stable sort finds runs that are sorted already.
+        if std::mem::take(&mut self.all_is_unsorted) {
+            self.all.sort();
+        }
+        for (name, value) in std::mem::take(&mut self.unsorted) {
+            let values = self.by_name.get_mut(&name);
+            if let Some(slots) = values.and_then(|values| values.slots.get_mut(&value)) {
+                slots.sort();
+            }
+        }
+    }
+
+    /// Takes series out again, each list once however many they are.
+    pub fn remove(&mut self, removed: &[(Slot, &SeriesLabels)]) {
+        let gone: FxHashSet<Slot> = removed.iter().map(|(slot, _)| *slot).collect();
+        self.all.retain(|slot| !gone.contains(slot));
+        let labels: FxHashSet<_> = removed.iter().flat_map(|(_, labels)| labels.iter()).collect();
+        for (name, value) in labels {
             let Some(values) = self.by_name.get_mut(&name) else { continue };
             let Some(slots) = values.slots.get_mut(&value) else { continue };
-            remove_sorted(slots, slot);
+            slots.retain(|slot| !gone.contains(slot));
             if slots.is_empty() {
                 values.slots.remove(&value);
                 // The number may soon mean another text.
@@ -235,19 +260,9 @@ pub fn find(symbols: &Symbols, text: &str) -> Option<SymbolId> {
     symbols.find(text.as_bytes(), symbols.hash(text.as_bytes()))
 }
 
-fn insert_sorted(slots: &mut Vec<Slot>, slot: Slot) {
-    match slots.last() {
-        Some(last) if *last >= slot => {
-            if let Err(at) = slots.binary_search(&slot) {
-                slots.insert(at, slot);
-            }
-        }
-        _ => slots.push(slot),
-    }
-}
-
-fn remove_sorted(slots: &mut Vec<Slot>, slot: Slot) {
-    if let Ok(at) = slots.binary_search(&slot) {
-        slots.remove(at);
-    }
+/// Adds a slot at the end; gives whether the list does not ascend any more.
+fn push(slots: &mut Vec<Slot>, slot: Slot) -> bool {
+    let is_unsorted = slots.last().is_some_and(|last| *last > slot);
+    slots.push(slot);
+    is_unsorted
 }

@@ -210,7 +210,7 @@ fn prefixes_find_values_that_came_and_not_those_that_went() {
     let spec =
         MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Regex, value: "ab.*|b.+".into() };
     let matchers = [Matcher::new(&spec).expect("a valid matcher")];
-    let found = |writer: &Writer| {
+    let found = |writer: &mut Writer| {
         let mut cursor = writer.head.select(&matchers, TimeRange::ALL);
         let mut names = Vec::new();
         while let Some(labels) = writer.head.next_labels(&mut cursor) {
@@ -224,16 +224,16 @@ fn prefixes_find_values_that_came_and_not_those_that_went() {
     for (name, time_ms) in [("b", 100), ("abc", 100), ("a", 100), ("bb", 100), ("c", 1700)] {
         write(&mut writer, name, time_ms);
     }
-    assert_eq!(found(&writer), "abc bb");
+    assert_eq!(found(&mut writer), "abc bb");
     for name in ["ab", "ba", "aa"] {
         write(&mut writer, name, 1710);
     }
-    assert_eq!(found(&writer), "ab abc ba bb");
+    assert_eq!(found(&mut writer), "ab abc ba bb");
     writer.head.forget(1000).expect("sound chunks");
-    assert_eq!(found(&writer), "ab ba");
+    assert_eq!(found(&mut writer), "ab ba");
     // Numbers of symbols that went are used again.
     for name in ["bz", "abz", "a0", "a1"] {
         write(&mut writer, name, 1720);
     }
-    assert_eq!(found(&writer), "ab abz ba bz");
+    assert_eq!(found(&mut writer), "ab abz ba bz");
 }
