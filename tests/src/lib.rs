@@ -3,7 +3,8 @@
 //! Nothing here knows tidepool's code: servers are processes, clients speak HTTP to them, and the
 //! decoders are second opinions, written from the specifications and checked against Prometheus.
 //!
-//! - [`series`]: seeded, realistic data; [`checksum`]: whether what came back is what was sent.
+//! - [`series`]: seeded, realistic data; [`checksum`]: whether what came back is what was sent;
+//!   [`histogram`]: both for series of native histograms, with their chunk decoder.
 //! - [`proto`]: the wire messages; [`http`]: requests over a real socket.
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
 //!   [`sender`]: what was acknowledged, and whether a store holds it.
@@ -14,6 +15,7 @@
 pub mod bench;
 pub mod checksum;
 pub mod data_dir;
+pub mod histogram;
 pub mod http;
 pub mod node;
 pub mod peers;

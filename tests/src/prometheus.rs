@@ -130,6 +130,12 @@ impl Config {
         self.flag("--web.enable-remote-write-receiver")
     }
 
+    /// Takes samples that come late by up to so much, such as `30m`.
+    pub fn out_of_order_window(mut self, window: &str) -> Config {
+        self.storage = format!("\n  tsdb:\n    out_of_order_time_window: {window}");
+        self
+    }
+
     /// With any flag.
     pub fn flag(mut self, flag: &str) -> Config {
         self.flags.push(flag.into());

@@ -52,7 +52,7 @@ pub fn decode(data: &[u8]) -> Result<Vec<Sample>, ChunkError> {
     if count == 0 {
         return Err(ChunkError::Empty);
     }
-    let mut decoder = Decoder { bits: Bits { bytes: rest, position: 0 }, window: None };
+    let mut decoder = Decoder { bits: Bits::new(rest), window: None };
     let mut samples: Vec<Sample> = Vec::with_capacity(usize::from(count));
     let mut delta = 0i64;
     for number in 0..count {
@@ -74,7 +74,7 @@ pub fn decode(data: &[u8]) -> Result<Vec<Sample>, ChunkError> {
         };
         samples.push(sample);
     }
-    match rest.len() * 8 - decoder.bits.position {
+    match decoder.bits.left() {
         0..8 => Ok(samples),
         // Prometheus 2.x begins the next byte too early, and chunks are passed on as they are.
         8 if rest.last() == Some(&0) => Ok(samples),
@@ -126,14 +126,26 @@ impl Decoder<'_> {
     }
 }
 
-struct Bits<'a> {
+/// Reads numbers bit by bit, most significant bit first.
+pub struct Bits<'a> {
     bytes: &'a [u8],
     /// In bits from the start.
     position: usize,
 }
 
 impl Bits<'_> {
-    fn read(&mut self, count: u32) -> Option<u64> {
+    /// Begins with the first bit.
+    pub fn new(bytes: &[u8]) -> Bits<'_> {
+        Bits { bytes, position: 0 }
+    }
+
+    /// How many bits are left.
+    pub fn left(&self) -> usize {
+        self.bytes.len() * 8 - self.position
+    }
+
+    /// A number of so many bits; `None` if fewer are left.
+    pub fn read(&mut self, count: u32) -> Option<u64> {
         if self.position + count as usize > self.bytes.len() * 8 {
             return None;
         }
@@ -209,7 +221,7 @@ mod tests {
         // 14 bits: 10 0000 0000 0000 is +8192, 10 0000 0000 0001 is -8191.
         for (bits, dod) in [(0x2000u16, 8192), (0x2001, -8191), (0x3fff, -1), (0x0001, 1)] {
             let bytes = (0x8000 | bits).to_be_bytes();
-            let bits = Bits { bytes: &bytes, position: 0 };
+            let bits = Bits::new(&bytes);
             assert_eq!(Decoder { bits, window: None }.delta_of_deltas(), Some(dod), "{bytes:?}");
         }
     }

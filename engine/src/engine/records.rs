@@ -1,4 +1,6 @@
-//! What a batch becomes in the log: one record for each kind of row.
+//! What a batch becomes in the log: one record for each kind of row, or several where kinds change
+//! within a series. Replay passes over what is older than its series' newest value, so of a series
+//! nothing may be in an earlier record than what came before it.
 
 use crate::head::{Batch, Head, Metadata, Slot};
 use crate::model::{NativeHistogram, Sample, Value};
@@ -7,6 +9,7 @@ use crate::wal::{
     put_exemplar, put_histogram, put_metadata, put_samples, put_series, samples_record,
     series_record,
 };
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// Records, and the times of the oldest and newest row in them.
@@ -21,15 +24,36 @@ impl Rows {
     /// Those of a batch's rows that come in order, or those that come late.
     pub fn of(head: &Head, batch: &Batch, is_late: bool) -> Rows {
         let mut rows = Rows { records: Vec::new(), oldest_ms: i64::MAX, newest_ms: i64::MIN };
-        rows.add_samples(head.rows(batch, is_late));
-        let histograms: Vec<_> = head.histogram_rows(batch, is_late).collect();
-        if !histograms.is_empty() {
-            for is_custom in [false, true] {
-                rows.add_histograms(&histograms, is_custom, whole);
-                rows.add_histograms(&histograms, is_custom, fractional);
-            }
+        if !head.has_histograms(batch) {
+            rows.add_samples(head.rows(batch, is_late));
+            return rows;
         }
+        let mut group: Vec<(u64, i64, Value)> = Vec::new();
+        let mut kinds: FxHashMap<u64, RowKind> = FxHashMap::default();
+        for (series_ref, timestamp_ms, value) in head.value_rows(batch, is_late) {
+            let kind = RowKind::of(&value);
+            if *kinds.entry(series_ref).or_insert(kind) != kind {
+                rows.add_group(&group);
+                group.clear();
+                kinds.clear();
+                kinds.insert(series_ref, kind);
+            }
+            group.push((series_ref, timestamp_ms, value));
+        }
+        rows.add_group(&group);
         rows
+    }
+
+    /// Adds rows of which each series has one kind.
+    fn add_group(&mut self, group: &[(u64, i64, Value)]) {
+        self.add_samples(group.iter().filter_map(|(series_ref, timestamp_ms, value)| {
+            let Value::Float(value) = *value else { return None };
+            Some((*series_ref, Sample { timestamp_ms: *timestamp_ms, value }))
+        }));
+        for is_custom in [false, true] {
+            self.add_histograms(group, is_custom, whole);
+            self.add_histograms(group, is_custom, fractional);
+        }
     }
 
     /// Adds the exemplars of a batch, which have no order.
@@ -63,7 +87,7 @@ impl Rows {
 
     fn add_histograms<C: WalCount>(
         &mut self,
-        rows: &[(u64, i64, &Value)],
+        rows: &[(u64, i64, Value)],
         is_custom: bool,
         of_kind: impl Fn(&Value) -> Option<&Rc<NativeHistogram<C>>>,
     ) {
@@ -88,6 +112,28 @@ impl Rows {
     fn take_time(&mut self, timestamp_ms: i64) {
         self.oldest_ms = self.oldest_ms.min(timestamp_ms);
         self.newest_ms = self.newest_ms.max(timestamp_ms);
+    }
+}
+
+/// Rows of a kind share a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RowKind {
+    Float,
+    Histogram { is_custom: bool },
+    FloatHistogram { is_custom: bool },
+}
+
+impl RowKind {
+    fn of(value: &Value) -> RowKind {
+        match value {
+            Value::Float(_) => RowKind::Float,
+            Value::Histogram(histogram) => {
+                RowKind::Histogram { is_custom: histogram.layout.has_custom_buckets() }
+            }
+            Value::FloatHistogram(histogram) => {
+                RowKind::FloatHistogram { is_custom: histogram.layout.has_custom_buckets() }
+            }
+        }
     }
 }
 

@@ -271,8 +271,8 @@ impl Head {
         batch.begin(now_ms);
     }
 
-    /// The floats that the log must hold before they are applied, as (series reference, sample):
-    /// those that come in order, or those that come late.
+    /// What the log must hold of a batch of floats before it is applied, as (series reference,
+    /// sample): those that come in order, or those that come late.
     pub fn rows<'a>(
         &'a self,
         batch: &'a Batch,
@@ -283,18 +283,20 @@ impl Head {
         rows.map(|row| (self.at(row.slot).series_ref, row.sample))
     }
 
-    /// The histograms that the log must hold, as (series reference, time, histogram).
-    pub fn histogram_rows<'a>(
+    /// Whether a batch has histograms; nearly all have none.
+    pub fn has_histograms(&self, batch: &Batch) -> bool {
+        !batch.histograms.is_empty()
+    }
+
+    /// What the log must hold of a batch with histograms, in the order in which it came, as
+    /// (series reference, time, value).
+    pub fn value_rows<'a>(
         &'a self,
         batch: &'a Batch,
         is_late: bool,
-    ) -> impl Iterator<Item = (u64, i64, &'a Value)> + 'a {
-        // Nearly always there are none, and no row needs to be looked at.
-        let rows = if batch.histograms.is_empty() { &[][..] } else { &batch.rows[..] };
-        rows.iter().filter(move |row| row.is_late == is_late).filter_map(|row| {
-            let histogram = batch.histograms.get(row.histogram as usize)?;
-            Some((self.at(row.slot).series_ref, row.sample.timestamp_ms, histogram))
-        })
+    ) -> impl Iterator<Item = (u64, i64, Value)> + 'a {
+        let rows = batch.rows.iter().filter(move |row| row.is_late == is_late);
+        rows.map(|row| (self.at(row.slot).series_ref, row.sample.timestamp_ms, batch.value(row)))
     }
 
     /// Exemplars that the log must hold, as (series reference, exemplar).

@@ -12,6 +12,7 @@
 //! times of their true first and last sample, a frame cut as soon as it is full.
 
 use super::labels;
+use crate::histogram::{self, Kind, Point};
 use crate::proto::prometheus::chunk::Encoding;
 use crate::proto::prometheus::{Chunk, ChunkedReadResponse, Query};
 use crate::series::{Labels, Sample};
@@ -127,7 +128,7 @@ pub enum Violation {
         /// The times of the samples.
         found: (i64, i64),
     },
-    /// Only float chunks are expected here.
+    /// Only the encodings that every client knows; where floats are asked for, only theirs.
     #[error("a chunk of {series} has encoding {encoding}")]
     Encoding {
         /// Which series.
@@ -231,8 +232,10 @@ pub struct Part {
     pub query_index: usize,
     /// Which series.
     pub labels: Labels,
-    /// The samples of all its chunks.
+    /// The floats of all its chunks.
     pub samples: Vec<Sample>,
+    /// The histograms of all its chunks.
+    pub histograms: Vec<Point>,
     /// How many chunks.
     pub chunks: u64,
 }
@@ -273,14 +276,17 @@ impl<'a> StreamRules<'a> {
             _ => None,
         };
         let query = &self.queries[self.query_index];
-        let mut samples = Vec::new();
+        let (mut samples, mut histograms) = (Vec::new(), Vec::new());
         for chunk in &series.chunks {
-            samples.extend(check_chunk(&labels, chunk, last_ms, query)?);
+            match check_chunk(&labels, chunk, last_ms, query)? {
+                Decoded::Floats(floats) => samples.extend(floats),
+                Decoded::Histograms(points) => histograms.extend(points),
+            }
             last_ms = Some(chunk.max_time_ms);
         }
         self.previous = last_ms.map(|last_ms| (labels.clone(), last_ms));
         let chunks = series.chunks.len() as u64;
-        Ok(Part { query_index: self.query_index, labels, samples, chunks })
+        Ok(Part { query_index: self.query_index, labels, samples, histograms, chunks })
     }
 
     fn check_query(&mut self, index: i64) -> Result<(), Violation> {
@@ -308,35 +314,61 @@ fn check_frame_size(
     Err(Violation::FrameSize { series: labels.clone(), bytes })
 }
 
+/// What a chunk holds.
+enum Decoded {
+    Floats(Vec<Sample>),
+    Histograms(Vec<Point>),
+}
+
+impl Decoded {
+    fn of(chunk: &Chunk) -> Option<Result<Decoded, ChunkError>> {
+        Some(match Encoding::try_from(chunk.r#type).ok()? {
+            Encoding::Xor => xor_chunk::decode(&chunk.data).map(Decoded::Floats),
+            Encoding::Histogram => {
+                histogram::chunk::decode(Kind::Whole, &chunk.data).map(Decoded::Histograms)
+            }
+            Encoding::FloatHistogram => {
+                histogram::chunk::decode(Kind::Fractions, &chunk.data).map(Decoded::Histograms)
+            }
+            _ => return None,
+        })
+    }
+
+    fn times_ms(&self) -> Vec<i64> {
+        match self {
+            Decoded::Floats(samples) => samples.iter().map(|s| s.timestamp_ms).collect(),
+            Decoded::Histograms(points) => points.iter().map(|p| p.timestamp_ms).collect(),
+        }
+    }
+}
+
 fn check_chunk(
     labels: &Labels,
     chunk: &Chunk,
     previous_max_ms: Option<i64>,
     query: &Query,
-) -> Result<Vec<Sample>, Violation> {
+) -> Result<Decoded, Violation> {
     let series = || labels.clone();
     let (min_ms, max_ms) = (chunk.min_time_ms, chunk.max_time_ms);
-    if chunk.r#type != i32::from(Encoding::Xor) {
-        return Err(Violation::Encoding { series: series(), encoding: chunk.r#type });
-    }
     if let Some(previous_max_ms) = previous_max_ms.filter(|previous| *previous >= min_ms) {
         return Err(Violation::ChunkOrder { series: series(), min_ms, previous_max_ms });
     }
     if max_ms < query.start_timestamp_ms || min_ms > query.end_timestamp_ms {
         return Err(Violation::OutsideRange { series: series(), timestamp_ms: min_ms });
     }
-    let samples = xor_chunk::decode(&chunk.data)
+    let decoded = Decoded::of(chunk)
+        .ok_or_else(|| Violation::Encoding { series: series(), encoding: chunk.r#type })?
         .map_err(|source| Violation::Chunk { series: series(), source })?;
-    if !samples.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms) {
+    let times_ms = decoded.times_ms();
+    if !times_ms.is_sorted_by(|a, b| a < b) {
         return Err(Violation::SampleOrder { series: series() });
     }
     // A decoded chunk has at least one sample.
-    let times = samples.first().zip(samples.last()).map(|(a, b)| (a.timestamp_ms, b.timestamp_ms));
-    match times {
+    match times_ms.first().copied().zip(times_ms.last().copied()) {
         Some(found) if found != (min_ms, max_ms) => {
             let announced = (min_ms, max_ms);
             Err(Violation::ChunkTimes { series: series(), announced, found })
         }
-        _ => Ok(samples),
+        _ => Ok(decoded),
     }
 }

@@ -1,18 +1,22 @@
 //! A remote-read client for both kinds of answer, strict about everything that the protocol says.
 //!
 //! [`Reader::samples`] and [`Reader::streamed`] give an answer as series; [`Reader::visit_streamed`]
-//! hands over frame by frame, for answers that do not fit in memory. [`Reader::post`] gives the raw
-//! answer. The rules of a stream are held by [`frames`].
+//! hands over frame by frame, for answers that do not fit in memory. [`Reader::sampled_values`] and
+//! [`Reader::streamed_values`] are for series that may have histograms. [`Reader::post`] gives the
+//! raw answer. The rules of a stream are held by [`frames`].
 
 pub mod frames;
 
+use crate::histogram::{Point, Value, ValueSeries, wire};
 use crate::http::{Client, HttpError, Response, Streaming};
+use crate::proto::prometheus::chunk::Encoding;
+use crate::proto::prometheus::histogram::ResetHint;
 use crate::proto::prometheus::label_matcher::Type;
 use crate::proto::prometheus::read_request::ResponseType;
 use crate::proto::prometheus::{Label, LabelMatcher, Query, ReadRequest, ReadResponse};
 use crate::remote_write::compress;
 use crate::series::{Labels, Sample, Series};
-use frames::{FrameReader, StreamRules, Violation};
+use frames::{FrameReader, Part, StreamRules, Violation};
 use prost::Message;
 use std::io::BufReader;
 
@@ -138,7 +142,7 @@ impl Reader {
                 let samples = series.samples.iter();
                 let samples: Vec<Sample> =
                     samples.map(|s| Sample { timestamp_ms: s.timestamp, value: s.value }).collect();
-                check_samples(&labels, &samples, query)?;
+                check_times(&labels, samples.iter().map(|s| s.timestamp_ms), query)?;
                 list.push(Series { labels, samples });
             }
             results.push(list);
@@ -165,11 +169,75 @@ impl Reader {
         Ok(results)
     }
 
-    /// Asks for a stream and hands over each frame: query index, labels, decoded samples.
+    /// Asks for SAMPLES of a query whose series may have values of any kind.
+    pub fn sampled_values(&self, query: &Query) -> Result<Vec<ValueSeries>, ReadError> {
+        let message = self.samples_message(std::slice::from_ref(query))?;
+        let [result] = message.results.as_slice() else {
+            return Err(
+                Violation::ResultCount { results: message.results.len(), queries: 1 }.into()
+            );
+        };
+        let mut list = Vec::with_capacity(result.timeseries.len());
+        for series in &result.timeseries {
+            let labels = labels(&series.labels)?;
+            let ascends = series.samples.is_sorted_by(|a, b| a.timestamp < b.timestamp)
+                && series.histograms.is_sorted_by(|a, b| a.timestamp < b.timestamp);
+            if !ascends {
+                return Err(Violation::SampleOrder { series: labels }.into());
+            }
+            let points = wire::points(series);
+            check_times(&labels, points.iter().map(|point| point.timestamp_ms), query)?;
+            list.push(ValueSeries { labels, points });
+        }
+        Ok(list)
+    }
+
+    /// Asks for a stream of series that may have values of any kind, trimmed to the query's range.
+    pub fn streamed_values(&self, query: &Query) -> Result<Vec<ValueSeries>, ReadError> {
+        let range = query.start_timestamp_ms..=query.end_timestamp_ms;
+        let mut list: Vec<ValueSeries> = Vec::new();
+        self.visit_parts(std::slice::from_ref(query), |part| {
+            let Part { labels, samples, mut histograms, .. } = part;
+            let float = |sample: Sample| Point {
+                timestamp_ms: sample.timestamp_ms,
+                value: Value::of_float(sample.value),
+                hint: ResetHint::Unknown,
+            };
+            histograms.extend(samples.into_iter().map(float));
+            histograms.retain(|point| range.contains(&point.timestamp_ms));
+            histograms.sort_by_key(|point| point.timestamp_ms);
+            match list.last_mut().filter(|last| last.labels == labels) {
+                Some(last) => last.points.extend(histograms),
+                None => list.push(ValueSeries { labels, points: histograms }),
+            }
+            Ok(())
+        })?;
+        list.retain(|series| !series.points.is_empty());
+        Ok(list)
+    }
+
+    /// Asks for a stream and hands over each frame: query index, labels, decoded samples, which
+    /// have to be floats.
     pub fn visit_streamed(
         &self,
         queries: &[Query],
         mut visit: impl FnMut(usize, &Labels, &[Sample]),
+    ) -> Result<StreamStats, ReadError> {
+        self.visit_parts(queries, |part| {
+            if !part.histograms.is_empty() {
+                let encoding = Encoding::Histogram.into();
+                return Err(Violation::Encoding { series: part.labels, encoding }.into());
+            }
+            visit(part.query_index, &part.labels, &part.samples);
+            Ok(())
+        })
+    }
+
+    /// Asks for a stream and hands over each frame.
+    pub fn visit_parts(
+        &self,
+        queries: &[Query],
+        mut visit: impl FnMut(Part) -> Result<(), ReadError>,
     ) -> Result<StreamStats, ReadError> {
         let body = compress(&request(queries, ResponseType::StreamedXorChunks).encode_to_vec());
         let mut response = self.client.post_streaming(&self.url, &HEADERS, &body)?;
@@ -181,9 +249,9 @@ impl Reader {
             let part = rules.check(&frame.payload)?;
             stats.frames += 1;
             stats.chunks += part.chunks;
-            stats.samples += part.samples.len() as u64;
+            stats.samples += (part.samples.len() + part.histograms.len()) as u64;
             stats.bytes += frame.bytes;
-            visit(part.query_index, &part.labels, &part.samples);
+            visit(part)?;
         }
         Ok(stats)
     }
@@ -228,17 +296,22 @@ fn labels(labels: &[Label]) -> Result<Labels, Violation> {
     Ok(labels)
 }
 
-fn check_samples(labels: &Labels, samples: &[Sample], query: &Query) -> Result<(), Violation> {
+/// Times ascend, lie inside the range, and there are some.
+fn check_times(
+    labels: &Labels,
+    times_ms: impl Iterator<Item = i64> + Clone,
+    query: &Query,
+) -> Result<(), Violation> {
     let series = || labels.clone();
-    if samples.is_empty() {
+    if times_ms.clone().next().is_none() {
         return Err(Violation::NoSamples { series: series() });
     }
-    if !samples.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms) {
+    if !times_ms.clone().is_sorted_by(|a, b| a < b) {
         return Err(Violation::SampleOrder { series: series() });
     }
     let range = query.start_timestamp_ms..=query.end_timestamp_ms;
-    match samples.iter().find(|s| !range.contains(&s.timestamp_ms)) {
-        Some(s) => Err(Violation::OutsideRange { series: series(), timestamp_ms: s.timestamp_ms }),
+    match times_ms.into_iter().find(|time_ms| !range.contains(time_ms)) {
+        Some(timestamp_ms) => Err(Violation::OutsideRange { series: series(), timestamp_ms }),
         None => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::head::{Exemplar, RefusalReason};
-use crate::model::histogram::{BucketLayout, STALE_NAN_BITS, Span};
+use crate::model::histogram::{BucketLayout, CUSTOM_BUCKETS_SCHEMA, STALE_NAN_BITS, Span};
 use crate::model::{FloatHistogram, Histogram, MatchOp};
 
 const STALE: f64 = f64::from_bits(STALE_NAN_BITS);
@@ -73,6 +73,49 @@ fn kinds_change_within_a_series_and_nothing_is_lost() {
     assert_eq!((again.refused, again.histograms_written + again.samples_written), (0, 1));
     let other = node.append_value("s", 3990, &histogram(1).with_sum(-1.0).into());
     assert_eq!(other.refusals[0].reason, RefusalReason::DuplicateSample);
+}
+
+/// The log keeps kinds apart; what came first within a request must not be read back last.
+#[test]
+fn kinds_change_within_a_request() {
+    for options in [OPTIONS, WITH_LATE] {
+        let mut node = Node::with(options);
+        let custom = |observations: u64| {
+            let bounds = [0.5];
+            let before = histogram(observations);
+            let layout = BucketLayout {
+                schema: CUSTOM_BUCKETS_SCHEMA,
+                custom_values: bounds.into(),
+                ..(*before.layout).clone()
+            };
+            Histogram { layout: Rc::new(layout), ..before }
+        };
+        let value = |i: u64| -> Value {
+            match i % 8 {
+                0 | 4 => histogram(i).into(),
+                1 => custom(i).into(),
+                2 | 6 => FloatHistogram::stale().into(),
+                3 => custom(i + 1).into(),
+                _ => (i as f64).into(),
+            }
+        };
+        let sent: Vec<_> = (0..40).map(|i| (10 * i as i64, value(i))).collect();
+        let labels = Labels::from_sorted([(LABEL_NAME, "s"), ("job", "test")]);
+        let outcome = node.engine.append_batch("append", 1_000_000, |head, batch| {
+            let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
+            for (timestamp_ms, value) in &sent {
+                head.check(batch, slot, *timestamp_ms, value.clone()).expect("sound chunks");
+            }
+            Ok(())
+        });
+        assert_eq!(outcome.expect("storage that works").refused, 0);
+        for restart in [false, true] {
+            let got = stored(&node, "s");
+            assert_eq!(got.len(), sent.len(), "after a restart: {restart}");
+            assert!(got.iter().zip(&sent).all(|(a, b)| a.0 == b.0 && a.1.same_observations(&b.1)));
+            node.restart();
+        }
+    }
 }
 
 impl Node {

@@ -1,0 +1,405 @@
+//! Seeded series of histograms, written down in all the ways that senders may.
+//!
+//! A series has a [`Family`], which says what kind of histogram it has; what happens to it, such as
+//! resets, other bounds, stale markers, is left to chance. Counts are kept as whole numbers; where
+//! fractions are wanted, they are eighths, which add up without error.
+
+use super::{CUSTOM_SCHEMA, Value};
+use crate::proto::prometheus::histogram::{Count, ResetHint, ZeroCount};
+use crate::proto::prometheus::{BucketSpan, Histogram};
+use crate::series::{Labels, ORDINARY_NAN_BITS, Random, STALE_MARKER_BITS};
+use std::collections::BTreeMap;
+
+/// Zero thresholds: none, what client libraries have, powers of two at the ends of what a chunk
+/// says in one byte, and others.
+const ZERO_THRESHOLDS: [f64; 6] =
+    [0.0, f64::from_bits(0x37f0_0000_0000_0000), 0.001, 1024.0, 2048.0, 0.3];
+
+/// What a series has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Exponential buckets that only grow, but for resets.
+    Counter {
+        /// Eighths.
+        fractions: bool,
+    },
+    /// Exponential buckets that go up and down.
+    Gauge {
+        /// Eighths.
+        fractions: bool,
+    },
+    /// Buckets with explicit bounds.
+    Custom {
+        /// Eighths.
+        fractions: bool,
+    },
+    /// A resolution that is brought down when it is stored.
+    Fine {
+        /// Eighths.
+        fractions: bool,
+    },
+    /// A little of everything, floats included, one after the other.
+    Mixed,
+}
+
+/// All of them.
+pub const FAMILIES: [Family; 9] = [
+    Family::Counter { fractions: false },
+    Family::Counter { fractions: true },
+    Family::Gauge { fractions: false },
+    Family::Gauge { fractions: true },
+    Family::Custom { fractions: false },
+    Family::Custom { fractions: true },
+    Family::Fine { fractions: false },
+    Family::Fine { fractions: true },
+    Family::Mixed,
+];
+
+/// How much data.
+#[derive(Clone, Copy, Debug)]
+pub struct HistogramShape {
+    /// Decides every bit of the data.
+    pub seed: u64,
+    /// Number of series; families take turns.
+    pub series: usize,
+    /// Number of scrapes.
+    pub scrapes: usize,
+    /// Time of the first scrape.
+    pub start_ms: i64,
+    /// Distance of two scrapes.
+    pub interval_ms: i64,
+}
+
+/// A value as it is sent.
+#[derive(Clone, Debug)]
+pub enum SentValue {
+    /// A number.
+    Float(f64),
+    /// A histogram; its time is not set.
+    Histogram(Box<Histogram>),
+}
+
+/// A series as it is sent, ascending in time.
+#[derive(Clone, Debug)]
+pub struct SentSeries {
+    /// Its identity.
+    pub labels: Labels,
+    /// What it has.
+    pub family: Family,
+    /// Its values.
+    pub values: Vec<(i64, SentValue)>,
+}
+
+impl SentValue {
+    /// What must come back.
+    pub fn canonical(&self) -> Value {
+        match self {
+            SentValue::Float(value) => Value::of_float(*value),
+            SentValue::Histogram(message) => Value::of_message(message).at_stored_resolution(),
+        }
+    }
+}
+
+/// Makes the series that the shape describes.
+pub fn generate(shape: HistogramShape) -> Vec<SentSeries> {
+    (0..shape.series).map(|number| series(&shape, number)).collect()
+}
+
+fn series(shape: &HistogramShape, number: usize) -> SentSeries {
+    let family = FAMILIES[number % FAMILIES.len()];
+    let mut random = Random::new(shape.seed, number as u64);
+    let labels = Labels::from_pairs([
+        ("__name__", format!("latency_{}", name(family))),
+        ("instance", format!("node-{number:04}")),
+        ("job", "histograms".to_string()),
+    ]);
+    let mut source = Source::new(family, &mut random);
+    let mut values = Vec::with_capacity(shape.scrapes);
+    for scrape in 0..shape.scrapes as i64 {
+        if family == Family::Mixed && random.one_in(20) {
+            source = Source::new(random.pick(&FAMILIES), &mut random);
+        }
+        if random.one_in(60) {
+            continue;
+        }
+        let jitter_ms = random.below(shape.interval_ms.clamp(2, 40) as u64 / 2) as i64;
+        let timestamp_ms = shape.start_ms + scrape * shape.interval_ms + jitter_ms;
+        values.push((timestamp_ms, source.next(&mut random)));
+    }
+    SentSeries { labels, family, values }
+}
+
+fn name(family: Family) -> &'static str {
+    match family {
+        Family::Counter { fractions: false } => "counter",
+        Family::Counter { fractions: true } => "counter_fractions",
+        Family::Gauge { fractions: false } => "gauge",
+        Family::Gauge { fractions: true } => "gauge_fractions",
+        Family::Custom { fractions: false } => "custom",
+        Family::Custom { fractions: true } => "custom_fractions",
+        Family::Fine { fractions: false } => "fine",
+        Family::Fine { fractions: true } => "fine_fractions",
+        Family::Mixed => "mixed",
+    }
+}
+
+/// What a series measures, from value to value.
+struct Source {
+    family: Family,
+    schema: i32,
+    zero_threshold: f64,
+    custom_values: Vec<f64>,
+    /// Where observations fall.
+    centre: i64,
+    positive: BTreeMap<i64, u64>,
+    negative: BTreeMap<i64, u64>,
+    zero_count: u64,
+    /// Observations that are NaN, which fall into no bucket.
+    nans: u64,
+    sum: f64,
+}
+
+impl Source {
+    fn new(family: Family, random: &mut Random) -> Source {
+        let mut source = Source {
+            family,
+            schema: 0,
+            zero_threshold: random.pick(&ZERO_THRESHOLDS),
+            custom_values: Vec::new(),
+            centre: 0,
+            positive: BTreeMap::new(),
+            negative: BTreeMap::new(),
+            zero_count: 0,
+            nans: 0,
+            sum: 0.0,
+        };
+        source.choose_bounds(random);
+        source
+    }
+
+    fn is_custom(&self) -> bool {
+        matches!(self.family, Family::Custom { .. })
+    }
+
+    fn is_gauge(&self) -> bool {
+        matches!(self.family, Family::Gauge { .. })
+    }
+
+    /// Another schema, or other explicit bounds; what was counted is gone with the old ones.
+    fn choose_bounds(&mut self, random: &mut Random) {
+        self.forget();
+        match self.family {
+            Family::Custom { .. } => {
+                self.schema = CUSTOM_SCHEMA;
+                self.zero_threshold = 0.0;
+                let step = random.pick(&[0.005, 0.1, 1.0, 1.0 / 3.0, 50_000.0]);
+                let from = random.below(5) as f64 - 2.0;
+                let number = random.below(12);
+                self.custom_values = (0..number).map(|i| (from + i as f64) * step).collect();
+            }
+            Family::Fine { .. } => self.schema = 9 + random.below(44) as i32,
+            _ => self.schema = random.below(13) as i32 - 4,
+        }
+        self.centre = random.below(60) as i64 - 30;
+    }
+
+    fn forget(&mut self) {
+        self.positive.clear();
+        self.negative.clear();
+        (self.zero_count, self.nans, self.sum) = (0, 0, 0.0);
+    }
+
+    fn next(&mut self, random: &mut Random) -> SentValue {
+        if random.one_in(50) {
+            let stale = f64::from_bits(STALE_MARKER_BITS);
+            return match random.one_in(2) {
+                true => SentValue::Float(stale),
+                false => SentValue::Histogram(Box::new(Histogram {
+                    sum: stale,
+                    count: Some(self.count(0)),
+                    ..Histogram::default()
+                })),
+            };
+        }
+        if self.family == Family::Mixed {
+            return SentValue::Float(random.pick(&[0.0, -0.0, 1.5, f64::NAN, 1e9]));
+        }
+        let mut is_reset = false;
+        match random.below(40) {
+            0 => {
+                self.choose_bounds(random);
+                is_reset = true;
+            }
+            1 | 2 => {
+                self.forget();
+                is_reset = true;
+            }
+            3 => self.centre += random.below(100) as i64 - 50,
+            4 if !self.is_custom() => self.zero_threshold = random.pick(&ZERO_THRESHOLDS),
+            5 if random.one_in(4) => self.nans += 1,
+            6 | 7 | 8 if self.is_gauge() => self.shrink(random),
+            _ => {}
+        }
+        if !(is_reset && random.one_in(3)) {
+            self.observe(random);
+        }
+        let hint = match (self.is_gauge(), is_reset) {
+            (true, _) => ResetHint::Gauge,
+            // A sender's word that a counter went on is not always true.
+            (_, true) => random.pick(&[ResetHint::Yes, ResetHint::Unknown, ResetHint::No]),
+            (_, false) if random.one_in(90) => ResetHint::Yes,
+            (_, false) => random.pick(&[ResetHint::Unknown, ResetHint::Unknown, ResetHint::No]),
+        };
+        SentValue::Histogram(Box::new(self.message(hint, random)))
+    }
+
+    fn shrink(&mut self, random: &mut Random) {
+        self.positive.retain(|_, count| {
+            *count -= random.below(*count);
+            !random.one_in(5)
+        });
+        self.negative.retain(|_, _| random.one_in(2));
+        self.zero_count /= 2;
+    }
+
+    fn observe(&mut self, random: &mut Random) {
+        for _ in 0..random.below(12) {
+            let many = 1 + random.below(4) * random.below(30);
+            let at = self.centre + random.below(9) as i64 - 4;
+            if self.is_custom() {
+                let last = self.custom_values.len() as i64;
+                *self.positive.entry(at.rem_euclid(last + 1)).or_default() += many;
+            } else if random.one_in(8) {
+                self.zero_count += many;
+            } else if random.one_in(5) {
+                *self.negative.entry(-at).or_default() += many;
+            } else {
+                *self.positive.entry(at).or_default() += many;
+            }
+            self.sum += many as f64 * 0.1;
+        }
+    }
+
+    fn is_fractions(&self) -> bool {
+        match self.family {
+            Family::Counter { fractions }
+            | Family::Gauge { fractions }
+            | Family::Custom { fractions }
+            | Family::Fine { fractions } => fractions,
+            Family::Mixed => false,
+        }
+    }
+
+    fn count(&self, count: u64) -> Count {
+        match self.is_fractions() {
+            true => Count::CountFloat(count as f64 / 8.0),
+            false => Count::CountInt(count),
+        }
+    }
+
+    fn message(&self, hint: ResetHint, random: &mut Random) -> Histogram {
+        let in_buckets: u64 = self.positive.values().chain(self.negative.values()).sum();
+        let zero_count = match self.is_fractions() {
+            true => ZeroCount::ZeroCountFloat(self.zero_count as f64 / 8.0),
+            false => ZeroCount::ZeroCountInt(self.zero_count),
+        };
+        let index_max = self.is_custom().then_some(self.custom_values.len() as i64);
+        let (positive_spans, positive) = written_down(&self.positive, index_max, random);
+        let (negative_spans, negative) = match self.is_custom() {
+            true => (Vec::new(), Vec::new()),
+            false => written_down(&self.negative, None, random),
+        };
+        let mut message = Histogram {
+            count: Some(self.count(in_buckets + self.zero_count + self.nans)),
+            sum: if self.nans > 0 { f64::from_bits(ORDINARY_NAN_BITS) } else { self.sum },
+            schema: self.schema,
+            zero_threshold: self.zero_threshold,
+            zero_count: Some(zero_count),
+            negative_spans,
+            positive_spans,
+            reset_hint: hint.into(),
+            custom_values: self.custom_values.clone(),
+            ..Histogram::default()
+        };
+        if self.is_fractions() {
+            let eighths = |counts: Vec<u64>| counts.into_iter().map(|n| n as f64 / 8.0).collect();
+            message.positive_counts = eighths(positive);
+            message.negative_counts = eighths(negative);
+        } else {
+            message.positive_deltas = deltas(&positive);
+            message.negative_deltas = deltas(&negative);
+        }
+        message
+    }
+}
+
+/// Spans and counts of buckets: some empty ones listed, some runs split.
+fn written_down(
+    buckets: &BTreeMap<i64, u64>,
+    index_max: Option<i64>,
+    random: &mut Random,
+) -> (Vec<BucketSpan>, Vec<u64>) {
+    let mut listed = buckets.clone();
+    for index in buckets.keys() {
+        for empty in [index - 1, index + 1] {
+            let exists = index_max.is_none_or(|max| (0..=max).contains(&empty));
+            if exists && random.one_in(6) {
+                listed.entry(empty).or_default();
+            }
+        }
+    }
+    let mut spans: Vec<BucketSpan> = Vec::new();
+    let mut next = 0;
+    for index in listed.keys() {
+        match spans.last_mut() {
+            Some(last) if *index == next && !random.one_in(12) => last.length += 1,
+            _ => spans.push(BucketSpan { offset: (index - next) as i32, length: 1 }),
+        }
+        next = index + 1;
+    }
+    (spans, listed.into_values().collect())
+}
+
+fn deltas(counts: &[u64]) -> Vec<i64> {
+    let before = std::iter::once(&0).chain(counts);
+    counts.iter().zip(before).map(|(count, before)| *count as i64 - *before as i64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::Kind;
+
+    #[test]
+    fn every_kind_is_there() {
+        let shape =
+            HistogramShape { seed: 3, series: 18, scrapes: 400, start_ms: 0, interval_ms: 1000 };
+        let data = generate(shape);
+        let values = || data.iter().flat_map(|series| &series.values);
+        let histograms: Vec<&Histogram> = values()
+            .filter_map(|(_, value)| match value {
+                SentValue::Histogram(message) => Some(&**message),
+                SentValue::Float(_) => None,
+            })
+            .collect();
+        let some = |what: &dyn Fn(&Histogram) -> bool| histograms.iter().any(|h| what(h));
+        for schema in (-4..=8).chain([CUSTOM_SCHEMA]) {
+            assert!(some(&|h| h.schema == schema), "{schema}");
+        }
+        for hint in [ResetHint::Unknown, ResetHint::Yes, ResetHint::No, ResetHint::Gauge] {
+            assert!(some(&|h| h.reset_hint() == hint), "{hint:?}");
+        }
+        assert!(some(&|h| h.schema > 40));
+        assert!(some(&|h| h.sum.to_bits() == ORDINARY_NAN_BITS));
+        assert!(some(&|h| h.positive_spans.len() > 3 && !h.negative_spans.is_empty()));
+        assert!(some(&|h| h.positive_spans.is_empty() && h.negative_spans.is_empty()));
+        assert!(some(&|h| !h.positive_deltas.is_empty()) && some(&|h| h.positive_counts.len() > 2));
+        let ends = |kind| values().filter(|(_, v)| v.canonical() == Value::Stale(kind)).count();
+        assert!(ends(Kind::Float) > 5 && ends(Kind::Whole) > 5 && ends(Kind::Fractions) > 5);
+        assert!(values().all(|(_, value)| match value.canonical() {
+            Value::Histogram(histogram) =>
+                (-4..=8).contains(&histogram.schema) || histogram.schema == CUSTOM_SCHEMA,
+            _ => true,
+        }));
+    }
+}

@@ -1,0 +1,143 @@
+//! What was acknowledged comes back: from the head, from blocks, from merged blocks, after
+//! `kill -9`, late and twice.
+
+use super::{MINUTE_MS, assert_holds, data_until_now, rows, send};
+use std::time::Duration;
+use tidepool_tests::data_dir::{self, Block};
+use tidepool_tests::histogram::generate::{Family, SentSeries};
+use tidepool_tests::histogram::wire::SentRow;
+use tidepool_tests::process::Server;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::series::Random;
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait;
+
+const BLOCKS_TIMEOUT: Duration = Duration::from_secs(150);
+
+#[track_caller]
+fn wait_for_blocks(what: &str, store: &Store, is_enough: impl Fn(&[Block]) -> bool) -> Vec<Block> {
+    let found = || data_dir::blocks(store.config.data_dir()).ok().filter(|b| is_enough(b));
+    wait::until(what, BLOCKS_TIMEOUT, found)
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()))
+}
+
+#[test]
+fn the_head_and_the_log_keep_every_kind() {
+    for version in Version::ALL {
+        let store = Store::start().expect("tidepool starts");
+        let data = data_until_now(101, 36, 300, 1_000);
+        let all = rows(&data);
+        let (first, second) = all.split_at(all.len() / 2);
+        send(&store.server, version, first);
+        let store = store.restart(Server::kill).expect("tidepool starts again");
+        send(&store.server, version, second);
+        assert_holds("in the head", &store.server, &data);
+        let store = store.restart(Server::kill).expect("tidepool starts again");
+        assert_holds("after kill -9", &store.server, &data);
+        let store = store.restart(Server::terminate).expect("tidepool starts again");
+        assert_holds("after an ordinary end", &store.server, &data);
+    }
+}
+
+/// Blocks of ten minutes, not merged, of thirty, merged: in all, chunks are cut, clipped, joined.
+#[test]
+fn blocks_and_merged_blocks_keep_every_kind() {
+    for merges in [false, true] {
+        let store = Store::start_with(|config| match merges {
+            false => config.block_duration("10m"),
+            true => config.merged_block_duration("5m"),
+        });
+        let store = store.expect("tidepool starts");
+        let data = data_until_now(102, 27, 400, 18_000);
+        send(&store.server, Version::V2, &rows(&data));
+        let is_enough = |blocks: &[Block]| match merges {
+            false => blocks.len() >= 10,
+            true => blocks.iter().any(|b| b.end_ms - b.min_ms > 40 * MINUTE_MS),
+        };
+        wait_for_blocks("blocks", &store, is_enough);
+        assert_holds("in blocks", &store.server, &data);
+        let store = store.restart(Server::kill).expect("tidepool starts again");
+        assert_holds("in blocks, after kill -9", &store.server, &data);
+    }
+}
+
+/// Every third value comes late, in no order, once the blocks of its time are there; then some of
+/// all come again.
+#[test]
+fn late_values_and_resends_are_merged_in() {
+    for merges in [false, true] {
+        let store = Store::start_with(|config| match merges {
+            false => config.block_duration("10m").flag("--out-of-order-window=110m"),
+            true => config.merged_block_duration("5m").flag("--out-of-order-window=110m"),
+        });
+        let store = store.expect("tidepool starts");
+        // All of it lies inside the window.
+        let data = data_until_now(103, 18, 300, 20_000);
+        let all = rows(&data);
+        let is_late = |number: &usize| number % 7 == 2 || number % 7 == 5;
+        let part = |late: bool| -> Vec<SentRow<'_>> {
+            let numbered = all.iter().enumerate().filter(|(n, _)| is_late(n) == late);
+            numbered.map(|(_, row)| *row).collect()
+        };
+        let (ordered, mut late) = (part(false), part(true));
+        send(&store.server, Version::V1, &ordered);
+        wait_for_blocks("blocks", &store, |blocks| blocks.len() >= 4);
+        shuffle(&mut late);
+        let (first, second) = late.split_at(late.len() / 2);
+        send(&store.server, Version::V2, first);
+        let store = store.restart(Server::kill).expect("tidepool starts again");
+        send(&store.server, Version::V1, second);
+        assert_holds("late", &store.server, &data);
+        let store = store.restart(Server::kill).expect("tidepool starts again");
+        assert_holds("late, after kill -9", &store.server, &data);
+
+        let mut again: Vec<SentRow<'_>> = all.iter().step_by(3).copied().collect();
+        shuffle(&mut again);
+        send(&store.server, Version::V2, &again);
+        assert_holds("sent again", &store.server, &data);
+        if merges {
+            let merged =
+                |blocks: &[Block]| blocks.iter().any(|b| b.end_ms - b.min_ms > 40 * MINUTE_MS);
+            wait_for_blocks("merged blocks", &store, merged);
+            assert_holds("sent again and merged", &store.server, &data);
+        }
+    }
+}
+
+fn shuffle<T>(list: &mut [T]) {
+    let mut random = Random::new(9, 9);
+    for last in (1..list.len()).rev() {
+        list.swap(last, random.below(last as u64 + 1) as usize);
+    }
+}
+
+/// Another value at a time that is taken is refused, whatever the kind.
+#[test]
+fn another_value_at_the_same_time_is_refused() {
+    use tidepool_tests::histogram::wire::encode;
+    use tidepool_tests::remote_write::Writer;
+
+    let store = Store::start().expect("tidepool starts");
+    let data = data_until_now(104, 9, 100, 1_000);
+    send(&store.server, Version::V2, &rows(&data));
+    let writer = Writer::new(&store.server.url());
+    for SentSeries { labels, family, values } in &data {
+        if *family == Family::Mixed {
+            continue;
+        }
+        let of_two = values.windows(2).rev().find(|two| {
+            let [(_, a), (_, b)] = two else { return false };
+            let end = |value: &tidepool_tests::histogram::Value| {
+                matches!(value, tidepool_tests::histogram::Value::Stale(_))
+            };
+            a.canonical() != b.canonical() && !end(&a.canonical()) && !end(&b.canonical())
+        });
+        let [(_, other), (timestamp_ms, _)] = of_two.expect("values differ") else { continue };
+        let row = SentRow { labels, timestamp_ms: *timestamp_ms, value: other };
+        let response = writer.send_body(Version::V2, &encode(Version::V2, &[row]));
+        let response = response.expect("an answer");
+        assert_eq!(response.status, 400, "{labels}");
+        assert!(response.text().contains("duplicate sample"), "{}", response.text());
+    }
+    assert_holds("afterwards", &store.server, &data);
+}
