@@ -130,12 +130,6 @@ impl Config {
         self.flag("--web.enable-remote-write-receiver")
     }
 
-    /// Takes samples that come late by up to so much, such as `30m`.
-    pub fn out_of_order_window(mut self, window: &str) -> Config {
-        self.storage = format!("\n  tsdb:\n    out_of_order_time_window: {window}");
-        self
-    }
-
     /// With any flag.
     pub fn flag(mut self, flag: &str) -> Config {
         self.flags.push(flag.into());
@@ -182,23 +176,54 @@ impl Config {
     }
 }
 
-/// Asks a server an instant query in PromQL.
+/// The answer to an instant query whose series may be histograms: labels and value as JSON text.
+pub type Answer = BTreeMap<String, String>;
+
+/// Asks a server an instant query in PromQL, whose answer has floats.
 pub fn query(server: &Server, promql: &str, time_ms: i64) -> Result<Vector, QueryError> {
+    let body = ask(server, promql, time_ms)?;
+    let pair = |series: &Value| Some(series["value"][1].as_str()?.to_string());
+    vector(&body, pair).ok_or_else(|| answer_error(&body))
+}
+
+/// Asks a server an instant query in PromQL, whose answer may have histograms. Warnings, which
+/// these bring about, are part of the answer.
+pub fn values(server: &Server, promql: &str, time_ms: i64) -> Result<Answer, QueryError> {
+    let body = ask(server, promql, time_ms)?;
+    let pair = |series: &Value| {
+        Some([&series["value"][1], &series["histogram"][1]].map(Value::to_string).concat())
+    };
+    let mut answer: Value = serde_json::from_slice(&body).map_err(|_| answer_error(&body))?;
+    let mut notes = BTreeMap::new();
+    for kind in ["warnings", "infos"] {
+        let list = answer[kind].take();
+        let texts = list.as_array().into_iter().flatten().map(Value::to_string);
+        let mut texts: Vec<String> = texts.collect();
+        texts.sort();
+        notes.insert(kind.to_string(), texts.concat());
+    }
+    let values = vector(answer.to_string().as_bytes(), pair).ok_or_else(|| answer_error(&body))?;
+    notes.extend(values);
+    Ok(notes)
+}
+
+fn answer_error(body: &[u8]) -> QueryError {
+    QueryError::Answer { answer: String::from_utf8_lossy(body).into_owned() }
+}
+
+fn ask(server: &Server, promql: &str, time_ms: i64) -> Result<Vec<u8>, HttpError> {
     let url = format!("{}/api/v1/query", server.url());
     let time = format!("{}.{:03}", time_ms.div_euclid(1000), time_ms.rem_euclid(1000));
     let form = format!("query={}&time={time}", percent_encode(promql));
     let headers = [("Content-Type", "application/x-www-form-urlencoded")];
-    let response = Client::default().post(&url, &headers, form.as_bytes())?;
-    vector(&response.body).ok_or_else(|| QueryError::Answer { answer: response.text() })
+    Ok(Client::default().post(&url, &headers, form.as_bytes())?.body)
 }
 
-fn vector(body: &[u8]) -> Option<Vector> {
+fn vector(body: &[u8], value: impl Fn(&Value) -> Option<String>) -> Option<Vector> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let clean = answer["status"] == "success" && answer["warnings"].is_null();
     let result = answer["data"]["result"].as_array().filter(|_| clean)?;
-    let pair = |series: &Value| {
-        Some((series["metric"].to_string(), series["value"][1].as_str()?.to_string()))
-    };
+    let pair = |series: &Value| Some((series["metric"].to_string(), value(series)?));
     result.iter().map(pair).collect()
 }
 
