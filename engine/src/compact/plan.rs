@@ -39,7 +39,8 @@ pub const RANGE_MS_MAX: i64 = 31 * 24 * 3600 * 1000;
 /// Share of a block's series, in percent, with deletions from which the block is rewritten alone.
 pub const TOMBSTONES_PERCENT_MAX: u64 = 5;
 
-/// Hint of a block made of out-of-order samples only; kept if all parents have it.
+/// Hint of a block made of out-of-order samples only, as upstream makes them, also of times whose
+/// other samples are still in the head; kept if all parents have it.
 pub const HINT_OUT_OF_ORDER: &str = "from-out-of-order";
 
 /// Hints of blocks that upstream made of a part of a head's series. They are merged only among
@@ -129,7 +130,7 @@ impl Plan {
         let has =
             |parent: &&BlockMeta, hint: &str| parent.compaction.hints.iter().any(|h| h == hint);
         let mut hints = Vec::new();
-        if parents.iter().all(|parent| has(parent, HINT_OUT_OF_ORDER)) {
+        if parents.iter().all(|parent| is_late(parent)) {
             hints.push(HINT_OUT_OF_ORDER.to_owned());
         }
         for hint in HINTS_PARTIAL {
@@ -159,10 +160,16 @@ pub fn plan(
     levels: &Levels,
     fits: impl Fn(&[&BlockMeta]) -> bool,
 ) -> Option<Plan> {
+    // Merged with others, a block of late samples from the head's own times would look as if all of
+    // that time were in blocks.
+    let ends = metas.iter().filter(|meta| ends_a_head(meta)).map(|meta| meta.max_time_ms);
+    let head_start_ms = ends.max().unwrap_or(i64::MIN);
+    let is_of_head = |meta: &BlockMeta| is_late(meta) && meta.max_time_ms > head_start_ms;
     for class in 0..=HINTS_PARTIAL.len() {
         let mut blocks: Vec<&BlockMeta> = metas
             .iter()
             .filter(|meta| !meta.compaction.deletable && partial_class(meta) == class)
+            .filter(|meta| !is_of_head(meta))
             .collect();
         blocks.sort_by_key(|meta| (meta.min_time_ms, &meta.ulid));
         if let Some(due) = plan_class(&blocks, levels, &fits) {
@@ -208,6 +215,10 @@ pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
 pub fn ends_a_head(meta: &BlockMeta) -> bool {
     let hints = &meta.compaction.hints;
     !hints.iter().any(|h| h == HINT_OUT_OF_ORDER || HINTS_PARTIAL.contains(&h.as_str()))
+}
+
+fn is_late(meta: &BlockMeta) -> bool {
+    meta.compaction.hints.iter().any(|hint| hint == HINT_OUT_OF_ORDER)
 }
 
 /// 0 for ordinary blocks, else which part of a head they hold.

@@ -137,6 +137,21 @@ fn parts_of_a_head_are_merged_among_themselves() {
     assert_eq!(due.map(|plan| plan.hints), Some(vec!["from-stale-series".to_owned()]));
 }
 
+/// Upstream makes blocks of late samples whose neighbours in time are still in the head's log.
+#[test]
+fn late_blocks_of_the_heads_time_wait() {
+    let mut metas = metas(&[(0, 20), (20, 40), (60, 80), (65, 85), (90, 120), (120, 140)]);
+    for meta in &mut metas[2..] {
+        meta.compaction.hints.push(HINT_OUT_OF_ORDER.to_owned());
+    }
+    assert_eq!(planned(&metas), "");
+    // What was cut from the head since.
+    metas.push(meta("7", 40, 90));
+    assert_eq!(planned(&metas), "7 3 4");
+    metas[6].compaction.hints.push("from-stale-series".to_owned());
+    assert_eq!(planned(&metas), "");
+}
+
 #[test]
 fn a_plan_says_what_the_new_block_will_be() {
     let block = |ulid, range: (i64, i64), level, sources: &[&str], hints: &[&str]| {
