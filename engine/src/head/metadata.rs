@@ -52,10 +52,14 @@ pub struct MetadataTable {
 
 impl MetadataTable {
     /// Takes what a sender says of a family; the newest word counts. Text that is not UTF-8 is
-    /// mended.
+    /// mended. Senders of 2.0 that know nothing say so with every series: that is no news.
     pub fn set(&mut self, family: &[u8], metric_type: u32, help: &[u8], unit: &[u8]) {
         let family = String::from_utf8_lossy(family);
-        let must_log = self.take(&family, Metadata::new(metric_type, help, unit));
+        let metadata = Metadata::new(metric_type, help, unit);
+        if metadata == Metadata::default() {
+            return;
+        }
+        let must_log = self.take(&family, metadata);
         // Only while the log takes nothing could the list outgrow the table.
         if must_log && self.unlogged.len() < METADATA_FAMILIES_MAX {
             self.unlogged.push(family.into());

@@ -184,6 +184,8 @@ fn metadata_outlives_restarts_and_checkpoints() {
         table.set(b"requests", 1, b"Requests served.", b"");
         table.set_of_series(b"latency_bucket", 3, b"How long it took.", b"seconds");
         table.set(b"of_no_series", 2, b"Nobody sends it.", b"");
+        table.set_of_series(b"requests", 0, b"", b"");
+        table.set_of_series(b"silent", 9, b"", b"");
     }
     let known = |family: &str, kind, help: &str, unit: &str| {
         (family.to_owned(), kind, help.to_owned(), unit.to_owned())
