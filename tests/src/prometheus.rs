@@ -98,13 +98,16 @@ impl Config {
         self
     }
 
-    /// Writes to the server at this base address.
+    /// Writes to the server at this base address; 1.0 sends metadata every five seconds.
     pub fn remote_write(mut self, base_url: &str, version: Version) -> Config {
         let path = remote_write::PATH;
         let _ = write!(self.remote_write, "\n  - url: {base_url}{path}");
         if version == Version::V2 {
             let message = "io.prometheus.write.v2.Request";
             let _ = write!(self.remote_write, "\n    protobuf_message: {message}");
+        } else {
+            // By default it is sent once a minute.
+            let _ = write!(self.remote_write, "\n    metadata_config:\n      send_interval: 5s");
         }
         self
     }

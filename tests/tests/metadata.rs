@@ -1,0 +1,196 @@
+//! Metadata of metric families: both versions of remote write bring it, it survives `kill -9`, and
+//! Prometheus finds it in our log. What Prometheus 3.15 scrapes is never in its own log, whatever
+//! its flags say; what it receives is, and we find it there.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+use tidepool_tests::data_dir;
+use tidepool_tests::http::Client;
+use tidepool_tests::peers::Release;
+use tidepool_tests::process::Server;
+use tidepool_tests::prometheus;
+use tidepool_tests::proto::write_v2;
+use tidepool_tests::remote_write::{Symbols, Version, Writer};
+use tidepool_tests::series::Series;
+use tidepool_tests::tidepool::{Config, Store};
+use tidepool_tests::wait::{self, now_ms};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Families with type, help and unit.
+type Families = BTreeMap<String, String>;
+
+fn families(server: &Server) -> Families {
+    let url = format!("{}/api/v1/metadata", server.url());
+    let response = Client::default().get(&url).expect("an answer");
+    let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
+    assert_eq!(answer["status"], "success");
+    let families = answer["data"].as_object().expect("an object");
+    families.iter().map(|(family, list)| (family.clone(), list[0].to_string())).collect()
+}
+
+#[track_caller]
+fn wait_for_all(what: &str, server: &Server, wanted: &Families) {
+    let all = || {
+        let got = families(server);
+        wanted.iter().all(|(family, says)| got.get(family) == Some(says)).then_some(())
+    };
+    if let Err(error) = wait::until(what, TIMEOUT, all) {
+        let got = families(server);
+        let differ = wanted.iter().filter(|(family, says)| got.get(*family) != Some(says));
+        let differ: Vec<_> = differ.map(|(f, says)| (f, says, got.get(f))).take(5).collect();
+        panic!("{error}: {} families; missing: {differ:#?}", got.len());
+    }
+}
+
+/// A Prometheus that scrapes itself and writes to a server.
+fn writer(directory: &Path, name: &str, to: &Server, version: Version) -> Server {
+    let config = prometheus::Config::new(Release::V3, &directory.join(name))
+        .expect("the directory can be used");
+    let own_address = config.address();
+    let config = config.scrape("prometheus", own_address).remote_write(&to.url(), version);
+    config.start().expect("the writer starts")
+}
+
+#[test]
+fn what_prometheus_says_by_1_0_is_kept() {
+    let store = Store::start().expect("tidepool starts");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let first = writer(directory.path(), "first", &store.server, Version::V1);
+    let some = || Some(families(&first)).filter(|families| families.len() > 200);
+    let wanted = wait::until("the writer's own metadata", TIMEOUT, some).expect("metadata");
+    wait_for_all("metadata", &store.server, &wanted);
+    first.terminate().expect("the writer ends");
+    let store = store.restart(Server::kill).expect("tidepool starts again");
+    wait_for_all("metadata after kill -9", &store.server, &wanted);
+
+    // By 2.0 Prometheus 3.15 sends metadata with every series, in which it says nothing.
+    let second = writer(directory.path(), "second", &store.server, Version::V2);
+    let series = store.metric("prometheus_tsdb_head_series").expect("the metric");
+    let more = || {
+        let now = store.metric("prometheus_tsdb_head_series")?;
+        (now > series * 1.5).then_some(())
+    };
+    wait::until("series by 2.0", TIMEOUT, more).expect("the second writer writes");
+    wait_for_all("metadata after silence", &store.server, &wanted);
+    assert!(families(&store.server).iter().all(|(_, says)| !says.contains("\"help\":\"\"")));
+    drop(second);
+}
+
+/// Type (by number), help and unit of what has series of these names.
+const SAID: [(&str, &[&str], i32, &str, &str); 6] = [
+    ("requests_total", &["requests_total"], 1, "Requests served.", ""),
+    ("temperature_celsius", &["temperature_celsius"], 2, "How warm it is: \u{2103}.", "celsius"),
+    ("native_seconds", &["native_seconds"], 3, "How long it took.", "seconds"),
+    (
+        "classic_seconds",
+        &["classic_seconds_bucket", "classic_seconds_sum", "classic_seconds_count"],
+        3,
+        "How long it took, too.",
+        "seconds",
+    ),
+    ("quantiles", &["quantiles", "quantiles_sum", "quantiles_count"], 5, "Some \"quantiles\".", ""),
+    ("build_info", &["build_info"], 6, "", ""),
+];
+
+/// A request of 2.0 with a sample of all series and what is to be said of them.
+fn message(timestamp: i64) -> write_v2::Request {
+    let mut symbols = Symbols::default();
+    let mut timeseries = Vec::new();
+    for (_, names, kind, help, unit) in SAID {
+        for name in names {
+            let metadata = write_v2::Metadata {
+                r#type: kind,
+                help_ref: symbols.position(help),
+                unit_ref: symbols.position(unit),
+            };
+            let (key, value) = (symbols.position("__name__"), symbols.position(name));
+            let sample = write_v2::Sample { value: 1.0, timestamp, start_timestamp: 0 };
+            timeseries.push(write_v2::TimeSeries {
+                labels_refs: vec![key, value],
+                samples: vec![sample],
+                metadata: Some(metadata),
+                ..write_v2::TimeSeries::default()
+            });
+        }
+    }
+    write_v2::Request { symbols: symbols.into_strings(), timeseries }
+}
+
+/// What should be known of them in the end.
+fn wanted() -> Families {
+    let kinds = ["unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info"];
+    let family = |(family, _, kind, help, unit): (&str, &[&str], i32, &str, &str)| {
+        let says = json!({ "type": kinds[kind as usize], "help": help, "unit": unit });
+        (family.to_string(), says.to_string())
+    };
+    SAID.into_iter().map(family).collect()
+}
+
+fn receiver(directory: &Path) -> prometheus::Config {
+    prometheus::Config::new(Release::V3, directory)
+        .expect("the directory can be used")
+        .flag("--enable-feature=metadata-wal-records")
+        .receiver()
+}
+
+/// Prometheus reads what our log says of series, and sends it on by 2.0 with their next samples.
+#[test]
+fn what_is_said_by_2_0_is_kept_and_prometheus_reads_it_in_our_log() {
+    let wanted = wanted();
+    let store = Store::start().expect("tidepool starts");
+    let response = store.writer().send_message(Version::V2, &message(now_ms()));
+    assert_eq!(response.expect("an answer").status, 204);
+    wait_for_all("metadata", &store.server, &wanted);
+    let store = store.restart(Server::kill).expect("tidepool starts again");
+    wait_for_all("metadata after kill -9", &store.server, &wanted);
+    let Store { server, config, directory: _own } = store;
+    server.terminate().expect("tidepool ends");
+
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let last = Store::start().expect("tidepool starts");
+    let heir = receiver(directory.path()).remote_write(&last.server.url(), Version::V2);
+    data_dir::copy(config.data_dir(), &heir.data_dir()).expect("a copy");
+    let server = heir.start().expect("Prometheus starts");
+    let log = server.log();
+    // That a lock was left, and that metadata has no interval with 2.0, is not about the log.
+    let known = ["lockfile", "metadata_config"];
+    let bad = |line: &&str| {
+        let is_bad = line.contains("level=ERROR") || line.contains("level=WARN");
+        is_bad && !known.iter().any(|word| line.contains(word))
+    };
+    let bad: Vec<_> = log.lines().filter(bad).collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+    // Our log names one series of each family; nothing is said of the others.
+    let arrived = || {
+        let samples = [(now_ms(), 2.0)];
+        let names = SAID.iter().flat_map(|said| said.1);
+        let series: Vec<_> = names.map(|n| Series::new(&[("__name__", n)], &samples)).collect();
+        let rows: Vec<_> = series.iter().map(Series::row).collect();
+        let response = Writer::new(&server.url()).send(Version::V1, &rows).expect("an answer");
+        assert_eq!(response.status, 204, "{}", response.text());
+        let got = families(&last.server);
+        wanted.iter().all(|(family, says)| got.get(family) == Some(says)).then_some(())
+    };
+    wait::until("metadata sent on", TIMEOUT, arrived)
+        .unwrap_or_else(|e| panic!("{e}\n{:#?}\n{}", families(&last.server), server.log()));
+}
+
+/// Records of Prometheus name series, not families.
+#[test]
+fn what_prometheus_keeps_in_its_log_is_taken_over() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let theirs = receiver(directory.path());
+    let server = theirs.start().expect("Prometheus starts");
+    let response = Writer::new(&server.url()).send_message(Version::V2, &message(now_ms()));
+    assert_eq!(response.expect("an answer").status, 204);
+    server.kill().expect("Prometheus ends");
+
+    let own = tempfile::tempdir().expect("a temporary directory");
+    let config = Config::new(own.path());
+    data_dir::copy(&theirs.data_dir(), config.data_dir()).expect("a copy");
+    let server = config.start().expect("tidepool starts");
+    assert_eq!(families(&server), wanted());
+}
