@@ -3,9 +3,11 @@
 //! Its shape is that of a scraper: at every interval all series have one sample, cut into requests
 //! of so many series; each series stays on one connection, so that its samples arrive in order.
 
+use crate::histogram::generate::{HistogramShape, SentSeries, steady};
+use crate::histogram::wire::{self, SentRow};
 use crate::http::HttpError;
 use crate::remote_write::{Version, Writer, encode};
-use crate::series::Dataset;
+use crate::series::{Dataset, Series, Shape};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::Duration;
@@ -64,6 +66,39 @@ impl Load {
             version,
             samples: data.sample_count(),
             time_range_ms: data.time_range_ms().unwrap_or_default(),
+            body_bytes: lengths.sum(),
+            bodies,
+        }
+    }
+
+    /// Encodes native histograms, each with some forty buckets, of the series that a shape has.
+    pub fn encode_histograms(
+        shape: Shape,
+        version: Version,
+        rows_max: usize,
+        connections: usize,
+    ) -> Load {
+        let Shape { seed, series, scrapes, start_ms, interval_ms, .. } = shape;
+        let labels = Dataset::generate(Shape { scrapes: 1, ..shape }).series;
+        let shape = HistogramShape { seed, series, scrapes, start_ms, interval_ms };
+        let steady = |(number, series): (usize, &Series)| steady(&series.labels, shape, number);
+        let all: Vec<SentSeries> = labels.iter().enumerate().map(steady).collect();
+        let mut bodies = vec![vec![Vec::new(); scrapes]; connections];
+        for scrape in 0..scrapes {
+            for (number, all) in all.chunks(rows_max).enumerate() {
+                let rows = all.iter().filter_map(|SentSeries { labels, values, .. }| {
+                    let (timestamp_ms, value) = values.get(scrape)?;
+                    Some(SentRow { labels, timestamp_ms: *timestamp_ms, value })
+                });
+                let body = wire::encode(version, &rows.collect::<Vec<_>>());
+                bodies[number % connections][scrape].push(body);
+            }
+        }
+        let lengths = bodies.iter().flatten().flatten().map(|body| body.len() as u64);
+        Load {
+            version,
+            samples: (series * scrapes) as u64,
+            time_range_ms: (start_ms, start_ms + scrapes as i64 * interval_ms),
             body_bytes: lengths.sum(),
             bodies,
         }

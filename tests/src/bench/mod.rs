@@ -164,8 +164,7 @@ pub fn run(
     // Speed without the right answer is worth nothing. (Chunks that 2.x still appends to may end in
     // a byte of padding, which our decoder refuses.)
     if contender != Contender::Prometheus(Release::V2) {
-        let mut found = 0;
-        reader.visit_streamed(&query, |_, _, samples| found += samples.len() as u64)?;
+        let found = reader.visit_parts(&query, |_| Ok(()))?.samples;
         if found != load.samples {
             return Err(BenchError::Incomplete { sent: load.samples, found });
         }

@@ -19,6 +19,9 @@ struct Options {
     /// Samples per series.
     #[arg(long, default_value_t = 360)]
     samples: usize,
+    /// Sends native histograms of some forty buckets instead of floats.
+    #[arg(long)]
+    histograms: bool,
     /// Seconds between the samples of a series; the last sample is now.
     #[arg(long, default_value_t = 15)]
     interval_s: i64,
@@ -99,16 +102,21 @@ fn measure(options: &Options) -> Result<(), bench::BenchError> {
     for _ in 0..options.rounds {
         for version in options.versions.iter().map(|name| Version::from(*name)) {
             // Anew each time: the data ends now, or servers would take it for old.
-            let data = Dataset::generate(Shape {
+            let shape = Shape {
                 seed: options.seed,
                 series: options.series,
                 scrapes: options.samples,
                 start_ms: now_ms() - options.samples as i64 * interval_ms,
                 interval_ms,
                 texture: Texture::Regular,
-            });
-            let load = Load::encode(&data, version, options.rows, options.connections.max(1));
-            drop(data);
+            };
+            let connections = options.connections.max(1);
+            let load = match options.histograms {
+                true => Load::encode_histograms(shape, version, options.rows, connections),
+                false => {
+                    Load::encode(&Dataset::generate(shape), version, options.rows, connections)
+                }
+            };
             eprintln!(
                 "{} samples in {} series, {} MB of remote write {version}",
                 load.samples,

@@ -143,6 +143,35 @@ fn name(family: Family) -> &'static str {
     }
 }
 
+/// What a busy service has: counters of schema 3 with some forty buckets around one another, which
+/// go on from value to value without a gap.
+pub fn steady(labels: &Labels, shape: HistogramShape, number: usize) -> SentSeries {
+    let mut random = Random::new(shape.seed, number as u64);
+    let family = Family::Counter { fractions: false };
+    let mut source = Source::new(family, &mut random);
+    (source.schema, source.zero_threshold) = (3, ZERO_THRESHOLDS[1]);
+    // All buckets are there from the beginning.
+    source.positive = (0..STEADY_BUCKETS).map(|index| (index - STEADY_BUCKETS / 2, 1)).collect();
+    let mut values = Vec::with_capacity(shape.scrapes);
+    for scrape in 0..shape.scrapes as i64 {
+        for _ in 0..20 + random.below(60) {
+            // A sum of four is shaped like a bell.
+            let part = || random.below(STEADY_BUCKETS as u64 / 4 + 1) as i64;
+            let at = std::iter::repeat_with(part).take(4).sum::<i64>();
+            let index = at.min(STEADY_BUCKETS - 1) - STEADY_BUCKETS / 2;
+            *source.positive.entry(index).or_default() += 1;
+            source.sum += 2f64.powf(index as f64 / 8.0);
+        }
+        let message = source.message_in_few_spans();
+        let timestamp_ms = shape.start_ms + scrape * shape.interval_ms;
+        values.push((timestamp_ms, SentValue::Histogram(Box::new(message))));
+    }
+    SentSeries { labels: labels.clone(), family, values }
+}
+
+/// Buckets of [`steady`] series.
+const STEADY_BUCKETS: i64 = 40;
+
 /// What a series measures, from value to value.
 struct Source {
     family: Family,
@@ -294,6 +323,22 @@ impl Source {
         match self.is_fractions() {
             true => Count::CountFloat(count as f64 / 8.0),
             false => Count::CountInt(count),
+        }
+    }
+
+    /// A counter as a client library writes it.
+    fn message_in_few_spans(&self) -> Histogram {
+        let counts: Vec<u64> = self.positive.values().copied().collect();
+        let first = self.positive.keys().next().map_or(0, |index| *index as i32);
+        Histogram {
+            count: Some(Count::CountInt(counts.iter().sum())),
+            sum: self.sum,
+            schema: self.schema,
+            zero_threshold: self.zero_threshold,
+            zero_count: Some(ZeroCount::ZeroCountInt(0)),
+            positive_spans: vec![BucketSpan { offset: first, length: counts.len() as u32 }],
+            positive_deltas: deltas(&counts),
+            ..Histogram::default()
         }
     }
 
