@@ -4,6 +4,7 @@ mod foreign_blocks;
 mod kinds;
 mod lookups;
 mod model;
+mod requests;
 
 use super::*;
 use crate::model::LABEL_NAME;

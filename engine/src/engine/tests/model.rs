@@ -18,7 +18,7 @@ enum Operation {
 }
 
 /// Mostly floats of few values, so that duplicates happen.
-fn value() -> impl Strategy<Value = Value> {
+pub(super) fn value() -> impl Strategy<Value = Value> {
     prop_oneof![
         6 => (0u64..3).prop_map(|bits| f64::from_bits(bits).into()),
         1 => Just(f64::from_bits(STALE_NAN_BITS).into()),
@@ -50,7 +50,7 @@ fn replace(held: &mut Value, value: &Value) {
     }
 }
 
-fn same_model(a: &Model, b: &Model) -> bool {
+pub(super) fn same_model(a: &Model, b: &Model) -> bool {
     let names = a.keys().eq(b.keys());
     names
         && a.values().zip(b.values()).all(|(a, b)| {
