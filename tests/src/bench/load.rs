@@ -83,16 +83,18 @@ impl Load {
         let shape = HistogramShape { seed, series, scrapes, start_ms, interval_ms };
         let steady = |(number, series): (usize, &Series)| steady(&series.labels, shape, number);
         let all: Vec<SentSeries> = labels.iter().enumerate().map(steady).collect();
-        let mut bodies = vec![vec![Vec::new(); scrapes]; connections];
+        let mut bodies = vec![Vec::with_capacity(scrapes); connections];
         for scrape in 0..scrapes {
+            let mut requests = vec![Vec::new(); connections];
             for (number, all) in all.chunks(rows_max).enumerate() {
                 let rows = all.iter().filter_map(|SentSeries { labels, values, .. }| {
                     let (timestamp_ms, value) = values.get(scrape)?;
                     Some(SentRow { labels, timestamp_ms: *timestamp_ms, value })
                 });
                 let body = wire::encode(version, &rows.collect::<Vec<_>>());
-                bodies[number % connections][scrape].push(body);
+                requests[number % connections].push(body);
             }
+            bodies.iter_mut().zip(requests).for_each(|(list, bodies)| list.push(bodies));
         }
         let lengths = bodies.iter().flatten().flatten().map(|body| body.len() as u64);
         Load {

@@ -77,12 +77,6 @@ struct State {
     negative: Vec<Track>,
 }
 
-impl Default for Kind {
-    fn default() -> Kind {
-        Kind::Whole
-    }
-}
-
 impl State {
     fn read(&mut self, bits: &mut Bits<'_>, number: u16) -> Option<()> {
         let is_first = number == 0;

@@ -266,7 +266,7 @@ impl Source {
             3 => self.centre += random.below(100) as i64 - 50,
             4 if !self.is_custom() => self.zero_threshold = random.pick(&ZERO_THRESHOLDS),
             5 if random.one_in(4) => self.nans += 1,
-            6 | 7 | 8 if self.is_gauge() => self.shrink(random),
+            6..=8 if self.is_gauge() => self.shrink(random),
             _ => {}
         }
         if !(is_reset && random.one_in(3)) {

@@ -23,11 +23,12 @@ pub const FINEST_SCHEMA: i32 = 8;
 const DIFFERENCES_MAX: usize = 6;
 
 /// What a value is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A number.
     Float,
     /// A histogram of whole counts.
+    #[default]
     Whole,
     /// A histogram of fractional counts.
     Fractions,
