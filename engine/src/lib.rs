@@ -5,7 +5,9 @@
 //!
 //! Reading order: [`model`] and [`storage`] give the words and the outside world; [`codec`],
 //! [`chunk`] and [`index`] the small formats; [`head`], [`wal`] and [`wire`] the way in;
-//! [`block`], [`select`] and [`compact`] the way to disk and back; [`engine`] joins them.
+//! [`block`], [`select`] and [`compact`] the way to disk and back, [`text`] the way to people;
+//! [`backfill`] makes blocks of old samples, [`inspect`] looks at what is there;
+//! [`engine`] joins them.
 //! Dependencies point up this list only.
 
 pub mod model;
@@ -24,11 +26,17 @@ pub mod wal;
 
 pub mod wire;
 
+pub mod text;
+
 pub mod block;
 
 pub mod select;
 
 pub mod compact;
+
+pub mod backfill;
+
+pub mod inspect;
 
 pub mod engine;
 

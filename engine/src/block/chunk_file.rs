@@ -25,11 +25,11 @@ pub const CHUNK_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How much is read ahead of chunks.
 const AHEAD_BYTES_MAX: usize = 256 * 1024;
 
-const MAGIC: u32 = 0x85bd_40dd;
-const VERSION: u8 = 1;
+pub(crate) const MAGIC: u32 = 0x85bd_40dd;
+pub(crate) const VERSION: u8 = 1;
 
 /// Magic, version and padding.
-const HEADER_BYTES: u64 = 8;
+pub(crate) const HEADER_BYTES: u64 = 8;
 
 /// Longest encoding of a chunk's length, the encoding's number, and the checksum.
 const CHUNK_OVERHEAD_BYTES_MAX: u64 = 5 + 1 + 4;

@@ -23,6 +23,9 @@ mod writer;
 pub(crate) mod tests;
 
 pub use chunk_file::{CHUNK_BYTES_MAX, CHUNK_FILE_BYTES_MAX, chunk_file_name};
+pub(crate) use chunk_file::{
+    HEADER_BYTES as CHUNK_HEADER_BYTES, MAGIC as CHUNK_MAGIC, VERSION as CHUNK_VERSION,
+};
 pub use error::BlockError;
 pub use meta::{BlockDesc, BlockMeta, BlockStats, CompactionMeta, META_FILE, read_meta};
 pub use reader::BlockReader;

@@ -212,6 +212,19 @@ impl From<WriteOutcome> for store::WriteOutcome {
     }
 }
 
+impl From<BadBlock> for wit::Damage {
+    fn from(bad: BadBlock) -> wit::Damage {
+        wit::Damage {
+            where_: match bad.file {
+                Some(file) => format!("{}/{file}", bad.block),
+                None => bad.block,
+            },
+            offset: bad.offset.unwrap_or(0),
+            reason: bad.reason,
+        }
+    }
+}
+
 impl From<UpkeepProgress> for store::CompactProgress {
     fn from(progress: UpkeepProgress) -> store::CompactProgress {
         let deleted = |(id, reason): (String, DeletedFor)| store::DeletedBlock {
@@ -222,22 +235,14 @@ impl From<UpkeepProgress> for store::CompactProgress {
                 DeletedFor::Size => store::DeletionReason::Size,
             },
         };
-        let bad = |bad: BadBlock| wit::Damage {
-            where_: match bad.file {
-                Some(file) => format!("{}/{file}", bad.block),
-                None => bad.block,
-            },
-            offset: bad.offset.unwrap_or(0),
-            reason: bad.reason,
-        };
         store::CompactProgress {
             done: progress.done,
             block: progress.committed.map(|CommittedBlock { ulid, level, samples }| {
                 store::NewBlock { id: ulid, level, samples }
             }),
             deleted: progress.deleted.into_iter().map(deleted).collect(),
-            bad: progress.bad.into_iter().map(bad).collect(),
-            unmerged: progress.unmerged.into_iter().map(bad).collect(),
+            bad: progress.bad.into_iter().map(Into::into).collect(),
+            unmerged: progress.unmerged.into_iter().map(Into::into).collect(),
         }
     }
 }

@@ -20,12 +20,10 @@ impl Wal for HostWal {
 
     fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>> {
         let batch = wal::replay(bytes_max)?;
-        Ok(batch.map(|wal::Batch { log, segment, records }| {
-            let log = match log {
-                wal::Log::Ordered => LogKind::Ordered,
-                wal::Log::Late => LogKind::Late,
-            };
-            WalBatch { log, segment, records }
+        Ok(batch.map(|wal::Batch { log, segment, records }| WalBatch {
+            log: log.into(),
+            segment,
+            records,
         }))
     }
 
@@ -39,6 +37,15 @@ impl Wal for HostWal {
 
     fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
         Ok(Box::new(HostCheckpoint(wal::Checkpoint::new(last_segment))))
+    }
+}
+
+impl From<wal::Log> for LogKind {
+    fn from(log: wal::Log) -> LogKind {
+        match log {
+            wal::Log::Ordered => LogKind::Ordered,
+            wal::Log::Late => LogKind::Late,
+        }
     }
 }
 

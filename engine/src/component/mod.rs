@@ -12,14 +12,19 @@ mod bindings {
     export!(Component with_types_in self);
 }
 
+mod backfill;
 mod convert;
 mod imports;
+mod inspect;
 
 use crate::engine::{self, Engine, Storage};
 use crate::head::HeadOptions;
 use crate::model::{Labels, Sample};
-use crate::select::{Cursor, FrameFormat, Selection, TextCursor};
-use bindings::exports::tidepool::tsdb::store::{self, Guest, GuestCursor, GuestTexts};
+use crate::select::{Cursor, FrameFormat, LineCursor, Selection, TextCursor};
+use crate::text::TextFormat;
+use bindings::exports::tidepool::tsdb::store::{
+    self, Guest, GuestCursor, GuestLineCursor, GuestTexts,
+};
 use bindings::tidepool::tsdb::types as wit;
 use imports::{HostBlocks, HostHead, HostWal};
 use std::cell::RefCell;
@@ -43,6 +48,7 @@ fn with_engine<T>(
 impl Guest for Component {
     type Cursor = OpenCursor;
     type Texts = OpenTexts;
+    type LineCursor = OpenLineCursor;
 
     fn open(options: store::Options) -> Result<(), wit::Error> {
         let role = match options.role {
@@ -155,10 +161,29 @@ impl Guest for Component {
         Ok(store::Cursor::new(OpenCursor(RefCell::new(cursor))))
     }
 
+    fn dump(
+        selectors: Vec<Vec<wit::Matcher>>,
+        range: wit::TimeRange,
+        format: store::TextFormat,
+    ) -> Result<store::LineCursor, wit::Error> {
+        let specs = |matchers: Vec<wit::Matcher>| matchers.into_iter().map(Into::into).collect();
+        let selectors: Vec<_> = selectors.into_iter().map(specs).collect();
+        let format = match format {
+            store::TextFormat::Dump => TextFormat::Dump,
+            store::TextFormat::OpenMetrics => TextFormat::OpenMetrics,
+        };
+        let cursor = with_engine(|engine| engine.dump(&selectors, range.into(), format))?;
+        Ok(store::LineCursor::new(OpenLineCursor(RefCell::new(cursor))))
+    }
+
     fn compact(now_ms: i64, room: store::Room) -> Result<store::CompactProgress, wit::Error> {
         let store::Room { free_bytes, other_bytes, memory_bytes } = room;
         let room = engine::Room { free_bytes, other_bytes, memory_bytes };
         Ok(with_engine(|engine| engine.compact(now_ms, room))?.into())
+    }
+
+    fn cut_all() -> Result<(), wit::Error> {
+        with_engine(|engine| engine.cut_all())
     }
 
     fn leave(blocks: Vec<String>) -> Result<(), wit::Error> {
@@ -224,6 +249,14 @@ impl Guest for Component {
             Some(_) => Ok(()),
             None => Err(wit::Error::NotOpen),
         }
+    }
+}
+
+struct OpenLineCursor(RefCell<LineCursor>);
+
+impl GuestLineCursor for OpenLineCursor {
+    fn next(&self, bytes_max: u32) -> Result<Vec<u8>, wit::Error> {
+        Ok(self.0.borrow_mut().next(bytes_max)?.into_bytes())
     }
 }
 

@@ -17,8 +17,9 @@ use crate::head::{
     Batch, Head, HeadCounters, HeadOptions, LookupError, SeriesExemplars, WriteOutcome,
 };
 use crate::model::{Labels, Matcher, MatcherError, MatcherSpec, Sample, TimeRange, Value};
-use crate::select::{BlockSeries, Cursor, HeadSource, Selection};
+use crate::select::{BlockSeries, Cursor, HeadSource, LineCursor, Selection, SeriesSource};
 use crate::storage::{Blocks, Wal};
+use crate::text::TextFormat;
 use ingest::Ingest;
 use local_head::LocalHead;
 use log::Log;
@@ -261,16 +262,32 @@ impl Engine {
 
     /// Selects series and samples as they are at this moment.
     pub fn select(&self, selection: &Selection) -> Result<Cursor> {
+        let source = self.source(&selection.matchers, selection.range)?;
+        Ok(Cursor::new(source, selection))
+    }
+
+    /// What any of several selectors selects, to be given as lines of text.
+    pub fn dump(
+        &self,
+        selectors: &[Vec<MatcherSpec>],
+        range: TimeRange,
+        format: TextFormat,
+    ) -> Result<LineCursor> {
+        let sources = selectors.iter().map(|matchers| self.source(matchers, range));
+        Ok(LineCursor::new(merged(sources.collect::<Result<_>>()?)?, range, format))
+    }
+
+    /// The series that all of some matchers select, from the head and the blocks.
+    fn source(&self, specs: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
         self.check_replayed()?;
-        let matchers = compile(&selection.matchers)?;
-        let range = selection.range;
+        let matchers = compile(specs)?;
         // The head comes before the list of blocks: once its cursor is open it forgets nothing,
         // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
-        let mut sources = vec![self.head.select(&selection.matchers, range)?];
+        let mut sources = vec![self.head.select(specs, range)?];
         for block in self.blocks_in(range)? {
             sources.push(Box::new(BlockSeries::select(block, &matchers, range)?));
         }
-        Ok(Cursor::new(merged(sources)?, selection))
+        merged(sources)
     }
 
     /// Lets no merge touch these blocks, which earlier calls, of other engines too, gave as bad or
@@ -286,6 +303,13 @@ impl Engine {
     pub fn compact(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
         let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "compact" })?;
         upkeep.step(now_ms, room)
+    }
+
+    /// From now on all that the head holds is due to be cut.
+    pub fn cut_all(&mut self) -> Result<()> {
+        let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "cut-all" })?;
+        owned.head.borrow_mut().cut_all();
+        Ok(())
     }
 
     /// The head's plan for the next block.

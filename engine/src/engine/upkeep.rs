@@ -166,7 +166,8 @@ impl Upkeep {
                     level: meta.compaction.level,
                     samples: meta.stats.num_samples,
                 });
-                progress.deleted = deleted.into_iter().map(|b| (b, DeletedFor::Merged)).collect();
+                // Retention may have deleted others in the same slice.
+                progress.deleted.extend(deleted.into_iter().map(|b| (b, DeletedFor::Merged)));
                 if !done {
                     self.running = Some(Work::Merge(merge));
                 }

@@ -19,6 +19,11 @@ pub(super) struct PlannedCut {
 }
 
 impl Head {
+    /// From now on all that there is is due to be cut.
+    pub fn cut_all(&mut self) {
+        self.cuts_all = true;
+    }
+
     /// The range that the next block should hold, if one is due. From then on ordered samples are
     /// not accepted up to the range's end. The plan stands until its range is forgotten.
     pub fn plan_cut(&mut self) -> Option<TimeRange> {
@@ -27,17 +32,23 @@ impl Head {
         }
         let block = self.options.block_duration_ms;
         let span_ms = self.max_time_ms.checked_sub(self.min_time_ms);
-        let ordered_is_due = span_ms.is_some_and(|span_ms| span_ms > block + block / 2);
+        let ordered_is_due =
+            span_ms.is_some_and(|span_ms| self.cuts_all || span_ms > block + block / 2);
         let late_end_ms = block_end(self.late_min_time_ms, block);
         let window_ms = self.options.out_of_order_window_ms;
-        let late_is_due = self.late_min_time_ms != i64::MAX
-            && late_end_ms <= self.min_valid_ms
+        let is_over = late_end_ms <= self.min_valid_ms
             && late_end_ms <= self.newest_ms().saturating_sub(window_ms);
+        let late_is_due = self.late_min_time_ms != i64::MAX && (self.cuts_all || is_over);
         if !ordered_is_due && !late_is_due {
             return None;
         }
         let oldest_ms = self.min_time_ms.min(self.late_min_time_ms);
-        let end_ms = block_end(oldest_ms, block);
+        let mut end_ms = block_end(oldest_ms, block);
+        if self.cuts_all {
+            // The rest of the last block's time stays free for what comes in order later.
+            let newest_end_ms = self.newest_ms().saturating_add(1);
+            end_ms = end_ms.min(newest_end_ms.max(oldest_ms.saturating_add(1)));
+        }
         let range = TimeRange { start_ms: block_start(oldest_ms, block), end_ms: end_ms - 1 };
         self.min_valid_ms = self.min_valid_ms.max(end_ms);
         self.generation += 1;

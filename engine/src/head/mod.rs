@@ -106,6 +106,8 @@ pub struct Head {
     late_min_time_ms: i64,
     /// How many cuts were planned; late samples are told apart by it.
     generation: u64,
+    /// Whether everything is due to be cut.
+    cuts_all: bool,
     /// The cut that was planned and not forgotten yet.
     planned: Option<PlannedCut>,
     open_cursors: Rc<Cell<u64>>,
@@ -135,6 +137,7 @@ impl Head {
             min_valid_ms,
             late_min_time_ms: i64::MAX,
             generation: 0,
+            cuts_all: false,
             planned: None,
             open_cursors: Rc::default(),
             metadata: MetadataTable::default(),

@@ -40,27 +40,31 @@ pub use symbols::{SymbolCollector, SymbolList};
 pub use writer::IndexWriter;
 
 pub(crate) use named_file::{NamedFile, ReadAhead};
+pub(crate) use postings_table::{Entry, split_entry};
 pub(crate) use select::VALUES_PER_SERIES;
+pub(crate) use series::{LabelNumbers, SERIES_ENTRY_BYTES_MAX, decode_chunks, decode_labels};
 pub(crate) use sink::FileSink;
+pub(crate) use symbol_table::SymbolTable;
+pub(crate) use toc::{TOC_BYTES, read_offsets};
 
 /// Name of the file inside a block.
 pub const INDEX_FILE: &str = "index";
 
 /// First four bytes of the file.
-const MAGIC: u32 = 0xbaaa_d700;
+pub(crate) const MAGIC: u32 = 0xbaaa_d700;
 
 /// The version that is written.
-const VERSION: u8 = 2;
+pub(crate) const VERSION: u8 = 2;
 
 /// The version of Prometheus 2.0, which is read too: series begin anywhere and are referred to by
 /// their byte offset, as symbols are; the postings offset table need not ascend.
-const VERSION_1: u8 = 1;
+pub(crate) const VERSION_1: u8 = 1;
 
 /// Magic and version.
-const HEADER_BYTES: u64 = 5;
+pub(crate) const HEADER_BYTES: u64 = 5;
 
 /// Series entries begin at multiples of this, which lets a 32-bit reference span 64 GiB.
-const SERIES_ALIGN_BYTES: u64 = 16;
+pub(crate) const SERIES_ALIGN_BYTES: u64 = 16;
 
 /// Of symbols, and of each label's values, every so many are kept in memory by a reader.
 const SAMPLING: usize = 32;

@@ -46,13 +46,15 @@ pub(super) fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(len).ok()?)
 }
 
-struct Entry<'a> {
-    name: &'a [u8],
-    value: &'a [u8],
-    postings_offset: u64,
+/// One entry.
+pub(crate) struct Entry<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) value: &'a [u8],
+    pub(crate) postings_offset: u64,
 }
 
-fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
+/// Takes an entry off the front.
+pub(crate) fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (keys, rest) = bytes.split_first()?;
     if *keys != ENTRY_KEYS {
         return None;

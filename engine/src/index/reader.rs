@@ -105,6 +105,21 @@ impl IndexReader {
         self.postings_table.walk(name, "", |value, _| Ok(visit(value)))
     }
 
+    /// Calls `visit` with each value of a label name, ascending, and the series that carry it.
+    pub fn each_postings(
+        &self,
+        name: &str,
+        mut visit: impl FnMut(&str, &[SeriesRef]),
+    ) -> Result<(), IndexError> {
+        let mut listed = Vec::new();
+        self.postings_table.walk(name, "", |value, offset| {
+            listed.clear();
+            self.append_list(offset, &mut listed)?;
+            visit(value, &listed);
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
     /// The series that carry a label, ascending; empty if there is none.
     pub fn postings_for(&self, name: &str, value: &str) -> Result<Vec<SeriesRef>, IndexError> {
         let mut all = Vec::new();

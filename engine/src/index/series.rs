@@ -16,10 +16,10 @@ use super::{ChunkMeta, ChunkRef};
 use crate::codec::{put_uvarint, put_varint, split_uvarint, split_varint};
 
 /// Longest entry that is believed, in bytes: some hundred thousand chunks.
-pub(super) const SERIES_ENTRY_BYTES_MAX: u64 = 16 * 1024 * 1024;
+pub(crate) const SERIES_ENTRY_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// A label as two symbol numbers: name, value.
-pub(super) type LabelNumbers = (u32, u32);
+pub(crate) type LabelNumbers = (u32, u32);
 
 /// Appends what lies between `len` and the checksum.
 pub(super) fn encode_entry(out: &mut Vec<u8>, labels: &[LabelNumbers], chunks: &[ChunkMeta]) {
@@ -47,7 +47,7 @@ pub(super) fn encode_entry(out: &mut Vec<u8>, labels: &[LabelNumbers], chunks: &
 }
 
 /// Reads an entry's labels into `labels`, and gives the bytes of its chunks.
-pub(super) fn decode_labels<'a>(
+pub(crate) fn decode_labels<'a>(
     entry: &'a [u8],
     labels: &mut Vec<LabelNumbers>,
 ) -> Result<&'a [u8], &'static str> {
@@ -71,7 +71,7 @@ pub(super) fn decode_labels<'a>(
 }
 
 /// Reads what [`decode_labels`] left over.
-pub(super) fn decode_chunks(bytes: &[u8]) -> Result<Vec<ChunkMeta>, &'static str> {
+pub(crate) fn decode_chunks(bytes: &[u8]) -> Result<Vec<ChunkMeta>, &'static str> {
     let (count, mut rest) =
         split_uvarint(bytes).ok_or("the series entry ends within its labels")?;
     // A chunk takes three bytes or more, so a false count cannot ask for much memory.

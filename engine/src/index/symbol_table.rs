@@ -40,7 +40,7 @@ pub(super) fn write_symbols(
 }
 
 /// The symbols of an index, read as they are needed.
-pub(super) struct SymbolTable {
+pub(crate) struct SymbolTable {
     file: NamedFile,
     /// Where the section's content begins; the groups' offsets count from there.
     start: u64,
@@ -65,7 +65,7 @@ struct Decoded {
 
 impl SymbolTable {
     /// Reads the section once from front to back. `by_offset`: series name symbols by offset.
-    pub(super) fn read(
+    pub(crate) fn read(
         file: NamedFile,
         offset: u64,
         by_offset: bool,
@@ -111,9 +111,19 @@ impl SymbolTable {
         found.ok_or_else(|| self.file.damage(u64::from(offset), what).into())
     }
 
+    /// How many symbols there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Where the section ends, its checksum not included.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Makes a symbol available to [`text`](Self::text) until [`trim`](Self::trim).
     #[inline]
-    pub(super) fn load(&mut self, number: u32) -> Result<(), IndexError> {
+    pub(crate) fn load(&mut self, number: u32) -> Result<(), IndexError> {
         let group = number as usize / SAMPLING;
         match self.groups.get(group) {
             Some(Group { decoded: Some(_), .. }) if number < self.count => Ok(()),
@@ -127,7 +137,7 @@ impl SymbolTable {
 
     /// A loaded symbol.
     #[inline]
-    pub(super) fn text(&self, number: u32) -> &str {
+    pub(crate) fn text(&self, number: u32) -> &str {
         let group = self.groups.get(number as usize / SAMPLING);
         let decoded = group.and_then(|group| group.decoded.as_deref());
         decoded.map_or("", |decoded| decoded.text(number as usize % SAMPLING))
@@ -135,7 +145,7 @@ impl SymbolTable {
 
     /// Drops what was decoded if it takes too much memory.
     #[inline]
-    pub(super) fn trim(&mut self) {
+    pub(crate) fn trim(&mut self) {
         if self.cached_bytes > CACHE_BYTES_MAX {
             self.groups.iter_mut().for_each(|group| group.decoded = None);
             self.cached_bytes = 0;

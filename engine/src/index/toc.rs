@@ -14,7 +14,7 @@ use super::{HEADER_BYTES, IndexError, NamedFile};
 use crate::codec::crc32c;
 
 /// Length of the encoded table.
-const TOC_BYTES: usize = 6 * 8 + 4;
+pub(crate) const TOC_BYTES: usize = 6 * 8 + 4;
 
 /// Where the sections begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,20 +38,8 @@ impl Toc {
     pub(super) fn read(file: &NamedFile) -> Result<Toc, IndexError> {
         let damage = |offset, what| IndexError::from(file.damage(offset, what));
         let offset = file.size().saturating_sub(TOC_BYTES as u64);
-        let bytes = file.read(offset, TOC_BYTES)?.filter(|_| offset >= HEADER_BYTES);
-        let bytes = bytes.ok_or_else(|| damage(0, "the file is too short for an index"))?;
-        let (offsets, crc) = bytes.split_at(TOC_BYTES - 4);
-        if crc != crc32c(offsets).to_be_bytes() {
-            return Err(damage(offset, "the checksum of the table of contents does not match"));
-        }
-        let (offsets, _) = offsets.as_chunks::<8>();
-        let offset_of = |i: usize| offsets.get(i).map_or(0, |bytes| u64::from_be_bytes(*bytes));
-        let toc = Toc {
-            symbols: offset_of(0),
-            series: offset_of(1),
-            postings: offset_of(4),
-            postings_table: offset_of(5),
-        };
+        let [symbols, series, _, _, postings, postings_table] = read_offsets(file)?;
+        let toc = Toc { symbols, series, postings, postings_table };
         let in_order =
             [HEADER_BYTES, toc.symbols, toc.series, toc.postings, toc.postings_table, offset];
         if in_order.is_sorted() {
@@ -60,4 +48,19 @@ impl Toc {
             Err(damage(offset, "the table of contents points outside of the file or backwards"))
         }
     }
+}
+
+/// The six offsets in the table's order; their checksum was right.
+pub(crate) fn read_offsets(file: &NamedFile) -> Result<[u64; 6], IndexError> {
+    let damage = |offset, what| IndexError::from(file.damage(offset, what));
+    let offset = file.size().saturating_sub(TOC_BYTES as u64);
+    let bytes = file.read(offset, TOC_BYTES)?.filter(|_| offset >= HEADER_BYTES);
+    let bytes = bytes.ok_or_else(|| damage(0, "the file is too short for an index"))?;
+    let (offsets, crc) = bytes.split_at(TOC_BYTES - 4);
+    if crc != crc32c(offsets).to_be_bytes() {
+        return Err(damage(offset, "the checksum of the table of contents does not match"));
+    }
+    let (offsets, _) = offsets.as_chunks::<8>();
+    let offset_of = |i: usize| offsets.get(i).map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    Ok(std::array::from_fn(offset_of))
 }

@@ -10,11 +10,13 @@
 //! values through a [`TextCursor`].
 
 mod cursor;
+mod lines;
 mod merge;
 mod source;
 mod texts;
 
 pub use cursor::{Cursor, FrameFormat, Lookup, Selection};
+pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
 pub use source::{BlockLabels, BlockSeries, HeadSource, RemoteHeadSeries, SeriesSource};
 pub use texts::{BlockNames, BlockValues, RemoteTexts, TextCursor, TextSource};

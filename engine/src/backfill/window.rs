@@ -1,0 +1,131 @@
+//! The samples of one block's time.
+
+use crate::block::{BlockBuilder, BlockError, BlockMeta, BlockMetaParams, SymbolCollector};
+use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, XorAppender, XorIter, encode};
+use crate::model::{Labels, Sample, TimeRange, Value};
+use crate::storage::Blocks;
+use rustc_hash::FxHashMap;
+
+/// What a series takes besides its samples.
+const SERIES_BYTES: usize = 256;
+
+/// What a finished chunk takes besides its data.
+const CHUNK_BYTES: usize = 64;
+
+/// Samples by series.
+#[derive(Default)]
+pub struct Window {
+    series: FxHashMap<u32, Samples>,
+    bytes: usize,
+}
+
+/// Samples of one series: those in order are packed at once, the others when the block is written.
+#[derive(Default)]
+struct Samples {
+    full: Vec<Chunk>,
+    open: Option<XorAppender>,
+    /// Time and bits of the newest sample in order.
+    newest: Option<Sample>,
+    /// As they came.
+    late: Vec<Sample>,
+}
+
+impl Window {
+    /// Memory that the samples take, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes a sample.
+    pub fn add(&mut self, series: u32, sample: Sample) -> Result<(), ChunkError> {
+        let bytes = &mut self.bytes;
+        let samples = self.series.entry(series).or_insert_with(|| {
+            *bytes += SERIES_BYTES;
+            Samples::default()
+        });
+        if samples.newest.is_some_and(|newest| sample.timestamp_ms <= newest.timestamp_ms) {
+            // Repeated lines change nothing and cost nothing.
+            if samples.newest != Some(sample) {
+                *bytes += size_of::<Sample>();
+                samples.late.push(sample);
+            }
+            return Ok(());
+        }
+        samples.newest = Some(sample);
+        let open = samples.open.get_or_insert_with(XorAppender::new);
+        let before = open.data().len();
+        open.append(sample.timestamp_ms, sample.value);
+        *bytes += open.data().len() - before;
+        if usize::from(open.count()) >= SAMPLES_PER_CHUNK {
+            *bytes += CHUNK_BYTES;
+            samples.full.extend(open.to_chunk());
+            samples.open = None;
+        }
+        Ok(())
+    }
+
+    /// Writes the block.
+    pub fn write(
+        self,
+        labels: &[Labels],
+        blocks: &dyn Blocks,
+        now_ms: i64,
+        hash_seed: u64,
+    ) -> Result<BlockMeta, BlockError> {
+        let mut series: Vec<(&Labels, Samples)> = self
+            .series
+            .into_iter()
+            .filter_map(|(number, samples)| Some((labels.get(number as usize)?, samples)))
+            .collect();
+        series.sort_unstable_by(|a, b| a.0.cmp(b.0));
+        let mut symbols = SymbolCollector::new(hash_seed);
+        series.iter().for_each(|(labels, _)| symbols.add(labels));
+        let mut builder = BlockBuilder::new(blocks.create(now_ms)?, symbols)?;
+        let mut range = TimeRange { start_ms: i64::MAX, end_ms: i64::MIN };
+        for (labels, samples) in series {
+            let bad = |source| BlockError::BadChunk { labels: labels.to_string(), source };
+            let chunks = samples.into_chunks().map_err(bad)?;
+            for chunk in &chunks {
+                range.start_ms = range.start_ms.min(chunk.min_time_ms);
+                range.end_ms = range.end_ms.max(chunk.max_time_ms);
+            }
+            builder.add_series(labels, &chunks)?;
+        }
+        // As tight as can be: what is newer than the newest block's end counts as not yet in blocks.
+        builder.finish(BlockMetaParams {
+            min_time_ms: range.start_ms,
+            max_time_ms: range.end_ms.saturating_add(1),
+            level: 1,
+            ..BlockMetaParams::default()
+        })
+    }
+}
+
+impl Samples {
+    /// All samples in time order, in chunks; of one time, the one that came last.
+    fn into_chunks(self) -> Result<Vec<Chunk>, ChunkError> {
+        let Samples { mut full, open, late, .. } = self;
+        full.extend(open.and_then(|open| open.to_chunk()));
+        if late.is_empty() {
+            return Ok(full);
+        }
+        let mut all = Vec::new();
+        for chunk in &full {
+            for sample in XorIter::new(&chunk.data)? {
+                all.push(sample?);
+            }
+        }
+        all.extend(late);
+        // The sort is stable, so the last of several of one time is the one that came last.
+        all.sort_by_key(|sample| sample.timestamp_ms);
+        let mut kept: Vec<Sample> = Vec::with_capacity(all.len());
+        for sample in all {
+            match kept.last_mut() {
+                Some(last) if last.timestamp_ms == sample.timestamp_ms => *last = sample,
+                _ => kept.push(sample),
+            }
+        }
+        let value = |sample: Sample| (sample.timestamp_ms, Value::Float(sample.value));
+        Ok(encode(kept.into_iter().map(value)))
+    }
+}

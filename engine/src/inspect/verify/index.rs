@@ -1,0 +1,195 @@
+//! The index as a file: its header, its sections, and what lies between them.
+
+use super::Report;
+use crate::codec::crc32c;
+use crate::index::{
+    HEADER_BYTES, INDEX_FILE, IndexError, MAGIC, NamedFile, ReadAhead, SymbolTable, TOC_BYTES,
+    VERSION, VERSION_1, read_offsets,
+};
+use crate::storage::{BlockFile, StorageResult};
+use std::rc::Rc;
+
+/// How much is read ahead of series and lists.
+const AHEAD_BYTES_MAX: usize = 256 * 1024;
+
+/// Length and checksum around a section or an entry of one.
+const FRAME_BYTES: u64 = 8;
+
+/// Label indices and lists of postings begin at multiples of this.
+pub const ALIGN_BYTES: u64 = 4;
+
+/// Where the sections begin, in the order of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub symbols: u64,
+    pub series: u64,
+    pub label_indices: u64,
+    pub postings: u64,
+    pub label_table: u64,
+    pub postings_table: u64,
+    pub toc: u64,
+}
+
+/// An index file whose table of contents makes sense.
+pub struct IndexFile {
+    pub file: NamedFile,
+    pub window: ReadAhead,
+    pub layout: Layout,
+}
+
+/// Turns what reading ran into into findings; only storage's own failures end the check.
+pub fn reported<T>(result: Result<T, IndexError>, report: &mut Report) -> StorageResult<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(IndexError::Storage(error)) => Err(error),
+        Err(error) => {
+            report.index_error(error);
+            Ok(None)
+        }
+    }
+}
+
+impl IndexFile {
+    /// Reads header and table of contents.
+    pub fn open(
+        file: Rc<dyn BlockFile>,
+        block: &str,
+        report: &mut Report,
+    ) -> StorageResult<Option<IndexFile>> {
+        let file = NamedFile::new(file, block, INDEX_FILE);
+        let header = file.read(0, HEADER_BYTES as usize)?.unwrap_or_default();
+        let mut expected = MAGIC.to_be_bytes().to_vec();
+        expected.push(VERSION);
+        if header.last() == Some(&VERSION_1) && header.starts_with(&MAGIC.to_be_bytes()) {
+            let what =
+                "an index of version 1, whose contents are not checked; compaction renews it";
+            report.warning(INDEX_FILE, 4, what);
+            return Ok(None);
+        }
+        if header != expected {
+            report.error(INDEX_FILE, 0, "this is not an index file of version 2");
+        }
+        let Some(offsets) = reported(read_offsets(&file), report)? else { return Ok(None) };
+        let [symbols, series, label_indices, label_table, postings, postings_table] = offsets;
+        let toc = file.size() - TOC_BYTES as u64;
+        let layout =
+            Layout { symbols, series, label_indices, postings, label_table, postings_table, toc };
+        let ends =
+            [HEADER_BYTES, symbols, series, label_indices, postings, label_table, postings_table];
+        // Who writes no label indices may give any place for them.
+        let layout = match (ends.is_sorted() && postings_table <= toc, label_indices, label_table) {
+            (true, ..) => layout,
+            (false, 0, 0) => {
+                Layout { label_indices: postings, label_table: postings_table, ..layout }
+            }
+            (false, ..) => {
+                let what = "the table of contents points outside of the file or backwards";
+                report.error(INDEX_FILE, toc, what);
+                return Ok(None);
+            }
+        };
+        let window = ReadAhead::new(file.clone(), AHEAD_BYTES_MAX);
+        Ok(Some(IndexFile { file, window, layout }))
+    }
+
+    pub fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    /// Checks the symbol table; gives it if it can be used.
+    pub fn check_symbols(&self, report: &mut Report) -> StorageResult<Option<SymbolTable>> {
+        let layout = &self.layout;
+        if layout.symbols != HEADER_BYTES {
+            report.error(INDEX_FILE, HEADER_BYTES, "bytes before the symbol table");
+        }
+        let read = SymbolTable::read(self.file.clone(), layout.symbols, false);
+        let Some(mut table) = reported(read, report)? else { return Ok(None) };
+        if table.end() + 4 > layout.series {
+            report.error(INDEX_FILE, layout.symbols, "the symbol table is longer than its section");
+        }
+        self.check_padding(table.end() + 4, layout.series, report)?;
+        let mut before = String::new();
+        for number in 0..table.count() {
+            table.trim();
+            if reported(table.load(number), report)?.is_none() {
+                return Ok(None);
+            }
+            let symbol = table.text(number);
+            if number > 0 && symbol <= before.as_str() {
+                let what = format!("symbol {number} ({symbol:?}) is not after {before:?}");
+                report.error(INDEX_FILE, layout.symbols, what);
+            }
+            symbol.clone_into(&mut before);
+        }
+        Ok(Some(table))
+    }
+
+    /// Checks the label indices and their table, which older versions of upstream write.
+    pub fn check_label_indices(&mut self, report: &mut Report) -> StorageResult<()> {
+        let Layout { label_indices, postings, label_table, postings_table, .. } = self.layout;
+        let mut offset = label_indices;
+        while offset < postings {
+            let start = offset.next_multiple_of(ALIGN_BYTES).min(postings);
+            self.check_padding(offset, start, report)?;
+            offset = start;
+            if offset >= postings {
+                break;
+            }
+            match self.framed(offset, postings)? {
+                Ok(content) => offset += content.len() as u64 + FRAME_BYTES,
+                Err(what) => {
+                    report.error(INDEX_FILE, offset, format!("a label index: {what}"));
+                    break;
+                }
+            }
+        }
+        if label_table < postings_table {
+            match self.framed(label_table, postings_table)? {
+                Ok(content) => {
+                    let end = label_table + content.len() as u64 + FRAME_BYTES;
+                    self.check_padding(end, postings_table, report)?;
+                }
+                Err(what) => {
+                    let what = format!("the label offset table: {what}");
+                    report.error(INDEX_FILE, label_table, what);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The content of `length u32 │ content │ checksum u32`, which must end before `limit`.
+    pub fn framed(
+        &mut self,
+        offset: u64,
+        limit: u64,
+    ) -> StorageResult<Result<Vec<u8>, &'static str>> {
+        let head = self.window.get(offset, 4)?.and_then(|bytes| bytes.first_chunk::<4>());
+        let Some(len) = head.map(|len| u64::from(u32::from_be_bytes(*len))) else {
+            return Ok(Err("the file ends within it"));
+        };
+        if offset + len + FRAME_BYTES > limit {
+            return Ok(Err("it is longer than its section"));
+        }
+        let Some(bytes) = self.window.get(offset + 4, len as usize + 4)? else {
+            return Ok(Err("the file ends within it"));
+        };
+        let (content, crc) = bytes.split_at(len as usize);
+        Ok(match crc == crc32c(content).to_be_bytes() {
+            true => Ok(content.to_vec()),
+            false => Err("its checksum does not match"),
+        })
+    }
+
+    /// What fills the space between two parts must be zero.
+    pub fn check_padding(&self, start: u64, end: u64, report: &mut Report) -> StorageResult<()> {
+        let len = usize::try_from(end.saturating_sub(start)).unwrap_or(0).min(AHEAD_BYTES_MAX);
+        let bytes = self.file.read(start, len)?.unwrap_or_default();
+        if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
+            report.error(INDEX_FILE, start + at as u64, "bytes between two parts are not zero");
+        } else if end.saturating_sub(start) > 16 {
+            report.error(INDEX_FILE, start, "a gap between two parts");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,281 @@
+//! Whether a block, or a log, is what it must be: every checksum, every order, every reference.
+//!
+//! ```text
+//! meta.json, tombstones ─▶ table of contents, symbols ─▶ series ─▶ their chunks
+//!                                             label indices ─▶ postings ─▶ each series in its lists
+//! ```
+//!
+//! What is wrong is reported with its file and offset, and checking goes on behind it. Memory: four
+//! bytes a series, and some thirty for each label pair.
+//!
+//! What no check can see: numbers of `meta.json` that nothing repeats (the range within which the
+//! samples lie, the level of compaction, names of parents and sources), the names of counts that
+//! older versions do not write, and its white space.
+
+mod chunks;
+mod index;
+mod log;
+mod meta;
+mod postings;
+mod series;
+
+#[cfg(test)]
+mod tests;
+
+pub use log::{LogCheck, RecordFinding};
+
+use crate::block::{BlockError, BlockMeta, chunk_file_name};
+use crate::index::{INDEX_FILE, IndexError, SymbolTable};
+use crate::storage::{Blocks, StorageError, StorageResult};
+use chunks::ChunkWalk;
+use index::IndexFile;
+use postings::PostingsWalk;
+use series::SeriesWalk;
+use std::rc::Rc;
+
+/// Most findings that are told of one block; a hopeless one would fill books.
+const FINDINGS_MAX: u64 = 1000;
+
+/// Entries of a section that one slice handles.
+const ENTRIES_PER_SLICE: usize = 1000;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Something is not what it must be.
+    Error,
+    /// Something is unusual, but nothing is lost by it.
+    Warning,
+}
+
+/// Something that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file inside the block.
+    pub file: String,
+    /// Where in the file, as near as it is known.
+    pub offset: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What a slice found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckStep {
+    /// Whether all is checked.
+    pub done: bool,
+    /// Bytes that were checked so far.
+    pub bytes_done: u64,
+    /// Bytes to check.
+    pub bytes_total: u64,
+    /// What this slice found.
+    pub findings: Vec<Finding>,
+    /// Series, chunks and samples that were found to be there so far.
+    pub found: Found,
+}
+
+/// What a block turned out to hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Series.
+    pub series: u64,
+    /// Chunks that decode.
+    pub chunks: u64,
+    /// Samples in them.
+    pub samples: u64,
+    /// Of those, floats.
+    pub float_samples: u64,
+}
+
+/// What was found since the last slice, and how much is told already.
+#[derive(Default)]
+struct Report {
+    findings: Vec<Finding>,
+    told: u64,
+    errors: u64,
+}
+
+impl Report {
+    fn add(&mut self, severity: Severity, file: &str, offset: u64, what: impl Into<String>) {
+        self.errors += u64::from(severity == Severity::Error);
+        self.told += 1;
+        if self.told > FINDINGS_MAX {
+            return;
+        }
+        let what = match self.told == FINDINGS_MAX {
+            true => "and more that is not listed any more".to_owned(),
+            false => what.into(),
+        };
+        self.findings.push(Finding { severity, file: file.to_owned(), offset, what });
+    }
+
+    fn error(&mut self, file: &str, offset: u64, what: impl Into<String>) {
+        self.add(Severity::Error, file, offset, what);
+    }
+
+    fn warning(&mut self, file: &str, offset: u64, what: impl Into<String>) {
+        self.add(Severity::Warning, file, offset, what);
+    }
+
+    /// What reading ran into. Storage that fails has its say, too: the rest may still be readable.
+    fn block_error(&mut self, file: &str, error: &BlockError) {
+        match error {
+            BlockError::Damaged(damage) | BlockError::Index(IndexError::Damaged(damage)) => {
+                self.error(&damage.file, damage.offset, damage.what);
+            }
+            other => self.error(file, 0, other.to_string()),
+        }
+    }
+
+    fn index_error(&mut self, error: IndexError) {
+        self.block_error(INDEX_FILE, &BlockError::Index(error));
+    }
+}
+
+/// The check of one block, a slice at a time.
+pub struct BlockCheck {
+    blocks: Rc<dyn Blocks>,
+    block: String,
+    report: Report,
+    state: State,
+    meta: Option<BlockMeta>,
+    index: Option<IndexFile>,
+    symbols: Option<SymbolTable>,
+    chunks: ChunkWalk,
+    bytes_done: u64,
+    bytes_total: u64,
+    found: Found,
+}
+
+enum State {
+    Files,
+    Series(SeriesWalk),
+    /// Chunks that no series led to.
+    Chunks(SeriesWalk),
+    Postings(Box<PostingsWalk>),
+    Done,
+}
+
+impl BlockCheck {
+    /// Begins; nothing is read yet.
+    pub fn new(blocks: Rc<dyn Blocks>, block: &str) -> BlockCheck {
+        BlockCheck {
+            blocks,
+            block: block.to_owned(),
+            report: Report::default(),
+            state: State::Files,
+            meta: None,
+            index: None,
+            symbols: None,
+            chunks: ChunkWalk::default(),
+            bytes_done: 0,
+            bytes_total: 0,
+            found: Found::default(),
+        }
+    }
+
+    /// Checks the next part.
+    pub fn step(&mut self) -> StorageResult<CheckStep> {
+        let state = std::mem::replace(&mut self.state, State::Done);
+        self.state = match state {
+            State::Files => self.check_files()?,
+            State::Series(walk) => self.check_series(walk)?,
+            State::Chunks(walk) => self.check_chunks(walk)?,
+            State::Postings(walk) => self.check_postings(walk)?,
+            State::Done => State::Done,
+        };
+        let done = matches!(self.state, State::Done);
+        Ok(CheckStep {
+            done,
+            bytes_done: if done { self.bytes_total } else { self.bytes_done },
+            bytes_total: self.bytes_total,
+            findings: std::mem::take(&mut self.report.findings),
+            found: self.found,
+        })
+    }
+
+    /// The small files, and the parts of the index that are read at once.
+    fn check_files(&mut self) -> StorageResult<State> {
+        let BlockCheck { blocks, block, report, .. } = self;
+        self.meta = meta::check_meta(&**blocks, block, report)?;
+        self.chunks = ChunkWalk::open(&**blocks, block, report)?;
+        self.index = match blocks.open(block, INDEX_FILE) {
+            Ok(file) => IndexFile::open(file, block, report)?,
+            Err(StorageError::NotFound { .. }) => {
+                report.error(INDEX_FILE, 0, "the file is missing");
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        self.bytes_total = self.chunks.bytes_total();
+        let mut walk = SeriesWalk::default();
+        if let Some(index) = &self.index {
+            self.bytes_total += index.size();
+            self.bytes_done = index.layout.series;
+            self.symbols = index.check_symbols(report)?;
+            walk = SeriesWalk::new(index);
+        }
+        Ok(State::Series(walk))
+    }
+
+    fn check_series(&mut self, mut walk: SeriesWalk) -> StorageResult<State> {
+        let Some(index) = &mut self.index else { return Ok(State::Chunks(walk)) };
+        let range = self.meta.as_ref().map(BlockMeta::time_range);
+        for _ in 0..ENTRIES_PER_SLICE {
+            let Some(entry) = walk.next(index, &mut self.report)? else {
+                self.found.series = walk.refs().len() as u64;
+                return Ok(State::Chunks(walk));
+            };
+            let symbols = self.symbols.as_mut();
+            walk.check_labels(&entry, symbols, &mut self.report);
+            self.chunks.check_series(&entry, range, &mut self.found, &mut self.report)?;
+        }
+        self.found.series = walk.refs().len() as u64;
+        self.bytes_done = walk.offset() + self.chunks.bytes_done();
+        Ok(State::Series(walk))
+    }
+
+    fn check_chunks(&mut self, walk: SeriesWalk) -> StorageResult<State> {
+        self.chunks.check_rest(&mut self.report)?;
+        let Some(index) = &mut self.index else { return self.end(None) };
+        self.bytes_done = index.layout.label_indices + self.chunks.bytes_total();
+        index.check_label_indices(&mut self.report)?;
+        match PostingsWalk::new(index, walk, &mut self.report)? {
+            Some(walk) => Ok(State::Postings(Box::new(walk))),
+            None => self.end(None),
+        }
+    }
+
+    fn check_postings(&mut self, mut walk: Box<PostingsWalk>) -> StorageResult<State> {
+        let Some(index) = &mut self.index else { return self.end(None) };
+        for _ in 0..ENTRIES_PER_SLICE {
+            if !walk.next(index, self.symbols.as_mut(), &mut self.report)? {
+                return self.end(Some(walk));
+            }
+        }
+        self.bytes_done = walk.offset() + self.chunks.bytes_total();
+        Ok(State::Postings(walk))
+    }
+
+    /// What can only be said when all was read.
+    fn end(&mut self, walk: Option<Box<PostingsWalk>>) -> StorageResult<State> {
+        if let (Some(walk), Some(index)) = (walk, &mut self.index) {
+            walk.finish(index, &mut self.report)?;
+        }
+        // Counts of what could not be read would be wrong.
+        if let Some(meta) = &self.meta
+            && self.report.errors == 0
+            && self.index.is_some()
+        {
+            meta::check_counts(meta, &self.found, &mut self.report);
+        }
+        Ok(State::Done)
+    }
+}
+
+/// Name of a chunk file as findings give it.
+fn chunk_file(number: usize) -> String {
+    chunk_file_name(u32::try_from(number).unwrap_or(u32::MAX))
+}

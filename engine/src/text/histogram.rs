@@ -1,0 +1,79 @@
+//! Native histograms as dumps print them: `{count:3, sum:4.5, [-0.001,0.001]:1, (1,2]:2}`.
+//!
+//! Buckets come from the most negative to the most positive; empty ones are left out. Bounds are
+//! open below and closed above, but for negative buckets, where it is the other way round.
+
+use super::bounds::Bounds;
+use super::number::put_float;
+use crate::model::NativeHistogram;
+use crate::model::histogram::{Count, Side};
+use std::fmt::Write as _;
+
+/// Counts, as they are printed.
+pub(super) trait PrintedCount: Count {
+    /// Appends a count.
+    fn put(self, out: &mut String);
+
+    /// Appends a bucket's count.
+    fn put_bucket(count: Self::Bucket, out: &mut String);
+}
+
+impl PrintedCount for u64 {
+    // Writing to a string does not fail.
+    fn put(self, out: &mut String) {
+        let _ = write!(out, "{self}");
+    }
+
+    fn put_bucket(count: i64, out: &mut String) {
+        let _ = write!(out, "{}", count as u64);
+    }
+}
+
+impl PrintedCount for f64 {
+    fn put(self, out: &mut String) {
+        put_float(out, self);
+    }
+
+    fn put_bucket(count: f64, out: &mut String) {
+        put_float(out, count);
+    }
+}
+
+/// Appends a histogram.
+pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &NativeHistogram<C>) {
+    let layout = &histogram.layout;
+    let is_custom = layout.has_custom_buckets();
+    let bounds =
+        Bounds { schema: layout.schema, custom: is_custom.then_some(&*layout.custom_values) };
+    out.push_str("{count:");
+    histogram.count.put(out);
+    out.push_str(", sum:");
+    put_float(out, histogram.sum);
+    let used = |(_, count): &(i64, C::Bucket)| *count != C::Bucket::default();
+    let mut negative: Vec<_> = histogram.counts(Side::Negative).filter(used).collect();
+    negative.reverse();
+    for (index, count) in negative {
+        let span = (-bounds.upper(index), -bounds.upper(index.saturating_sub(1)));
+        put_bounds(out, span, (true, false));
+        C::put_bucket(count, out);
+    }
+    if histogram.zero_count != C::default() {
+        put_bounds(out, (-layout.zero_threshold, layout.zero_threshold), (true, true));
+        histogram.zero_count.put(out);
+    }
+    for (index, count) in histogram.counts(Side::Positive).filter(used) {
+        let span = (bounds.upper(index.saturating_sub(1)), bounds.upper(index));
+        put_bounds(out, span, (is_custom && index == 0, true));
+        C::put_bucket(count, out);
+    }
+    out.push('}');
+}
+
+/// Appends `, [lower,upper]:`, where each end may be inside or not.
+fn put_bounds(out: &mut String, (lower, upper): (f64, f64), inside: (bool, bool)) {
+    out.push_str(if inside.0 { ", [" } else { ", (" });
+    put_float(out, lower);
+    out.push(',');
+    put_float(out, upper);
+    out.push_str(if inside.1 { "]:" } else { "):" });
+}

@@ -1,0 +1,163 @@
+//! A series' samples as lines.
+
+use super::histogram::put_histogram;
+use super::number::put_float;
+use super::quote::{Quoter, is_plain_label_name, is_plain_metric_name, put_open_metrics};
+use crate::model::histogram::is_stale_nan;
+use crate::model::{LABEL_NAME, Labels, Value};
+use std::fmt::Write as _;
+
+/// How samples are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFormat {
+    /// As `promtool tsdb dump` prints them: labels, value, milliseconds.
+    Dump,
+    /// OpenMetrics, without metadata: name, labels, value, seconds. Without what it has no words
+    /// for: native histograms, and the marks that series ended.
+    OpenMetrics,
+}
+
+/// Writes the samples of one series after the other.
+pub struct LineWriter {
+    format: TextFormat,
+    quoter: Quoter,
+    /// What each line of the series begins with.
+    prefix: String,
+}
+
+impl LineWriter {
+    /// No series yet.
+    pub fn new(format: TextFormat) -> LineWriter {
+        LineWriter { format, quoter: Quoter::default(), prefix: String::new() }
+    }
+
+    /// Begins a series.
+    pub fn begin_series(&mut self, labels: &Labels) {
+        let LineWriter { format, quoter, prefix } = self;
+        prefix.clear();
+        match format {
+            TextFormat::Dump => {
+                for (number, (name, value)) in labels.iter().enumerate() {
+                    prefix.push_str(if number == 0 { "{" } else { ", " });
+                    match is_plain_label_name(name) {
+                        true => prefix.push_str(name),
+                        false => quoter.put_go(prefix, name),
+                    }
+                    prefix.push('=');
+                    quoter.put_go(prefix, value);
+                }
+                prefix.push_str(if prefix.is_empty() { "{} " } else { "} " });
+            }
+            TextFormat::OpenMetrics => put_open_metrics_series(prefix, labels),
+        }
+    }
+
+    /// Appends the line of a sample, if the format has one for it.
+    pub fn put(&self, out: &mut String, timestamp_ms: i64, value: &Value) {
+        let start = out.len();
+        out.push_str(&self.prefix);
+        match (self.format, value) {
+            (TextFormat::Dump, Value::Float(value)) => put_float(out, *value),
+            (TextFormat::Dump, Value::Histogram(histogram)) => put_histogram(out, histogram),
+            (TextFormat::Dump, Value::FloatHistogram(histogram)) => put_histogram(out, histogram),
+            (TextFormat::OpenMetrics, Value::Float(value)) if !is_stale_nan(*value) => {
+                put_float(out, *value);
+            }
+            (TextFormat::OpenMetrics, _) => {
+                out.truncate(start);
+                return;
+            }
+        }
+        // Writing to a string does not fail.
+        let _ = match self.format {
+            TextFormat::Dump => writeln!(out, " {timestamp_ms}"),
+            TextFormat::OpenMetrics => {
+                let sign = if timestamp_ms < 0 { "-" } else { "" };
+                let (s, ms) =
+                    (timestamp_ms.unsigned_abs() / 1000, timestamp_ms.unsigned_abs() % 1000);
+                writeln!(out, " {sign}{s}.{ms:03}")
+            }
+        };
+    }
+}
+
+/// `name{label="value",…} `, or `{"name",label="value",…} ` where the name needs quotes.
+fn put_open_metrics_series(prefix: &mut String, labels: &Labels) {
+    let metric = labels.get(LABEL_NAME);
+    let is_plain = is_plain_metric_name(metric);
+    let mut separator = "{";
+    if is_plain {
+        prefix.push_str(metric);
+    } else if !metric.is_empty() {
+        prefix.push('{');
+        put_open_metrics(prefix, metric);
+        separator = ",";
+    }
+    for (name, value) in labels.iter().filter(|(name, _)| *name != LABEL_NAME) {
+        prefix.push_str(separator);
+        separator = ",";
+        match is_plain_label_name(name) {
+            true => prefix.push_str(name),
+            false => put_open_metrics(prefix, name),
+        }
+        prefix.push('=');
+        put_open_metrics(prefix, value);
+    }
+    // Upstream's tools write the braces even where nothing is inside.
+    prefix.push_str(if separator == "{" { "{} " } else { "} " });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::histogram::STALE_NAN_BITS;
+
+    fn lines(format: TextFormat, labels: &[(&str, &str)], rows: &[(i64, f64)]) -> String {
+        let mut writer = LineWriter::new(format);
+        let labels = Labels::from_sorted(labels.iter().copied());
+        writer.begin_series(&labels);
+        let mut out = String::new();
+        for (timestamp_ms, value) in rows {
+            writer.put(&mut out, *timestamp_ms, &Value::Float(*value));
+        }
+        out
+    }
+
+    #[test]
+    fn lines_look_as_upstreams() {
+        let labels = [("__name__", "up"), ("job", "a\"b")];
+        let rows = [(1_700_000_000_001, 1.5), (-1, -0.0)];
+        assert_eq!(
+            lines(TextFormat::Dump, &labels, &rows),
+            "{__name__=\"up\", job=\"a\\\"b\"} 1.5 1700000000001\n{__name__=\"up\", job=\"a\\\"b\"} -0 -1\n"
+        );
+        assert_eq!(
+            lines(TextFormat::OpenMetrics, &labels, &rows),
+            "up{job=\"a\\\"b\"} 1.5 1700000000.001\nup{job=\"a\\\"b\"} -0 -0.001\n"
+        );
+        assert_eq!(
+            lines(TextFormat::OpenMetrics, &labels[..1], &rows[..1]),
+            "up{} 1.5 1700000000.001\n"
+        );
+    }
+
+    #[test]
+    fn names_that_are_not_plain_are_quoted() {
+        let labels = [("__name__", "a.b"), ("c.d", "\x01")];
+        assert_eq!(
+            lines(TextFormat::Dump, &labels, &[(1, 1.0)]),
+            "{__name__=\"a.b\", \"c.d\"=\"\\x01\"} 1 1\n"
+        );
+        assert_eq!(
+            lines(TextFormat::OpenMetrics, &labels, &[(1, 1.0)]),
+            "{\"a.b\",\"c.d\"=\"\x01\"} 1 0.001\n"
+        );
+    }
+
+    #[test]
+    fn staleness_is_in_dumps_only() {
+        let rows = [(1, f64::from_bits(STALE_NAN_BITS))];
+        assert_eq!(lines(TextFormat::Dump, &[], &rows), "{} NaN 1\n");
+        assert_eq!(lines(TextFormat::OpenMetrics, &[("__name__", "a")], &rows), "");
+    }
+}

@@ -1,0 +1,17 @@
+//! Samples as lines of text, as upstream's command line prints them.
+//!
+//! ```text
+//! dump         {__name__="up", job="node"} 1 1700000000000
+//! OpenMetrics  up{job="node"} 1 1700000000.000
+//! ```
+//!
+//! Numbers and quoted strings are Go's: `number.rs`, `quote.rs`. Native histograms have a form in
+//! dumps only: `histogram.rs`, `bounds.rs`. Source: `promtool tsdb dump` and `dump-openmetrics`.
+
+mod bounds;
+mod histogram;
+mod lines;
+mod number;
+mod quote;
+
+pub use lines::{LineWriter, TextFormat};
