@@ -1,5 +1,6 @@
 //! The command line, and what it becomes: one validated structure. Starts nothing.
 
+use crate::cli::TsdbArgs;
 use crate::disk::wal::SEGMENT_BYTES_DEFAULT;
 use crate::disk::{Compression, SyncPolicy, WalOptions};
 use crate::store::StoreConfig;
@@ -26,7 +27,9 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Store metrics and serve them
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
+    /// Look at and work on a data directory, without a server
+    Tsdb(TsdbArgs),
 }
 
 /// When the write-ahead log is forced to the device.
@@ -160,6 +163,15 @@ struct ServeArgs {
     log_level: String,
 }
 
+/// What to do.
+#[derive(Clone, Debug)]
+pub enum Invocation {
+    /// Serve.
+    Serve(Box<ServeConfig>),
+    /// Run a command over a data directory.
+    Tsdb(TsdbArgs),
+}
+
 /// All that `tidepool serve` needs to know.
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
@@ -191,11 +203,12 @@ pub struct HttpConfig {
 }
 
 impl Cli {
-    /// The configuration that the command line asks for.
-    pub fn serve_config(self) -> ServeConfig {
+    /// What the command line asks for.
+    pub fn invocation(self) -> Invocation {
         match self.command {
-            Some(Command::Serve(args)) => args.into(),
-            None => self.serve.into(),
+            Some(Command::Serve(args)) => Invocation::Serve(Box::new((*args).into())),
+            Some(Command::Tsdb(args)) => Invocation::Tsdb(args),
+            None => Invocation::Serve(Box::new(self.serve.into())),
         }
     }
 }
@@ -250,7 +263,7 @@ fn size(bytes: u64) -> usize {
 }
 
 /// A duration as Prometheus writes them: `500ms`, `15s`, `1h30m`, `2d`, `1w`, `1y`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 7] = [
         ("ms", 1),
         ("s", 1000),
@@ -277,12 +290,12 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A duration that may be nothing.
-fn duration_or_zero(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0s" || text == "0" { Ok(Duration::ZERO) } else { duration(text) }
 }
 
 /// A size as Prometheus writes them (`32MB` means 32 × 1024²), or with the binary units' names.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no size such as 65536, 512KB, 32MiB or 3GB");
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -318,9 +331,16 @@ mod tests {
 
     #[test]
     fn the_defaults_and_the_named_command_agree() {
-        let bare = Cli::parse_from(["tidepool"]).serve_config();
-        let named = Cli::parse_from(["tidepool", "serve"]).serve_config();
+        let bare = Cli::parse_from(["tidepool"]).invocation();
+        let named = Cli::parse_from(["tidepool", "serve"]).invocation();
         assert_eq!(format!("{bare:?}"), format!("{named:?}"));
+        let Invocation::Serve(bare) = bare else { panic!("{bare:?}") };
         assert_eq!(bare.http.listen.to_string(), "127.0.0.1:9201");
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
 //! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
-//! messages; [`http`] serves them; [`telemetry`] and [`shutdown`] serve the operator.
-//! Dependencies point one way: http → prom, store → wasm → disk.
+//! messages; [`http`] serves them; [`text`] reads samples from text; [`cli`] works without a server; [`telemetry`] and [`shutdown`] serve the operator.
+//! Dependencies point one way: http and cli → prom, store → wasm → disk.
 
+pub mod cli;
 pub mod config;
 pub mod disk;
 pub mod http;
@@ -12,4 +13,5 @@ pub mod prom;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;
+pub mod text;
 pub mod wasm;

@@ -2,14 +2,18 @@
 
 use clap::Parser;
 use std::process::ExitCode;
-use tidepool_host::config::{Cli, ServeConfig};
+use tidepool_host::cli;
+use tidepool_host::config::{Cli, Invocation, ServeConfig};
 use tidepool_host::http::{Server, ServerConfig};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::Store;
 use tidepool_host::telemetry;
 
 fn main() -> ExitCode {
-    let config = Cli::parse().serve_config();
+    let config = match Cli::parse().invocation() {
+        Invocation::Serve(config) => *config,
+        Invocation::Tsdb(args) => return cli::run(args),
+    };
     telemetry::init(config.log_format, &config.log_level);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,

@@ -34,6 +34,7 @@ const ULID_MS_MAX: u64 = (1 << 48) - 1;
 pub struct BlockDirs {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
+    is_read_only: bool,
     _lock: Lock,
 }
 
@@ -67,11 +68,25 @@ struct GrowingFile {
 impl BlockDirs {
     /// The blocks of a data directory.
     pub fn open(data: &DataDir) -> BlockDirs {
-        BlockDirs { disk: data.disk(), dir: data.path().to_owned(), _lock: data.lock() }
+        BlockDirs::in_dir(data, data.path().to_owned())
+    }
+
+    /// The blocks of a directory inside a data directory.
+    pub(super) fn in_dir(data: &DataDir, dir: PathBuf) -> BlockDirs {
+        BlockDirs { disk: data.disk(), dir, is_read_only: data.is_read_only(), _lock: data.lock() }
     }
 
     /// Names (ULIDs) of all committed blocks, ascending.
     pub fn list(&self) -> Result<Vec<String>> {
+        self.listed(true)
+    }
+
+    /// Directories that are named like blocks but lack the file that makes one.
+    pub fn incomplete(&self) -> Result<Vec<String>> {
+        self.listed(false)
+    }
+
+    fn listed(&self, whole: bool) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in self.disk.list(&self.dir).map_err(Action::List.failed(&self.dir))? {
             let Some(name) = entry.name().filter(|name| entry.is_dir && is_block_name(name)) else {
@@ -83,7 +98,7 @@ impl BlockDirs {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 inside => inside.map_err(Action::List.failed(&dir))?,
             };
-            if inside.iter().any(|file| file.name() == Some(META_FILE) && !file.is_dir) {
+            if inside.iter().any(|file| file.name() == Some(META_FILE) && !file.is_dir) == whole {
                 names.push(name.to_owned());
             }
         }
@@ -108,6 +123,7 @@ impl BlockDirs {
 
     /// Begins a block under a fresh ULID of this time (milliseconds since the epoch).
     pub fn create(&self, now_ms: i64) -> Result<BlockWriter> {
+        self.check_writable()?;
         let now_ms = u64::try_from(now_ms).unwrap_or(0).min(ULID_MS_MAX);
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms);
         let id = Ulid::from_datetime(now).to_string();
@@ -127,6 +143,7 @@ impl BlockDirs {
 
     /// Deletes a block, atomically for whoever lists.
     pub fn delete(&self, block: &str) -> Result<()> {
+        self.check_writable()?;
         let from = self.block_path(block)?;
         let doomed = self.dir.join(format!("{block}{DELETION_SUFFIX}"));
         remove_tree(&*self.disk, &doomed).map_err(Action::Remove.failed(&doomed))?;
@@ -166,6 +183,13 @@ impl BlockDirs {
             }
         }
         Ok(total)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        match self.is_read_only {
+            true => Err(DiskError::ReadOnly { path: self.dir.clone() }),
+            false => Ok(()),
+        }
     }
 
     fn block_path(&self, block: &str) -> Result<PathBuf> {

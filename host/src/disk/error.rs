@@ -123,6 +123,12 @@ pub enum DiskError {
     /// A second checkpoint was begun beside the first.
     #[error("a checkpoint is being written already")]
     CheckpointBusy,
+    /// A change was asked for in a directory that was opened to be looked at.
+    #[error("{path} was opened for reading only")]
+    ReadOnly {
+        /// The data directory.
+        path: PathBuf,
+    },
     /// There is no such block or file.
     #[error("{path} does not exist")]
     NotFound {

@@ -27,6 +27,7 @@ pub mod blocks;
 pub mod error;
 pub mod fs;
 mod head_caches;
+mod staging;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub mod wal;
 
 pub use blocks::{BlockDirs, BlockFile, BlockWriter};
 pub use error::{DiskError, Result};
+pub use staging::Staging;
 pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};
 
 use error::Action;
@@ -57,6 +59,7 @@ pub struct DataDir {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     lock: Lock,
+    is_read_only: bool,
 }
 
 impl DataDir {
@@ -86,7 +89,20 @@ impl DataDir {
                 tracing::debug!(path = %parent.display(), %error, "parent directory not synced");
             }
         }
-        Ok(DataDir { disk, path, lock })
+        Ok(DataDir { disk, path, lock, is_read_only: false })
+    }
+
+    /// A directory to look at, whoever works in it: nothing is created, locked or swept, and its
+    /// blocks cannot be changed.
+    pub fn open_read_only(path: impl Into<PathBuf>) -> Result<DataDir> {
+        let (path, disk) = (path.into(), RealDisk);
+        match disk.list(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(DiskError::NotFound { path });
+            }
+            listed => drop(listed.map_err(Action::List.failed(&path))?),
+        }
+        Ok(DataDir { disk: Arc::new(disk), path, lock: Arc::new(()), is_read_only: true })
     }
 
     /// Where it is.
@@ -122,6 +138,10 @@ impl DataDir {
 
     pub(crate) fn disk(&self) -> Arc<dyn Disk> {
         Arc::clone(&self.disk)
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     pub(crate) fn lock(&self) -> Lock {

@@ -1,6 +1,8 @@
-//! Remote-write and remote-read messages, between the wire and the store. No sockets.
+//! Remote-write and remote-read messages, between the wire and the store; series selectors. No
+//! sockets.
 
 pub mod read;
+pub mod selector;
 pub mod write;
 
 /// Types of remote read, generated from `proto/`; the answers' types are encoded by the engine.

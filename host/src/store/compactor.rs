@@ -4,8 +4,8 @@
 use super::{Shared, StoreError, now_ms};
 use crate::disk::DataDir;
 use crate::wasm::{
-    CallError, CompactProgress, DeletionReason, Error, HeadAccess, InstanceLimits, InstanceStorage,
-    Role, Room,
+    CallError, CompactProgress, DeletionReason, Error, HeadAccess, InstanceLimits, InstanceLogs,
+    InstanceStorage, Role, Room,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -59,7 +59,7 @@ fn compact(
 ) -> Result<(), StoreError> {
     let started = Instant::now();
     let storage = InstanceStorage {
-        logs: None,
+        logs: InstanceLogs::None,
         blocks: shared.blocks.clone(),
         head: Some(Arc::new(shared.head.clone())),
     };

@@ -8,8 +8,8 @@ use crate::disk::DataDir;
 use crate::disk::wal::{Logs, WalMonitor};
 use crate::wasm::{
     CallError, CursorHandle, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
-    InstanceStorage, Lookup, Matcher, RemoteWriteVersion, Role, Selection, StorageError,
-    TextsHandle, TimeRange, WriteOutcome,
+    InstanceLogs, InstanceStorage, Lookup, Matcher, RemoteWriteVersion, Role, Selection,
+    StorageError, TextsHandle, TimeRange, WriteOutcome,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -293,7 +293,7 @@ impl HeadThread {
         *lock(&self.shared.head.state.wal_monitor) = Some(monitor.clone());
         let logs = Arc::new(Mutex::new(logs));
         let storage = InstanceStorage {
-            logs: Some(Arc::clone(&logs)),
+            logs: InstanceLogs::Owned(Arc::clone(&logs)),
             blocks: self.shared.blocks.clone(),
             head: None,
         };

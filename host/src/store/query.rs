@@ -1,7 +1,9 @@
 //! Reads: a fresh instance for each, on a thread of the blocking pool.
 
 use super::{Shared, StoreError};
-use crate::wasm::{FrameFormat, Instance, InstanceStorage, Matcher, Role, Selection, TimeRange};
+use crate::wasm::{
+    FrameFormat, Instance, InstanceLogs, InstanceStorage, Matcher, Role, Selection, TimeRange,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -85,7 +87,7 @@ pub(super) fn answer_parts<P>(
 
 fn instantiate(shared: &Arc<Shared>) -> Result<Instance, StoreError> {
     let storage = InstanceStorage {
-        logs: None,
+        logs: InstanceLogs::None,
         blocks: shared.blocks.clone(),
         head: Some(Arc::new(shared.head.clone())),
     };

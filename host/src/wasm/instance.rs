@@ -5,7 +5,8 @@ use super::bindings::exports::tidepool::tsdb::store::Guest;
 use super::state::InstanceState;
 use super::{
     CompactProgress, Error, FamilyMetadata, Figures, Label, Lookup, Matcher, Options,
-    RemoteWriteVersion, ReplayProgress, Room, Selection, SeriesExemplars, TimeRange, WriteOutcome,
+    RemoteWriteVersion, ReplayProgress, Room, Selection, SeriesExemplars, TextFormat, TimeRange,
+    WriteOutcome,
 };
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
@@ -29,21 +30,24 @@ pub struct CursorHandle(ResourceAny);
 #[derive(Clone, Copy)]
 pub struct TextsHandle(ResourceAny);
 
+/// A line cursor of one instance; of no use to any other.
+#[derive(Clone, Copy)]
+pub struct LinesHandle(ResourceAny);
+
 /// An instance of the engine.
 pub struct Instance {
-    store: Store<InstanceState>,
-    bindings: Engine,
+    pub(super) store: Store<InstanceState>,
+    pub(super) bindings: Engine,
 }
 
 impl Instance {
-    pub(super) fn open(
-        store: Store<InstanceState>,
-        bindings: Engine,
-        options: Options,
-    ) -> Result<Instance, CallError> {
-        let mut instance = Instance { store, bindings };
-        instance.call(|guest, store| guest.call_open(store, options))?;
-        Ok(instance)
+    pub(super) fn new(store: Store<InstanceState>, bindings: Engine) -> Instance {
+        Instance { store, bindings }
+    }
+
+    /// `store.open`
+    pub(super) fn open(&mut self, options: Options) -> Result<(), CallError> {
+        self.call(|guest, store| guest.call_open(store, options))
     }
 
     fn call<T>(
@@ -135,6 +139,30 @@ impl Instance {
     /// Drops a list of names or values.
     pub fn close_texts(&mut self, texts: TextsHandle) -> Result<(), CallError> {
         texts.0.resource_drop(&mut self.store).map_err(CallError::Trap)
+    }
+
+    /// `store.dump`
+    pub fn dump(
+        &mut self,
+        selectors: &[Vec<Matcher>],
+        range: TimeRange,
+        format: TextFormat,
+    ) -> Result<LinesHandle, CallError> {
+        self.call(|guest, store| guest.call_dump(store, selectors, range, format)).map(LinesHandle)
+    }
+
+    /// `store.line-cursor.next`
+    pub fn next_lines(
+        &mut self,
+        cursor: LinesHandle,
+        bytes_max: u32,
+    ) -> Result<Vec<u8>, CallError> {
+        self.call(|guest, store| guest.line_cursor().call_next(store, cursor.0, bytes_max))
+    }
+
+    /// `store.cut-all`
+    pub fn cut_all(&mut self) -> Result<(), CallError> {
+        self.call(|guest, store| guest.call_cut_all(store))
     }
 
     /// `store.compact`

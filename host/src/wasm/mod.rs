@@ -5,21 +5,31 @@
 //! at a time on the thread that calls it; after a trap it is of no further use.
 
 mod bindings;
+mod import;
 mod imports;
+mod inspect;
 mod instance;
 mod precompiled;
 mod runtime;
 mod state;
 mod tuning;
 
+pub use bindings::exports::tidepool::tsdb::backfill::{AppendStep, PassStep, Rows, WrittenBlock};
+pub use bindings::exports::tidepool::tsdb::inspect::{
+    AnalysisOptions, AnalysisReport, AnalysisStep, BlockInfo, BlockState, CheckStep, ChunkFigures,
+    Finding, LogCounts, Occurrence, Ranked, RecordFinding, Severity,
+};
 pub use bindings::exports::tidepool::tsdb::store::{
     CompactProgress, DeletionReason, Exemplar, FamilyMetadata, Figures, FrameFormat, Options,
     Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection,
-    SeriesExemplars, WriteOutcome,
+    SeriesExemplars, TextFormat, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, StorageError, TimeRange,
 };
-pub use instance::{CallError, CursorHandle, Instance, TextsHandle};
+pub use bindings::tidepool::tsdb::wal::Log;
+pub use import::ImporterHandle;
+pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};
+pub use instance::{CallError, CursorHandle, Instance, LinesHandle, TextsHandle};
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
-pub use state::{HeadAccess, InstanceStorage};
+pub use state::{HeadAccess, InstanceLogs, InstanceStorage};

@@ -58,6 +58,17 @@ impl Runtime {
         storage: InstanceStorage,
         limits: InstanceLimits,
     ) -> Result<Instance, CallError> {
+        let mut instance = self.instantiate_closed(storage, limits)?;
+        instance.open(options)?;
+        Ok(instance)
+    }
+
+    /// A fresh instance that is not opened as a store.
+    pub fn instantiate_closed(
+        &self,
+        storage: InstanceStorage,
+        limits: InstanceLimits,
+    ) -> Result<Instance, CallError> {
         let state = InstanceState::new(storage, limits.memory_bytes_max);
         let mut store = wasmtime::Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limits);
@@ -66,6 +77,6 @@ impl Runtime {
         });
         store.set_epoch_deadline(ticks);
         let bindings = self.component.instantiate(&mut store).map_err(CallError::Trap)?;
-        Instance::open(store, bindings, options)
+        Ok(Instance::new(store, bindings))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Error, Lookup, Matcher, TimeRange};
 use crate::disk::BlockDirs;
-use crate::disk::wal::Logs;
+use crate::disk::wal::{LogReader, Logs};
 use std::sync::{Arc, Mutex};
 use wasmtime::{StoreLimits, StoreLimitsBuilder};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
@@ -29,10 +29,20 @@ pub trait HeadAccess: Send + Sync {
     fn forget(&self, before_ms: i64) -> Result<bool, Error>;
 }
 
+/// What an instance sees of the logs.
+pub enum InstanceLogs {
+    /// Nothing: its role has no log.
+    None,
+    /// All of them, to be read and then written.
+    Owned(Arc<Mutex<Logs>>),
+    /// What they hold now; every write is refused.
+    ReadOnly(Box<LogReader>),
+}
+
 /// What an instance's imports are answered from.
 pub struct InstanceStorage {
     /// The logs, for the instance that owns the head.
-    pub logs: Option<Arc<Mutex<Logs>>>,
+    pub logs: InstanceLogs,
     /// The blocks.
     pub blocks: BlockDirs,
     /// The head, for instances that own none.

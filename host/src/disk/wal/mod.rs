@@ -12,12 +12,14 @@
 //! never made good by another one.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `reader`,
-//! `replay`, `checkpoint`, `rewrite`, `sync` (when), `stats` (figures).
+//! `replay`, `look` (without touching), `checkpoint`, `rewrite`, `sync` (when), `stats` (figures).
 
 mod checkpoint;
 mod logs;
+mod look;
 mod pack;
 mod page;
+mod plan;
 mod reader;
 mod replay;
 mod rewrite;
@@ -30,8 +32,11 @@ mod writer;
 
 pub use checkpoint::CheckpointWriter;
 pub use logs::{LogKind, Logs};
+pub use look::{LogPiece, LogReader, wal_bytes};
 pub use pack::RECORD_BYTES_MAX;
-pub use page::Compression;
+pub use page::{Compression, DamageCause};
+pub use plan::Oddity;
+pub use reader::DamagedPlace;
 pub use replay::ReplayBatch;
 pub use stats::{ReplayStats, WalMonitor, WalStats};
 pub use sync::{SYNC_INTERVAL_DEFAULT, SyncPolicy};

@@ -15,7 +15,7 @@
 //! damage) depends on the segment, so whoever reads the log decides.
 //!
 //! Invariants: at most a window and one record, packed and not, are in memory; every byte of the file lies in a
-//! record that was given out, in padding, or in a damaged place that was counted and logged.
+//! record that was given out, in padding, or in a damaged place that was counted and told of.
 
 use super::pack::{RECORD_BYTES_MAX, Unpacker};
 use super::page::{Compression, DamageCause, FragmentKind, PAGE_BYTES, Parsed, parse};
@@ -46,8 +46,12 @@ pub struct SegmentReader {
     damage: Option<Damage>,
     /// The end of the last whole record.
     whole_end: u64,
+    /// Where the last record that was given out begins.
+    record_start: u64,
     /// Whole records so far, for the log lines.
     whole_records: u64,
+    /// Damaged places whose ends were found, until they are taken.
+    damaged: Vec<DamagedPlace>,
     counters: Arc<Counters>,
 }
 
@@ -63,6 +67,17 @@ pub enum Tail {
         /// What is wrong with the bytes.
         cause: DamageCause,
     },
+}
+
+/// Bytes of a segment that were skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DamagedPlace {
+    /// Where they begin.
+    pub offset: u64,
+    /// How many there are.
+    pub bytes: u64,
+    /// What is wrong with them.
+    pub cause: DamageCause,
 }
 
 /// A damaged place whose end was not found yet.
@@ -99,7 +114,9 @@ impl SegmentReader {
             begun: None,
             damage: None,
             whole_end: 0,
+            record_start: 0,
             whole_records: 0,
+            damaged: Vec::new(),
             counters,
         }
     }
@@ -149,6 +166,16 @@ impl SegmentReader {
     /// Counts a torn tail as damage that stays where it is.
     pub fn count_tail(&mut self) {
         self.end_damage(self.size_bytes);
+    }
+
+    /// Damaged places found since this was last asked. Ask after every record or batch of them.
+    pub fn take_damaged(&mut self) -> Vec<DamagedPlace> {
+        std::mem::take(&mut self.damaged)
+    }
+
+    /// Where the record that was given out last begins.
+    pub fn record_start(&self) -> u64 {
+        self.record_start
     }
 
     /// Whole records given out so far.
@@ -204,7 +231,10 @@ impl SegmentReader {
         // Even one that does not unpack was written whole: no crash has torn it.
         self.whole_end = self.at;
         match record {
-            Some(_) => self.whole_records += 1,
+            Some(_) => {
+                self.record_start = begun;
+                self.whole_records += 1;
+            }
             None => {
                 self.lose(begun, DamageCause::Undecodable);
                 self.end_damage(self.at);
@@ -266,10 +296,6 @@ impl SegmentReader {
         let bytes = end - offset;
         self.counters.damaged_places.fetch_add(1, Relaxed);
         self.counters.damaged_bytes.fetch_add(bytes, Relaxed);
-        let (path, records_before) = (self.path.display(), self.whole_records);
-        tracing::warn!(
-            %path, offset, bytes, %cause, records_before,
-            "a WAL segment is damaged; skipped what cannot be read; if this repeats, check the disk"
-        );
+        self.damaged.push(DamagedPlace { offset, bytes, cause });
     }
 }

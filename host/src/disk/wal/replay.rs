@@ -6,13 +6,14 @@
 
 use super::pack::Unpacker;
 use super::page::DamageCause;
-use super::reader::{SegmentReader, Tail};
-use super::segment::{CheckpointDir, SegmentFile, WalListing};
+use super::plan::{ReadingPlan, Source};
+use super::reader::{DamagedPlace, SegmentReader, Tail};
+use super::segment::WalListing;
 use super::stats::Counters;
 use crate::disk::error::{Action, Result};
 use crate::disk::fs::{Access, Disk, DiskFile};
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -39,15 +40,6 @@ pub struct Replay {
     counters: Arc<Counters>,
 }
 
-/// One file to read.
-struct Source {
-    segment: u32,
-    path: PathBuf,
-    size_bytes: u64,
-    /// Whether a crash may have torn its end.
-    is_last: bool,
-}
-
 impl Replay {
     /// Plans the reading of what a directory holds. With `sync_last`, the last segment is synced
     /// at the end: the life that wrote it may have been killed before it could.
@@ -57,33 +49,13 @@ impl Replay {
         sync_last: bool,
         counters: Arc<Counters>,
     ) -> Result<Replay> {
-        let mut sources = VecDeque::new();
-        let mut after = None;
-        for checkpoint in listing.checkpoints.iter().rev() {
-            sources = checkpoint_sources(&*disk, checkpoint)?;
-            if !sources.is_empty() {
-                after = Some(checkpoint.number);
-                break;
-            }
-            let path = checkpoint.path.display();
-            tracing::warn!(%path, "ignored a WAL checkpoint without segments");
+        let plan = ReadingPlan::new(&*disk, listing)?;
+        for oddity in &plan.oddities {
+            tracing::warn!(path = %oddity.path().display(), "stepped over: {oddity}");
             counters.gaps.fetch_add(1, Relaxed);
         }
-        let segments = listing.segments.iter().filter(|found| Some(found.number) > after);
-        let last = segments.clone().rfind(|found| found.size_bytes > 0);
-        let mut expected = after.and_then(|number| number.checked_add(1));
-        for found in segments {
-            if expected.is_some_and(|expected| expected != found.number) {
-                let path = found.path.display();
-                tracing::warn!(%path, ?expected, "WAL segments are missing before this one");
-                counters.gaps.fetch_add(1, Relaxed);
-            }
-            expected = found.number.checked_add(1);
-            let is_last = last.is_some_and(|last| last.number == found.number);
-            sources.push_back(Source::new(found, found.number, is_last));
-        }
+        let (bytes_total, sources) = (plan.size_bytes(), plan.sources);
         counters.replay_segments_total.store(sources.len() as u32, Relaxed);
-        let bytes_total = sources.iter().map(|source| source.size_bytes).sum();
         counters.replay_bytes_total.store(bytes_total, Relaxed);
         let (unpacker, started) = (Unpacker::default(), Instant::now());
         Ok(Replay {
@@ -118,6 +90,7 @@ impl Replay {
                 bytes += record.len().max(1);
                 records.push(record);
             }
+            report_damage(&source.path, reader);
             let position = self.bytes_done + reader.position();
             self.counters.replay_bytes_done.store(position, Relaxed);
             if is_at_end {
@@ -155,6 +128,7 @@ impl Replay {
             Tail::Torn { .. } => reader.count_tail(),
             Tail::Clean => {}
         }
+        report_damage(&source.path, &mut reader);
         if source.is_last
             && self.sync_last
             && let Err(error) = file.sync_data()
@@ -201,15 +175,12 @@ impl Replay {
     }
 }
 
-impl Source {
-    fn new(found: &SegmentFile, segment: u32, is_last: bool) -> Source {
-        Source { segment, path: found.path.clone(), size_bytes: found.size_bytes, is_last }
+fn report_damage(path: &Path, reader: &mut SegmentReader) {
+    let records_before = reader.whole_records();
+    for DamagedPlace { offset, bytes, cause } in reader.take_damaged() {
+        tracing::warn!(
+            path = %path.display(), offset, bytes, %cause, records_before,
+            "a WAL segment is damaged; skipped what cannot be read; if this repeats, check the disk"
+        );
     }
-}
-
-fn checkpoint_sources(disk: &dyn Disk, checkpoint: &CheckpointDir) -> Result<VecDeque<Source>> {
-    let inside = WalListing::read(disk, Path::new(&checkpoint.path))?;
-    // It was synced before it got its name, so whatever is wrong in it is damage.
-    let sources = inside.segments.iter().map(|found| Source::new(found, checkpoint.number, false));
-    Ok(sources.collect())
 }

@@ -2,10 +2,10 @@
 
 use super::storage_error;
 use crate::disk::DiskError;
-use crate::disk::wal::{CheckpointWriter, LogKind, Logs};
+use crate::disk::wal::{CheckpointWriter, DamagedPlace, LogKind, LogReader, Logs};
 use crate::wasm::StorageError;
 use crate::wasm::bindings::tidepool::tsdb::wal::{Batch, Host, HostCheckpoint, Log};
-use crate::wasm::state::InstanceState;
+use crate::wasm::state::{InstanceLogs, InstanceState};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -18,8 +18,12 @@ impl InstanceState {
         &self,
         call: impl FnOnce(&mut Logs) -> Result<T, DiskError>,
     ) -> Result<Result<T, StorageError>> {
-        let Some(logs) = &self.storage.logs else {
-            wasmtime::bail!("this instance's role has no log");
+        let logs = match &self.storage.logs {
+            InstanceLogs::Owned(logs) => logs,
+            InstanceLogs::ReadOnly(_) => {
+                return Ok(Err(StorageError::Io("the logs were opened for reading only".into())));
+            }
+            InstanceLogs::None => wasmtime::bail!("this instance's role has no log"),
         };
         let mut logs =
             logs.lock().map_err(|_| wasmtime::format_err!("the logs' lock is poisoned"))?;
@@ -34,19 +38,44 @@ fn kind(log: Log) -> LogKind {
     }
 }
 
+fn wit_kind(log: LogKind) -> Log {
+    match log {
+        LogKind::Ordered => Log::Ordered,
+        LogKind::Late => Log::Late,
+    }
+}
+
+/// The next records, stepping over what is damaged.
+fn look(reader: &mut LogReader, bytes_max: u32) -> Option<Batch> {
+    loop {
+        let piece = reader.next(bytes_max)?;
+        for DamagedPlace { offset, bytes, cause } in &piece.damaged {
+            tracing::warn!(
+                path = %piece.path.display(), offset, bytes, %cause,
+                "a WAL segment is damaged; skipped what cannot be read; `tidepool tsdb verify` \
+                 says more"
+            );
+        }
+        if !piece.records.is_empty() {
+            let records = piece.records.into_iter().map(|(_, record)| record).collect();
+            return Some(Batch { log: wit_kind(piece.log), segment: piece.segment, records });
+        }
+    }
+}
+
 impl Host for InstanceState {
     fn append(&mut self, log: Log, records: Vec<Vec<u8>>) -> Result<Result<u32, StorageError>> {
         self.with_logs(|logs| logs.get(kind(log))?.append(&records))
     }
 
     fn replay(&mut self, bytes_max: u32) -> Result<Result<Option<Batch>, StorageError>> {
+        if let InstanceLogs::ReadOnly(reader) = &mut self.storage.logs {
+            return Ok(Ok(look(reader, bytes_max)));
+        }
         self.with_logs(|logs| {
             let batch = logs.replay_batch(bytes_max)?;
             Ok(batch.map(|(log, batch)| {
-                let log = match log {
-                    LogKind::Ordered => Log::Ordered,
-                    LogKind::Late => Log::Late,
-                };
+                let log = wit_kind(log);
                 Batch { log, segment: batch.segment, records: batch.records }
             }))
         })

@@ -1,0 +1,87 @@
+//! Why a command could not do its work.
+
+use crate::disk::DiskError;
+use crate::text::ReadError;
+use crate::wasm::{CallError, Error};
+use std::io;
+use std::path::PathBuf;
+
+/// Why a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The engine says no.
+    #[error("{0}")]
+    Refused(Error),
+    /// The engine instance stopped.
+    #[error("the engine stopped: {0}; if it ran out of memory, allow it more with --memory-limit")]
+    Crashed(String),
+    /// The WebAssembly runtime could not be started.
+    #[error("the engine could not be started: {0}")]
+    Runtime(String),
+    /// There is nothing to analyze.
+    #[error(
+        "{} holds no {}; `tidepool tsdb list` shows what there is",
+        dir.display(),
+        block.as_ref().map_or("block".to_owned(), |block| format!("sound block {block}"))
+    )]
+    NoBlock {
+        /// The data directory.
+        dir: PathBuf,
+        /// The block that was asked for.
+        block: Option<String>,
+    },
+    /// A text to be imported is wrong.
+    #[error("nothing was imported: {}: {source}", path.display())]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what is wrong.
+        source: ReadError,
+    },
+    /// An import reaches into the time of the head.
+    #[error(
+        "nothing was imported: its newest sample, at {newest_ms} ms, is not before the oldest that \
+         is only in the logs, at {head_ms} ms; run `tidepool tsdb compact --head` first"
+    )]
+    ImportIntoHead {
+        /// Newest time to be imported.
+        newest_ms: i64,
+        /// Oldest time in the head.
+        head_ms: i64,
+    },
+    /// Standard output does not take what is written.
+    #[error("could not write to standard output: {0}")]
+    Output(io::Error),
+    /// A file that is not part of the data directory.
+    #[error("could not {action} {path}: {source}")]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl From<CallError> for CliError {
+    fn from(error: CallError) -> CliError {
+        match error {
+            CallError::Refused(error) => CliError::Refused(error),
+            CallError::Trap(trap) => CliError::Crashed(format!("{trap:#}")),
+        }
+    }
+}
+
+impl CliError {
+    /// Turns an operating system's error into one that names the file, for use with `map_err`.
+    pub(super) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> CliError {
+        move |source| CliError::File { action, path: path.into(), source }
+    }
+}

@@ -1,0 +1,223 @@
+//! `tidepool tsdb import`: OpenMetrics or classic text to blocks.
+//!
+//! The text is read as often as the memory asks for; what comes from a pipe is kept in a file
+//! beside the new blocks first. All blocks become visible together, after the last line was read.
+
+use super::list::{BlockList, print_blocks};
+use super::{CliError, Progress, Verdict, Workspace};
+use crate::config::{bytes, duration};
+use crate::disk::Staging;
+use crate::store::{millis, now_ms, random_seed};
+use crate::text::{Event, TextFormat, TextReader};
+use crate::wasm::{ImporterHandle, Instance, Label, Rows};
+use clap::Args;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Rows that go into the instance in one call.
+const ROWS_PER_CALL: usize = 16 * 1024;
+
+/// Spellings of series whose numbers are remembered.
+const SPELLINGS_MAX: usize = 500_000;
+
+/// Bytes of text between two looks at the progress bar.
+const BYTES_PER_LOOK: u64 = 4 * 1024 * 1024;
+
+/// What an instance needs besides samples and labels.
+const INSTANCE_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Standard input.
+const STDIN: &str = "-";
+
+#[derive(Debug, Clone, Args)]
+pub struct ImportArgs {
+    /// The text to read; - for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The data directory; made if it is missing. No server may be running on it
+    #[arg(value_name = "DIR", default_value = super::DATA_DIR_DEFAULT)]
+    data_dir: PathBuf,
+
+    /// Which format the text has. Every sample needs a time
+    #[arg(long, value_enum, default_value = "openmetrics")]
+    format: TextFormat,
+
+    /// Span of one block
+    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration)]
+    block_duration: Duration,
+
+    /// Print times and sizes of the new blocks for people
+    #[arg(short = 'r', long)]
+    human_readable: bool,
+
+    /// Do not print the new blocks
+    #[arg(short = 'q', long)]
+    quiet: bool,
+
+    /// Memory for samples and labels; the text is read several times if all do not fit
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes)]
+    memory_limit: u64,
+}
+
+/// What a pass over the text found.
+#[derive(Default)]
+struct Found {
+    samples: u64,
+    newest_ms: Option<i64>,
+}
+
+/// A pass over the text.
+struct Pass<'a> {
+    instance: &'a mut Instance,
+    importer: ImporterHandle,
+    /// Numbers of series by how they are written.
+    numbers: HashMap<Box<str>, u32>,
+    rows: Rows,
+}
+
+pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
+    let memory_bytes = args.memory_limit.saturating_mul(3).saturating_add(INSTANCE_BYTES);
+    let workspace = Workspace::create(&args.data_dir, memory_bytes)?;
+    let staging = Staging::new(&workspace.data)?;
+    let file = match args.file.as_os_str() == STDIN {
+        false => args.file.clone(),
+        true => keep_stdin(&staging)?,
+    };
+    let mut instance = workspace.inspector_of(staging.blocks())?;
+    let importer =
+        instance.import(millis(args.block_duration), args.memory_limit, random_seed())?;
+    let mut found;
+    let mut passes = 0;
+    loop {
+        passes += 1;
+        let pass = Pass {
+            instance: &mut instance,
+            importer,
+            numbers: HashMap::new(),
+            rows: Rows { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() },
+        };
+        found = pass.read(&file, args.format, passes)?;
+        if passes == 1 {
+            check_head(&workspace, &found)?;
+        }
+        let progress = Progress::spinner("writing blocks");
+        let again = loop {
+            let step = instance.finish_import_pass(importer, now_ms())?;
+            if step.done {
+                break step.again;
+            }
+        };
+        drop(progress);
+        if !again {
+            break;
+        }
+    }
+    let blocks = staging.publish()?;
+    if !args.quiet && !blocks.is_empty() {
+        let list = BlockList { workspace: &workspace, human_readable: args.human_readable };
+        print_blocks(&list, &workspace.inspector()?.blocks()?, |id| {
+            blocks.iter().any(|b| b == id)
+        })?;
+    }
+    if found.samples == 0 {
+        eprintln!("tidepool: {} holds no sample; nothing was imported", args.file.display());
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Samples of the logs that a block's range covers would not be read back at the next start.
+fn check_head(workspace: &Workspace, found: &Found) -> Result<(), CliError> {
+    let Some(newest_ms) = found.newest_ms else { return Ok(()) };
+    let head_ms = workspace.reader()?.stats()?.head_min_time_ms;
+    match newest_ms >= head_ms {
+        true => Err(CliError::ImportIntoHead { newest_ms, head_ms }),
+        false => Ok(()),
+    }
+}
+
+/// Copies standard input into a file, since it may have to be read several times.
+fn keep_stdin(staging: &Staging) -> Result<PathBuf, CliError> {
+    let path = staging.path().join("stdin");
+    let mut file = File::create(&path).map_err(CliError::file("create", &path))?;
+    let _progress = Progress::spinner("reading standard input");
+    std::io::copy(&mut std::io::stdin().lock(), &mut file)
+        .map_err(CliError::file("copy standard input to", &path))?;
+    Ok(path)
+}
+
+impl Pass<'_> {
+    fn read(mut self, path: &Path, format: TextFormat, number: u32) -> Result<Found, CliError> {
+        let file = File::open(path).map_err(CliError::file("open", path))?;
+        let total = file.metadata().map_err(CliError::file("read", path))?.len();
+        let progress = Progress::bytes(format!("reading, pass {number}"), total);
+        let wrong = |source| CliError::Text { path: path.to_owned(), source };
+        let mut reader = TextReader::new(BufReader::with_capacity(1 << 20, file), format);
+        let mut found = Found::default();
+        let mut looked_at = 0;
+        loop {
+            let sample = match reader.next_event().map_err(wrong)? {
+                None => break,
+                Some(Event::Sample(sample)) => sample,
+                Some(_) => continue,
+            };
+            let Some(timestamp_ms) = sample.timestamp_ms else {
+                return Err(wrong(reader.wrong("the sample has no time")));
+            };
+            let value = sample.value;
+            let series = match self.numbers.get(sample.series) {
+                Some(series) => *series,
+                None => {
+                    let spelling: Box<str> = sample.series.into();
+                    match sample.labels() {
+                        Ok(labels) => self.series(spelling, labels)?,
+                        Err(error) => return Err(wrong(reader.wrong_at(error))),
+                    }
+                }
+            };
+            found.samples += 1;
+            found.newest_ms = found.newest_ms.max(Some(timestamp_ms));
+            self.rows.series.push(series);
+            self.rows.timestamps_ms.push(timestamp_ms);
+            self.rows.values.push(value);
+            if self.rows.series.len() >= ROWS_PER_CALL {
+                self.send()?;
+            }
+            if reader.bytes() >= looked_at + BYTES_PER_LOOK {
+                looked_at = reader.bytes();
+                progress.set(looked_at, total);
+            }
+        }
+        self.send()?;
+        Ok(found)
+    }
+
+    fn series(
+        &mut self,
+        spelling: Box<str>,
+        labels: Vec<(String, String)>,
+    ) -> Result<u32, CliError> {
+        let labels: Vec<Label> =
+            labels.into_iter().map(|(name, value)| Label { name, value }).collect();
+        let series = self.instance.import_series(self.importer, &labels)?;
+        if self.numbers.len() >= SPELLINGS_MAX {
+            self.numbers.clear();
+        }
+        self.numbers.insert(spelling, series);
+        Ok(series)
+    }
+
+    fn send(&mut self) -> Result<(), CliError> {
+        let step = self.instance.import_rows(self.importer, &self.rows, now_ms())?;
+        if step.forgotten {
+            self.numbers.clear();
+        }
+        self.rows.series.clear();
+        self.rows.timestamps_ms.clear();
+        self.rows.values.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! `tidepool tsdb`: looking at and working on a data directory without a server.
+//!
+//! One file per command. What they print goes to standard output, line for line as `promtool tsdb`
+//! prints it where that has the same command; everything else goes to standard error. `list`,
+//! `analyze`, `dump`, `export` and `verify` write nothing and take no lock, so they work beside a
+//! running server; `compact` and `import` want the directory to themselves.
+//!
+//! Exit codes: 0 all is well; 1 something failed or was found to be damaged; 2 the command line is
+//! wrong.
+
+mod analyze;
+mod compact;
+mod dump;
+mod error;
+mod import;
+mod list;
+mod progress;
+mod units;
+mod verify;
+mod workspace;
+
+pub use error::CliError;
+
+use progress::Progress;
+use workspace::Workspace;
+
+use crate::telemetry::{self, LogFormat};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Where a server keeps its data unless told otherwise.
+const DATA_DIR_DEFAULT: &str = "./data";
+
+/// Commands over a data directory.
+#[derive(Debug, Clone, Args)]
+pub struct TsdbArgs {
+    #[command(subcommand)]
+    command: TsdbCommand,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum TsdbCommand {
+    /// List blocks
+    List(list::ListArgs),
+    /// Show which labels make a block large
+    Analyze(analyze::AnalyzeArgs),
+    /// Print samples of blocks and logs, a line each: labels, value, milliseconds
+    Dump(dump::DumpArgs),
+    /// Write samples of blocks and logs as OpenMetrics text
+    Export(dump::ExportArgs),
+    /// Check every checksum and invariant of blocks and logs
+    Verify(verify::VerifyArgs),
+    /// Cut, merge and drop what is due; no server may be running
+    Compact(compact::CompactArgs),
+    /// Make blocks of samples in a text file; no server may be running
+    Import(import::ImportArgs),
+}
+
+/// The data directory of a command.
+#[derive(Debug, Clone, Args)]
+struct DataDirArg {
+    /// The data directory: tidepool's or Prometheus'
+    #[arg(value_name = "DIR", default_value = DATA_DIR_DEFAULT)]
+    data_dir: PathBuf,
+}
+
+/// How a command that did its work ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Nothing is wrong.
+    Fine,
+    /// What is wrong was printed.
+    Damaged,
+}
+
+/// Runs a command.
+pub fn run(args: TsdbArgs) -> ExitCode {
+    telemetry::init(LogFormat::Text, "warn");
+    let done = match args.command {
+        TsdbCommand::List(args) => list::run(&args),
+        TsdbCommand::Dump(args) => dump::dump(&args),
+        TsdbCommand::Export(args) => dump::export(&args),
+        TsdbCommand::Analyze(args) => analyze::run(&args),
+        TsdbCommand::Verify(args) => verify::run(&args),
+        TsdbCommand::Compact(args) => compact::run(&args),
+        TsdbCommand::Import(args) => import::run(&args),
+    };
+    match done {
+        Ok(Verdict::Fine) => ExitCode::SUCCESS,
+        Ok(Verdict::Damaged) => ExitCode::FAILURE,
+        // Whoever reads has read enough.
+        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("tidepool: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

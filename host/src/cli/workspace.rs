@@ -1,0 +1,130 @@
+//! A data directory and engine instances over it, for commands.
+
+use super::{CliError, Progress};
+use crate::disk::wal::{LogReader, Logs};
+use crate::disk::{BlockDirs, DataDir, WalOptions};
+use crate::wasm::{
+    BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Options, Role, Runtime,
+};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Span of a block, as upstream has it.
+pub const BLOCK_DURATION_MS: i64 = 7_200_000;
+
+/// Bytes of log that are replayed in one call.
+const REPLAY_BYTES: u32 = 1024 * 1024;
+
+/// A data directory that a command looks at, whoever else works in it.
+pub struct Workspace {
+    pub data: DataDir,
+    pub blocks: BlockDirs,
+    runtime: Runtime,
+    memory_bytes_max: usize,
+}
+
+impl Workspace {
+    /// For reading only.
+    pub fn look(path: &Path, memory_bytes_max: u64) -> Result<Workspace, CliError> {
+        Workspace::new(DataDir::open_read_only(path)?, memory_bytes_max)
+    }
+
+    /// To be changed: nobody else may work in it. It must exist.
+    pub fn own(path: &Path, memory_bytes_max: u64) -> Result<Workspace, CliError> {
+        DataDir::open_read_only(path)?;
+        Workspace::create(path, memory_bytes_max)
+    }
+
+    /// To be changed, and made if it is missing.
+    pub fn create(path: &Path, memory_bytes_max: u64) -> Result<Workspace, CliError> {
+        Workspace::new(DataDir::open(path)?, memory_bytes_max)
+    }
+
+    fn new(data: DataDir, memory_bytes_max: u64) -> Result<Workspace, CliError> {
+        let runtime = Runtime::new().map_err(|error| CliError::Runtime(format!("{error:#}")))?;
+        let blocks = BlockDirs::open(&data);
+        let memory_bytes_max = usize::try_from(memory_bytes_max).unwrap_or(usize::MAX);
+        Ok(Workspace { data, blocks, runtime, memory_bytes_max })
+    }
+
+    /// An instance that is asked for blocks only; it is not opened as a store.
+    pub fn inspector(&self) -> Result<Instance, CliError> {
+        self.inspector_of(self.blocks.clone())
+    }
+
+    /// An instance over other blocks; it is not opened as a store.
+    pub fn inspector_of(&self, blocks: BlockDirs) -> Result<Instance, CliError> {
+        let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head: None };
+        Ok(self.runtime.instantiate_closed(storage, self.limits())?)
+    }
+
+    /// An instance with all blocks and the logs, which it may change.
+    pub fn owner(&self, options: Options) -> Result<Instance, CliError> {
+        let logs = Logs::open(&self.data, WalOptions::default())?;
+        let logs = InstanceLogs::Owned(Arc::new(Mutex::new(logs)));
+        let mut instance = self.runtime.instantiate(options, self.storage(logs), self.limits())?;
+        replay(&mut instance)?;
+        Ok(instance)
+    }
+
+    /// An instance with all blocks, and with what the logs hold at this moment.
+    pub fn reader(&self) -> Result<Instance, CliError> {
+        let logs = InstanceLogs::ReadOnly(Box::new(LogReader::open(&self.data)?));
+        let options = options(Role::All);
+        let mut instance = self.runtime.instantiate(options, self.storage(logs), self.limits())?;
+        replay(&mut instance)?;
+        Ok(instance)
+    }
+
+    fn storage(&self, logs: InstanceLogs) -> InstanceStorage {
+        InstanceStorage { logs, blocks: self.blocks.clone(), head: None }
+    }
+
+    fn limits(&self) -> InstanceLimits {
+        InstanceLimits { memory_bytes_max: self.memory_bytes_max, deadline: None }
+    }
+}
+
+/// Reads the log to its end.
+fn replay(instance: &mut Instance) -> Result<(), CliError> {
+    let progress = Progress::spinner("reading the log");
+    loop {
+        let step = instance.replay(REPLAY_BYTES)?;
+        if step.done {
+            return Ok(());
+        }
+        progress
+            .say(format!("reading the log, segment {}, {} samples", step.segment, step.samples));
+    }
+}
+
+/// Tells of blocks that reads leave out; gives whether there are any.
+pub fn report_damaged(blocks: &[BlockState]) -> bool {
+    let mut any = false;
+    for block in blocks {
+        if let BlockState::Damaged(damage) = block {
+            any = true;
+            eprintln!(
+                "tidepool: {} is left out: {}; `tidepool tsdb verify` says more",
+                damage.where_, damage.reason
+            );
+        }
+    }
+    any
+}
+
+/// Nothing is limited: what was stored has passed all limits.
+pub fn options(role: Role) -> Options {
+    Options {
+        role,
+        block_duration_ms: BLOCK_DURATION_MS,
+        future_limit_ms: 0,
+        out_of_order_window_ms: 0,
+        series_max: 0,
+        exemplars_max: 0,
+        block_duration_max_ms: 0,
+        retention_ms: 0,
+        retention_bytes: 0,
+        hash_seed: crate::store::random_seed(),
+    }
+}

@@ -1,0 +1,80 @@
+//! Values and times.
+
+/// Bits of the NaN that upstream stores for every NaN that it reads.
+const ORDINARY_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
+
+/// A value. Infinities and NaN have names; a number too large for a float is refused.
+pub fn parse_value(text: &str) -> Option<f64> {
+    if text.eq_ignore_ascii_case("nan") {
+        return Some(f64::from_bits(ORDINARY_NAN_BITS));
+    }
+    let value: f64 = text.parse().ok()?;
+    let is_named = !text.bytes().any(|byte| byte.is_ascii_digit());
+    (value.is_finite() || (value.is_infinite() && is_named)).then_some(value)
+}
+
+/// Milliseconds, as the classic format writes times.
+pub fn parse_milliseconds(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+/// Seconds, as OpenMetrics writes times, in milliseconds. What is finer is cut off.
+pub fn parse_seconds(text: &str) -> Option<i64> {
+    exact_seconds(text).or_else(|| {
+        let ms = parse_value(text)? * 1000.0;
+        // The ends of the range are no exact floats; what is at or beyond them is refused.
+        (ms.is_finite() && ms.abs() < i64::MAX as f64).then_some(ms as i64)
+    })
+}
+
+/// Without the detour over a float where digits are all there is.
+fn exact_seconds(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (seconds, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if seconds.is_empty() || !all_digits(seconds) || !all_digits(fraction) {
+        return None;
+    }
+    let digit = |place: usize| i64::from(fraction.as_bytes().get(place).map_or(0, |b| b - b'0'));
+    let ms = digit(0) * 100 + digit(1) * 10 + digit(2);
+    seconds.parse::<i64>().ok()?.checked_mul(sign * 1000)?.checked_add(sign * ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_and_times() {
+        for (text, value) in [
+            ("1", 1.0),
+            ("+1e3", 1e3),
+            (".5", 0.5),
+            ("+Inf", f64::INFINITY),
+            ("-inf", -f64::INFINITY),
+        ] {
+            assert_eq!(parse_value(text), Some(value), "{text}");
+        }
+        assert_eq!(parse_value("-0").map(f64::to_bits), Some((-0.0f64).to_bits()));
+        assert_eq!(parse_value("NaN").map(f64::to_bits), Some(ORDINARY_NAN_BITS));
+        for text in ["", "1e400", "0x1", "1_0", "+NaN", "1 ", "x"] {
+            assert_eq!(parse_value(text), None, "{text:?}");
+        }
+        for (text, ms) in [
+            ("1700000000.123", 1_700_000_000_123),
+            ("-1.5", -1500),
+            ("1.0019", 1001),
+            ("1.7e9", 1_700_000_000_000),
+            ("0", 0),
+            ("9007199254740.993", 9_007_199_254_740_993),
+        ] {
+            assert_eq!(parse_seconds(text), Some(ms), "{text}");
+        }
+        for text in ["", ".", "NaN", "Inf", "1e300", "x", "99999999999999999999"] {
+            assert_eq!(parse_seconds(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The calls of the exported interface `backfill`.
+
+use super::bindings::exports::tidepool::tsdb::backfill::Guest;
+use super::state::InstanceState;
+use super::{AppendStep, CallError, Error, Instance, Label, PassStep, Rows};
+use wasmtime::Store;
+use wasmtime::component::ResourceAny;
+
+/// An importer of one instance; of no use to any other.
+#[derive(Clone, Copy)]
+pub struct ImporterHandle(ResourceAny);
+
+impl Instance {
+    fn backfill<T>(
+        &mut self,
+        call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
+    ) -> Result<T, CallError> {
+        let guest = self.bindings.tidepool_tsdb_backfill();
+        call(guest, &mut self.store).map_err(CallError::Trap)?.map_err(CallError::Refused)
+    }
+
+    /// Begins a `backfill.importer`.
+    pub fn import(
+        &mut self,
+        block_duration_ms: i64,
+        bytes_max: u64,
+        hash_seed: u64,
+    ) -> Result<ImporterHandle, CallError> {
+        let importer = self.bindings.tidepool_tsdb_backfill().importer();
+        let begun =
+            importer.call_constructor(&mut self.store, block_duration_ms, bytes_max, hash_seed);
+        begun.map(ImporterHandle).map_err(CallError::Trap)
+    }
+
+    /// `backfill.importer.series`
+    pub fn import_series(
+        &mut self,
+        importer: ImporterHandle,
+        labels: &[Label],
+    ) -> Result<u32, CallError> {
+        self.backfill(|guest, store| guest.importer().call_series(store, importer.0, labels))
+    }
+
+    /// `backfill.importer.append`
+    pub fn import_rows(
+        &mut self,
+        importer: ImporterHandle,
+        rows: &Rows,
+        now_ms: i64,
+    ) -> Result<AppendStep, CallError> {
+        self.backfill(|guest, store| guest.importer().call_append(store, importer.0, rows, now_ms))
+    }
+
+    /// `backfill.importer.finish-pass`
+    pub fn finish_import_pass(
+        &mut self,
+        importer: ImporterHandle,
+        now_ms: i64,
+    ) -> Result<PassStep, CallError> {
+        self.backfill(|guest, store| guest.importer().call_finish_pass(store, importer.0, now_ms))
+    }
+}
