@@ -8,12 +8,14 @@
 //! - [`proto`]: the wire messages; [`http`]: requests over a real socket.
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
 //!   [`sender`]: what was acknowledged, and whether a store holds it.
-//! - [`process`]: a server from start to end; [`tidepool`] and [`prometheus`] start the two that
-//!   matter, [`node`] lets both work in one directory; [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
+//! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end; [`tidepool`] and
+//!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
+//!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are.
 
 pub mod bench;
 pub mod checksum;
+pub mod cli;
 pub mod data_dir;
 pub mod histogram;
 pub mod http;

@@ -77,5 +77,12 @@ fn the_component_imports_our_interfaces_and_what_std_needs() {
     let names: Vec<&str> = wasi.iter().map(|name| name.split('@').next().unwrap_or(name)).collect();
     assert_eq!(names, WASI, "the component imports {wasi:?}");
     assert!(wasi.iter().all(|name| name.contains("@0.2.")), "not WASI 0.2: {wasi:?}");
-    assert_eq!(exports, ["tidepool:tsdb/store@0.1.0"]);
+    assert_eq!(
+        exports,
+        [
+            "tidepool:tsdb/backfill@0.1.0",
+            "tidepool:tsdb/inspect@0.1.0",
+            "tidepool:tsdb/store@0.1.0",
+        ]
+    );
 }

@@ -1,0 +1,56 @@
+//! Runs `tidepool tsdb` as a user would.
+
+use crate::tidepool::binary;
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// What a command said.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// Its output.
+    pub stdout: String,
+    /// Its errors.
+    pub stderr: String,
+}
+
+/// Runs `tidepool tsdb` with these arguments and this input.
+#[track_caller]
+pub fn run(arguments: &[&OsStr], input: &str) -> Output {
+    let mut child = Command::new(binary())
+        .arg("tsdb")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tidepool runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let input = input.to_owned();
+    // Whoever does not read its input ends the pipe.
+    let feeder = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+    let output = child.wait_with_output().expect("tidepool ends");
+    feeder.join().expect("the input is written");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Output {
+        code: output.status.code(),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    }
+}
+
+/// Runs a command that has to succeed, and gives what it prints.
+#[track_caller]
+pub fn tsdb(arguments: &[&OsStr]) -> String {
+    let output = run(arguments, "");
+    assert_eq!(output.code, Some(0), "{arguments:?}: {}{}", output.stdout, output.stderr);
+    output.stdout
+}
+
+/// Arguments from texts and paths alike.
+#[macro_export]
+macro_rules! arguments {
+    ($($argument:expr),* $(,)?) => { &[$(::std::ffi::OsStr::new($argument)),*] };
+}

@@ -1,0 +1,74 @@
+//! `compact` and `import` want the directory to themselves, and lose nothing of the head.
+
+use super::{WAIT, busy_store};
+use rustix::process::Signal;
+use tidepool_tests::arguments;
+use tidepool_tests::cli::{self, tsdb};
+use tidepool_tests::data_dir;
+use tidepool_tests::peers::Release;
+use tidepool_tests::promtool;
+use tidepool_tests::sender::assert_holds;
+
+#[test]
+fn a_running_server_keeps_others_out() {
+    let (store, _) = busy_store(98);
+    let data_dir = store.config.data_dir();
+    for arguments in [&arguments!["compact", data_dir][..], arguments!["import", "-", data_dir]] {
+        let output = cli::run(arguments, "# EOF\n");
+        assert_eq!(output.code, Some(1));
+        assert!(output.stderr.contains("in use by another process"), "{}", output.stderr);
+    }
+}
+
+#[test]
+fn compaction_cuts_and_merges_and_loses_nothing() {
+    let (mut store, data) = busy_store(99);
+    let data_dir = store.config.data_dir().to_owned();
+    store.server.signal(Signal::KILL).expect("it can be killed");
+    store.server.wait_end(WAIT).expect("tidepool ends");
+    let before = tsdb(arguments!["dump", &data_dir]);
+    let block_count = || data_dir::blocks(&data_dir).expect("blocks").len();
+    let unmerged = block_count();
+
+    let report = tsdb(arguments!["compact", "--block-duration=10m", &data_dir]);
+    assert!(report.contains("merged: level 2") && report.contains("deleted"), "{report}");
+    assert!(block_count() < unmerged / 2, "{report}");
+    assert!(tsdb(arguments!["dump", &data_dir]) == before);
+
+    // What is still only in the log keeps an import of the same time out.
+    let (_, last_ms) = data.time_range_ms().expect("samples");
+    let line = format!("imported 1 {}\n# EOF\n", last_ms / 1000 - 1);
+    let refused = cli::run(arguments!["import", "-", &data_dir], &line);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("compact --head"), "{}", refused.stderr);
+    assert!(tsdb(arguments!["dump", &data_dir]) == before);
+
+    let report = tsdb(arguments!["compact", "--head", "--block-duration=10m", &data_dir]);
+    assert!(report.contains("cut from the head"), "{report}");
+    assert!(tsdb(arguments!["dump", &data_dir]) == before);
+    let ends = data_dir::blocks(&data_dir).expect("blocks").into_iter().map(|block| block.end_ms);
+    assert_eq!(ends.max(), Some(last_ms + 1), "what comes next is not late");
+    let report = tsdb(arguments!["verify", &data_dir]);
+    for release in Release::ALL {
+        assert!(promtool::tsdb(release, "dump", &data_dir, &[]) == before, "{release:?}");
+    }
+    assert_eq!(tsdb(arguments!["compact", "--block-duration=10m", &data_dir]), "", "{report}");
+
+    // The server goes on with it.
+    let server = store.config.start().expect("tidepool starts again");
+    store.server = server;
+    assert_holds(&store, &data);
+    store.server.signal(Signal::TERM).expect("it can be stopped");
+    store.server.wait_end(WAIT).expect("tidepool ends");
+
+    let imported = cli::run(arguments!["import", "-q", "-", &data_dir], &line);
+    assert_eq!(imported.code, Some(0), "{}", imported.stderr);
+    let all = tsdb(arguments!["dump", &data_dir]);
+    assert_eq!(all.lines().count(), before.lines().count() + 1);
+
+    let hour =
+        tsdb(arguments!["compact", "--retention-time=1h", "--block-duration=10m", &data_dir]);
+    assert!(hour.contains("older than --retention-time"), "{hour}");
+    let first_ms = data_dir::blocks(&data_dir).expect("blocks")[0].min_ms;
+    assert!(first_ms > data.time_range_ms().expect("samples").0, "nothing was dropped");
+}

@@ -1,0 +1,122 @@
+//! `import`: text becomes blocks, whole or not at all, and what is exported comes back.
+
+use super::{busy_store, files};
+use tidepool_tests::arguments;
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::cli::{self, tsdb};
+use tidepool_tests::data_dir;
+use tidepool_tests::peers::Release;
+use tidepool_tests::promtool::{self, forget_nan_bits, parse_dump};
+use tidepool_tests::series::{STALE_MARKER_BITS, Series};
+
+/// What OpenMetrics has words for.
+fn without_stale_markers(series: &[Series]) -> Vec<Series> {
+    let mut series = series.to_vec();
+    for one in &mut series {
+        one.samples.retain(|sample| sample.value.to_bits() != STALE_MARKER_BITS);
+    }
+    series
+}
+
+#[test]
+fn what_is_exported_comes_back_through_either_import() {
+    let (store, data) = busy_store(97);
+    let source = store.config.data_dir().to_owned();
+    store.server.terminate().expect("tidepool ends");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let text = directory.path().join("text");
+    tsdb(arguments!["export", &source, "-o", &text]);
+    let expected = forget_nan_bits(&without_stale_markers(&data.series));
+
+    let ours = directory.path().join("ours");
+    let list = tsdb(arguments!["import", &text, &ours]);
+    assert_eq!(list, tsdb(arguments!["list", &ours]));
+    let dump = tsdb(arguments!["dump", &ours]);
+    assert_same("imported", &expected, &parse_dump(&dump).expect("a dump"));
+    for release in Release::ALL {
+        assert!(dump == promtool::tsdb(release, "dump", &ours, &[]), "{release:?}");
+    }
+    assert!(tsdb(arguments!["export", &ours]) == std::fs::read_to_string(&text).expect("text"));
+    tsdb(arguments!["verify", &ours]);
+
+    // With little memory it takes more passes, and gives the same; also through a pipe.
+    let piped = directory.path().join("piped");
+    let content = std::fs::read_to_string(&text).expect("text");
+    let output = cli::run(arguments!["import", "--memory-limit=64KB", "-q", "-", &piped], &content);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), ""), "{}", output.stderr);
+    assert!(tsdb(arguments!["dump", &piped]) == dump);
+    tsdb(arguments!["verify", &piped]);
+    tsdb(arguments!["compact", &piped]);
+    assert!(tsdb(arguments!["dump", &piped]) == dump, "after compaction");
+
+    for release in Release::ALL {
+        let theirs = directory.path().join(format!("{release:?}"));
+        let arguments = ["tsdb".as_ref(), "create-blocks-from".as_ref(), "openmetrics".as_ref()];
+        let arguments = arguments.into_iter().chain([text.as_os_str(), theirs.as_os_str()]);
+        let made = promtool::run(release, arguments, std::process::Stdio::null());
+        assert!(made.expect("promtool runs").success);
+        assert!(tsdb(arguments!["dump", &theirs]) == dump, "{release:?}");
+    }
+}
+
+#[test]
+fn both_formats_in_any_order_and_the_last_line_counts() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let ours = directory.path().join("data");
+    let open_metrics = concat!(
+        "# TYPE a counter\n# HELP a what\\n it is\n# UNIT b_s s\n",
+        "a_total{x=\"2\"} 3 7300.5 # {trace=\"1\"} 1 7300\n",
+        "a_total{x=\"1\"} 1 1700000000.001\n",
+        "a_total{x=\"1\"} 2 -0.5\n",
+        "{\"a.b\",\"c d\"=\"é\"} NaN 1\n",
+        "a_total{x=\"1\"} 5 1700000000.001\n",
+        "# EOF\n",
+    );
+    let list = cli::run(arguments!["import", "-", &ours], open_metrics);
+    assert_eq!((list.code, list.stdout.lines().count()), (Some(0), 5), "{list:?}");
+    let expected = concat!(
+        "{__name__=\"a.b\", \"c d\"=\"é\"} NaN 1000\n",
+        "{__name__=\"a_total\", x=\"1\"} 2 -500\n",
+        "{__name__=\"a_total\", x=\"1\"} 5 1700000000001\n",
+        "{__name__=\"a_total\", x=\"2\"} 3 7300500\n",
+    );
+    assert_eq!(tsdb(arguments!["dump", &ours]), expected);
+
+    // Again, with another value: the newer block has the word.
+    let classic = "# a remark\n\na_total { x = \"2\" }";
+    let refused = cli::run(arguments!["import", "--format=prometheus", "-", &ours], classic);
+    assert_eq!(refused.code, Some(1));
+    let classic = "# a remark\n\na_total{ x = \"2\" }\t9  7300500";
+    let more = cli::run(arguments!["import", "--format=prometheus", "-q", "-", &ours], classic);
+    assert_eq!(more.code, Some(0), "{}", more.stderr);
+    let expected = expected.replace("} 3 7300500", "} 9 7300500");
+    assert_eq!(tsdb(arguments!["dump", &ours]), expected);
+    assert!(
+        data_dir::blocks(&ours).expect("blocks").iter().all(|b| b.end_ms - b.min_ms <= 7_200_000)
+    );
+}
+
+#[test]
+fn a_bad_line_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let ours = directory.path().join("data");
+    tsdb(arguments!["import", "/dev/null", "--format=prometheus", &ours]);
+    let before = files(&ours);
+    for (text, what) in [
+        ("a 1 1\na x 2\n# EOF\n", "line 2: this is no value at byte 2: \"a x 2\""),
+        ("a 1 1\nb 1\n# EOF\n", "line 2: the sample has no time"),
+        ("a 1 1\nb{c=\"1\",c=\"2\"} 1 1\n# EOF\n", "line 2: a label name occurs twice"),
+        ("a 1 1\n", "without `# EOF`"),
+    ] {
+        // Many lines before it, so that blocks are made already.
+        let many: String = (0..50_000).map(|i| format!("a{{b=\"{}\"}} 1 {i}\n", i % 7)).collect();
+        let text = format!("{many}{text}");
+        let number = |what: &str| what.replace("line 2", "line 50002");
+        let flags = arguments!["import", "--memory-limit=100KB", "-", &ours];
+        let output = cli::run(flags, &text);
+        assert_eq!(output.code, Some(1), "{what}");
+        assert!(output.stderr.contains(&number(what)), "{what}: {}", output.stderr);
+        assert!(output.stderr.contains("nothing was imported"), "{}", output.stderr);
+        assert!(files(&ours) == before, "{what}");
+    }
+}

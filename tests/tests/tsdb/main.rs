@@ -1,0 +1,48 @@
+//! `tidepool tsdb`: the command line over a data directory, judged by upstream's tools.
+
+mod change;
+mod import;
+mod look;
+mod verify;
+
+use std::path::Path;
+use std::time::Duration;
+use tidepool_tests::data_dir;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::{hours_of_data, send_all, wait_for_blocks};
+use tidepool_tests::series::Dataset;
+use tidepool_tests::tidepool::Store;
+
+const BLOCK: &str = "10m";
+const BLOCK_MS: i64 = 600_000;
+const WAIT: Duration = Duration::from_secs(10);
+
+/// A running store with many blocks and a head that is only in the log.
+fn busy_store(seed: u64) -> (Store, Dataset) {
+    let store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");
+    let data = hours_of_data(seed);
+    send_all(&store, Version::V2, &data);
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    (store, data)
+}
+
+/// Names and contents of all files of a directory.
+fn files(directory: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push((path.clone(), std::fs::read(&path).expect("a file"))),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A copy of a data directory that may be changed.
+fn copy(data_dir: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    data_dir::copy(data_dir, copy.path()).expect("a copy");
+    copy
+}
