@@ -16,7 +16,7 @@ use tidepool_engine::storage::{
 };
 use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, Wal, WalOptions};
-use tidepool_host::wasm::{self, Instance, InstanceLimits, InstanceStorage, Runtime};
+use tidepool_host::wasm::{self, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Runtime};
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 
@@ -104,7 +104,7 @@ fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
         hash_seed: 1,
     };
     let storage = InstanceStorage {
-        logs: Some(Arc::new(Mutex::new(logs))),
+        logs: InstanceLogs::Owned(Arc::new(Mutex::new(logs))),
         blocks: BlockDirs::open(&data),
         head: None,
     };

@@ -44,6 +44,7 @@ fn import(rows: &Rows, bytes_max: usize) -> Result<(String, usize, usize)> {
         future_limit_ms: 0,
         out_of_order_window_ms: 0,
         series_max: 0,
+        exemplars_max: 0,
         hash_seed: 1,
     };
     let wal = Box::new(MemoryWal::default());
