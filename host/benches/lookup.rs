@@ -11,8 +11,9 @@ use tempfile::TempDir;
 use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_host::wasm::{
-    CallError, Error, FrameFormat, HeadAccess, Instance, InstanceLimits, InstanceStorage, Lookup,
-    MatchOp, Matcher, Options, RemoteWriteVersion, Role, Room, Runtime, Selection, TimeRange,
+    CallError, Error, FrameFormat, HeadAccess, Instance, InstanceLimits, InstanceLogs,
+    InstanceStorage, Lookup, MatchOp, Matcher, Options, RemoteWriteVersion, Role, Room, Runtime,
+    Selection, TimeRange,
 };
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};
@@ -86,8 +87,13 @@ impl Fixture {
             compression: Compression::Snappy,
         };
         let is_query = role == Role::Query;
-        let logs = (!is_query)
-            .then(|| Arc::new(Mutex::new(Logs::open(&self.data, wal).expect("fresh logs"))));
+        let logs = match is_query {
+            true => InstanceLogs::None,
+            false => {
+                let logs = Logs::open(&self.data, wal).expect("fresh logs");
+                InstanceLogs::Owned(Arc::new(Mutex::new(logs)))
+            }
+        };
         let storage = InstanceStorage {
             logs,
             blocks: BlockDirs::open(&self.data),
