@@ -53,6 +53,10 @@ impl HeadAccess for NoHead {
     fn forget(&self, _: i64) -> Result<bool, Error> {
         Ok(false)
     }
+
+    fn deletion_mark(&self) -> Result<u64, Error> {
+        Ok(0)
+    }
 }
 
 struct Fixture {

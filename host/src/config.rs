@@ -60,6 +60,11 @@ struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9201")]
     listen: SocketAddr,
 
+    /// Answer /api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}: whoever reaches the
+    /// port may then delete data
+    #[arg(long, alias = "web.enable-admin-api")]
+    enable_admin_api: bool,
+
     /// When the write-ahead log is forced to the device
     #[arg(long, value_enum, default_value = "interval")]
     wal_sync: WalSync,
@@ -194,6 +199,8 @@ pub struct HttpConfig {
     pub connections_max: usize,
     /// Largest request body, compressed as well as decompressed.
     pub request_bytes_max: usize,
+    /// Whether stored data may be deleted and copied.
+    pub admin_api: bool,
     /// Most samples in an answer of kind SAMPLES; 0 means no limit.
     pub read_samples_max: u64,
     /// Most bytes in an answer of kind SAMPLES.
@@ -249,6 +256,7 @@ impl From<ServeArgs> for ServeConfig {
         let http = HttpConfig {
             listen: args.listen,
             connections_max: args.max_connections.max(1),
+            admin_api: args.enable_admin_api,
             request_bytes_max: size(args.max_request_size),
             read_samples_max: args.read_sample_limit,
             read_response_bytes_max: size(args.read_response_limit),

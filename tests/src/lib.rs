@@ -13,6 +13,7 @@
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are.
 
+pub mod admin;
 pub mod bench;
 pub mod checksum;
 pub mod cli;

@@ -230,7 +230,8 @@ fn vector(body: &[u8], value: impl Fn(&Value) -> Option<String>) -> Option<Vecto
     result.iter().map(pair).collect()
 }
 
-fn percent_encode(text: &str) -> String {
+/// A text as the value of a parameter.
+pub fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len() * 3);
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() {

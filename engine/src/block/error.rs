@@ -65,6 +65,19 @@ pub enum BlockError {
         /// What is allowed.
         bytes_max: usize,
     },
+    /// More was deleted than a file of tombstones may say.
+    #[error(
+        "the deletions of block {block} would take {bytes} bytes, {bytes_max} are allowed; nothing \
+         was deleted in it: clean tombstones, then delete fewer series at a time"
+    )]
+    TooManyTombstones {
+        /// The block's ULID.
+        block: String,
+        /// How long its file of tombstones would be.
+        bytes: usize,
+        /// What is allowed.
+        bytes_max: usize,
+    },
     /// The samples written do not lie in the time range that the block was given.
     #[error(
         "the block's samples span {first_ms}..={last_ms} ms, outside of its range {min_time_ms}..{max_time_ms} ms"

@@ -6,6 +6,7 @@ use super::BlockError;
 use crate::model::TimeRange;
 use crate::storage::Blocks;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// Name of the file inside a block.
 pub const META_FILE: &str = "meta.json";
@@ -98,9 +99,41 @@ pub struct BlockDesc {
 
 /// Reads what a block is, without opening the rest of it.
 pub fn read_meta(blocks: &dyn Blocks, block: &str) -> Result<BlockMeta, BlockError> {
+    BlockMeta::decode(block, &read_json(blocks, block)?)
+}
+
+/// The content of a block's `meta.json` but with another number of tombstones, as upstream counts
+/// them there. All else stays as it is, so that keys which other tools added are kept.
+pub fn meta_with_tombstones(
+    blocks: &dyn Blocks,
+    block: &str,
+    count: u64,
+) -> Result<Vec<u8>, BlockError> {
+    let to_error = |source| BlockError::Meta { block: block.to_owned(), source };
+    let mut meta: Map<String, Value> =
+        serde_json::from_slice(&read_json(blocks, block)?).map_err(to_error)?;
+    let stats = meta.entry("stats").or_insert_with(|| Map::new().into());
+    if let Some(stats) = stats.as_object_mut() {
+        match count {
+            0 => stats.remove("numTombstones"),
+            _ => stats.insert("numTombstones".to_owned(), count.into()),
+        };
+    }
+    to_json(&meta).map_err(to_error)
+}
+
+fn read_json(blocks: &dyn Blocks, block: &str) -> Result<Vec<u8>, BlockError> {
     let file = blocks.open(block, META_FILE)?;
     let len = u32::try_from(file.size()).unwrap_or(u32::MAX).min(META_BYTES_MAX);
-    BlockMeta::decode(block, &file.read_at(0, len)?)
+    Ok(file.read_at(0, len)?)
+}
+
+/// Indented as upstream indents.
+fn to_json(content: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let mut json = Vec::new();
+    let tabs = serde_json::ser::PrettyFormatter::with_indent(b"\t");
+    content.serialize(&mut serde_json::Serializer::with_formatter(&mut json, tabs))?;
+    Ok(json)
 }
 
 impl BlockMeta {
@@ -123,13 +156,7 @@ impl BlockMeta {
 
     /// The file's content, byte for byte as upstream writes it.
     pub fn encode(&self) -> Result<Vec<u8>, BlockError> {
-        let mut json = Vec::new();
-        let tabs = serde_json::ser::PrettyFormatter::with_indent(b"\t");
-        let written = self.serialize(&mut serde_json::Serializer::with_formatter(&mut json, tabs));
-        match written {
-            Ok(()) => Ok(json),
-            Err(source) => Err(BlockError::Meta { block: self.ulid.clone(), source }),
-        }
+        to_json(self).map_err(|source| BlockError::Meta { block: self.ulid.clone(), source })
     }
 
     /// How new the samples are: of two blocks with a sample of one series and time, the one with

@@ -27,7 +27,9 @@ pub(crate) use chunk_file::{
     HEADER_BYTES as CHUNK_HEADER_BYTES, MAGIC as CHUNK_MAGIC, VERSION as CHUNK_VERSION,
 };
 pub use error::BlockError;
-pub use meta::{BlockDesc, BlockMeta, BlockStats, CompactionMeta, META_FILE, read_meta};
+pub use meta::{
+    BlockDesc, BlockMeta, BlockStats, CompactionMeta, META_FILE, meta_with_tombstones, read_meta,
+};
 pub use reader::BlockReader;
 pub use tombstones::{TOMBSTONES_BYTES_MAX, TOMBSTONES_FILE, Tombstones};
 pub use writer::{BlockBuilder, BlockMetaParams};

@@ -8,6 +8,7 @@
 mod error;
 mod histogram;
 mod values;
+mod without;
 mod xor;
 mod xor_iter;
 
@@ -17,6 +18,7 @@ mod tests;
 pub use error::ChunkError;
 pub use histogram::{Appended, ChunkCount, CounterHeader, HistogramAppender, HistogramIter};
 pub use values::{ValueAppender, Values, encode, values, values_of};
+pub use without::without;
 pub use xor::{SAMPLES_PER_CHUNK_MAX, XorAppender};
 pub use xor_iter::XorIter;
 

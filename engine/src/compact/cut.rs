@@ -3,6 +3,12 @@
 //! Three passes over the head's series in label order: symbols are collected first, since the
 //! index begins with them, then series and chunks are written, then the index is finished and the
 //! block committed. The head forgets what a block holds only after that.
+//!
+//! If samples of the head are deleted before the block is committed, the block may hold them: then
+//! the cut starts over. Check and commit are one slice, so no deletion comes between them.
+//!
+//! A block of all that the head holds, for a snapshot, is made the same way; the head neither plans
+//! nor forgets anything for it.
 
 use super::SERIES_PER_SLICE;
 use super::series_pass::SeriesPass;
@@ -17,15 +23,27 @@ use std::rc::Rc;
 pub struct Cut {
     head: Rc<dyn HeadSource>,
     blocks: Rc<dyn Blocks>,
-    range: TimeRange,
+    /// What the head has planned; `None` for all that it holds.
+    range: Option<TimeRange>,
+    hash_seed: u64,
+    /// The head's when its series were selected.
+    deletion_mark: u64,
     state: State,
 }
 
 enum State {
-    Symbols { series: Box<dyn SeriesSource>, symbols: SymbolCollector },
-    Series(SeriesPass),
+    Symbols(SymbolPass),
+    Series { pass: SeriesPass, range: TimeRange },
     Forget,
     Done,
+}
+
+/// The first pass.
+struct SymbolPass {
+    series: Box<dyn SeriesSource>,
+    symbols: SymbolCollector,
+    /// From the first to the last sample so far.
+    span: TimeRange,
 }
 
 /// What a slice did.
@@ -47,9 +65,31 @@ impl Cut {
         range: TimeRange,
         hash_seed: u64,
     ) -> Result<Cut> {
-        let series = head.select(&[], range)?;
-        let state = State::Symbols { series, symbols: SymbolCollector::new(hash_seed) };
-        Ok(Cut { head, blocks, range, state })
+        Cut::begin(head, blocks, Some(range), hash_seed)
+    }
+
+    /// Begins a block of all samples that the head holds, which stay there.
+    pub fn of_whole_head(
+        head: Rc<dyn HeadSource>,
+        blocks: Rc<dyn Blocks>,
+        hash_seed: u64,
+    ) -> Result<Cut> {
+        Cut::begin(head, blocks, None, hash_seed)
+    }
+
+    fn begin(
+        head: Rc<dyn HeadSource>,
+        blocks: Rc<dyn Blocks>,
+        range: Option<TimeRange>,
+        hash_seed: u64,
+    ) -> Result<Cut> {
+        let deletion_mark = head.deletion_mark()?;
+        let state = State::Symbols(SymbolPass {
+            series: head.select(&[], range.unwrap_or(TimeRange::ALL))?,
+            symbols: SymbolCollector::new(hash_seed),
+            span: TimeRange { start_ms: i64::MAX, end_ms: i64::MIN },
+        });
+        Ok(Cut { head, blocks, range, hash_seed, deletion_mark, state })
     }
 
     /// Does the next slice.
@@ -57,23 +97,29 @@ impl Cut {
         let mut progress = CutProgress::default();
         let state = std::mem::replace(&mut self.state, State::Done);
         self.state = match state {
-            State::Symbols { mut series, mut symbols } => {
-                match collect_symbols(&mut *series, &mut symbols)? {
-                    false => State::Symbols { series, symbols },
-                    true => {
-                        let series = self.head.select(&[], self.range)?;
-                        let pass = SeriesPass::begin(&*self.blocks, now_ms, symbols, series)?;
-                        State::Series(pass.of_growing_head(self.range))
-                    }
+            State::Symbols(mut pass) => match pass.step()? {
+                false => State::Symbols(pass),
+                true => {
+                    let SymbolPass { symbols, span, .. } = pass;
+                    let range = self.range.unwrap_or(span);
+                    let series = self.head.select(&[], range)?;
+                    let pass = SeriesPass::begin(&*self.blocks, now_ms, symbols, series)?;
+                    State::Series { pass: pass.of_growing_head(range), range }
                 }
-            }
-            State::Series(mut pass) => match pass.step()? {
-                false => State::Series(pass),
+            },
+            State::Series { mut pass, range } => match pass.step()? {
+                false => State::Series { pass, range },
+                true if self.head.deletion_mark()? != self.deletion_mark => {
+                    drop(pass);
+                    let (head, blocks) = (Rc::clone(&self.head), Rc::clone(&self.blocks));
+                    *self = Cut::begin(head, blocks, self.range, self.hash_seed)?;
+                    return Ok(progress);
+                }
                 true => {
                     // This closes the cursor: while it is open, the head forgets nothing.
                     let meta = pass.finish(BlockMetaParams {
-                        min_time_ms: self.range.start_ms,
-                        max_time_ms: self.range.end_ms.saturating_add(1),
+                        min_time_ms: range.start_ms,
+                        max_time_ms: range.end_ms.saturating_add(1),
                         level: 1,
                         ..BlockMetaParams::default()
                     })?;
@@ -81,10 +127,10 @@ impl Cut {
                         progress.samples = meta.stats.num_samples;
                         progress.block = Some(meta.ulid);
                     }
-                    State::Forget
+                    if self.range.is_some() { State::Forget } else { State::Done }
                 }
             },
-            State::Forget => match self.head.forget(self.range.end_ms.saturating_add(1)) {
+            State::Forget => match self.forget() {
                 Ok(true) => State::Forget,
                 Ok(false) => State::Done,
                 Err(error) => {
@@ -98,15 +144,23 @@ impl Cut {
         progress.done = matches!(self.state, State::Done);
         Ok(progress)
     }
+
+    fn forget(&self) -> Result<bool> {
+        self.range.map_or(Ok(false), |range| self.head.forget(range.end_ms.saturating_add(1)))
+    }
 }
 
-/// Collects the symbols of a slice of the series; gives whether it was the last.
-fn collect_symbols(series: &mut dyn SeriesSource, symbols: &mut SymbolCollector) -> Result<bool> {
-    for _ in 0..SERIES_PER_SLICE {
-        match series.next_series()? {
-            Some(next) => symbols.add(&next.labels),
-            None => return Ok(true),
+impl SymbolPass {
+    /// Collects the symbols of a slice of the series; gives whether it was the last.
+    fn step(&mut self) -> Result<bool> {
+        for _ in 0..SERIES_PER_SLICE {
+            let Some(next) = self.series.next_series()? else { return Ok(true) };
+            self.symbols.add(&next.labels);
+            for chunk in &next.chunks {
+                self.span.start_ms = self.span.start_ms.min(chunk.min_time_ms);
+                self.span.end_ms = self.span.end_ms.max(chunk.max_time_ms);
+            }
         }
+        Ok(false)
     }
-    Ok(false)
 }

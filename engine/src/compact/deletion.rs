@@ -1,13 +1,16 @@
 //! Deleting samples by matchers and time range: tombstones now, gone with the next compaction.
 //!
 //! Of a block, only its `tombstones` file is replaced, in one step
-//! ([`Blocks::replace_tombstones`]). That is what upstream does, so what is deleted here stays
-//! deleted when Prometheus serves the directory, and costs some bytes of writing instead of a
-//! whole new block. Upstream also counts tombstones in `meta.json`; here that file never changes,
-//! and the count is taken from the file of tombstones.
+//! ([`Blocks::replace_tombstones`]), and then the count of them in `meta.json`. That is what
+//! upstream does, so what is deleted here stays deleted when Prometheus serves the directory, and
+//! costs some bytes of writing instead of a whole new block. The count only tells upstream when a
+//! block is worth rewriting; here it is taken from the file of tombstones, so that a crash between
+//! the two does no harm.
 
 use super::BadBlock;
-use crate::block::{BlockError, BlockReader, TOMBSTONES_BYTES_MAX, Tombstones};
+use crate::block::{
+    BlockError, BlockReader, TOMBSTONES_BYTES_MAX, Tombstones, meta_with_tombstones,
+};
 use crate::model::{Matcher, TimeRange};
 use crate::storage::{Blocks, StorageError, StorageResult};
 
@@ -20,11 +23,11 @@ pub struct Deletion {
     pub bad: Vec<BadBlock>,
 }
 
-/// The tombstones that a block needs so that the samples of the selected series in the range are
-/// deleted, together with those it has; `None` if it needs no others.
+/// The tombstones that a block needs so that the samples of the series that any of the selectors
+/// selects are deleted in the range, together with those it has; `None` if it needs no others.
 pub fn deletion_in_block(
     block: &BlockReader,
-    matchers: &[Matcher],
+    selectors: &[Vec<Matcher>],
     range: TimeRange,
 ) -> Result<Option<Tombstones>, BlockError> {
     if !block.time_range().overlaps(&range) {
@@ -32,58 +35,70 @@ pub fn deletion_in_block(
     }
     let before = block.tombstones();
     let mut tombstones = before.clone();
-    for series in block.select(matchers)? {
-        let (_, chunks) = block.series(series)?;
-        let touched = chunks.iter().any(|chunk| {
-            range.overlaps(&TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms })
-        });
-        // Not further than the series' samples reach: a range that never ends would be a long
-        // number in each tombstone.
-        if touched && let (Some(first), Some(last)) = (chunks.first(), chunks.last()) {
-            let start_ms = range.start_ms.max(first.min_time_ms);
-            let end_ms = range.end_ms.min(last.max_time_ms);
-            tombstones.add(series, TimeRange { start_ms, end_ms });
+    for matchers in selectors {
+        for series in block.select(matchers)? {
+            let (_, chunks) = block.series(series)?;
+            let touched = chunks.iter().any(|chunk| {
+                let (start_ms, end_ms) = (chunk.min_time_ms, chunk.max_time_ms);
+                range.overlaps(&TimeRange { start_ms, end_ms })
+            });
+            // Not further than the series' samples reach: a range that never ends would be a long
+            // number in each tombstone.
+            if touched && let (Some(first), Some(last)) = (chunks.first(), chunks.last()) {
+                let start_ms = range.start_ms.max(first.min_time_ms);
+                let end_ms = range.end_ms.min(last.max_time_ms);
+                tombstones.add(series, TimeRange { start_ms, end_ms });
+            }
         }
     }
     Ok(Some(tombstones).filter(|tombstones| tombstones != before))
 }
 
-/// Marks samples in all blocks as deleted. Done in one go: reads of all of a selection's series
-/// entries, a write per block that holds any. A damaged block does not stop the others; if storage
+/// Marks samples in all blocks as deleted. Done in one go: reads of all selected series' entries,
+/// two small writes per block that holds any. A damaged block does not stop the others; if storage
 /// fails half way, doing it again completes it.
 pub fn delete_from_blocks(
     blocks: &dyn Blocks,
-    matchers: &[Matcher],
+    selectors: &[Vec<Matcher>],
     range: TimeRange,
 ) -> StorageResult<Deletion> {
     let mut deletion = Deletion::default();
     for ulid in blocks.list()? {
-        let reader = BlockReader::open(blocks, &ulid);
-        let needed = reader.and_then(|block| deletion_in_block(&block, matchers, range));
-        match needed {
+        match files_after_deletion(blocks, &ulid, selectors, range) {
             Ok(None) => {}
+            Ok(Some(NeededFiles { tombstones, meta })) => {
+                blocks.replace_tombstones(&ulid, &tombstones, &meta)?;
+                deletion.blocks.push(ulid);
+            }
             // Gone since it was listed.
             Err(BlockError::Storage(StorageError::NotFound { .. }))
                 if !blocks.list()?.contains(&ulid) => {}
             Err(error) => deletion.bad.push(BadBlock::of(&ulid, &error)),
-            Ok(Some(tombstones)) => {
-                let bytes = tombstones.encode();
-                if bytes.len() > TOMBSTONES_BYTES_MAX {
-                    deletion.bad.push(too_many(&ulid, bytes.len()));
-                    continue;
-                }
-                blocks.replace_tombstones(&ulid, &bytes)?;
-                deletion.blocks.push(ulid);
-            }
         }
     }
     Ok(deletion)
 }
 
-fn too_many(ulid: &str, bytes: usize) -> BadBlock {
-    let reason = format!(
-        "the deletions of block {ulid} would take {bytes} bytes, {TOMBSTONES_BYTES_MAX} are \
-         allowed; nothing was deleted in it: delete fewer series, then clean tombstones"
-    );
-    BadBlock { block: ulid.to_owned(), file: None, offset: None, reason }
+/// New contents of a block's files.
+struct NeededFiles {
+    tombstones: Vec<u8>,
+    meta: Vec<u8>,
+}
+
+/// The files that a block needs so that samples of it are deleted; `None` if it needs no others.
+fn files_after_deletion(
+    blocks: &dyn Blocks,
+    ulid: &str,
+    selectors: &[Vec<Matcher>],
+    range: TimeRange,
+) -> Result<Option<NeededFiles>, BlockError> {
+    let block = BlockReader::open(blocks, ulid)?;
+    let Some(tombstones) = deletion_in_block(&block, selectors, range)? else { return Ok(None) };
+    let bytes = tombstones.encode();
+    if bytes.len() > TOMBSTONES_BYTES_MAX {
+        let (block, bytes, bytes_max) = (ulid.to_owned(), bytes.len(), TOMBSTONES_BYTES_MAX);
+        return Err(BlockError::TooManyTombstones { block, bytes, bytes_max });
+    }
+    let meta = meta_with_tombstones(blocks, ulid, tombstones.count())?;
+    Ok(Some(NeededFiles { tombstones: bytes, meta }))
 }

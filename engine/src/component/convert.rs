@@ -5,7 +5,7 @@ use super::bindings::tidepool::tsdb::types as wit;
 use crate::block::BlockError;
 use crate::chunk::{Chunk, Encoding};
 use crate::compact::BadBlock;
-use crate::engine::{CommittedBlock, DeletedFor, UpkeepProgress};
+use crate::engine::{CommittedBlock, Deleted, DeletedFor, Room, UpkeepProgress};
 use crate::error::Error;
 use crate::head::{Exemplar, RefusalReason, SeriesExemplars, WriteOutcome};
 use crate::index::IndexError;
@@ -244,5 +244,19 @@ impl From<UpkeepProgress> for store::CompactProgress {
             bad: progress.bad.into_iter().map(Into::into).collect(),
             unmerged: progress.unmerged.into_iter().map(Into::into).collect(),
         }
+    }
+}
+
+impl From<store::Room> for Room {
+    fn from(room: store::Room) -> Room {
+        let store::Room { free_bytes, other_bytes, memory_bytes } = room;
+        Room { free_bytes, other_bytes, memory_bytes }
+    }
+}
+
+impl From<Deleted> for store::Deletion {
+    fn from(deleted: Deleted) -> store::Deletion {
+        let Deleted { head_series, blocks, bad } = deleted;
+        store::Deletion { head_series, blocks, bad: bad.into_iter().map(Into::into).collect() }
     }
 }

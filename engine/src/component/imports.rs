@@ -90,6 +90,10 @@ impl Blocks for HostBlocks {
     fn delete(&self, block: &str) -> StorageResult<()> {
         Ok(blocks::delete(block)?)
     }
+
+    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()> {
+        Ok(blocks::replace_tombstones(block, tombstones, meta)?)
+    }
 }
 
 struct HostFile(blocks::File);
@@ -150,6 +154,10 @@ impl HeadSource for HostHead {
 
     fn forget(&self, before_ms: i64) -> Result<bool> {
         Ok(head_source::forget(before_ms)?)
+    }
+
+    fn deletion_mark(&self) -> crate::error::Result<u64> {
+        Ok(head_source::deletion_mark()?)
     }
 }
 

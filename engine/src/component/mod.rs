@@ -177,9 +177,7 @@ impl Guest for Component {
     }
 
     fn compact(now_ms: i64, room: store::Room) -> Result<store::CompactProgress, wit::Error> {
-        let store::Room { free_bytes, other_bytes, memory_bytes } = room;
-        let room = engine::Room { free_bytes, other_bytes, memory_bytes };
-        Ok(with_engine(|engine| engine.compact(now_ms, room))?.into())
+        Ok(with_engine(|engine| engine.compact(now_ms, room.into()))?.into())
     }
 
     fn cut_all() -> Result<(), wit::Error> {
@@ -206,6 +204,31 @@ impl Guest for Component {
             matcher_sets.into_iter().map(|set| set.into_iter().map(Into::into).collect()).collect();
         let found = with_engine(|engine| engine.exemplars(&matcher_sets, range.into()))?;
         Ok(found.into_iter().map(Into::into).collect())
+    }
+
+    fn delete(
+        selectors: Vec<Vec<wit::Matcher>>,
+        range: wit::TimeRange,
+    ) -> Result<store::Deletion, wit::Error> {
+        let specs = |matchers: Vec<wit::Matcher>| matchers.into_iter().map(Into::into).collect();
+        let selectors: Vec<_> = selectors.into_iter().map(specs).collect();
+        let deleted = with_engine(|engine| engine.delete(&selectors, range.into()))?;
+        Ok(deleted.into())
+    }
+
+    fn clean_tombstones(
+        now_ms: i64,
+        room: store::Room,
+    ) -> Result<store::CompactProgress, wit::Error> {
+        Ok(with_engine(|engine| engine.clean_tombstones(now_ms, room.into()))?.into())
+    }
+
+    fn snapshot_head(now_ms: i64) -> Result<store::CompactProgress, wit::Error> {
+        Ok(with_engine(|engine| engine.snapshot_head(now_ms))?.into())
+    }
+
+    fn deletion_mark() -> Result<u64, wit::Error> {
+        with_engine(|engine| engine.deletion_mark())
     }
 
     fn metadata() -> Result<Vec<store::FamilyMetadata>, wit::Error> {

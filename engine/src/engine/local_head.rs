@@ -74,7 +74,11 @@ impl HeadSource for LocalHead {
                 .map_err(|source| Error::Chunk { series: "with late samples".into(), source })?;
             log.truncate_late(before_ms, generation)?;
         }
-        Ok(log.truncate(&head, before_ms)?)
+        log.truncate(&head, before_ms)
+    }
+
+    fn deletion_mark(&self) -> Result<u64> {
+        Ok(self.head.borrow().deletion_mark())
     }
 }
 

@@ -8,11 +8,15 @@
 //! Late samples have a log of their own, as upstream's do: replay tells them from ordered samples
 //! that a block holds already. Its segments are dropped once all in them is in blocks.
 
+mod deletion;
+
 use super::records::{Rows, metadata_of, series_of};
+use crate::error;
 use crate::head::{Batch, Exemplar, Head, Metadata, Slot};
 use crate::model::{Labels, Value};
 use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
 use crate::wal::{Record, RecordError, decode};
+use deletion::Deletions;
 use std::collections::BTreeMap;
 
 /// How many series one slice of a checkpoint holds.
@@ -48,6 +52,7 @@ pub struct Log {
     /// Oldest sample time of the segment being written.
     segment_start_ms: i64,
     progress: ReplayProgress,
+    deletions: Deletions,
     truncation: Option<Truncation>,
 }
 
@@ -68,6 +73,7 @@ impl Log {
             segment_span_ms: block_duration_ms / 2,
             segment_start_ms: i64::MAX,
             progress: ReplayProgress::default(),
+            deletions: Deletions::default(),
             truncation: None,
         }
     }
@@ -75,7 +81,7 @@ impl Log {
     /// Writes a checked batch down. On an error nothing of it is written, but for the rare case
     /// that only the second of the two logs fails: then its ordered rows may come back after a
     /// restart, although the sender was told to try again.
-    pub fn append(&mut self, head: &mut Head, batch: &Batch) -> StorageResult<()> {
+    pub fn append(&mut self, head: &mut Head, batch: &Batch) -> error::Result<()> {
         let mut records = Vec::with_capacity(2);
         if !head.created(batch).is_empty() {
             records.push(series_of(head, head.created(batch)));
@@ -97,6 +103,7 @@ impl Log {
         head.metadata_is_logged();
         let late = Rows::of(head, batch, true);
         if !late.records.is_empty() {
+            self.settle_deletions(head)?;
             let segment = self.wal.append(LogKind::Late, &late.records)?;
             self.note_late(segment, late.newest_ms, head.generation());
         }
@@ -112,6 +119,7 @@ impl Log {
     ) -> StorageResult<ReplayProgress> {
         let Some(read) = self.wal.replay(bytes_max)? else {
             self.progress.done = true;
+            self.end_replay_of_deletions();
             return Ok(self.progress);
         };
         self.progress.segment = read.segment;
@@ -192,6 +200,8 @@ impl Log {
             // The samples themselves are in the log too; the marks only help upstream, which keeps
             // copies of them in files of chunks.
             Ok(Record::MmapMarkers(markers)) => markers.into_iter().all(|marker| marker.is_ok()),
+            Ok(Record::Tombstones(rows)) => self.replay_tombstones(head, segment, rows),
+            Ok(Record::Settled(floor_ms)) => self.replay_settled(head, segment, floor_ms),
             // Other kinds, and what does not decode.
             _ => false,
         }
@@ -219,6 +229,7 @@ impl Log {
             };
             let is_new = match log {
                 LogKind::Ordered => head.replay_ordered(slot, timestamp_ms, &value),
+                LogKind::Late if self.hides(series_ref, timestamp_ms) => false,
                 LogKind::Late => {
                     head.replay_late(slot, timestamp_ms, value);
                     true
@@ -266,7 +277,7 @@ impl Log {
 
     /// Drops leading segments that hold nothing from `before_ms` on, a slice at a time; gives
     /// whether some is left to do.
-    pub fn truncate(&mut self, head: &Head, before_ms: i64) -> StorageResult<bool> {
+    pub fn truncate(&mut self, head: &Head, before_ms: i64) -> error::Result<bool> {
         let mut truncation = match self.truncation.take() {
             Some(truncation) => truncation,
             None => match self.begin_truncation(head, before_ms)? {
@@ -296,11 +307,13 @@ impl Log {
         &mut self,
         head: &Head,
         before_ms: i64,
-    ) -> StorageResult<Option<Truncation>> {
+    ) -> error::Result<Option<Truncation>> {
         let droppable = self.segments.iter().take_while(|(_, newest_ms)| **newest_ms < before_ms);
         let Some(last_segment) = droppable.map(|(segment, _)| *segment).last() else {
             return Ok(None);
         };
+        // A tombstone concerns only what stands before it, so that checkpoints need none.
+        self.settle_deletions(head)?;
         if self.segments.keys().next_back() == Some(&last_segment) {
             self.wal.cut_segment(LogKind::Ordered)?;
             self.segment_start_ms = i64::MAX;

@@ -4,6 +4,7 @@
 //! `Query` or `Compactor` it reads blocks; the last two reach the head through a [`HeadSource`]
 //! that their host answers. Calls run one at a time; none knows the time by itself.
 
+mod deletion;
 mod ingest;
 mod local_head;
 mod log;
@@ -26,8 +27,9 @@ use log::Log;
 use lookup::merged;
 use std::cell::RefCell;
 use std::rc::Rc;
-use upkeep::{Upkeep, UpkeepOptions};
+use upkeep::{Task, Upkeep, UpkeepOptions};
 
+pub use deletion::Deleted;
 pub use log::ReplayProgress;
 pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};
 
@@ -110,6 +112,7 @@ pub struct Figures {
 
 /// An open store.
 pub struct Engine {
+    role: Role,
     /// Present with the roles that own a head.
     owned: Option<Owned>,
     blocks: Rc<dyn Blocks>,
@@ -164,7 +167,7 @@ impl Engine {
             };
             Upkeep::new(Rc::clone(&head), Rc::clone(&blocks), options)
         });
-        Ok(Engine { owned, blocks, head, upkeep })
+        Ok(Engine { role, owned, blocks, head, upkeep })
     }
 
     /// Reads about `bytes_max` of the log back; call until it says `done`.
@@ -249,8 +252,8 @@ impl Engine {
         }
         let (mut head, batch) = (owned.head.borrow_mut(), &mut owned.batch);
         head.begin(batch, now_ms);
-        let logged = check(&mut head, batch)
-            .and_then(|()| Ok(owned.log.borrow_mut().append(&mut head, batch)?));
+        let logged =
+            check(&mut head, batch).and_then(|()| owned.log.borrow_mut().append(&mut head, batch));
         match logged {
             Ok(()) => Ok(head.apply(batch)),
             Err(error) => {
@@ -302,7 +305,7 @@ impl Engine {
     /// retention, merging blocks.
     pub fn compact(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
         let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "compact" })?;
-        upkeep.step(now_ms, room)
+        upkeep.step(Task::Due, now_ms, room)
     }
 
     /// From now on all that the head holds is due to be cut.

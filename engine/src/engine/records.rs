@@ -23,14 +23,20 @@ pub struct Rows {
 impl Rows {
     /// Those of a batch's rows that come in order, or those that come late.
     pub fn of(head: &Head, batch: &Batch, is_late: bool) -> Rows {
-        let mut rows = Rows { records: Vec::new(), oldest_ms: i64::MAX, newest_ms: i64::MIN };
         if !head.has_histograms(batch) {
+            let mut rows = Rows::none();
             rows.add_samples(head.rows(batch, is_late));
             return rows;
         }
+        Rows::of_values(head.value_rows(batch, is_late))
+    }
+
+    /// Those of (series reference, time, value), of one series in this order.
+    pub fn of_values(values: impl Iterator<Item = (u64, i64, Value)>) -> Rows {
+        let mut rows = Rows::none();
         let mut group: Vec<(u64, i64, Value)> = Vec::new();
         let mut kinds: FxHashMap<u64, RowKind> = FxHashMap::default();
-        for (series_ref, timestamp_ms, value) in head.value_rows(batch, is_late) {
+        for (series_ref, timestamp_ms, value) in values {
             let kind = RowKind::of(&value);
             if *kinds.entry(series_ref).or_insert(kind) != kind {
                 rows.add_group(&group);
@@ -83,6 +89,10 @@ impl Rows {
             put_samples(&mut record, first, series_ref, sample);
         }
         self.records.push(record);
+    }
+
+    fn none() -> Rows {
+        Rows { records: Vec::new(), oldest_ms: i64::MAX, newest_ms: i64::MIN }
     }
 
     fn add_histograms<C: WalCount>(

@@ -2,16 +2,19 @@
 //!
 //! In this order, a slice at a time: the head's cut; blocks that a crash left beside what was made
 //! of them; retention; then one merge. Blocks that are damaged are left out, each reported once.
+//!
+//! What somebody asks for is done the same way: blocks without what was deleted from them, and a
+//! block of what the head holds.
 
 use crate::block::{BlockMeta, BlockReader};
 use crate::compact::{
-    BadBlock, BlockMerge, Cut, CutProgress, DroppedFor, Levels, MergeError, MergeProgress,
+    BadBlock, BlockMerge, Cut, CutProgress, DroppedFor, Levels, MergeError, MergeProgress, Plan,
     Retention, SizedBlock, Survey, beyond_retention, block_bytes, largest_merge_bytes, plan,
-    superseded, survey,
+    plan_cleaning, superseded, survey,
 };
 use crate::error::{Error, Result};
 use crate::select::HeadSource;
-use crate::storage::Blocks;
+use crate::storage::{Blocks, StorageError};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -78,6 +81,17 @@ pub enum DeletedFor {
     Size,
 }
 
+/// What to work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// All that is due.
+    Due,
+    /// Rewriting blocks from which samples were deleted.
+    CleanTombstones,
+    /// One block of all that the head holds.
+    SnapshotHead,
+}
+
 /// The work on a store's blocks.
 pub struct Upkeep {
     head: Rc<dyn HeadSource>,
@@ -91,6 +105,7 @@ pub struct Upkeep {
 
 enum Work {
     Cut(Cut),
+    Snapshot(Cut),
     Merge(Box<BlockMerge>),
 }
 
@@ -113,12 +128,12 @@ impl Upkeep {
         self.failed.extend(blocks);
     }
 
-    /// Does the next slice.
-    pub fn step(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
+    /// Does the next slice; what was begun before is finished first.
+    pub fn step(&mut self, task: Task, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
         let mut progress = UpkeepProgress::default();
         let work = match self.running.take() {
             Some(work) => work,
-            None => match self.next(now_ms, room, &mut progress)? {
+            None => match self.next(task, now_ms, room, &mut progress)? {
                 Some(work) => work,
                 None => {
                     // What was dropped or set aside may make something else due.
@@ -131,6 +146,12 @@ impl Upkeep {
         };
         match work {
             Work::Cut(cut) => self.cut(cut, now_ms, &mut progress)?,
+            Work::Snapshot(mut cut) => {
+                let CutProgress { done, block, samples } = cut.step(now_ms)?;
+                progress.committed = block.map(|ulid| CommittedBlock { ulid, level: 1, samples });
+                progress.done = done;
+                self.running = (!done).then_some(Work::Snapshot(cut));
+            }
             Work::Merge(merge) => self.merge(merge, now_ms, &mut progress)?,
         }
         Ok(progress)
@@ -199,15 +220,22 @@ impl Upkeep {
         }
     }
 
-    /// Begins what is due next, after deleting what is.
+    /// Begins what is next of a task; of what is due, after deleting what is.
     fn next(
         &mut self,
+        task: Task,
         now_ms: i64,
         room: Room,
         progress: &mut UpkeepProgress,
     ) -> Result<Option<Work>> {
         let (head, blocks) = (Rc::clone(&self.head), Rc::clone(&self.blocks));
-        if let Some(range) = head.plan_cut()? {
+        if task == Task::SnapshotHead {
+            let cut = Cut::of_whole_head(head, blocks, self.options.hash_seed)?;
+            return Ok(Some(Work::Snapshot(cut)));
+        }
+        if task == Task::Due
+            && let Some(range) = head.plan_cut()?
+        {
             return Ok(Some(Work::Cut(Cut::new(head, blocks, range, self.options.hash_seed)?)));
         }
         let Survey { mut metas, bad } = survey(&*blocks)?;
@@ -222,7 +250,10 @@ impl Upkeep {
             .into_iter()
             .map(|meta| Ok(SizedBlock { bytes: block_bytes(&*blocks, &meta.ulid)?, meta }))
             .collect::<Result<Vec<_>>>()?;
-        let sized = self.drop_beyond_retention(sized, now_ms, room, progress)?;
+        let sized = match task {
+            Task::Due => self.drop_beyond_retention(sized, now_ms, room, progress)?,
+            _ => sized,
+        };
         let fits = |parents: &[&BlockMeta]| {
             let bytes_of = |meta: &&BlockMeta| {
                 let found = sized.iter().find(|sized| sized.meta.ulid == meta.ulid);
@@ -231,7 +262,16 @@ impl Upkeep {
             parents.iter().map(bytes_of).sum::<u64>() < room.free_bytes
         };
         let metas: Vec<BlockMeta> = sized.iter().map(|sized| sized.meta.clone()).collect();
-        let Some(plan) = plan(&metas, &self.levels, fits) else { return Ok(None) };
+        let next = match task {
+            Task::Due => plan(&metas, &self.levels, fits),
+            _ => plan_cleaning(&metas, fits),
+        };
+        let Some(plan) = next else {
+            return match plan_cleaning(&metas, |_| true) {
+                Some(plan) if task == Task::CleanTombstones => Err(no_room(&plan)),
+                _ => Ok(None),
+            };
+        };
         match BlockMerge::new(blocks, plan, self.options.hash_seed) {
             Ok(merge) => {
                 let merge = merge.with_memory_bytes_max(room.memory_bytes);
@@ -291,4 +331,10 @@ impl Upkeep {
         }
         Ok(sized)
     }
+}
+
+fn no_room(plan: &Plan) -> Error {
+    let ulids: Vec<&str> = plan.parents.iter().map(|parent| parent.ulid.as_str()).collect();
+    let what = format!("block {} without what was deleted from it", ulids.join(", "));
+    StorageError::NoSpace { what }.into()
 }

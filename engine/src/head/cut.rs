@@ -13,7 +13,7 @@ use crate::model::TimeRange;
 /// A cut that was planned and is not forgotten yet.
 #[derive(Clone, Copy)]
 pub(super) struct PlannedCut {
-    range: TimeRange,
+    pub(super) range: TimeRange,
     /// Late samples of this generation and later came after the plan.
     generation: u64,
 }
@@ -99,7 +99,8 @@ impl Head {
         self.remove(empty);
         self.late_min_time_ms = late_min_time_ms;
         self.min_time_ms = min_time_ms;
-        if min_time_ms == i64::MAX {
+        // As long as something late is held, the newest time says how late it is.
+        if min_time_ms == i64::MAX && late_min_time_ms == i64::MAX {
             self.max_time_ms = i64::MIN;
         }
         let series = &self.series;

@@ -9,8 +9,9 @@
 //! the number of cuts that were planned when its last sample came. Forgetting a cut's range drops
 //! only parts of earlier generations; what came later waits for the next cut of that range.
 
-use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, encode, values};
+use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, encode, values, without};
 use crate::model::{TimeRange, Value};
+use std::collections::BTreeMap;
 
 /// Late samples of one series.
 #[derive(Default)]
@@ -102,6 +103,37 @@ impl LateSamples {
         }
         self.sealed = kept;
         Ok(())
+    }
+
+    /// Takes the samples of a span of time out.
+    pub fn delete(&mut self, range: TimeRange) -> Result<(), ChunkError> {
+        self.open.retain(|(held_ms, _)| !range.contains(*held_ms));
+        let mut kept = Vec::with_capacity(self.sealed.len());
+        for late in self.sealed.drain(..) {
+            let generation = late.generation;
+            let rest = without(&late.chunk, &[range])?.into_iter();
+            kept.extend(rest.map(|chunk| LateChunk { chunk, generation }));
+        }
+        self.sealed = kept;
+        Ok(())
+    }
+
+    /// All samples by time, of each time the one that counts.
+    pub fn all(&self) -> Result<BTreeMap<i64, Value>, ChunkError> {
+        let mut all = BTreeMap::new();
+        for late in &self.sealed {
+            for next in values(&late.chunk)? {
+                all.extend([next?]);
+            }
+        }
+        all.extend(self.open.iter().cloned());
+        Ok(all)
+    }
+
+    /// Time of the newest sample.
+    pub fn max_time_ms(&self) -> Option<i64> {
+        let open = self.open.last().map(|(held_ms, _)| *held_ms);
+        self.sealed.iter().map(|late| late.chunk.max_time_ms).chain(open).max()
     }
 
     /// Time of the oldest sample.

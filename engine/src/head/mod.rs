@@ -5,12 +5,13 @@
 //! [`Head::apply`].
 //!
 //! Reading order: `order` decides which rows are accepted, `series` and `late` keep them, `cut`
-//! says when a block is due and forgets what it holds, `cursor` reads series, `labels` names and
-//! values. Beside the series stand `metadata` and `exemplars`.
+//! says when a block is due and forgets what it holds, `deletion` takes samples out, `cursor`
+//! reads series, `labels` names and values. Beside the series stand `metadata` and `exemplars`.
 
 mod batch;
 mod cursor;
 mod cut;
+mod deletion;
 mod exemplars;
 mod label_names;
 mod labels;
@@ -25,6 +26,7 @@ mod symbols;
 
 pub use batch::{Batch, Refusal, RefusalReason, WriteOutcome};
 pub use cursor::HeadCursor;
+pub use deletion::DeletedSpan;
 pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExemplars};
 pub use labels::HeadTexts;
 pub use lookup::{LookupError, RequestSymbols};
@@ -110,6 +112,8 @@ pub struct Head {
     cuts_all: bool,
     /// The cut that was planned and not forgotten yet.
     planned: Option<PlannedCut>,
+    /// Another number after each deletion, and in each life.
+    deletion_mark: u64,
     open_cursors: Rc<Cell<u64>>,
     /// What is known of metric families.
     pub metadata: MetadataTable,
@@ -139,6 +143,7 @@ impl Head {
             generation: 0,
             cuts_all: false,
             planned: None,
+            deletion_mark: options.hash_seed,
             open_cursors: Rc::default(),
             metadata: MetadataTable::default(),
             exemplars: Exemplars::new(options.exemplars_max, options.hash_seed),

@@ -1,5 +1,7 @@
 //! One series of the head: its labels and its chunks, sealed ones and the one being filled.
 
+mod deletion;
+
 use super::label_names::SeriesLabels;
 use super::late::{LateSamples, value_in};
 use crate::chunk::{Chunk, ChunkError, Encoding, ValueAppender};

@@ -1,10 +1,9 @@
 //! Where series come from: a block, the head of this instance, or another instance's head.
 
-use super::merge::decoded;
 use super::{Lookup, TextSource};
 use crate::block::{BlockReader, ChunkMeta, SeriesRef};
-use crate::chunk::{Chunk, encode};
-use crate::error::Result;
+use crate::chunk::{Chunk, without};
+use crate::error::{Error, Result};
 use crate::index::select_any;
 use crate::model::{Labels, Matcher, MatcherSets, MatcherSpec, TimeRange};
 use crate::wire::{ChunkedSeries, split_chunked_series};
@@ -37,6 +36,9 @@ pub trait HeadSource {
 
     /// Lets head and log forget what a committed block holds; gives whether some is left to do.
     fn forget(&self, before_ms: i64) -> Result<bool>;
+
+    /// A number that is another one after samples of the head were deleted.
+    fn deletion_mark(&self) -> Result<u64>;
 }
 
 /// The selected series of one block.
@@ -71,7 +73,7 @@ impl SeriesSource for BlockSeries {
             }
             let deleted = self.block.deleted_ranges(series_ref);
             if !deleted.is_empty() {
-                chunks = without(&labels, &chunks, deleted)?;
+                chunks = without_deleted(&labels, &chunks, deleted)?;
             }
             if !chunks.is_empty() {
                 return Ok(Some(ChunkedSeries { labels, chunks }));
@@ -116,17 +118,11 @@ impl SeriesSource for BlockLabels {
 }
 
 /// The samples of chunks that lie in none of the deleted ranges.
-fn without(labels: &Labels, chunks: &[Chunk], deleted: &[TimeRange]) -> Result<Vec<Chunk>> {
+fn without_deleted(labels: &Labels, chunks: &[Chunk], deleted: &[TimeRange]) -> Result<Vec<Chunk>> {
     let mut kept = Vec::with_capacity(chunks.len());
     for chunk in chunks {
-        let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
-        if !deleted.iter().any(|range| range.overlaps(&span)) {
-            kept.push(chunk.clone());
-            continue;
-        }
-        let mut samples = decoded(labels, chunk)?;
-        samples.retain(|(time_ms, _)| !deleted.iter().any(|range| range.contains(*time_ms)));
-        kept.extend(encode(samples.into_iter()));
+        let rest = without(chunk, deleted);
+        kept.extend(rest.map_err(|source| Error::Chunk { series: labels.to_string(), source })?);
     }
     Ok(kept)
 }

@@ -160,10 +160,11 @@ impl Blocks for MemoryBlocks {
         }
     }
 
-    fn replace_tombstones(&self, block: &str, bytes: &[u8]) -> StorageResult<()> {
+    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()> {
         match self.blocks.borrow_mut().get_mut(block) {
             Some(files) => {
-                files.insert("tombstones".to_owned(), Rc::new(bytes.to_vec()));
+                files.insert("tombstones".to_owned(), Rc::new(tombstones.to_vec()));
+                files.insert("meta.json".to_owned(), Rc::new(meta.to_vec()));
                 Ok(())
             }
             None => Err(StorageError::NotFound { what: block.to_owned() }),

@@ -100,13 +100,11 @@ pub trait Blocks {
     /// Deletes a block, atomically for whoever lists.
     fn delete(&self, block: &str) -> StorageResult<()>;
 
-    /// Replaces the `tombstones` file of a committed block: durably, and in one step, so that who
-    /// opens it sees the old content or the new. Handles that are open, and hard links to the
-    /// file, keep the old one. It is the one file of a block that ever changes.
-    fn replace_tombstones(&self, block: &str, _bytes: &[u8]) -> StorageResult<()> {
-        let reason = format!("this storage cannot mark samples of block {block} as deleted");
-        Err(StorageError::Io { reason })
-    }
+    /// Replaces the `tombstones` of a committed block, then its `meta.json`, which only counts
+    /// them: durably, and each in one step, so that who opens a file sees the old content or the
+    /// new. Handles that are open, and hard links to the files, keep the old. Nothing else in a
+    /// block ever changes.
+    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()>;
 }
 
 /// One file of a committed block.

@@ -6,7 +6,7 @@ use super::others::{
 use super::samples_v2::{RowHeads, SampleV2Records};
 use super::{
     EXEMPLARS, FLOAT_HISTOGRAMS_V2, HISTOGRAMS_V2, HistogramRecords, METADATA, MMAP_MARKERS,
-    SAMPLES, SAMPLES_V2, SERIES, TOMBSTONES, WalCount,
+    SAMPLES, SAMPLES_V2, SERIES, SETTLED, TOMBSTONES, WalCount, settled,
 };
 use crate::codec::{split_uvarint, split_varint};
 use crate::model::Sample;
@@ -31,6 +31,8 @@ pub enum Record<'a> {
     FloatHistograms(HistogramRecords<'a, f64>),
     /// Samples as upstream writes them together with start timestamps.
     SamplesV2(SampleV2Records<'a>),
+    /// All deletions before are done; the number is a time in milliseconds, see `settled.rs`.
+    Settled(i64),
     /// A kind that this version has never heard of.
     Unknown(u8),
 }
@@ -111,6 +113,7 @@ pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
             let heads = RowHeads::with_start();
             Ok(Record::FloatHistograms(HistogramRecords::new(record, rest, heads)))
         }
+        SETTLED => Ok(Record::Settled(settled::floor_ms(record, rest)?)),
         kind => Ok(Record::Unknown(kind)),
     }
 }

@@ -17,13 +17,15 @@
 
 //!
 //! The other types: `others.rs` for tombstones, exemplars, markers and metadata (3 to 6),
-//! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13).
+//! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13),
+//! `settled.rs` for the one that is not upstream's (200).
 
 mod decode;
 mod encode;
 mod histograms;
 mod others;
 mod samples_v2;
+mod settled;
 
 pub use decode::{
     LabelPairs, Record, RecordError, SampleRecords, SeriesRecord, SeriesRecords, decode,
@@ -38,6 +40,7 @@ pub use others::{
     tombstones_record,
 };
 pub use samples_v2::SampleV2Records;
+pub use settled::settled_record;
 
 const SERIES: u8 = 1;
 const SAMPLES: u8 = 2;
@@ -48,6 +51,7 @@ const METADATA: u8 = 6;
 const SAMPLES_V2: u8 = 11;
 const HISTOGRAMS_V2: u8 = 12;
 const FLOAT_HISTOGRAMS_V2: u8 = 13;
+const SETTLED: u8 = 200;
 
 #[cfg(test)]
 mod histogram_tests;

@@ -5,8 +5,9 @@
 //! <ULID>/ ── delete: rename, sync ──▶ <ULID>.tmp-for-deletion/ ── remove ──▶ nothing
 //! ```
 //!
-//! Invariants: a directory named by a ULID is whole and durable, and nothing in it changes; an
-//! open [`BlockFile`] outlives its block. What the files hold is not known here. Names and layout
+//! Invariants: a directory named by a ULID is whole and durable, and nothing in it changes but
+//! `tombstones` and `meta.json`, each as a whole (`tombstones.rs`); an open [`BlockFile`] outlives
+//! its block. What the files hold is not known here. Names and layout
 //! are upstream's (`tsdb/docs/format` and `tsdb/db.go` in prometheus/prometheus).
 
 use super::DataDir;
@@ -18,6 +19,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use ulid::Ulid;
+
+mod tombstones;
 
 #[cfg(test)]
 mod tests;

@@ -192,6 +192,8 @@ pub enum Action {
     List,
     /// Renaming.
     Rename,
+    /// Giving a file a second name.
+    Link,
     /// Removing.
     Remove,
     /// Syncing a file or directory.
@@ -209,6 +211,7 @@ impl std::fmt::Display for Action {
             Action::Write => "write",
             Action::List => "list",
             Action::Rename => "rename",
+            Action::Link => "hard link",
             Action::Remove => "remove",
             Action::Sync => "sync",
             Action::Lock => "lock",

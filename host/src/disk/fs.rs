@@ -32,6 +32,9 @@ pub trait Disk: Send + Sync {
     /// Gives a file or directory a new name, atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file a second name, which must be free.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
     /// Removes a file's name.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
@@ -164,6 +167,10 @@ impl Disk for RealDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

@@ -9,6 +9,7 @@
 //! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
 //! ├── wbl/                           the same for late samples, without checkpoints
 //! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
+//! ├── snapshots/<name>/              blocks as they were at some moment, for backups
 //! └── 01J…ULID/                      one committed block
 //!     ├── meta.json  index  tombstones
 //!     └── chunks/000001
@@ -27,6 +28,7 @@ pub mod blocks;
 pub mod error;
 pub mod fs;
 mod head_caches;
+mod snapshot;
 mod staging;
 #[cfg(test)]
 mod testing;
@@ -36,6 +38,7 @@ pub mod wal;
 
 pub use blocks::{BlockDirs, BlockFile, BlockWriter};
 pub use error::{DiskError, Result};
+pub use snapshot::SnapshotWriter;
 pub use staging::Staging;
 pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};
 
@@ -47,6 +50,7 @@ use std::sync::Arc;
 const LOCK_FILE: &str = "lock";
 const WAL_DIR: &str = "wal";
 const LATE_WAL_DIR: &str = "wbl";
+const SNAPSHOTS_DIR: &str = "snapshots";
 /// What upstream calls a block being made, in this and in older versions, and one being deleted.
 const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-deletion", ".tmp"];
 
@@ -80,6 +84,10 @@ impl DataDir {
         disk.create_dir(&wal).map_err(Action::Create.failed(&wal))?;
         sweep(&*disk, &path, is_unfinished, |name| name.ends_with(".tmp"))?;
         sweep(&*disk, &wal, wal::is_unfinished_checkpoint, |_| false)?;
+        let snapshots = path.join(SNAPSHOTS_DIR);
+        if has_dir(&*disk, &path, SNAPSHOTS_DIR)? {
+            sweep(&*disk, &snapshots, snapshot::is_unfinished, |_| false)?;
+        }
         for dir in [&wal, &path] {
             disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
         }
@@ -89,7 +97,9 @@ impl DataDir {
                 tracing::debug!(path = %parent.display(), %error, "parent directory not synced");
             }
         }
-        Ok(DataDir { disk, path, lock, is_read_only: false })
+        let data = DataDir { disk, path, lock, is_read_only: false };
+        BlockDirs::open(&data).sweep_replacements()?;
+        Ok(data)
     }
 
     /// A directory to look at, whoever works in it: nothing is created, locked or swept, and its
@@ -122,13 +132,22 @@ impl DataDir {
 
     /// Whether there is a log of late samples.
     pub fn has_late_wal(&self) -> Result<bool> {
-        let found = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
-        Ok(found.iter().any(|entry| entry.is_dir && entry.name() == Some(LATE_WAL_DIR)))
+        has_dir(&*self.disk, &self.path, LATE_WAL_DIR)
     }
 
-    /// Bytes that everything in the directory takes. Walks it.
+    /// Bytes that everything in the directory takes but for snapshots, which share most of theirs
+    /// with blocks and are nobody's to drop. Walks it.
     pub fn size_bytes(&self) -> Result<u64> {
-        fs::tree_bytes(&*self.disk, &self.path).map_err(Action::List.failed(&self.path))
+        let bytes_of = |dir: &Path| fs::tree_bytes(&*self.disk, dir);
+        let all = bytes_of(&self.path).map_err(Action::List.failed(&self.path))?;
+        let snapshots = self.path.join(SNAPSHOTS_DIR);
+        match bytes_of(&snapshots) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(all),
+            counted => {
+                let snapshots_bytes = counted.map_err(Action::List.failed(&snapshots))?;
+                Ok(all.saturating_sub(snapshots_bytes))
+            }
+        }
     }
 
     /// Bytes that the file system still has for this process.
@@ -147,6 +166,11 @@ impl DataDir {
     pub(crate) fn lock(&self) -> Lock {
         Arc::clone(&self.lock)
     }
+}
+
+fn has_dir(disk: &dyn Disk, path: &Path, name: &str) -> Result<bool> {
+    let found = disk.list(path).map_err(Action::List.failed(path))?;
+    Ok(found.iter().any(|entry| entry.is_dir && entry.name() == Some(name)))
 }
 
 fn is_unfinished(name: &str) -> bool {

@@ -11,6 +11,7 @@ pub enum Op {
     CreateDir,
     Create,
     Rename,
+    Link,
     Remove,
     SyncDir,
     Write,
@@ -51,10 +52,11 @@ struct FaultyFile {
 }
 
 /// Every kind but reading: what a crash cuts off.
-pub const CHANGES: [Op; 8] = [
+pub const CHANGES: [Op; 9] = [
     Op::CreateDir,
     Op::Create,
     Op::Rename,
+    Op::Link,
     Op::Remove,
     Op::SyncDir,
     Op::Write,
@@ -143,6 +145,11 @@ impl Disk for FaultyDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.check(Op::Rename)?;
         RealDisk.rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.check(Op::Link)?;
+        RealDisk.link(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

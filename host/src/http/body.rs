@@ -19,7 +19,8 @@ pub async fn read_snappy(body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Re
     })
 }
 
-async fn collect(body: Incoming, bytes_max: usize) -> Result<Bytes, Reply> {
+/// Reads a body within a bound.
+pub async fn collect(body: Incoming, bytes_max: usize) -> Result<Bytes, Reply> {
     match Limited::new(body, bytes_max).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {

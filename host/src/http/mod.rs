@@ -1,5 +1,6 @@
 //! The server: accept loop, one file per endpoint, one table from errors to status codes.
 
+mod admin;
 mod body;
 mod metadata;
 mod metrics;

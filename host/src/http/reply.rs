@@ -50,7 +50,8 @@ pub fn retry_later(mut reply: Reply) -> Reply {
     reply
 }
 
-fn status_of(error: &StoreError) -> StatusCode {
+/// The status code that an error deserves.
+pub fn status_of(error: &StoreError) -> StatusCode {
     match error {
         StoreError::Refused(refused) => match refused {
             Error::Invalid(_) | Error::Malformed(_) | Error::LimitExceeded(_) => {

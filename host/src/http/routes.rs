@@ -2,7 +2,7 @@
 
 use super::reply::{Body, Reply, text};
 use super::server::Context;
-use super::{metadata, metrics, read, write};
+use super::{admin, metadata, metrics, read, write};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use std::convert::Infallible;
@@ -19,6 +19,10 @@ pub async fn handle(
         "/api/v1/write" if method == Method::POST => write::answer(&context, request).await,
         "/api/v1/read" if method == Method::POST => read::answer(&context, request).await,
         "/api/v1/write" | "/api/v1/read" => not_allowed("POST"),
+        admin::DELETE_SERIES | admin::CLEAN_TOMBSTONES | admin::SNAPSHOT => match method {
+            Method::POST | Method::PUT => admin::answer(&context, request).await,
+            _ => not_allowed("POST, PUT"),
+        },
         "/-/healthy" | "/-/ready" | "/metrics" | "/api/v1/metadata" | "/" if !is_get => {
             not_allowed("GET, HEAD")
         }
@@ -41,6 +45,8 @@ GET  /api/v1/metadata  type, help and unit of metric families
 GET  /metrics          the store's own figures
 GET  /-/healthy        200 while the process lives
 GET  /-/ready          200 once the log is replayed
+POST /api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}
+                       with --enable-admin-api
 ";
 
 fn not_allowed(allowed: &'static str) -> Reply {

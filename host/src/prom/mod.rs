@@ -3,6 +3,7 @@
 
 pub mod read;
 pub mod selector;
+pub mod time;
 pub mod write;
 
 /// Types of remote read, generated from `proto/`; the answers' types are encoded by the engine.

@@ -1,11 +1,16 @@
 //! The compactor thread: looks now and then whether something is due, and does it with an instance
-//! that lives just as long.
+//! that lives just as long. What somebody asks for (`tasks.rs`) is done here as well.
+//!
+//! All that changes blocks runs on this one thread. Deletions come between two slices of other
+//! work: a slice that commits a block checks first that nothing was deleted from what it read, so
+//! no deletion is lost. Everything else waits for its turn.
 
+use super::tasks::TaskQueue;
 use super::{Shared, StoreError, now_ms};
-use crate::disk::DataDir;
+use crate::disk::{BlockDirs, DataDir};
 use crate::wasm::{
-    CallError, CompactProgress, DeletionReason, Error, HeadAccess, InstanceLimits, InstanceLogs,
-    InstanceStorage, Role, Room,
+    CallError, CompactProgress, Damage, DeletionReason, Error, HeadAccess, Instance,
+    InstanceLimits, InstanceLogs, InstanceStorage, Role, Room,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,70 +25,100 @@ const BLOCKS_EVERY: Duration = Duration::from_secs(60);
 /// Pause while reads keep the head from forgetting.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Works until the store stops.
-pub(super) fn run(shared: &Arc<Shared>, data: &DataDir) {
-    let look_every = (shared.config.block_duration / 100).min(LOOK_EVERY_MAX);
-    let look_every = look_every.max(Duration::from_millis(100));
-    let mut blocks_looked_at: Option<Instant> = None;
-    // Blocks that were reported; an instance does not know what the one before it found.
-    let mut reported: Vec<String> = Vec::new();
-    while !shared.stopping.load(Relaxed) {
-        // Closing the store unparks this thread.
-        std::thread::park_timeout(look_every);
-        if !shared.head.is_ready() {
-            continue;
-        }
-        let blocks_are_due = blocks_looked_at.is_none_or(|at| at.elapsed() >= BLOCKS_EVERY);
-        let done = match shared.head.plan_cut() {
-            Ok(None) if !blocks_are_due => Ok(()),
-            Ok(_) => {
-                blocks_looked_at = Some(Instant::now());
-                compact(shared, data, &mut reported)
-            }
-            Err(error) => Err(StoreError::Refused(error)),
-        };
-        if let Err(error) = done
-            && !shared.stopping.load(Relaxed)
-        {
-            shared.counters.compactions_failed.fetch_add(1, Relaxed);
-            tracing::error!(%error, "a compaction failed; it will be tried again");
-        }
-    }
+/// The thread's state.
+pub(super) struct Compactor {
+    pub(super) shared: Arc<Shared>,
+    pub(super) data: DataDir,
+    pub(super) tasks: TaskQueue,
+    /// Blocks that were reported; an instance does not know what the one before it found.
+    pub(super) reported: Vec<String>,
 }
 
-/// Does all that is due.
-fn compact(
-    shared: &Arc<Shared>,
-    data: &DataDir,
-    reported: &mut Vec<String>,
-) -> Result<(), StoreError> {
-    let started = Instant::now();
-    let storage = InstanceStorage {
-        logs: InstanceLogs::None,
-        blocks: shared.blocks.clone(),
-        head: Some(Arc::new(shared.head.clone())),
-    };
-    let memory_bytes_max = shared.config.compactor_memory_bytes_max;
-    let limits = InstanceLimits { memory_bytes_max, deadline: None };
-    let options = shared.options(Role::Compactor);
-    let mut instance = shared.runtime.instantiate(options, storage, limits)?;
-    instance.leave(reported)?;
-    let room = room(shared, data)?;
-    while !shared.stopping.load(Relaxed) {
-        match instance.compact(now_ms(), room) {
-            Ok(progress) => {
-                report(shared, &progress, started);
-                let bad = progress.bad.iter().chain(&progress.unmerged);
-                reported.extend(bad.map(|bad| block_of(&bad.where_).to_owned()));
-                if progress.done {
-                    break;
-                }
+impl Compactor {
+    /// Works until the store stops.
+    pub fn run(mut self) {
+        let look_every = (self.shared.config.block_duration / 100).min(LOOK_EVERY_MAX);
+        let look_every = look_every.max(Duration::from_millis(100));
+        let mut blocks_looked_at: Option<Instant> = None;
+        while !self.is_stopping() {
+            // Closing the store wakes this thread with a task.
+            if let Some(task) = self.tasks.next(look_every) {
+                self.do_task(task);
+                continue;
             }
-            Err(CallError::Refused(Error::Busy)) => std::thread::sleep(BUSY_PAUSE),
-            Err(error) => return Err(error.into()),
+            if !self.shared.head.is_ready() {
+                continue;
+            }
+            let blocks_are_due = blocks_looked_at.is_none_or(|at| at.elapsed() >= BLOCKS_EVERY);
+            let done = match self.shared.head.plan_cut() {
+                Ok(None) if !blocks_are_due => Ok(()),
+                Ok(_) => {
+                    blocks_looked_at = Some(Instant::now());
+                    self.compact()
+                }
+                Err(error) => Err(StoreError::Refused(error)),
+            };
+            if let Err(error) = done
+                && !self.is_stopping()
+            {
+                self.shared.counters.compactions_failed.fetch_add(1, Relaxed);
+                tracing::error!(%error, "a compaction failed; it will be tried again");
+            }
         }
     }
-    Ok(())
+
+    /// Does all that is due.
+    fn compact(&mut self) -> Result<(), StoreError> {
+        let mut instance = self.instance(self.shared.blocks.clone())?;
+        instance.leave(&self.reported)?;
+        let mut left_out = Vec::new();
+        let done = self.work_in_slices(instance, Instance::compact, &mut left_out);
+        self.reported.extend(left_out.iter().map(|bad| block_of(&bad.where_).to_owned()));
+        done
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.shared.stopping.load(Relaxed)
+    }
+
+    /// Does all of some work on the blocks, with deletions between the slices.
+    pub(super) fn work_in_slices(
+        &mut self,
+        mut instance: Instance,
+        slice: impl Fn(&mut Instance, i64, Room) -> Result<CompactProgress, CallError>,
+        left_out: &mut Vec<Damage>,
+    ) -> Result<(), StoreError> {
+        let started = Instant::now();
+        let room = room(&self.shared, &self.data)?;
+        while !self.is_stopping() {
+            match slice(&mut instance, now_ms(), room) {
+                Ok(progress) => {
+                    report(&self.shared, &progress, started);
+                    left_out.extend(progress.bad);
+                    left_out.extend(progress.unmerged);
+                    if progress.done {
+                        return Ok(());
+                    }
+                }
+                Err(CallError::Refused(Error::Busy)) => std::thread::sleep(BUSY_PAUSE),
+                Err(error) => return Err(error.into()),
+            }
+            while let Some(deletion) = self.tasks.next_deletion() {
+                self.do_task(deletion);
+            }
+        }
+        Err(StoreError::Stopped)
+    }
+
+    /// A fresh instance that works on these blocks.
+    pub(super) fn instance(&self, blocks: BlockDirs) -> Result<Instance, StoreError> {
+        let shared = &self.shared;
+        let head = Some(Arc::new(shared.head.clone()) as Arc<dyn HeadAccess>);
+        let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head };
+        let memory_bytes_max = shared.config.compactor_memory_bytes_max;
+        let limits = InstanceLimits { memory_bytes_max, deadline: None };
+        Ok(shared.runtime.instantiate(shared.options(Role::Compactor), storage, limits)?)
+    }
 }
 
 /// What the disk has room for, and what else is in the data directory.

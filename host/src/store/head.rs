@@ -7,7 +7,7 @@ use super::{Shared, StoreError, now_ms};
 use crate::disk::DataDir;
 use crate::disk::wal::{Logs, WalMonitor};
 use crate::wasm::{
-    CallError, CursorHandle, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
+    CallError, CursorHandle, Deletion, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
     InstanceLogs, InstanceStorage, Lookup, Matcher, RemoteWriteVersion, Role, Selection,
     StorageError, TextsHandle, TimeRange, WriteOutcome,
 };
@@ -51,6 +51,7 @@ pub(super) struct HeadInstance {
     pub instance: Instance,
     open: HashMap<u64, OpenOnHead>,
     crashed: Option<String>,
+    logs: Arc<Mutex<Logs>>,
 }
 
 /// What others have open on the head.
@@ -123,6 +124,21 @@ impl HeadHandle {
             StoreError::Refused(error) => error,
             other => Error::Storage(StorageError::Io(other.to_string())),
         })
+    }
+
+    /// Deletes samples of the head, and blocks until that is durable.
+    pub fn delete(
+        &self,
+        selectors: Vec<Vec<Matcher>>,
+        range: TimeRange,
+    ) -> Result<Deletion, StoreError> {
+        let answer = self.start_call(move |head| {
+            let deletion = head.instance.delete(&selectors, range)?;
+            Ok((deletion, lock(&head.logs).sync()))
+        })?;
+        let (deletion, synced) = answer.blocking_recv().map_err(|_| StoreError::Stopped)??;
+        synced.map_err(|error| StoreError::NotDurable(error.to_string()))?;
+        Ok(deletion)
     }
 
     fn start_call<T: Send + 'static>(
@@ -218,6 +234,10 @@ impl HeadAccess for HeadHandle {
 
     fn forget(&self, before_ms: i64) -> Result<bool, Error> {
         self.call_blocking(move |head| head.instance.forget(before_ms))
+    }
+
+    fn deletion_mark(&self) -> Result<u64, Error> {
+        self.call_blocking(|head| head.instance.deletion_mark())
     }
 }
 
@@ -348,7 +368,9 @@ impl HeadThread {
                 );
             }
         }
-        Ok((HeadInstance { instance, open: HashMap::new(), crashed: None }, logs))
+        let head =
+            HeadInstance { instance, open: HashMap::new(), crashed: None, logs: Arc::clone(&logs) };
+        Ok((head, logs))
     }
 
     /// Does jobs until it is told to stop (true) or the instance crashes (false).

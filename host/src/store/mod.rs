@@ -5,6 +5,7 @@
 //!                                   ▲ cursors, plan-cut, forget
 //!  read ────▶ query thread: an instance per read ──┤
 //!             compactor thread: an instance per cut┘
+//!                 ▲ delete, clean tombstones, snapshot
 //! ```
 //!
 //! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
@@ -15,6 +16,7 @@ mod error;
 mod head;
 mod lookup;
 mod query;
+mod tasks;
 
 pub use error::StoreError;
 pub use lookup::LookupPart;
@@ -26,12 +28,14 @@ use crate::wasm::{
     FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, Lookup, Matcher, Options,
     RemoteWriteVersion, Role, Runtime, SeriesExemplars, TimeRange, WriteOutcome,
 };
+use compactor::Compactor;
 use head::{HeadHandle, HeadThread, Job};
 use lookup::Texts;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tasks::{Task, TaskSender, task_queue};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// How long a write waits for room in the queue before the sender is told to come back.
@@ -102,6 +106,7 @@ struct Shared {
     runtime: Runtime,
     blocks: BlockDirs,
     head: HeadHandle,
+    tasks: TaskSender,
     write_queue: Arc<Semaphore>,
     read_slots: Arc<Semaphore>,
     counters: StoreCounters,
@@ -143,10 +148,12 @@ impl Store {
         let runtime = Runtime::new().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
         let data = DataDir::open(&config.data_dir)?;
         let (head, jobs) = HeadHandle::new();
+        let (sender, tasks) = task_queue();
         let shared = Arc::new(Shared {
             runtime,
             blocks: BlockDirs::open(&data),
             head,
+            tasks: sender,
             write_queue: Arc::new(Semaphore::new(config.write_queue_bytes_max / QUEUE_UNIT_BYTES)),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),
             counters: StoreCounters::default(),
@@ -156,8 +163,9 @@ impl Store {
         let (fail, failed) = oneshot::channel();
         let head_thread = HeadThread::new(Arc::clone(&shared), data.clone());
         let head = spawn("head", move || head_thread.run(&jobs, fail))?;
-        let compacting = Arc::clone(&shared);
-        let compactor = spawn("compactor", move || compactor::run(&compacting, &data))?;
+        let compactor =
+            Compactor { shared: Arc::clone(&shared), data, tasks, reported: Vec::new() };
+        let compactor = spawn("compactor", move || compactor.run())?;
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
     }
 
@@ -285,7 +293,8 @@ impl Store {
         self.shared.stopping.store(true, Relaxed);
         self.shared.write_queue.close();
         self.shared.read_slots.close();
-        threads.compactor.thread().unpark();
+        // A full queue has its attention anyway.
+        let _ = self.shared.tasks.send(Task::Wake);
         for (name, thread) in [("compactor", threads.compactor), ("head", threads.head)] {
             if name == "head" {
                 // An error means that the thread has ended already.

@@ -4,7 +4,7 @@ use super::bindings::Engine;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
 use super::state::InstanceState;
 use super::{
-    CompactProgress, Error, FamilyMetadata, Figures, Label, Lookup, Matcher, Options,
+    CompactProgress, Deletion, Error, FamilyMetadata, Figures, Label, Lookup, Matcher, Options,
     RemoteWriteVersion, ReplayProgress, Room, Selection, SeriesExemplars, TextFormat, TimeRange,
     WriteOutcome,
 };
@@ -183,6 +183,34 @@ impl Instance {
     /// `store.forget`
     pub fn forget(&mut self, before_ms: i64) -> Result<bool, CallError> {
         self.call(|guest, store| guest.call_forget(store, before_ms))
+    }
+
+    /// `store.delete`
+    pub fn delete(
+        &mut self,
+        selectors: &[Vec<Matcher>],
+        range: TimeRange,
+    ) -> Result<Deletion, CallError> {
+        self.call(|guest, store| guest.call_delete(store, selectors, range))
+    }
+
+    /// `store.clean-tombstones`
+    pub fn clean_tombstones(
+        &mut self,
+        now_ms: i64,
+        room: Room,
+    ) -> Result<CompactProgress, CallError> {
+        self.call(|guest, store| guest.call_clean_tombstones(store, now_ms, room))
+    }
+
+    /// `store.snapshot-head`
+    pub fn snapshot_head(&mut self, now_ms: i64) -> Result<CompactProgress, CallError> {
+        self.call(|guest, store| guest.call_snapshot_head(store, now_ms))
+    }
+
+    /// `store.deletion-mark`
+    pub fn deletion_mark(&mut self) -> Result<u64, CallError> {
+        self.call(|guest, store| guest.call_deletion_mark(store))
     }
 
     /// `store.stats`

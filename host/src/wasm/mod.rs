@@ -20,8 +20,8 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
     Finding, LogCounts, Occurrence, Ranked, RecordFinding, Severity,
 };
 pub use bindings::exports::tidepool::tsdb::store::{
-    CompactProgress, DeletionReason, Exemplar, FamilyMetadata, Figures, FrameFormat, Options,
-    Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection,
+    CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata, Figures, FrameFormat,
+    Options, Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection,
     SeriesExemplars, TextFormat, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{

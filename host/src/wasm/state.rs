@@ -27,6 +27,8 @@ pub trait HeadAccess: Send + Sync {
     fn plan_cut(&self) -> Result<Option<TimeRange>, Error>;
     /// As `store.forget` of the head's instance.
     fn forget(&self, before_ms: i64) -> Result<bool, Error>;
+    /// As `store.deletion-mark` of the head's instance.
+    fn deletion_mark(&self) -> Result<u64, Error>;
 }
 
 /// What an instance sees of the logs.

@@ -93,6 +93,8 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
       open: (block: string, name: string) => tell(() => new File(blocks.open(block, name))),
       create: (nowMs: bigint) => tell(() => new Writer(blocks.create(Number(nowMs)))),
       delete: (block: string) => tell(() => blocks.delete(block)),
+      replaceTombstones: (block: string, tombstones: Uint8Array, meta: Uint8Array) =>
+        tell(() => blocks.replaceTombstones(block, tombstones, meta)),
     },
     'tidepool:tsdb/head-source': {
       Cursor: class {},
@@ -103,6 +105,7 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
       labelValues: noOtherHead,
       planCut: noOtherHead,
       forget: noOtherHead,
+      deletionMark: noOtherHead,
     },
   };
 }

@@ -147,6 +147,13 @@ class MemoryBlocks implements Blocks {
   delete(block: string): void {
     if (!this.#blocks.delete(block)) throw new StorageError('not-found', block);
   }
+
+  replaceTombstones(block: string, tombstones: Uint8Array, meta: Uint8Array): void {
+    const files = this.#blocks.get(block);
+    if (files === undefined) throw new StorageError('not-found', block);
+    files.set('tombstones', tombstones);
+    files.set('meta.json', meta);
+  }
 }
 
 /** A file whose buffer doubles. */

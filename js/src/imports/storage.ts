@@ -55,7 +55,7 @@ export interface WalCheckpoint {
   abort(): void;
 }
 
-/** Immutable blocks, each a set of files. */
+/** Blocks, each a set of files. Of a committed one only what `replaceTombstones` names changes. */
 export interface Blocks {
   /** ULIDs of all committed blocks, ascending. */
   list(): string[];
@@ -65,6 +65,11 @@ export interface Blocks {
   create(nowMs: number): BlockWriter;
   /** Deletes a block, in one step for whoever lists. */
   delete(block: string): void;
+  /**
+   * Replaces the files `tombstones` and then `meta.json` of a committed block, each in one step.
+   * Files that are open keep what they held.
+   */
+  replaceTombstones(block: string, tombstones: Uint8Array, meta: Uint8Array): void;
 }
 
 /** An open file of a block. */

@@ -132,3 +132,20 @@ test('one store at a time is open on a storage', async () => {
   await store.close();
   await (await open({ storage })).close();
 });
+
+test('files that a deletion replaces stay readable where they are open', () => {
+  const { blocks } = new MemoryStorage();
+  const writer = blocks.create(NOW_MS);
+  writer.writeAt('tombstones', 0, Uint8Array.of(1));
+  writer.writeAt('meta.json', 0, Uint8Array.of(2));
+  writer.commit();
+  const read = (name: string) => {
+    const file = blocks.open(writer.id, name);
+    return () => [...file.readAt(0, file.sizeBytes)];
+  };
+  const before = read('tombstones');
+  blocks.replaceTombstones(writer.id, Uint8Array.of(3, 4), Uint8Array.of(5));
+  assert.deepEqual([before(), read('tombstones')(), read('meta.json')()], [[1], [3, 4], [5]]);
+  const none = () => blocks.replaceTombstones('none', Uint8Array.of(), Uint8Array.of());
+  assert.throws(none, StorageError);
+});

@@ -77,6 +77,10 @@ impl Blocks for Sparse {
     fn delete(&self, _: &str) -> StorageResult<()> {
         Ok(())
     }
+
+    fn replace_tombstones(&self, _: &str, _: &[u8], _: &[u8]) -> StorageResult<()> {
+        Ok(())
+    }
 }
 
 #[test]

@@ -107,6 +107,10 @@ impl Blocks for CountingBlocks {
     fn delete(&self, block: &str) -> StorageResult<()> {
         self.inner.delete(block)
     }
+
+    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()> {
+        self.inner.replace_tombstones(block, tombstones, meta)
+    }
 }
 
 impl BlockFile for CountingFile {

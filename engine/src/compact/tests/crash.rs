@@ -53,6 +53,14 @@ impl Blocks for Dying {
         }
         answer
     }
+
+    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()> {
+        let (takes_effect, answer) = self.call();
+        if takes_effect {
+            self.inner.replace_tombstones(block, tombstones, meta)?;
+        }
+        answer
+    }
 }
 
 impl BlockWriter for DyingWriter {
@@ -84,7 +92,7 @@ fn three_blocks() -> TestResult<MemoryBlocks> {
     }
     let spec = MatcherSpec { name: "n".to_owned(), op: MatchOp::Equal, value: "3".to_owned() };
     let range = TimeRange { start_ms: 100, end_ms: 270 };
-    delete_from_blocks(&blocks, &[Matcher::new(&spec)?], range)?;
+    delete_from_blocks(&blocks, &[vec![Matcher::new(&spec)?]], range)?;
     Ok(blocks)
 }
 

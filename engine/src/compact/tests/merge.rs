@@ -25,7 +25,7 @@ fn delete(blocks: &dyn Blocks, (series, start_ms, len_ms): (u8, i64, i64)) -> Te
     let op = crate::model::MatchOp::Equal;
     let spec = crate::model::MatcherSpec { name: "n".to_owned(), op, value };
     let range = TimeRange { start_ms, end_ms: start_ms + len_ms };
-    delete_from_blocks(blocks, &[crate::model::Matcher::new(&spec)?], range)?;
+    delete_from_blocks(blocks, &[vec![crate::model::Matcher::new(&spec)?]], range)?;
     Ok(())
 }
 

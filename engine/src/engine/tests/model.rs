@@ -44,7 +44,7 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// What is said again changes nothing, a gauge's hint included.
-fn replace(held: &mut Value, value: &Value) {
+pub(super) fn replace(held: &mut Value, value: &Value) {
     if !same(held, value) {
         *held = value.clone();
     }

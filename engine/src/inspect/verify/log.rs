@@ -102,6 +102,7 @@ impl LogCheck {
             Record::Metadata(mut metadata) => {
                 metadata.try_for_each(|row| row.map(drop)).map_err(undecodable)?;
             }
+            Record::Settled(_) => {}
             Record::Unknown(kind) => return Err(format!("no record is of type {kind}")),
         }
         self.samples += rows.len() as u64;

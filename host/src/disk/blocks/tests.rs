@@ -215,3 +215,57 @@ fn a_crash_anywhere_leaves_whole_blocks_only() {
         }
     }
 }
+
+#[test]
+fn a_crash_anywhere_leaves_the_old_or_the_new_tombstones() -> Result<()> {
+    for after in 0.. {
+        let fixture = fixture();
+        let id = fixture.commit()?;
+        fixture.blocks.replace_tombstones(&id, b"old", b"{old}")?;
+        let open = fixture.blocks.open_file(&id, "tombstones")?;
+        fixture.disk.take_log();
+        fixture.disk.set(Fault::crash(after));
+        let replaced = fixture.blocks.replace_tombstones(&id, b"newer", b"{newer}").is_ok();
+        let log = fixture.disk.take_log();
+        assert_eq!(open.read_at(0, 3)?, b"old", "an open file keeps what it held");
+
+        // The next life.
+        let Fixture { root, blocks, .. } = fixture;
+        drop((blocks, open));
+        let data = DataDir::open(root.path())?;
+        let blocks = BlockDirs::open(&data);
+        let read = |name: &str| -> Result<Vec<u8>> {
+            let file = blocks.open_file(&id, name)?;
+            file.read_at(0, file.size_bytes() as u32)
+        };
+        let (tombstones, meta) = (read("tombstones")?, read(META_FILE)?);
+        assert!(tombstones == b"old" || tombstones == b"newer", "after {after}");
+        assert!(meta == b"{old}" || meta == b"{newer}", "after {after}");
+        // The count may lag behind, never lead.
+        assert!(tombstones == b"newer" || meta == b"{old}", "after {after}");
+        let left = RealDisk.list(&root.path().join(&id)).map_err(Action::List.failed(&*id))?;
+        assert_eq!(left.len(), 4, "after {after}: {left:?}");
+        if replaced {
+            assert_eq!((tombstones, meta), (b"newer".to_vec(), b"{newer}".to_vec()));
+            let one = [Op::Create, Op::Write, Op::Sync, Op::Rename, Op::SyncDir];
+            assert_eq!(log, [one, one].concat());
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn replacing_the_tombstones_of_no_block_says_so() -> Result<()> {
+    let fixture = fixture();
+    let id = fixture.commit()?;
+    let kind = io::ErrorKind::StorageFull;
+    fixture.disk.set(Fault { torn_bytes: 2, kind, ..Fault::next(Op::Write) });
+    let full = fixture.blocks.replace_tombstones(&id, b"new", b"{}");
+    assert!(full.is_err_and(|error| error.is_no_space()));
+    fixture.blocks.replace_tombstones(&id, b"new", b"{}")?;
+    fixture.blocks.delete(&id)?;
+    let gone = fixture.blocks.replace_tombstones(&id, b"new", b"{}");
+    assert!(gone.is_err_and(|error| error.is_not_found()));
+    Ok(())
+}

@@ -34,6 +34,16 @@ impl Host for InstanceState {
     fn delete(&mut self, block: String) -> Result<Result<(), StorageError>> {
         Ok(self.storage.blocks.delete(&block).map_err(storage_error))
     }
+
+    fn replace_tombstones(
+        &mut self,
+        block: String,
+        tombstones: Vec<u8>,
+        meta: Vec<u8>,
+    ) -> Result<Result<(), StorageError>> {
+        let replaced = self.storage.blocks.replace_tombstones(&block, &tombstones, &meta);
+        Ok(replaced.map_err(storage_error))
+    }
 }
 
 impl HostFile for InstanceState {

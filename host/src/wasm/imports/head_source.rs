@@ -80,6 +80,10 @@ impl Host for InstanceState {
     fn forget(&mut self, before_ms: i64) -> Result<Result<bool, Error>> {
         Ok(self.head().and_then(|head| head.forget(before_ms)))
     }
+
+    fn deletion_mark(&mut self) -> Result<Result<u64, Error>> {
+        Ok(self.head().and_then(|head| head.deletion_mark()))
+    }
 }
 
 impl HostCursor for InstanceState {

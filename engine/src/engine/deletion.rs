@@ -1,0 +1,89 @@
+//! Deleting samples, and what is done about blocks when somebody asks.
+
+use super::upkeep::{Room, Task, UpkeepProgress};
+use super::{Engine, Owned, Role, compile};
+use crate::compact::{BadBlock, delete_from_blocks};
+use crate::error::{Error, Result};
+use crate::model::{Matcher, MatcherError, MatcherSpec, TimeRange};
+
+/// What a deletion found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deleted {
+    /// Series of the head that had samples in the range.
+    pub head_series: u64,
+    /// Blocks in which more is deleted than before.
+    pub blocks: Vec<String>,
+    /// Blocks in which nothing could be deleted, and why.
+    pub bad: Vec<BadBlock>,
+}
+
+impl Engine {
+    /// Deletes the samples in a range of all series that any of the selectors selects: those of the
+    /// head, of the blocks, or both, as the role has them. What is written later counts, wherever
+    /// it lies in time. If storage fails half way, doing it again completes it.
+    pub fn delete(&mut self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<Deleted> {
+        if self.role == Role::Query {
+            return Err(Error::WrongRole { call: "delete" });
+        }
+        self.check_replayed()?;
+        let selectors: Vec<Vec<Matcher>> = selectors
+            .iter()
+            .map(|matchers| compile(matchers))
+            .collect::<std::result::Result<_, MatcherError>>()?;
+        let mut deleted = Deleted::default();
+        if range.end_ms < range.start_ms || selectors.is_empty() {
+            return Ok(deleted);
+        }
+        if let Some(owned) = &self.owned {
+            deleted.head_series = owned.delete(&selectors, range)?;
+        }
+        if self.upkeep.is_some() {
+            let in_blocks = delete_from_blocks(&*self.blocks, &selectors, range)?;
+            deleted.blocks = in_blocks.blocks;
+            deleted.bad = in_blocks.bad;
+        }
+        Ok(deleted)
+    }
+
+    /// Does a slice of rewriting the blocks from which samples were deleted.
+    pub fn clean_tombstones(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
+        self.work_on("clean-tombstones", Task::CleanTombstones, now_ms, room)
+    }
+
+    /// Does a slice of writing a block of all that the head holds. Head and log stay as they are.
+    pub fn snapshot_head(&mut self, now_ms: i64) -> Result<UpkeepProgress> {
+        let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
+        self.work_on("snapshot-head", Task::SnapshotHead, now_ms, room)
+    }
+
+    /// Another number after samples of the head were deleted.
+    pub fn deletion_mark(&self) -> Result<u64> {
+        self.head.deletion_mark()
+    }
+
+    fn work_on(
+        &mut self,
+        call: &'static str,
+        task: Task,
+        now_ms: i64,
+        room: Room,
+    ) -> Result<UpkeepProgress> {
+        match &mut self.upkeep {
+            Some(upkeep) if self.role != Role::Query => upkeep.step(task, now_ms, room),
+            _ => Err(Error::WrongRole { call }),
+        }
+    }
+}
+
+impl Owned {
+    /// Deletes from the head; gives from how many series.
+    fn delete(&self, selectors: &[Vec<Matcher>], range: TimeRange) -> Result<u64> {
+        let (mut head, mut log) = (self.head.borrow_mut(), self.log.borrow_mut());
+        let spans = head.spans_to_delete(selectors, range);
+        log.append_deletion(&head, &spans, range)?;
+        head.delete(&spans)
+            .map_err(|source| Error::Chunk { series: "with deleted samples".into(), source })?;
+        log.settle_deletions(&head)?;
+        Ok(spans.len() as u64)
+    }
+}

@@ -1,0 +1,153 @@
+//! Deletions in the log.
+//!
+//! ```text
+//! ordered log:  … samples … │ tombstones │                           │ settled │ …
+//! late log:                               │ all late samples, anew │
+//! ```
+//!
+//! A tombstone in the ordered log deletes what stands before it there. As long as no settled record
+//! follows, it also hides everything of its series in the late log: that is what upstream means by
+//! it, and what a crash in the middle leaves. Then the late log is written anew from the head,
+//! which no longer holds what was deleted, and what it replaces is dropped. That also gets rid of
+//! late samples that are in blocks, and were deleted there: the head has forgotten them, and no
+//! tombstone could name their series.
+//!
+//! Tombstones that upstream left are settled before the first late sample is added.
+
+use super::{Log, Rows, Slot};
+use crate::error::{Error, Result};
+use crate::head::{DeletedSpan, Head};
+use crate::model::{TimeRange, Value};
+use crate::storage::{LogKind, StorageResult};
+use crate::wal::{RecordError, TombstoneRecord, settled_record, tombstones_record};
+use rustc_hash::FxHashMap;
+
+/// Tombstones of one record.
+const TOMBSTONES_PER_RECORD: usize = 10_000;
+
+/// Late samples that are written with one call, but for one series more.
+const LATE_SAMPLES_PER_APPEND: usize = 10_000;
+
+/// What the log knows of deletions.
+#[derive(Default)]
+pub(super) struct Deletions {
+    /// While the log is replayed: what tombstones that are not settled delete, by series reference.
+    hidden: FxHashMap<u64, Vec<TimeRange>>,
+    /// Whether no settled record was written since the last deletion.
+    unsettled: bool,
+    /// Whether the late log may hold what was deleted.
+    late_is_stale: bool,
+}
+
+impl Log {
+    /// Writes down what is about to be deleted.
+    pub fn append_deletion(
+        &mut self,
+        head: &Head,
+        spans: &[DeletedSpan],
+        range: TimeRange,
+    ) -> StorageResult<()> {
+        let mut records = Vec::with_capacity(spans.len().div_ceil(TOMBSTONES_PER_RECORD));
+        for spans in spans.chunks(TOMBSTONES_PER_RECORD) {
+            records.push(tombstones_record(spans.iter().map(|DeletedSpan { slot, range }| {
+                TombstoneRecord { series_ref: head.series_ref(*slot), range: *range }
+            })));
+        }
+        if !records.is_empty() {
+            let segment = self.wal.append(LogKind::Ordered, &records)?;
+            let end_ms = spans.iter().map(|span| span.range.end_ms).max();
+            self.note(segment, end_ms.unwrap_or(i64::MIN));
+        }
+        self.deletions.unsettled = true;
+        let is_touched = |(newest_ms, _): &(i64, u64)| *newest_ms >= range.start_ms;
+        self.deletions.late_is_stale |= self.late_segments.values().any(is_touched);
+        Ok(())
+    }
+
+    /// Makes sure that nothing deleted is in the late log. If that fails, it is tried again before
+    /// the next late sample is written.
+    pub fn settle_deletions(&mut self, head: &Head) -> Result<()> {
+        if !self.deletions.unsettled {
+            return Ok(());
+        }
+        if self.deletions.late_is_stale && !self.late_segments.is_empty() {
+            self.rewrite_late(head)?;
+        }
+        let segment = self.wal.append(LogKind::Ordered, &[settled_record(head.floor_ms())])?;
+        self.note(segment, i64::MIN);
+        self.deletions = Deletions::default();
+        Ok(())
+    }
+
+    /// Replaces the late log by what the head holds of it.
+    fn rewrite_late(&mut self, head: &Head) -> Result<()> {
+        let last_segment = self.wal.cut_segment(LogKind::Late)?;
+        let mut rows: Vec<(u64, i64, Value)> = Vec::new();
+        for slot in head.slots().collect::<Vec<Slot>>() {
+            let series_ref = head.series_ref(slot);
+            let values = head.late_values(slot).map_err(|source| Error::Chunk {
+                series: head.packed_labels(slot).to_string(),
+                source,
+            })?;
+            rows.extend(values.map(|(timestamp_ms, value)| (series_ref, timestamp_ms, value)));
+            if rows.len() >= LATE_SAMPLES_PER_APPEND {
+                self.append_late(head, std::mem::take(&mut rows))?;
+            }
+        }
+        self.append_late(head, rows)?;
+        // Ending the new segment forces it to the device, before the only other copy goes.
+        self.wal.cut_segment(LogKind::Late)?;
+        self.wal.truncate_late(last_segment)?;
+        self.late_segments.retain(|segment, _| *segment > last_segment);
+        Ok(())
+    }
+
+    fn append_late(&mut self, head: &Head, rows: Vec<(u64, i64, Value)>) -> StorageResult<()> {
+        let rows = Rows::of_values(rows.into_iter());
+        if !rows.records.is_empty() {
+            let segment = self.wal.append(LogKind::Late, &rows.records)?;
+            self.note_late(segment, rows.newest_ms, head.generation());
+        }
+        Ok(())
+    }
+
+    /// Takes tombstones back; gives whether all were understood.
+    pub(super) fn replay_tombstones(
+        &mut self,
+        head: &mut Head,
+        segment: u32,
+        rows: impl Iterator<Item = std::result::Result<TombstoneRecord, RecordError>>,
+    ) -> bool {
+        for row in rows {
+            let Ok(TombstoneRecord { series_ref, range }) = row else { return false };
+            self.note(segment, range.end_ms);
+            self.deletions.unsettled = true;
+            self.deletions.late_is_stale = true;
+            self.deletions.hidden.entry(series_ref).or_default().push(range);
+            match head.by_ref(series_ref) {
+                None => head.retire_ref(series_ref),
+                Some(slot) if head.delete_ordered(slot, range).is_err() => return false,
+                Some(_) => {}
+            }
+        }
+        true
+    }
+
+    /// Takes back that all deletions so far are settled.
+    pub(super) fn replay_settled(&mut self, head: &mut Head, segment: u32, floor_ms: i64) -> bool {
+        self.note(segment, i64::MIN);
+        self.deletions = Deletions::default();
+        head.replay_floor(floor_ms).is_ok()
+    }
+
+    /// Ends the replay: what tombstones hide was not taken into the head.
+    pub(super) fn end_replay_of_deletions(&mut self) {
+        self.deletions.hidden = FxHashMap::default();
+    }
+
+    /// Whether a late sample of the log was deleted.
+    pub(super) fn hides(&self, series_ref: u64, timestamp_ms: i64) -> bool {
+        let hidden = self.deletions.hidden.get(&series_ref);
+        hidden.is_some_and(|ranges| ranges.iter().any(|range| range.contains(timestamp_ms)))
+    }
+}

@@ -1,0 +1,291 @@
+//! Deletions: hidden at once, and for good, whatever comes after.
+
+use super::model::{replace, same_model, value};
+use super::*;
+use crate::model::MatchOp;
+use crate::storage::StorageError;
+use crate::wal::{TombstoneRecord, tombstones_record};
+use proptest::prelude::*;
+
+type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[derive(Clone, Debug)]
+enum Operation {
+    /// Series, step from the newest time of all, value.
+    Append(u8, i64, Value),
+    /// Of which series, and when, counted from the newest time.
+    Delete(String, i64, i64),
+    /// Some slices of what is due, so that other operations come in the middle.
+    CompactSlices(u8),
+    CleanTombstones,
+    Restart,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        16 => (0u8..4, -2200i64..300, value())
+            .prop_map(|(series, step_ms, value)| Operation::Append(series, step_ms, value)),
+        3 => ("s[0-3]|s\\[0-1\\]|s\\.", -4000i64..100, 0i64..3000)
+            .prop_map(|(series, from_ms, span_ms)| Operation::Delete(series, from_ms, span_ms)),
+        3 => (1u8..5).prop_map(Operation::CompactSlices),
+        1 => Just(Operation::CleanTombstones),
+        1 => Just(Operation::Restart),
+    ]
+}
+
+fn named(regex: &str) -> Vec<MatcherSpec> {
+    vec![MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Regex, value: regex.into() }]
+}
+
+impl Node {
+    fn delete(&mut self, regex: &str, start_ms: i64, end_ms: i64) -> Result<Deleted> {
+        let range = TimeRange { start_ms, end_ms };
+        self.engine.delete(&[named(regex)], range)
+    }
+
+    fn clean(&mut self) -> Result<()> {
+        while !self.engine.clean_tombstones(1_000_000, ROOM)?.done {}
+        Ok(())
+    }
+
+    fn all(&self) -> Model {
+        self.select(Vec::new(), TimeRange::ALL)
+    }
+
+    fn tombstones(&self) -> Result<u64> {
+        let metas = survey(&self.blocks)?.metas;
+        Ok(metas.iter().map(|meta| meta.stats.num_tombstones).sum())
+    }
+}
+
+fn delete_from_model(model: &mut Model, regex: &str, range: TimeRange) -> Result<()> {
+    let matcher = Matcher::new(&named(regex)[0])?;
+    for (_, samples) in model.iter_mut().filter(|(name, _)| matcher.matches(name)) {
+        samples.retain(|time_ms, _| !range.contains(*time_ms));
+    }
+    model.retain(|_, samples| !samples.is_empty());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_deleted_stays_deleted_and_nothing_else_goes(
+        operations in prop::collection::vec(operation(), 1..250),
+        with_late: bool,
+    ) {
+        let mut node = Node::with(if with_late { WITH_LATE } else { OPTIONS });
+        let mut model = Model::new();
+        let mut newest_ms = 3000;
+        for operation in operations {
+            match operation {
+                Operation::Append(series, step_ms, value) => {
+                    let name = format!("s{series}");
+                    let time_ms = newest_ms + step_ms;
+                    let outcome = node.append_value(&name, time_ms, &value);
+                    if outcome.refused == 0 {
+                        let samples = model.entry(name).or_default();
+                        samples.entry(time_ms).and_modify(|held| replace(held, &value)).or_insert(value);
+                        newest_ms = newest_ms.max(time_ms);
+                    }
+                }
+                Operation::Delete(series, from_ms, span_ms) => {
+                    let start_ms = newest_ms + from_ms;
+                    let end_ms = start_ms + span_ms;
+                    node.delete(&series, start_ms, end_ms)?;
+                    delete_from_model(&mut model, &series, TimeRange { start_ms, end_ms })?;
+                }
+                Operation::CompactSlices(slices) => {
+                    for _ in 0..slices {
+                        node.engine.compact(1_000_000, ROOM)?;
+                    }
+                }
+                Operation::CleanTombstones => {
+                    node.clean()?;
+                    prop_assert_eq!(node.tombstones()?, 0);
+                }
+                Operation::Restart => node.restart(),
+            }
+            let got = node.all();
+            prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
+        }
+        node.clean()?;
+        node.restart();
+        let got = node.all();
+        prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
+    }
+}
+
+#[test]
+fn what_is_sent_again_after_a_deletion_counts() -> TestResult {
+    let mut node = Node::with(WITH_LATE);
+    for time_ms in (0..1000).step_by(10) {
+        node.append("s", time_ms, 1);
+    }
+    node.append("s", 455, 2);
+    assert_eq!(node.delete("s", 400, i64::MAX)?.head_series, 1);
+    assert_eq!(node.all()["s"].len(), 40);
+    // In order again, since nothing newer is left; and late.
+    assert_eq!(node.append("s", 990, 1).refused, 0);
+    assert_eq!(node.append("s", 455, 2).refused, 0);
+    let expected = node.all();
+    assert_eq!(expected["s"].len(), 42);
+    for _ in 0..2 {
+        node.restart();
+        assert_eq!(node.all(), expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_deletion_of_everything_survives_cleaning_and_a_restart() -> TestResult {
+    let mut node = Node::with(WITH_LATE);
+    for time_ms in (0..3000).step_by(10) {
+        node.append("s", time_ms, 1);
+        node.append(if time_ms < 600 { "early" } else { "other" }, time_ms, 1);
+    }
+    node.append("early", 595, 1);
+    node.compact();
+    assert!(!node.blocks.list()?.is_empty());
+    // Also what the log still holds of series that the head has forgotten, and of blocks that
+    // are about to vanish.
+    node.delete(".*", i64::MIN, i64::MAX)?;
+    assert!(node.all().is_empty());
+    node.clean()?;
+    assert!(node.blocks.list()?.is_empty());
+    node.restart();
+    assert!(node.all().is_empty(), "{:?}", node.all());
+    node.append("s", 3000, 1);
+    node.restart();
+    assert_eq!(node.all()["s"].len(), 1);
+    Ok(())
+}
+
+/// Upstream's tombstones hide late samples whenever they came. Those that come to us count.
+#[test]
+fn tombstones_that_upstream_left_are_honoured() -> TestResult {
+    let mut node = Node::with(WITH_LATE);
+    for time_ms in (0..1000).step_by(10) {
+        node.append("s", time_ms, 1);
+    }
+    node.append("s", 505, 2);
+    node.append("s", 705, 2);
+    let labels = Labels::from_sorted([(LABEL_NAME, "s"), ("job", "test")]);
+    let series_ref = node.engine.series_ref(&labels)?;
+    let range = TimeRange { start_ms: 500, end_ms: 599 };
+    let record = tombstones_record([TombstoneRecord { series_ref, range }]);
+    node.wal.append(LogKind::Ordered, &[record])?;
+    node.restart();
+    assert_eq!(node.all()["s"].len(), 91);
+    node.restart();
+    assert_eq!(node.all()["s"].len(), 91);
+    // The first late sample settles it.
+    assert_eq!(node.append("s", 505, 3).refused, 0);
+    let expected = node.all();
+    assert_eq!(expected["s"].len(), 92);
+    for _ in 0..2 {
+        node.restart();
+        assert_eq!(node.all(), expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_block_of_the_whole_head_leaves_the_head_alone() -> TestResult {
+    let mut node = Node::with(WITH_LATE);
+    for time_ms in (0..1400).step_by(10) {
+        node.append("s", time_ms, 1);
+    }
+    node.append("s", 5, 1);
+    node.delete("s", 100, 199)?;
+    let expected = node.all();
+    let storage = |blocks: &MemoryBlocks, head| Storage {
+        wal: Box::new(MemoryWal::default()),
+        blocks: Rc::new(blocks.clone()),
+        head,
+    };
+    let head = Rc::clone(&node.engine.head);
+    let elsewhere = MemoryBlocks::default();
+    let storage = storage(&elsewhere, Some(head));
+    let mut compactor = Engine::open(Role::Compactor, WITH_LATE, storage)?;
+    let mut samples = 0;
+    loop {
+        let progress = compactor.snapshot_head(1_000_000)?;
+        samples += progress.committed.map_or(0, |block| block.samples);
+        if progress.done {
+            break;
+        }
+    }
+    assert_eq!(samples, 131);
+    let metas = survey(&elsewhere)?.metas;
+    assert_eq!((metas[0].min_time_ms, metas[0].max_time_ms), (0, 1391));
+    assert_eq!(node.all(), expected);
+    assert_eq!(node.append("s", 7, 1).refused, 0);
+    assert_eq!(node.engine.plan_cut()?, None);
+    Ok(())
+}
+
+#[test]
+fn cleaning_that_does_not_fit_says_so() -> TestResult {
+    let mut node = Node::new();
+    for time_ms in (0..3000).step_by(10) {
+        node.append("s", time_ms, 1);
+    }
+    node.compact();
+    node.delete("s", 0, 100)?;
+    let full = Room { free_bytes: 0, ..ROOM };
+    let refused = node.engine.clean_tombstones(1_000_000, full);
+    assert!(matches!(refused, Err(Error::Storage(StorageError::NoSpace { .. }))));
+    node.clean()?;
+    assert_eq!(node.tombstones()?, 0);
+    Ok(())
+}
+
+#[test]
+fn a_query_instance_deletes_nothing() -> TestResult {
+    let node = Node::new();
+    let storage = Storage {
+        wal: Box::new(MemoryWal::default()),
+        blocks: Rc::new(node.blocks.clone()),
+        head: Some(Rc::clone(&node.engine.head)),
+    };
+    let mut query = Engine::open(Role::Query, OPTIONS, storage)?;
+    assert!(matches!(query.delete(&[], TimeRange::ALL), Err(Error::WrongRole { .. })));
+    assert!(matches!(query.clean_tombstones(0, ROOM), Err(Error::WrongRole { .. })));
+    assert!(matches!(query.snapshot_head(0), Err(Error::WrongRole { .. })));
+    Ok(())
+}
+
+#[test]
+fn a_deletion_during_a_cut_is_not_lost() -> TestResult {
+    let mut node = Node::new();
+    // More series than one slice handles.
+    let names: Vec<String> = (0..2500).map(|n| format!("s{n:04}")).collect();
+    for time_ms in [0, 400, 2000] {
+        for name in &names {
+            node.append(name, time_ms, 1);
+        }
+    }
+    let mut model = node.all();
+    let range = TimeRange { start_ms: 400, end_ms: 400 };
+    let mut slices = 0;
+    loop {
+        let progress = node.engine.compact(1_000_000, ROOM)?;
+        slices += 1;
+        // Symbols take three slices. Then the first thousand series are in a block to be.
+        if slices == 4 {
+            node.delete("s0.*", range.start_ms, range.end_ms)?;
+            delete_from_model(&mut model, "s0.*", range)?;
+        }
+        if progress.done {
+            break;
+        }
+    }
+    assert!(slices > 8, "{slices} slices: the cut did not start over");
+    assert_eq!(node.blocks.list().map(|blocks| blocks.len()), Ok(1));
+    assert!(same_model(&node.all(), &model));
+    node.restart();
+    assert!(same_model(&node.all(), &model));
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Taking samples out of a series.
+
+use super::Series;
+use crate::chunk::{ChunkError, without};
+use crate::model::{TimeRange, Value};
+use std::collections::BTreeMap;
+
+impl Series {
+    /// Time of the newest sample of any kind that is held.
+    pub(in crate::head) fn max_time_ms(&self) -> Option<i64> {
+        let late = self.late.as_ref().and_then(|late| late.max_time_ms());
+        self.newest_ms().into_iter().chain(late).max()
+    }
+
+    /// Late samples by time.
+    pub(in crate::head) fn late_values(&self) -> Result<BTreeMap<i64, Value>, ChunkError> {
+        self.late.as_ref().map_or(Ok(BTreeMap::new()), |late| late.all())
+    }
+
+    /// Takes the ordered samples of a span of time out. The newest sample that stays is what the
+    /// next one must be newer than, so that what was deleted can be sent again.
+    pub(in crate::head) fn delete_ordered(&mut self, range: TimeRange) -> Result<(), ChunkError> {
+        if let Some(open) = &self.open
+            && open.appender.first_timestamp_ms().is_some_and(|first_ms| first_ms <= range.end_ms)
+            && self.newest_ms >= range.start_ms
+        {
+            self.sealed.extend(open.appender.to_chunk());
+            self.open = None;
+        }
+        let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
+        let to = self.sealed.partition_point(|chunk| chunk.min_time_ms <= range.end_ms);
+        if from >= to {
+            return Ok(());
+        }
+        let mut kept = Vec::new();
+        for chunk in &self.sealed[from..to] {
+            kept.extend(without(chunk, &[range])?);
+        }
+        self.sealed.splice(from..to, kept);
+        if self.open.is_none() {
+            self.newest_ms = self.sealed.last().map_or(i64::MIN, |last| last.max_time_ms);
+        }
+        Ok(())
+    }
+
+    /// Takes the late samples of a span of time out.
+    pub(in crate::head) fn delete_late(&mut self, range: TimeRange) -> Result<(), ChunkError> {
+        let Some(late) = &mut self.late else { return Ok(()) };
+        late.delete(range)?;
+        if late.min_time_ms().is_none() {
+            self.late = None;
+        }
+        Ok(())
+    }
+}

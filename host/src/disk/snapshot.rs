@@ -1,0 +1,107 @@
+//! Snapshots: directories of blocks as they were at one moment, for backups.
+//!
+//! ```text
+//! snapshots/<name>.tmp/<ULID>/… ── commit: sync directories, rename ──▶ snapshots/<name>/
+//! ```
+//!
+//! Blocks are hard links: files of a block are replaced, never written again, so the snapshot keeps
+//! what it has while the block goes on, and takes no space until the block is gone. What bears the
+//! temporary name at start is swept.
+
+use super::blocks::BlockDirs;
+use super::error::{Action, Result};
+use super::fs::{Disk, Lock, remove_tree};
+use super::{DataDir, SNAPSHOTS_DIR};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const UNFINISHED_SUFFIX: &str = ".tmp";
+
+/// A snapshot being made. Dropped without [`commit`](SnapshotWriter::commit) it leaves no trace.
+pub struct SnapshotWriter {
+    disk: Arc<dyn Disk>,
+    data: DataDir,
+    name: String,
+    /// The temporary directory.
+    dir: PathBuf,
+    committed: bool,
+    _lock: Lock,
+}
+
+impl SnapshotWriter {
+    /// Begins a snapshot of this name, which must be new and that of a file.
+    pub fn begin(data: &DataDir, name: &str) -> Result<SnapshotWriter> {
+        let disk = data.disk();
+        let snapshots = data.path().join(SNAPSHOTS_DIR);
+        let dir = snapshots.join(format!("{name}{UNFINISHED_SUFFIX}"));
+        disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
+        let writer = SnapshotWriter {
+            disk,
+            data: data.clone(),
+            name: name.to_owned(),
+            dir,
+            committed: false,
+            _lock: data.lock(),
+        };
+        writer.sync(data.path())?;
+        Ok(writer)
+    }
+
+    /// Adds a committed block as it is now.
+    pub fn add_block(&self, block: &str) -> Result<()> {
+        let (from, to) = (self.data.path().join(block), self.dir.join(block));
+        for dir in ["", "chunks"] {
+            self.link_files(&from.join(dir), &to.join(dir))?;
+        }
+        self.sync(&to)
+    }
+
+    /// The snapshot's directory of blocks, to add more to.
+    pub fn blocks(&self) -> BlockDirs {
+        BlockDirs::in_dir(&self.data, self.dir.clone())
+    }
+
+    /// Makes the snapshot durable and, in one step, visible.
+    pub fn commit(mut self) -> Result<()> {
+        self.sync(&self.dir)?;
+        let snapshots = self.data.path().join(SNAPSHOTS_DIR);
+        let target = snapshots.join(&self.name);
+        self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
+        self.committed = true;
+        self.sync(&snapshots)
+    }
+
+    fn link_files(&self, from: &Path, to: &Path) -> Result<()> {
+        self.disk.create_dir(to).map_err(Action::Create.failed(to))?;
+        for entry in self.disk.list(from).map_err(Action::List.failed(from))? {
+            let is_unfinished = entry.name().is_none_or(is_unfinished);
+            if !entry.is_dir && !is_unfinished {
+                let (path, link) = (from.join(&entry.name), to.join(&entry.name));
+                self.disk.link(&path, &link).map_err(Action::Link.failed(&link))?;
+            }
+        }
+        self.sync(to)
+    }
+
+    fn sync(&self, dir: &Path) -> Result<()> {
+        self.disk.sync_dir(dir).map_err(Action::Sync.failed(dir))
+    }
+}
+
+impl Drop for SnapshotWriter {
+    fn drop(&mut self) {
+        if !self.committed
+            && let Err(error) = remove_tree(&*self.disk, &self.dir)
+        {
+            let path = self.dir.display();
+            tracing::warn!(%path, %error, "an abandoned snapshot stays until the next start");
+        }
+    }
+}
+
+pub(super) fn is_unfinished(name: &str) -> bool {
+    name.ends_with(UNFINISHED_SUFFIX)
+}
+
+#[cfg(test)]
+mod tests;

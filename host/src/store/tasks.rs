@@ -1,0 +1,177 @@
+//! What somebody may ask for that changes blocks or copies them: deletions, cleaning, snapshots.
+//! The compactor thread does it, task by task.
+
+use super::compactor::Compactor;
+use super::{Store, StoreError, now_ms, random_seed};
+use crate::disk::SnapshotWriter;
+use crate::wasm::{Damage, Deletion, Instance, Matcher, TimeRange};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Most tasks that wait; whoever asks for more is told to come back later.
+const TASKS_MAX: usize = 16;
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// A task of the compactor thread.
+pub(super) enum Task {
+    Delete {
+        selectors: Vec<Vec<Matcher>>,
+        range: TimeRange,
+        reply: Reply<Deletion>,
+    },
+    CleanTombstones {
+        reply: Reply<Vec<Damage>>,
+    },
+    Snapshot {
+        with_head: bool,
+        reply: Reply<String>,
+    },
+    /// Look whether the store is stopping.
+    Wake,
+}
+
+/// The way to the compactor thread.
+pub(super) struct TaskSender(SyncSender<Task>);
+
+/// The compactor thread's side.
+pub(super) struct TaskQueue {
+    receiver: Receiver<Task>,
+    /// What came while something was being done that only deletions may come between.
+    waiting: VecDeque<Task>,
+}
+
+pub(super) fn task_queue() -> (TaskSender, TaskQueue) {
+    let (sender, receiver) = sync_channel(TASKS_MAX);
+    (TaskSender(sender), TaskQueue { receiver, waiting: VecDeque::new() })
+}
+
+impl TaskSender {
+    pub fn send(&self, task: Task) -> Result<(), StoreError> {
+        self.0.try_send(task).map_err(|error| match error {
+            TrySendError::Full(_) => StoreError::Overloaded,
+            TrySendError::Disconnected(_) => StoreError::Stopped,
+        })
+    }
+
+    async fn run<T>(&self, task: impl FnOnce(Reply<T>) -> Task) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(task(reply))?;
+        answer.await.map_err(|_| StoreError::Stopped)?
+    }
+}
+
+impl TaskQueue {
+    /// The next task, if one comes within this time.
+    pub fn next(&mut self, wait: Duration) -> Option<Task> {
+        self.waiting.pop_front().or_else(|| self.receiver.recv_timeout(wait).ok())
+    }
+
+    /// A deletion, if one has come.
+    pub fn next_deletion(&mut self) -> Option<Task> {
+        while self.waiting.len() < TASKS_MAX {
+            match self.receiver.try_recv().ok()? {
+                deletion @ Task::Delete { .. } => return Some(deletion),
+                other => self.waiting.push_back(other),
+            }
+        }
+        None
+    }
+}
+
+impl Store {
+    /// Deletes the samples in a range of all series that any of the selectors selects. Success
+    /// means that it is durable.
+    pub async fn delete(
+        &self,
+        selectors: Vec<Vec<Matcher>>,
+        range: TimeRange,
+    ) -> Result<Deletion, StoreError> {
+        self.shared.head.check_ready()?;
+        self.shared.tasks.run(|reply| Task::Delete { selectors, range, reply }).await
+    }
+
+    /// Rewrites all blocks from which samples were deleted; gives those that could not be, and why.
+    pub async fn clean_tombstones(&self) -> Result<Vec<Damage>, StoreError> {
+        self.shared.head.check_ready()?;
+        self.shared.tasks.run(|reply| Task::CleanTombstones { reply }).await
+    }
+
+    /// Makes a snapshot of all blocks and, if wanted, of what the head holds; gives its name.
+    pub async fn snapshot(&self, with_head: bool) -> Result<String, StoreError> {
+        self.shared.head.check_ready()?;
+        self.shared.tasks.run(|reply| Task::Snapshot { with_head, reply }).await
+    }
+}
+
+impl Compactor {
+    /// Does a task. If whoever asked went away, it is done all the same.
+    pub(super) fn do_task(&mut self, task: Task) {
+        match task {
+            Task::Delete { selectors, range, reply } => {
+                let _ = reply.send(self.delete(selectors, range));
+            }
+            Task::CleanTombstones { reply } => {
+                let _ = reply.send(self.clean_tombstones());
+            }
+            Task::Snapshot { with_head, reply } => {
+                let _ = reply.send(self.snapshot(with_head));
+            }
+            Task::Wake => {}
+        }
+    }
+
+    fn clean_tombstones(&mut self) -> Result<Vec<Damage>, StoreError> {
+        let instance = self.instance(self.shared.blocks.clone())?;
+        let mut left_out = Vec::new();
+        self.work_in_slices(instance, Instance::clean_tombstones, &mut left_out)?;
+        Ok(left_out)
+    }
+
+    fn delete(
+        &self,
+        selectors: Vec<Vec<Matcher>>,
+        range: TimeRange,
+    ) -> Result<Deletion, StoreError> {
+        // No cut can come between the two: it would be done by this thread.
+        let in_head = self.shared.head.delete(selectors.clone(), range)?;
+        let mut instance = self.instance(self.shared.blocks.clone())?;
+        let in_blocks = instance.delete(&selectors, range)?;
+        let deletion = Deletion { head_series: in_head.head_series, ..in_blocks };
+        tracing::info!(
+            head_series = deletion.head_series,
+            blocks = deletion.blocks.len(),
+            start_ms = range.start_ms,
+            end_ms = range.end_ms,
+            "samples deleted"
+        );
+        Ok(deletion)
+    }
+
+    fn snapshot(&self, with_head: bool) -> Result<String, StoreError> {
+        let name = snapshot_name();
+        let snapshot = SnapshotWriter::begin(&self.data, &name)?;
+        for block in self.shared.blocks.list()? {
+            snapshot.add_block(&block)?;
+        }
+        if with_head {
+            let mut instance = self.instance(snapshot.blocks())?;
+            while !instance.snapshot_head(now_ms())?.done {
+                if self.is_stopping() {
+                    return Err(StoreError::Stopped);
+                }
+            }
+        }
+        snapshot.commit()?;
+        tracing::info!(name, "snapshot made");
+        Ok(name)
+    }
+}
+
+/// As upstream names them: the time in UTC, and a number that makes it unique.
+fn snapshot_name() -> String {
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    format!("{now}-{:016x}", random_seed() >> 1)
+}
