@@ -15,6 +15,7 @@ mod error;
 mod import;
 mod list;
 mod progress;
+mod snapshot;
 mod units;
 mod verify;
 mod workspace;
@@ -53,6 +54,8 @@ enum TsdbCommand {
     Verify(verify::VerifyArgs),
     /// Cut, merge and drop what is due; no server may be running
     Compact(compact::CompactArgs),
+    /// Make a copy in DIR/snapshots, of hard links where it can; no server may be running
+    Snapshot(snapshot::SnapshotArgs),
     /// Make blocks of samples in a text file; no server may be running
     Import(import::ImportArgs),
 }
@@ -84,6 +87,7 @@ pub fn run(args: TsdbArgs) -> ExitCode {
         TsdbCommand::Analyze(args) => analyze::run(&args),
         TsdbCommand::Verify(args) => verify::run(&args),
         TsdbCommand::Compact(args) => compact::run(&args),
+        TsdbCommand::Snapshot(args) => snapshot::run(&args),
         TsdbCommand::Import(args) => import::run(&args),
     };
     match done {

@@ -69,9 +69,14 @@ impl Workspace {
 
     /// An instance with all blocks, and with what the logs hold at this moment.
     pub fn reader(&self) -> Result<Instance, CliError> {
+        self.reader_beside(self.blocks.clone())
+    }
+
+    /// The same, but with other blocks: links to these, to which it may add.
+    pub fn reader_beside(&self, blocks: BlockDirs) -> Result<Instance, CliError> {
         let logs = InstanceLogs::ReadOnly(Box::new(LogReader::open(&self.data)?));
-        let options = options(Role::All);
-        let mut instance = self.runtime.instantiate(options, self.storage(logs), self.limits())?;
+        let storage = InstanceStorage { logs, blocks, head: None };
+        let mut instance = self.runtime.instantiate(options(Role::All), storage, self.limits())?;
         replay(&mut instance)?;
         Ok(instance)
     }

@@ -61,14 +61,15 @@ impl SnapshotWriter {
         BlockDirs::in_dir(&self.data, self.dir.clone())
     }
 
-    /// Makes the snapshot durable and, in one step, visible.
-    pub fn commit(mut self) -> Result<()> {
+    /// Makes the snapshot durable and, in one step, visible; gives its directory.
+    pub fn commit(mut self) -> Result<PathBuf> {
         self.sync(&self.dir)?;
         let snapshots = self.data.path().join(SNAPSHOTS_DIR);
         let target = snapshots.join(&self.name);
         self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
         self.committed = true;
-        self.sync(&snapshots)
+        self.sync(&snapshots)?;
+        Ok(target)
     }
 
     fn link_files(&self, from: &Path, to: &Path) -> Result<()> {

@@ -21,6 +21,7 @@ mod tasks;
 pub use error::StoreError;
 pub use lookup::LookupPart;
 pub use query::{ReadPart, ReadQuery};
+pub(crate) use tasks::snapshot_name;
 
 use crate::disk::wal::WalStats;
 use crate::disk::{BlockDirs, DataDir, WalOptions};

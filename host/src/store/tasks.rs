@@ -171,7 +171,7 @@ impl Compactor {
 }
 
 /// As upstream names them: the time in UTC, and a number that makes it unique.
-fn snapshot_name() -> String {
+pub fn snapshot_name() -> String {
     let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     format!("{now}-{:016x}", random_seed() >> 1)
 }

@@ -38,7 +38,7 @@ impl Fixture {
         let snapshot = SnapshotWriter::begin(&self.data, "s")?;
         snapshot.add_block(&self.block)?;
         add_block(&snapshot.blocks())?;
-        snapshot.commit()
+        snapshot.commit().map(drop)
     }
 
     fn names(&self) -> Vec<String> {

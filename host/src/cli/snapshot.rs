@@ -1,0 +1,39 @@
+//! `tidepool tsdb snapshot`: a copy of the directory as it is, for backups.
+
+use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
+use crate::config::bytes;
+use crate::disk::SnapshotWriter;
+use crate::store::{now_ms, snapshot_name};
+use clap::Args;
+
+#[derive(Debug, Clone, Args)]
+pub struct SnapshotArgs {
+    #[command(flatten)]
+    dir: DataDirArg,
+
+    /// Leave out what is only in the logs
+    #[arg(long)]
+    skip_head: bool,
+
+    /// Memory of the engine instance, which holds what is only in the logs
+    #[arg(long, value_name = "BYTES", default_value = "3GiB", value_parser = bytes)]
+    memory_limit: u64,
+}
+
+pub fn run(args: &SnapshotArgs) -> Result<Verdict, CliError> {
+    let workspace = Workspace::own(&args.dir.data_dir, args.memory_limit)?;
+    let name = snapshot_name();
+    let snapshot = SnapshotWriter::begin(&workspace.data, &name)?;
+    let progress = Progress::spinner("linking blocks");
+    for block in workspace.blocks.list()? {
+        snapshot.add_block(&block)?;
+    }
+    if !args.skip_head {
+        let mut instance = workspace.reader_beside(snapshot.blocks())?;
+        progress.say("writing what is only in the logs");
+        while !instance.snapshot_head(now_ms())?.done {}
+    }
+    let path = snapshot.commit()?;
+    progress.print(&path.display().to_string());
+    Ok(Verdict::Fine)
+}
