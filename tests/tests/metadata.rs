@@ -22,13 +22,19 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Families with type, help and unit.
 type Families = BTreeMap<String, String>;
 
+fn says(kind: &Value, help: &Value, unit: &Value) -> String {
+    json!({ "type": kind, "help": help, "unit": unit }).to_string()
+}
+
 fn families(server: &Server) -> Families {
     let url = format!("{}/api/v1/metadata", server.url());
     let response = Client::default().get(&url).expect("an answer");
     let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
     assert_eq!(answer["status"], "success");
     let families = answer["data"].as_object().expect("an object");
-    families.iter().map(|(family, list)| (family.clone(), list[0].to_string())).collect()
+    // Servers differ in the order of the keys.
+    let said = |one: &Value| says(&one["type"], &one["help"], &one["unit"]);
+    families.iter().map(|(family, list)| (family.clone(), said(&list[0]))).collect()
 }
 
 #[track_caller]
@@ -123,8 +129,8 @@ fn message(timestamp: i64) -> write_v2::Request {
 fn wanted() -> Families {
     let kinds = ["unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info"];
     let family = |(family, _, kind, help, unit): (&str, &[&str], i32, &str, &str)| {
-        let says = json!({ "type": kinds[kind as usize], "help": help, "unit": unit });
-        (family.to_string(), says.to_string())
+        let says = says(&kinds[kind as usize].into(), &help.into(), &unit.into());
+        (family.to_string(), says)
     };
     SAID.into_iter().map(family).collect()
 }
