@@ -68,6 +68,17 @@ pub struct WriteOutcome {
     pub refusals: Vec<Refusal>,
 }
 
+impl WriteOutcome {
+    /// Counts a stored row, or one that was stored already.
+    #[inline]
+    pub(super) fn count_written(&mut self, value: &Value) {
+        match value {
+            Value::Float(_) => self.samples_written += 1,
+            _ => self.histograms_written += 1,
+        }
+    }
+}
+
 /// A row that passed the checks. Most are floats, which is why histograms lie elsewhere.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
@@ -137,14 +148,6 @@ impl Batch {
         match self.histograms.get(row.histogram as usize) {
             None => Value::Float(row.sample.value),
             Some(histogram) => histogram.clone(),
-        }
-    }
-
-    /// Counts a stored row, or one that was stored already.
-    pub(super) fn count_written(&mut self, value: &Value) {
-        match value {
-            Value::Float(_) => self.outcome.samples_written += 1,
-            _ => self.outcome.histograms_written += 1,
         }
     }
 

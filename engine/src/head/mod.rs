@@ -325,10 +325,7 @@ impl Head {
         for row in &batch.rows {
             let Row { slot, sample: Sample { timestamp_ms, .. }, is_late, .. } = *row;
             let value = batch.value(row);
-            match &value {
-                Value::Float(_) => batch.outcome.samples_written += 1,
-                _ => batch.outcome.histograms_written += 1,
-            }
+            batch.outcome.count_written(&value);
             match is_late {
                 false => self.append(slot, timestamp_ms, &value),
                 true => self.append_late(slot, timestamp_ms, value),

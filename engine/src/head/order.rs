@@ -83,7 +83,7 @@ impl Head {
         let takes_late = self.options.out_of_order_window_ms > 0;
         match self.value_at(batch, slot, time_ms)? {
             Some(stored) if same(&stored, &value) => {
-                batch.count_written(&value);
+                batch.outcome.count_written(&value);
                 batch.outcome.samples_duplicate += 1;
             }
             Some(_) => self.refuse(batch, slot, time_ms, RefusalReason::DuplicateSample),

@@ -8,8 +8,8 @@
 //! and `tsdb/wlog` in prometheus/prometheus), so Prometheus can read what is written, and back.
 //!
 //! Invariants: a segment of an earlier life is never written to, but for cutting a torn tail off
-//! the last one, and for marks that Prometheus left in it (see `rewrite`); a batch lies in one segment whole or nowhere; a sync that failed is reported, and
-//! never made good by another one.
+//! the last one, and for marks that Prometheus left in it (see `rewrite`); a batch lies in one
+//! segment whole or nowhere; a sync that failed is reported, and never made good by another one.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `reader`,
 //! `replay`, `look` (without touching), `checkpoint`, `rewrite`, `sync` (when), `stats` (figures).
