@@ -47,6 +47,12 @@ pub enum Error {
         /// The bound.
         max: u64,
     },
+    /// Memory is short; a cut will free some.
+    #[error("memory is short ({max} bytes for the head); a block is being cut to free some")]
+    ShortOfMemory {
+        /// The head's memory in bytes.
+        max: u64,
+    },
     /// Open reads need what the call would drop.
     #[error("reads are still open; try again when they ended")]
     Busy,

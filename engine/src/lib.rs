@@ -3,7 +3,7 @@
 //! A pure library: no clock, thread, socket, path or global state. It builds natively (tests,
 //! fuzzing, benchmarks) and for `wasm32-wasip2` as the component that everyone runs.
 //!
-//! Reading order: [`model`] and [`storage`] give the words and the outside world; [`codec`],
+//! Reading order: [`model`], [`memory`] and [`storage`] give the words and the outside world; [`codec`],
 //! [`chunk`] and [`index`] the small formats; [`head`], [`wal`] and [`wire`] the way in;
 //! [`block`], [`select`] and [`compact`] the way to disk and back, [`text`] the way to people;
 //! [`backfill`] makes blocks of old samples, [`inspect`] looks at what is there;
@@ -11,6 +11,8 @@
 //! Dependencies point up this list only.
 
 pub mod model;
+
+pub mod memory;
 
 pub mod codec;
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tidepool_engine::engine::{Engine, RemoteWriteVersion, Role, Storage};
 use tidepool_engine::head::HeadOptions;
+use tidepool_engine::memory::MemoryBudget;
 use tidepool_engine::storage::memory::MemoryBlocks;
 use tidepool_engine::storage::{
     self, LogKind, StorageError, StorageResult, WalBatch, WalCheckpoint,
@@ -78,6 +79,7 @@ fn open_native() -> (Engine, TempDir) {
         out_of_order_window_ms: 0,
         series_max: 0,
         exemplars_max: 1000,
+        memory: MemoryBudget::UNBOUNDED,
         hash_seed: 1,
     };
     let blocks = Rc::new(MemoryBlocks::default());
@@ -98,6 +100,7 @@ fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
         out_of_order_window_ms: 0,
         series_max: 0,
         exemplars_max: 1000,
+        memory_bytes_max: 0,
         block_duration_max_ms: 0,
         retention_ms: 0,
         retention_bytes: 0,
@@ -107,6 +110,7 @@ fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
         logs: InstanceLogs::Owned(Arc::new(Mutex::new(logs))),
         blocks: BlockDirs::open(&data),
         head: None,
+        memory: None,
     };
     let limits = InstanceLimits { memory_bytes_max: 1 << 31, deadline: None };
     let mut instance = runtime.instantiate(options, storage, limits).expect("a fresh instance");

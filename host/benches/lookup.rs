@@ -80,6 +80,7 @@ impl Fixture {
             out_of_order_window_ms: 0,
             series_max: 0,
             exemplars_max: 0,
+            memory_bytes_max: 0,
             block_duration_max_ms: 0,
             retention_ms: 0,
             retention_bytes: 0,
@@ -102,6 +103,7 @@ impl Fixture {
             logs,
             blocks: BlockDirs::open(&self.data),
             head: is_query.then(|| Arc::new(NoHead) as Arc<dyn HeadAccess>),
+            memory: None,
         };
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         self.runtime.instantiate(options, storage, limits)

@@ -3,7 +3,7 @@
 use crate::cli::TsdbArgs;
 use crate::disk::wal::SEGMENT_BYTES_DEFAULT;
 use crate::disk::{Compression, SyncPolicy, WalOptions};
-use crate::store::StoreConfig;
+use crate::store::{MemorySplit, StoreConfig, default_limit_bytes};
 use crate::telemetry::LogFormat;
 use crate::wasm::InstanceLimits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -91,8 +91,8 @@ struct ServeArgs {
     max_block_duration: Option<Duration>,
 
     /// How far ahead of this node's clock a sample may be
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
-    future_limit: Duration,
+    #[arg(long, alias = "future-limit", value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    max_future: Duration,
 
     /// How far behind the newest sample a late one is still accepted. 0s: in order only
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration_or_zero)]
@@ -114,13 +114,15 @@ struct ServeArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     max_exemplars: u64,
 
-    /// Largest body of a write or read request, compressed as well as decompressed
-    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = bytes)]
-    max_request_size: u64,
+    /// Largest body of a write or read request, compressed as well as decompressed; by default an
+    /// eighth of the head's memory, and 32MiB at most
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    max_request_size: Option<u64>,
 
-    /// Decompressed write requests that may wait; senders get 503 and try again beyond
-    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = bytes)]
-    write_queue_bytes: u64,
+    /// Decompressed write requests that may wait; senders get 503 and try again beyond. By default
+    /// what --memory-limit leaves for requests, and 64MiB at most
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    write_queue_bytes: Option<u64>,
 
     /// Most open connections; more wait in the system's queue
     #[arg(long, value_name = "COUNT", default_value_t = 512)]
@@ -146,18 +148,36 @@ struct ServeArgs {
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = bytes)]
     read_max_bytes_in_frame: u64,
 
-    /// Memory of the engine instance that holds the head
-    #[arg(long, value_name = "BYTES", default_value = "3GiB", value_parser = bytes)]
-    head_memory_limit: u64,
+    /// Memory of the process. It is shared out: an eighth for requests, a quarter for reads, of the
+    /// rest three quarters for the head and one for the compactor. When the head nears its part, a
+    /// block is cut early, then new series are refused, then writes; reads that find no memory get
+    /// 503. By default three quarters of what the machine or the control group has
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory_limit: Option<u64>,
 
-    /// Memory of the engine instance of each read
-    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
-    query_memory_limit: u64,
+    /// Memory of the engine instance that holds the head, instead of its part of --memory-limit
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    head_memory_limit: Option<u64>,
 
-    /// Memory of the engine instance that cuts and merges blocks, at least a third of
-    /// --head-memory-limit. Blocks whose merge could need more stay as they are
-    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
-    compactor_memory_limit: u64,
+    /// Memory of the engine instance of each read; by default all that there is for reads, and
+    /// 256MiB at most
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    query_memory_limit: Option<u64>,
+
+    /// Memory of all reads together, their answers of kind SAMPLES included, instead of its part of
+    /// --memory-limit
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    reads_memory_limit: Option<u64>,
+
+    /// Memory of the engine instance that cuts and merges blocks, at least a third of the head's.
+    /// Blocks whose merge could need more stay as they are
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    compactor_memory_limit: Option<u64>,
+
+    /// Longest time that the head may work on one call before it is taken for stuck and started
+    /// again from the log
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    head_timeout: Duration,
 
     /// How log lines look
     #[arg(long, value_enum, default_value = "text")]
@@ -167,6 +187,11 @@ struct ServeArgs {
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: String,
 }
+
+/// More than this is of no use without a flag that asks for it.
+const REQUEST_BYTES: u64 = 32 << 20;
+const WRITE_QUEUE_BYTES: u64 = 64 << 20;
+const QUERY_BYTES: u64 = 256 << 20;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -232,38 +257,57 @@ impl From<ServeArgs> for ServeConfig {
             WalCompression::Snappy => Compression::Snappy,
             WalCompression::Zstd => Compression::Zstd,
         };
+        let memory = memory_split(&args);
+        let head_part = memory.head_bytes / 8;
         let wal = WalOptions { segment_bytes_max: args.wal_segment_size, compression, sync };
         let store = StoreConfig {
             data_dir: args.data_dir,
             wal,
             block_duration: args.block_duration,
             block_duration_max: args.max_block_duration,
-            future_limit: args.future_limit,
+            future_limit: args.max_future,
             out_of_order_window: args.out_of_order_window,
             retention: args.retention_time,
             retention_bytes: args.retention_size,
             series_max: args.max_series,
             exemplars_max: args.max_exemplars,
-            write_queue_bytes_max: size(args.write_queue_bytes),
+            write_queue_bytes_max: size(
+                args.write_queue_bytes.unwrap_or(memory.network_bytes.min(WRITE_QUEUE_BYTES)),
+            ),
             reads_max: args.read_concurrency.max(1),
-            head_memory_bytes_max: size(args.head_memory_limit),
+            memory,
             query_limits: InstanceLimits {
-                memory_bytes_max: size(args.query_memory_limit),
+                memory_bytes_max: size(
+                    args.query_memory_limit.unwrap_or(memory.reads_bytes.min(QUERY_BYTES)),
+                ),
                 deadline: Some(args.read_timeout),
             },
-            compactor_memory_bytes_max: size(args.compactor_memory_limit),
+            head_timeout: args.head_timeout,
         };
         let http = HttpConfig {
             listen: args.listen,
             connections_max: args.max_connections.max(1),
             admin_api: args.enable_admin_api,
-            request_bytes_max: size(args.max_request_size),
+            request_bytes_max: size(args.max_request_size.unwrap_or(head_part.min(REQUEST_BYTES))),
             read_samples_max: args.read_sample_limit,
             read_response_bytes_max: size(args.read_response_limit),
             read_frame_bytes_max: u32::try_from(args.read_max_bytes_in_frame).unwrap_or(u32::MAX),
         };
         ServeConfig { store, http, log_format: args.log_format, log_level: args.log_level }
     }
+}
+
+/// The parts of the memory, but for those that have flags of their own. Parts that were chosen
+/// without a limit for the whole make it as large as they need.
+fn memory_split(args: &ServeArgs) -> MemorySplit {
+    let limit_bytes = args.memory_limit.unwrap_or_else(default_limit_bytes);
+    let split = MemorySplit::of(limit_bytes);
+    let head_bytes = args.head_memory_limit.unwrap_or(split.head_bytes);
+    let compactor_bytes = args.compactor_memory_limit.unwrap_or(head_bytes / 3);
+    let reads_bytes = args.reads_memory_limit.unwrap_or(split.reads_bytes);
+    let chosen = MemorySplit { head_bytes, compactor_bytes, reads_bytes, ..split };
+    let is_chosen = args.memory_limit.is_some();
+    if is_chosen { chosen } else { MemorySplit { limit_bytes: chosen.needed_bytes(), ..chosen } }
 }
 
 fn size(bytes: u64) -> usize {

@@ -43,6 +43,7 @@ fn config(dir: &TempDir) -> StoreConfig {
         retention_bytes: 0,
         series_max: 0,
         exemplars_max: 0,
+        memory_bytes_max: 0,
         write_queue_bytes_max: 1 << 24,
         reads_max: 4,
         head_memory_bytes_max: MEMORY_BYTES_MAX,

@@ -102,6 +102,8 @@ function toError(value: ErrorValue): errors.TidepoolError {
       return new errors.CorruptError({ ...value.val, offset: Number(value.val.offset) });
     case 'limit-exceeded':
       return new errors.LimitExceededError(value.val.what, Number(value.val.max));
+    case 'short-of-memory':
+      return new errors.ShortOfMemoryError(Number(value.val));
     case 'busy':
       return new errors.BusyError();
     case 'storage':

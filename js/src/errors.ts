@@ -12,6 +12,7 @@ export type ErrorCode =
   | 'malformed'
   | 'corrupt'
   | 'limit-exceeded'
+  | 'short-of-memory'
   | 'busy'
   | 'storage'
   | 'engine-stopped';
@@ -80,6 +81,15 @@ export class LimitExceededError extends TidepoolError {
     readonly max: number,
   ) {
     super(`the limit of ${max} ${what} is reached`);
+  }
+}
+
+/** Memory is short: try again when {@link Store.compact} has cut a block. */
+export class ShortOfMemoryError extends TidepoolError {
+  readonly code = 'short-of-memory';
+  /** `bytesMax` is what `memoryBytesMax` allows. */
+  constructor(readonly bytesMax: number) {
+    super(`memory is short: ${bytesMax} bytes are allowed`);
   }
 }
 

@@ -73,7 +73,7 @@ export interface Chunk {
   readonly data: Uint8Array;
 }
 
-/** Why a row was not written. Sending it again cannot help, but for `series-limit`. */
+/** Why a row was not written. Sending it again cannot help, but for the two limits. */
 export type RefusalReason =
   /** The series has another value at this time. */
   | 'duplicate-sample'
@@ -91,6 +91,8 @@ export type RefusalReason =
   | 'no-samples'
   /** The series is new, and the store holds as many as it may. */
   | 'series-limit'
+  /** The series is new, and memory is short. */
+  | 'memory-limit'
   /** A native histogram whose parts contradict each other. */
   | 'invalid-histogram'
   /** An exemplar with more than 128 characters of label names and values. */
@@ -154,6 +156,8 @@ export interface CompactProgress {
 export interface Figures {
   /** Memory of the component's instance, which never shrinks. */
   readonly memoryBytes: number;
+  /** Bytes of it that are in use. */
+  readonly memoryUsedBytes: number;
   readonly headSeries: number;
   readonly headChunks: number;
   /** Distinct label names and values in the head. */

@@ -29,6 +29,11 @@ export interface OpenOptions {
   readonly seriesMax?: number;
   /** Most exemplars kept, the newest. Default: none, and those that are sent are refused. */
   readonly exemplarsMax?: number;
+  /**
+   * Bytes of memory that the store may have in use: near it, {@link Store.compact} has a block to
+   * cut, new series are refused, and at last all writes. Default: no limit.
+   */
+  readonly memoryBytesMax?: number;
 }
 
 /** Prometheus' span of a block: two hours. */
@@ -68,6 +73,7 @@ export async function open(options: OpenOptions): Promise<Store> {
       ),
       seriesMax: args.toCount(options.seriesMax ?? 0, 'seriesMax'),
       exemplarsMax: args.toCount(options.exemplarsMax ?? 0, 'exemplarsMax'),
+      memoryBytesMax: args.toCount(options.memoryBytesMax ?? 0, 'memoryBytesMax'),
       blockDurationMaxMs: args.toMs(options.blockDurationMaxMs ?? 0, 'blockDurationMaxMs'),
       retentionMs: args.toMs(options.retentionMs ?? 0, 'retentionMs'),
       retentionBytes: args.toCount(options.retentionBytes ?? 0, 'retentionBytes'),

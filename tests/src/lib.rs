@@ -8,13 +8,14 @@
 //! - [`proto`]: the wire messages; [`http`]: requests over a real socket.
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
 //!   [`sender`]: what was acknowledged, and whether a store holds it.
-//! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end; [`tidepool`] and
+//! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory; [`tidepool`] and
 //!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are.
 
 pub mod admin;
 pub mod bench;
+pub mod cgroup;
 pub mod checksum;
 pub mod cli;
 pub mod data_dir;

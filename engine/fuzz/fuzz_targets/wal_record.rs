@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::rc::Rc;
 use tidepool_engine::engine::{Engine, Role, Storage};
 use tidepool_engine::head::HeadOptions;
+use tidepool_engine::memory::MemoryBudget;
 use tidepool_engine::model::TimeRange;
 use tidepool_engine::select::{FrameFormat, Selection};
 use tidepool_engine::storage::memory::{MemoryBlocks, MemoryWal};
@@ -17,6 +18,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     out_of_order_window_ms: 7_200_000,
     series_max: 1000,
     exemplars_max: 100,
+    memory: MemoryBudget::UNBOUNDED,
     hash_seed: 1,
 };
 

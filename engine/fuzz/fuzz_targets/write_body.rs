@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::rc::Rc;
 use tidepool_engine::engine::{Engine, RemoteWriteVersion, Role, Storage};
 use tidepool_engine::head::HeadOptions;
+use tidepool_engine::memory::MemoryBudget;
 use tidepool_engine::storage::memory::{MemoryBlocks, MemoryWal};
 
 const OPTIONS: HeadOptions = HeadOptions {
@@ -14,6 +15,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     out_of_order_window_ms: 2000,
     series_max: 100,
     exemplars_max: 100,
+    memory: MemoryBudget::UNBOUNDED,
     hash_seed: 1,
 };
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::{Engine, Role, Storage};
 use crate::head::HeadOptions;
+use crate::memory::MemoryBudget;
 use crate::model::TimeRange;
 use crate::storage::memory::{MemoryBlocks, MemoryWal};
 use crate::text::TextFormat;
@@ -45,6 +46,7 @@ fn import(rows: &Rows, bytes_max: usize) -> Result<(String, usize, usize)> {
         out_of_order_window_ms: 0,
         series_max: 0,
         exemplars_max: 0,
+        memory: MemoryBudget::UNBOUNDED,
         hash_seed: 1,
     };
     let wal = Box::new(MemoryWal::default());

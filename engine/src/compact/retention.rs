@@ -4,8 +4,10 @@
 //! what it has, and a clock that jumps ahead deletes nothing. If the clock is earlier than the
 //! newest block it counts instead (the block then comes from a sender whose clock is ahead, and
 //! shall not push out all others), unless it shows a time before this software existed, as that
-//! of a board without a battery does. Of two doubtful times the one that deletes less counts; the
-//! limit of size holds whatever the time.
+//! of a board without a battery does. A clock that ran ahead takes the samples of its own node with
+//! it: what lies more than a day after everything else is believed only once it is a day's worth
+//! itself. Of two doubtful times the one that deletes less counts; the limit of size holds whatever
+//! the time.
 
 use super::Levels;
 use super::plan::split_by_range;
@@ -14,6 +16,9 @@ use std::cmp::Reverse;
 
 /// A clock that is earlier than 1 January 2025 is not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
+
+/// A leap of time that is not believed at once, and how much data makes it believed.
+const LEAP_MS: i64 = 24 * 3_600_000;
 
 /// Of the limit of size, at most one part in this many is reserved for a compaction.
 const RESERVE_PARTS: u64 = 5;
@@ -103,7 +108,7 @@ pub fn largest_merge_bytes(blocks: &[SizedBlock], levels: &Levels) -> u64 {
 
 /// Blocks that end here or before are too old; `None` if none is.
 fn oldest_kept_ms(newest_first: &[&SizedBlock], age_ms: i64, now_ms: i64) -> Option<i64> {
-    let newest_ms = newest_first.first()?.meta.max_time_ms;
+    let newest_ms = believed_end_ms(newest_first, age_ms.min(LEAP_MS))?;
     if age_ms <= 0 {
         return None;
     }
@@ -112,6 +117,25 @@ fn oldest_kept_ms(newest_first: &[&SizedBlock], age_ms: i64, now_ms: i64) -> Opt
         _ => newest_ms,
     };
     Some(reference_ms.saturating_sub(age_ms))
+}
+
+/// The end of the newest block, but for those behind a leap of time that are not `believed_ms` long
+/// together.
+fn believed_end_ms(newest_first: &[&SizedBlock], believed_ms: i64) -> Option<i64> {
+    let mut end_ms = newest_first.first()?.meta.max_time_ms;
+    let (mut start_ms, mut covered_ms) = (i64::MAX, 0i64);
+    for SizedBlock { meta, .. } in newest_first {
+        if covered_ms >= believed_ms {
+            break;
+        }
+        if start_ms.saturating_sub(meta.max_time_ms) > LEAP_MS && start_ms != i64::MAX {
+            (end_ms, covered_ms) = (meta.max_time_ms, 0);
+        }
+        let until_ms = meta.max_time_ms.min(start_ms);
+        covered_ms = covered_ms.saturating_add(until_ms.saturating_sub(meta.min_time_ms).max(0));
+        start_ms = start_ms.min(meta.min_time_ms);
+    }
+    Some(end_ms)
 }
 
 #[cfg(test)]
@@ -178,6 +202,31 @@ mod tests {
         blocks[4].meta.max_time_ms = i64::MAX;
         blocks[0].meta.max_time_ms = i64::MIN;
         assert_eq!(at(&blocks, NOW_MS), "aAbAcA");
+    }
+
+    #[test]
+    fn a_leap_of_time_is_believed_once_it_has_a_days_worth() {
+        let retention = Retention { age_ms: 30 * HOUR_MS, ..Retention::default() };
+        let year_ms = 365 * 24 * HOUR_MS;
+        let after_leap = |count: usize| {
+            let mut all = blocks(5);
+            for mut block in blocks(count as i64) {
+                let meta = &mut block.meta;
+                meta.ulid = meta.ulid.to_uppercase();
+                (meta.min_time_ms, meta.max_time_ms) =
+                    (meta.min_time_ms + year_ms, meta.max_time_ms + year_ms);
+                all.push(block);
+            }
+            dropped(&all, retention, NOW_MS + year_ms)
+        };
+        assert_eq!(after_leap(1), "");
+        assert_eq!(after_leap(11), "");
+        assert_eq!(after_leap(12), "aAbAcAdAeA");
+        // A node that was off for a day does not leap.
+        let mut all = blocks(5);
+        all[4].meta.max_time_ms += 24 * HOUR_MS;
+        all[4].meta.min_time_ms += 24 * HOUR_MS;
+        assert_eq!(dropped(&all, retention, NOW_MS + 24 * HOUR_MS), "aAbA");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use super::bindings::tidepool::tsdb::types as wit;
 use crate::block::BlockError;
 use crate::chunk::{Chunk, Encoding};
 use crate::compact::BadBlock;
-use crate::engine::{CommittedBlock, Deleted, DeletedFor, Room, UpkeepProgress};
+use crate::engine::{
+    CommittedBlock, Deleted, DeletedFor, RemoteWriteVersion, Room, UpkeepProgress,
+};
 use crate::error::Error;
 use crate::head::{Exemplar, RefusalReason, SeriesExemplars, WriteOutcome};
 use crate::index::IndexError;
@@ -77,6 +79,7 @@ impl From<Error> for wit::Error {
             Error::LimitExceeded { what, max } => {
                 wit::Error::LimitExceeded(wit::Limit { what: what.into(), max })
             }
+            Error::ShortOfMemory { max } => wit::Error::ShortOfMemory(max),
             Error::Busy => wit::Error::Busy,
             Error::Storage(error) => wit::Error::Storage(error.into()),
             Error::Remote(_) => wit::Error::Storage(wit::StorageError::Io(text)),
@@ -117,6 +120,20 @@ impl From<&MatcherSpec> for wit::Matcher {
             MatchOp::NotRegex => wit::MatchOp::NotRegex,
         };
         wit::Matcher { name: matcher.name.clone(), op, value: matcher.value.clone() }
+    }
+}
+
+/// Names with their numbers, as the contract has them.
+pub fn ranked(ranking: Vec<(String, u64)>) -> Vec<wit::Ranked> {
+    ranking.into_iter().map(|(name, number)| wit::Ranked { name, number }).collect()
+}
+
+impl From<store::RemoteWriteVersion> for RemoteWriteVersion {
+    fn from(version: store::RemoteWriteVersion) -> RemoteWriteVersion {
+        match version {
+            store::RemoteWriteVersion::V1 => RemoteWriteVersion::V1,
+            store::RemoteWriteVersion::V2 => RemoteWriteVersion::V2,
+        }
     }
 }
 
@@ -193,6 +210,7 @@ impl From<WriteOutcome> for store::WriteOutcome {
             RefusalReason::InvalidSymbolRef => store::RefusalReason::InvalidSymbolRef,
             RefusalReason::NoSamples => store::RefusalReason::NoSamples,
             RefusalReason::SeriesLimit => store::RefusalReason::SeriesLimit,
+            RefusalReason::MemoryLimit => store::RefusalReason::MemoryLimit,
             RefusalReason::InvalidHistogram => store::RefusalReason::InvalidHistogram,
             RefusalReason::InvalidExemplar => store::RefusalReason::InvalidExemplar,
             RefusalReason::ExemplarsOff => store::RefusalReason::ExemplarsOff,

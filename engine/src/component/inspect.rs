@@ -6,11 +6,12 @@ use super::bindings::exports::tidepool::tsdb::inspect::{
 };
 use super::bindings::tidepool::tsdb::types as wit;
 use super::bindings::tidepool::tsdb::wal;
+use super::convert::ranked;
 use super::imports::HostBlocks;
 use crate::error::Error;
 use crate::inspect::{
     Analysis, AnalysisOptions, AnalysisReport, BlockCheck, ChunkFigures, Distribution, Finding,
-    LogCheck, Ranking, Severity, list_blocks,
+    LogCheck, Severity, list_blocks,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -55,20 +56,17 @@ impl GuestAnalysis for OpenAnalysis {
 
 impl From<AnalysisReport> for inspect::AnalysisReport {
     fn from(report: AnalysisReport) -> inspect::AnalysisReport {
-        let list = |ranking: Ranking| {
-            ranking.into_iter().map(|(name, number)| inspect::Ranked { name, number }).collect()
-        };
         inspect::AnalysisReport {
             label_names: report.label_names,
             series: report.series,
             label_pairs: report.label_pairs,
             label_pair_entries: report.label_pair_entries,
-            pairs_by_churn: list(report.pairs_by_churn),
-            names_by_churn: list(report.names_by_churn),
-            pairs_by_series: list(report.pairs_by_series),
-            names_by_value_bytes: list(report.names_by_value_bytes),
-            names_by_values: list(report.names_by_values),
-            metrics_by_series: list(report.metrics_by_series),
+            pairs_by_churn: ranked(report.pairs_by_churn),
+            names_by_churn: ranked(report.names_by_churn),
+            pairs_by_series: ranked(report.pairs_by_series),
+            names_by_value_bytes: ranked(report.names_by_value_bytes),
+            names_by_values: ranked(report.names_by_values),
+            metrics_by_series: ranked(report.metrics_by_series),
             chunks: report.chunks.map(Into::into),
         }
     }

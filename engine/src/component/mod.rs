@@ -16,9 +16,11 @@ mod backfill;
 mod convert;
 mod imports;
 mod inspect;
+mod memory;
 
 use crate::engine::{self, Engine, Storage};
 use crate::head::HeadOptions;
+use crate::memory::MemoryBudget;
 use crate::model::{Labels, Sample};
 use crate::select::{Cursor, FrameFormat, LineCursor, Selection, TextCursor};
 use crate::text::TextFormat;
@@ -26,6 +28,7 @@ use bindings::exports::tidepool::tsdb::store::{
     self, Guest, GuestCursor, GuestLineCursor, GuestTexts,
 };
 use bindings::tidepool::tsdb::types as wit;
+use convert::ranked;
 use imports::{HostBlocks, HostHead, HostWal};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -63,6 +66,10 @@ impl Guest for Component {
             out_of_order_window_ms: options.out_of_order_window_ms,
             series_max: options.series_max,
             exemplars_max: options.exemplars_max,
+            memory: MemoryBudget {
+                bytes_max: options.memory_bytes_max,
+                used_bytes: memory::used_bytes,
+            },
             hash_seed: options.hash_seed,
         };
         let options = engine::Options {
@@ -97,10 +104,7 @@ impl Guest for Component {
         body: Vec<u8>,
         now_ms: i64,
     ) -> Result<store::WriteOutcome, wit::Error> {
-        let version = match version {
-            store::RemoteWriteVersion::V1 => engine::RemoteWriteVersion::V1,
-            store::RemoteWriteVersion::V2 => engine::RemoteWriteVersion::V2,
-        };
+        let version = version.into();
         let outcome = with_engine(|engine| engine.append_remote_write(version, &body, now_ms))?;
         Ok(outcome.into())
     }
@@ -246,7 +250,8 @@ impl Guest for Component {
         let figures = with_engine(|engine| engine.figures())?;
         let counters = figures.counters;
         Ok(store::Figures {
-            memory_bytes: memory_bytes(),
+            memory_bytes: memory::linear_bytes(),
+            memory_used_bytes: figures.memory_used_bytes,
             head_series: figures.head_series,
             head_chunks: figures.head_chunks,
             head_symbols: figures.head_symbols,
@@ -267,6 +272,34 @@ impl Guest for Component {
         })
     }
 
+    fn pulse() -> Result<store::VitalSigns, wit::Error> {
+        let pulse = with_engine(|engine| Ok(engine.pulse()))?;
+        Ok(store::VitalSigns {
+            memory_bytes: memory::linear_bytes(),
+            memory_used_bytes: pulse.memory_used_bytes,
+            newest_time_ms: pulse.newest_time_ms,
+        })
+    }
+
+    fn sample_time(
+        version: store::RemoteWriteVersion,
+        body: Vec<u8>,
+    ) -> Result<Option<i64>, wit::Error> {
+        Ok(engine::sample_time_ms(version.into(), &body)?)
+    }
+
+    fn cardinality(items_max: u32) -> Result<store::CardinalityReport, wit::Error> {
+        let found = with_engine(|engine| engine.cardinality(items_max as usize))?;
+        Ok(store::CardinalityReport {
+            label_pairs: found.label_pairs,
+            metrics_by_series: ranked(found.metrics_by_series),
+            names_by_series: ranked(found.names_by_series),
+            names_by_values: ranked(found.names_by_values),
+            names_by_value_bytes: ranked(found.names_by_value_bytes),
+            pairs_by_series: ranked(found.pairs_by_series),
+        })
+    }
+
     fn close() -> Result<(), wit::Error> {
         match ENGINE.take() {
             Some(_) => Ok(()),
@@ -281,14 +314,6 @@ impl GuestLineCursor for OpenLineCursor {
     fn next(&self, bytes_max: u32) -> Result<Vec<u8>, wit::Error> {
         Ok(self.0.borrow_mut().next(bytes_max)?.into_bytes())
     }
-}
-
-/// Linear memory of this instance; 0 outside of WebAssembly, where nobody runs a component.
-fn memory_bytes() -> u64 {
-    #[cfg(target_arch = "wasm32")]
-    return core::arch::wasm32::memory_size::<0>() as u64 * 64 * 1024;
-    #[cfg(not(target_arch = "wasm32"))]
-    return 0;
 }
 
 struct OpenCursor(RefCell<Cursor>);

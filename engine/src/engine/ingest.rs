@@ -66,6 +66,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
                         RefusalReason::InvalidSymbolRef
                     }
                     LookupError::SeriesLimit { .. } => RefusalReason::SeriesLimit,
+                    LookupError::MemoryLimit { .. } => RefusalReason::MemoryLimit,
                 };
                 self.batch.refuse(reason, 0, rows.max(1), || format!("series {name:?}: {error}"));
                 return;

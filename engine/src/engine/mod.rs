@@ -15,7 +15,7 @@ mod upkeep;
 use crate::compact::{ends_a_head, survey};
 use crate::error::{Error, Result};
 use crate::head::{
-    Batch, Head, HeadCounters, HeadOptions, LookupError, SeriesExemplars, WriteOutcome,
+    Batch, Cardinality, Head, HeadCounters, HeadOptions, LookupError, SeriesExemplars, WriteOutcome,
 };
 use crate::model::{Labels, Matcher, MatcherError, MatcherSpec, Sample, TimeRange, Value};
 use crate::select::{BlockSeries, Cursor, HeadSource, LineCursor, Selection, SeriesSource};
@@ -92,6 +92,8 @@ pub enum RemoteWriteVersion {
 /// Figures of an engine at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
+    /// Bytes of memory in use; 0 where nobody counts them.
+    pub memory_used_bytes: u64,
     /// Series in the head.
     pub head_series: u64,
     /// Chunks in the head.
@@ -108,6 +110,25 @@ pub struct Figures {
     pub open_cursors: u64,
     /// Blocks in storage.
     pub blocks: u64,
+}
+
+/// What a host looks at all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VitalSigns {
+    /// Bytes of memory in use; 0 where nobody counts them.
+    pub memory_used_bytes: u64,
+    /// Time of the newest sample that the head or a block holds; the smallest time without any.
+    pub newest_time_ms: i64,
+}
+
+/// The median time of the samples of a decompressed remote-write body; `None` without any.
+pub fn sample_time_ms(version: RemoteWriteVersion, body: &[u8]) -> Result<Option<i64>> {
+    let mut times = crate::wire::SampleTimes::default();
+    match version {
+        RemoteWriteVersion::V1 => crate::wire::decode_write_v1(body, &mut times)?,
+        RemoteWriteVersion::V2 => crate::wire::decode_write_v2(body, &mut times)?,
+    }
+    Ok(times.median_ms())
 }
 
 /// An open store.
@@ -223,12 +244,14 @@ impl Engine {
     /// The number by which [`Engine::append`] knows a series, which is made if it is new.
     pub fn series_ref(&mut self, labels: &Labels) -> Result<u64> {
         let mut found = None;
-        self.append_batch("series-ref", 0, |head, batch| {
+        let now_ms = self.owned.as_ref().map_or(i64::MAX, |owned| owned.head.borrow().now_ms());
+        self.append_batch("series-ref", now_ms, |head, batch| {
             let slot = head.series_by_labels(batch, labels);
             found = Some(slot.map_err(|error| match error {
                 LookupError::SeriesLimit { max } => {
                     Error::LimitExceeded { what: "series in the head", max }
                 }
+                LookupError::MemoryLimit { max } => Error::ShortOfMemory { max },
                 other => Error::Invalid(other.to_string()),
             })?);
             Ok(())
@@ -251,6 +274,9 @@ impl Engine {
             return Err(Error::NotOpen);
         }
         let (mut head, batch) = (owned.head.borrow_mut(), &mut owned.batch);
+        if head.is_out_of_memory() {
+            return Err(Error::ShortOfMemory { max: head.memory_bytes_max() });
+        }
         head.begin(batch, now_ms);
         let logged =
             check(&mut head, batch).and_then(|()| owned.log.borrow_mut().append(&mut head, batch));
@@ -332,6 +358,7 @@ impl Engine {
         let Some(owned) = &self.owned else {
             let counters = HeadCounters::default();
             return Ok(Figures {
+                memory_used_bytes: 0,
                 head_series: 0,
                 head_chunks: 0,
                 head_symbols: 0,
@@ -344,6 +371,7 @@ impl Engine {
         };
         let head = owned.head.borrow();
         Ok(Figures {
+            memory_used_bytes: head.memory_used_bytes(),
             head_series: head.series_count() as u64,
             head_chunks: head.chunk_count() as u64,
             head_symbols: head.symbol_count() as u64,
@@ -353,6 +381,24 @@ impl Engine {
             open_cursors: head.open_cursors(),
             blocks,
         })
+    }
+
+    /// What changes with every write, at no cost to speak of.
+    pub fn pulse(&self) -> VitalSigns {
+        let Some(owned) = &self.owned else {
+            return VitalSigns { memory_used_bytes: 0, newest_time_ms: i64::MIN };
+        };
+        let head = owned.head.borrow();
+        VitalSigns {
+            memory_used_bytes: head.memory_used_bytes(),
+            newest_time_ms: head.newest_time_ms(),
+        }
+    }
+
+    /// What the head consists of, in lists of at most so many items.
+    pub fn cardinality(&self, items_max: usize) -> Result<Cardinality> {
+        let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "cardinality" })?;
+        Ok(owned.head.borrow().cardinality(items_max))
     }
 
     /// Exemplars of the series that at least one of the sets of matchers selects, in label order.

@@ -32,6 +32,8 @@ pub enum RefusalReason {
     NoSamples,
     /// The series is new, and the head holds as many as it may.
     SeriesLimit,
+    /// The series is new, and memory is short.
+    MemoryLimit,
     /// A histogram whose parts contradict each other.
     InvalidHistogram,
     /// An exemplar with more labels than one may have.
@@ -99,7 +101,6 @@ pub(super) const IS_FLOAT: u32 = u32::MAX;
 /// The running batch; its buffers are used again by the next one.
 #[derive(Default)]
 pub struct Batch {
-    pub(super) now_ms: i64,
     pub(super) rows: Vec<Row>,
     pub(super) histograms: Vec<Value>,
     pub(super) exemplars: Vec<(Slot, Exemplar)>,
@@ -108,9 +109,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub(super) fn begin(&mut self, now_ms: i64) {
+    pub(super) fn begin(&mut self) {
         self.clear();
-        self.now_ms = now_ms;
         self.outcome = WriteOutcome::default();
     }
 

@@ -4,6 +4,12 @@
 //! that is cut already get a block of their own, which overlaps the first: once nothing more can
 //! come late for that range, or when the next ordered cut is due, so that cuts proceed from the
 //! oldest to the newest and forgetting needs only a time.
+//!
+//! When memory is short, all that there is is cut, however recent.
+//!
+//! If a clock ran ahead and samples came with its times, they stay in the head until their time has
+//! come. What comes meanwhile with the right time is late for the series that have such samples;
+//! it is cut as what is late is cut.
 
 use super::series::{block_end, block_start};
 use super::{FxHashMap, Head, Slot};
@@ -30,23 +36,30 @@ impl Head {
         if let Some(planned) = &self.planned {
             return Some(planned.range);
         }
+        if self.options.memory.caches_go() {
+            self.postings.drop_caches();
+        }
         let block = self.options.block_duration_ms;
-        let span_ms = self.max_time_ms.checked_sub(self.min_time_ms);
-        let ordered_is_due =
-            span_ms.is_some_and(|span_ms| self.cuts_all || span_ms > block + block / 2);
+        let cuts_all = self.cuts_all || self.options.memory.cut_is_due(self.left_by_cut_bytes);
+        // Without a sample the smallest and the largest time are swapped.
+        let ordered_end_ms = self.max_time_ms.min(self.clock_limit_ms());
+        let span_ms = ordered_end_ms.checked_sub(self.min_time_ms).filter(|span_ms| *span_ms >= 0);
+        let ordered_is_due = span_ms.is_some_and(|span_ms| cuts_all || span_ms > block + block / 2);
         let late_end_ms = block_end(self.late_min_time_ms, block);
         let window_ms = self.options.out_of_order_window_ms;
-        let is_over = late_end_ms <= self.min_valid_ms
-            && late_end_ms <= self.newest_ms().saturating_sub(window_ms);
-        let late_is_due = self.late_min_time_ms != i64::MAX && (self.cuts_all || is_over);
+        let is_cut_already = late_end_ms <= self.min_valid_ms
+            || (self.is_ahead_of_clock() && late_end_ms <= self.min_time_ms);
+        let newest_ms = self.newest_ms().min(self.clock_limit_ms());
+        let is_over = is_cut_already && late_end_ms <= newest_ms.saturating_sub(window_ms);
+        let late_is_due = self.late_min_time_ms != i64::MAX && (cuts_all || is_over);
         if !ordered_is_due && !late_is_due {
             return None;
         }
         let oldest_ms = self.min_time_ms.min(self.late_min_time_ms);
         let mut end_ms = block_end(oldest_ms, block);
-        if self.cuts_all {
+        if cuts_all {
             // The rest of the last block's time stays free for what comes in order later.
-            let newest_end_ms = self.newest_ms().saturating_add(1);
+            let newest_end_ms = self.newest_ms().min(self.now_ms).saturating_add(1);
             end_ms = end_ms.min(newest_end_ms.max(oldest_ms.saturating_add(1)));
         }
         let range = TimeRange { start_ms: block_start(oldest_ms, block), end_ms: end_ms - 1 };
@@ -74,6 +87,7 @@ impl Head {
         if self.planned.is_some_and(|planned| planned.range.end_ms < before_ms) {
             self.planned = None;
         }
+        self.left_by_cut_bytes = (self.options.memory.used_bytes)();
         Ok(())
     }
 
@@ -96,7 +110,7 @@ impl Head {
             late_min_time_ms = late_min_time_ms.min(late.unwrap_or(i64::MAX));
         }
         self.counters.series_removed += empty.len() as u64;
-        self.remove(empty);
+        self.remove(&empty);
         self.late_min_time_ms = late_min_time_ms;
         self.min_time_ms = min_time_ms;
         // As long as something late is held, the newest time says how late it is.

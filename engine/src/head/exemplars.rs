@@ -176,7 +176,7 @@ impl Head {
     pub fn check_exemplar(&mut self, batch: &mut Batch, slot: Slot, exemplar: Exemplar) {
         let time_ms = exemplar.timestamp_ms;
         let series = self.packed_labels(slot);
-        let refusal = self.exemplar_refusal(batch, &series, &exemplar);
+        let refusal = self.exemplar_refusal(&series, &exemplar);
         if let Some((reason, why)) = refusal {
             batch.refuse(reason, time_ms, 1, || {
                 format!("exemplar of {series} at {time_ms} ms: {why}")
@@ -191,7 +191,6 @@ impl Head {
 
     fn exemplar_refusal(
         &self,
-        batch: &Batch,
         series: &Labels,
         exemplar: &Exemplar,
     ) -> Option<(RefusalReason, String)> {
@@ -208,7 +207,7 @@ impl Head {
             );
             return Some((RefusalReason::InvalidExemplar, why));
         }
-        if time_ms > batch.now_ms.saturating_add(self.options.future_limit_ms) {
+        if time_ms > self.clock_limit_ms() {
             let why = "too far in the future".into();
             return Some((RefusalReason::TooFarInFuture, why));
         }

@@ -53,6 +53,15 @@ pub enum LookupError {
         /// The limit.
         max: u64,
     },
+    /// Memory is short.
+    #[error(
+        "memory is short: with {max} bytes for the head (--memory-limit) only series that it knows \
+         are taken, and this series is new"
+    )]
+    MemoryLimit {
+        /// The head's memory in bytes.
+        max: u64,
+    },
 }
 
 impl<'r> RequestSymbols<'r> {
@@ -196,6 +205,9 @@ impl Head {
         let max = self.options.series_max;
         if max > 0 && self.series_count() as u64 >= max {
             return Err(LookupError::SeriesLimit { max });
+        }
+        if self.options.memory.refuses_series() {
+            return Err(LookupError::MemoryLimit { max: self.options.memory.bytes_max });
         }
         let slot = self.insert(hash, &pairs);
         batch.created.push(slot);

@@ -9,6 +9,7 @@
 //! reads series, `labels` names and values. Beside the series stand `metadata` and `exemplars`.
 
 mod batch;
+mod cardinality;
 mod cursor;
 mod cut;
 mod deletion;
@@ -21,10 +22,11 @@ mod metadata;
 mod order;
 mod postings;
 mod series;
-mod slots;
+mod slab;
 mod symbols;
 
 pub use batch::{Batch, Refusal, RefusalReason, WriteOutcome};
+pub use cardinality::Cardinality;
 pub use cursor::HeadCursor;
 pub use deletion::DeletedSpan;
 pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExemplars};
@@ -34,6 +36,7 @@ pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};
 pub use series::Slot;
 
 use crate::chunk::ChunkError;
+use crate::memory::MemoryBudget;
 use crate::model::{Labels, Sample, TimeRange, Value};
 use batch::{IS_FLOAT, Row};
 use cut::PlannedCut;
@@ -42,7 +45,7 @@ use label_names::NameLists;
 use postings::Postings;
 use rustc_hash::FxHashMap;
 use series::{NO_ROW, Series};
-use slots::Slots;
+use slab::{Slab, shrink_above};
 use std::cell::Cell;
 use std::rc::Rc;
 use symbols::Symbols;
@@ -61,6 +64,8 @@ pub struct HeadOptions {
     pub series_max: u64,
     /// Most exemplars kept, the newest; 0 keeps none.
     pub exemplars_max: u64,
+    /// How much memory may be in use.
+    pub memory: MemoryBudget,
     /// Mixed into every hash of labels.
     pub hash_seed: u64,
 }
@@ -93,7 +98,7 @@ pub struct Head {
     options: HeadOptions,
     symbols: Symbols,
     postings: Postings,
-    series: Slots,
+    series: Slab<Slot, Series>,
     by_key: HashTable<Slot>,
     name_lists: NameLists,
     /// Series that somebody knows by their number: embedders, and the log during replay.
@@ -110,6 +115,10 @@ pub struct Head {
     generation: u64,
     /// Whether everything is due to be cut.
     cuts_all: bool,
+    /// Memory in use after the last cut.
+    left_by_cut_bytes: u64,
+    /// The clock, as the last write told it; the largest time as long as nobody did.
+    now_ms: i64,
     /// The cut that was planned and not forgotten yet.
     planned: Option<PlannedCut>,
     /// Another number after each deletion, and in each life.
@@ -130,7 +139,7 @@ impl Head {
             options,
             symbols: Symbols::new(options.hash_seed),
             postings: Postings::default(),
-            series: Slots::default(),
+            series: Slab::default(),
             by_key: HashTable::new(),
             name_lists: NameLists::default(),
             by_ref: FxHashMap::default(),
@@ -142,6 +151,8 @@ impl Head {
             late_min_time_ms: i64::MAX,
             generation: 0,
             cuts_all: false,
+            left_by_cut_bytes: 0,
+            now_ms: i64::MAX,
             planned: None,
             deletion_mark: options.hash_seed,
             open_cursors: Rc::default(),
@@ -169,6 +180,11 @@ impl Head {
     /// Times of the oldest and newest ordered sample; without any, the range ends before it starts.
     pub fn range(&self) -> TimeRange {
         TimeRange { start_ms: self.min_time_ms, end_ms: self.max_time_ms }
+    }
+
+    /// Time of the newest sample that the head or a block holds; the smallest time without any.
+    pub fn newest_time_ms(&self) -> i64 {
+        self.newest_ms()
     }
 
     /// How many cursors are open; while there are any, nothing may be forgotten.
@@ -275,8 +291,29 @@ impl Head {
     }
 
     /// Begins a batch.
-    pub fn begin(&self, batch: &mut Batch, now_ms: i64) {
-        batch.begin(now_ms);
+    pub fn begin(&mut self, batch: &mut Batch, now_ms: i64) {
+        self.now_ms = now_ms;
+        batch.begin();
+    }
+
+    /// The clock, as the last write told it.
+    pub fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// Bytes of memory that may be in use; 0 is no limit.
+    pub fn memory_bytes_max(&self) -> u64 {
+        self.options.memory.bytes_max
+    }
+
+    /// Bytes of memory in use.
+    pub fn memory_used_bytes(&self) -> u64 {
+        (self.options.memory.used_bytes)()
+    }
+
+    /// Whether memory is so short that no write can be taken before a cut frees some.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.options.memory.refuses_writes()
     }
 
     /// What the log must hold of a batch of floats before it is applied, as (series reference,
@@ -349,9 +386,7 @@ impl Head {
         for row in &batch.rows {
             self.at_mut(row.slot).pending_row = NO_ROW;
         }
-        if !batch.created.is_empty() {
-            self.remove(std::mem::take(&mut batch.created));
-        }
+        self.remove(&batch.created);
         batch.clear();
     }
 
@@ -360,15 +395,15 @@ impl Head {
         self.series.iter()
     }
 
-    fn remove(&mut self, slots: impl IntoIterator<Item = Slot>) {
-        let series = &mut self.series;
-        let removed: Vec<(Slot, Series)> =
-            slots.into_iter().filter_map(|slot| Some((slot, series.remove(slot)?))).collect();
-        let labels: Vec<_> = removed.iter().map(|(slot, one)| (*slot, &one.labels)).collect();
-        self.postings.remove(&labels);
-        for (slot, series) in removed {
+    fn remove(&mut self, slots: &[Slot]) {
+        if slots.is_empty() {
+            return;
+        }
+        self.postings.remove(slots, &self.series);
+        for slot in slots {
+            let Some(series) = self.series.remove(*slot) else { continue };
             self.chunk_count -= series.chunk_count();
-            if let Ok(entry) = self.by_key.find_entry(series.key.table_hash(), |s| *s == slot) {
+            if let Ok(entry) = self.by_key.find_entry(series.key.table_hash(), |s| s == slot) {
                 entry.remove();
             }
             for (name, value) in series.labels.iter() {
@@ -377,6 +412,12 @@ impl Head {
             }
             self.name_lists.release(series.labels);
         }
+        let series = &self.series;
+        let hash_of = |slot: &Slot| series.get(*slot).map_or(0, |series| series.key.table_hash());
+        if self.by_key.capacity() > shrink_above(self.by_key.len()) {
+            self.by_key.shrink_to(2 * self.by_key.len(), hash_of);
+        }
+        self.symbols.shrink();
     }
 
     /// The series in a slot. Slots come from this head's own tables, which drop a slot together

@@ -37,12 +37,28 @@ impl Head {
         }
     }
 
-    /// Oldest time at which a late row is accepted.
+    /// Oldest time at which a late row is accepted. What came while some clock ran ahead does not
+    /// shut the door: then the clock of now counts, and half a block at least.
     pub(super) fn late_from_ms(&self) -> i64 {
-        match self.options.out_of_order_window_ms {
+        let window_ms = self.options.out_of_order_window_ms;
+        match window_ms {
+            _ if self.is_ahead_of_clock() => {
+                let half_block = self.options.block_duration_ms / 2;
+                self.now_ms.saturating_sub(window_ms.max(half_block))
+            }
             0 => i64::MAX,
-            window_ms => self.newest_ms().saturating_sub(window_ms),
+            _ => self.newest_ms().saturating_sub(window_ms),
         }
+    }
+
+    /// Newest time that is accepted by the clock.
+    pub(super) fn clock_limit_ms(&self) -> i64 {
+        self.now_ms.saturating_add(self.options.future_limit_ms)
+    }
+
+    /// Whether the head or a block holds samples that the clock of now would refuse.
+    pub(super) fn is_ahead_of_clock(&self) -> bool {
+        self.newest_ms() > self.clock_limit_ms()
     }
 
     /// Checks one row, and takes it into the batch or counts its refusal.
@@ -56,7 +72,7 @@ impl Head {
     ) -> Result<(), ChunkError> {
         let newest_ms = self.newest_of(batch, slot);
         let is_newest = newest_ms.is_none_or(|newest_ms| time_ms > newest_ms);
-        if is_newest && time_ms > batch.now_ms.saturating_add(self.options.future_limit_ms) {
+        if is_newest && time_ms > self.clock_limit_ms() {
             self.refuse(batch, slot, time_ms, RefusalReason::TooFarInFuture);
             return Ok(());
         }
@@ -80,17 +96,20 @@ impl Head {
         time_ms: i64,
         value: Value,
     ) -> Result<(), ChunkError> {
-        let takes_late = self.options.out_of_order_window_ms > 0;
+        let late_from_ms = self.late_from_ms();
         match self.value_at(batch, slot, time_ms)? {
             Some(stored) if same(&stored, &value) => {
                 batch.outcome.count_written(&value);
                 batch.outcome.samples_duplicate += 1;
             }
             Some(_) => self.refuse(batch, slot, time_ms, RefusalReason::DuplicateSample),
-            None if time_ms >= self.late_from_ms() && time_ms != i64::MIN => {
+            None if time_ms > self.clock_limit_ms() => {
+                self.refuse(batch, slot, time_ms, RefusalReason::TooFarInFuture);
+            }
+            None if time_ms >= late_from_ms && time_ms != i64::MIN => {
                 self.accept(batch, slot, time_ms, value, true);
             }
-            None if takes_late || time_ms < self.ordered_from_ms() => {
+            None if late_from_ms != i64::MAX || time_ms < self.ordered_from_ms() => {
                 self.refuse(batch, slot, time_ms, RefusalReason::TooOld);
             }
             None => self.refuse(batch, slot, time_ms, RefusalReason::OutOfOrder),

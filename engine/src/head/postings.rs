@@ -5,8 +5,8 @@
 //! series than reads.
 
 use super::label_names::SeriesLabels;
-use super::series::Slot;
-use super::slots::Slots;
+use super::series::{Series, Slot};
+use super::slab::{Place, Slab, shrink_above};
 use super::symbols::{SymbolId, Symbols};
 use crate::index::LabelIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -46,7 +46,7 @@ struct Order {
 pub struct HeadIndex<'h> {
     pub postings: &'h Postings,
     pub symbols: &'h Symbols,
-    pub series: &'h Slots,
+    pub series: &'h Slab<Slot, Series>,
 }
 
 impl Postings {
@@ -81,20 +81,25 @@ impl Postings {
         }
     }
 
-    /// Takes series out again, each list once however many they are.
-    pub fn remove(&mut self, removed: &[(Slot, &SeriesLabels)]) {
-        let gone: FxHashSet<Slot> = removed.iter().map(|(slot, _)| *slot).collect();
-        self.all.retain(|slot| !gone.contains(slot));
-        let labels: FxHashSet<_> = removed.iter().flat_map(|(_, labels)| labels.iter()).collect();
+    /// Takes series out again that are still in their table, each list once however many they are.
+    pub fn remove(&mut self, removed: &[Slot], series: &Slab<Slot, Series>) {
+        let gone = SlotSet::of(removed);
+        let count_before = self.all.len();
+        self.all.retain(|slot| !gone.contains(*slot));
+        shrink(&mut self.all);
+        if removed.len() > count_before / 8 {
+            // Walking all lists needs no memory, which may be why they go.
+            self.by_name.retain(|_, values| {
+                values.remove_from_all(&gone);
+                !values.slots.is_empty()
+            });
+            return;
+        }
+        let removed = removed.iter().filter_map(|slot| series.get(*slot));
+        let labels: FxHashSet<_> = removed.flat_map(|series| series.labels.iter()).collect();
         for (name, value) in labels {
             let Some(values) = self.by_name.get_mut(&name) else { continue };
-            let Some(slots) = values.slots.get_mut(&value) else { continue };
-            slots.retain(|slot| !gone.contains(slot));
-            if slots.is_empty() {
-                values.slots.remove(&value);
-                // The number may soon mean another text.
-                values.order.take();
-            }
+            values.remove_from(value, &gone);
             if values.slots.is_empty() {
                 self.by_name.remove(&name);
             }
@@ -107,13 +112,73 @@ impl Postings {
         values.slots.get(&find(symbols, value)?)?.first().copied()
     }
 
+    /// All label names, each with its values and how many series have them, in no order.
+    pub fn labels(
+        &self,
+    ) -> impl Iterator<Item = (SymbolId, impl Iterator<Item = (SymbolId, usize)>)> {
+        self.by_name.iter().map(|(name, values)| {
+            (*name, values.slots.iter().map(|(value, slots)| (*value, slots.len())))
+        })
+    }
+
+    /// Gives back what answers memory only keeps for the next question.
+    pub fn drop_caches(&mut self) {
+        for values in self.by_name.values_mut() {
+            values.order.take();
+        }
+    }
+
     /// All label names, in no order.
     pub fn names(&self) -> impl Iterator<Item = SymbolId> {
         self.by_name.keys().copied()
     }
 }
 
+/// A set of slots, a bit each.
+struct SlotSet(Vec<u64>);
+
+impl SlotSet {
+    fn of(slots: &[Slot]) -> SlotSet {
+        let last = slots.iter().map(|slot| slot.number()).max();
+        let mut words = vec![0; last.map_or(0, |last| last as usize / 64 + 1)];
+        for slot in slots {
+            words[slot.number() as usize / 64] |= 1u64 << (slot.number() % 64);
+        }
+        SlotSet(words)
+    }
+
+    fn contains(&self, slot: Slot) -> bool {
+        let word = self.0.get(slot.number() as usize / 64).copied().unwrap_or(0);
+        word >> (slot.number() % 64) & 1 == 1
+    }
+}
+
 impl Values {
+    fn remove_from(&mut self, value: SymbolId, gone: &SlotSet) {
+        let Some(slots) = self.slots.get_mut(&value) else { return };
+        slots.retain(|slot| !gone.contains(*slot));
+        if slots.is_empty() {
+            self.slots.remove(&value);
+            // The number may soon mean another text.
+            self.order.take();
+        }
+    }
+
+    fn remove_from_all(&mut self, gone: &SlotSet) {
+        let count_before = self.slots.len();
+        self.slots.retain(|_, slots| {
+            slots.retain(|slot| !gone.contains(*slot));
+            shrink(slots);
+            !slots.is_empty()
+        });
+        if self.slots.len() < count_before {
+            self.order.take();
+        }
+        if self.slots.capacity() > shrink_above(self.slots.len()) {
+            self.slots.shrink_to(2 * self.slots.len());
+        }
+    }
+
     /// The values by their text.
     fn sorted(&self, symbols: &Symbols) -> Rc<Vec<SymbolId>> {
         let mut order = self.order.borrow_mut();
@@ -247,6 +312,12 @@ impl<'h> LabelIndex for HeadIndex<'h> {
     ) -> Result<bool, Infallible> {
         let value = find(self.symbols, name).and_then(|name| self.value_of(series, name));
         Ok(test(value.map_or("", |value| self.symbols.text(value))))
+    }
+}
+
+fn shrink(slots: &mut Vec<Slot>) {
+    if slots.capacity() > shrink_above(slots.len()) {
+        slots.shrink_to(2 * slots.len());
     }
 }
 

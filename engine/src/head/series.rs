@@ -4,13 +4,24 @@ mod deletion;
 
 use super::label_names::SeriesLabels;
 use super::late::{LateSamples, value_in};
+use super::slab::Place;
 use crate::chunk::{Chunk, ChunkError, Encoding, ValueAppender};
 use crate::codec::hash_word;
 use crate::model::{TimeRange, Value};
 
 /// Place of a series in the head. Given to another series once this one is forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(pub(super) u32);
+pub struct Slot(u32);
+
+impl Place for Slot {
+    fn of(number: u32) -> Slot {
+        Slot(number)
+    }
+
+    fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// Marks that no row of the running batch belongs to a series.
 pub(super) const NO_ROW: u32 = u32::MAX;
@@ -181,6 +192,12 @@ impl Series {
         let open_is_old = self.open.is_some() && self.newest_ms < before_ms;
         if open_is_old {
             self.open = None;
+        }
+        // Chunks end where blocks do, but for a cut that had to come early.
+        if self.min_time_ms().is_some_and(|min_ms| min_ms < before_ms)
+            && let Some(end_ms) = before_ms.checked_sub(1)
+        {
+            self.delete_ordered(TimeRange { start_ms: i64::MIN, end_ms })?;
         }
         Ok(gone + usize::from(open_is_old))
     }

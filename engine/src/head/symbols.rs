@@ -2,12 +2,23 @@
 //!
 //! A symbol lives as long as a series uses it; its number is then given to another one.
 
+use super::slab::{Place, Slab, shrink_above};
 use crate::codec::{bytes_equal, hash_bytes};
 use hashbrown::HashTable;
 
 /// Number of a string in the head's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SymbolId(pub(super) u32);
+
+impl Place for SymbolId {
+    fn of(number: u32) -> SymbolId {
+        SymbolId(number)
+    }
+
+    fn number(self) -> u32 {
+        self.0
+    }
+}
 
 struct Symbol {
     text: Box<str>,
@@ -18,15 +29,14 @@ struct Symbol {
 /// The table of symbols.
 pub struct Symbols {
     seed: u64,
-    symbols: Vec<Symbol>,
+    symbols: Slab<SymbolId, Symbol>,
     by_hash: HashTable<SymbolId>,
-    free: Vec<SymbolId>,
 }
 
 impl Symbols {
     /// An empty table whose hashes are mixed with `seed`.
     pub fn new(seed: u64) -> Symbols {
-        Symbols { seed, symbols: Vec::new(), by_hash: HashTable::new(), free: Vec::new() }
+        Symbols { seed, symbols: Slab::default(), by_hash: HashTable::new() }
     }
 
     /// Hash of a string, of which series hashes are made.
@@ -37,56 +47,58 @@ impl Symbols {
 
     /// The number of a string, if some series uses it.
     pub fn find(&self, text: &[u8], hash: u64) -> Option<SymbolId> {
-        let is_it = |id: &SymbolId| bytes_equal(self.symbols[id.0 as usize].text.as_bytes(), text);
+        let is_it = |id: &SymbolId| bytes_equal(self.text(*id).as_bytes(), text);
         self.by_hash.find(hash, is_it).copied()
     }
 
     /// The string behind a number.
     #[inline]
     pub fn text(&self, id: SymbolId) -> &str {
-        &self.symbols[id.0 as usize].text
+        self.symbols.get(id).map_or("", |symbol| &symbol.text)
     }
 
     /// Counts one more use of a string, storing it if it is new.
     pub fn acquire(&mut self, text: &str) -> SymbolId {
         let hash = self.hash(text.as_bytes());
         if let Some(id) = self.find(text.as_bytes(), hash) {
-            self.symbols[id.0 as usize].uses += 1;
+            if let Some(symbol) = self.symbols.get_mut(id) {
+                symbol.uses += 1;
+            }
             return id;
         }
-        let symbol = Symbol { text: text.into(), hash, uses: 1 };
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.symbols[id.0 as usize] = symbol;
-                id
-            }
-            None => {
-                self.symbols.push(symbol);
-                SymbolId(self.symbols.len() as u32 - 1)
-            }
-        };
+        let id = self.symbols.insert(Symbol { text: text.into(), hash, uses: 1 });
         let symbols = &self.symbols;
-        self.by_hash.insert_unique(hash, id, |id| symbols[id.0 as usize].hash);
+        let hash_of = |id: &SymbolId| symbols.get(*id).map_or(0, |symbol| symbol.hash);
+        self.by_hash.insert_unique(hash, id, hash_of);
         id
     }
 
     /// Counts one use less, forgetting the string after its last.
     pub fn release(&mut self, id: SymbolId) {
-        let symbol = &mut self.symbols[id.0 as usize];
+        let Some(symbol) = self.symbols.get_mut(id) else { return };
         symbol.uses -= 1;
         if symbol.uses > 0 {
             return;
         }
-        symbol.text = "".into();
-        if let Ok(entry) = self.by_hash.find_entry(symbol.hash, |other| *other == id) {
+        let hash = symbol.hash;
+        self.symbols.remove(id);
+        if let Ok(entry) = self.by_hash.find_entry(hash, |other| *other == id) {
             entry.remove();
         }
-        self.free.push(id);
+    }
+
+    /// Gives back what many strings took that are forgotten.
+    pub fn shrink(&mut self) {
+        let symbols = &self.symbols;
+        let hash_of = |id: &SymbolId| symbols.get(*id).map_or(0, |symbol| symbol.hash);
+        if self.by_hash.capacity() > shrink_above(self.by_hash.len()) {
+            self.by_hash.shrink_to(2 * self.by_hash.len(), hash_of);
+        }
     }
 
     /// How many strings are in use.
     pub fn len(&self) -> usize {
-        self.symbols.len() - self.free.len()
+        self.symbols.len()
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::memory::MemoryBudget;
 use crate::model::{LABEL_NAME, MatchOp, Matcher, MatcherSpec};
 
 const OPTIONS: HeadOptions = HeadOptions {
@@ -7,6 +8,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     out_of_order_window_ms: 0,
     series_max: 0,
     exemplars_max: 100,
+    memory: MemoryBudget::UNBOUNDED,
     hash_seed: 9,
 };
 
@@ -14,16 +16,18 @@ const OPTIONS: HeadOptions = HeadOptions {
 struct Writer {
     head: Head,
     batch: Batch,
+    now_ms: i64,
 }
 
 impl Writer {
     fn new(options: HeadOptions) -> Writer {
-        Writer { head: Head::new(options, i64::MIN), batch: Batch::default() }
+        let (head, batch) = (Head::new(options, i64::MIN), Batch::default());
+        Writer { head, batch, now_ms: 1_000_000 }
     }
 
     fn write(&mut self, name: &str, rows: &[(i64, f64)]) -> WriteOutcome {
-        let Writer { head, batch } = self;
-        head.begin(batch, 1_000_000);
+        let Writer { head, batch, now_ms } = self;
+        head.begin(batch, *now_ms);
         let labels = Labels::from_sorted([(crate::model::LABEL_NAME, name)]);
         let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
         for (timestamp_ms, value) in rows {
@@ -71,7 +75,7 @@ fn values_are_told_apart_by_their_bits() {
 fn an_aborted_batch_leaves_no_trace() {
     let mut writer = Writer::new(OPTIONS);
     writer.write("a", &[(100, 1.0)]);
-    let Writer { head, batch } = &mut writer;
+    let Writer { head, batch, .. } = &mut writer;
     let before = (head.series_count(), head.symbol_count(), head.chunk_count(), head.range());
     head.begin(batch, 1_000_000);
     for name in ["a", "b"] {
@@ -90,7 +94,7 @@ fn an_aborted_batch_leaves_no_trace() {
 fn a_full_head_refuses_new_series_and_keeps_the_known() {
     let mut writer = Writer::new(HeadOptions { series_max: 1, ..OPTIONS });
     writer.write("a", &[(100, 1.0)]);
-    let Writer { head, batch } = &mut writer;
+    let Writer { head, batch, .. } = &mut writer;
     head.begin(batch, 0);
     let labels = Labels::from_sorted([(crate::model::LABEL_NAME, "b")]);
     let refused = head.series_by_labels(batch, &labels);
@@ -145,8 +149,10 @@ fn a_block_is_due_after_one_and_a_half_and_then_forgotten() {
     writer.head.forget(1200).expect("sound chunks");
     assert_eq!(writer.head.series_count(), 1, "b has no samples left");
     assert_eq!(writer.head.symbol_count(), 2);
-    // Chunks end where blocks end, and later chunks are kept whole.
-    assert_eq!((writer.head.chunk_count(), writer.head.range().start_ms), (1, 1000));
+    // Of a chunk that reaches across the time, the rest is kept.
+    assert_eq!((writer.head.chunk_count(), writer.head.range().start_ms), (1, 1200));
+    writer.write("a", &[(1600, 1.0)]);
+    assert_eq!((writer.head.chunk_count(), writer.head.range().start_ms), (2, 1200));
 }
 
 #[test]
@@ -236,4 +242,101 @@ fn prefixes_find_values_that_came_and_not_those_that_went() {
         write(&mut writer, name, 1720);
     }
     assert_eq!(found(&mut writer), "ab abz ba bz");
+}
+
+thread_local! {
+    static USED_BYTES: Cell<u64> = const { Cell::new(0) };
+}
+
+fn with_memory(bytes_max: u64) -> Writer {
+    USED_BYTES.set(0);
+    let memory = MemoryBudget { bytes_max, used_bytes: || USED_BYTES.get() };
+    Writer::new(HeadOptions { memory, ..OPTIONS })
+}
+
+#[test]
+fn short_memory_asks_for_a_cut_then_refuses_new_series_then_all() {
+    let mut writer = with_memory(1000);
+    writer.write("a", &[(1100, 1.0), (1120, 1.0)]);
+    writer.write("ahead", &[(1130, 1.0)]);
+    assert_eq!(writer.head.plan_cut(), None);
+    USED_BYTES.set(560);
+    // Up to the clock (1 125), although the head holds something newer.
+    writer.now_ms = 1125;
+    assert_eq!(writer.reason("b", (1125, 1.0)), None);
+    let range = writer.head.plan_cut();
+    assert_eq!(range, Some(TimeRange { start_ms: 1000, end_ms: 1125 }));
+    assert_eq!(writer.reason("a", (1140, 1.0)), None, "known series go on");
+    USED_BYTES.set(520);
+    writer.head.forget(1126).expect("sound chunks");
+    assert_eq!((writer.head.series_count(), writer.head.range().start_ms), (2, 1130));
+    USED_BYTES.set(610);
+    assert_eq!(writer.head.plan_cut(), None, "too little came since the last cut");
+    USED_BYTES.set(660);
+    assert!(writer.head.plan_cut().is_some());
+    let new = Labels::from_sorted([(LABEL_NAME, "c")]);
+    let refused = writer.head.series_by_labels(&mut writer.batch, &new);
+    assert!(matches!(refused, Err(LookupError::MemoryLimit { max: 1000 })));
+    assert_eq!(writer.reason("a", (1141, 1.0)), None, "known series go on");
+    assert!(!writer.head.is_out_of_memory());
+    USED_BYTES.set(801);
+    assert!(writer.head.is_out_of_memory());
+}
+
+/// A clock ran ahead, and samples with it; then it was put right.
+#[test]
+fn what_a_clock_ran_ahead_with_shuts_no_door() {
+    for (window_ms, oldest_ms) in [(0, 4500), (2000, 3000)] {
+        let mut writer = Writer::new(HeadOptions { out_of_order_window_ms: window_ms, ..OPTIONS });
+        writer.now_ms = 5000;
+        writer.write("a", &[(4800, 1.0)]);
+        writer.now_ms = 1_000_000;
+        writer.write("a", &[(1_000_000, 1.0)]);
+        writer.now_ms = 5000;
+        let at = |writer: &mut Writer, time_ms| writer.reason("a", (time_ms, 2.0));
+        assert_eq!(at(&mut writer, 4900), None, "window {window_ms}");
+        assert_eq!(at(&mut writer, 1_000_000), Some(RefusalReason::DuplicateSample));
+        assert_eq!(at(&mut writer, 900_000), Some(RefusalReason::TooFarInFuture));
+        assert_eq!(at(&mut writer, oldest_ms - 1), Some(RefusalReason::TooOld));
+        assert_eq!(at(&mut writer, oldest_ms), None);
+        assert_eq!(writer.reason("new", (4950, 2.0)), None);
+        // Blocks are cut as time goes on, and the head does not keep what is in them.
+        let mut ends = Vec::new();
+        for now_ms in (5000..12_000).step_by(100) {
+            writer.now_ms = now_ms;
+            assert_eq!(at(&mut writer, now_ms), None, "at {now_ms}, window {window_ms}");
+            while let Some(range) = writer.head.plan_cut() {
+                ends.push(range.end_ms);
+                writer.head.forget(range.end_ms + 1).expect("sound chunks");
+            }
+        }
+        assert!(ends.is_sorted() && ends.last() > Some(&8000), "{ends:?}");
+        assert!(ends.iter().all(|end_ms| *end_ms < 12_000), "{ends:?}");
+        let oldest_ms = writer.head.min_time_ms.min(writer.head.late_min_time_ms);
+        assert!(oldest_ms > 8000, "{oldest_ms}");
+        assert_eq!(at(&mut writer, 1_000_000), Some(RefusalReason::DuplicateSample), "it stays");
+    }
+}
+
+#[test]
+fn cardinality_names_what_is_most() {
+    let mut writer = Writer::new(OPTIONS);
+    for (metric, instances) in [("up", 3), ("requests", 5), ("rare", 1)] {
+        for instance in 0..instances {
+            let labels = [(LABEL_NAME, metric), ("instance", &format!("node-{instance}"))];
+            let labels = Labels::from_pairs(labels).expect("a label set");
+            writer.head.series_by_labels(&mut writer.batch, &labels).expect("a new series");
+        }
+    }
+    let list = |items: &[(&str, u64)]| -> Vec<(String, u64)> {
+        items.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
+    };
+    let found = writer.head.cardinality(2);
+    assert_eq!(found.label_pairs, 8);
+    assert_eq!(found.metrics_by_series, list(&[("requests", 5), ("up", 3)]));
+    assert_eq!(found.names_by_series, list(&[("__name__", 9), ("instance", 9)]));
+    assert_eq!(found.names_by_values, list(&[("instance", 5), ("__name__", 3)]));
+    assert_eq!(found.names_by_value_bytes, list(&[("instance", 30), ("__name__", 14)]));
+    assert_eq!(found.pairs_by_series, list(&[("__name__=requests", 5), ("__name__=up", 3)]));
+    assert_eq!(writer.head.cardinality(0).metrics_by_series, []);
 }

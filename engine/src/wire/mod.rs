@@ -7,6 +7,7 @@ mod chunked;
 mod exemplar;
 mod fields;
 mod histogram;
+mod sample_time;
 mod write;
 
 pub use chunked::{
@@ -16,6 +17,7 @@ pub use chunked::{
 pub use exemplar::{Exemplar, ExemplarLabels};
 pub use fields::{Field, Fields, Value};
 pub use histogram::put_time_series_values;
+pub use sample_time::SampleTimes;
 pub use write::{SeriesData, WriteSink, decode_write_v1, decode_write_v2};
 
 /// A protobuf message that does not decode.

@@ -103,6 +103,7 @@ fn main() -> Result<()> {
         out_of_order_window_ms: 2 * 60 * 60 * 1000,
         series_max: 0,
         exemplars_max: 1000,
+        memory_bytes_max: 0,
         block_duration_max_ms: 0,
         retention_ms: 0,
         retention_bytes: 0,

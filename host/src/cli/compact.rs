@@ -3,7 +3,7 @@
 use super::workspace::BLOCK_DURATION_MS;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
 use crate::config::{bytes, duration, duration_or_zero};
-use crate::store::{millis, now_ms};
+use crate::store::{millis, system_now_ms};
 use crate::wasm::{CompactProgress, DeletionReason, Options, Role, Room};
 use clap::Args;
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
         let free_bytes = workspace.data.free_bytes()?;
         let room = Room { free_bytes, other_bytes, memory_bytes: args.memory_limit };
         let step = loop {
-            let step = instance.compact(now_ms(), room)?;
+            let step = instance.compact(system_now_ms(), room)?;
             if step.done || step.block.is_some() || !step.deleted.is_empty() {
                 break step;
             }

@@ -71,7 +71,7 @@ impl From<CallError> for CliError {
     fn from(error: CallError) -> CliError {
         match error {
             CallError::Refused(error) => CliError::Refused(error),
-            CallError::Trap(trap) => CliError::Crashed(format!("{trap:#}")),
+            ended => CliError::Crashed(ended.to_string()),
         }
     }
 }

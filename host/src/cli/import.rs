@@ -7,7 +7,7 @@ use super::list::{BlockList, print_blocks};
 use super::{CliError, Progress, Verdict, Workspace};
 use crate::config::{bytes, duration};
 use crate::disk::Staging;
-use crate::store::{millis, now_ms, random_seed};
+use crate::store::{millis, random_seed, system_now_ms};
 use crate::text::{Event, TextFormat, TextReader};
 use crate::wasm::{ImporterHandle, Instance, Label, Rows};
 use clap::Args;
@@ -106,7 +106,7 @@ pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
         }
         let progress = Progress::spinner("writing blocks");
         let again = loop {
-            let step = instance.finish_import_pass(importer, now_ms())?;
+            let step = instance.finish_import_pass(importer, system_now_ms())?;
             if step.done {
                 break step.again;
             }
@@ -211,7 +211,7 @@ impl Pass<'_> {
     }
 
     fn send(&mut self) -> Result<(), CliError> {
-        let step = self.instance.import_rows(self.importer, &self.rows, now_ms())?;
+        let step = self.instance.import_rows(self.importer, &self.rows, system_now_ms())?;
         if step.forgotten {
             self.numbers.clear();
         }

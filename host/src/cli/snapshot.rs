@@ -3,7 +3,7 @@
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
 use crate::config::bytes;
 use crate::disk::SnapshotWriter;
-use crate::store::{now_ms, snapshot_name};
+use crate::store::{snapshot_name, system_now_ms};
 use clap::Args;
 
 #[derive(Debug, Clone, Args)]
@@ -31,7 +31,7 @@ pub fn run(args: &SnapshotArgs) -> Result<Verdict, CliError> {
     if !args.skip_head {
         let mut instance = workspace.reader_beside(snapshot.blocks())?;
         progress.say("writing what is only in the logs");
-        while !instance.snapshot_head(now_ms())?.done {}
+        while !instance.snapshot_head(system_now_ms())?.done {}
     }
     let path = snapshot.commit()?;
     progress.print(&path.display().to_string());

@@ -54,7 +54,8 @@ impl Workspace {
 
     /// An instance over other blocks; it is not opened as a store.
     pub fn inspector_of(&self, blocks: BlockDirs) -> Result<Instance, CliError> {
-        let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head: None };
+        let storage =
+            InstanceStorage { logs: InstanceLogs::None, blocks, head: None, memory: None };
         Ok(self.runtime.instantiate_closed(storage, self.limits())?)
     }
 
@@ -75,14 +76,14 @@ impl Workspace {
     /// The same, but with other blocks: links to these, to which it may add.
     pub fn reader_beside(&self, blocks: BlockDirs) -> Result<Instance, CliError> {
         let logs = InstanceLogs::ReadOnly(Box::new(LogReader::open(&self.data)?));
-        let storage = InstanceStorage { logs, blocks, head: None };
+        let storage = InstanceStorage { logs, blocks, head: None, memory: None };
         let mut instance = self.runtime.instantiate(options(Role::All), storage, self.limits())?;
         replay(&mut instance)?;
         Ok(instance)
     }
 
     fn storage(&self, logs: InstanceLogs) -> InstanceStorage {
-        InstanceStorage { logs, blocks: self.blocks.clone(), head: None }
+        InstanceStorage { logs, blocks: self.blocks.clone(), head: None, memory: None }
     }
 
     fn limits(&self) -> InstanceLimits {
@@ -127,6 +128,7 @@ pub fn options(role: Role) -> Options {
         out_of_order_window_ms: 0,
         series_max: 0,
         exemplars_max: 0,
+        memory_bytes_max: 0,
         block_duration_max_ms: 0,
         retention_ms: 0,
         retention_bytes: 0,

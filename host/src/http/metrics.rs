@@ -21,6 +21,12 @@ pub async fn answer(context: &Context) -> Reply {
         u8::from(context.store.is_ready()),
     );
     process(&mut text);
+    memory(&mut text, &context.store);
+    text.gauge(
+        "tidepool_clock_doubted",
+        "Whether this node's clock cannot be right, so that the senders' time counts.",
+        u8::from(context.store.clock_is_doubted()),
+    );
     http(&mut text, &context.counters);
     instances(&mut text, context.store.counters());
     // While the store starts there is no head to ask.
@@ -50,6 +56,11 @@ fn head(text: &mut MetricsText, figures: &Figures) {
         "tidepool_head_memory_bytes",
         "Memory of the engine instance that holds the head.",
         f.memory_bytes,
+    );
+    text.gauge(
+        "tidepool_head_memory_used_bytes",
+        "Of that memory, what is in use.",
+        f.memory_used_bytes,
     );
     text.gauge("prometheus_tsdb_head_series", "Series in the head.", f.head_series);
     text.gauge("prometheus_tsdb_head_chunks", "Chunks in the head.", f.head_chunks);
@@ -197,6 +208,26 @@ fn http(text: &mut MetricsText, counters: &HttpCounters) {
         let values: Vec<_> = values.iter().map(|(labels, n)| (labels.as_str(), *n)).collect();
         text.counters(name, help, &values);
     }
+}
+
+fn memory(text: &mut MetricsText, store: &Store) {
+    let split = store.memory_split();
+    text.gauges(
+        "tidepool_memory_limit_bytes",
+        "Memory that the process and its parts may take.",
+        &[
+            ("part=\"all\"", split.limit_bytes),
+            ("part=\"network\"", split.network_bytes),
+            ("part=\"reads\"", split.reads_bytes),
+            ("part=\"head\"", split.head_bytes),
+            ("part=\"compactor\"", split.compactor_bytes),
+        ],
+    );
+    text.gauge(
+        "tidepool_reads_memory_bytes",
+        "Memory that running reads take.",
+        store.read_memory().used_bytes(),
+    );
 }
 
 /// What client libraries show of a process, read from the system.

@@ -8,6 +8,7 @@ mod read;
 mod reply;
 mod routes;
 mod server;
+mod status;
 mod write;
 
 pub use server::{Server, ServerConfig};

@@ -10,7 +10,7 @@ use crate::prom::read::{
     ReadPlan, ResponseKind, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan, put_query_result,
 };
 use crate::store::{ReadPart, StoreError};
-use crate::wasm::{Error, FrameFormat, Limit};
+use crate::wasm::{Error, FrameFormat, Limit, PoolShare};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming};
@@ -89,6 +89,7 @@ async fn samples(context: &Context, mut answer: Answer) -> Result<Reply, StoreEr
     let bytes_max = context.http.read_response_bytes_max;
     let mut response = Vec::new();
     let mut result = Vec::new();
+    let mut memory = context.store.read_memory().share();
     while let Some(part) = poll_fn(|context| answer.poll_part(context)).await {
         match part? {
             ReadPart::Frames(frames) => result.extend_from_slice(&frames),
@@ -97,6 +98,9 @@ async fn samples(context: &Context, mut answer: Answer) -> Result<Reply, StoreEr
                 result.clear();
             }
         }
+        if !memory.grow_to(response.len() + result.len()) {
+            return Err(short_of_memory(&memory));
+        }
         if response.len() + result.len() > bytes_max {
             let what = "bytes of a SAMPLES answer (--read-response-limit)".to_owned();
             let limit = Limit { what, max: bytes_max as u64 };
@@ -104,14 +108,35 @@ async fn samples(context: &Context, mut answer: Answer) -> Result<Reply, StoreEr
         }
     }
     drop(result);
+    if !memory.grow_to(response.len() + snap::raw::max_compress_len(response.len())) {
+        return Err(short_of_memory(&memory));
+    }
     let compressed = snap::raw::Encoder::new().compress_vec(&response);
     let compressed = compressed.map_err(|error| {
         StoreError::Runtime(format!("the answer could not be compressed: {error}"))
     })?;
     let content_type = HeaderValue::from_static(SAMPLES_CONTENT_TYPE);
-    let mut reply = full(StatusCode::OK, content_type, compressed);
+    let held = Bytes::from_owner(HeldAnswer { bytes: compressed, _memory: memory });
+    let mut reply = full(StatusCode::OK, content_type, held);
     reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("snappy"));
     Ok(reply)
+}
+
+/// An answer that is at hand as a whole, until it is sent.
+struct HeldAnswer {
+    bytes: Vec<u8>,
+    _memory: PoolShare,
+}
+
+impl AsRef<[u8]> for HeldAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn short_of_memory(share: &PoolShare) -> StoreError {
+    let bytes_max = share.pool().bytes_max();
+    StoreError::ShortOfMemory(format!("all reads together may take {bytes_max} bytes"))
 }
 
 /// Frames as they come. What fails before the first of them still gets a proper status.

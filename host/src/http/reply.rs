@@ -58,14 +58,19 @@ pub fn status_of(error: &StoreError) -> StatusCode {
                 StatusCode::BAD_REQUEST
             }
             Error::Corrupt(_) | Error::WrongRole(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Error::NotOpen | Error::Busy | Error::Storage(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Error::NotOpen | Error::Busy | Error::ShortOfMemory(_) | Error::Storage(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         },
         StoreError::NotReady
         | StoreError::Overloaded
         | StoreError::Stopped
         | StoreError::Crashed(_)
+        | StoreError::ShortOfMemory(_)
+        | StoreError::Deadline
         | StoreError::NotDurable(_)
         | StoreError::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
+        StoreError::NeedsTooMuchMemory => StatusCode::UNPROCESSABLE_ENTITY,
         StoreError::Runtime(_) | StoreError::Limits(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

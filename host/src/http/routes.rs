@@ -2,7 +2,7 @@
 
 use super::reply::{Body, Reply, text};
 use super::server::Context;
-use super::{admin, metadata, metrics, read, write};
+use super::{admin, metadata, metrics, read, status, write};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use std::convert::Infallible;
@@ -23,7 +23,9 @@ pub async fn handle(
             Method::POST | Method::PUT => admin::answer(&context, request).await,
             _ => not_allowed("POST, PUT"),
         },
-        "/-/healthy" | "/-/ready" | "/metrics" | "/api/v1/metadata" | "/" if !is_get => {
+        "/-/healthy" | "/-/ready" | "/metrics" | "/api/v1/metadata" | STATUS_TSDB | "/"
+            if !is_get =>
+        {
             not_allowed("GET, HEAD")
         }
         "/-/healthy" => text(StatusCode::OK, "tidepool is healthy.\n"),
@@ -31,17 +33,22 @@ pub async fn handle(
         "/-/ready" => text(StatusCode::SERVICE_UNAVAILABLE, "The log is being replayed.\n"),
         "/metrics" => metrics::answer(&context).await,
         "/api/v1/metadata" => metadata::answer(&context).await,
+        STATUS_TSDB => status::tsdb(&context, request.uri().query()).await,
         "/" => text(StatusCode::OK, INDEX),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     };
     Ok(reply)
 }
 
+const STATUS_TSDB: &str = "/api/v1/status/tsdb";
+
 const INDEX: &str = "tidepool: a Prometheus-compatible metrics store
 
 POST /api/v1/write     remote write 1.0 and 2.0
 POST /api/v1/read      remote read: SAMPLES and STREAMED_XOR_CHUNKS
 GET  /api/v1/metadata  type, help and unit of metric families
+GET  /api/v1/status/tsdb
+                       metrics and labels with the most series
 GET  /metrics          the store's own figures
 GET  /-/healthy        200 while the process lives
 GET  /-/ready          200 once the log is replayed

@@ -89,7 +89,8 @@ pub fn refusal_text(outcome: &WriteOutcome) -> String {
 
 /// Whether time can cure what was refused, so that the sender should try again.
 pub fn may_clear(outcome: &WriteOutcome) -> bool {
-    outcome.refusals.iter().any(|refusal| refusal.reason == RefusalReason::SeriesLimit)
+    let clears = [RefusalReason::SeriesLimit, RefusalReason::MemoryLimit];
+    outcome.refusals.iter().any(|refusal| clears.contains(&refusal.reason))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! no deletion is lost. Everything else waits for its turn.
 
 use super::tasks::TaskQueue;
-use super::{Shared, StoreError, now_ms};
+use super::{Shared, StoreError};
 use crate::disk::{BlockDirs, DataDir};
 use crate::wasm::{
     CallError, CompactProgress, Damage, DeletionReason, Error, HeadAccess, Instance,
@@ -91,7 +91,7 @@ impl Compactor {
         let started = Instant::now();
         let room = room(&self.shared, &self.data)?;
         while !self.is_stopping() {
-            match slice(&mut instance, now_ms(), room) {
+            match slice(&mut instance, self.shared.clock.now_ms(), room) {
                 Ok(progress) => {
                     report(&self.shared, &progress, started);
                     left_out.extend(progress.bad);
@@ -100,7 +100,13 @@ impl Compactor {
                         return Ok(());
                     }
                 }
-                Err(CallError::Refused(Error::Busy)) => std::thread::sleep(BUSY_PAUSE),
+                Err(CallError::Refused(Error::Busy)) => {
+                    let shared = &self.shared;
+                    if shared.read_memory.is_head_short(shared.head.memory_used_bytes()) {
+                        shared.head.end_reads();
+                    }
+                    std::thread::sleep(BUSY_PAUSE);
+                }
                 Err(error) => return Err(error.into()),
             }
             while let Some(deletion) = self.tasks.next_deletion() {
@@ -114,8 +120,8 @@ impl Compactor {
     pub(super) fn instance(&self, blocks: BlockDirs) -> Result<Instance, StoreError> {
         let shared = &self.shared;
         let head = Some(Arc::new(shared.head.clone()) as Arc<dyn HeadAccess>);
-        let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head };
-        let memory_bytes_max = shared.config.compactor_memory_bytes_max;
+        let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head, memory: None };
+        let memory_bytes_max = shared.config.memory.compactor_bytes as usize;
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         Ok(shared.runtime.instantiate(shared.options(Role::Compactor), storage, limits)?)
     }
@@ -125,7 +131,7 @@ impl Compactor {
 fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
     let blocks_bytes = shared.blocks.size_bytes_total()?;
     let other_bytes = data.size_bytes()?.saturating_sub(blocks_bytes);
-    let memory_bytes = shared.config.compactor_memory_bytes_max as u64;
+    let memory_bytes = shared.config.memory.compactor_bytes;
     Ok(Room { free_bytes: data.free_bytes()?, other_bytes, memory_bytes })
 }
 

@@ -1,7 +1,7 @@
 //! Why the store did not do what it was asked.
 
 use crate::disk::DiskError;
-use crate::wasm::{CallError, Error};
+use crate::wasm::{CallError, Error, MemoryBound};
 
 /// Everything that can keep the store from answering.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,15 @@ pub enum StoreError {
     /// The engine instance that worked on this crashed.
     #[error("the engine stopped while working on this: {0}")]
     Crashed(String),
+    /// Memory is short; it will not be for long.
+    #[error("memory is short: {0}; come back later")]
+    ShortOfMemory(String),
+    /// A read passed its deadline.
+    #[error("this took longer than a read may (--read-timeout) and was ended")]
+    Deadline,
+    /// A read needed more memory than one may have.
+    #[error("this needed more memory than a read may (--query-memory-limit) and was ended")]
+    NeedsTooMuchMemory,
     /// The log took the batch but could not make it durable.
     #[error("the write-ahead log could not be synced: {0}")]
     NotDurable(String),
@@ -40,6 +49,11 @@ impl From<CallError> for StoreError {
         match error {
             CallError::Refused(error) => StoreError::Refused(error),
             CallError::Trap(trap) => StoreError::Crashed(format!("{trap:#}")),
+            CallError::Deadline => StoreError::Deadline,
+            CallError::Memory(MemoryBound::Own) => StoreError::NeedsTooMuchMemory,
+            CallError::Memory(MemoryBound::Shared) => {
+                StoreError::ShortOfMemory("all that there is for reads is taken".into())
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Group commit: when the log is to be synced before answering, the jobs that wait are done first,
 //! then one sync serves them all.
 
-use super::{Shared, StoreError, now_ms};
+use super::{Shared, StoreError};
 use crate::disk::DataDir;
 use crate::disk::wal::{Logs, WalMonitor};
 use crate::wasm::{
@@ -71,6 +71,8 @@ pub(super) struct HeadHandle {
 #[derive(Default)]
 struct HeadState {
     ready: AtomicBool,
+    /// Bytes of memory that the head had in use when it was last looked at.
+    memory_used_bytes: AtomicU64,
     /// Records of the log that the last replay did not understand.
     skipped_records: AtomicU64,
     wal_monitor: Mutex<Option<WalMonitor>>,
@@ -95,6 +97,26 @@ impl HeadHandle {
 
     pub fn send(&self, job: Job) -> Result<(), StoreError> {
         self.jobs.send(job).map_err(|_| StoreError::Stopped)
+    }
+
+    pub fn memory_used_bytes(&self) -> u64 {
+        self.state.memory_used_bytes.load(Relaxed)
+    }
+
+    /// Ends everything that is open on the head, so that it can forget.
+    pub fn end_reads(&self) {
+        let ended = Job::Call(Box::new(|head| {
+            let open: Vec<OpenOnHead> = head.open.drain().map(|(_, open)| open).collect();
+            if !open.is_empty() {
+                tracing::warn!(reads = open.len(), "reads were ended since memory is short");
+            }
+            for open in open {
+                let closed = head.close(open);
+                let _ = head.noting_crash(closed);
+            }
+        }));
+        // A head that is gone has closed what was open on it.
+        let _ = self.send(ended);
     }
 
     pub fn skipped_records(&self) -> u64 {
@@ -219,11 +241,8 @@ impl HeadAccess for HeadHandle {
     fn close(&self, number: u64) {
         // A head that is gone has closed what was open on it.
         let _ = self.send(Job::Call(Box::new(move |head| {
-            let closed = match head.open.remove(&number) {
-                Some(OpenOnHead::Cursor(handle)) => head.instance.close_cursor(handle),
-                Some(OpenOnHead::Texts(handle)) => head.instance.close_texts(handle),
-                None => return,
-            };
+            let Some(open) = head.open.remove(&number) else { return };
+            let closed = head.close(open);
             let _ = head.noting_crash(closed);
         })));
     }
@@ -242,17 +261,27 @@ impl HeadAccess for HeadHandle {
 }
 
 impl HeadInstance {
+    fn close(&mut self, open: OpenOnHead) -> Result<(), CallError> {
+        match open {
+            OpenOnHead::Cursor(handle) => self.instance.close_cursor(handle),
+            OpenOnHead::Texts(handle) => self.instance.close_texts(handle),
+        }
+    }
+
     /// Remembers that the instance is of no further use, if that is what a result says.
     fn noting_crash<T>(&mut self, result: Result<T, CallError>) -> Result<T, StoreError> {
-        if let Err(CallError::Trap(trap)) = &result {
-            self.crashed = Some(format!("{trap:#}"));
+        if let Err(end) = &result
+            && end.is_end()
+        {
+            self.crashed = Some(end.to_string());
         }
         result.map_err(Into::into)
     }
 }
 
 fn head_restarted() -> Error {
-    Error::Invalid("the head was restarted while it was being read; read again".into())
+    let why = "the head was restarted, or ran short of memory, while it was being read; read again";
+    Error::Storage(StorageError::Io(why.into()))
 }
 
 /// What the head thread works with.
@@ -316,8 +345,9 @@ impl HeadThread {
             logs: InstanceLogs::Owned(Arc::clone(&logs)),
             blocks: self.shared.blocks.clone(),
             head: None,
+            memory: None,
         };
-        let memory_bytes_max = self.shared.config.head_memory_bytes_max;
+        let memory_bytes_max = self.shared.config.memory.head_bytes as usize;
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         let options = self.shared.options(Role::Head);
         let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
@@ -368,9 +398,34 @@ impl HeadThread {
                 );
             }
         }
+        self.take_pulse(&mut instance)?;
         let head =
             HeadInstance { instance, open: HashMap::new(), crashed: None, logs: Arc::clone(&logs) };
         Ok((head, logs))
+    }
+
+    /// Looks at what changes with every write.
+    fn take_pulse(&self, instance: &mut Instance) -> Result<(), CallError> {
+        let pulse = instance.pulse()?;
+        self.shared.head.state.memory_used_bytes.store(pulse.memory_used_bytes, Relaxed);
+        self.shared.clock.stored(pulse.newest_time_ms);
+        Ok(())
+    }
+
+    /// Stores a body. If the clock cannot be right, the body tells the time as well.
+    fn append(
+        &self,
+        instance: &mut Instance,
+        version: RemoteWriteVersion,
+        body: &[u8],
+    ) -> Result<WriteOutcome, CallError> {
+        let clock = &self.shared.clock;
+        if clock.is_doubted()
+            && let Some(time_ms) = instance.sample_time(version, body)?
+        {
+            clock.heard(time_ms);
+        }
+        instance.append_remote_write(version, body, clock.now_ms())
     }
 
     /// Does jobs until it is told to stop (true) or the instance crashes (false).
@@ -385,9 +440,10 @@ impl HeadThread {
             let mut stop = matches!(next, Err(RecvTimeoutError::Disconnected));
             let mut next = next.ok();
             while let Some(job) = next.take() {
+                head.instance.set_deadline(Some(self.shared.config.head_timeout));
                 match job {
                     Job::Append { version, body, reply, room } => {
-                        let stored = head.instance.append_remote_write(version, &body, now_ms());
+                        let stored = self.append(&mut head.instance, version, &body);
                         match head.noting_crash(stored) {
                             Ok(outcome) => group.push((reply, outcome, room)),
                             Err(error) => answer(reply, Err(error)),
@@ -401,6 +457,10 @@ impl HeadThread {
                 }
             }
             self.finish_group(&mut group, logs);
+            if head.crashed.is_none() {
+                let looked = self.take_pulse(&mut head.instance);
+                let _ = head.noting_crash(looked);
+            }
             if stop {
                 lock(logs).sync().unwrap_or_else(|error| {
                     tracing::error!(%error, "the log could not be synced at the end");

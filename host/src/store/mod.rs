@@ -11,27 +11,33 @@
 //! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
 //! is made anew and replays the log; senders are told to come back meanwhile.
 
+mod clock;
 mod compactor;
 mod error;
 mod head;
 mod lookup;
+mod memory;
 mod query;
 mod tasks;
 
 pub use error::StoreError;
 pub use lookup::LookupPart;
+pub use memory::{MemorySplit, default_limit_bytes, resident_bytes};
 pub use query::{ReadPart, ReadQuery};
 pub(crate) use tasks::snapshot_name;
 
 use crate::disk::wal::WalStats;
 use crate::disk::{BlockDirs, DataDir, WalOptions};
 use crate::wasm::{
-    FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, Lookup, Matcher, Options,
-    RemoteWriteVersion, Role, Runtime, SeriesExemplars, TimeRange, WriteOutcome,
+    CardinalityReport, FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, Lookup,
+    Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars, TimeRange,
+    WriteOutcome,
 };
+use clock::Clock;
 use compactor::Compactor;
-use head::{HeadHandle, HeadThread, Job};
+use head::{HeadHandle, HeadInstance, HeadThread, Job};
 use lookup::Texts;
+use memory::ReadMemory;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -72,27 +78,12 @@ pub struct StoreConfig {
     pub write_queue_bytes_max: usize,
     /// Reads that run at a time; more wait.
     pub reads_max: usize,
-    /// Linear memory of the head instance, in bytes.
-    pub head_memory_bytes_max: usize,
+    /// How much memory each part may take.
+    pub memory: MemorySplit,
     /// Limits of each query instance.
     pub query_limits: InstanceLimits,
-    /// Linear memory of a compactor instance, in bytes.
-    pub compactor_memory_bytes_max: usize,
-}
-
-impl StoreConfig {
-    /// A series takes a third as much memory, at most, while it is cut as it does in the head.
-    fn check_limits(&self) -> Result<(), StoreError> {
-        let (head, compactor) = (self.head_memory_bytes_max, self.compactor_memory_bytes_max);
-        if compactor >= head / 3 {
-            return Ok(());
-        }
-        Err(StoreError::Limits(format!(
-            "--compactor-memory-limit={compactor} is less than a third of \
-             --head-memory-limit={head}: a full head could not be cut into a block. Raise the one \
-             or lower the other"
-        )))
-    }
+    /// Longest time that one call of the head may take before it is started again.
+    pub head_timeout: Duration,
 }
 
 /// A handle to the store; clones share it.
@@ -108,6 +99,8 @@ struct Shared {
     blocks: BlockDirs,
     head: HeadHandle,
     tasks: TaskSender,
+    clock: Clock,
+    read_memory: ReadMemory,
     write_queue: Arc<Semaphore>,
     read_slots: Arc<Semaphore>,
     counters: StoreCounters,
@@ -145,7 +138,7 @@ impl Store {
     /// Locks the data directory and starts the threads. The log is replayed in the background;
     /// until then [`Store::is_ready`] says no and calls are refused.
     pub fn open(config: StoreConfig) -> Result<(Store, StoreThreads), StoreError> {
-        config.check_limits()?;
+        config.memory.check()?;
         let runtime = Runtime::new().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
         let data = DataDir::open(&config.data_dir)?;
         let (head, jobs) = HeadHandle::new();
@@ -155,6 +148,8 @@ impl Store {
             blocks: BlockDirs::open(&data),
             head,
             tasks: sender,
+            clock: Clock::new(millis(config.future_limit)),
+            read_memory: ReadMemory::new(&config.memory),
             write_queue: Arc::new(Semaphore::new(config.write_queue_bytes_max / QUEUE_UNIT_BYTES)),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),
             counters: StoreCounters::default(),
@@ -236,6 +231,7 @@ impl Store {
         run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
     ) -> Result<mpsc::Receiver<P>, StoreError> {
         self.shared.head.check_ready()?;
+        self.shared.read_memory.check(self.shared.head.memory_used_bytes())?;
         let slot = Arc::clone(&self.shared.read_slots).acquire_owned().await;
         let slot = slot.map_err(|_| StoreError::Stopped)?;
         // One part waits while the one before is sent: that is all an answer holds.
@@ -251,6 +247,36 @@ impl Store {
     /// Figures of the head.
     pub async fn figures(&self) -> Result<Figures, StoreError> {
         self.shared.head.call(|head| head.instance.stats()).await
+    }
+
+    /// What the head's series are made of, in lists of at most so many items.
+    pub async fn cardinality(&self, items_max: u32) -> Result<CardinalityReport, StoreError> {
+        self.shared.head.call(move |head| head.instance.cardinality(items_max)).await
+    }
+
+    /// Bytes that reads share, of which each that holds its answer in memory takes its part.
+    pub fn read_memory(&self) -> Arc<MemoryPool> {
+        Arc::clone(&self.shared.read_memory.pool)
+    }
+
+    /// How the memory of the process is shared out.
+    pub fn memory_split(&self) -> MemorySplit {
+        self.shared.config.memory
+    }
+
+    /// Whether the system's clock cannot be right, so that the senders' time counts.
+    pub fn clock_is_doubted(&self) -> bool {
+        self.shared.clock.is_doubted()
+    }
+
+    /// Ends the head's instance as a fault in it would. For tests of what comes then.
+    #[doc(hidden)]
+    pub async fn crash_head(&self) -> Result<(), StoreError> {
+        let crash = |head: &mut HeadInstance| {
+            head.instance.set_deadline(Some(Duration::ZERO));
+            head.instance.pulse().map(drop)
+        };
+        self.shared.head.call(crash).await
     }
 
     /// What is known of metric families.
@@ -310,8 +336,10 @@ impl Store {
 
 impl Shared {
     fn options(&self, role: Role) -> Options {
+        let memory_bytes_max = if role == Role::Head { self.config.memory.head_bytes } else { 0 };
         Options {
             role,
+            memory_bytes_max,
             block_duration_ms: millis(self.config.block_duration),
             future_limit_ms: millis(self.config.future_limit),
             out_of_order_window_ms: millis(self.config.out_of_order_window),
@@ -333,8 +361,8 @@ fn spawn(
     spawned.map_err(|error| StoreError::Runtime(format!("could not start a thread: {error}")))
 }
 
-/// Milliseconds since the Unix epoch by this node's clock.
-pub(crate) fn now_ms() -> i64 {
+/// Milliseconds since the Unix epoch by the system's clock, right or wrong.
+pub(crate) fn system_now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
 }
 

@@ -76,9 +76,11 @@ pub(super) fn answer_parts<P>(
     let answered = instantiate(shared)
         .and_then(|mut instance| answer(&mut instance, &|part| outlet.send(Ok(part))));
     if let Err(error) = answered {
-        if let StoreError::Crashed(reason) = &error {
+        if let StoreError::Crashed(_) | StoreError::Deadline | StoreError::NeedsTooMuchMemory =
+            &error
+        {
             shared.counters.query_crashes.fetch_add(1, Relaxed);
-            tracing::warn!(reason, "a read was ended");
+            tracing::warn!(%error, "a read was ended");
         }
         // If nobody listens any more, nobody needs to know.
         let _ = outlet.send(Err(error));
@@ -90,6 +92,7 @@ fn instantiate(shared: &Arc<Shared>) -> Result<Instance, StoreError> {
         logs: InstanceLogs::None,
         blocks: shared.blocks.clone(),
         head: Some(Arc::new(shared.head.clone())),
+        memory: Some(Arc::clone(&shared.read_memory.pool)),
     };
     let options = shared.options(Role::Query);
     Ok(shared.runtime.instantiate(options, storage, shared.config.query_limits)?)

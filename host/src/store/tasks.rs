@@ -2,7 +2,7 @@
 //! The compactor thread does it, task by task.
 
 use super::compactor::Compactor;
-use super::{Store, StoreError, now_ms, random_seed};
+use super::{Store, StoreError, random_seed};
 use crate::disk::SnapshotWriter;
 use crate::wasm::{Damage, Deletion, Instance, Matcher, TimeRange};
 use std::collections::VecDeque;
@@ -158,7 +158,7 @@ impl Compactor {
         }
         if with_head {
             let mut instance = self.instance(snapshot.blocks())?;
-            while !instance.snapshot_head(now_ms())?.done {
+            while !instance.snapshot_head(self.shared.clock.now_ms())?.done {
                 if self.is_stopping() {
                     return Err(StoreError::Stopped);
                 }

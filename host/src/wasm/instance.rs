@@ -2,12 +2,15 @@
 
 use super::bindings::Engine;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
+use super::memory::MemoryBound;
+use super::runtime::epoch_ticks;
 use super::state::InstanceState;
 use super::{
-    CompactProgress, Deletion, Error, FamilyMetadata, Figures, Label, Lookup, Matcher, Options,
-    RemoteWriteVersion, ReplayProgress, Room, Selection, SeriesExemplars, TextFormat, TimeRange,
-    WriteOutcome,
+    CardinalityReport, CompactProgress, Deletion, Error, FamilyMetadata, Figures, Label, Lookup,
+    Matcher, Options, RemoteWriteVersion, ReplayProgress, Room, Selection, SeriesExemplars,
+    TextFormat, TimeRange, VitalSigns, WriteOutcome,
 };
+use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
@@ -17,9 +20,22 @@ pub enum CallError {
     /// The store says no; the instance lives on.
     #[error("{0}")]
     Refused(Error),
-    /// The instance crashed, ran out of memory or passed its deadline, and is of no further use.
+    /// The instance crashed, and is of no further use.
     #[error("the engine instance stopped: {0:#}")]
     Trap(wasmtime::Error),
+    /// The instance passed its deadline, and is of no further use.
+    #[error("the engine instance passed its deadline")]
+    Deadline,
+    /// The instance needed more memory than it may have, and is of no further use.
+    #[error("the engine instance ran out of memory")]
+    Memory(MemoryBound),
+}
+
+impl CallError {
+    /// Whether the instance is of no further use.
+    pub fn is_end(&self) -> bool {
+        !matches!(self, CallError::Refused(_))
+    }
 }
 
 /// A cursor of one instance; of no use to any other.
@@ -55,7 +71,44 @@ impl Instance {
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
         let guest = self.bindings.tidepool_tsdb_store();
-        call(guest, &mut self.store).map_err(CallError::Trap)?.map_err(CallError::Refused)
+        match call(guest, &mut self.store) {
+            Ok(answer) => answer.map_err(CallError::Refused),
+            Err(trap) => Err(self.end(trap)),
+        }
+    }
+
+    /// Why the instance ended.
+    fn end(&self, trap: wasmtime::Error) -> CallError {
+        match self.store.data().limits.refused_by {
+            Some(bound) => CallError::Memory(bound),
+            None if trap.downcast_ref() == Some(&wasmtime::Trap::Interrupt) => CallError::Deadline,
+            None => CallError::Trap(trap),
+        }
+    }
+
+    /// Gives the calls from now on so much time together; none at all lets the next one end the
+    /// instance as one would that never came to an end.
+    pub fn set_deadline(&mut self, deadline: Option<Duration>) {
+        self.store.set_epoch_deadline(epoch_ticks(deadline));
+    }
+
+    /// `store.pulse`
+    pub fn pulse(&mut self) -> Result<VitalSigns, CallError> {
+        self.call(|guest, store| guest.call_pulse(store))
+    }
+
+    /// `store.sample-time`
+    pub fn sample_time(
+        &mut self,
+        version: RemoteWriteVersion,
+        body: &[u8],
+    ) -> Result<Option<i64>, CallError> {
+        self.call(|guest, store| guest.call_sample_time(store, version, body))
+    }
+
+    /// `store.cardinality`
+    pub fn cardinality(&mut self, items_max: u32) -> Result<CardinalityReport, CallError> {
+        self.call(|guest, store| guest.call_cardinality(store, items_max))
     }
 
     /// `store.replay`

@@ -9,6 +9,7 @@ mod import;
 mod imports;
 mod inspect;
 mod instance;
+mod memory;
 mod precompiled;
 mod runtime;
 mod state;
@@ -17,19 +18,20 @@ mod tuning;
 pub use bindings::exports::tidepool::tsdb::backfill::{AppendStep, PassStep, Rows, WrittenBlock};
 pub use bindings::exports::tidepool::tsdb::inspect::{
     AnalysisOptions, AnalysisReport, AnalysisStep, BlockInfo, BlockState, CheckStep, ChunkFigures,
-    Finding, LogCounts, Occurrence, Ranked, RecordFinding, Severity,
+    Finding, LogCounts, Occurrence, RecordFinding, Severity,
 };
 pub use bindings::exports::tidepool::tsdb::store::{
-    CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata, Figures, FrameFormat,
-    Options, Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection,
-    SeriesExemplars, TextFormat, WriteOutcome,
+    CardinalityReport, CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata,
+    Figures, FrameFormat, Options, Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress,
+    Role, Room, Selection, SeriesExemplars, TextFormat, VitalSigns, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
-    Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, StorageError, TimeRange,
+    Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,
 };
 pub use bindings::tidepool::tsdb::wal::Log;
 pub use import::ImporterHandle;
 pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};
 pub use instance::{CallError, CursorHandle, Instance, LinesHandle, TextsHandle};
+pub use memory::{MemoryBound, MemoryPool, PoolShare};
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{HeadAccess, InstanceLogs, InstanceStorage};

@@ -72,11 +72,14 @@ impl Runtime {
         let state = InstanceState::new(storage, limits.memory_bytes_max);
         let mut store = wasmtime::Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limits);
-        let ticks = limits.deadline.map_or(u64::MAX / 2, |deadline| {
-            (deadline.as_millis() / EPOCH_TICK.as_millis()).max(1) as u64
-        });
-        store.set_epoch_deadline(ticks);
+        store.set_epoch_deadline(epoch_ticks(limits.deadline));
         let bindings = self.component.instantiate(&mut store).map_err(CallError::Trap)?;
         Ok(Instance::new(store, bindings))
     }
+}
+
+/// A deadline in ticks, rounded up; without one, more than there will ever be.
+pub(super) fn epoch_ticks(deadline: Option<Duration>) -> u64 {
+    let ticks = |deadline: Duration| deadline.as_millis().div_ceil(EPOCH_TICK.as_millis());
+    deadline.map_or(u64::MAX / 2, |deadline| ticks(deadline) as u64)
 }

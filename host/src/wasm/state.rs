@@ -1,10 +1,10 @@
 //! What belongs to one instance on the host's side.
 
+use super::memory::{MemoryLimiter, MemoryPool};
 use super::{Error, Lookup, Matcher, TimeRange};
 use crate::disk::BlockDirs;
 use crate::disk::wal::{LogReader, Logs};
 use std::sync::{Arc, Mutex};
-use wasmtime::{StoreLimits, StoreLimitsBuilder};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 /// Another instance's head, as the store offers it to query and compactor instances.
@@ -49,12 +49,14 @@ pub struct InstanceStorage {
     pub blocks: BlockDirs,
     /// The head, for instances that own none.
     pub head: Option<Arc<dyn HeadAccess>>,
+    /// What the instance's memory is taken from, beside its own limit.
+    pub memory: Option<Arc<MemoryPool>>,
 }
 
 /// The data of a wasmtime store.
 pub struct InstanceState {
     pub(super) storage: InstanceStorage,
-    pub(super) limits: StoreLimits,
+    pub(super) limits: MemoryLimiter,
     pub(super) table: ResourceTable,
     wasi: WasiCtx,
 }
@@ -63,7 +65,7 @@ impl InstanceState {
     pub fn new(storage: InstanceStorage, memory_bytes_max: usize) -> InstanceState {
         // Rust's standard library drags WASI in. It gets nothing but a way to say why it panics.
         let wasi = WasiCtx::builder().inherit_stderr().build();
-        let limits = StoreLimitsBuilder::new().memory_size(memory_bytes_max).build();
+        let limits = MemoryLimiter::new(memory_bytes_max, storage.memory.as_ref());
         InstanceState { storage, limits, table: ResourceTable::new(), wasi }
     }
 }

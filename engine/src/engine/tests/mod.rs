@@ -8,6 +8,7 @@ mod model;
 mod requests;
 
 use super::*;
+use crate::memory::MemoryBudget;
 use crate::model::LABEL_NAME;
 use crate::select::FrameFormat;
 use crate::storage::LogKind;
@@ -20,6 +21,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     out_of_order_window_ms: 0,
     series_max: 0,
     exemplars_max: 100,
+    memory: MemoryBudget::UNBOUNDED,
     hash_seed: 5,
 };
 

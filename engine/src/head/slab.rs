@@ -1,0 +1,183 @@
+//! A table whose places have numbers, in pages: it grows without moving what it holds, and a page
+//! that holds nothing any more is given back.
+
+use std::marker::PhantomData;
+
+/// Places of a page.
+const PAGE_PLACES: usize = 256;
+
+/// A kind of places: their number and nothing else.
+pub trait Place: Copy {
+    /// The place of this number.
+    fn of(number: u32) -> Self;
+    /// Its number.
+    fn number(self) -> u32;
+}
+
+/// A table that holds so much has more room than it needs if it has room for more than this.
+pub fn shrink_above(len: usize) -> usize {
+    4 * len.max(PAGE_PLACES)
+}
+
+/// The table.
+pub struct Slab<P, T> {
+    pages: Vec<Page<T>>,
+    /// Pages with free places, each once.
+    open: Vec<u32>,
+    len: usize,
+    places: PhantomData<P>,
+}
+
+struct Page<T> {
+    /// Empty while the page holds nothing.
+    places: Box<[Option<T>]>,
+    used: u32,
+    /// No place below is free.
+    free_from: u32,
+    is_open: bool,
+}
+
+impl<P, T> Default for Slab<P, T> {
+    fn default() -> Slab<P, T> {
+        Slab { pages: Vec::new(), open: Vec::new(), len: 0, places: PhantomData }
+    }
+}
+
+impl<P: Place, T> Slab<P, T> {
+    /// How many places are in use.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What a place holds, if anything.
+    #[inline]
+    pub fn get(&self, place: P) -> Option<&T> {
+        let place = place.number() as usize;
+        self.pages.get(place / PAGE_PLACES)?.places.get(place % PAGE_PLACES)?.as_ref()
+    }
+
+    /// What a place holds, if anything.
+    #[inline]
+    pub fn get_mut(&mut self, place: P) -> Option<&mut T> {
+        let place = place.number() as usize;
+        self.pages.get_mut(place / PAGE_PLACES)?.places.get_mut(place % PAGE_PLACES)?.as_mut()
+    }
+
+    /// Gives something a place.
+    pub fn insert(&mut self, held: T) -> P {
+        let number = match self.open.last() {
+            Some(number) => *number,
+            None => {
+                let (places, used, free_from) = (Box::default(), 0, 0);
+                self.pages.push(Page { places, used, free_from, is_open: true });
+                let number = self.pages.len() as u32 - 1;
+                self.open.push(number);
+                number
+            }
+        };
+        let page = &mut self.pages[number as usize];
+        if page.places.is_empty() {
+            page.places = (0..PAGE_PLACES).map(|_| None).collect();
+            page.free_from = 0;
+        }
+        let from = page.free_from as usize;
+        let free = page.places[from..].iter().position(Option::is_none).unwrap_or(0);
+        let at = from + free;
+        page.places[at] = Some(held);
+        page.free_from = at as u32 + 1;
+        page.used += 1;
+        self.len += 1;
+        if page.used as usize == PAGE_PLACES {
+            page.is_open = false;
+            self.open.pop();
+        }
+        P::of(number * PAGE_PLACES as u32 + at as u32)
+    }
+
+    /// Empties a place.
+    pub fn remove(&mut self, place: P) -> Option<T> {
+        let place = place.number();
+        let (number, at) = (place as usize / PAGE_PLACES, place as usize % PAGE_PLACES);
+        let page = self.pages.get_mut(number)?;
+        let held = page.places.get_mut(at)?.take()?;
+        page.used -= 1;
+        page.free_from = page.free_from.min(at as u32);
+        self.len -= 1;
+        if page.used == 0 {
+            page.places = Box::default();
+        }
+        if !page.is_open {
+            page.is_open = true;
+            self.open.push(number as u32);
+        }
+        Some(held)
+    }
+
+    /// Places in use, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = P> + '_ {
+        self.all().filter(|place| self.get(*place).is_some())
+    }
+
+    /// Places in use or not, ascending.
+    pub fn all(&self) -> impl Iterator<Item = P> + use<P, T> {
+        (0..(self.pages.len() * PAGE_PLACES) as u32).map(P::of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Place for u32 {
+        fn of(number: u32) -> u32 {
+            number
+        }
+
+        fn number(self) -> u32 {
+            self
+        }
+    }
+
+    #[test]
+    fn places_are_used_again_and_empty_pages_are_given_back() {
+        let mut slab = Slab::<u32, u32>::default();
+        let given: Vec<u32> = (0..600).map(|number| slab.insert(number)).collect();
+        assert_eq!(given, (0..600).collect::<Vec<_>>());
+        assert_eq!(slab.remove(7), Some(7));
+        assert!(slab.remove(7).is_none() && slab.get(7).is_none());
+        assert!(slab.get(100_000).is_none());
+        assert_eq!((slab.len(), slab.iter().count()), (599, 599));
+        assert_eq!(slab.insert(9), 7);
+        for place in 256..512 {
+            assert_eq!(slab.remove(place), Some(place));
+        }
+        assert!(slab.pages[1].places.is_empty() && slab.get(300).is_none());
+        assert_eq!((slab.len(), slab.iter().count()), (344, 344));
+        let again: std::collections::BTreeSet<u32> = (0..500).map(|n| slab.insert(n)).collect();
+        assert_eq!((again.len(), slab.len()), (500, 844));
+        assert!(again.iter().all(|place| !(0..256).contains(place)), "those were in use");
+    }
+
+    /// Against a plain map, over random operations.
+    #[test]
+    fn it_holds_what_a_map_holds() {
+        let (mut slab, mut map) = (Slab::<u32, u32>::default(), std::collections::BTreeMap::new());
+        let mut state = 7u64;
+        for step in 0..20_000u32 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let random = (state >> 33) as u32;
+            let is_growing = step % 4000 < 2400;
+            if (random % 100 < 70) == is_growing {
+                let place = slab.insert(step);
+                assert_eq!(map.insert(place, step), None, "place {place} was in use");
+            } else {
+                let place = map.keys().nth(random as usize % map.len().max(1)).copied();
+                let place = place.unwrap_or(random);
+                assert_eq!(slab.remove(place), map.remove(&place));
+            }
+            assert_eq!(slab.len(), map.len());
+        }
+        assert!(slab.iter().eq(map.keys().copied()));
+        assert!(map.iter().all(|(place, held)| slab.get(*place) == Some(held)));
+    }
+}

@@ -1,0 +1,37 @@
+//! The time that a request is about, for a node that cannot trust its own clock.
+
+use super::{SeriesData, WriteSink};
+
+/// Takes nothing of a request but the times of its samples.
+#[derive(Default)]
+pub struct SampleTimes(Vec<i64>);
+
+impl SampleTimes {
+    /// The median, so that a few wrong ones do not matter; `None` without a sample.
+    pub fn median_ms(mut self) -> Option<i64> {
+        let middle = self.0.len() / 2;
+        let is_empty = self.0.is_empty();
+        (!is_empty).then(|| *self.0.select_nth_unstable(middle).1)
+    }
+
+    fn take(&mut self, data: SeriesData<'_>) {
+        self.0.extend(data.samples.iter().map(|sample| sample.timestamp_ms));
+        self.0.extend(data.histograms.iter().map(|(timestamp_ms, _)| *timestamp_ms));
+    }
+}
+
+impl<'r> WriteSink<'r> for SampleTimes {
+    fn symbols(&mut self, _: &[&'r [u8]]) {}
+
+    fn series_by_pairs(&mut self, _: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
+        self.take(data);
+    }
+
+    fn series_by_refs(&mut self, _: &[u32], data: SeriesData<'_>) {
+        self.take(data);
+    }
+
+    fn family_metadata(&mut self, _: &'r [u8], _: u32, _: &'r [u8], _: &'r [u8]) {}
+
+    fn series_metadata(&mut self, _: &[u32], _: u32, _: u32, _: u32) {}
+}

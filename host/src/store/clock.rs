@@ -1,0 +1,131 @@
+//! What time it is, on a node whose clock may be wrong.
+//!
+//! The system's clock counts as long as it is plausible: not before this software existed, and not
+//! behind what is stored. Otherwise (a board without a battery starts in 1970, a clock was set back)
+//! the senders are believed: the median time of the samples in a request, and of the last few
+//! requests the median again, so that a sender that is wrong must be in the majority to matter.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// A clock that is earlier than 1 January 2025 is not set.
+const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
+
+/// How many requests are asked for the time.
+const REQUESTS: usize = 9;
+
+/// Tells the time.
+#[derive(Debug)]
+pub struct Clock {
+    future_limit_ms: i64,
+    /// Newest sample that is stored; the smallest time if there is none, or it is not known yet.
+    newest_ms: AtomicI64,
+    is_doubted: AtomicBool,
+    heard_ms: Mutex<VecDeque<i64>>,
+}
+
+impl Clock {
+    /// A clock beside which samples may be so far ahead.
+    pub fn new(future_limit_ms: i64) -> Clock {
+        Clock {
+            future_limit_ms,
+            newest_ms: AtomicI64::new(i64::MIN),
+            is_doubted: AtomicBool::new(false),
+            heard_ms: Mutex::default(),
+        }
+    }
+
+    /// The time, or what comes nearest to it.
+    pub fn now_ms(&self) -> i64 {
+        self.judge(super::system_now_ms())
+    }
+
+    /// Takes note of the newest sample that is stored.
+    pub fn stored(&self, newest_ms: i64) {
+        self.newest_ms.store(newest_ms, Relaxed);
+    }
+
+    /// Whether the system's clock cannot be right.
+    pub fn is_doubted(&self) -> bool {
+        self.doubts(super::system_now_ms())
+    }
+
+    /// Takes note of the time that a request is about. Needed only while the clock is doubted.
+    pub fn heard(&self, sample_time_ms: i64) {
+        let mut heard_ms = self.heard_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        heard_ms.truncate(REQUESTS - 1);
+        heard_ms.push_front(sample_time_ms);
+    }
+
+    fn doubts(&self, system_ms: i64) -> bool {
+        let newest_ms = self.newest_ms.load(Relaxed);
+        system_ms < CLOCK_MS_MIN || newest_ms > system_ms.saturating_add(self.future_limit_ms)
+    }
+
+    fn judge(&self, system_ms: i64) -> i64 {
+        let is_doubted = self.doubts(system_ms);
+        let mut heard_ms = self.heard_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_doubted.swap(is_doubted, Relaxed) != is_doubted {
+            let (clock_ms, newest_ms) = (system_ms, self.newest_ms.load(Relaxed));
+            match is_doubted {
+                true => tracing::warn!(
+                    clock_ms,
+                    newest_ms,
+                    "this node's clock is before 2025, or behind what is stored: until it is put \
+                     right, the time is taken from what senders send"
+                ),
+                false => tracing::info!(clock_ms, "this node's clock is plausible again"),
+            }
+        }
+        if !is_doubted {
+            heard_ms.clear();
+            return system_ms;
+        }
+        let mut sorted: Vec<i64> = heard_ms.iter().copied().collect();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(system_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_MS: i64 = 1_800_000_000_000;
+    const HOUR_MS: i64 = 3_600_000;
+
+    #[test]
+    fn a_plausible_clock_counts() {
+        let clock = Clock::new(600_000);
+        assert_eq!(clock.judge(NOW_MS), NOW_MS);
+        clock.stored(NOW_MS + 600_000);
+        clock.heard(5);
+        assert_eq!(clock.judge(NOW_MS), NOW_MS);
+        assert_eq!(clock.judge(CLOCK_MS_MIN + 1), CLOCK_MS_MIN + 1, "no one was heard since");
+    }
+
+    #[test]
+    fn senders_tell_what_an_implausible_clock_cannot() {
+        let clock = Clock::new(600_000);
+        assert_eq!(clock.judge(1000), 1000, "nobody was heard");
+        clock.heard(NOW_MS);
+        assert_eq!(clock.judge(1000), NOW_MS);
+        // One sender is wrong, at first and again later.
+        for time_ms in [0, NOW_MS + 1, NOW_MS + 2, i64::MAX, NOW_MS + 3] {
+            clock.heard(time_ms);
+        }
+        assert_eq!(clock.judge(1000), NOW_MS + 2);
+        for _ in 0..REQUESTS {
+            clock.heard(NOW_MS + HOUR_MS);
+        }
+        assert_eq!(clock.judge(1000), NOW_MS + HOUR_MS);
+        // The clock is set, then set back.
+        clock.stored(NOW_MS + HOUR_MS);
+        assert_eq!(clock.judge(NOW_MS + 2 * HOUR_MS), NOW_MS + 2 * HOUR_MS);
+        assert!(!clock.is_doubted.load(Relaxed));
+        clock.heard(NOW_MS + HOUR_MS + 1);
+        assert_eq!(clock.judge(NOW_MS - HOUR_MS), NOW_MS + HOUR_MS + 1);
+        assert!(clock.is_doubted.load(Relaxed));
+    }
+}

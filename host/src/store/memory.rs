@@ -1,0 +1,231 @@
+//! How the memory of the process is shared out, and what gives way when it runs short.
+//!
+//! ```text
+//! --memory-limit ─┬─ program           threads, connections, what the allocator keeps
+//!                 ├─ network           request bodies on their way to the head
+//!                 ├─ reads             all query instances and SAMPLES answers together
+//!                 ├─ head              one instance: caches go, then a block is cut early, then
+//!                 │                    new series are refused, then writes (the engine decides)
+//!                 └─ compactor         one instance, a third of the head's
+//! ```
+//!
+//! Each part has a bound of its own, so that none can take what another needs. Reads are refused
+//! besides when the head is short, since they keep it from forgetting, and when the process comes
+//! near its limit all the same.
+
+use super::StoreError;
+use crate::wasm::MemoryPool;
+use std::path::Path;
+use std::sync::Arc;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Least memory with which the store works at all.
+pub const MEMORY_LIMIT_BYTES_MIN: u64 = 96 * MIB;
+
+/// What the program takes without data.
+const PROGRAM_BYTES: u64 = 40 * MIB;
+
+/// More than this is of no use to a part.
+const NETWORK_BYTES_MAX: u64 = 128 * MIB;
+const READS_BYTES_MAX: u64 = 2560 * MIB;
+const HEAD_BYTES_MAX: u64 = 3072 * MIB;
+
+/// A query needs so much to answer anything.
+const QUERY_BYTES_MIN: u64 = 8 * MIB;
+
+/// Of the machine's memory, the part that is taken without a limit.
+const SYSTEM_PERCENT: u64 = 75;
+/// Of the limit, the part beyond which reads are refused.
+const READS_REFUSED_PERCENT: u64 = 90;
+/// Of the head's memory, the part beyond which reads are refused, and ended if they keep it from
+/// forgetting.
+const HEAD_SHORT_PERCENT: u64 = 65;
+
+/// How many bytes each part may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySplit {
+    /// The process.
+    pub limit_bytes: u64,
+    /// Request bodies.
+    pub network_bytes: u64,
+    /// All reads together.
+    pub reads_bytes: u64,
+    /// The head's instance.
+    pub head_bytes: u64,
+    /// A compactor's instance.
+    pub compactor_bytes: u64,
+}
+
+impl MemorySplit {
+    /// Shares a limit out.
+    pub fn of(limit_bytes: u64) -> MemorySplit {
+        let rest_bytes = limit_bytes.max(MEMORY_LIMIT_BYTES_MIN) - PROGRAM_BYTES;
+        let network_bytes = (rest_bytes / 8).min(NETWORK_BYTES_MAX);
+        let reads_bytes = (rest_bytes / 4).min(READS_BYTES_MAX);
+        let stored_bytes = rest_bytes - network_bytes - reads_bytes;
+        let head_bytes = (stored_bytes / 4 * 3).min(HEAD_BYTES_MAX);
+        let compactor_bytes = head_bytes / 3;
+        MemorySplit { limit_bytes, network_bytes, reads_bytes, head_bytes, compactor_bytes }
+    }
+
+    /// What the parts may take together.
+    pub fn needed_bytes(&self) -> u64 {
+        let instances = self.head_bytes + self.compactor_bytes;
+        PROGRAM_BYTES + self.network_bytes + self.reads_bytes + instances
+    }
+
+    /// Whether the parts, some of which somebody chose, can stand beside each other.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let limit_bytes = self.limit_bytes;
+        if limit_bytes < MEMORY_LIMIT_BYTES_MIN {
+            return Err(StoreError::Limits(format!(
+                "--memory-limit={limit_bytes} is less than the {MEMORY_LIMIT_BYTES_MIN} bytes \
+                 without which nothing can be stored"
+            )));
+        }
+        let (head, compactor) = (self.head_bytes, self.compactor_bytes);
+        // A series takes a third as much memory, at most, while it is cut as it does in the head.
+        if compactor < head / 3 {
+            return Err(StoreError::Limits(format!(
+                "--compactor-memory-limit={compactor} is less than a third of \
+                 --head-memory-limit={head}: a full head could not be cut into a block. Raise the \
+                 one or lower the other"
+            )));
+        }
+        if self.needed_bytes() > limit_bytes {
+            return Err(StoreError::Limits(format!(
+                "--memory-limit={limit_bytes} is less than what its parts may take together: \
+                 {PROGRAM_BYTES} for the program, {} for requests, {} for reads, {head} for the \
+                 head and {compactor} for the compactor. Raise it, or leave the parts' flags out",
+                self.network_bytes, self.reads_bytes
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// What there is for reads, and when they have to wait.
+#[derive(Debug)]
+pub struct ReadMemory {
+    limit_bytes: u64,
+    head_bytes_max: u64,
+    /// What all reads take together.
+    pub pool: Arc<MemoryPool>,
+}
+
+impl ReadMemory {
+    /// As a split says.
+    pub fn new(split: &MemorySplit) -> ReadMemory {
+        let pool = MemoryPool::new(usize::try_from(split.reads_bytes).unwrap_or(usize::MAX));
+        let MemorySplit { limit_bytes, head_bytes, .. } = *split;
+        ReadMemory { limit_bytes, head_bytes_max: head_bytes, pool }
+    }
+
+    /// Whether the head is so short of memory that what keeps it from forgetting must end.
+    pub fn is_head_short(&self, head_used_bytes: u64) -> bool {
+        head_used_bytes > self.head_bytes_max / 100 * HEAD_SHORT_PERCENT
+    }
+
+    /// Whether another read may begin.
+    pub fn check(&self, head_used_bytes: u64) -> Result<(), StoreError> {
+        let refused = |why: String| Err(StoreError::ShortOfMemory(why));
+        if self.is_head_short(head_used_bytes) {
+            return refused(format!(
+                "the head uses {head_used_bytes} of {} bytes, and reads would keep it from \
+                 giving some back",
+                self.head_bytes_max
+            ));
+        }
+        let left = self.pool.bytes_max().saturating_sub(self.pool.used_bytes()) as u64;
+        if left < QUERY_BYTES_MIN {
+            let max = self.pool.bytes_max();
+            return refused(format!("the reads that run take all of the {max} bytes for reads"));
+        }
+        let most_bytes = self.limit_bytes / 100 * READS_REFUSED_PERCENT;
+        match resident_bytes() {
+            Some(resident) if resident > most_bytes => refused(format!(
+                "the process takes {resident} of {} bytes (--memory-limit)",
+                self.limit_bytes
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The limit without a flag: three quarters of what the machine or the control group has.
+pub fn default_limit_bytes() -> u64 {
+    let bounds = [machine_bytes(), cgroup_limit_bytes()];
+    let bytes = bounds.into_iter().flatten().min().unwrap_or(MEMORY_LIMIT_BYTES_MIN);
+    (bytes / 100 * SYSTEM_PERCENT).max(MEMORY_LIMIT_BYTES_MIN)
+}
+
+/// The machine's memory (proc(5), `/proc/meminfo`).
+fn machine_bytes() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The memory limit of this process' control group, of either version (cgroups(7)).
+fn cgroup_limit_bytes() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let limit_in = |dir: &str, path: &str, file: &str| -> Option<u64> {
+        // Inside a container the group's own directory is the root.
+        [path, "/"].iter().find_map(|path| {
+            let file = Path::new(dir).join(path.trim_start_matches('/')).join(file);
+            std::fs::read_to_string(file).ok()?.trim().parse().ok()
+        })
+    };
+    groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        match (fields.next()?, fields.next()?) {
+            ("", path) => limit_in("/sys/fs/cgroup", path, "memory.max"),
+            (controllers, path) if controllers.split(',').any(|name| name == "memory") => {
+                limit_in("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes")
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Resident bytes of this process (proc(5), `/proc/self/statm`, second field).
+pub fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_split_stands() {
+        for mib in [96, 128, 256, 1024, 4096, 65536] {
+            let split = MemorySplit::of(mib * MIB);
+            assert!(split.check().is_ok(), "{mib} MiB: {split:?}");
+            assert!(split.head_bytes >= mib * MIB / 5 || mib > 8192, "{mib} MiB: {split:?}");
+        }
+        let split = MemorySplit::of(256 * MIB);
+        assert!(MemorySplit { head_bytes: 200 * MIB, ..split }.check().is_err());
+        assert!(MemorySplit { compactor_bytes: MIB, ..split }.check().is_err());
+        assert!(MemorySplit { reads_bytes: 200 * MIB, ..split }.check().is_err());
+        assert!(MemorySplit { limit_bytes: MIB, ..split }.check().is_err());
+    }
+
+    #[test]
+    fn reads_wait_while_memory_is_short() {
+        let memory = ReadMemory::new(&MemorySplit::of(default_limit_bytes()));
+        assert!(memory.check(0).is_ok());
+        assert!(memory.check(memory.head_bytes_max).is_err());
+        let mut share = memory.pool.share();
+        assert!(share.grow_to(memory.pool.bytes_max()));
+        assert!(memory.check(0).is_err());
+        drop(share);
+        assert!(memory.check(0).is_ok());
+        let small = ReadMemory { limit_bytes: 1, ..memory };
+        assert!(small.check(0).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! Bounds on the linear memory of instances: each one's own, and one that several share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use wasmtime::ResourceLimiter;
+
+/// Bytes that several instances and buffers share.
+#[derive(Debug)]
+pub struct MemoryPool {
+    bytes_max: usize,
+    used_bytes: AtomicUsize,
+}
+
+/// Bytes taken from a pool, given back when dropped.
+#[derive(Debug)]
+pub struct PoolShare {
+    pool: Arc<MemoryPool>,
+    bytes: usize,
+}
+
+impl MemoryPool {
+    /// A pool of so many bytes.
+    pub fn new(bytes_max: usize) -> Arc<MemoryPool> {
+        Arc::new(MemoryPool { bytes_max, used_bytes: AtomicUsize::new(0) })
+    }
+
+    /// Takes nothing yet.
+    pub fn share(self: &Arc<MemoryPool>) -> PoolShare {
+        PoolShare { pool: Arc::clone(self), bytes: 0 }
+    }
+
+    /// Bytes taken.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Relaxed)
+    }
+
+    /// Bytes there are.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+}
+
+impl PoolShare {
+    /// What it is a share of.
+    pub fn pool(&self) -> &MemoryPool {
+        &self.pool
+    }
+
+    /// Makes the share so large, if the pool has the bytes; gives whether it had. It never shrinks.
+    #[must_use]
+    pub fn grow_to(&mut self, bytes: usize) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        let fits = |used: usize| used.checked_add(more).filter(|used| *used <= self.pool.bytes_max);
+        let has_grown = self.pool.used_bytes.fetch_update(Relaxed, Relaxed, fits).is_ok();
+        if has_grown {
+            self.bytes += more;
+        }
+        has_grown
+    }
+}
+
+impl Drop for PoolShare {
+    fn drop(&mut self) {
+        self.pool.used_bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// Which bound kept an instance from growing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryBound {
+    /// Its own.
+    Own,
+    /// The one that it shares with others.
+    Shared,
+}
+
+/// What wasmtime asks before an instance's memory grows.
+pub(super) struct MemoryLimiter {
+    bytes_max: usize,
+    share: Option<PoolShare>,
+    /// Which bound refused last; the engine does not survive that.
+    pub refused_by: Option<MemoryBound>,
+}
+
+impl MemoryLimiter {
+    pub fn new(bytes_max: usize, pool: Option<&Arc<MemoryPool>>) -> MemoryLimiter {
+        MemoryLimiter { bytes_max, share: pool.map(MemoryPool::share), refused_by: None }
+    }
+}
+
+impl ResourceLimiter for MemoryLimiter {
+    fn memory_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let is_shared_out = |share: &mut PoolShare| !share.grow_to(desired);
+        self.refused_by = if desired > self.bytes_max {
+            Some(MemoryBound::Own)
+        } else {
+            self.share.as_mut().is_some_and(is_shared_out).then_some(MemoryBound::Shared)
+        };
+        Ok(self.refused_by.is_none())
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        _desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        // Tables of the component are of fixed size.
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_gives_what_it_has_and_takes_it_back() {
+        let pool = MemoryPool::new(100);
+        let (mut a, mut b) = (pool.share(), pool.share());
+        assert!(a.grow_to(60) && !b.grow_to(41) && b.grow_to(40));
+        assert!(a.grow_to(50), "that much it has");
+        assert_eq!(pool.used_bytes(), 100);
+        drop(b);
+        assert!(!a.grow_to(101) && a.grow_to(100));
+        drop(a);
+        assert_eq!(pool.used_bytes(), 0);
+    }
+}

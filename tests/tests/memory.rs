@@ -1,0 +1,172 @@
+//! What happens when memory runs short: the process stays within `--memory-limit`, known series go
+//! on, new ones are refused, reads are refused or ended, and all of it passes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tidepool_tests::cgroup::MemoryGroup;
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::proto::prometheus::label_matcher::Type;
+use tidepool_tests::remote_read::{everything, matcher, query};
+use tidepool_tests::remote_write::{Version, Writer};
+use tidepool_tests::series::{Labels, Row, Sample, Series};
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait;
+
+const LIMIT_BYTES: u64 = 256 << 20;
+const KNOWN_SERIES: usize = 2_000;
+const NEW_SERIES_PER_REQUEST: usize = 2_000;
+/// A million a minute, from two senders.
+const EXPLOSION: Duration = Duration::from_secs(40);
+const REQUEST_EVERY: Duration = Duration::from_millis(240);
+
+fn labels(name: &str, number: usize) -> Labels {
+    Labels::from_pairs([
+        ("__name__", name.to_owned()),
+        ("instance", format!("node-{:04}.example:9100", number % 1000)),
+        ("job", "node".to_owned()),
+        ("request_id", format!("{number:016x}-{number:08}")),
+    ])
+}
+
+/// New series as fast as a runaway label makes them; all answers but 2xx and 429 and 503 are wrong.
+fn explode(
+    writer: &Writer,
+    first: usize,
+    stop: &AtomicBool,
+    sent: &AtomicU64,
+    refused: &AtomicU64,
+) {
+    let mut number = first;
+    while !stop.load(Relaxed) {
+        let begun = Instant::now();
+        let all: Vec<Labels> =
+            (number..number + NEW_SERIES_PER_REQUEST).map(|n| labels("explosion", n)).collect();
+        let sample = [Sample { timestamp_ms: wait::now_ms(), value: 1.0 }];
+        let rows: Vec<Row<'_>> =
+            all.iter().map(|labels| Row { labels, samples: &sample }).collect();
+        let response = writer.send(Version::V2, &rows).expect("an answer");
+        match response.status {
+            204 => {}
+            429 | 503 => {
+                refused.fetch_add(1, Relaxed);
+                assert!(response.header("Retry-After").is_some(), "{}", response.text());
+                assert!(response.text().contains("memory is short"), "{}", response.text());
+            }
+            other => panic!("{other}: {}", response.text()),
+        }
+        sent.fetch_add(NEW_SERIES_PER_REQUEST as u64, Relaxed);
+        number += NEW_SERIES_PER_REQUEST;
+        std::thread::sleep(REQUEST_EVERY.saturating_sub(begun.elapsed()));
+    }
+}
+
+/// One sample of each known series every second, sent until it is taken.
+fn scrape(writer: &Writer, stop: &AtomicBool) -> Vec<Series> {
+    let mut known: Vec<Series> = (0..KNOWN_SERIES)
+        .map(|number| Series { labels: labels("known", number), samples: Vec::new() })
+        .collect();
+    let mut value = 0.0;
+    while !stop.load(Relaxed) {
+        let (timestamp_ms, begun) = (wait::now_ms(), Instant::now());
+        value += 1.0;
+        for series in &mut known {
+            series.samples.push(Sample { timestamp_ms, value });
+        }
+        let newest = |series: &'_ Series| series.samples.len() - 1;
+        let rows: Vec<Row<'_>> = known
+            .iter()
+            .map(|series| Row {
+                labels: &series.labels,
+                samples: &series.samples[newest(series)..],
+            })
+            .collect();
+        for attempt in 0.. {
+            let response = writer.send(Version::V2, &rows).expect("an answer");
+            match response.status {
+                204 => break,
+                503 => assert!(attempt < 100, "never taken: {}", response.text()),
+                other => panic!("a known series got {other}: {}", response.text()),
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        std::thread::sleep(Duration::from_secs(1).saturating_sub(begun.elapsed()));
+    }
+    known
+}
+
+#[test]
+fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
+    // Where nobody may make control groups, the peak that is looked at below has to do.
+    let group = MemoryGroup::new(LIMIT_BYTES);
+    let store = Store::start_with(|config| {
+        config.flag(&format!("--memory-limit={LIMIT_BYTES}")).flag("--wal-sync=off")
+    })
+    .expect("tidepool starts");
+    match group.as_ref().map(|group| group.add(store.server.process_id())) {
+        Ok(Ok(())) => println!("in a control group of {LIMIT_BYTES} bytes"),
+        not => println!("without a control group: {not:?}"),
+    }
+    let stop = AtomicBool::new(false);
+    let (sent, refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (reads, reads_refused) = (AtomicU64::new(0), AtomicU64::new(0));
+    let known = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The known series are there first.
+            std::thread::sleep(Duration::from_secs(2));
+            explode(&store.writer(), 0, &stop, &sent, &refused);
+        });
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(2));
+            explode(&store.writer(), 1 << 40, &stop, &sent, &refused);
+        });
+        let scraped = scope.spawn(|| scrape(&store.writer(), &stop));
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Relaxed) {
+                    let all = everything(i64::MIN / 2, i64::MAX / 2);
+                    match store.reader().streamed(&[all]) {
+                        Ok(_) => reads.fetch_add(1, Relaxed),
+                        Err(_) => reads_refused.fetch_add(1, Relaxed),
+                    };
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+            });
+        }
+        std::thread::sleep(EXPLOSION);
+        stop.store(true, Relaxed);
+        scraped.join().expect("the scraper")
+    });
+    let usage = store.server.usage().expect("it runs");
+    println!(
+        "{} new series offered, {} requests refused in part, {} reads answered, {} not; peak {} MB",
+        sent.load(Relaxed),
+        refused.load(Relaxed),
+        reads.load(Relaxed),
+        reads_refused.load(Relaxed),
+        usage.peak_memory_bytes >> 20,
+    );
+    let log = store.server.log();
+    assert!(usage.peak_memory_bytes <= LIMIT_BYTES, "{} bytes:\n{log}", usage.peak_memory_bytes);
+    assert!(refused.load(Relaxed) > 0, "the explosion was no explosion");
+    let crashes = |log: &str| log.matches("crashed").count();
+    assert_eq!(crashes(&log), 0, "{log}");
+
+    // What exploded can be seen, and it passes.
+    let url = format!("{}/api/v1/status/tsdb?limit=3", store.server.url());
+    let status = tidepool_tests::http::Client::default().get(&url).expect("an answer").text();
+    assert!(status.contains(r#""seriesCountByMetricName":[{"name":"#), "{status}");
+    let takes_new = || {
+        let labels = labels("after", 1);
+        let samples = [Sample { timestamp_ms: wait::now_ms(), value: 1.0 }];
+        let row = Row { labels: &labels, samples: &samples };
+        let response = store.writer().send(Version::V2, &[row]).expect("an answer");
+        (response.status == 204).then_some(())
+    };
+    wait::until("new series to be taken again", Duration::from_secs(60), takes_new)
+        .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", store.server.log()));
+    let only_known =
+        query(i64::MIN / 2, i64::MAX / 2, vec![matcher(Type::Eq, "__name__", "known")]);
+    let read = || store.reader().streamed(&[only_known.clone()]).ok();
+    let read = wait::until("a read", Duration::from_secs(60), read).expect("an answer");
+    assert_same("the known series", &known, &read[0]);
+}
