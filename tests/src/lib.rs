@@ -8,7 +8,7 @@
 //! - [`proto`]: the wire messages; [`http`]: requests over a real socket.
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
 //!   [`sender`]: what was acknowledged, and whether a store holds it.
-//! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory; [`tidepool`] and
+//! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory, [`fake_clock`] its time; [`tidepool`] and
 //!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are.
@@ -19,6 +19,7 @@ pub mod cgroup;
 pub mod checksum;
 pub mod cli;
 pub mod data_dir;
+pub mod fake_clock;
 pub mod histogram;
 pub mod http;
 pub mod node;

@@ -38,6 +38,8 @@ pub struct Config {
     data_dir: PathBuf,
     log_path: PathBuf,
     flags: Vec<OsString>,
+    /// What starts it, with its arguments; nothing, if it is started by itself.
+    starter: Vec<OsString>,
 }
 
 /// A running server and its directory, which goes with it.
@@ -110,6 +112,7 @@ impl Config {
             data_dir: directory.join("data"),
             log_path: directory.join("tidepool.log"),
             flags: Vec::new(),
+            starter: Vec::new(),
         }
     }
 
@@ -139,6 +142,12 @@ impl Config {
         self
     }
 
+    /// Started by a program that executes its last arguments, such as `env`.
+    pub fn started_by(mut self, starter: Vec<OsString>) -> Config {
+        self.starter = starter;
+        self
+    }
+
     /// Where the data is.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
@@ -155,9 +164,15 @@ impl Config {
         arguments.push(self.data_dir.clone().into());
         arguments.extend(["--listen".into(), address.to_string().into()]);
         arguments.extend(self.flags.iter().cloned());
+        let mut program = binary();
+        if let Some((starter, rest)) = self.starter.split_first() {
+            let before = rest.iter().cloned().chain([program.into()]);
+            arguments.splice(..0, before);
+            program = starter.into();
+        }
         Launch {
             name: NAME,
-            program: binary(),
+            program,
             arguments,
             address,
             ready_path: READY_PATH,
