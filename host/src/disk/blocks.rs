@@ -13,6 +13,7 @@
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
+use super::wear::{CountingDisk, WrittenFor};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ const ULID_MS_MAX: u64 = (1 << 48) - 1;
 /// The immutable blocks of one data directory. Cheap to clone, usable from any thread.
 #[derive(Clone)]
 pub struct BlockDirs {
-    disk: Arc<dyn Disk>,
+    disk: CountingDisk,
     dir: PathBuf,
     is_read_only: bool,
     _lock: Lock,
@@ -76,7 +77,12 @@ impl BlockDirs {
 
     /// The blocks of a directory inside a data directory.
     pub(super) fn in_dir(data: &DataDir, dir: PathBuf) -> BlockDirs {
-        BlockDirs { disk: data.disk(), dir, is_read_only: data.is_read_only(), _lock: data.lock() }
+        BlockDirs {
+            disk: data.disk.clone(),
+            dir,
+            is_read_only: data.is_read_only(),
+            _lock: data.lock(),
+        }
     }
 
     /// Names (ULIDs) of all committed blocks, ascending.
@@ -126,6 +132,11 @@ impl BlockDirs {
 
     /// Begins a block under a fresh ULID of this time (milliseconds since the epoch).
     pub fn create(&self, now_ms: i64) -> Result<BlockWriter> {
+        self.create_for(now_ms, WrittenFor::Other)
+    }
+
+    /// [`create`](BlockDirs::create), and says what for.
+    pub fn create_for(&self, now_ms: i64, account: WrittenFor) -> Result<BlockWriter> {
         self.check_writable()?;
         let now_ms = u64::try_from(now_ms).unwrap_or(0).min(ULID_MS_MAX);
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms);
@@ -133,7 +144,7 @@ impl BlockDirs {
         let dir = self.dir.join(format!("{id}{CREATION_SUFFIX}"));
         self.disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
         Ok(BlockWriter {
-            disk: Arc::clone(&self.disk),
+            disk: self.disk.with_account(account),
             parent: self.dir.clone(),
             dir,
             id,
@@ -149,7 +160,7 @@ impl BlockDirs {
         self.check_writable()?;
         let from = self.block_path(block)?;
         let doomed = self.dir.join(format!("{block}{DELETION_SUFFIX}"));
-        remove_tree(&*self.disk, &doomed).map_err(Action::Remove.failed(&doomed))?;
+        remove_tree(&self.disk, &doomed).map_err(Action::Remove.failed(&doomed))?;
         match self.disk.rename(&from, &doomed) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path: from });
@@ -157,7 +168,7 @@ impl BlockDirs {
             renamed => renamed.map_err(Action::Rename.failed(&from))?,
         }
         self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
-        if let Err(error) = remove_tree(&*self.disk, &doomed) {
+        if let Err(error) = remove_tree(&self.disk, &doomed) {
             // The block is gone for everybody; only its space is not free until the next start.
             let path = doomed.display();
             tracing::warn!(%path, %error, "a deleted block still takes space until the next start");
@@ -168,7 +179,7 @@ impl BlockDirs {
     /// Bytes that one block takes.
     pub fn size_bytes(&self, block: &str) -> Result<u64> {
         let path = self.block_path(block)?;
-        match tree_bytes(&*self.disk, &path) {
+        match tree_bytes(&self.disk, &path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(DiskError::NotFound { path })
             }

@@ -50,6 +50,11 @@ pub trait Disk: Send + Sync {
 
     /// Bytes that the file system of a directory still has for this process.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+
+    /// Bytes of the whole file system of a directory; one that does not say has no end.
+    fn total_bytes(&self, _dir: &Path) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
 }
 
 /// One open file. Reads and writes name their offset, so a handle can be shared freely.
@@ -188,6 +193,11 @@ impl Disk for RealDisk {
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(dir)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn total_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(dir)?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {

@@ -36,7 +36,7 @@ impl DataDir {
     /// Removes Prometheus' caches of its head, or sets them aside where the logs are not whole.
     /// To be called between the end of the replay and the first write to the logs.
     pub fn retire_head_caches(&self, logs: &mut Logs) -> Result<()> {
-        let (disk, dir) = (&*self.disk, &*self.path);
+        let (disk, dir) = (&self.disk, &*self.path);
         let mut found = disk.list(dir).map_err(Action::List.failed(dir))?;
         found.retain(|entry| entry.is_dir && entry.name().is_some_and(is_head_cache));
         if found.is_empty() {

@@ -22,7 +22,7 @@
 //! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. Work
 //! is finished by a rename, so what bears such a name at start belongs to nobody and is swept.
 //!
-//! Read on in [`fs`] (what is assumed of a disk), [`wal`], [`blocks`], [`error`].
+//! Read on in [`fs`] (what is assumed of a disk), [`wal`], [`blocks`], [`wear`], [`error`].
 
 pub mod blocks;
 pub mod error;
@@ -35,17 +35,20 @@ mod testing;
 #[cfg(test)]
 mod tests;
 pub mod wal;
+pub mod wear;
 
 pub use blocks::{BlockDirs, BlockFile, BlockWriter};
 pub use error::{DiskError, Result};
 pub use snapshot::SnapshotWriter;
 pub use staging::Staging;
 pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};
+pub use wear::{Wear, WrittenFor};
 
 use error::Action;
 use fs::{Disk, Lock, RealDisk};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use wear::CountingDisk;
 
 const LOCK_FILE: &str = "lock";
 const WAL_DIR: &str = "wal";
@@ -60,7 +63,7 @@ const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-del
 /// last of them is dropped.
 #[derive(Clone)]
 pub struct DataDir {
-    disk: Arc<dyn Disk>,
+    disk: CountingDisk,
     path: PathBuf,
     lock: Lock,
     is_read_only: bool,
@@ -74,7 +77,7 @@ impl DataDir {
 
     /// [`DataDir::open`] on any disk.
     pub fn open_on(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Result<DataDir> {
-        let path = path.into();
+        let (path, disk) = (path.into(), CountingDisk::new(disk));
         let wal = path.join(WAL_DIR);
         disk.create_dir(&path).map_err(Action::Create.failed(&path))?;
         let lock_path = path.join(LOCK_FILE);
@@ -82,11 +85,11 @@ impl DataDir {
             return Err(DiskError::Locked { path: lock_path });
         };
         disk.create_dir(&wal).map_err(Action::Create.failed(&wal))?;
-        sweep(&*disk, &path, is_unfinished, |name| name.ends_with(".tmp"))?;
-        sweep(&*disk, &wal, wal::is_unfinished_checkpoint, |_| false)?;
+        sweep(&disk, &path, is_unfinished, |name| name.ends_with(".tmp"))?;
+        sweep(&disk, &wal, wal::is_unfinished_checkpoint, |_| false)?;
         let snapshots = path.join(SNAPSHOTS_DIR);
-        if has_dir(&*disk, &path, SNAPSHOTS_DIR)? {
-            sweep(&*disk, &snapshots, snapshot::is_unfinished, |_| false)?;
+        if has_dir(&disk, &path, SNAPSHOTS_DIR)? {
+            sweep(&disk, &snapshots, snapshot::is_unfinished, |_| false)?;
         }
         for dir in [&wal, &path] {
             disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
@@ -105,14 +108,14 @@ impl DataDir {
     /// A directory to look at, whoever works in it: nothing is created, locked or swept, and its
     /// blocks cannot be changed.
     pub fn open_read_only(path: impl Into<PathBuf>) -> Result<DataDir> {
-        let (path, disk) = (path.into(), RealDisk);
+        let (path, disk) = (path.into(), CountingDisk::new(Arc::new(RealDisk)));
         match disk.list(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path });
             }
             listed => drop(listed.map_err(Action::List.failed(&path))?),
         }
-        Ok(DataDir { disk: Arc::new(disk), path, lock: Arc::new(()), is_read_only: true })
+        Ok(DataDir { disk, path, lock: Arc::new(()), is_read_only: true })
     }
 
     /// Where it is.
@@ -132,13 +135,13 @@ impl DataDir {
 
     /// Whether there is a log of late samples.
     pub fn has_late_wal(&self) -> Result<bool> {
-        has_dir(&*self.disk, &self.path, LATE_WAL_DIR)
+        has_dir(&self.disk, &self.path, LATE_WAL_DIR)
     }
 
     /// Bytes that everything in the directory takes but for snapshots, which share most of theirs
     /// with blocks and are nobody's to drop. Walks it.
     pub fn size_bytes(&self) -> Result<u64> {
-        let bytes_of = |dir: &Path| fs::tree_bytes(&*self.disk, dir);
+        let bytes_of = |dir: &Path| fs::tree_bytes(&self.disk, dir);
         let all = bytes_of(&self.path).map_err(Action::List.failed(&self.path))?;
         let snapshots = self.path.join(SNAPSHOTS_DIR);
         match bytes_of(&snapshots) {
@@ -155,8 +158,23 @@ impl DataDir {
         self.disk.free_bytes(&self.path).map_err(Action::List.failed(&self.path))
     }
 
+    /// Bytes of the whole file system.
+    pub fn total_bytes(&self) -> Result<u64> {
+        self.disk.total_bytes(&self.path).map_err(Action::List.failed(&self.path))
+    }
+
+    /// What was written here since this was opened.
+    pub fn wear(&self) -> Arc<Wear> {
+        self.disk.wear()
+    }
+
     pub(crate) fn disk(&self) -> Arc<dyn Disk> {
-        Arc::clone(&self.disk)
+        self.disk_for(WrittenFor::Other)
+    }
+
+    /// The disk, counting what is written for a purpose.
+    pub(crate) fn disk_for(&self, account: WrittenFor) -> Arc<dyn Disk> {
+        self.disk.with_account(account)
     }
 
     pub(crate) fn is_read_only(&self) -> bool {

@@ -58,6 +58,8 @@ pub struct InstanceState {
     pub(super) storage: InstanceStorage,
     pub(super) limits: MemoryLimiter,
     pub(super) table: ResourceTable,
+    /// Cloned by everything that is open on another instance's head.
+    pub(super) open_on_head: Arc<()>,
     wasi: WasiCtx,
 }
 
@@ -66,7 +68,8 @@ impl InstanceState {
         // Rust's standard library drags WASI in. It gets nothing but a way to say why it panics.
         let wasi = WasiCtx::builder().inherit_stderr().build();
         let limits = MemoryLimiter::new(memory_bytes_max, storage.memory.as_ref());
-        InstanceState { storage, limits, table: ResourceTable::new(), wasi }
+        let open_on_head = Arc::default();
+        InstanceState { storage, limits, table: ResourceTable::new(), open_on_head, wasi }
     }
 }
 

@@ -29,7 +29,7 @@ impl BlockDirs {
     }
 
     fn replace_file(&self, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-        let (disk, path) = (&*self.disk, dir.join(name));
+        let (disk, path) = (&self.disk, dir.join(name));
         let temporary = dir.join(format!("{name}{REPLACEMENT_SUFFIX}"));
         let written = write_file(disk, &temporary, bytes).and_then(|()| {
             disk.rename(&temporary, &path).map_err(Action::Rename.failed(&temporary))

@@ -46,6 +46,7 @@ pub(super) use segment::is_unfinished_checkpoint;
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Disk, Lock};
+use super::wear::WrittenFor;
 use checkpoint::BusyFlag;
 use page::PAGE_BYTES;
 use replay::Replay;
@@ -75,6 +76,7 @@ pub struct WalOptions {
 /// The write-ahead log of one data directory.
 pub struct Wal {
     disk: Arc<dyn Disk>,
+    checkpoint_disk: Arc<dyn Disk>,
     dir: PathBuf,
     options: WalOptions,
     /// Until the log was read to its end.
@@ -115,7 +117,7 @@ impl Wal {
         if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES as u64) {
             return Err(DiskError::SegmentSize { bytes, page_bytes: PAGE_BYTES as u64 });
         }
-        let disk = data.disk();
+        let disk = data.disk_for(WrittenFor::Log);
         let listing = WalListing::read(&*disk, &dir)?;
         let counters = Arc::new(Counters::default());
         let sync_last = options.sync != SyncPolicy::Off;
@@ -126,6 +128,7 @@ impl Wal {
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), first, writer_options);
         Ok(Wal {
             disk,
+            checkpoint_disk: data.disk_for(WrittenFor::Checkpoint),
             dir,
             options,
             replay: Some(replay),
@@ -214,7 +217,7 @@ impl Wal {
             });
         }
         CheckpointWriter::begin(
-            Arc::clone(&self.disk),
+            Arc::clone(&self.checkpoint_disk),
             self.dir.clone(),
             last_segment,
             self.options.writer(true, &self.counters),

@@ -1,7 +1,7 @@
 //! `blocks`: the block directories.
 
 use super::storage_error;
-use crate::disk::{BlockFile, BlockWriter};
+use crate::disk::{BlockFile, BlockWriter, WrittenFor};
 use crate::wasm::StorageError;
 use crate::wasm::bindings::tidepool::tsdb::blocks::{Host, HostFile, HostWriter};
 use crate::wasm::state::InstanceState;
@@ -25,7 +25,9 @@ impl Host for InstanceState {
     }
 
     fn create(&mut self, now_ms: i64) -> Result<Result<Resource<BlockWriter>, StorageError>> {
-        match self.storage.blocks.create(now_ms) {
+        // Whoever makes a block while it reads the head makes it of the head.
+        let account = if self.reads_head() { WrittenFor::Cut } else { WrittenFor::Merge };
+        match self.storage.blocks.create_for(now_ms, account) {
             Ok(writer) => Ok(Ok(self.table.push(writer)?)),
             Err(error) => Ok(Err(storage_error(error))),
         }

@@ -17,6 +17,7 @@ pub struct HeadTexts(OpenOnHead);
 struct OpenOnHead {
     head: Arc<dyn HeadAccess>,
     number: u64,
+    _counted: Arc<()>,
 }
 
 impl Drop for OpenOnHead {
@@ -26,6 +27,11 @@ impl Drop for OpenOnHead {
 }
 
 impl InstanceState {
+    /// Whether something of another instance's head is open.
+    pub(super) fn reads_head(&self) -> bool {
+        Arc::strong_count(&self.open_on_head) > 1
+    }
+
     fn head(&self) -> Result<Arc<dyn HeadAccess>, Error> {
         let head = self.storage.head.as_ref().map(Arc::clone);
         head.ok_or_else(|| Error::WrongRole("head-source".into()))
@@ -39,7 +45,7 @@ impl InstanceState {
     ) -> Result<Result<Resource<T>, Error>> {
         let opened = self.head().and_then(|head| {
             let number = open(&*head)?;
-            Ok(OpenOnHead { head, number })
+            Ok(OpenOnHead { head, number, _counted: Arc::clone(&self.open_on_head) })
         });
         match opened {
             Ok(opened) => Ok(Ok(self.table.push(kind(opened))?)),
@@ -92,7 +98,7 @@ impl HostCursor for InstanceState {
         cursor: Resource<HeadCursor>,
         bytes_max: u32,
     ) -> Result<Result<Vec<u8>, Error>> {
-        let HeadCursor(OpenOnHead { head, number }) = self.table.get(&cursor)?;
+        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
         Ok(head.next(*number, bytes_max))
     }
 
@@ -108,7 +114,7 @@ impl HostTexts for InstanceState {
         texts: Resource<HeadTexts>,
         bytes_max: u32,
     ) -> Result<Result<Vec<String>, Error>> {
-        let HeadTexts(OpenOnHead { head, number }) = self.table.get(&texts)?;
+        let HeadTexts(OpenOnHead { head, number, .. }) = self.table.get(&texts)?;
         Ok(head.next_texts(*number, bytes_max))
     }
 

@@ -1,0 +1,186 @@
+//! What is written to the disk, and what for: flash wears out by it.
+//!
+//! [`CountingDisk`] stands between this room and a [`Disk`] and counts what passes. Each part of
+//! the room gets one that books on its own account. Bytes of writes that failed do not count, nor
+//! does what the file system writes for itself.
+
+use super::fs::{Access, Disk, DiskEntry, DiskFile, Lock};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What bytes are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WrittenFor {
+    /// Records of the logs.
+    Log,
+    /// Checkpoints of the log.
+    Checkpoint,
+    /// Blocks made of what the head holds.
+    Cut,
+    /// Blocks made of other blocks.
+    Merge,
+    /// Everything else.
+    Other,
+}
+
+/// What was written on one account since the data directory was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes.
+    pub bytes: u64,
+    /// Syncs of files and directories, failed ones included.
+    pub syncs: u64,
+}
+
+/// The accounts of one data directory.
+#[derive(Default)]
+pub struct Wear {
+    accounts: [Account; WrittenFor::ALL.len()],
+}
+
+#[derive(Default)]
+struct Account {
+    bytes: AtomicU64,
+    syncs: AtomicU64,
+}
+
+/// A disk whose every write and sync is counted on one account.
+#[derive(Clone)]
+pub struct CountingDisk {
+    disk: Arc<dyn Disk>,
+    wear: Arc<Wear>,
+    account: WrittenFor,
+}
+
+struct CountingFile {
+    file: Arc<dyn DiskFile>,
+    wear: Arc<Wear>,
+    account: WrittenFor,
+}
+
+impl WrittenFor {
+    /// All accounts.
+    pub const ALL: [WrittenFor; 5] = [
+        WrittenFor::Log,
+        WrittenFor::Checkpoint,
+        WrittenFor::Cut,
+        WrittenFor::Merge,
+        WrittenFor::Other,
+    ];
+}
+
+impl Wear {
+    /// What was written for one purpose.
+    pub fn written(&self, account: WrittenFor) -> Written {
+        let Account { bytes, syncs } = self.account(account);
+        Written { bytes: bytes.load(Relaxed), syncs: syncs.load(Relaxed) }
+    }
+
+    /// Bytes of all accounts together.
+    pub fn bytes_total(&self) -> u64 {
+        self.accounts.iter().map(|account| account.bytes.load(Relaxed)).sum()
+    }
+
+    fn account(&self, account: WrittenFor) -> &Account {
+        &self.accounts[account as usize]
+    }
+}
+
+impl CountingDisk {
+    /// Counts as `Other`, on accounts of its own.
+    pub fn new(disk: Arc<dyn Disk>) -> CountingDisk {
+        CountingDisk { disk, wear: Arc::default(), account: WrittenFor::Other }
+    }
+
+    /// The same disk and accounts, counting on another one.
+    pub fn with_account(&self, account: WrittenFor) -> Arc<dyn Disk> {
+        Arc::new(CountingDisk { account, ..self.clone() })
+    }
+
+    /// The accounts.
+    pub fn wear(&self) -> Arc<Wear> {
+        Arc::clone(&self.wear)
+    }
+
+    fn file(&self, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        Arc::new(CountingFile { file, wear: Arc::clone(&self.wear), account: self.account })
+    }
+}
+
+impl Disk for CountingDisk {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.create(path).map(|file| self.file(file))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(path, access).map(|file| self.file(file))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
+        self.disk.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.link(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_file(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.wear.account(self.account).syncs.fetch_add(1, Relaxed);
+        self.disk.sync_dir(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        self.disk.lock(path)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(dir)
+    }
+
+    fn total_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.total_bytes(dir)
+    }
+}
+
+impl DiskFile for CountingFile {
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read_at(offset, out)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_at(offset, bytes)?;
+        self.wear.account(self.account).bytes.fetch_add(bytes.len() as u64, Relaxed);
+        Ok(())
+    }
+
+    fn set_len(&self, size_bytes: u64) -> io::Result<()> {
+        self.file.set_len(size_bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.wear.account(self.account).syncs.fetch_add(1, Relaxed);
+        self.file.sync_data()
+    }
+}
