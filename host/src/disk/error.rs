@@ -50,6 +50,22 @@ pub enum DiskError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// Records that were gathered in memory could not be written; they are still there.
+    #[error(
+        "could not write {bytes} bytes of gathered records to WAL segment {segment:08} ({path}): \
+         {source}; they are kept in memory, and no new ones are taken until they are written{}",
+        advice(source)
+    )]
+    WalHeld {
+        /// The segment's file.
+        path: PathBuf,
+        /// The segment's number.
+        segment: u32,
+        /// How many bytes wait.
+        bytes: u64,
+        /// What the operating system said.
+        source: io::Error,
+    },
     /// What was written to a segment since its last sync may not survive a power cut.
     #[error(
         "could not sync WAL segment {segment:08} ({path}): {source}; records written to it since \
@@ -230,7 +246,9 @@ impl DiskError {
     /// Whether the cause is a full disk or an exhausted quota; nothing of the call took effect.
     pub fn is_no_space(&self) -> bool {
         match self {
-            DiskError::Io { source, .. } | DiskError::WalWrite { source, .. } => no_space(source),
+            DiskError::Io { source, .. }
+            | DiskError::WalWrite { source, .. }
+            | DiskError::WalHeld { source, .. } => no_space(source),
             _ => false,
         }
     }

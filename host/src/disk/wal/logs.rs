@@ -80,6 +80,11 @@ impl Logs {
         self.ordered.sync_due_at().into_iter().chain(late).min()
     }
 
+    /// Bytes of records that only this process's memory has.
+    pub fn unwritten_bytes(&self) -> u64 {
+        self.ordered.unwritten_bytes() + self.late.as_ref().map_or(0, Wal::unwritten_bytes)
+    }
+
     /// Makes every record appended so far survive a power cut, as far as that can be done.
     pub fn sync(&mut self) -> Result<()> {
         let ordered = self.ordered.sync();

@@ -11,10 +11,11 @@
 //! the last one, and for marks that Prometheus left in it (see `rewrite`); a batch lies in one
 //! segment whole or nowhere; a sync that failed is reported, and never made good by another one.
 //!
-//! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `reader`,
-//! `replay`, `look` (without touching), `checkpoint`, `rewrite`, `sync` (when), `stats` (figures).
+//! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
+//! (waiting in memory), `reader`, `replay`, `look` (without touching), `checkpoint`, `rewrite`, `sync` (when), `stats` (figures).
 
 mod checkpoint;
+mod gather;
 mod logs;
 mod look;
 mod pack;
@@ -124,7 +125,8 @@ impl Wal {
         let replay = Replay::plan(Arc::clone(&disk), &listing, sync_last, Arc::clone(&counters))?;
         let first = listing.number_max.map_or(Some(0), |number| number.checked_add(1));
         counters.segment_current.store(first.unwrap_or(u32::MAX), Ordering::Relaxed);
-        let writer_options = options.writer(sync_last, &counters);
+        let mut writer_options = options.writer(sync_last, &counters);
+        writer_options.gathered_bytes_max = options.sync.gathered_bytes_max();
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), first, writer_options);
         Ok(Wal {
             disk,
@@ -152,7 +154,8 @@ impl Wal {
     }
 
     /// Appends all records, or none, and says in which segment they lie (all in one). They survive
-    /// a crash of the process from here on, and a power cut once synced.
+    /// a crash of the process from here on (under [`SyncPolicy::Batch`], once synced), and a power
+    /// cut once synced.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
         self.check_replayed()?;
         let segment = self.writer.append(records)?;
@@ -171,9 +174,20 @@ impl Wal {
 
     /// Makes every record appended so far survive a power cut. After an error the records since
     /// the last sync may not, and no later sync says otherwise: the log goes on in a new segment.
+    /// But if gathered records could not be written, nothing is lost, and syncing again may help.
     pub fn sync(&mut self) -> Result<()> {
-        self.clock.synced();
-        self.writer.sync()
+        let synced = self.writer.sync();
+        match &synced {
+            Err(DiskError::WalHeld { .. }) => self.clock.held(Instant::now()),
+            _ => self.clock.synced(),
+        }
+        synced
+    }
+
+    /// Bytes of records that only this process's memory has: none but under
+    /// [`SyncPolicy::Batch`].
+    pub fn unwritten_bytes(&self) -> u64 {
+        self.writer.unwritten_bytes()
     }
 
     /// Ends the segment being written, so that a checkpoint can cover it; gives its number.
@@ -253,6 +267,7 @@ impl WalOptions {
         WriterOptions {
             segment_bytes_max: self.segment_bytes_max,
             compression: self.compression,
+            gathered_bytes_max: 0,
             sync_retired,
             counters: Arc::clone(counters),
         }

@@ -12,6 +12,24 @@ pub enum SyncPolicy {
     Interval(Duration),
     /// Until the group of appends it belongs to is answered.
     Always,
+    /// As long, but until then it is not even written: it is gathered in this process's memory. A
+    /// crash of the process costs as much as a power cut; the flash has the least to do.
+    Batch {
+        /// About this long.
+        interval: Duration,
+        /// Bytes of records that are gathered at most.
+        bytes_max: usize,
+    },
+}
+
+impl SyncPolicy {
+    /// Bytes of records that are gathered in memory at most.
+    pub fn gathered_bytes_max(self) -> usize {
+        match self {
+            SyncPolicy::Batch { bytes_max, .. } => bytes_max,
+            SyncPolicy::Off | SyncPolicy::Interval(_) | SyncPolicy::Always => 0,
+        }
+    }
 }
 
 /// Upstream flushes only when a segment ends; a second is what an edge node can stand to lose.
@@ -28,12 +46,17 @@ impl Default for SyncPolicy {
 pub struct SyncClock {
     policy: SyncPolicy,
     unsynced_since: Option<Instant>,
+    /// When to write again what could not be written.
+    again_at: Option<Instant>,
 }
+
+/// Pause before gathered records that could not be written are tried again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl SyncClock {
     /// Nothing is unsynced yet.
     pub fn new(policy: SyncPolicy) -> SyncClock {
-        SyncClock { policy, unsynced_since: None }
+        SyncClock { policy, unsynced_since: None, again_at: None }
     }
 
     /// Records were written at this moment.
@@ -43,7 +66,12 @@ impl SyncClock {
 
     /// A sync was done or tried: after a failure, trying again helps nobody.
     pub fn synced(&mut self) {
-        self.unsynced_since = None;
+        (self.unsynced_since, self.again_at) = (None, None);
+    }
+
+    /// Gathered records could not be written, and wait.
+    pub fn held(&mut self, now: Instant) {
+        self.again_at = now.checked_add(AGAIN_AFTER);
     }
 
     /// When the policy asks for the next sync; `None` while it asks for none.
@@ -52,7 +80,9 @@ impl SyncClock {
         match self.policy {
             SyncPolicy::Off => None,
             // Too far away for the clock is never.
-            SyncPolicy::Interval(interval) => since.checked_add(interval),
+            SyncPolicy::Interval(interval) | SyncPolicy::Batch { interval, .. } => {
+                self.again_at.or_else(|| since.checked_add(interval))
+            }
             SyncPolicy::Always => Some(since),
         }
     }

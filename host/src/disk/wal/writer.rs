@@ -10,31 +10,39 @@
 //!                                                           └─ failed too: abandon the segment
 //! ```
 //!
+//! Records may be gathered in memory before they are written (see `gather`). They are written before
+//! a segment ends, so only the open one has any. As long as they cannot be, no batch is taken.
+//!
 //! A segment is *retired* (padded to a whole page, synced) when the next one exists. It is given
 //! up for new records when it is full, when a failed write could not be undone, and when a sync
 //! failed: after that the kernel may have dropped the pages, and syncing again would lie.
 
 use super::Compression;
+use super::gather::{AppendFailure, SegmentTail};
 use super::pack::Packer;
 use super::page::{PAGE_BYTES, put_record};
 use super::segment::segment_name;
 use super::stats::Counters;
 use crate::disk::error::{Action, DiskError, Result};
-use crate::disk::fs::{Disk, DiskFile};
+use crate::disk::fs::Disk;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A larger buffer is given back after the batch that needed it.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How long after a failure gathered records are not written again for a batch that comes.
+const HELD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Writes the segments of one directory.
 pub struct SegmentWriter {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     segment_bytes_max: u64,
+    gathered_bytes_max: usize,
     sync_retired: bool,
     packer: Packer,
     framed: Vec<u8>,
@@ -42,6 +50,8 @@ pub struct SegmentWriter {
     next_number: Option<u32>,
     /// A retired segment whose sync failed, until somebody who asks for a sync has heard of it.
     unreported: Option<u32>,
+    /// Since gathered records could not be written.
+    held: Option<Held>,
     counters: Arc<Counters>,
 }
 
@@ -51,6 +61,8 @@ pub struct WriterOptions {
     pub segment_bytes_max: u64,
     /// How records are packed.
     pub compression: Compression,
+    /// Bytes of records that may be gathered in memory before they are written.
+    pub gathered_bytes_max: usize,
     /// Whether a segment is synced when the next one begins.
     pub sync_retired: bool,
     /// Where the writer's figures go.
@@ -60,10 +72,16 @@ pub struct WriterOptions {
 struct OpenSegment {
     number: u32,
     path: PathBuf,
-    file: Arc<dyn DiskFile>,
-    size_bytes: u64,
+    tail: SegmentTail,
     is_synced: bool,
     state: SegmentState,
+}
+
+/// Why gathered records could not be written, and when.
+struct Held {
+    kind: io::ErrorKind,
+    reason: String,
+    at: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,18 +106,21 @@ impl SegmentWriter {
             disk,
             dir,
             segment_bytes_max: options.segment_bytes_max,
+            gathered_bytes_max: options.gathered_bytes_max,
             sync_retired: options.sync_retired,
             packer: Packer::new(options.compression),
             framed: Vec::new(),
             open: None,
             next_number: first,
             unreported: None,
+            held: None,
             counters: options.counters,
         }
     }
 
     /// Appends all records, or none, and says in which segment they lie.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
+        self.flush_held()?;
         let (number, size_bytes) = self.usable()?;
         if records.is_empty() {
             return Ok(number);
@@ -137,6 +158,7 @@ impl SegmentWriter {
 
     /// Makes every record appended so far survive a power cut, or says that it may not.
     pub fn sync(&mut self) -> Result<()> {
+        self.flush()?;
         if let Some(segment) = self.unreported.take() {
             return Err(DiskError::WalSyncFailedBefore { segment });
         }
@@ -147,6 +169,23 @@ impl SegmentWriter {
             Some(open) => open.sync(&self.counters),
             None => Ok(()),
         }
+    }
+
+    /// Writes what is gathered. After an error it still is.
+    pub fn flush(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        match open.tail.flush() {
+            Ok(()) => {
+                self.held = None;
+                Ok(())
+            }
+            Err(source) => Err(self.hold(source)),
+        }
+    }
+
+    /// Bytes of records that are not written yet.
+    pub fn unwritten_bytes(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.tail.unwritten_bytes())
     }
 
     /// Pads and syncs the last segment; nothing can be appended to it afterwards.
@@ -164,7 +203,7 @@ impl SegmentWriter {
             self.cut()?;
         }
         match &self.open {
-            Some(open) => Ok((open.number, open.size_bytes)),
+            Some(open) => Ok((open.number, open.tail.size_bytes())),
             None => Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() }),
         }
     }
@@ -183,29 +222,54 @@ impl SegmentWriter {
         let Some(open) = &mut self.open else {
             return Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() });
         };
-        let (offset, bytes) = (open.size_bytes, self.framed.len() as u64);
+        let (offset, bytes) = (open.tail.size_bytes(), self.framed.len() as u64);
         // Set before the write: a torn write that was undone still leaves something to sync.
         open.is_synced = false;
-        match open.file.write_at(offset, &self.framed) {
-            Ok(()) => {
-                open.size_bytes = offset + bytes;
-                Ok(open.number)
-            }
-            Err(source) => {
+        match open.tail.append(&self.framed) {
+            Ok(()) => Ok(open.number),
+            Err(AppendFailure::Flush(source)) => Err(self.hold(source)),
+            Err(AppendFailure::Write { left_behind: abandoned, source }) => {
                 self.counters.writes_failed.fetch_add(1, Relaxed);
-                if open.file.set_len(offset).is_err() {
+                if abandoned {
                     open.state = SegmentState::Abandoned;
                 }
-                let abandoned = open.state == SegmentState::Abandoned;
                 let (path, segment) = (open.path.clone(), open.number);
                 Err(DiskError::WalWrite { path, segment, offset, bytes, abandoned, source })
             }
         }
     }
 
+    /// Writes what is gathered if that failed before, but not at every call: what fails may have
+    /// written much until it did.
+    fn flush_held(&mut self) -> Result<()> {
+        match &self.held {
+            None => Ok(()),
+            Some(held) if held.at.elapsed() >= HELD_PAUSE => self.flush(),
+            Some(held) => Err(self.held_error(io::Error::new(held.kind, held.reason.clone()))),
+        }
+    }
+
+    /// Takes no batch until what is gathered could be written.
+    fn hold(&mut self, source: io::Error) -> DiskError {
+        self.counters.writes_failed.fetch_add(1, Relaxed);
+        let (kind, reason) = (source.kind(), source.to_string());
+        self.held = Some(Held { kind, reason, at: Instant::now() });
+        self.held_error(source)
+    }
+
+    fn held_error(&self, source: io::Error) -> DiskError {
+        let (path, segment) = match &self.open {
+            Some(open) => (open.path.clone(), open.number),
+            None => (self.dir.clone(), 0),
+        };
+        DiskError::WalHeld { path, segment, bytes: self.unwritten_bytes(), source }
+    }
+
     /// Creates the next segment, then retires the open one. Without the next segment everything
     /// stays as it is.
     fn cut(&mut self) -> Result<()> {
+        self.flush_held()?;
+        self.flush()?;
         let next = self.create_next()?;
         match self.open.replace(next) {
             Some(ended) => self.retire(ended),
@@ -234,7 +298,8 @@ impl SegmentWriter {
             }
             self.next_number = number.checked_add(1);
             let state = SegmentState::Usable;
-            return Ok(OpenSegment { number, path, file, size_bytes: 0, is_synced: true, state });
+            let tail = SegmentTail::new(file, self.gathered_bytes_max);
+            return Ok(OpenSegment { number, path, tail, is_synced: true, state });
         }
     }
 
@@ -242,12 +307,14 @@ impl SegmentWriter {
         // Full pages everywhere but at the very end of the log, as upstream leaves them. A short
         // page reads the same, so a failure does no harm; after an abandoned batch this is also
         // the second attempt to get rid of its bytes.
-        if ended.state == SegmentState::Abandoned && ended.file.set_len(ended.size_bytes).is_err() {
-            let (path, offset) = (ended.path.display(), ended.size_bytes);
+        if ended.state == SegmentState::Abandoned
+            && ended.tail.end_at(ended.tail.size_bytes()).is_err()
+        {
+            let (path, offset) = (ended.path.display(), ended.tail.size_bytes());
             tracing::warn!(%path, offset, "bytes of a failed batch stay behind a WAL segment's end");
         } else {
-            let padded = ended.size_bytes.next_multiple_of(PAGE_BYTES as u64);
-            let _ = ended.file.set_len(padded);
+            let padded = ended.tail.size_bytes().next_multiple_of(PAGE_BYTES as u64);
+            let _ = ended.tail.end_at(padded);
         }
         if !self.sync_retired || ended.state == SegmentState::Suspect {
             return Ok(());
@@ -263,7 +330,7 @@ impl OpenSegment {
             return Ok(());
         }
         let started = Instant::now();
-        let synced = self.file.sync_data();
+        let synced = self.tail.sync();
         counters.fsyncs.fetch_add(1, Relaxed);
         counters.fsync_nanos.fetch_add(started.elapsed().as_nanos() as u64, Relaxed);
         match synced {
