@@ -1,9 +1,9 @@
 //! The command line, and what it becomes: one validated structure. Starts nothing.
 
 use crate::cli::TsdbArgs;
-use crate::disk::wal::SEGMENT_BYTES_DEFAULT;
+use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use crate::disk::{Compression, SyncPolicy, WalOptions};
-use crate::store::{MemorySplit, StoreConfig, default_limit_bytes};
+use crate::store::{DiskShare, MemorySplit, StoreConfig, default_limit_bytes};
 use crate::telemetry::LogFormat;
 use crate::wasm::InstanceLimits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -32,6 +32,9 @@ enum Command {
     Tsdb(TsdbArgs),
 }
 
+/// Longest time between two syncs of the log that may be asked for.
+const SYNC_INTERVAL_MAX: Duration = Duration::from_secs(3600);
+
 /// When the write-ahead log is forced to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WalSync {
@@ -41,6 +44,10 @@ enum WalSync {
     Interval,
     /// Before each answer: what was acknowledged survives a power cut
     Always,
+    /// Kept in memory, written and forced to the device every --wal-sync-interval: spares flash. A
+    /// crash or kill of the process costs as much as a power cut, at most that interval; a clean
+    /// stop costs nothing
+    Batch,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -69,9 +76,13 @@ struct ServeArgs {
     #[arg(long, value_enum, default_value = "interval")]
     wal_sync: WalSync,
 
-    /// How often, with --wal-sync=interval
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
-    wal_sync_interval: Duration,
+    /// How often, with --wal-sync=interval (1s if not given) or batch (5m if not given); 1h at most
+    #[arg(long, value_name = "DURATION", value_parser = sync_interval)]
+    wal_sync_interval: Option<Duration>,
+
+    /// Bytes of log records that are kept in memory with --wal-sync=batch; more are written early
+    #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = bytes)]
+    wal_buffer_size: u64,
 
     /// How log records are compressed
     #[arg(long, value_enum, default_value = "snappy")]
@@ -102,9 +113,16 @@ struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "15d", value_parser = duration_or_zero)]
     retention_time: Duration,
 
-    /// Size that the data directory is kept under by dropping its oldest blocks. 0: no limit
-    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = bytes)]
-    retention_size: u64,
+    /// Size that the data directory is kept under by dropping its oldest blocks, or a part of its
+    /// disk such as 80%. 0: no limit
+    #[arg(long, value_name = "BYTES|PERCENT", default_value = "0", value_parser = disk_share)]
+    retention_size: DiskShare,
+
+    /// Free space of the disk below which writes are refused with 503, until there is more again;
+    /// reads go on, and blocks are cut, merged and dropped. Bytes or a part of the disk such as 5%,
+    /// which is the default, but 100MiB at most. 0: none
+    #[arg(long, value_name = "BYTES|PERCENT", value_parser = disk_share)]
+    disk_reserve: Option<DiskShare>,
 
     /// Most series in the head at a time; new ones are refused with 429 beyond. 0: no limit
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
@@ -249,8 +267,14 @@ impl From<ServeArgs> for ServeConfig {
     fn from(args: ServeArgs) -> ServeConfig {
         let sync = match args.wal_sync {
             WalSync::Off => SyncPolicy::Off,
-            WalSync::Interval => SyncPolicy::Interval(args.wal_sync_interval),
+            WalSync::Interval => {
+                SyncPolicy::Interval(args.wal_sync_interval.unwrap_or(SYNC_INTERVAL_DEFAULT))
+            }
             WalSync::Always => SyncPolicy::Always,
+            WalSync::Batch => SyncPolicy::Batch {
+                interval: args.wal_sync_interval.unwrap_or(BATCH_INTERVAL_DEFAULT),
+                bytes_max: size(args.wal_buffer_size).max(1),
+            },
         };
         let compression = match args.wal_compression {
             WalCompression::None => Compression::None,
@@ -268,7 +292,8 @@ impl From<ServeArgs> for ServeConfig {
             future_limit: args.max_future,
             out_of_order_window: args.out_of_order_window,
             retention: args.retention_time,
-            retention_bytes: args.retention_size,
+            retention_size: args.retention_size,
+            disk_reserve: args.disk_reserve,
             series_max: args.max_series,
             exemplars_max: args.max_exemplars,
             write_queue_bytes_max: size(
@@ -341,6 +366,24 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if total_ms == 0 { Err(wrong()) } else { Ok(Duration::from_millis(total_ms)) }
 }
 
+/// How often the log is synced. What is longer costs more than a wrong unit should.
+fn sync_interval(text: &str) -> Result<Duration, String> {
+    let interval = duration(text)?;
+    match interval <= SYNC_INTERVAL_MAX {
+        true => Ok(interval),
+        false => Err("a power cut may cost what was not synced: no more than 1h is allowed".into()),
+    }
+}
+
+/// A size, or a part of the disk such as `5%`.
+fn disk_share(text: &str) -> Result<DiskShare, String> {
+    let Some(percent) = text.strip_suffix('%') else { return bytes(text).map(DiskShare::Bytes) };
+    match percent.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(DiskShare::Percent(percent)),
+        _ => Err(format!("{text:?} is no part of a disk between 0% and 100%")),
+    }
+}
+
 /// A duration that may be nothing.
 pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0s" || text == "0" { Ok(Duration::ZERO) } else { duration(text) }
@@ -378,6 +421,18 @@ mod tests {
         assert_eq!(bytes("128KiB"), Ok(128 << 10));
         for wrong in ["", "MB", "1XB", "1.5MB", "99999999999999999TB"] {
             assert!(bytes(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn intervals_and_parts_of_a_disk_have_bounds() {
+        assert_eq!(sync_interval("1h"), Ok(Duration::from_secs(3600)));
+        assert!(sync_interval("61m").is_err_and(|error| error.contains("1h")));
+        assert_eq!(disk_share("80%"), Ok(DiskShare::Percent(80.0)));
+        assert_eq!(disk_share("0.5%"), Ok(DiskShare::Percent(0.5)));
+        assert_eq!(disk_share("64MB"), Ok(DiskShare::Bytes(64 << 20)));
+        for wrong in ["", "%", "0%", "101%", "-1%", "NaN%", "5 %", "5.5"] {
+            assert!(disk_share(wrong).is_err(), "{wrong:?}");
         }
     }
 

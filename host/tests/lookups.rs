@@ -7,7 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tidepool_host::disk::wal::SEGMENT_BYTES_DEFAULT;
 use tidepool_host::disk::{Compression, SyncPolicy, WalOptions};
-use tidepool_host::store::{LookupPart, Store, StoreConfig, StoreError};
+use tidepool_host::store::{DiskShare, LookupPart, Store, StoreConfig, StoreError};
 use tidepool_host::wasm::{
     InstanceLimits, Label, Lookup, MatchOp, Matcher, RemoteWriteVersion, TimeRange,
 };
@@ -40,7 +40,8 @@ fn config(dir: &TempDir) -> StoreConfig {
         future_limit: Duration::from_secs(600),
         out_of_order_window: Duration::ZERO,
         retention: Duration::ZERO,
-        retention_bytes: 0,
+        retention_size: DiskShare::Bytes(0),
+        disk_reserve: None,
         series_max: 0,
         exemplars_max: 0,
         memory_bytes_max: 0,

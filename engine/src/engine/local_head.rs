@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::head::{Head, HeadCursor, HeadTexts};
 use crate::model::{MatcherSpec, TimeRange};
 use crate::select::{HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
+use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -72,14 +73,34 @@ impl HeadSource for LocalHead {
             let generation = head.planned_generation();
             head.forget(before_ms)
                 .map_err(|source| Error::Chunk { series: "with late samples".into(), source })?;
-            log.truncate_late(before_ms, generation)?;
+            if let Err(error) = log.truncate_late(before_ms, generation) {
+                return Err(without_room(&mut head, before_ms, error.into()));
+            }
         }
-        log.truncate(&head, before_ms)
+        match log.truncate(&head, before_ms) {
+            Ok(more) => {
+                if !more {
+                    head.end_plan(before_ms);
+                }
+                Ok(more)
+            }
+            Err(error) => Err(without_room(&mut head, before_ms, error)),
+        }
     }
 
     fn deletion_mark(&self) -> Result<u64> {
         Ok(self.head.borrow().deletion_mark())
     }
+}
+
+/// Lets the plan of a cut stand if the log could not forget it for want of space: then it is done
+/// again, with nothing left to cut, until the log has shrunk. What else fails is made up for by the
+/// next cut, which must not be held up by it.
+fn without_room(head: &mut Head, before_ms: i64, error: Error) -> Error {
+    if !matches!(error, Error::Storage(StorageError::NoSpace { .. })) {
+        head.end_plan(before_ms);
+    }
+    error
 }
 
 impl SeriesSource for LocalSeries {

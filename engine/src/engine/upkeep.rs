@@ -1,7 +1,8 @@
 //! What a store does to its blocks when nobody asks: cuts, merges, drops.
 //!
-//! In this order, a slice at a time: the head's cut; blocks that a crash left beside what was made
-//! of them; retention; then one merge. Blocks that are damaged are left out, each reported once.
+//! In this order, a slice at a time: blocks that a crash left beside what was made of them;
+//! retention; the head's cut, for which both make room; then one merge. Blocks that are damaged are
+//! left out, each reported once.
 //!
 //! What somebody asks for is done the same way: blocks without what was deleted from them, and a
 //! block of what the head holds.
@@ -233,27 +234,14 @@ impl Upkeep {
             let cut = Cut::of_whole_head(head, blocks, self.options.hash_seed)?;
             return Ok(Some(Work::Snapshot(cut)));
         }
+        let kept = self.drop_blocks(task, now_ms, room, progress);
         if task == Task::Due
             && let Some(range) = head.plan_cut()?
         {
+            // What is wrong with older blocks is met again, and told, once the cut is done.
             return Ok(Some(Work::Cut(Cut::new(head, blocks, range, self.options.hash_seed)?)));
         }
-        let Survey { mut metas, bad } = survey(&*blocks)?;
-        for bad in bad {
-            self.set_aside(bad, progress);
-        }
-        self.drop_superseded(&mut metas, progress)?;
-        for meta in &mut metas {
-            meta.compaction.failed |= self.failed.contains(&meta.ulid);
-        }
-        let sized = metas
-            .into_iter()
-            .map(|meta| Ok(SizedBlock { bytes: block_bytes(&*blocks, &meta.ulid)?, meta }))
-            .collect::<Result<Vec<_>>>()?;
-        let sized = match task {
-            Task::Due => self.drop_beyond_retention(sized, now_ms, room, progress)?,
-            _ => sized,
-        };
+        let sized = kept?;
         let fits = |parents: &[&BlockMeta]| {
             let bytes_of = |meta: &&BlockMeta| {
                 let found = sized.iter().find(|sized| sized.meta.ulid == meta.ulid);
@@ -283,6 +271,34 @@ impl Upkeep {
                 Ok(None)
             }
             Err(MergeError::Refused { .. } | MergeError::Deleted { .. }) => Ok(None),
+        }
+    }
+
+    /// Deletes the blocks that nobody needs and, of what is due, those beyond retention; gives the
+    /// others.
+    fn drop_blocks(
+        &mut self,
+        task: Task,
+        now_ms: i64,
+        room: Room,
+        progress: &mut UpkeepProgress,
+    ) -> Result<Vec<SizedBlock>> {
+        let blocks = Rc::clone(&self.blocks);
+        let Survey { mut metas, bad } = survey(&*blocks)?;
+        for bad in bad {
+            self.set_aside(bad, progress);
+        }
+        self.drop_superseded(&mut metas, progress)?;
+        for meta in &mut metas {
+            meta.compaction.failed |= self.failed.contains(&meta.ulid);
+        }
+        let sized = metas
+            .into_iter()
+            .map(|meta| Ok(SizedBlock { bytes: block_bytes(&*blocks, &meta.ulid)?, meta }))
+            .collect::<Result<Vec<_>>>()?;
+        match task {
+            Task::Due => self.drop_beyond_retention(sized, now_ms, room, progress),
+            _ => Ok(sized),
         }
     }
 

@@ -80,15 +80,18 @@ impl Head {
     }
 
     /// Drops samples before a time, and series that have none left. Late samples that came after
-    /// the cut was planned stay.
+    /// the cut was planned stay. The plan stands until [`Head::end_plan`].
     pub fn forget(&mut self, before_ms: i64) -> Result<(), ChunkError> {
         let generation = self.planned_generation();
-        self.forget_before(before_ms, generation)?;
+        self.forget_before(before_ms, generation)
+    }
+
+    /// Drops the plan of a cut that was forgotten.
+    pub fn end_plan(&mut self, before_ms: i64) {
         if self.planned.is_some_and(|planned| planned.range.end_ms < before_ms) {
             self.planned = None;
         }
         self.left_by_cut_bytes = (self.options.memory.used_bytes)();
-        Ok(())
     }
 
     pub(super) fn forget_before(

@@ -197,6 +197,8 @@ fn what_comes_late_during_a_cut_outlives_it() {
     writer.write("a", &[(300, 1.0)]);
     assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 0, end_ms: 999 }), "it stands");
     writer.head.forget(1000).expect("sound chunks");
+    assert!(writer.head.plan_cut().is_some(), "the log may still hold it");
+    writer.head.end_plan(1000);
     let mut cursor = writer.head.select(&[], TimeRange { start_ms: 0, end_ms: 999 });
     let (_, chunks, _) = writer.head.next(&mut cursor).expect("the late series");
     // The part that held 200 was added to after the plan, so all of it waits for the next cut.
@@ -206,6 +208,7 @@ fn what_comes_late_during_a_cut_outlives_it() {
     writer.write("a", &[(6000, 1.0)]);
     assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 0, end_ms: 999 }));
     writer.head.forget(1000).expect("sound chunks");
+    writer.head.end_plan(1000);
     assert_eq!(writer.head.plan_cut().map(|range| range.start_ms), Some(1000));
 }
 

@@ -3,7 +3,8 @@
 use super::reply::{Reply, full};
 use super::server::{Context, HttpCounters};
 use crate::disk::wal::WalStats;
-use crate::store::{Store, StoreCounters};
+use crate::disk::{Wear, WrittenFor};
+use crate::store::{SpaceFigures, Store, StoreCounters};
 use crate::telemetry::MetricsText;
 use crate::wasm::Figures;
 use hyper::StatusCode;
@@ -29,6 +30,8 @@ pub async fn answer(context: &Context) -> Reply {
     );
     http(&mut text, &context.counters);
     instances(&mut text, context.store.counters());
+    space(&mut text, context.store.space_figures());
+    wear(&mut text, context.store.wear());
     // While the store starts there is no head to ask.
     if let Ok(figures) = context.store.figures().await {
         head(&mut text, &figures);
@@ -170,6 +173,52 @@ fn blocks(text: &mut MetricsText, store: &Store) {
     let (count, bytes) = store.block_figures();
     text.gauge("prometheus_tsdb_blocks_loaded", "Blocks in storage.", count);
     text.gauge("prometheus_tsdb_storage_blocks_bytes", "Bytes of all blocks.", bytes);
+}
+
+fn space(text: &mut MetricsText, figures: SpaceFigures) {
+    text.gauge(
+        "tidepool_disk_free_bytes",
+        "Bytes that the file system of the data directory still has.",
+        figures.free_bytes,
+    );
+    text.gauge(
+        "tidepool_disk_reserve_bytes",
+        "Free bytes below which writes are refused.",
+        figures.reserve_bytes,
+    );
+    text.gauge(
+        "tidepool_writes_paused",
+        "Whether writes are refused because the disk is nearly full.",
+        u8::from(figures.is_paused),
+    );
+    text.gauge(
+        "tidepool_wal_unwritten_bytes",
+        "Bytes of log records that wait in memory to be written (--wal-sync=batch).",
+        figures.unwritten_bytes,
+    );
+}
+
+fn wear(text: &mut MetricsText, wear: &Wear) {
+    let written = WrittenFor::ALL.map(|account| {
+        let purpose = match account {
+            WrittenFor::Log => "for=\"log\"",
+            WrittenFor::Checkpoint => "for=\"checkpoint\"",
+            WrittenFor::Cut => "for=\"cut\"",
+            WrittenFor::Merge => "for=\"merge\"",
+            WrittenFor::Other => "for=\"other\"",
+        };
+        (purpose, wear.written(account))
+    });
+    text.counters(
+        "tidepool_disk_written_bytes_total",
+        "Bytes written to the disk, by what for.",
+        &written.map(|(purpose, written)| (purpose, written.bytes)),
+    );
+    text.counters(
+        "tidepool_disk_syncs_total",
+        "Syncs of files and directories, by what for.",
+        &written.map(|(purpose, written)| (purpose, written.syncs)),
+    );
 }
 
 fn instances(text: &mut MetricsText, counters: &StoreCounters) {

@@ -64,6 +64,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         },
         StoreError::NotReady
         | StoreError::Overloaded
+        | StoreError::DiskFull { .. }
         | StoreError::Stopped
         | StoreError::Crashed(_)
         | StoreError::ShortOfMemory(_)

@@ -6,7 +6,7 @@
 //! no deletion is lost. Everything else waits for its turn.
 
 use super::tasks::TaskQueue;
-use super::{Shared, StoreError};
+use super::{Shared, SpaceFigures, StoreError};
 use crate::disk::{BlockDirs, DataDir};
 use crate::wasm::{
     CallError, CompactProgress, Damage, DeletionReason, Error, HeadAccess, Instance,
@@ -22,8 +22,27 @@ const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 /// Longest pause between two looks at the blocks, as often as Prometheus looks.
 const BLOCKS_EVERY: Duration = Duration::from_secs(60);
 
+/// The same while the disk is nearly full: what retention drops makes room.
+const BLOCKS_EVERY_IF_FULL: Duration = Duration::from_secs(5);
+
+/// Longest pause after compactions that failed one after the other.
+const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Pause after a compaction that found no room, unless there is more space earlier: each attempt
+/// wears the disk.
+const NO_ROOM_PAUSE: Duration = Duration::from_secs(300);
+
 /// Pause while reads keep the head from forgetting.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
+
+/// A pause after a compaction that failed.
+struct Pause {
+    until: Instant,
+    /// Failures one after the other.
+    failures: u32,
+    /// More free bytes than this end the pause.
+    free_bytes: u64,
+}
 
 /// The thread's state.
 pub(super) struct Compactor {
@@ -40,16 +59,20 @@ impl Compactor {
         let look_every = (self.shared.config.block_duration / 100).min(LOOK_EVERY_MAX);
         let look_every = look_every.max(Duration::from_millis(100));
         let mut blocks_looked_at: Option<Instant> = None;
+        let mut pause: Option<Pause> = None;
         while !self.is_stopping() {
             // Closing the store wakes this thread with a task.
             if let Some(task) = self.tasks.next(look_every) {
                 self.do_task(task);
                 continue;
             }
-            if !self.shared.head.is_ready() {
+            self.shared.space.look();
+            let space = self.shared.space.figures();
+            if !self.shared.head.is_ready() || pause.as_ref().is_some_and(|p| p.lasts(space)) {
                 continue;
             }
-            let blocks_are_due = blocks_looked_at.is_none_or(|at| at.elapsed() >= BLOCKS_EVERY);
+            let blocks_every = if space.is_paused { BLOCKS_EVERY_IF_FULL } else { BLOCKS_EVERY };
+            let blocks_are_due = blocks_looked_at.is_none_or(|at| at.elapsed() >= blocks_every);
             let done = match self.shared.head.plan_cut() {
                 Ok(None) if !blocks_are_due => Ok(()),
                 Ok(_) => {
@@ -58,11 +81,15 @@ impl Compactor {
                 }
                 Err(error) => Err(StoreError::Refused(error)),
             };
+            let failures = pause.take().map_or(0, |pause| pause.failures);
             if let Err(error) = done
                 && !self.is_stopping()
             {
                 self.shared.counters.compactions_failed.fetch_add(1, Relaxed);
                 tracing::error!(%error, "a compaction failed; it will be tried again");
+                // What the attempt had written is gone by now.
+                self.shared.space.look_again();
+                pause = Some(Pause::after(failures + 1, &error, self.shared.space.figures()));
             }
         }
     }
@@ -91,6 +118,7 @@ impl Compactor {
         let started = Instant::now();
         let room = room(&self.shared, &self.data)?;
         while !self.is_stopping() {
+            self.shared.space.look();
             match slice(&mut instance, self.shared.clock.now_ms(), room) {
                 Ok(progress) => {
                     report(&self.shared, &progress, started);
@@ -124,6 +152,30 @@ impl Compactor {
         let memory_bytes_max = shared.config.memory.compactor_bytes as usize;
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         Ok(shared.runtime.instantiate(shared.options(Role::Compactor), storage, limits)?)
+    }
+}
+
+impl Pause {
+    fn after(failures: u32, error: &StoreError, space: SpaceFigures) -> Pause {
+        let no_space = matches!(
+            error,
+            StoreError::Refused(Error::Storage(crate::wasm::StorageError::NoSpace(_)))
+        );
+        let pause = match no_space || space.is_paused {
+            true => NO_ROOM_PAUSE,
+            false => {
+                let doubled =
+                    LOOK_EVERY_MAX.saturating_mul(1 << failures.min(10).saturating_sub(1));
+                doubled.min(FAILED_PAUSE_MAX)
+            }
+        };
+        Pause { until: Instant::now() + pause, failures, free_bytes: space.free_bytes }
+    }
+
+    /// An eighth more than there was is worth an attempt.
+    fn lasts(&self, space: SpaceFigures) -> bool {
+        let is_roomier = space.free_bytes > self.free_bytes.saturating_add(self.free_bytes / 8);
+        Instant::now() < self.until && !is_roomier
     }
 }
 

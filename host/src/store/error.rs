@@ -12,6 +12,18 @@ pub enum StoreError {
     /// Too many writes are waiting.
     #[error("too many writes are waiting (--write-queue-bytes); come back later")]
     Overloaded,
+    /// The disk has less free space than it must keep.
+    #[error(
+        "the disk is nearly full: {free_bytes} bytes are free and --disk-reserve keeps \
+         {reserve_bytes}; writes are taken again by themselves when there is space, reads go on; \
+         free space, or keep less by --retention-time or --retention-size"
+    )]
+    DiskFull {
+        /// Bytes that are free.
+        free_bytes: u64,
+        /// Bytes that must be.
+        reserve_bytes: u64,
+    },
     /// The store is shutting down.
     #[error("the store is shutting down")]
     Stopped,

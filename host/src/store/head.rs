@@ -4,8 +4,8 @@
 //! then one sync serves them all.
 
 use super::{Shared, StoreError};
-use crate::disk::DataDir;
 use crate::disk::wal::{Logs, WalMonitor};
+use crate::disk::{DataDir, DiskError};
 use crate::wasm::{
     CallError, CursorHandle, Deletion, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
     InstanceLogs, InstanceStorage, Lookup, Matcher, RemoteWriteVersion, Role, Selection,
@@ -331,7 +331,21 @@ impl HeadThread {
             self.shared.counters.head_crashes.fetch_add(1, Relaxed);
             tracing::error!(reason, "the head instance crashed; it is made anew from the log");
             std::thread::sleep(RESTART_PAUSE);
+            self.write_out(&logs);
         }
+    }
+
+    /// Writes what the log has gathered: the next head is made of what is written. Waits as long as
+    /// that cannot be done.
+    fn write_out(&self, logs: &Mutex<Logs>) {
+        while let Err(error) = lock(logs).sync() {
+            if lock(logs).unwritten_bytes() == 0 || self.shared.stopping.load(Relaxed) {
+                break;
+            }
+            tracing::error!(%error, "the head waits until the log can be written; trying again");
+            std::thread::sleep(RESTART_PAUSE);
+        }
+        self.shared.space.set_unwritten_bytes(lock(logs).unwritten_bytes());
     }
 
     /// Makes an instance and replays the log into it.
@@ -431,6 +445,8 @@ impl HeadThread {
     /// Does jobs until it is told to stop (true) or the instance crashes (false).
     fn work(&self, head: &mut HeadInstance, logs: &Mutex<Logs>, jobs: &Receiver<Job>) -> bool {
         let mut group: Vec<Written> = Vec::new();
+        // Whether it was told that records wait in memory because they cannot be written.
+        let mut held = false;
         loop {
             let due_at = lock(logs).sync_due_at();
             let next = match due_at {
@@ -443,8 +459,12 @@ impl HeadThread {
                 head.instance.set_deadline(Some(self.shared.config.head_timeout));
                 match job {
                     Job::Append { version, body, reply, room } => {
-                        let stored = self.append(&mut head.instance, version, &body);
-                        match head.noting_crash(stored) {
+                        // The queue may hold more than the disk has room for.
+                        let stored = self.shared.space.check().and_then(|()| {
+                            let stored = self.append(&mut head.instance, version, &body);
+                            head.noting_crash(stored)
+                        });
+                        match stored {
                             Ok(outcome) => group.push((reply, outcome, room)),
                             Err(error) => answer(reply, Err(error)),
                         }
@@ -456,7 +476,7 @@ impl HeadThread {
                     next = jobs.try_recv().ok();
                 }
             }
-            self.finish_group(&mut group, logs);
+            self.finish_group(&mut group, logs, &mut held);
             if head.crashed.is_none() {
                 let looked = self.take_pulse(&mut head.instance);
                 let _ = head.noting_crash(looked);
@@ -474,15 +494,23 @@ impl HeadThread {
     }
 
     /// Syncs if it is time to, then answers the writes of a group.
-    fn finish_group(&self, group: &mut Vec<Written>, logs: &Mutex<Logs>) {
+    fn finish_group(&self, group: &mut Vec<Written>, logs: &Mutex<Logs>, held: &mut bool) {
         let mut logs = lock(logs);
         let is_due = logs.sync_due_at().is_some_and(|due_at| due_at <= Instant::now());
         let synced = if is_due { logs.sync() } else { Ok(()) };
+        self.shared.space.set_unwritten_bytes(logs.unwritten_bytes());
         drop(logs);
         let failure = synced.err().map(|error| {
-            tracing::error!(%error, "the log could not be synced");
+            // What is held in memory is tried again every second; once is enough to be told.
+            match matches!(error, DiskError::WalHeld { .. }) && std::mem::replace(held, true) {
+                true => tracing::debug!(%error, "the log could still not be written"),
+                false => tracing::error!(%error, "the log could not be synced"),
+            }
             error.to_string()
         });
+        if is_due && failure.is_none() && std::mem::take(held) {
+            tracing::info!("the log could be written again; nothing was lost");
+        }
         let always = self.shared.config.wal.sync == crate::disk::SyncPolicy::Always;
         for (reply, outcome, room) in group.drain(..) {
             match &failure {

@@ -18,16 +18,18 @@ mod head;
 mod lookup;
 mod memory;
 mod query;
+mod space;
 mod tasks;
 
 pub use error::StoreError;
 pub use lookup::LookupPart;
 pub use memory::{MemorySplit, default_limit_bytes, resident_bytes};
 pub use query::{ReadPart, ReadQuery};
+pub use space::{DiskShare, SpaceFigures};
 pub(crate) use tasks::snapshot_name;
 
 use crate::disk::wal::WalStats;
-use crate::disk::{BlockDirs, DataDir, WalOptions};
+use crate::disk::{BlockDirs, DataDir, WalOptions, Wear};
 use crate::wasm::{
     CardinalityReport, FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, Lookup,
     Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars, TimeRange,
@@ -38,6 +40,7 @@ use compactor::Compactor;
 use head::{HeadHandle, HeadInstance, HeadThread, Job};
 use lookup::Texts;
 use memory::ReadMemory;
+use space::Space;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -68,8 +71,10 @@ pub struct StoreConfig {
     pub out_of_order_window: Duration,
     /// A block goes when it ends this long before the newest; zero keeps all.
     pub retention: Duration,
-    /// Bytes that the data directory may take; 0 is no limit.
-    pub retention_bytes: u64,
+    /// What the data directory may take; nothing is no limit.
+    pub retention_size: DiskShare,
+    /// What must stay free for writes to be taken; `None` is a small part of the disk.
+    pub disk_reserve: Option<DiskShare>,
     /// Most series in the head; 0 means no limit.
     pub series_max: u64,
     /// Most exemplars kept; 0 keeps none.
@@ -97,6 +102,10 @@ struct Shared {
     config: StoreConfig,
     runtime: Runtime,
     blocks: BlockDirs,
+    space: Space,
+    wear: Arc<Wear>,
+    /// Bytes that the data directory may take; 0 is no limit.
+    retention_bytes: u64,
     head: HeadHandle,
     tasks: TaskSender,
     clock: Clock,
@@ -146,6 +155,9 @@ impl Store {
         let shared = Arc::new(Shared {
             runtime,
             blocks: BlockDirs::open(&data),
+            space: Space::new(&data, config.disk_reserve),
+            wear: data.wear(),
+            retention_bytes: retention_bytes(&data, config.retention_size)?,
             head,
             tasks: sender,
             clock: Clock::new(millis(config.future_limit)),
@@ -178,6 +190,7 @@ impl Store {
         body: Vec<u8>,
     ) -> Result<WriteOutcome, StoreError> {
         self.shared.head.check_ready()?;
+        self.shared.space.check()?;
         let capacity = (self.shared.config.write_queue_bytes_max / QUEUE_UNIT_BYTES).max(1);
         let units = body.len().div_ceil(QUEUE_UNIT_BYTES).clamp(1, capacity) as u32;
         let room = Arc::clone(&self.shared.write_queue).acquire_many_owned(units);
@@ -304,6 +317,17 @@ impl Store {
         self.shared.head.skipped_records()
     }
 
+    /// What is known of the disk's free space.
+    pub fn space_figures(&self) -> SpaceFigures {
+        self.shared.space.look();
+        self.shared.space.figures()
+    }
+
+    /// What was written to the disk since the store was opened.
+    pub fn wear(&self) -> &Wear {
+        &self.shared.wear
+    }
+
     /// How many blocks there are, and the bytes they take on disk.
     pub fn block_figures(&self) -> (u64, u64) {
         let count = self.shared.blocks.list().map_or(0, |blocks| blocks.len() as u64);
@@ -347,9 +371,17 @@ impl Shared {
             exemplars_max: self.config.exemplars_max,
             block_duration_max_ms: self.config.block_duration_max.map_or(0, millis),
             retention_ms: millis(self.config.retention),
-            retention_bytes: self.config.retention_bytes,
+            retention_bytes: self.retention_bytes,
             hash_seed: random_seed(),
         }
+    }
+}
+
+/// The limit of size in bytes. A share of the disk is never nothing, which would be no limit.
+fn retention_bytes(data: &DataDir, size: DiskShare) -> Result<u64, StoreError> {
+    match size {
+        DiskShare::Bytes(bytes) => Ok(bytes),
+        share => Ok(share.of(data.total_bytes()?).max(1)),
     }
 }
 

@@ -40,7 +40,7 @@ pub use plan::Oddity;
 pub use reader::DamagedPlace;
 pub use replay::ReplayBatch;
 pub use stats::{ReplayStats, WalMonitor, WalStats};
-pub use sync::{SYNC_INTERVAL_DEFAULT, SyncPolicy};
+pub use sync::{BATCH_INTERVAL_DEFAULT, SYNC_INTERVAL_DEFAULT, SyncPolicy};
 
 pub(super) use segment::is_unfinished_checkpoint;
 
@@ -280,7 +280,7 @@ impl Drop for Wal {
         if self.options.sync != SyncPolicy::Off
             && let Err(error) = self.writer.sync()
         {
-            tracing::warn!(%error, "the last WAL records may be lost in a power cut");
+            tracing::warn!(%error, "the last WAL records may be lost");
         }
     }
 }

@@ -35,6 +35,9 @@ impl SyncPolicy {
 /// Upstream flushes only when a segment ends; a second is what an edge node can stand to lose.
 pub const SYNC_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 
+/// How long records are gathered if nobody says.
+pub const BATCH_INTERVAL_DEFAULT: Duration = Duration::from_secs(300);
+
 impl Default for SyncPolicy {
     fn default() -> SyncPolicy {
         SyncPolicy::Interval(SYNC_INTERVAL_DEFAULT)

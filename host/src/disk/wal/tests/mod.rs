@@ -3,6 +3,7 @@
 mod checkpoints;
 mod damage;
 mod faults;
+mod gather;
 mod round_trip;
 
 use super::*;
