@@ -8,6 +8,7 @@
 //! - [`proto`]: the wire messages; [`http`]: requests over a real socket.
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
 //!   [`sender`]: what was acknowledged, and whether a store holds it.
+//! - [`small_disk`]: a file system that runs full.
 //! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory, [`fake_clock`] its time; [`tidepool`] and
 //!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
@@ -32,6 +33,7 @@ pub mod remote_read;
 pub mod remote_write;
 pub mod sender;
 pub mod series;
+pub mod small_disk;
 pub mod tidepool;
 pub mod wait;
 pub mod xor_chunk;

@@ -4,9 +4,10 @@
 
 use crate::checksum::assert_same;
 use crate::data_dir::{self, Block};
+use crate::http::Response;
 use crate::proto::prometheus::Query;
 use crate::remote_read::everything;
-use crate::remote_write::Version;
+use crate::remote_write::{Version, Writer};
 use crate::series::{Dataset, Row, Series, Shape, Texture};
 use crate::tidepool::Store;
 use crate::wait::{self, chain, now_ms};
@@ -113,6 +114,17 @@ impl<'a> Sender<'a> {
     /// How many requests have been acknowledged.
     pub fn acknowledged(&self) -> usize {
         self.acknowledged.load(Ordering::SeqCst)
+    }
+
+    /// Sends the next request, which counts only if it is acknowledged; `None` if there is none.
+    #[track_caller]
+    pub fn send_next(&self, writer: &Writer) -> Option<Response> {
+        let rows = self.requests.get(self.acknowledged())?;
+        let response = writer.send(self.version, rows).unwrap_or_else(|e| panic!("{}", chain(&e)));
+        if response.status == 204 {
+            self.acknowledged.fetch_add(1, Ordering::SeqCst);
+        }
+        Some(response)
     }
 
     /// Sends the rest.

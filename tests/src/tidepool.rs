@@ -30,6 +30,8 @@ pub enum WalSync {
     Interval,
     /// Left to the operating system.
     Off,
+    /// Gathered in memory, written and synced now and then.
+    Batch,
 }
 
 /// What to start on a data directory, which outlives the server.
@@ -122,6 +124,7 @@ impl Config {
             WalSync::Always => "always",
             WalSync::Interval => "interval",
             WalSync::Off => "off",
+            WalSync::Batch => "batch",
         };
         self.flag(&format!("--wal-sync={word}"))
     }
@@ -134,6 +137,11 @@ impl Config {
     /// With shorter blocks, such as `10m`, that are merged as far as the retention allows.
     pub fn merged_block_duration(self, duration: &str) -> Config {
         self.flag(&format!("--block-duration={duration}"))
+    }
+
+    /// With the data elsewhere; the log stays where it is.
+    pub fn data_in(self, data_dir: &Path) -> Config {
+        Config { data_dir: data_dir.to_path_buf(), ..self }
     }
 
     /// With any flag.
