@@ -160,7 +160,12 @@ impl<'a> Sender<'a> {
 
     /// The acknowledged requests.
     pub fn acknowledged_series(&self) -> Vec<Series> {
-        to_series(&self.requests[..self.acknowledged()])
+        self.series_of_first(self.acknowledged())
+    }
+
+    /// What the first requests hold.
+    pub fn series_of_first(&self, requests: usize) -> Vec<Series> {
+        to_series(&self.requests[..requests])
     }
 
     /// The request that was under way.
