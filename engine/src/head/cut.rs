@@ -83,7 +83,9 @@ impl Head {
     /// the cut was planned stay. The plan stands until [`Head::end_plan`].
     pub fn forget(&mut self, before_ms: i64) -> Result<(), ChunkError> {
         let generation = self.planned_generation();
-        self.forget_before(before_ms, generation)
+        self.forget_before(before_ms, generation)?;
+        self.left_by_cut_bytes = (self.options.memory.used_bytes)();
+        Ok(())
     }
 
     /// Drops the plan of a cut that was forgotten.
@@ -91,7 +93,6 @@ impl Head {
         if self.planned.is_some_and(|planned| planned.range.end_ms < before_ms) {
             self.planned = None;
         }
-        self.left_by_cut_bytes = (self.options.memory.used_bytes)();
     }
 
     pub(super) fn forget_before(
