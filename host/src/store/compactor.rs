@@ -161,13 +161,12 @@ impl Pause {
             error,
             StoreError::Refused(Error::Storage(crate::wasm::StorageError::NoSpace(_)))
         );
-        let pause = match no_space || space.is_paused {
-            true => NO_ROOM_PAUSE,
-            false => {
-                let doubled =
-                    LOOK_EVERY_MAX.saturating_mul(1 << failures.min(10).saturating_sub(1));
-                doubled.min(FAILED_PAUSE_MAX)
-            }
+        let doubled = LOOK_EVERY_MAX.saturating_mul(1 << (failures.clamp(1, 10) - 1));
+        let pause = match (no_space, space.is_paused) {
+            (true, _) => NO_ROOM_PAUSE,
+            // The head does not say that it was the log that had no room.
+            (false, true) => FAILED_PAUSE_MAX,
+            (false, false) => doubled.min(FAILED_PAUSE_MAX),
         };
         Pause { until: Instant::now() + pause, failures, free_bytes: space.free_bytes }
     }

@@ -38,7 +38,11 @@ impl Wal {
                 Ok(())
             })?;
             if to_drop > 0 {
-                self.rewrite_segment(found, records, &is_dropped)?;
+                self.rewrite_segment(found, records, &is_dropped).inspect_err(|_| {
+                    // The disk may be full, and this takes space. If it stays, the next attempt
+                    // removes it.
+                    let _ = remove_tree(&*self.disk, &self.dir.join(UNFINISHED_DIR));
+                })?;
                 dropped += to_drop as u64;
             }
         }
