@@ -84,7 +84,8 @@ struct ServeArgs {
     #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = bytes)]
     wal_buffer_size: u64,
 
-    /// How log records are compressed
+    /// How log records are compressed. zstd takes a fifth less than snappy, but Prometheus 2.42 passes
+    /// over it without a word
     #[arg(long, value_enum, default_value = "snappy")]
     wal_compression: WalCompression,
 

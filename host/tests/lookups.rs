@@ -7,7 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tidepool_host::disk::wal::SEGMENT_BYTES_DEFAULT;
 use tidepool_host::disk::{Compression, SyncPolicy, WalOptions};
-use tidepool_host::store::{DiskShare, LookupPart, Store, StoreConfig, StoreError};
+use tidepool_host::store::{DiskShare, LookupPart, MemorySplit, Store, StoreConfig, StoreError};
 use tidepool_host::wasm::{
     InstanceLimits, Label, Lookup, MatchOp, Matcher, RemoteWriteVersion, TimeRange,
 };
@@ -44,15 +44,14 @@ fn config(dir: &TempDir) -> StoreConfig {
         disk_reserve: None,
         series_max: 0,
         exemplars_max: 0,
-        memory_bytes_max: 0,
+        memory: MemorySplit::of(4 << 30),
+        head_timeout: Duration::from_secs(60),
         write_queue_bytes_max: 1 << 24,
         reads_max: 4,
-        head_memory_bytes_max: MEMORY_BYTES_MAX,
         query_limits: InstanceLimits {
             memory_bytes_max: MEMORY_BYTES_MAX,
             deadline: Some(Duration::from_secs(60)),
         },
-        compactor_memory_bytes_max: MEMORY_BYTES_MAX,
     }
 }
 
