@@ -272,6 +272,7 @@ fn short_memory_asks_for_a_cut_then_refuses_new_series_then_all() {
     assert_eq!(writer.reason("a", (1140, 1.0)), None, "known series go on");
     USED_BYTES.set(520);
     writer.head.forget(1126).expect("sound chunks");
+    writer.head.end_plan(1126);
     assert_eq!((writer.head.series_count(), writer.head.range().start_ms), (2, 1130));
     USED_BYTES.set(610);
     assert_eq!(writer.head.plan_cut(), None, "too little came since the last cut");
@@ -311,6 +312,7 @@ fn what_a_clock_ran_ahead_with_shuts_no_door() {
             while let Some(range) = writer.head.plan_cut() {
                 ends.push(range.end_ms);
                 writer.head.forget(range.end_ms + 1).expect("sound chunks");
+                writer.head.end_plan(range.end_ms + 1);
             }
         }
         assert!(ends.is_sorted() && ends.last() > Some(&8000), "{ends:?}");
