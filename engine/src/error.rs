@@ -2,6 +2,7 @@
 
 use crate::block::BlockError;
 use crate::chunk::ChunkError;
+use crate::head::TooMuchWork;
 use crate::index::IndexError;
 use crate::model::MatcherError;
 use crate::storage::StorageError;
@@ -44,6 +45,17 @@ pub enum Error {
     LimitExceeded {
         /// What is bounded.
         what: &'static str,
+        /// The bound.
+        max: u64,
+    },
+    /// A read that would keep the head busy.
+    #[error(transparent)]
+    TooMuchWork(#[from] TooMuchWork),
+    /// A limit that another instance stated through an import.
+    #[error("{what}: the limit of {max} is reached")]
+    RemoteLimit {
+        /// What is bounded.
+        what: String,
         /// The bound.
         max: u64,
     },

@@ -1,16 +1,14 @@
 //! Lookups of labels through the whole store (head instance, query instance, blocks on disk),
 //! compared with what Prometheus answers about the same samples.
 
+use clap::Parser as _;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Duration;
 use tempfile::TempDir;
-use tidepool_host::disk::wal::SEGMENT_BYTES_DEFAULT;
-use tidepool_host::disk::{Compression, SyncPolicy, WalOptions};
-use tidepool_host::store::{DiskShare, LookupPart, MemorySplit, Store, StoreConfig, StoreError};
-use tidepool_host::wasm::{
-    InstanceLimits, Label, Lookup, MatchOp, Matcher, RemoteWriteVersion, TimeRange,
-};
+use tidepool_host::config::{Cli, Invocation};
+use tidepool_host::store::{LookupPart, Store, StoreConfig, StoreError};
+use tidepool_host::wasm::{Label, Lookup, MatchOp, Matcher, RemoteWriteVersion, TimeRange};
 use tidepool_tests::http::Client;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -21,37 +19,16 @@ use tokio::sync::mpsc::Receiver;
 
 type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-const MEMORY_BYTES_MAX: usize = 1 << 30;
-
 /// How long a block may take to be cut.
 const CUT_TIMEOUT: Duration = Duration::from_secs(30);
 
-fn config(dir: &TempDir) -> StoreConfig {
-    let wal = WalOptions {
-        sync: SyncPolicy::Off,
-        segment_bytes_max: SEGMENT_BYTES_DEFAULT,
-        compression: Compression::Snappy,
-    };
-    StoreConfig {
-        data_dir: dir.path().to_path_buf(),
-        wal,
-        block_duration: Duration::from_secs(60),
-        block_duration_max: None,
-        future_limit: Duration::from_secs(600),
-        out_of_order_window: Duration::ZERO,
-        retention: Duration::ZERO,
-        retention_size: DiskShare::Bytes(0),
-        disk_reserve: None,
-        series_max: 0,
-        exemplars_max: 0,
-        memory: MemorySplit::of(4 << 30),
-        head_timeout: Duration::from_secs(60),
-        write_queue_bytes_max: 1 << 24,
-        reads_max: 4,
-        query_limits: InstanceLimits {
-            memory_bytes_max: MEMORY_BYTES_MAX,
-            deadline: Some(Duration::from_secs(60)),
-        },
+fn config(dir: &TempDir) -> TestResult<StoreConfig> {
+    let data_dir = format!("--data-dir={}", dir.path().display());
+    let flags = ["--wal-sync=off", "--block-duration=1m", "--out-of-order-window=0s"];
+    let arguments = ["tidepool", "serve", &data_dir].into_iter().chain(flags);
+    match Cli::try_parse_from(arguments)?.invocation() {
+        Invocation::Serve(config) => Ok(config.store),
+        other => Err(format!("{other:?}").into()),
     }
 }
 
@@ -190,7 +167,7 @@ async fn lookups_agree_with_prometheus() -> TestResult {
     let (early_ms, late_ms) = (now_ms - 600_000, now_ms);
     let data: Vec<Series> = (0..3000).map(|number| series(number, early_ms, late_ms)).collect();
     let dir = tempfile::tempdir()?;
-    let (store, threads) = Store::open(config(&dir))?;
+    let (store, threads) = Store::open(config(&dir)?)?;
     wait::until("the store", CUT_TIMEOUT, || store.is_ready().then_some(()))?;
     let peer_dir = tempfile::tempdir()?;
     let peer = prometheus::Config::new(Release::V3, peer_dir.path())?.receiver().start()?;

@@ -9,7 +9,7 @@ use crate::engine::{
     CommittedBlock, Deleted, DeletedFor, RemoteWriteVersion, Room, UpkeepProgress,
 };
 use crate::error::Error;
-use crate::head::{Exemplar, RefusalReason, SeriesExemplars, WriteOutcome};
+use crate::head::{Exemplar, RefusalReason, SeriesExemplars, VALUES_TESTED_MAX, WriteOutcome};
 use crate::index::IndexError;
 use crate::model::{Labels, MatchOp, MatcherSpec, TimeRange};
 use crate::select::Lookup;
@@ -40,6 +40,7 @@ impl From<wit::Error> for Error {
     fn from(error: wit::Error) -> Error {
         match error {
             wit::Error::Busy => Error::Busy,
+            wit::Error::LimitExceeded(wit::Limit { what, max }) => Error::RemoteLimit { what, max },
             wit::Error::Storage(error) => Error::Storage(error.into()),
             other => Error::Remote(other.to_string()),
         }
@@ -78,6 +79,11 @@ impl From<Error> for wit::Error {
             }),
             Error::LimitExceeded { what, max } => {
                 wit::Error::LimitExceeded(wit::Limit { what: what.into(), max })
+            }
+            Error::RemoteLimit { what, max } => wit::Error::LimitExceeded(wit::Limit { what, max }),
+            Error::TooMuchWork(_) => {
+                let what = "label values of the head that the matchers of a read test".into();
+                wit::Error::LimitExceeded(wit::Limit { what, max: VALUES_TESTED_MAX })
             }
             Error::ShortOfMemory { max } => wit::Error::ShortOfMemory(max),
             Error::Busy => wit::Error::Busy,

@@ -4,7 +4,7 @@ use super::upkeep::{Room, Task, UpkeepProgress};
 use super::{Engine, Owned, Role, compile};
 use crate::compact::{BadBlock, delete_from_blocks};
 use crate::error::{Error, Result};
-use crate::model::{Matcher, MatcherError, MatcherSpec, TimeRange};
+use crate::model::{Matcher, MatcherSpec, TimeRange};
 
 /// What a deletion found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,10 +26,8 @@ impl Engine {
             return Err(Error::WrongRole { call: "delete" });
         }
         self.check_replayed()?;
-        let selectors: Vec<Vec<Matcher>> = selectors
-            .iter()
-            .map(|matchers| compile(matchers))
-            .collect::<std::result::Result<_, MatcherError>>()?;
+        let selectors: Vec<Vec<Matcher>> =
+            selectors.iter().map(|matchers| compile(matchers)).collect::<Result<_>>()?;
         let mut deleted = Deleted::default();
         if range.end_ms < range.start_ms || selectors.is_empty() {
             return Ok(deleted);

@@ -40,22 +40,22 @@ impl LocalHead {
 
 impl HeadSource for LocalHead {
     fn select(&self, matchers: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
-        let cursor = self.head.borrow_mut().select(&compile(matchers)?, range);
+        let cursor = self.head.borrow_mut().select(&compile(matchers)?, range)?;
         Ok(Box::new(LocalSeries { head: Rc::clone(&self.head), cursor }))
     }
 
     fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>> {
-        let cursor = self.head.borrow_mut().select_any(&lookup.sets()?, lookup.range);
+        let cursor = self.head.borrow_mut().select_any(&lookup.sets()?, lookup.range)?;
         Ok(Box::new(LocalLabels { head: Rc::clone(&self.head), cursor }))
     }
 
     fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
-        let names = self.head.borrow_mut().label_names(&lookup.sets()?, lookup.range);
+        let names = self.head.borrow_mut().label_names(&lookup.sets()?, lookup.range)?;
         Ok(self.texts(names))
     }
 
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
-        let values = self.head.borrow_mut().label_values(name, &lookup.sets()?, lookup.range);
+        let values = self.head.borrow_mut().label_values(name, &lookup.sets()?, lookup.range)?;
         Ok(self.texts(values))
     }
 

@@ -36,6 +36,9 @@ pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};
 /// Least span of a block, in milliseconds.
 pub const BLOCK_DURATION_MS_MIN: i64 = 1000;
 
+/// Most matchers of one selection: each is compiled and held against labels.
+const MATCHERS_MAX: usize = 200;
+
 /// What an engine is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -409,7 +412,7 @@ impl Engine {
     ) -> Result<Vec<SeriesExemplars>> {
         let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "exemplars" })?;
         let sets = matcher_sets.iter().map(|set| compile(set));
-        let sets = sets.collect::<std::result::Result<Vec<_>, _>>()?;
+        let sets = sets.collect::<Result<Vec<_>>>()?;
         Ok(owned.head.borrow().exemplars.select(&sets, range))
     }
 
@@ -433,8 +436,13 @@ fn newest_block_end_ms(blocks: &dyn Blocks) -> Result<i64> {
     Ok(ends.max().unwrap_or(i64::MIN))
 }
 
-fn compile(specs: &[MatcherSpec]) -> std::result::Result<Vec<Matcher>, MatcherError> {
-    specs.iter().map(Matcher::new).collect()
+fn compile(specs: &[MatcherSpec]) -> Result<Vec<Matcher>> {
+    if specs.len() > MATCHERS_MAX {
+        let max = MATCHERS_MAX as u64;
+        return Err(Error::LimitExceeded { what: "matchers of one selection", max });
+    }
+    let matchers: std::result::Result<_, MatcherError> = specs.iter().map(Matcher::new).collect();
+    Ok(matchers?)
 }
 
 #[cfg(test)]

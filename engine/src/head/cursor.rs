@@ -1,6 +1,7 @@
 //! A position in the head's answer to a selection.
 
 use super::postings::HeadIndex;
+use super::work::{TooMuchWork, WorkLeft};
 use super::{Head, Slot};
 use crate::chunk::Chunk;
 use crate::index::{select, select_any};
@@ -22,27 +23,37 @@ pub(super) struct OpenCursor(Rc<Cell<u64>>);
 
 impl Head {
     /// Selects series; those without samples in the range are left out as the cursor meets them.
-    pub fn select(&mut self, matchers: &[Matcher], range: TimeRange) -> HeadCursor {
+    pub fn select(
+        &mut self,
+        matchers: &[Matcher],
+        range: TimeRange,
+    ) -> Result<HeadCursor, TooMuchWork> {
         self.postings.sort();
-        let Ok(slots) = match self.touches(range) {
-            true => select(&self.index(), matchers),
-            false => Ok(Vec::new()),
+        let work = WorkLeft::of_a_read();
+        let slots = match self.touches(range) {
+            true => select(&self.index(&work), matchers)?,
+            false => Vec::new(),
         };
-        self.cursor(slots, range)
+        Ok(self.cursor(&work, slots, range))
     }
 
     /// Selects series by one of several sets.
-    pub fn select_any(&mut self, sets: &MatcherSets, range: TimeRange) -> HeadCursor {
+    pub fn select_any(
+        &mut self,
+        sets: &MatcherSets,
+        range: TimeRange,
+    ) -> Result<HeadCursor, TooMuchWork> {
         self.postings.sort();
-        let Ok(slots) = match self.touches(range) {
-            true => select_any(&self.index(), sets.sets()),
-            false => Ok(Vec::new()),
+        let work = WorkLeft::of_a_read();
+        let slots = match self.touches(range) {
+            true => select_any(&self.index(&work), sets.sets())?,
+            false => Vec::new(),
         };
-        self.cursor(slots, range)
+        Ok(self.cursor(&work, slots, range))
     }
 
-    fn cursor(&self, mut slots: Vec<Slot>, range: TimeRange) -> HeadCursor {
-        let index = self.index();
+    fn cursor(&self, work: &WorkLeft, mut slots: Vec<Slot>, range: TimeRange) -> HeadCursor {
+        let index = self.index(work);
         slots.sort_by(|a, b| by_labels(&index, *a, *b));
         // Later samples than those of this moment are not part of the answer.
         let range = TimeRange { end_ms: range.end_ms.min(self.newest_ms()), ..range };
@@ -56,9 +67,9 @@ impl Head {
         range.start_ms <= range.end_ms && range.overlaps(&held)
     }
 
-    pub(super) fn index(&self) -> HeadIndex<'_> {
+    pub(super) fn index<'h>(&'h self, work: &'h WorkLeft) -> HeadIndex<'h> {
         let Head { postings, symbols, series, .. } = self;
-        HeadIndex { postings, symbols, series }
+        HeadIndex { postings, symbols, series, work }
     }
 
     /// The next series with chunks that share some time with the range, and whether these chunks

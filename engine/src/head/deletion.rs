@@ -10,6 +10,7 @@
 //! (`engine/log.rs`). Upstream's own tombstones hide late samples whenever they come; so do those
 //! that it left in the log, for what was in its log of late samples then.
 
+use super::work::WorkLeft;
 use super::{Head, Slot};
 use crate::chunk::ChunkError;
 use crate::index::select_any;
@@ -33,7 +34,8 @@ impl Head {
         selectors: &[Vec<Matcher>],
         range: TimeRange,
     ) -> Vec<DeletedSpan> {
-        let Ok(slots) = select_any(&self.index(), selectors);
+        let work = WorkLeft::unbounded();
+        let Ok(slots) = select_any(&self.index(&work), selectors) else { return Vec::new() };
         let span = |slot: Slot| {
             let series = self.at(slot);
             let end_ms = range.end_ms.min(series.max_time_ms()?);

@@ -4,6 +4,7 @@ use super::Head;
 use super::cursor::OpenCursor;
 use super::postings::{HeadIndex, find};
 use super::symbols::SymbolId;
+use super::work::{TooMuchWork, WorkLeft};
 use crate::index::{intersects, select_any};
 use crate::model::{MatcherSets, TimeRange, Verdict};
 use rustc_hash::FxHashSet;
@@ -20,34 +21,45 @@ pub struct HeadTexts {
 impl Head {
     /// The label names of the series that one of the sets selects, if the head holds some of the
     /// range.
-    pub fn label_names(&mut self, sets: &MatcherSets, range: TimeRange) -> HeadTexts {
+    pub fn label_names(
+        &mut self,
+        sets: &MatcherSets,
+        range: TimeRange,
+    ) -> Result<HeadTexts, TooMuchWork> {
         self.postings.sort();
-        let index = self.index();
+        let work = WorkLeft::of_a_read();
+        let index = self.index(&work);
         let names: FxHashSet<SymbolId> = match self.touches(range) {
             false => FxHashSet::default(),
             true if sets.select_all() => self.postings.names().collect(),
             true => {
-                let Ok(slots) = select_any(&index, sets.sets());
+                let slots = select_any(&index, sets.sets())?;
                 let labels = slots.iter().flat_map(|slot| index.labels(*slot));
                 labels.map(|(name, _)| name).collect()
             }
         };
-        self.texts(names.into_iter().collect())
+        Ok(self.texts(names.into_iter().collect()))
     }
 
     /// The values of a label name that the series have which one of the sets selects, if the head
     /// holds some of the range.
-    pub fn label_values(&mut self, name: &str, sets: &MatcherSets, range: TimeRange) -> HeadTexts {
+    pub fn label_values(
+        &mut self,
+        name: &str,
+        sets: &MatcherSets,
+        range: TimeRange,
+    ) -> Result<HeadTexts, TooMuchWork> {
         self.postings.sort();
-        let index = self.index();
+        let work = WorkLeft::of_a_read();
+        let index = self.index(&work);
         let values = match find(&self.symbols, name) {
             Some(id) if self.touches(range) => match sets.select_all() {
                 true => index.sorted_values(name),
-                false => Rc::new(values_where(&index, (name, id), sets)),
+                false => Rc::new(values_where(&index, (name, id), sets)?),
             },
             _ => Rc::default(),
         };
-        HeadTexts { symbols: values, next: 0, _open: OpenCursor::new(self) }
+        Ok(HeadTexts { symbols: values, next: 0, _open: OpenCursor::new(self) })
     }
 
     /// The next name or value.
@@ -58,7 +70,8 @@ impl Head {
     }
 
     fn texts(&self, mut symbols: Vec<SymbolId>) -> HeadTexts {
-        self.index().sort_by_text(&mut symbols);
+        let work = WorkLeft::unbounded();
+        self.index(&work).sort_by_text(&mut symbols);
         HeadTexts { symbols: Rc::new(symbols), next: 0, _open: OpenCursor::new(self) }
     }
 }
@@ -68,21 +81,28 @@ fn values_where(
     index: &HeadIndex<'_>,
     (name, id): (&str, SymbolId),
     sets: &MatcherSets,
-) -> Vec<SymbolId> {
+) -> Result<Vec<SymbolId>, TooMuchWork> {
     let beyond = sets.beyond(name);
-    let Ok(series) = select_any(index, &beyond);
+    let series = select_any(index, &beyond)?;
     let sorted = index.sorted_values(name);
     if beyond.len() == sets.sets().len() && series.len() <= sorted.len() {
         let values = series.iter().filter_map(|slot| index.value_of(*slot, id));
         let values: FxHashSet<SymbolId> = values.collect();
         let mut values: Vec<SymbolId> = values.into_iter().collect();
         index.sort_by_text(&mut values);
-        return values;
+        return Ok(values);
     }
     let is_selected = |value: &&SymbolId| match sets.verdict(name, index.symbols.text(**value)) {
         Verdict::Selected => true,
         Verdict::Open => intersects(index.slots(name, **value), &series),
         Verdict::Refused => false,
     };
-    index.between(&sorted, sets.value_bounds(name)).iter().filter(is_selected).copied().collect()
+    let mut selected = Vec::new();
+    for value in index.between(&sorted, sets.value_bounds(name)) {
+        index.work.test_value()?;
+        if is_selected(&value) {
+            selected.push(*value);
+        }
+    }
+    Ok(selected)
 }

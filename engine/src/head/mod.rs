@@ -24,6 +24,7 @@ mod postings;
 mod series;
 mod slab;
 mod symbols;
+mod work;
 
 pub use batch::{Batch, Refusal, RefusalReason, WriteOutcome};
 pub use cardinality::Cardinality;
@@ -34,6 +35,7 @@ pub use labels::HeadTexts;
 pub use lookup::{LookupError, RequestSymbols};
 pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};
 pub use series::Slot;
+pub use work::{TooMuchWork, VALUES_TESTED_MAX};
 
 use crate::chunk::ChunkError;
 use crate::memory::MemoryBudget;

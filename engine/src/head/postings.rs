@@ -8,11 +8,11 @@ use super::label_names::SeriesLabels;
 use super::series::{Series, Slot};
 use super::slab::{Place, Slab, shrink_above};
 use super::symbols::{SymbolId, Symbols};
+use super::work::{TooMuchWork, WorkLeft};
 use crate::index::LabelIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -47,6 +47,7 @@ pub struct HeadIndex<'h> {
     pub postings: &'h Postings,
     pub symbols: &'h Symbols,
     pub series: &'h Slab<Slot, Series>,
+    pub work: &'h WorkLeft,
 }
 
 impl Postings {
@@ -247,7 +248,7 @@ impl<'h> HeadIndex<'h> {
 impl<'h> LabelIndex for HeadIndex<'h> {
     type Series = Slot;
     type List = &'h [Slot];
-    type Error = Infallible;
+    type Error = TooMuchWork;
 
     /// Searching for a series in a list costs less than comparing its labels.
     const REFS_PER_SERIES: usize = usize::MAX;
@@ -261,7 +262,7 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         self.between(&sorted, (prefix, Some(prefix))).len()
     }
 
-    fn find_lists(&self, name: &str, values: &[String]) -> Result<Vec<&'h [Slot]>, Infallible> {
+    fn find_lists(&self, name: &str, values: &[String]) -> Result<Vec<&'h [Slot]>, TooMuchWork> {
         let Some(held) = self.values(name) else { return Ok(Vec::new()) };
         let slots = |value: &String| held.slots.get(&find(self.symbols, value)?);
         Ok(values.iter().filter_map(slots).map(Vec::as_slice).collect())
@@ -271,11 +272,12 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         &self,
         name: &str,
         prefix: &str,
-        mut visit: impl FnMut(&str, &'h [Slot]) -> Result<ControlFlow<()>, Infallible>,
-    ) -> Result<(), Infallible> {
+        mut visit: impl FnMut(&str, &'h [Slot]) -> Result<ControlFlow<()>, TooMuchWork>,
+    ) -> Result<(), TooMuchWork> {
         let Some(values) = self.values(name) else { return Ok(()) };
         if prefix.is_empty() {
             for (value, slots) in &values.slots {
+                self.work.test_value()?;
                 if visit(self.symbols.text(*value), slots)?.is_break() {
                     break;
                 }
@@ -285,6 +287,7 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         let sorted = values.sorted(self.symbols);
         for value in self.between(&sorted, (prefix, Some(prefix))) {
             let Some(slots) = values.slots.get(value) else { continue };
+            self.work.test_value()?;
             if visit(self.symbols.text(*value), slots)?.is_break() {
                 break;
             }
@@ -292,15 +295,15 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         Ok(())
     }
 
-    fn list_len(&self, list: &'h [Slot]) -> Result<usize, Infallible> {
+    fn list_len(&self, list: &'h [Slot]) -> Result<usize, TooMuchWork> {
         Ok(list.len())
     }
 
-    fn list(&self, list: &'h [Slot]) -> Result<Cow<'_, [Slot]>, Infallible> {
+    fn list(&self, list: &'h [Slot]) -> Result<Cow<'_, [Slot]>, TooMuchWork> {
         Ok(Cow::Borrowed(list))
     }
 
-    fn all(&self) -> Result<Cow<'_, [Slot]>, Infallible> {
+    fn all(&self) -> Result<Cow<'_, [Slot]>, TooMuchWork> {
         Ok(Cow::Borrowed(&self.postings.all))
     }
 
@@ -309,7 +312,8 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         series: Slot,
         name: &str,
         test: impl Fn(&str) -> bool,
-    ) -> Result<bool, Infallible> {
+    ) -> Result<bool, TooMuchWork> {
+        self.work.test_value()?;
         let value = find(self.symbols, name).and_then(|name| self.value_of(series, name));
         Ok(test(value.map_or("", |value| self.symbols.text(value))))
     }

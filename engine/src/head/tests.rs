@@ -163,7 +163,7 @@ fn a_cursor_walks_in_label_order_and_sees_its_moment() {
     }
     let spec = MatcherSpec { name: "__name__".into(), op: MatchOp::NotEqual, value: "b".into() };
     let matcher = Matcher::new(&spec).expect("a valid matcher");
-    let mut cursor = writer.head.select(&[matcher], TimeRange::ALL);
+    let mut cursor = writer.head.select(&[matcher], TimeRange::ALL).expect("little work");
     assert_eq!(writer.head.open_cursors(), 1);
     writer.write("c", &[(200, 2.0)]);
     let mut names = Vec::new();
@@ -199,7 +199,8 @@ fn what_comes_late_during_a_cut_outlives_it() {
     writer.head.forget(1000).expect("sound chunks");
     assert!(writer.head.plan_cut().is_some(), "the log may still hold it");
     writer.head.end_plan(1000);
-    let mut cursor = writer.head.select(&[], TimeRange { start_ms: 0, end_ms: 999 });
+    let mut cursor =
+        writer.head.select(&[], TimeRange { start_ms: 0, end_ms: 999 }).expect("little work");
     let (_, chunks, _) = writer.head.next(&mut cursor).expect("the late series");
     // The part that held 200 was added to after the plan, so all of it waits for the next cut.
     assert_eq!((chunks[0].min_time_ms, chunks[0].max_time_ms), (200, 300));
@@ -220,7 +221,7 @@ fn prefixes_find_values_that_came_and_not_those_that_went() {
         MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Regex, value: "ab.*|b.+".into() };
     let matchers = [Matcher::new(&spec).expect("a valid matcher")];
     let found = |writer: &mut Writer| {
-        let mut cursor = writer.head.select(&matchers, TimeRange::ALL);
+        let mut cursor = writer.head.select(&matchers, TimeRange::ALL).expect("little work");
         let mut names = Vec::new();
         while let Some(labels) = writer.head.next_labels(&mut cursor) {
             names.push(labels.get(LABEL_NAME).to_owned());
@@ -344,4 +345,23 @@ fn cardinality_names_what_is_most() {
     assert_eq!(found.names_by_value_bytes, list(&[("instance", 30), ("__name__", 14)]));
     assert_eq!(found.pairs_by_series, list(&[("__name__=requests", 5), ("__name__=up", 3)]));
     assert_eq!(writer.head.cardinality(0).metrics_by_series, []);
+}
+
+#[test]
+fn matchers_that_would_keep_the_head_busy_are_refused() {
+    let mut writer = Writer::new(OPTIONS);
+    for number in 0..1000 {
+        writer.write(&format!("metric_{number}"), &[(1000, 1.0)]);
+    }
+    let regex = |value: String| {
+        let spec = MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Regex, value };
+        Matcher::new(&spec).expect("a valid matcher")
+    };
+    let all = |count: usize| -> Vec<Matcher> {
+        (0..count).map(|number| regex(format!(".*[c-d]_[0-9]+|x{number}"))).collect()
+    };
+    assert!(writer.head.select(&all(1900), TimeRange::ALL).is_ok());
+    let refused = writer.head.select(&all(2100), TimeRange::ALL);
+    assert_eq!(refused.err(), Some(TooMuchWork));
+    assert_eq!(writer.head.open_cursors(), 0);
 }

@@ -1,5 +1,6 @@
 //! The head thread: it alone calls the head instance, job by job.
 //!
+//! Writes come first: reads, cuts and questions take their turns between groups of them, one each.
 //! Group commit: when the log is to be synced before answering, the jobs that wait are done first,
 //! then one sync serves them all.
 
@@ -11,7 +12,7 @@ use crate::wasm::{
     InstanceLogs, InstanceStorage, Lookup, Matcher, RemoteWriteVersion, Role, Selection,
     StorageError, TextsHandle, TimeRange, WriteOutcome,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,10 +42,13 @@ pub(super) enum Job {
         room: OwnedSemaphorePermit,
     },
     /// Any other call.
-    Call(Box<dyn FnOnce(&mut HeadInstance) + Send>),
+    Call(Call),
     /// Finish.
     Stop,
 }
+
+/// Something to be done with the head.
+type Call = Box<dyn FnOnce(&mut HeadInstance) + Send>;
 
 /// The head instance and the cursors that others hold on it.
 pub(super) struct HeadInstance {
@@ -447,9 +451,11 @@ impl HeadThread {
         let mut group: Vec<Written> = Vec::new();
         // Whether it was told that records wait in memory because they cannot be written.
         let mut held = false;
+        let mut calls: VecDeque<Call> = VecDeque::new();
         loop {
             let due_at = lock(logs).sync_due_at();
             let next = match due_at {
+                _ if !calls.is_empty() => jobs.try_recv().map_err(|_| RecvTimeoutError::Timeout),
                 None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(due_at) => jobs.recv_timeout(due_at.saturating_duration_since(Instant::now())),
             };
@@ -469,7 +475,7 @@ impl HeadThread {
                             Err(error) => answer(reply, Err(error)),
                         }
                     }
-                    Job::Call(call) => call(head),
+                    Job::Call(call) => calls.push_back(call),
                     Job::Stop => stop = true,
                 }
                 if head.crashed.is_none() && !stop && group.len() < GROUP_WRITES_MAX {
@@ -477,6 +483,13 @@ impl HeadThread {
                 }
             }
             self.finish_group(&mut group, logs, &mut held);
+            // After all writes that wait, one call: writes wait for one of them at most.
+            if head.crashed.is_none()
+                && let Some(call) = calls.pop_front()
+            {
+                head.instance.set_deadline(Some(self.shared.config.head_timeout));
+                call(head);
+            }
             if head.crashed.is_none() {
                 let looked = self.take_pulse(&mut head.instance);
                 let _ = head.noting_crash(looked);

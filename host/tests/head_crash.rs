@@ -1,0 +1,103 @@
+//! The head's instance ends as a fault in it would end it, again and again under load: it is made
+//! anew from the log, senders are told to come back meanwhile, and nothing acknowledged is missing.
+
+use clap::Parser as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tidepool_host::config::{Cli, Invocation, ServeConfig};
+use tidepool_host::http::{Server, ServerConfig};
+use tidepool_host::shutdown::Shutdown;
+use tidepool_host::store::{Store, StoreError};
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::remote_read::{Reader, everything};
+use tidepool_tests::remote_write::{Version, Writer};
+use tidepool_tests::series::{Dataset, Series, Shape, Texture};
+use tidepool_tests::wait;
+
+type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+const CRASHES: u64 = 5;
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
+
+fn config(dir: &std::path::Path) -> TestResult<ServeConfig> {
+    let data_dir = format!("--data-dir={}", dir.display());
+    let flags = ["--listen=127.0.0.1:0", "--wal-sync=off", "--block-duration=1m"];
+    let arguments = ["tidepool", "serve", &data_dir].into_iter().chain(flags);
+    match Cli::try_parse_from(arguments)?.invocation() {
+        Invocation::Serve(config) => Ok(*config),
+        other => Err(format!("{other:?}").into()),
+    }
+}
+
+/// Sends scrape by scrape, each until it is taken, around and around in ever later times; gives
+/// what was acknowledged.
+fn send(url: &str, stop: &AtomicBool, refused: &AtomicU64) -> TestResult<Vec<Series>> {
+    let (scrapes, interval_ms) = (60, 1000);
+    let writer = Writer::new(url);
+    let mut acknowledged = Vec::new();
+    let mut start_ms = wait::now_ms() - 3_600_000;
+    while !stop.load(Relaxed) {
+        let texture = Texture::Regular;
+        let shape = Shape { seed: 5, series: 300, scrapes, start_ms, interval_ms, texture };
+        let data = Dataset::generate(shape);
+        for rows in data.scrapes() {
+            loop {
+                let response = writer.send(Version::V2, &rows)?;
+                match response.status {
+                    204 => break,
+                    503 => assert!(response.header("Retry-After").is_some(), "{response:?}"),
+                    other => panic!("{other}: {}", response.text()),
+                }
+                refused.fetch_add(1, Relaxed);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        acknowledged.extend(data.series);
+        start_ms += scrapes as i64 * interval_ms;
+    }
+    Ok(acknowledged)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_crashes_costs_nothing() -> TestResult {
+    let dir = tempfile::tempdir()?;
+    let config = config(dir.path())?;
+    let (store, threads) = Store::open(config.store)?;
+    let server = Server::bind(ServerConfig { store: store.clone(), http: config.http }).await?;
+    let url = format!("http://{}", server.address());
+    let (trigger, shutdown) = Shutdown::manual();
+    let serving = tokio::spawn(server.run(shutdown));
+    let is_ready = || store.is_ready().then_some(());
+    tokio::task::block_in_place(|| wait::until("the store", READY_TIMEOUT, is_ready))?;
+
+    let (stop, refused) = (AtomicBool::new(false), AtomicU64::new(0));
+    let runtime = tokio::runtime::Handle::current();
+    let acknowledged = tokio::task::block_in_place(|| {
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| send(&url, &stop, &refused).map_err(|e| e.to_string()));
+            for _ in 0..CRASHES {
+                std::thread::sleep(Duration::from_millis(400));
+                let ended = runtime.block_on(store.crash_head());
+                assert!(matches!(ended, Err(StoreError::Deadline)), "{ended:?}");
+                // At once it may still be on its way down; a new one answers.
+                std::thread::sleep(Duration::from_millis(100));
+                let figures = || runtime.block_on(store.figures()).ok();
+                wait::until("the head again", READY_TIMEOUT, figures).map_err(|e| e.to_string())?;
+            }
+            stop.store(true, Relaxed);
+            sender.join().map_err(|_| "the sender panicked".to_owned())?
+        })
+    })?;
+    assert_eq!(store.counters().head_crashes.load(Relaxed), CRASHES);
+    assert!(refused.load(Relaxed) > 0, "nobody noticed");
+    assert!(store.block_figures().0 > 0, "blocks are cut as if nothing was");
+    let read = tokio::task::block_in_place(|| {
+        Reader::new(&url).streamed(&[everything(i64::MIN / 2, i64::MAX / 2)])
+    })?;
+    assert_same("after crashes", &acknowledged, &read[0]);
+
+    trigger.stop();
+    serving.await?;
+    tokio::task::spawn_blocking(move || store.close(threads)).await?;
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Reads that would run away: each ends alone, with a reason, and writes go on beside them.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::proto::prometheus::label_matcher::Type;
+use tidepool_tests::proto::prometheus::read_request::ResponseType;
+use tidepool_tests::proto::prometheus::{LabelMatcher, Query};
+use tidepool_tests::remote_read::{matcher, query, request};
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::send_all;
+use tidepool_tests::series::{Dataset, Series, Shape, Texture};
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait;
+
+const BLOCK: &str = "1m";
+const BLOCK_MS: i64 = 60_000;
+const INTERVAL_MS: i64 = 30_000;
+const SCRAPES: usize = 12;
+
+/// A store with many series, most of their samples in blocks.
+fn store(flags: &[&str]) -> (Store, Dataset) {
+    let store = Store::start_with(|config| {
+        flags.iter().fold(config.block_duration(BLOCK), |config, flag| config.flag(flag))
+    });
+    let store = store.expect("tidepool starts");
+    let data = Dataset::generate(Shape {
+        seed: 91,
+        series: 20_000,
+        scrapes: SCRAPES,
+        start_ms: wait::now_ms() - SCRAPES as i64 * INTERVAL_MS,
+        interval_ms: INTERVAL_MS,
+        texture: Texture::Regular,
+    });
+    send_all(&store, Version::V2, &data);
+    let cut = || (store.metric("tidepool_blocks_cut_total")? >= 3.0).then_some(());
+    wait::until("blocks", Duration::from_secs(60), cut)
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
+    (store, data)
+}
+
+/// Expressions that have to be held against every value of a label.
+fn costly(count: usize) -> Vec<LabelMatcher> {
+    let expression = |number| format!(".*[a-z0-9:._/-]*[a-z0-9]+.*|x{number}");
+    (0..count).map(|number| matcher(Type::Re, "instance", &expression(number))).collect()
+}
+
+fn answer_to(store: &Store, query: Query) -> (u16, String) {
+    let response = store.reader().post(&request(&[query], ResponseType::StreamedXorChunks));
+    let response = response.expect("an answer");
+    (response.status, response.text())
+}
+
+/// Sends a sample now and then until it is told to stop; all must be taken. Gives how long each
+/// took.
+fn write_beside(store: &Store, stop: &AtomicBool) -> Vec<Duration> {
+    let writer = store.writer();
+    let mut taken = Vec::new();
+    while !stop.load(Relaxed) || taken.len() < 20 {
+        let sample = [(wait::now_ms(), taken.len() as f64)];
+        let series = Series::new(&[("__name__", "beside")], &sample);
+        let begun = Instant::now();
+        let response = writer.send(Version::V2, &[series.row()]).expect("an answer");
+        taken.push(begun.elapsed());
+        assert_eq!(response.status, 204, "{}", response.text());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    taken.sort();
+    taken
+}
+
+/// Tells the writer to stop, also when an assertion fails beside it.
+struct StopWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Writes beside something, and says what they took.
+fn beside(store: &Store, what: &str, work: impl FnOnce()) {
+    let stop = AtomicBool::new(false);
+    let taken = std::thread::scope(|scope| {
+        let writes = scope.spawn(|| write_beside(store, &stop));
+        let stop = StopWhenDropped(&stop);
+        work();
+        drop(stop);
+        writes.join().expect("the writer")
+    });
+    let at = |percent: usize| taken[taken.len() * percent / 100];
+    println!("writes beside {what}: {} of them, p50 {:?}, p99 {:?}", taken.len(), at(50), at(99));
+}
+
+/// What the store holds of the data, beside which something was written.
+fn assert_holds_beside(store: &Store, data: &Dataset) {
+    let not_beside = matcher(Type::Neq, "__name__", "beside");
+    let all = query(i64::MIN / 2, i64::MAX / 2, vec![not_beside]);
+    let read = store.reader().streamed(&[all]).expect("an answer");
+    assert_same("all but what is written", &data.series, &read[0]);
+}
+
+#[test]
+fn a_read_that_would_hold_writes_up_is_not_begun() {
+    let (store, data) = store(&[]);
+    let (first_ms, last_ms) = data.time_range_ms().expect("samples");
+    beside(&store, "nothing", || std::thread::sleep(Duration::from_secs(2)));
+    beside(&store, "reads that the head refuses", || {
+        for _ in 0..5 {
+            let (status, text) = answer_to(&store, query(first_ms, last_ms, costly(200)));
+            assert!(status == 400 && text.contains("label values of the head"), "{status}: {text}");
+        }
+    });
+    let (status, text) = answer_to(&store, query(first_ms, last_ms, costly(201)));
+    assert!(status == 400 && text.contains("matchers"), "{status}: {text}");
+    beside(&store, "reads of everything", || {
+        for _ in 0..3 {
+            assert_holds_beside(&store, &data);
+        }
+    });
+    let closed = || (store.metric("tidepool_head_open_cursors")? == 0.0).then_some(());
+    wait::until("the head's cursors", Duration::from_secs(20), closed).expect("closed");
+}
+
+#[test]
+fn a_read_that_passes_its_deadline_ends_alone() {
+    let (store, data) = store(&["--read-timeout=50ms"]);
+    let (first_ms, _) = data.time_range_ms().expect("samples");
+    beside(&store, "reads that pass their deadline", || {
+        for _ in 0..5 {
+            let in_blocks = query(first_ms, first_ms + BLOCK_MS, costly(200));
+            let (status, text) = answer_to(&store, in_blocks);
+            assert!(status == 503 && text.contains("--read-timeout"), "{status}: {text}");
+        }
+    });
+    assert!(store.server.log().contains("a read was ended"), "{}", store.server.log());
+}
+
+#[test]
+fn a_read_that_needs_too_much_memory_ends_alone() {
+    let (store, data) = store(&["--query-memory-limit=3MiB"]);
+    let (first_ms, _) = data.time_range_ms().expect("samples");
+    beside(&store, "reads that pass their memory", || {
+        for _ in 0..5 {
+            let in_blocks = query(first_ms, first_ms + BLOCK_MS, costly(200));
+            let (status, text) = answer_to(&store, in_blocks);
+            assert!(status == 422 && text.contains("--query-memory-limit"), "{status}: {text}");
+        }
+    });
+    let freed = || (store.metric("tidepool_reads_memory_bytes")? == 0.0).then_some(());
+    wait::until("the reads' memory", Duration::from_secs(20), freed).expect("given back");
+    let one = query(first_ms, first_ms, vec![matcher(Type::Eq, "__name__", "beside")]);
+    assert_eq!(answer_to(&store, one).0, 200);
+}
