@@ -166,7 +166,7 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
         .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", store.server.log()));
     let only_known =
         query(i64::MIN / 2, i64::MAX / 2, vec![matcher(Type::Eq, "__name__", "known")]);
-    let read = || store.reader().streamed(&[only_known.clone()]).ok();
+    let read = || store.reader().streamed(std::slice::from_ref(&only_known)).ok();
     let read = wait::until("a read", Duration::from_secs(60), read).expect("an answer");
     assert_same("the known series", &known, &read[0]);
 }
