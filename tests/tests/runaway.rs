@@ -17,6 +17,8 @@ const BLOCK: &str = "1m";
 const BLOCK_MS: i64 = 60_000;
 const INTERVAL_MS: i64 = 30_000;
 const SCRAPES: usize = 12;
+/// A label of all series.
+const LABEL: &str = "instance";
 
 /// A store with many series, most of their samples in blocks.
 fn store(flags: &[&str]) -> (Store, Dataset) {
@@ -40,9 +42,9 @@ fn store(flags: &[&str]) -> (Store, Dataset) {
 }
 
 /// Expressions that have to be held against every value of a label.
-fn costly(count: usize) -> Vec<LabelMatcher> {
+fn costly(label: &str, count: usize) -> Vec<LabelMatcher> {
     let expression = |number| format!(".*[a-z0-9:._/-]*[a-z0-9]+.*|x{number}");
-    (0..count).map(|number| matcher(Type::Re, "instance", &expression(number))).collect()
+    (0..count).map(|number| matcher(Type::Re, label, &expression(number))).collect()
 }
 
 fn answer_to(store: &Store, query: Query) -> (u16, String) {
@@ -94,7 +96,7 @@ fn beside(store: &Store, what: &str, work: impl FnOnce()) {
 
 /// What the store holds of the data, beside which something was written.
 fn assert_holds_beside(store: &Store, data: &Dataset) {
-    let not_beside = matcher(Type::Neq, "__name__", "beside");
+    let not_beside = matcher(Type::Nre, "__name__", "beside|unique");
     let all = query(i64::MIN / 2, i64::MAX / 2, vec![not_beside]);
     let read = store.reader().streamed(&[all]).expect("an answer");
     assert_same("all but what is written", &data.series, &read[0]);
@@ -104,14 +106,25 @@ fn assert_holds_beside(store: &Store, data: &Dataset) {
 fn a_read_that_would_hold_writes_up_is_not_begun() {
     let (store, data) = store(&[]);
     let (first_ms, last_ms) = data.time_range_ms().expect("samples");
+    let newest = [(last_ms, 1.0)];
+    let id = |number: usize| format!("{number:08}");
+    let unique: Vec<Series> = (0..20_000)
+        .map(|number| Series::new(&[("__name__", "unique"), ("id", &id(number))], &newest))
+        .collect();
+    for part in unique.chunks(2000) {
+        let rows: Vec<_> = part.iter().map(Series::row).collect();
+        let response = store.writer().send(Version::V2, &rows).expect("an answer");
+        assert_eq!(response.status, 204, "{}", response.text());
+    }
     beside(&store, "nothing", || std::thread::sleep(Duration::from_secs(2)));
     beside(&store, "reads that the head refuses", || {
         for _ in 0..5 {
-            let (status, text) = answer_to(&store, query(first_ms, last_ms, costly(200)));
-            assert!(status == 400 && text.contains("label values of the head"), "{status}: {text}");
+            let (status, text) = answer_to(&store, query(last_ms, last_ms, costly("id", 200)));
+            assert_eq!(status, 400);
+            assert!(text.contains("label values of the head"), "{text}");
         }
     });
-    let (status, text) = answer_to(&store, query(first_ms, last_ms, costly(201)));
+    let (status, text) = answer_to(&store, query(first_ms, last_ms, costly(LABEL, 201)));
     assert!(status == 400 && text.contains("matchers"), "{status}: {text}");
     beside(&store, "reads of everything", || {
         for _ in 0..3 {
@@ -128,7 +141,7 @@ fn a_read_that_passes_its_deadline_ends_alone() {
     let (first_ms, _) = data.time_range_ms().expect("samples");
     beside(&store, "reads that pass their deadline", || {
         for _ in 0..5 {
-            let in_blocks = query(first_ms, first_ms + BLOCK_MS, costly(200));
+            let in_blocks = query(first_ms, first_ms + BLOCK_MS, costly(LABEL, 200));
             let (status, text) = answer_to(&store, in_blocks);
             assert!(status == 503 && text.contains("--read-timeout"), "{status}: {text}");
         }
@@ -142,7 +155,7 @@ fn a_read_that_needs_too_much_memory_ends_alone() {
     let (first_ms, _) = data.time_range_ms().expect("samples");
     beside(&store, "reads that pass their memory", || {
         for _ in 0..5 {
-            let in_blocks = query(first_ms, first_ms + BLOCK_MS, costly(200));
+            let in_blocks = query(first_ms, first_ms + BLOCK_MS, costly(LABEL, 200));
             let (status, text) = answer_to(&store, in_blocks);
             assert!(status == 422 && text.contains("--query-memory-limit"), "{status}: {text}");
         }

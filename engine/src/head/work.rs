@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 
-/// Most label values that the matchers of one read are held against: less than a second.
-pub const VALUES_TESTED_MAX: u64 = 2_000_000;
+/// Most label values that the matchers of one read are held against: less than half a second.
+pub const VALUES_TESTED_MAX: u64 = 1_000_000;
 
 /// What is left of the bound.
 #[derive(Debug)]
