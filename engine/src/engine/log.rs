@@ -45,6 +45,9 @@ pub struct Log {
     wal: Box<dyn Wal>,
     /// Newest sample time by segment of the ordered log.
     segments: BTreeMap<u32, i64>,
+    /// The segment for which a checkpoint may stand: what was replayed first, or the last that was
+    /// tried, since a commit that fails may have been done all the same.
+    checkpoint: Option<u32>,
     /// Newest sample time and last generation by segment of the late log.
     late_segments: BTreeMap<u32, (i64, u64)>,
     /// A segment is ended once its samples span this long, so that it can be dropped early.
@@ -69,6 +72,7 @@ impl Log {
         Log {
             wal,
             segments: BTreeMap::new(),
+            checkpoint: None,
             late_segments: BTreeMap::new(),
             segment_span_ms: block_duration_ms / 2,
             segment_start_ms: i64::MAX,
@@ -79,9 +83,17 @@ impl Log {
     }
 
     /// Writes a checked batch down. On an error nothing of it is written, but for the rare case
-    /// that only the second of the two logs fails: then its ordered rows may come back after a
-    /// restart, although the sender was told to try again.
+    /// that only the second of the two logs fails: then its late rows may come back after a
+    /// restart, although the sender was told to try again. The late log comes first, since there
+    /// the last of several samples of one time counts. Ordered rows that nobody knows of would
+    /// hide older ones of their series that come after them.
     pub fn append(&mut self, head: &mut Head, batch: &Batch) -> error::Result<()> {
+        let late = Rows::of(head, batch, true);
+        if !late.records.is_empty() {
+            self.settle_deletions(head)?;
+            let segment = self.wal.append(LogKind::Late, &late.records)?;
+            self.note_late(segment, late.newest_ms, head.generation());
+        }
         let mut records = Vec::with_capacity(2);
         if !head.created(batch).is_empty() {
             records.push(series_of(head, head.created(batch)));
@@ -101,12 +113,6 @@ impl Log {
             self.note(segment, ordered.newest_ms);
         }
         head.metadata_is_logged();
-        let late = Rows::of(head, batch, true);
-        if !late.records.is_empty() {
-            self.settle_deletions(head)?;
-            let segment = self.wal.append(LogKind::Late, &late.records)?;
-            self.note_late(segment, late.newest_ms, head.generation());
-        }
         Ok(())
     }
 
@@ -123,6 +129,9 @@ impl Log {
             return Ok(self.progress);
         };
         self.progress.segment = read.segment;
+        if read.log == LogKind::Ordered {
+            self.checkpoint.get_or_insert(read.segment);
+        }
         for record in &read.records {
             self.progress.records += 1;
             if !self.replay_record(head, batch, (read.log, read.segment), record) {
@@ -298,6 +307,7 @@ impl Log {
         }
         let metadata = head.metadata_of_living();
         truncation.checkpoint.append(&metadata_of(head, &metadata))?;
+        self.checkpoint = Some(truncation.last_segment);
         truncation.checkpoint.commit()?;
         self.segments.retain(|segment, _| *segment > truncation.last_segment);
         Ok(false)
@@ -312,6 +322,10 @@ impl Log {
         let Some(last_segment) = droppable.map(|(segment, _)| *segment).last() else {
             return Ok(None);
         };
+        // Only a longer checkpoint can take the place of one.
+        if self.checkpoint == Some(last_segment) {
+            return Ok(None);
+        }
         // A tombstone concerns only what stands before it, so that checkpoints need none.
         self.settle_deletions(head)?;
         if self.segments.keys().next_back() == Some(&last_segment) {

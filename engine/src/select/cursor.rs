@@ -110,13 +110,29 @@ impl Cursor {
         if self.is_truncated {
             return Ok(None);
         }
-        let next = self.source.next_series()?;
+        let next = self.next_in_range()?;
         if next.is_some() && self.series_max > 0 && self.series_given >= self.series_max {
             self.is_truncated = true;
             return Ok(None);
         }
         self.series_given += u64::from(next.is_some());
         Ok(next)
+    }
+
+    /// The source's next series. Where chunks were merged, and so made anew, some may lie outside
+    /// the range.
+    fn next_in_range(&mut self) -> Result<Option<ChunkedSeries>> {
+        while let Some(mut series) = self.source.next_series()? {
+            let had_chunks = !series.chunks.is_empty();
+            let range = self.range;
+            series.chunks.retain(|chunk| {
+                chunk.max_time_ms >= range.start_ms && chunk.min_time_ms <= range.end_ms
+            });
+            if !had_chunks || !series.chunks.is_empty() {
+                return Ok(Some(series));
+            }
+        }
+        Ok(None)
     }
 
     /// Series until their chunks fill `bytes_max`: at least one, none at the end.

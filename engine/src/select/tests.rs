@@ -41,6 +41,34 @@ impl SeriesSource for Given {
 }
 
 #[test]
+fn chunks_that_merging_left_outside_the_range_are_not_given() -> Result<()> {
+    let every_other = |from: i64| (0..120).map(|i| (from + 2 * i, 0.5)).collect::<Vec<_>>();
+    let of = |from: i64| vec![("a", vec![chunk(&every_other(from))])];
+    let lonely = vec![("b", vec![chunk(&[(0, 0.5)]), chunk(&[(300, 0.5)])])];
+    for (start_ms, expected) in [(200, vec!["a", "b"]), (250, vec!["b"]), (0, vec!["a", "b"])] {
+        let range = TimeRange { start_ms, end_ms: 400 };
+        let sources = vec![Given::boxed(of(0)), Given::boxed(of(1)), Given::boxed(lonely.clone())];
+        let mut cursor = Cursor::new(
+            Box::new(Merge::new(sources)?),
+            &Selection {
+                matchers: Vec::new(),
+                range,
+                format: FrameFormat::StreamedChunks,
+                query_index: 0,
+                frame_bytes_max: 0,
+                samples_max: 0,
+            },
+        );
+        let series = cursor.next(u32::MAX)?;
+        let names: Vec<&str> = series.iter().map(|one| one.labels.get("__name__")).collect();
+        assert_eq!(names, expected);
+        let mut chunks = series.iter().flat_map(|one| &one.chunks);
+        assert!(chunks.all(|chunk| chunk.max_time_ms >= start_ms));
+    }
+    Ok(())
+}
+
+#[test]
 fn sources_are_merged_in_label_order_and_the_first_has_the_word() -> Result<()> {
     let head = vec![("a", vec![chunk(&[(10, 1.0), (20, 2.0)])]), ("c", vec![chunk(&[(5, 5.0)])])];
     let block = vec![("a", vec![chunk(&[(0, 0.0), (10, 9.0)])]), ("b", vec![chunk(&[(1, 1.0)])])];

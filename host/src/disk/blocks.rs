@@ -294,8 +294,11 @@ impl BlockWriter {
         self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
         if let Err(source) = self.disk.sync_dir(&self.parent) {
             // The caller will take this for no block: so it must not be listed. If it cannot be
-            // taken back either, leaving it whole is better than removing what is visible.
-            self.committed = self.disk.rename(&target, &self.dir).is_err();
+            // taken back for good, leaving it whole is better than removing what is visible, or
+            // would be after a power cut.
+            let taken_back = self.disk.rename(&target, &self.dir);
+            let is_gone = taken_back.and_then(|()| self.disk.sync_dir(&self.parent)).is_ok();
+            self.committed = !is_gone;
             return Err(Action::Sync.failed(&self.parent)(source));
         }
         self.committed = true;

@@ -85,20 +85,20 @@ impl DataDir {
             return Err(DiskError::Locked { path: lock_path });
         };
         disk.create_dir(&wal).map_err(Action::Create.failed(&wal))?;
+        // Before the sweep: the name by which something is swept may be newer than the last sync,
+        // and a power cut in the middle would bring back what is left under the name before.
+        for dir in [&wal, &path] {
+            disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
+        }
         sweep(&disk, &path, is_unfinished, |name| name.ends_with(".tmp"))?;
         sweep(&disk, &wal, wal::is_unfinished_checkpoint, |_| false)?;
         let snapshots = path.join(SNAPSHOTS_DIR);
         if has_dir(&disk, &path, SNAPSHOTS_DIR)? {
             sweep(&disk, &snapshots, snapshot::is_unfinished, |_| false)?;
         }
-        for dir in [&wal, &path] {
-            disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
-        }
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            // The data directory's own name. Its parent may be out of bounds for this process.
-            if let Err(error) = disk.sync_dir(parent) {
-                tracing::debug!(path = %parent.display(), %error, "parent directory not synced");
-            }
+        for parent in path.ancestors().skip(1) {
+            let is_here = parent.as_os_str().is_empty();
+            sync_parent(&disk, if is_here { Path::new(".") } else { parent })?;
         }
         let data = DataDir { disk, path, lock, is_read_only: false };
         BlockDirs::open(&data).sweep_replacements()?;
@@ -183,6 +183,21 @@ impl DataDir {
 
     pub(crate) fn lock(&self) -> Lock {
         Arc::clone(&self.lock)
+    }
+}
+
+/// Syncs one of the names that lead to the data directory, which may all be new. Those further up
+/// may be out of bounds for this process, or on a file system that is never written to.
+fn sync_parent(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    use std::io::ErrorKind::*;
+
+    let Err(error) = disk.sync_dir(dir) else { return Ok(()) };
+    match error.kind() {
+        PermissionDenied | InvalidInput | Unsupported | ReadOnlyFilesystem => {
+            tracing::debug!(path = %dir.display(), %error, "parent directory not synced");
+            Ok(())
+        }
+        _ => Err(Action::Sync.failed(dir)(error)),
     }
 }
 

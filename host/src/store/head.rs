@@ -509,10 +509,10 @@ impl HeadThread {
     /// Syncs if it is time to, then answers the writes of a group.
     fn finish_group(&self, group: &mut Vec<Written>, logs: &Mutex<Logs>, held: &mut bool) {
         let mut logs = lock(logs);
-        let is_due = logs.sync_due_at().is_some_and(|due_at| due_at <= Instant::now());
-        let synced = if is_due { logs.sync() } else { Ok(()) };
+        let synced = logs.sync_if_due(Instant::now(), !group.is_empty());
         self.shared.space.set_unwritten_bytes(logs.unwritten_bytes());
         drop(logs);
+        let is_synced = matches!(synced, Ok(true));
         let failure = synced.err().map(|error| {
             // What is held in memory is tried again every second; once is enough to be told.
             match matches!(error, DiskError::WalHeld { .. }) && std::mem::replace(held, true) {
@@ -521,7 +521,7 @@ impl HeadThread {
             }
             error.to_string()
         });
-        if is_due && failure.is_none() && std::mem::take(held) {
+        if is_synced && std::mem::take(held) {
             tracing::info!("the log could be written again; nothing was lost");
         }
         let always = self.shared.config.wal.sync == crate::disk::SyncPolicy::Always;

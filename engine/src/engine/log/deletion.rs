@@ -53,14 +53,15 @@ impl Log {
                 TombstoneRecord { series_ref: head.series_ref(*slot), range: *range }
             })));
         }
+        // Before the write: one that fails may leave something behind.
+        self.deletions.unsettled = true;
+        let is_touched = |(newest_ms, _): &(i64, u64)| *newest_ms >= range.start_ms;
+        self.deletions.late_is_stale |= self.late_segments.values().any(is_touched);
         if !records.is_empty() {
             let segment = self.wal.append(LogKind::Ordered, &records)?;
             let end_ms = spans.iter().map(|span| span.range.end_ms).max();
             self.note(segment, end_ms.unwrap_or(i64::MIN));
         }
-        self.deletions.unsettled = true;
-        let is_touched = |(newest_ms, _): &(i64, u64)| *newest_ms >= range.start_ms;
-        self.deletions.late_is_stale |= self.late_segments.values().any(is_touched);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The two logs of a data directory: `wal` for series and ordered samples, `wbl` for late samples,
 //! as upstream keeps them.
 
-use super::{ReplayBatch, Wal, WalMonitor, WalOptions};
+use super::{ReplayBatch, SyncPolicy, Wal, WalMonitor, WalOptions};
 use crate::disk::DataDir;
 use crate::disk::error::Result;
 use std::time::Instant;
@@ -83,6 +83,17 @@ impl Logs {
     /// Bytes of records that only this process's memory has.
     pub fn unwritten_bytes(&self) -> u64 {
         self.ordered.unwritten_bytes() + self.late.as_ref().map_or(0, Wal::unwritten_bytes)
+    }
+
+    /// Syncs if it is time to. If somebody waits for what they sent to be safe, that is now, although
+    /// nothing may be new in it: what they sent before may still hang on a sync that failed. Gives
+    /// whether it was time.
+    pub fn sync_if_due(&mut self, now: Instant, is_waited_for: bool) -> Result<bool> {
+        let is_waited_for = is_waited_for && self.options.sync == SyncPolicy::Always;
+        match is_waited_for || self.sync_due_at().is_some_and(|due_at| due_at <= now) {
+            true => self.sync().map(|()| true),
+            false => Ok(false),
+        }
     }
 
     /// Makes every record appended so far survive a power cut, as far as that can be done.

@@ -29,6 +29,7 @@ mod stats;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod unsynced;
 mod writer;
 
 pub use checkpoint::CheckpointWriter;
@@ -110,6 +111,8 @@ impl Wal {
     pub fn open_late(data: &DataDir, options: WalOptions) -> Result<Wal> {
         let dir = data.late_wal_path();
         data.disk().create_dir(&dir).map_err(Action::Create.failed(&dir))?;
+        // Its name must be as durable as what is synced in it.
+        data.disk().sync_dir(data.path()).map_err(Action::Sync.failed(data.path()))?;
         Wal::open_in(data, dir, options)
     }
 
@@ -127,6 +130,7 @@ impl Wal {
         counters.segment_current.store(first.unwrap_or(u32::MAX), Ordering::Relaxed);
         let mut writer_options = options.writer(sync_last, &counters);
         writer_options.gathered_bytes_max = options.sync.gathered_bytes_max();
+        writer_options.writes_again = sync_last;
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), first, writer_options);
         Ok(Wal {
             disk,
@@ -173,7 +177,7 @@ impl Wal {
     }
 
     /// Makes every record appended so far survive a power cut. After an error the records since
-    /// the last sync may not, and no later sync says otherwise: the log goes on in a new segment.
+    /// the last sync may not: the log goes on in a new segment, which begins with a copy of them.
     /// But if gathered records could not be written, nothing is lost, and syncing again may help.
     pub fn sync(&mut self) -> Result<()> {
         let synced = self.writer.sync();
@@ -203,9 +207,16 @@ impl Wal {
         self.check_replayed()?;
         let current = self.writer.open_segment()?;
         let last_segment = last_segment.min(current.saturating_sub(1));
-        let listing = WalListing::read(&*self.disk, &self.dir)?;
-        listing.remove_segments(&*self.disk, last_segment, &self.counters)?;
-        self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))
+        // One by one, for good: after a power cut an older sample must not stand alone where a
+        // newer one of the same time followed.
+        for found in WalListing::read(&*self.disk, &self.dir)?.segments {
+            if found.number <= last_segment {
+                self.disk.remove_file(&found.path).map_err(Action::Remove.failed(&found.path))?;
+                self.counters.segments_deleted.fetch_add(1, Ordering::Relaxed);
+                self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
+            }
+        }
+        Ok(())
     }
 
     /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. It is
@@ -269,6 +280,7 @@ impl WalOptions {
             compression: self.compression,
             gathered_bytes_max: 0,
             sync_retired,
+            writes_again: false,
             counters: Arc::clone(counters),
         }
     }

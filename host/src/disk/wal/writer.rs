@@ -15,7 +15,9 @@
 //!
 //! A segment is *retired* (padded to a whole page, synced) when the next one exists. It is given
 //! up for new records when it is full, when a failed write could not be undone, and when a sync
-//! failed: after that the kernel may have dropped the pages, and syncing again would lie.
+//! failed: after that the kernel may have dropped the pages, and syncing again would lie. Then the
+//! next one begins with a copy of what was not synced (`unsynced.rs`). Bytes of a failed write are
+//! cut off before anything else is written: replay would give them out before what came later.
 
 use super::Compression;
 use super::gather::{AppendFailure, SegmentTail};
@@ -23,6 +25,7 @@ use super::pack::Packer;
 use super::page::{PAGE_BYTES, put_record};
 use super::segment::segment_name;
 use super::stats::Counters;
+use super::unsynced::Unsynced;
 use crate::disk::error::{Action, DiskError, Result};
 use crate::disk::fs::Disk;
 use std::io;
@@ -52,6 +55,10 @@ pub struct SegmentWriter {
     unreported: Option<u32>,
     /// Since gathered records could not be written.
     held: Option<Held>,
+    /// Since the last completed sync; `None` where nothing is written again.
+    unsynced: Option<Unsynced>,
+    /// Whether that is to be written again, to the open segment.
+    writes_again: bool,
     counters: Arc<Counters>,
 }
 
@@ -65,6 +72,8 @@ pub struct WriterOptions {
     pub gathered_bytes_max: usize,
     /// Whether a segment is synced when the next one begins.
     pub sync_retired: bool,
+    /// Whether what a failed sync may have lost is written again.
+    pub writes_again: bool,
     /// Where the writer's figures go.
     pub counters: Arc<Counters>,
 }
@@ -114,6 +123,8 @@ impl SegmentWriter {
             next_number: first,
             unreported: None,
             held: None,
+            unsynced: options.writes_again.then(Unsynced::default),
+            writes_again: false,
             counters: options.counters,
         }
     }
@@ -128,9 +139,13 @@ impl SegmentWriter {
         self.frame(records, size_bytes)?;
         if size_bytes > 0 && size_bytes + self.framed.len() as u64 > self.segment_bytes_max {
             self.cut()?;
-            self.frame(records, 0)?;
+            let size_bytes = self.open.as_ref().map_or(0, |open| open.tail.size_bytes());
+            self.frame(records, size_bytes)?;
         }
         let number = self.write_framed()?;
+        if let Some(unsynced) = &mut self.unsynced {
+            unsynced.add(records);
+        }
         self.counters.records_written.fetch_add(records.len() as u64, Relaxed);
         self.counters.bytes_written.fetch_add(self.framed.len() as u64, Relaxed);
         if self.framed.capacity() > BUFFER_KEPT_BYTES_MAX {
@@ -148,27 +163,44 @@ impl SegmentWriter {
     /// Ends the open segment, opening one if there is none, and begins the next. Gives the number
     /// of the one that ended. If an error says that its sync failed, it has ended all the same.
     pub fn cut_segment(&mut self) -> Result<u32> {
-        let number = match &self.open {
-            Some(open) => open.number,
-            None => self.open_segment()?,
-        };
-        self.cut()?;
-        Ok(number)
+        loop {
+            let number = match &self.open {
+                Some(open) => open.number,
+                None => self.open_segment()?,
+            };
+            self.cut()?;
+            // What was written again is to lie behind the cut as well, and safely.
+            if self.unsynced.as_ref().is_none_or(Unsynced::is_empty) {
+                return Ok(number);
+            }
+            self.sync()?;
+        }
     }
 
-    /// Makes every record appended so far survive a power cut, or says that it may not.
+    /// Makes every record appended so far survive a power cut, or says that it may not. After an
+    /// error it can be tried again, unless there was too much to be kept for that.
     pub fn sync(&mut self) -> Result<()> {
+        let is_suspect = |open: &OpenSegment| open.state == SegmentState::Suspect;
+        if self.writes_again
+            || self.unsynced.is_some() && self.open.as_ref().is_some_and(is_suspect)
+        {
+            self.usable()?;
+        }
         self.flush()?;
         if let Some(segment) = self.unreported.take() {
             return Err(DiskError::WalSyncFailedBefore { segment });
         }
         match &mut self.open {
             Some(open) if open.state == SegmentState::Suspect => {
-                Err(DiskError::WalSyncFailedBefore { segment: open.number })
+                return Err(DiskError::WalSyncFailedBefore { segment: open.number });
             }
-            Some(open) => open.sync(&self.counters),
-            None => Ok(()),
+            Some(open) => open.sync(&self.counters)?,
+            None => {}
         }
+        if let Some(unsynced) = &mut self.unsynced {
+            unsynced.clear();
+        }
+        Ok(())
     }
 
     /// Writes what is gathered. After an error it still is.
@@ -199,8 +231,17 @@ impl SegmentWriter {
 
     /// The open segment's number and length, after beginning one if the last one is given up.
     fn usable(&mut self) -> Result<(u32, u64)> {
+        if let Some(open) = &self.open
+            && open.state == SegmentState::Abandoned
+        {
+            let cut = open.tail.end_at(open.tail.size_bytes());
+            cut.map_err(Action::Write.failed(&open.path))?;
+        }
         if self.open.as_ref().is_none_or(|open| open.state != SegmentState::Usable) {
             self.cut()?;
+        }
+        if self.writes_again {
+            self.write_again()?;
         }
         match &self.open {
             Some(open) => Ok((open.number, open.tail.size_bytes())),
@@ -271,10 +312,48 @@ impl SegmentWriter {
         self.flush_held()?;
         self.flush()?;
         let next = self.create_next()?;
-        match self.open.replace(next) {
-            Some(ended) => self.retire(ended),
-            None => Ok(()),
+        let Some(ended) = self.open.replace(next) else { return Ok(()) };
+        let (number, was_suspect) = (ended.number, ended.state == SegmentState::Suspect);
+        let retired = self.retire(ended);
+        let Some(unsynced) = &mut self.unsynced else {
+            if retired.is_err() && !was_suspect {
+                self.unreported = Some(number);
+                return retired;
+            }
+            return Ok(());
+        };
+        if retired.is_ok() && !self.writes_again {
+            unsynced.clear();
+            return Ok(());
         }
+        if unsynced.records().is_none() {
+            // Too much to be kept: this is all that can be said, once.
+            unsynced.clear();
+            self.unreported = Some(number);
+            return retired;
+        }
+        self.writes_again = true;
+        self.write_again()
+    }
+
+    /// Writes to the open segment what a failed sync may have lost.
+    fn write_again(&mut self) -> Result<()> {
+        let Some(unsynced) = self.unsynced.take() else { return Ok(()) };
+        let records = unsynced.records().unwrap_or_default();
+        let offset = self.open.as_ref().map_or(0, |open| open.tail.size_bytes());
+        let framed = self.frame(&records, offset);
+        let count = records.len();
+        self.unsynced = Some(unsynced);
+        framed?;
+        let segment = self.write_framed()?;
+        self.writes_again = false;
+        tracing::warn!(
+            segment,
+            records = count,
+            bytes = self.framed.len(),
+            "wrote again what a failed sync of the WAL may have lost; if this repeats, check the disk"
+        );
+        Ok(())
     }
 
     fn create_next(&mut self) -> Result<OpenSegment> {
@@ -316,11 +395,11 @@ impl SegmentWriter {
             let padded = ended.tail.size_bytes().next_multiple_of(PAGE_BYTES as u64);
             let _ = ended.tail.end_at(padded);
         }
-        if !self.sync_retired || ended.state == SegmentState::Suspect {
-            return Ok(());
+        match ended.state {
+            _ if !self.sync_retired => Ok(()),
+            SegmentState::Suspect => Err(DiskError::WalSyncFailedBefore { segment: ended.number }),
+            _ => ended.sync(&self.counters),
         }
-        let number = ended.number;
-        ended.sync(&self.counters).inspect_err(|_| self.unreported = Some(number))
     }
 }
 

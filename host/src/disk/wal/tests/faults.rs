@@ -37,55 +37,94 @@ fn a_write_that_fails_leaves_no_trace() {
     }
 }
 
+/// Nothing is written before the bytes of the failed batch are gone.
 #[test]
 fn a_write_that_cannot_be_undone_ends_the_segment() {
-    // Cutting back fails once: the second attempt, when the next segment begins, succeeds.
-    for (cuts_failing, damaged_places) in [(1, 0), (usize::MAX, 1)] {
-        let (root, disk, mut wal) = faulty(SyncPolicy::Always);
-        wal.append(&[noise(1, 500)]).expect("appends");
-        let ops = vec![Op::Write, Op::SetLen];
-        let times = 1 + cuts_failing.min(1);
-        disk.set(Fault { ops, times, torn_bytes: 30, ..Fault::next(Op::Write) });
-        let error = wal.append(&[noise(2, 100)]).expect_err("fails");
-        assert!(matches!(error, DiskError::WalWrite { abandoned: true, .. }));
-        assert!(error.to_string().contains("takes no more records"), "{error}");
-        disk.set(Fault { times: cuts_failing - 1, ..Fault::next(Op::SetLen) });
-        assert_eq!(wal.append(&[noise(3, 100)]).expect("goes on"), 1);
-        drop(wal);
-        disk.clear();
-        let mut wal = open(root.path(), SMALL);
-        assert_eq!(replay(&mut wal), [(0, noise(1, 500)), (1, noise(3, 100))]);
-        assert_eq!(wal.stats().replay.damaged_places, damaged_places);
+    let (root, disk, mut wal) = faulty(SyncPolicy::Always);
+    wal.append(&[noise(1, 500)]).expect("appends");
+    let ops = vec![Op::Write, Op::SetLen];
+    disk.set(Fault { ops, times: 2, torn_bytes: 107, ..Fault::next(Op::Write) });
+    let error = wal.append(&[noise(2, 100)]).expect_err("fails");
+    assert!(matches!(error, DiskError::WalWrite { abandoned: true, .. }));
+    assert!(error.to_string().contains("takes no more records"), "{error}");
+    disk.set(Fault { times: 2, ..Fault::next(Op::SetLen) });
+    for _ in 0..2 {
+        assert!(wal.append(&[noise(3, 100)]).is_err(), "the bytes are still there");
     }
+    assert_eq!(wal.append(&[noise(4, 100)]).expect("goes on"), 1);
+    drop(wal);
+    let mut wal = open(root.path(), SMALL);
+    assert_eq!(replay(&mut wal), [(0, noise(1, 500)), (1, noise(4, 100))]);
+    assert_eq!(wal.stats().replay.damaged_places, 0);
 }
 
 #[test]
-fn a_failed_sync_is_never_made_good() {
+fn what_a_failed_sync_may_have_lost_is_written_again() {
     let (root, disk, mut wal) = faulty(SyncPolicy::Always);
+    wal.append(&[b"safe"]).expect("appends");
+    wal.sync().expect("syncs");
+    wal.append(&[b"a"]).expect("appends");
+    disk.set(Fault { times: 2, ..Fault::next(Op::Sync) });
+    assert!(matches!(wal.sync(), Err(DiskError::WalSync { segment: 0, .. })));
+    assert!(matches!(wal.sync(), Err(DiskError::WalSync { segment: 1, .. })));
+    assert_eq!(wal.append(&[b"b"]).expect("goes on"), 2);
+    wal.sync().expect("the new segment is fine");
+    let stats = wal.stats();
+    assert_eq!((stats.fsyncs, stats.fsyncs_failed), (4, 2));
+    wal.append(&[b"c"]).expect("goes on");
+    drop(wal);
+    assert_eq!(replayed(root.path()), [&b"safe"[..], b"a", b"a", b"a", b"b", b"c"]);
+}
+
+#[test]
+fn a_cut_ends_the_copy_too() {
+    let (root, disk, mut wal) = faulty(SyncPolicy::Always);
+    wal.append(&[b"a"]).expect("appends");
+    disk.set(Fault::next(Op::Sync));
+    wal.sync().expect_err("fails");
+    let ended = wal.cut_segment().expect("cuts");
+    assert_eq!((ended, wal.append(&[b"b"]).expect("appends")), (1, 2));
+    wal.truncate(ended).expect("truncates");
+    drop(wal);
+    assert_eq!(replayed(root.path()), [b"b"]);
+}
+
+#[test]
+fn without_a_sync_nothing_is_written_again() {
+    let (root, disk, mut wal) = faulty(SyncPolicy::Off);
     wal.append(&[b"a"]).expect("appends");
     disk.set(Fault::next(Op::Sync));
     assert!(matches!(wal.sync(), Err(DiskError::WalSync { segment: 0, .. })));
     assert!(matches!(wal.sync(), Err(DiskError::WalSyncFailedBefore { segment: 0 })));
     assert_eq!(wal.append(&[b"b"]).expect("goes on"), 1);
     wal.sync().expect("the new segment is fine");
-    let stats = wal.stats();
-    assert_eq!((stats.fsyncs, stats.fsyncs_failed), (2, 1));
     drop(wal);
     assert_eq!(replayed(root.path()), [b"a", b"b"]);
 }
 
 #[test]
-fn a_sync_that_fails_between_two_appends_of_a_group_fails_the_group() {
+fn a_sync_that_fails_between_two_appends_of_a_group_costs_nothing() {
     let (root, disk, mut wal) = faulty(SyncPolicy::Always);
     wal.append(&[noise(1, 50_000)]).expect("appends");
     disk.set(Fault::next(Op::Sync));
-    let error = wal.append(&[noise(2, 50_000)]).expect_err("the ended segment is not synced");
-    assert!(matches!(error, DiskError::WalSync { segment: 0, .. }));
-    assert_eq!(wal.append(&[noise(3, 50_000)]).expect("goes on"), 1);
-    assert!(matches!(wal.sync(), Err(DiskError::WalSyncFailedBefore { segment: 0 })));
-    wal.sync().expect("told once");
+    assert_eq!(wal.append(&[noise(2, 50_000)]).expect("behind a copy"), 1);
+    wal.sync().expect("all of it is in the new segment");
     drop(wal);
-    assert!(replayed(root.path()) == [noise(1, 50_000), noise(3, 50_000)]);
+    assert!(replayed(root.path()) == [noise(1, 50_000), noise(1, 50_000), noise(2, 50_000)]);
+}
+
+#[test]
+fn a_copy_that_cannot_be_written_keeps_the_log_waiting() {
+    let (root, disk, mut wal) = faulty(SyncPolicy::Always);
+    wal.append(&[b"a"]).expect("appends");
+    disk.set(Fault { ops: vec![Op::Sync, Op::Write], times: 3, ..Fault::next(Op::Sync) });
+    assert!(matches!(wal.sync(), Err(DiskError::WalSync { segment: 0, .. })));
+    assert!(matches!(wal.append(&[b"b"]), Err(DiskError::WalWrite { segment: 1, .. })));
+    assert!(matches!(wal.sync(), Err(DiskError::WalWrite { segment: 1, .. })));
+    assert_eq!(wal.append(&[b"b"]).expect("goes on"), 1);
+    wal.sync().expect("syncs");
+    drop(wal);
+    assert_eq!(replayed(root.path()), [b"a", b"a", b"b"]);
 }
 
 #[test]

@@ -1,0 +1,80 @@
+//! The power goes, at every change that a run makes to the disk; and then once more.
+
+use crate::model::{Model, Promise};
+use crate::run::Run;
+use crate::sim_disk::{Moment, SimDisk};
+use crate::{INTERVAL, TestResult, runtime, seeds};
+use tidepool_host::disk::SyncPolicy;
+use tidepool_host::wasm::Runtime;
+use tidepool_tests::series::Random;
+
+/// Steps of a run whose every change is a moment for a cut.
+const STEPS: usize = 100;
+
+/// Steps of the life after a cut.
+const STEPS_AFTER: usize = 4;
+
+fn cut_everywhere(policy: SyncPolicy, seed: u64) -> TestResult {
+    let runtime = runtime()?;
+    let disk = SimDisk::new(seed);
+    disk.record();
+    let mut run = Run::start(&runtime, disk, policy, Model::default(), seed)?;
+    run.steps(STEPS)?;
+    run.check(Promise::Acknowledged)?;
+    let (moments, model) = (run.disk.take_moments(), run.model.clone());
+    drop(run);
+    let count = moments.len();
+    for (at, moment) in moments.into_iter().enumerate() {
+        let seed = seed << 32 | at as u64;
+        let about =
+            format!("seed {seed:#x}, {policy:?}: cut {at} of {count}, during {}", moment.call);
+        let past = model.first(moment.mark);
+        after_a_cut(&runtime, policy, moment, past, seed).map_err(|e| format!("{about}: {e}"))?;
+    }
+    Ok(())
+}
+
+fn after_a_cut(
+    runtime: &Runtime,
+    policy: SyncPolicy,
+    moment: Moment,
+    model: Model,
+    seed: u64,
+) -> TestResult {
+    let mut random = Random::new(seed, 0xaf);
+    let mut disk = moment.disk.after_power_cut(random.next_u64());
+    let model = model.after_power_cut();
+    // Every other time the power goes again while the store starts.
+    if random.one_in(2) {
+        disk.record();
+        drop(Run::start(runtime, disk.clone(), policy, model.clone(), seed)?);
+        let moments = disk.take_moments();
+        let moment = &moments[random.below(moments.len() as u64) as usize];
+        disk = moment.disk.after_power_cut(random.next_u64());
+    }
+    let mut run = Run::start(runtime, disk, policy, model, seed)?;
+    run.check(Promise::Synced).map_err(|e| format!("after the cut: {e}"))?;
+    run.send_unanswered()?;
+    run.steps(STEPS_AFTER)?;
+    run.check(Promise::Acknowledged).map_err(|e| format!("in the life after: {e}"))?;
+
+    let disk = run.disk.after_power_cut(random.next_u64());
+    let model = run.model.clone().after_power_cut();
+    drop(run);
+    let mut run = Run::start(runtime, disk, policy, model, seed + 1)?;
+    run.check(Promise::Synced).map_err(|e| format!("after another cut: {e}"))?;
+    run.steps(STEPS_AFTER)?;
+    run.restart()?;
+    run.check(Promise::Acknowledged).map_err(|e| format!("after a clean restart: {e}"))?;
+    Ok(())
+}
+
+#[test]
+fn a_cut_costs_nothing_acknowledged_with_sync_always() -> TestResult {
+    seeds(1).try_for_each(|seed| cut_everywhere(SyncPolicy::Always, seed))
+}
+
+#[test]
+fn a_cut_costs_nothing_synced_with_sync_interval() -> TestResult {
+    seeds(1).try_for_each(|seed| cut_everywhere(INTERVAL, seed))
+}

@@ -1,0 +1,50 @@
+//! What was promised is there, whatever moment the power goes.
+//!
+//! The engine component works through the host's own file layer on a simulated disk ([`sim_disk`]),
+//! driven call by call as `host/src/store` does ([`node`]), by seeded writes and upkeep ([`run`]).
+//! [`model`] knows what was asked and answered, and so what must be found.
+//!
+//! A longer soak: `TIDEPOOL_SOAK_SEEDS=200 cargo test --release -p tidepool --test power_cut`.
+
+mod cuts;
+mod damage;
+mod disk_itself;
+mod errors;
+mod model;
+mod node;
+mod run;
+mod sim_disk;
+
+use tidepool_host::disk::SyncPolicy;
+use tidepool_host::wasm::Runtime;
+
+/// Errors are told, not panicked with.
+pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// Span of a block: some seconds of samples make a cut.
+pub const BLOCK_MS: i64 = 10_000;
+
+/// How late a sample may be.
+pub const WINDOW_MS: i64 = 25_000;
+
+/// Blocks that end so long before the newest go.
+pub const RETENTION_MS: i64 = 300_000;
+
+/// A multiple of all spans of blocks.
+pub const START_MS: i64 = 1_800_000_000_000;
+
+/// The variable that says how many seeds a soak takes.
+const SOAK_VARIABLE: &str = "TIDEPOOL_SOAK_SEEDS";
+
+/// Never by itself: the test says when.
+const INTERVAL: SyncPolicy = SyncPolicy::Interval(std::time::Duration::MAX);
+
+/// Seeds of a test: so many, unless more are asked for.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let soak = std::env::var(SOAK_VARIABLE).ok().and_then(|text| text.parse().ok());
+    0..soak.unwrap_or(count)
+}
+
+fn runtime() -> TestResult<Runtime> {
+    Runtime::new().map_err(|error| format!("{error:#}").into())
+}

@@ -1,0 +1,350 @@
+//! A store on a simulated disk, as `host/src/store` runs it, but on one thread and call by call: a
+//! head instance with the logs, and a fresh instance of the component for each compaction and read.
+
+use crate::model::Found;
+use crate::sim_disk::SimDisk;
+use crate::{BLOCK_MS, RETENTION_MS, TestResult, WINDOW_MS};
+use prost::Message as _;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tidepool_host::disk::fs::{Disk as _, DiskEntry};
+use tidepool_host::disk::wal::Logs;
+use tidepool_host::disk::{
+    BlockDirs, Compression, DataDir, SnapshotWriter, SyncPolicy, WalOptions,
+};
+use tidepool_host::wasm::{
+    BlockState, CallError, CompactProgress, CursorHandle, Damage, Error, FrameFormat, HeadAccess,
+    Instance, InstanceLimits, InstanceLogs, InstanceStorage, Lookup, Matcher, Options,
+    RemoteWriteVersion, Role, Room, Runtime, Selection, Severity, TimeRange, WriteOutcome,
+};
+use tidepool_tests::proto::prometheus::QueryResult;
+
+/// Where the data directory is on the simulated disk.
+pub const DATA_DIR: &str = "/var/data";
+
+/// Small, so that segments end by their size as well.
+const SEGMENT_BYTES_MAX: u64 = 64 * 1024;
+
+const REPLAY_BYTES: u32 = 16 * 1024;
+
+const LIMITS: InstanceLimits = InstanceLimits { memory_bytes_max: 1 << 30, deadline: None };
+
+/// Two logs, a head, blocks.
+pub struct Node {
+    runtime: Runtime,
+    data: DataDir,
+    blocks: BlockDirs,
+    logs: Arc<Mutex<Logs>>,
+    head: Arc<DirectHead>,
+    /// Blocks that no merge touches any more.
+    left: Vec<String>,
+    /// What instances said of damaged blocks.
+    pub bad: Vec<Damage>,
+}
+
+/// The head's instance, called by whoever needs it.
+struct DirectHead {
+    instance: Mutex<Instance>,
+    cursors: Mutex<(u64, HashMap<u64, CursorHandle>)>,
+}
+
+impl Node {
+    /// Starts, and replays the logs.
+    pub fn open(runtime: &Runtime, disk: &SimDisk, sync: SyncPolicy) -> TestResult<Node> {
+        let data = DataDir::open_on(Arc::new(disk.clone()), DATA_DIR)?;
+        let blocks = BlockDirs::open(&data);
+        let compression = Compression::Snappy;
+        let options = WalOptions { segment_bytes_max: SEGMENT_BYTES_MAX, compression, sync };
+        let logs = Arc::new(Mutex::new(Logs::open(&data, options)?));
+        let storage = InstanceStorage {
+            logs: InstanceLogs::Owned(Arc::clone(&logs)),
+            blocks: blocks.clone(),
+            head: None,
+            memory: None,
+        };
+        let mut instance = runtime.instantiate(options_of(Role::Head), storage, LIMITS)?;
+        while !instance.replay(REPLAY_BYTES)?.done {}
+        data.retire_head_caches(&mut lock(&logs))?;
+        let head = DirectHead { instance: Mutex::new(instance), cursors: Mutex::default() };
+        let (runtime, head) = (runtime.clone(), Arc::new(head));
+        Ok(Node { runtime, data, blocks, logs, head, left: Vec::new(), bad: Vec::new() })
+    }
+
+    /// Stores a body.
+    pub fn append(
+        &self,
+        version: RemoteWriteVersion,
+        body: &[u8],
+        now_ms: i64,
+    ) -> Result<WriteOutcome, CallError> {
+        lock(&self.head.instance).append_remote_write(version, body, now_ms)
+    }
+
+    /// Ends a group of writes as the head thread does; whether they may be answered.
+    pub fn finish_group(&self, is_waited_for: bool) -> TestResult {
+        lock(&self.logs).sync_if_due(Instant::now(), is_waited_for)?;
+        Ok(())
+    }
+
+    /// Syncs both logs.
+    pub fn sync(&self) -> TestResult {
+        Ok(lock(&self.logs).sync()?)
+    }
+
+    /// Whether a cut is due.
+    pub fn wants_cut(&self) -> TestResult<bool> {
+        Ok(lock(&self.head.instance).plan_cut()?.is_some())
+    }
+
+    /// Does all that is due.
+    pub fn compact(&mut self, now_ms: i64) -> TestResult {
+        let mut instance = self.instance(Role::Compactor, self.blocks.clone())?;
+        instance.leave(&self.left)?;
+        self.work(instance, now_ms, Instance::compact)
+    }
+
+    /// Rewrites blocks from which something was deleted.
+    pub fn clean_tombstones(&mut self, now_ms: i64) -> TestResult {
+        let instance = self.instance(Role::Compactor, self.blocks.clone())?;
+        self.work(instance, now_ms, Instance::clean_tombstones)
+    }
+
+    fn work(
+        &mut self,
+        mut instance: Instance,
+        now_ms: i64,
+        slice: impl Fn(&mut Instance, i64, Room) -> Result<CompactProgress, CallError>,
+    ) -> TestResult {
+        let room = Room {
+            free_bytes: self.data.free_bytes()?,
+            other_bytes: 0,
+            memory_bytes: LIMITS.memory_bytes_max as u64,
+        };
+        loop {
+            let progress = slice(&mut instance, now_ms, room)?;
+            for left in progress.bad.iter().chain(&progress.unmerged) {
+                self.left.push(left.where_.split('/').next().unwrap_or_default().to_owned());
+            }
+            self.bad.extend(progress.bad);
+            if progress.done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Deletes from the head and from blocks; success means that it is durable.
+    pub fn delete(&self, matchers: &[Matcher], range: TimeRange) -> TestResult {
+        let selectors = [matchers.to_vec()];
+        lock(&self.head.instance).delete(&selectors, range)?;
+        self.sync()?;
+        let mut instance = self.instance(Role::Compactor, self.blocks.clone())?;
+        let deletion = instance.delete(&selectors, range)?;
+        match deletion.bad.first() {
+            Some(bad) => Err(format!("nothing deleted from {}: {}", bad.where_, bad.reason).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a snapshot with all that the head holds.
+    pub fn snapshot(&self, name: &str, now_ms: i64) -> TestResult {
+        let snapshot = SnapshotWriter::begin(&self.data, name)?;
+        for block in self.blocks.list()? {
+            snapshot.add_block(&block)?;
+        }
+        let mut instance = self.instance(Role::Compactor, snapshot.blocks())?;
+        while !instance.snapshot_head(now_ms)?.done {}
+        drop(instance);
+        snapshot.commit()?;
+        Ok(())
+    }
+
+    /// The samples of all series that are selected, by the bits.
+    pub fn read(&self, matchers: Vec<Matcher>) -> TestResult<Found> {
+        let mut instance = self.instance(Role::Query, self.blocks.clone())?;
+        let cursor = instance.select(&Selection {
+            matchers,
+            range: TimeRange { start_ms: i64::MIN, end_ms: i64::MAX },
+            format: FrameFormat::Samples,
+            query_index: 0,
+            frame_bytes_max: 0,
+            samples_max: 0,
+        })?;
+        let mut answer = Vec::new();
+        loop {
+            let frames = instance.next_frames(cursor, 1 << 20)?;
+            if frames.is_empty() {
+                break;
+            }
+            answer.extend(frames);
+        }
+        instance.close_cursor(cursor)?;
+        let mut found = Found::new();
+        for series in QueryResult::decode(&*answer)?.timeseries {
+            let pair = |label: &tidepool_tests::proto::prometheus::Label| {
+                format!("{}={:?}", label.name, label.value)
+            };
+            let labels = series.labels.iter().map(pair).collect::<Vec<_>>().join(",");
+            let samples = found.entry(labels.clone()).or_default();
+            for sample in series.samples {
+                if samples.insert(sample.timestamp, sample.value.to_bits()).is_some() {
+                    return Err(format!("{labels} at {} came twice", sample.timestamp).into());
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Checks that every block, also of snapshots, is one, bit for bit.
+    pub fn verify_blocks(&self, disk: &SimDisk) -> TestResult {
+        self.verify(&self.blocks)?;
+        let snapshots = Path::new(DATA_DIR).join("snapshots");
+        // On a copy: opening a directory leaves a lock in it.
+        let disk = Arc::new(disk.fork());
+        let listed = disk.list(&snapshots).unwrap_or_default();
+        // One that could not be finished, nor removed, is no snapshot.
+        let is_whole = |entry: &&DiskEntry| entry.name().is_some_and(|n| !n.ends_with(".tmp"));
+        for snapshot in listed.iter().filter(is_whole) {
+            let data = DataDir::open_on(Arc::clone(&disk) as _, snapshots.join(&snapshot.name))?;
+            self.verify(&BlockDirs::open(&data))?;
+        }
+        Ok(())
+    }
+
+    fn verify(&self, blocks: &BlockDirs) -> TestResult {
+        if let Some(block) = blocks.incomplete()?.first() {
+            return Err(format!("half a block: {block}").into());
+        }
+        if blocks.list()?.is_empty() {
+            return Ok(());
+        }
+        let storage = InstanceStorage {
+            logs: InstanceLogs::None,
+            blocks: blocks.clone(),
+            head: None,
+            memory: None,
+        };
+        let mut instance = self.runtime.instantiate_closed(storage, LIMITS)?;
+        for block in instance.blocks()? {
+            let id = match block {
+                BlockState::Sound(info) => info.id,
+                BlockState::Damaged(damage) => {
+                    return Err(format!("{} is damaged: {}", damage.where_, damage.reason).into());
+                }
+            };
+            let check = instance.verify(&id)?;
+            loop {
+                let step = instance.verify_next(check)?;
+                for found in step.findings {
+                    if found.severity == Severity::Error {
+                        let (file, offset) = (found.file, found.offset);
+                        return Err(format!("{id}/{file} at {offset}: {}", found.reason).into());
+                    }
+                }
+                if step.done {
+                    break;
+                }
+            }
+            instance.close_verification(check)?;
+        }
+        Ok(())
+    }
+
+    fn instance(&self, role: Role, blocks: BlockDirs) -> TestResult<Instance> {
+        let head = Some(Arc::clone(&self.head) as Arc<dyn HeadAccess>);
+        let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head, memory: None };
+        Ok(self.runtime.instantiate(options_of(role), storage, LIMITS)?)
+    }
+}
+
+fn options_of(role: Role) -> Options {
+    Options {
+        role,
+        block_duration_ms: BLOCK_MS,
+        future_limit_ms: i64::MAX / 4,
+        out_of_order_window_ms: WINDOW_MS,
+        series_max: 0,
+        exemplars_max: 0,
+        block_duration_max_ms: 0,
+        retention_ms: RETENTION_MS,
+        retention_bytes: 0,
+        memory_bytes_max: 0,
+        hash_seed: 7,
+    }
+}
+
+impl HeadAccess for DirectHead {
+    fn open(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<u64, Error> {
+        let selection = Selection {
+            matchers,
+            range,
+            format: FrameFormat::ChunkedSeries,
+            query_index: 0,
+            frame_bytes_max: 0,
+            samples_max: 0,
+        };
+        let opened = lock(&self.instance).select(&selection).map_err(refused)?;
+        let mut cursors = lock(&self.cursors);
+        cursors.0 += 1;
+        let number = cursors.0;
+        cursors.1.insert(number, opened);
+        Ok(number)
+    }
+
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error> {
+        let cursors = lock(&self.cursors);
+        let handle = cursors.1.get(&cursor).ok_or(Error::NotOpen)?;
+        lock(&self.instance).next_frames(*handle, bytes_max).map_err(refused)
+    }
+
+    fn close(&self, number: u64) {
+        if let Some(handle) = lock(&self.cursors).1.remove(&number) {
+            // An instance that trapped is found out by the next call.
+            let _ = lock(&self.instance).close_cursor(handle);
+        }
+    }
+
+    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
+        lock(&self.instance).plan_cut().map_err(refused)
+    }
+
+    fn forget(&self, before_ms: i64) -> Result<bool, Error> {
+        lock(&self.instance).forget(before_ms).map_err(refused)
+    }
+
+    fn deletion_mark(&self) -> Result<u64, Error> {
+        lock(&self.instance).deletion_mark().map_err(refused)
+    }
+
+    fn series(&self, _: Lookup) -> Result<u64, Error> {
+        Err(no_lookups())
+    }
+
+    fn label_names(&self, _: Lookup) -> Result<u64, Error> {
+        Err(no_lookups())
+    }
+
+    fn label_values(&self, _: String, _: Lookup) -> Result<u64, Error> {
+        Err(no_lookups())
+    }
+
+    fn next_texts(&self, _: u64, _: u32) -> Result<Vec<String>, Error> {
+        Err(no_lookups())
+    }
+}
+
+fn no_lookups() -> Error {
+    Error::Invalid("nothing is looked up here".into())
+}
+
+fn refused(error: CallError) -> Error {
+    match error {
+        CallError::Refused(error) => error,
+        end => Error::Invalid(format!("the head's instance ended: {end}")),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
