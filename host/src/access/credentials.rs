@@ -13,7 +13,7 @@ use base64::prelude::BASE64_STANDARD;
 use ring::hmac::{self, HMAC_SHA256, Key, Tag};
 use ring::rand::SystemRandom;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr as _;
 use std::sync::{Mutex, PoisonError};
 
@@ -76,9 +76,9 @@ pub enum Verified {
 }
 
 /// Reads a file.
-pub fn open(path: &PathBuf) -> Result<Reloaded<Credentials>, AccessError> {
-    let file = path.clone();
-    Reloaded::open(vec![path.clone()], move |contents| {
+pub fn open(path: &Path) -> Result<Reloaded<Credentials>, AccessError> {
+    let file = path.to_path_buf();
+    Reloaded::open(vec![path.to_path_buf()], move |contents| {
         let content = contents.first().map(Vec::as_slice).unwrap_or_default();
         Credentials::parse(&file, content)
     })

@@ -82,7 +82,8 @@ impl Access {
     /// Reads the files.
     pub fn open(config: &AccessConfig) -> Result<Access, AccessError> {
         let tls = config.tls.as_ref().map(tls::open).transpose()?;
-        let credentials = |file: &Option<PathBuf>| file.as_ref().map(credentials::open).transpose();
+        let credentials =
+            |file: &Option<PathBuf>| file.as_deref().map(credentials::open).transpose();
         Ok(Access {
             tls,
             write: credentials(&config.write_credentials)?,
