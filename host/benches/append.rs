@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tidepool_engine::engine::{Engine, RemoteWriteVersion, Role, Storage};
 use tidepool_engine::head::HeadOptions;
 use tidepool_engine::memory::MemoryBudget;
+use tidepool_engine::model::LabelLimits;
 use tidepool_engine::storage::memory::MemoryBlocks;
 use tidepool_engine::storage::{
     self, LogKind, StorageError, StorageResult, WalBatch, WalCheckpoint,
@@ -80,6 +81,7 @@ fn open_native() -> (Engine, TempDir) {
         series_max: 0,
         exemplars_max: 1000,
         memory: MemoryBudget::UNBOUNDED,
+        label_limits: LabelLimits::NONE,
         hash_seed: 1,
     };
     let blocks = Rc::new(MemoryBlocks::default());
@@ -101,6 +103,7 @@ fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
         series_max: 0,
         exemplars_max: 1000,
         memory_bytes_max: 0,
+        label_limits: wasm::LabelLimits::NONE,
         block_duration_max_ms: 0,
         retention_ms: 0,
         retention_bytes: 0,

@@ -12,8 +12,8 @@ use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_host::wasm::{
     CallError, Error, FrameFormat, HeadAccess, Instance, InstanceLimits, InstanceLogs,
-    InstanceStorage, Lookup, MatchOp, Matcher, Options, RemoteWriteVersion, Role, Room, Runtime,
-    Selection, TimeRange,
+    InstanceStorage, LabelLimits, Lookup, MatchOp, Matcher, Options, RemoteWriteVersion, Role,
+    Room, Runtime, Selection, TimeRange,
 };
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};
@@ -81,6 +81,7 @@ impl Fixture {
             series_max: 0,
             exemplars_max: 0,
             memory_bytes_max: 0,
+            label_limits: LabelLimits::NONE,
             block_duration_max_ms: 0,
             retention_ms: 0,
             retention_bytes: 0,

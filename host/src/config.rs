@@ -1,5 +1,10 @@
 //! The command line, and what it becomes: one validated structure. Starts nothing.
 
+mod network;
+
+pub use network::ClientLimits;
+
+use crate::access::AccessConfig;
 use crate::cli::TsdbArgs;
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use crate::disk::{Compression, SyncPolicy, WalOptions};
@@ -7,6 +12,7 @@ use crate::store::{DiskShare, MemorySplit, StoreConfig, default_limit_bytes};
 use crate::telemetry::LogFormat;
 use crate::wasm::InstanceLimits;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use network::NetworkArgs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -138,14 +144,8 @@ struct ServeArgs {
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     max_request_size: Option<u64>,
 
-    /// Decompressed write requests that may wait; senders get 503 and try again beyond. By default
-    /// what --memory-limit leaves for requests, and 64MiB at most
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    write_queue_bytes: Option<u64>,
-
-    /// Most open connections; more wait in the system's queue
-    #[arg(long, value_name = "COUNT", default_value_t = 512)]
-    max_connections: usize,
+    #[command(flatten)]
+    network: NetworkArgs,
 
     /// Reads that run at a time; more wait
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
@@ -209,7 +209,7 @@ struct ServeArgs {
 
 /// More than this is of no use without a flag that asks for it.
 const REQUEST_BYTES: u64 = 32 << 20;
-const WRITE_QUEUE_BYTES: u64 = 64 << 20;
+const INFLIGHT_BYTES: u64 = 64 << 20;
 const QUERY_BYTES: u64 = 256 << 20;
 
 /// What to do.
@@ -226,6 +226,8 @@ pub enum Invocation {
 pub struct ServeConfig {
     /// The store's part.
     pub store: StoreConfig,
+    /// Who may connect and ask.
+    pub access: AccessConfig,
     /// The server's part.
     pub http: HttpConfig,
     /// How log lines look.
@@ -240,11 +242,17 @@ pub struct HttpConfig {
     /// Address to listen on.
     pub listen: SocketAddr,
     /// Most open connections.
-    pub connections_max: usize,
+    pub connections_max: u32,
+    /// How long clients may take.
+    pub limits: ClientLimits,
+    /// Request bodies in memory, all together.
+    pub inflight_bytes_max: usize,
     /// Largest request body, compressed as well as decompressed.
     pub request_bytes_max: usize,
     /// Whether stored data may be deleted and copied.
     pub admin_api: bool,
+    /// Longest time a read may take, its answer included.
+    pub read_timeout: Duration,
     /// Most samples in an answer of kind SAMPLES; 0 means no limit.
     pub read_samples_max: u64,
     /// Most bytes in an answer of kind SAMPLES.
@@ -284,6 +292,8 @@ impl From<ServeArgs> for ServeConfig {
         };
         let memory = memory_split(&args);
         let head_part = memory.head_bytes / 8;
+        let inflight_bytes = memory.network_bytes.min(INFLIGHT_BYTES);
+        let inflight_bytes = args.network.max_inflight_bytes.unwrap_or(inflight_bytes);
         let wal = WalOptions { segment_bytes_max: args.wal_segment_size, compression, sync };
         let store = StoreConfig {
             data_dir: args.data_dir,
@@ -297,9 +307,7 @@ impl From<ServeArgs> for ServeConfig {
             disk_reserve: args.disk_reserve,
             series_max: args.max_series,
             exemplars_max: args.max_exemplars,
-            write_queue_bytes_max: size(
-                args.write_queue_bytes.unwrap_or(memory.network_bytes.min(WRITE_QUEUE_BYTES)),
-            ),
+            label_limits: args.network.label_limits(),
             reads_max: args.read_concurrency.max(1),
             memory,
             query_limits: InstanceLimits {
@@ -312,14 +320,21 @@ impl From<ServeArgs> for ServeConfig {
         };
         let http = HttpConfig {
             listen: args.listen,
-            connections_max: args.max_connections.max(1),
+            connections_max: args.network.connections_max(),
+            limits: args.network.client_limits(),
+            inflight_bytes_max: size(inflight_bytes),
             admin_api: args.enable_admin_api,
-            request_bytes_max: size(args.max_request_size.unwrap_or(head_part.min(REQUEST_BYTES))),
+            request_bytes_max: size(
+                args.max_request_size
+                    .unwrap_or(head_part.min(REQUEST_BYTES).min(inflight_bytes / 2)),
+            ),
+            read_timeout: args.read_timeout,
             read_samples_max: args.read_sample_limit,
             read_response_bytes_max: size(args.read_response_limit),
             read_frame_bytes_max: u32::try_from(args.read_max_bytes_in_frame).unwrap_or(u32::MAX),
         };
-        ServeConfig { store, http, log_format: args.log_format, log_level: args.log_level }
+        let access = args.network.access();
+        ServeConfig { store, access, http, log_format: args.log_format, log_level: args.log_level }
     }
 }
 

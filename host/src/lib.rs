@@ -2,9 +2,11 @@
 //!
 //! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
 //! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
-//! messages; [`http`] serves them; [`text`] reads samples from text; [`cli`] works without a server; [`telemetry`] and [`shutdown`] serve the operator.
+//! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text;
+//! [`cli`] works without a server; [`telemetry`] and [`shutdown`] serve the operator.
 //! Dependencies point one way: http and cli → prom, store → wasm → disk.
 
+pub mod access;
 pub mod cli;
 pub mod config;
 pub mod disk;

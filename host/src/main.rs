@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use std::process::ExitCode;
+use tidepool_host::access::Access;
 use tidepool_host::cli;
 use tidepool_host::config::{Cli, Invocation, ServeConfig};
 use tidepool_host::http::{Server, ServerConfig};
@@ -38,9 +39,12 @@ async fn serve(config: ServeConfig) -> Result<(), Box<dyn std::error::Error>> {
         wal_sync = ?config.store.wal.sync,
         "tidepool starts"
     );
+    config.check_network()?;
+    let access = Access::open(&config.access)?;
     let shutdown = Shutdown::on_signals()?;
     let (store, mut threads) = Store::open(config.store)?;
-    let server = Server::bind(ServerConfig { store: store.clone(), http: config.http }).await;
+    let server =
+        Server::bind(ServerConfig { store: store.clone(), access, http: config.http }).await;
     let served = match server {
         Ok(server) => {
             tracing::info!(address = %server.address(), "listening");

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tempfile::TempDir;
 use tidepool_host::config::{Cli, Invocation};
-use tidepool_host::store::{LookupPart, Store, StoreConfig, StoreError};
+use tidepool_host::store::{BodyBudget, LookupPart, Store, StoreConfig, StoreError};
 use tidepool_host::wasm::{Label, Lookup, MatchOp, Matcher, RemoteWriteVersion, TimeRange};
 use tidepool_tests::http::Client;
 use tidepool_tests::peers::Release;
@@ -177,7 +177,8 @@ async fn lookups_agree_with_prometheus() -> TestResult {
         let part: Vec<_> = part.iter().filter(|s| !s.samples.is_empty()).collect();
         let rows: Vec<_> = part.iter().map(|series| series.row()).collect();
         let body = message_bytes(Version::V2, &rows);
-        let outcome = store.append(RemoteWriteVersion::V2, body).await?;
+        let room = BodyBudget::new(1 << 24).whole(body.len()).await?;
+        let outcome = store.append(RemoteWriteVersion::V2, body, room).await?;
         assert_eq!((outcome.samples_written, outcome.refused), (2000, 0));
         let response = writer.send(Version::V2, &rows)?;
         assert_eq!(response.status, 204, "{}", response.text());

@@ -71,6 +71,11 @@ export function toCount(count: number, what: string): bigint {
   throw new InvalidError(`${what} is ${count}, not a whole number from zero`);
 }
 
+/** A limit that the component takes in 32 bits; 0 is none. */
+export function toLimit(limit: number, what: string): number {
+  return Number(toCount(Math.min(limit, 2 ** 32 - 1), what));
+}
+
 /** A label set as pairs. */
 export function toLabels(labels: Labels): StoreExports.Label[] {
   return Object.entries(labels).map(([name, value]) => {

@@ -14,6 +14,9 @@ export { isStale, setStale, STALE_NAN_BITS } from './stale.js';
 export {
   BLOCK_DURATION_MS,
   FUTURE_LIMIT_MS,
+  LABEL_NAME_BYTES_MAX,
+  LABEL_VALUE_BYTES_MAX,
+  LABELS_MAX,
   OUT_OF_ORDER_WINDOW_MS,
   open,
   type OpenOptions,

@@ -34,6 +34,12 @@ export interface OpenOptions {
    * cut, new series are refused, and at last all writes. Default: no limit.
    */
   readonly memoryBytesMax?: number;
+  /** Most labels of a series, its name included; 0: no limit. Default: {@link LABELS_MAX}. */
+  readonly labelsMax?: number;
+  /** Longest label name in bytes; 0: no limit. Default: {@link LABEL_NAME_BYTES_MAX}. */
+  readonly labelNameBytesMax?: number;
+  /** Longest label value in bytes; 0: no limit. Default: {@link LABEL_VALUE_BYTES_MAX}. */
+  readonly labelValueBytesMax?: number;
 }
 
 /** Prometheus' span of a block: two hours. */
@@ -44,6 +50,15 @@ export const FUTURE_LIMIT_MS = 10 * 60 * 1000;
 
 /** How far behind the newest sample late ones are accepted: two hours. */
 export const OUT_OF_ORDER_WINDOW_MS = 2 * 60 * 60 * 1000;
+
+/** Most labels of a series. */
+export const LABELS_MAX = 128;
+
+/** Longest label name in bytes. */
+export const LABEL_NAME_BYTES_MAX = 1024;
+
+/** Longest label value in bytes. */
+export const LABEL_VALUE_BYTES_MAX = 4096;
 
 /** About how many bytes of the log are read back at a time. */
 const REPLAY_BYTES = 1024 * 1024;
@@ -74,6 +89,17 @@ export async function open(options: OpenOptions): Promise<Store> {
       seriesMax: args.toCount(options.seriesMax ?? 0, 'seriesMax'),
       exemplarsMax: args.toCount(options.exemplarsMax ?? 0, 'exemplarsMax'),
       memoryBytesMax: args.toCount(options.memoryBytesMax ?? 0, 'memoryBytesMax'),
+      labelLimits: {
+        labelsMax: args.toLimit(options.labelsMax ?? LABELS_MAX, 'labelsMax'),
+        nameBytesMax: args.toLimit(
+          options.labelNameBytesMax ?? LABEL_NAME_BYTES_MAX,
+          'labelNameBytesMax',
+        ),
+        valueBytesMax: args.toLimit(
+          options.labelValueBytesMax ?? LABEL_VALUE_BYTES_MAX,
+          'labelValueBytesMax',
+        ),
+      },
       blockDurationMaxMs: args.toMs(options.blockDurationMaxMs ?? 0, 'blockDurationMaxMs'),
       retentionMs: args.toMs(options.retentionMs ?? 0, 'retentionMs'),
       retentionBytes: args.toCount(options.retentionBytes ?? 0, 'retentionBytes'),

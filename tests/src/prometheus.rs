@@ -122,6 +122,20 @@ impl Config {
         self
     }
 
+    /// With lines of YAML for the remote write added last, such as credentials.
+    pub fn remote_write_with(mut self, base_url: &str, version: Version, lines: &str) -> Config {
+        self = self.remote_write(base_url, version);
+        self.remote_write += lines;
+        self
+    }
+
+    /// With lines of YAML for the remote read added last.
+    pub fn remote_read_with(mut self, base_url: &str, lines: &str) -> Config {
+        self = self.remote_read(base_url);
+        self.remote_read += lines;
+        self
+    }
+
     /// Takes late samples up to this far, such as `2h`, behind the newest.
     pub fn out_of_order_window(mut self, window: &str) -> Config {
         self.storage = format!("\n  tsdb:\n    out_of_order_time_window: {window}");

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use tidepool_engine::engine::{Engine, RemoteWriteVersion, Role, Storage};
 use tidepool_engine::head::HeadOptions;
 use tidepool_engine::memory::MemoryBudget;
+use tidepool_engine::model::LabelLimits;
 use tidepool_engine::storage::memory::{MemoryBlocks, MemoryWal};
 
 const OPTIONS: HeadOptions = HeadOptions {
@@ -16,6 +17,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     series_max: 100,
     exemplars_max: 100,
     memory: MemoryBudget::UNBOUNDED,
+    label_limits: LabelLimits::NONE,
     hash_seed: 1,
 };
 

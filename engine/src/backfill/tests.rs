@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::{Engine, Role, Storage};
 use crate::head::HeadOptions;
 use crate::memory::MemoryBudget;
-use crate::model::TimeRange;
+use crate::model::{LabelLimits, TimeRange};
 use crate::storage::memory::{MemoryBlocks, MemoryWal};
 use crate::text::TextFormat;
 use proptest::prelude::*;
@@ -47,6 +47,7 @@ fn import(rows: &Rows, bytes_max: usize) -> Result<(String, usize, usize)> {
         series_max: 0,
         exemplars_max: 0,
         memory: MemoryBudget::UNBOUNDED,
+        label_limits: LabelLimits::NONE,
         hash_seed: 1,
     };
     let wal = Box::new(MemoryWal::default());

@@ -21,7 +21,7 @@ mod memory;
 use crate::engine::{self, Engine, Storage};
 use crate::head::HeadOptions;
 use crate::memory::MemoryBudget;
-use crate::model::{Labels, Sample};
+use crate::model::{LabelLimits, Labels, Sample};
 use crate::select::{Cursor, FrameFormat, LineCursor, Selection, TextCursor};
 use crate::text::TextFormat;
 use bindings::exports::tidepool::tsdb::store::{
@@ -69,6 +69,11 @@ impl Guest for Component {
             memory: MemoryBudget {
                 bytes_max: options.memory_bytes_max,
                 used_bytes: memory::used_bytes,
+            },
+            label_limits: LabelLimits {
+                labels_max: options.label_limits.labels_max,
+                name_bytes_max: options.label_limits.name_bytes_max,
+                value_bytes_max: options.label_limits.value_bytes_max,
             },
             hash_seed: options.hash_seed,
         };

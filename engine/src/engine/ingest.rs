@@ -1,9 +1,14 @@
 //! A decoded request on its way into the head.
 
 use crate::error::{Error, Result};
-use crate::head::{Batch, Exemplar, Head, LookupError, RefusalReason, RequestSymbols, Slot};
+use crate::head::{
+    Batch, Exemplar, Head, LookupError, REFUSAL_DETAIL_BYTES_MAX, RefusalReason, RequestSymbols,
+    Slot,
+};
 use crate::model::histogram::Count;
-use crate::model::{HistogramError, LABEL_NAME, LabelError, Labels, NativeHistogram, Value};
+use crate::model::{
+    HistogramError, LABEL_NAME, LabelError, Labels, NativeHistogram, Value, start_of,
+};
 use crate::wire::{self, ExemplarLabels, SeriesData, WriteSink};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
@@ -30,8 +35,10 @@ impl<'h, 'r> Ingest<'h, 'r> {
         }
     }
 
-    /// Tells of damage in the head's own memory, which no row can be blamed for.
+    /// Drops what only refused rows needed. Tells of damage in the head's own memory, which no row
+    /// can be blamed for.
     pub fn finish(self) -> Result<()> {
+        self.head.drop_unused(self.batch);
         self.damaged.map_or(Ok(()), Err)
     }
 
@@ -50,14 +57,24 @@ impl<'h, 'r> Ingest<'h, 'r> {
         })
     }
 
-    fn rows(
+    /// Takes the rows of one series, whose labels `find` looks up.
+    #[inline]
+    fn series(
         &mut self,
-        found: std::result::Result<Slot, LookupError>,
         data: SeriesData<'_>,
-        name: &str,
+        find: impl FnOnce(&mut Self) -> std::result::Result<Slot, LookupError>,
+        name: impl Fn(&Self) -> String,
     ) {
         let rows = (data.samples.len() + data.histograms.len() + data.exemplars.len()) as u64;
-        let slot = match found {
+        // Before its labels are looked up, which would make the series.
+        if data.samples.is_empty() && data.histograms.is_empty() {
+            let name = name(self);
+            self.batch.refuse(RefusalReason::NoSamples, 0, rows.max(1), || {
+                format!("series {name:?}: it has neither samples nor histograms")
+            });
+            return;
+        }
+        let slot = match find(self) {
             Ok(slot) => slot,
             Err(error) => {
                 let reason = match &error {
@@ -68,6 +85,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
                     LookupError::SeriesLimit { .. } => RefusalReason::SeriesLimit,
                     LookupError::MemoryLimit { .. } => RefusalReason::MemoryLimit,
                 };
+                let name = name(self);
                 self.batch.refuse(reason, 0, rows.max(1), || format!("series {name:?}: {error}"));
                 return;
             }
@@ -77,14 +95,6 @@ impl<'h, 'r> Ingest<'h, 'r> {
         }
         for (timestamp_ms, histogram) in data.histograms {
             self.histogram(slot, *timestamp_ms, histogram.clone());
-        }
-        if data.samples.is_empty() && data.histograms.is_empty() {
-            let head = &self.head;
-            self.batch.refuse(RefusalReason::NoSamples, 0, rows.max(1), || {
-                let labels = head.packed_labels(slot);
-                format!("{labels}: the series has neither samples nor histograms")
-            });
-            return;
         }
         for exemplar in data.exemplars {
             self.exemplar(slot, exemplar);
@@ -168,26 +178,32 @@ fn storable_histogram<C: Count>(
 }
 
 impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
+    fn memory_bytes_max(&self) -> u64 {
+        self.head.memory_bytes_max()
+    }
+
     fn symbols(&mut self, symbols: &[&'r [u8]]) {
         self.symbols = RequestSymbols::new(self.head, symbols);
     }
 
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
-        let found = self.head.series_by_pairs(self.batch, labels);
-        let name = if found.is_ok() { String::new() } else { name_of(labels.iter().copied()) };
-        self.rows(found, data, &name);
+        self.series(
+            data,
+            |this| this.head.series_by_pairs(this.batch, labels),
+            |_| name_of(labels.iter().copied()),
+        );
     }
 
     fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_>) {
-        let found = self.head.series_by_refs(self.batch, &mut self.symbols, labels);
-        let name = if found.is_ok() {
-            String::new()
-        } else {
-            let text = |symbol_ref| self.symbols.text(symbol_ref).unwrap_or_default();
-            let (pairs, _) = labels.as_chunks::<2>();
-            name_of(pairs.iter().map(|[name, value]| (text(*name), text(*value))))
-        };
-        self.rows(found, data, &name);
+        self.series(
+            data,
+            |this| this.head.series_by_refs(this.batch, &mut this.symbols, labels),
+            |this| {
+                let text = |symbol_ref| this.symbols.text(symbol_ref).unwrap_or_default();
+                let (pairs, _) = labels.as_chunks::<2>();
+                name_of(pairs.iter().map(|[name, value]| (text(*name), text(*value))))
+            },
+        );
     }
 
     fn family_metadata(&mut self, family: &'r [u8], kind: u32, help: &'r [u8], unit: &'r [u8]) {
@@ -207,8 +223,10 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
     }
 }
 
-/// The metric name among labels, for a message about labels that are no label set.
+/// How the metric name among labels begins, for a message about labels that are no label set.
 fn name_of<'a>(mut labels: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> String {
     let name = labels.find(|(name, _)| *name == LABEL_NAME.as_bytes());
-    name.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default()
+    let Some((_, value)) = name else { return String::new() };
+    let shown = &value[..value.len().min(REFUSAL_DETAIL_BYTES_MAX)];
+    start_of(&String::from_utf8_lossy(shown)).to_owned()
 }

@@ -6,6 +6,7 @@
 use super::exemplars::Exemplar;
 use super::series::Slot;
 use crate::model::{Sample, Value};
+use rustc_hash::FxHashMap;
 
 /// How many refusals are described in words.
 pub const REFUSALS_DESCRIBED_MAX: usize = 10;
@@ -71,6 +72,22 @@ pub struct WriteOutcome {
 }
 
 impl WriteOutcome {
+    /// Counts a refusal and, among the first few, describes it.
+    pub(super) fn refuse(
+        &mut self,
+        reason: RefusalReason,
+        timestamp_ms: i64,
+        rows: u64,
+        detail: impl FnOnce() -> String,
+    ) {
+        self.refused += rows;
+        if self.refusals.len() < REFUSALS_DESCRIBED_MAX {
+            let mut detail = detail();
+            detail.truncate(detail.floor_char_boundary(REFUSAL_DETAIL_BYTES_MAX));
+            self.refusals.push(Refusal { reason, detail, timestamp_ms });
+        }
+    }
+
     /// Counts a stored row, or one that was stored already.
     #[inline]
     pub(super) fn count_written(&mut self, value: &Value) {
@@ -85,7 +102,8 @@ impl WriteOutcome {
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub slot: Slot,
-    /// Earlier row of the same series in this batch, or `NO_ROW`.
+    /// Earlier row of the same series in this batch, or `NO_ROW`; of a late row only if it was the
+    /// first.
     pub previous: u32,
     /// Of a histogram only the time counts.
     pub sample: Sample,
@@ -105,6 +123,10 @@ pub struct Batch {
     pub(super) histograms: Vec<Value>,
     pub(super) exemplars: Vec<(Slot, Exemplar)>,
     pub(super) created: Vec<Slot>,
+    /// Places of rows: of late ones, or of all once that is asked for.
+    pub(super) by_time: FxHashMap<(Slot, i64), u32>,
+    /// Whether it has all.
+    pub(super) is_indexed: bool,
     pub(super) outcome: WriteOutcome,
 }
 
@@ -119,6 +141,15 @@ impl Batch {
         self.histograms.clear();
         self.exemplars.clear();
         self.created.clear();
+        self.by_time.clear();
+        self.is_indexed = false;
+    }
+
+    /// Enters all rows by their times.
+    pub(super) fn index_by_time(&mut self) {
+        let rows = self.rows.iter().zip(0..);
+        self.by_time.extend(rows.map(|(row, place)| ((row.slot, row.sample.timestamp_ms), place)));
+        self.is_indexed = true;
     }
 
     /// Takes a row in.
@@ -138,6 +169,9 @@ impl Batch {
                 (0.0, self.histograms.len() as u32 - 1)
             }
         };
+        if is_late || self.is_indexed {
+            self.by_time.insert((slot, timestamp_ms), self.rows.len() as u32);
+        }
         let sample = Sample { timestamp_ms, value };
         self.rows.push(Row { slot, previous, sample, histogram, is_late });
     }
@@ -159,15 +193,6 @@ impl Batch {
         rows: u64,
         detail: impl FnOnce() -> String,
     ) {
-        self.outcome.refused += rows;
-        if self.outcome.refusals.len() < REFUSALS_DESCRIBED_MAX {
-            let mut detail = detail();
-            let mut end = detail.len().min(REFUSAL_DETAIL_BYTES_MAX);
-            while !detail.is_char_boundary(end) {
-                end -= 1;
-            }
-            detail.truncate(end);
-            self.outcome.refusals.push(Refusal { reason, detail, timestamp_ms });
-        }
+        self.outcome.refuse(reason, timestamp_ms, rows, detail);
     }
 }

@@ -202,6 +202,10 @@ impl Head {
         if let Some(slot) = found {
             return Ok(*slot);
         }
+        // Series that the head has already passed when they were new.
+        if !self.is_replaying {
+            self.options.label_limits.check(&pairs)?;
+        }
         let max = self.options.series_max;
         if max > 0 && self.series_count() as u64 >= max {
             return Err(LookupError::SeriesLimit { max });

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Most metric families that metadata is kept for; later ones are not.
 pub const METADATA_FAMILIES_MAX: usize = 100_000;
 
-/// Longest help or unit text that is kept, in bytes; the rest is cut off.
+/// Longest help or unit text that is kept, in bytes; the rest is cut off. Also the longest name.
 const TEXT_BYTES_MAX: usize = 1024;
 
 /// Numbers of types in `prometheus.MetricMetadata.MetricType`, which is also upstream's in the log.
@@ -52,8 +52,12 @@ pub struct MetadataTable {
 
 impl MetadataTable {
     /// Takes what a sender says of a family; the newest word counts. Text that is not UTF-8 is
-    /// mended. Senders of 2.0 that know nothing say so with every series: that is no news.
+    /// mended. Senders of 2.0 that know nothing say so with every series: that is no news. What
+    /// has too long a name to be a family is passed over.
     pub fn set(&mut self, family: &[u8], metric_type: u32, help: &[u8], unit: &[u8]) {
+        if family.len() > TEXT_BYTES_MAX {
+            return;
+        }
         let family = String::from_utf8_lossy(family);
         let metadata = Metadata::new(metric_type, help, unit);
         if metadata == Metadata::default() {

@@ -26,7 +26,7 @@ mod slab;
 mod symbols;
 mod work;
 
-pub use batch::{Batch, Refusal, RefusalReason, WriteOutcome};
+pub use batch::{Batch, REFUSAL_DETAIL_BYTES_MAX, Refusal, RefusalReason, WriteOutcome};
 pub use cardinality::Cardinality;
 pub use cursor::HeadCursor;
 pub use deletion::DeletedSpan;
@@ -39,13 +39,13 @@ pub use work::{TooMuchWork, VALUES_TESTED_MAX};
 
 use crate::chunk::ChunkError;
 use crate::memory::MemoryBudget;
-use crate::model::{Labels, Sample, TimeRange, Value};
+use crate::model::{LabelLimits, Labels, Sample, TimeRange, Value};
 use batch::{IS_FLOAT, Row};
 use cut::PlannedCut;
 use hashbrown::HashTable;
 use label_names::NameLists;
 use postings::Postings;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use series::{NO_ROW, Series};
 use slab::{Slab, shrink_above};
 use std::cell::Cell;
@@ -68,6 +68,8 @@ pub struct HeadOptions {
     pub exemplars_max: u64,
     /// How much memory may be in use.
     pub memory: MemoryBudget,
+    /// How large the label sets of new series may be.
+    pub label_limits: LabelLimits,
     /// Mixed into every hash of labels.
     pub hash_seed: u64,
 }
@@ -123,6 +125,8 @@ pub struct Head {
     now_ms: i64,
     /// The cut that was planned and not forgotten yet.
     planned: Option<PlannedCut>,
+    /// Whether the log is read back. What it holds has passed the limits of its time.
+    is_replaying: bool,
     /// Another number after each deletion, and in each life.
     deletion_mark: u64,
     open_cursors: Rc<Cell<u64>>,
@@ -156,6 +160,7 @@ impl Head {
             left_by_cut_bytes: 0,
             now_ms: i64::MAX,
             planned: None,
+            is_replaying: false,
             deletion_mark: options.hash_seed,
             open_cursors: Rc::default(),
             metadata: MetadataTable::default(),
@@ -216,7 +221,10 @@ impl Head {
         series_ref: u64,
         labels: &[(&[u8], &[u8])],
     ) -> Result<(), LookupError> {
-        let slot = self.series_by_pairs(batch, labels)?;
+        self.is_replaying = true;
+        let found = self.series_by_pairs(batch, labels);
+        self.is_replaying = false;
+        let slot = found?;
         batch.created.clear();
         // Of several numbers for one series the last is the one that newer records use.
         self.at_mut(slot).series_ref = series_ref;
@@ -390,6 +398,25 @@ impl Head {
         }
         self.remove(&batch.created);
         batch.clear();
+    }
+
+    /// Takes those series out again that a batch created and of which it took no row: what is
+    /// refused must not take memory. Their exemplars go with them.
+    pub fn drop_unused(&mut self, batch: &mut Batch) {
+        let is_unused = |slot: &Slot| self.at(*slot).pending_row == NO_ROW;
+        let unused: FxHashSet<Slot> =
+            batch.created.extract_if(.., |slot| is_unused(slot)).collect();
+        if unused.is_empty() {
+            return;
+        }
+        for (slot, exemplar) in batch.exemplars.extract_if(.., |(slot, _)| unused.contains(slot)) {
+            let labels = self.packed_labels(slot);
+            batch.outcome.exemplars_written -= 1;
+            batch.outcome.refuse(RefusalReason::NoSamples, exemplar.timestamp_ms, 1, || {
+                format!("exemplar of {labels}: no sample of this new series was taken")
+            });
+        }
+        self.remove(&unused.into_iter().collect::<Vec<_>>());
     }
 
     /// Slots in use, ascending.

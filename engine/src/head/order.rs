@@ -14,10 +14,14 @@
 //! holds histograms, as upstream has it: senders do not know what a series held.
 
 use super::batch::{IS_FLOAT, Row};
+use super::series::NO_ROW;
 use super::{Batch, Head, RefusalReason, Slot};
 use crate::chunk::{ChunkError, Encoding};
 use crate::model::histogram::is_stale_nan;
 use crate::model::{FloatHistogram, Histogram, Value};
+
+/// Rows of a series that are looked through one by one for an equal time.
+const PENDING_WALK_MAX: usize = 64;
 
 impl Head {
     /// Newest time that the head or a block holds.
@@ -120,7 +124,12 @@ impl Head {
     #[inline]
     fn accept(&mut self, batch: &mut Batch, slot: Slot, time_ms: i64, value: Value, is_late: bool) {
         let row = batch.rows.len() as u32;
-        let previous = std::mem::replace(&mut self.at_mut(slot).pending_row, row);
+        let pending_row = &mut self.at_mut(slot).pending_row;
+        // Late rows are found by their time. Among the others they would only be in the way.
+        let previous = match is_late && *pending_row != NO_ROW {
+            true => NO_ROW,
+            false => std::mem::replace(pending_row, row),
+        };
         batch.push(slot, previous, time_ms, value, is_late);
     }
 
@@ -150,18 +159,40 @@ impl Head {
     /// The value a series has at a time, in the running batch or stored.
     fn value_at(
         &self,
-        batch: &Batch,
+        batch: &mut Batch,
         slot: Slot,
         time_ms: i64,
     ) -> Result<Option<Value>, ChunkError> {
-        let pending = self.pending(batch, slot).find(|row| row.sample.timestamp_ms == time_ms);
-        match pending {
-            Some(row) => Ok(Some(batch.value(row))),
+        match self.pending_at(batch, slot, time_ms) {
+            Some(row) => Ok(Some(batch.value(&batch.rows[row as usize]))),
             None => self.at(slot).value_at(time_ms),
         }
     }
 
-    /// The running batch's rows of a series, latest first.
+    /// The running batch's row of a series at a time.
+    fn pending_at(&self, batch: &mut Batch, slot: Slot, time_ms: i64) -> Option<u32> {
+        if let Some(row) = batch.by_time.get(&(slot, time_ms)) {
+            return Some(*row);
+        }
+        if batch.is_indexed {
+            return None;
+        }
+        let mut row = self.at(slot).pending_row;
+        for _ in 0..PENDING_WALK_MAX {
+            let Row { sample, previous, .. } = batch.rows.get(row as usize)?;
+            if sample.timestamp_ms == time_ms {
+                return Some(row);
+            }
+            row = *previous;
+        }
+        // A request that says thousands of times what it said before must not take the square of
+        // their number.
+        batch.index_by_time();
+        batch.by_time.get(&(slot, time_ms)).copied()
+    }
+
+    /// The running batch's rows of a series that came in order, latest first, and at their end one
+    /// that came late, if it was the first.
     fn pending<'a>(&self, batch: &'a Batch, slot: Slot) -> impl Iterator<Item = &'a Row> {
         let latest = batch.rows.get(self.at(slot).pending_row as usize);
         std::iter::successors(latest, |row| batch.rows.get(row.previous as usize))

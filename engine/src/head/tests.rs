@@ -1,6 +1,6 @@
 use super::*;
 use crate::memory::MemoryBudget;
-use crate::model::{LABEL_NAME, MatchOp, Matcher, MatcherSpec};
+use crate::model::{LABEL_NAME, LabelLimits, MatchOp, Matcher, MatcherSpec};
 
 const OPTIONS: HeadOptions = HeadOptions {
     block_duration_ms: 1000,
@@ -9,6 +9,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     series_max: 0,
     exemplars_max: 100,
     memory: MemoryBudget::UNBOUNDED,
+    label_limits: LabelLimits::NONE,
     hash_seed: 9,
 };
 

@@ -46,7 +46,81 @@ pub enum LabelError {
     /// A name or value is not UTF-8.
     #[error("a label name or value is not valid UTF-8")]
     NotUtf8,
+    /// More labels than [`LabelLimits`] allow.
+    #[error("the label set has {count} labels; at most {max} are allowed")]
+    TooManyLabels {
+        /// How many there are.
+        count: usize,
+        /// The limit.
+        max: u32,
+    },
+    /// A longer name than [`LabelLimits`] allow.
+    #[error("the label name {start:?}… has {bytes} bytes; at most {max} are allowed")]
+    NameTooLong {
+        /// How the name begins.
+        start: String,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The limit.
+        max: u32,
+    },
+    /// A longer value than [`LabelLimits`] allow.
+    #[error("the value of label {name:?} has {bytes} bytes; at most {max} are allowed")]
+    ValueTooLong {
+        /// The label's name.
+        name: String,
+        /// Length of the value in bytes.
+        bytes: usize,
+        /// The limit.
+        max: u32,
+    },
 }
+
+/// How large the label sets of new series may be. 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelLimits {
+    /// Most labels of a series, its metric name included.
+    pub labels_max: u32,
+    /// Longest label name, in bytes.
+    pub name_bytes_max: u32,
+    /// Longest label value, in bytes; the metric name is one.
+    pub value_bytes_max: u32,
+}
+
+impl LabelLimits {
+    /// Takes everything.
+    pub const NONE: LabelLimits =
+        LabelLimits { labels_max: 0, name_bytes_max: 0, value_bytes_max: 0 };
+
+    /// Judges a label set.
+    pub fn check(&self, pairs: &[(&str, &str)]) -> Result<(), LabelError> {
+        let exceeds = |size: usize, max: u32| max > 0 && size > max as usize;
+        if exceeds(pairs.len(), self.labels_max) {
+            return Err(LabelError::TooManyLabels { count: pairs.len(), max: self.labels_max });
+        }
+        for (name, value) in pairs {
+            let max = self.name_bytes_max;
+            if exceeds(name.len(), max) {
+                let start = start_of(name).to_owned();
+                return Err(LabelError::NameTooLong { start, bytes: name.len(), max });
+            }
+            let max = self.value_bytes_max;
+            if exceeds(value.len(), max) {
+                let name = start_of(name).to_owned();
+                return Err(LabelError::ValueTooLong { name, bytes: value.len(), max });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As much of a text as a message should quote.
+pub(crate) fn start_of(text: &str) -> &str {
+    &text[..text.floor_char_boundary(QUOTED_BYTES_MAX)]
+}
+
+/// Bytes of a name that a message quotes.
+const QUOTED_BYTES_MAX: usize = 128;
 
 impl Labels {
     /// Packs pairs given in any order; drops pairs with an empty value.
@@ -197,6 +271,27 @@ mod tests {
         assert_eq!(duplicate, Err(LabelError::DuplicateName { name: "a".into() }));
         let empty = Labels::from_pairs([("", "1")]);
         assert_eq!(empty, Err(LabelError::EmptyName { value: "1".into() }));
+    }
+
+    #[test]
+    fn limits_are_those_that_are_set() {
+        let limits = LabelLimits { labels_max: 2, name_bytes_max: 3, value_bytes_max: 4 };
+        assert_eq!(limits.check(&[("abc", "defg"), ("h", "i")]), Ok(()));
+        let many = limits.check(&[("a", "1"), ("b", "2"), ("c", "3")]);
+        assert_eq!(many, Err(LabelError::TooManyLabels { count: 3, max: 2 }));
+        let long_name = limits.check(&[("abcd", "1")]);
+        let start = "abcd".to_owned();
+        assert_eq!(long_name, Err(LabelError::NameTooLong { start, bytes: 4, max: 3 }));
+        let long_value = limits.check(&[("a", "12345")]);
+        let name = "a".to_owned();
+        assert_eq!(long_value, Err(LabelError::ValueTooLong { name, bytes: 5, max: 4 }));
+
+        let huge = "ß".repeat(100_000);
+        assert_eq!(LabelLimits::NONE.check(&[(huge.as_str(), huge.as_str()); 1000]), Ok(()));
+        let Err(error) = limits.check(&[(huge.as_str(), "")]) else {
+            panic!("a name of 200000 bytes")
+        };
+        assert!(error.to_string().len() < 256 && error.to_string().contains("200000"), "{error}");
     }
 
     #[test]

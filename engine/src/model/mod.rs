@@ -11,8 +11,8 @@ mod prefixes;
 mod value;
 
 pub use histogram::{FloatHistogram, Histogram, HistogramError, NativeHistogram};
-pub(crate) use labels::sort_and_check;
-pub use labels::{LABEL_NAME, LabelError, Labels};
+pub use labels::{LABEL_NAME, LabelError, LabelLimits, Labels};
+pub(crate) use labels::{sort_and_check, start_of};
 pub use matcher::{MatchOp, Matcher, MatcherError, MatcherSpec};
 pub use matcher_sets::{MatcherSets, Verdict};
 pub use value::Value;

@@ -24,6 +24,11 @@ pub struct SeriesData<'a> {
 
 /// Takes what a request holds, in its order.
 pub trait WriteSink<'r> {
+    /// Memory that the store may have in use, of which a request gets a part; 0 is no limit.
+    fn memory_bytes_max(&self) -> u64 {
+        0
+    }
+
     /// The symbols of a 2.0 request, before its series.
     fn symbols(&mut self, symbols: &[&'r [u8]]);
 
@@ -72,9 +77,68 @@ impl<'r> Place<'r> {
     }
 }
 
+/// Bounds what a body's decoded parts take, the rows and series made of them included: a few bytes
+/// can announce a part that takes hundreds.
+struct Decoded {
+    bytes_left: usize,
+}
+
+/// What a part may take, in bytes, from here to the head.
+mod cost {
+    /// A series: its place in the tables of the batch and, if it is new, of the head.
+    pub const SERIES: usize = 256;
+    /// A label of a 1.0 request.
+    pub const LABEL: usize = 48;
+    /// A symbol of a 2.0 request.
+    pub const SYMBOL: usize = 48;
+    /// Each byte of references to symbols.
+    pub const REF: usize = 12;
+    /// A float sample.
+    pub const SAMPLE: usize = 64;
+    /// A histogram or exemplar.
+    pub const OTHER: usize = 320;
+    /// Each byte of a histogram's or exemplar's lists.
+    pub const OTHER_BYTE: usize = 8;
+}
+
+impl Decoded {
+    /// For each byte of a body. Requests of real senders stay under the half of it.
+    const BYTES_PER_BYTE: usize = 16;
+    /// For a body however small.
+    const BYTES_MIN: usize = 4 << 20;
+    /// For a body however large: 4 million samples, 180,000 histograms of a hundred buckets.
+    const BYTES_MAX: usize = 256 << 20;
+
+    /// For a store with so much memory; 0 is no limit.
+    fn of(body: &[u8], memory_bytes_max: u64) -> Decoded {
+        let bytes_left = body.len() * Self::BYTES_PER_BYTE + Self::BYTES_MIN;
+        let bytes_max = match usize::try_from(memory_bytes_max / 4) {
+            Ok(part) if part > 0 => part.clamp(2 * Self::BYTES_MIN, Self::BYTES_MAX),
+            _ => Self::BYTES_MAX,
+        };
+        Decoded { bytes_left: bytes_left.min(bytes_max) }
+    }
+
+    #[inline]
+    fn take(&mut self, place: &Place<'_>, part: &[u8], bytes: usize) -> Result<(), WireError> {
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes_left = left;
+                Ok(())
+            }
+            None => Err(place.error(part, "the request has more parts than fit into memory")),
+        }
+    }
+
+    fn take_other(&mut self, place: &Place<'_>, part: &[u8]) -> Result<(), WireError> {
+        self.take(place, part, cost::OTHER + part.len() * cost::OTHER_BYTE)
+    }
+}
+
 /// Decodes a 1.0 body. What was given to the sink before an error must be thrown away.
 pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Result<(), WireError> {
     let place = Place { message: V1, body };
+    let mut decoded = Decoded::of(body, sink.memory_bytes_max());
     let mut labels = Vec::with_capacity(32);
     let mut samples = Vec::with_capacity(8);
     let (mut histograms, mut exemplars) = (Vec::new(), Vec::new());
@@ -84,14 +148,23 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
             samples.clear();
             histograms.clear();
             exemplars.clear();
+            decoded.take(&place, series, cost::SERIES)?;
             place.walk(series, |number, value| {
                 match (number, value) {
-                    (1, Value::Bytes(label)) => labels.push(label_pair(&place, label)?),
-                    (2, Value::Bytes(sample)) => samples.push(float_sample(&place, sample)?),
+                    (1, Value::Bytes(label)) => {
+                        decoded.take(&place, label, cost::LABEL)?;
+                        labels.push(label_pair(&place, label)?);
+                    }
+                    (2, Value::Bytes(sample)) => {
+                        decoded.take(&place, sample, cost::SAMPLE)?;
+                        samples.push(float_sample(&place, sample)?);
+                    }
                     (3, Value::Bytes(message)) => {
+                        decoded.take_other(&place, message)?;
                         exemplars.push(decode_exemplar_v1(&place, message)?);
                     }
                     (4, Value::Bytes(message)) => {
+                        decoded.take_other(&place, message)?;
                         histograms.push(decode_histogram(&place, message)?);
                     }
                     _ => {}
@@ -125,6 +198,7 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
 /// Decodes a 2.0 body. What was given to the sink before an error must be thrown away.
 pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Result<(), WireError> {
     let place = Place { message: V2, body };
+    let mut decoded = Decoded::of(body, sink.memory_bytes_max());
     // Protobuf lets symbols follow the series that refer to them, hence two walks.
     let mut symbols: Vec<&'r [u8]> = Vec::with_capacity(256);
     place.walk(body, |number, value| {
@@ -132,6 +206,7 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
             if symbols.is_empty() && !symbol.is_empty() {
                 return Err(place.error(symbol, "the first symbol must be the empty string"));
             }
+            decoded.take(&place, symbol, cost::SYMBOL)?;
             symbols.push(symbol);
         }
         Ok(())
@@ -147,13 +222,29 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
         histograms.clear();
         exemplars.clear();
         let mut metadata = None;
+        decoded.take(&place, series, cost::SERIES)?;
         place.walk(series, |number, value| {
             match (number, value) {
-                (1, Value::Bytes(packed)) => packed_refs(&place, packed, &mut refs)?,
-                (1, Value::Varint(symbol_ref)) => refs.push(narrow_ref(symbol_ref)),
-                (2, Value::Bytes(sample)) => samples.push(float_sample(&place, sample)?),
-                (3, Value::Bytes(message)) => histograms.push(decode_histogram(&place, message)?),
-                (4, Value::Bytes(message)) => exemplars.push(decode_exemplar_v2(&place, message)?),
+                (1, Value::Bytes(packed)) => {
+                    decoded.take(&place, packed, packed.len() * cost::REF)?;
+                    packed_refs(&place, packed, &mut refs)?;
+                }
+                (1, Value::Varint(symbol_ref)) => {
+                    decoded.take(&place, series, cost::REF)?;
+                    refs.push(narrow_ref(symbol_ref));
+                }
+                (2, Value::Bytes(sample)) => {
+                    decoded.take(&place, sample, cost::SAMPLE)?;
+                    samples.push(float_sample(&place, sample)?);
+                }
+                (3, Value::Bytes(message)) => {
+                    decoded.take_other(&place, message)?;
+                    histograms.push(decode_histogram(&place, message)?);
+                }
+                (4, Value::Bytes(message)) => {
+                    decoded.take_other(&place, message)?;
+                    exemplars.push(decode_exemplar_v2(&place, message)?);
+                }
                 (5, Value::Bytes(message)) => metadata = Some(message),
                 _ => {}
             }

@@ -19,7 +19,9 @@ mod bindings {
 }
 mod storage;
 
-use bindings::exports::tidepool::tsdb::store::{Columns, FrameFormat, Options, Role, Selection};
+use bindings::exports::tidepool::tsdb::store::{
+    Columns, FrameFormat, LabelLimits, Options, Role, Selection,
+};
 use bindings::tidepool::tsdb::types::{Error, Label, MatchOp, Matcher, TimeRange};
 use prost::Message;
 use wasmtime::component::{Component, HasSelf, Linker};
@@ -104,6 +106,7 @@ fn main() -> Result<()> {
         series_max: 0,
         exemplars_max: 1000,
         memory_bytes_max: 0,
+        label_limits: LabelLimits { labels_max: 128, name_bytes_max: 1024, value_bytes_max: 4096 },
         block_duration_max_ms: 0,
         retention_ms: 0,
         retention_bytes: 0,

@@ -4,7 +4,8 @@ use super::{CliError, Progress};
 use crate::disk::wal::{LogReader, Logs};
 use crate::disk::{BlockDirs, DataDir, WalOptions};
 use crate::wasm::{
-    BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Options, Role, Runtime,
+    BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Options,
+    Role, Runtime,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -129,6 +130,7 @@ pub fn options(role: Role) -> Options {
         series_max: 0,
         exemplars_max: 0,
         memory_bytes_max: 0,
+        label_limits: LabelLimits::NONE,
         block_duration_max_ms: 0,
         retention_ms: 0,
         retention_bytes: 0,

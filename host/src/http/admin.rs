@@ -25,6 +25,9 @@ pub const SNAPSHOT: &str = "/api/v1/admin/tsdb/snapshot";
 /// Media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// Largest form.
+const FORM_BYTES_MAX: usize = 1 << 20;
+
 /// Answers a request to one of the three.
 pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
     let done = match request.uri().path() {
@@ -151,9 +154,10 @@ impl Parameters {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let mut parameters = Vec::new();
         if is_form {
-            let body = collect(request.into_body(), context.http.request_bytes_max).await;
-            let body = body.map_err(|reply| Failure::Body(Box::new(reply)))?;
-            parameters.extend(form_urlencoded::parse(&body).into_owned());
+            let bytes_max = context.http.request_bytes_max.min(FORM_BYTES_MAX);
+            let body = collect(context, request.into_body(), bytes_max).await;
+            let held = body.map_err(|reply| Failure::Body(Box::new(reply)))?;
+            parameters.extend(form_urlencoded::parse(&held.bytes).into_owned());
         }
         parameters.extend(form_urlencoded::parse(query.as_bytes()).into_owned());
         Ok(Parameters(parameters))

@@ -29,6 +29,7 @@ pub async fn answer(context: &Context) -> Reply {
         u8::from(context.store.clock_is_doubted()),
     );
     http(&mut text, &context.counters);
+    connections(&mut text, context);
     instances(&mut text, context.store.counters());
     space(&mut text, context.store.space_figures());
     wear(&mut text, context.store.wear());
@@ -276,6 +277,39 @@ fn memory(text: &mut MetricsText, store: &Store) {
         "tidepool_reads_memory_bytes",
         "Memory that running reads take.",
         store.read_memory().used_bytes(),
+    );
+}
+
+fn connections(text: &mut MetricsText, context: &Context) {
+    let c = &context.counters;
+    text.gauge("tidepool_http_connections", "Open connections.", load(&c.connections_open));
+    text.counters(
+        "tidepool_http_connections_closed_total",
+        "Connections that this side closed, by reason.",
+        &[
+            ("reason=\"idle\"", load(&c.connections_idle)),
+            ("reason=\"crowded_out\"", load(&c.connections_crowded_out)),
+            ("reason=\"slow_head\"", load(&c.connections_slow_head)),
+            ("reason=\"slow_reader\"", load(&c.connections_slow_reader)),
+            ("reason=\"malformed\"", load(&c.connections_malformed)),
+            ("reason=\"no_tls\"", load(&c.connections_insecure)),
+        ],
+    );
+    text.counters(
+        "tidepool_http_requests_refused_total",
+        "Requests refused for what they are rather than for what they hold, by reason.",
+        &[
+            ("reason=\"unauthorized\"", load(&c.refused_unauthorized)),
+            ("reason=\"slow\"", load(&c.refused_slow)),
+            ("reason=\"too_large\"", load(&c.refused_too_large)),
+            ("reason=\"unsupported_type\"", load(&c.refused_type)),
+            ("reason=\"unavailable\"", load(&c.refused_unavailable)),
+        ],
+    );
+    text.gauge(
+        "tidepool_http_inflight_bytes",
+        "Room that request bodies take in memory.",
+        context.bodies.bytes_taken(),
     );
 }
 

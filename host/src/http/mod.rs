@@ -1,7 +1,9 @@
 //! The server: accept loop, one file per endpoint, one table from errors to status codes.
 
 mod admin;
+mod auth;
 mod body;
+mod connection;
 mod metadata;
 mod metrics;
 mod read;
@@ -9,6 +11,7 @@ mod reply;
 mod routes;
 mod server;
 mod status;
+mod stream;
 mod write;
 
 pub use server::{Server, ServerConfig};

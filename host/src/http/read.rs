@@ -4,7 +4,7 @@
 //! fails on the way: its status is long gone, and text would be read as a frame.
 
 use super::body::read_snappy;
-use super::reply::{self, Reply, full, text};
+use super::reply::{self, Reply, text};
 use super::server::Context;
 use crate::prom::read::{
     ReadPlan, ResponseKind, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan, put_query_result,
@@ -13,14 +13,22 @@ use crate::store::{ReadPart, StoreError};
 use crate::wasm::{Error, FrameFormat, Limit, PoolShare};
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, ready};
+use std::time::Instant;
 use tokio::sync::mpsc::Receiver;
+
+/// Largest request, compressed as well as decompressed. The longest list of values is far shorter,
+/// and two bytes of a request can make fifty of a matcher.
+const READ_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of a whole answer that are sent at a time.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// An answer on its way.
 struct Answer {
@@ -58,14 +66,16 @@ pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
 }
 
 async fn read(context: &Context, request: Request<Incoming>) -> Reply {
-    let body = match read_snappy(request.into_body(), context.http.request_bytes_max).await {
-        Ok(body) => body,
+    let bytes_max = context.http.request_bytes_max.min(READ_BYTES_MAX);
+    let held = match read_snappy(context, request.into_body(), bytes_max).await {
+        Ok(held) => held,
         Err(reply) => return reply,
     };
-    let ReadPlan { kind, queries } = match plan(&body) {
+    let ReadPlan { kind, queries } = match plan(&held.bytes) {
         Ok(plan) => plan,
         Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
     };
+    drop(held);
     let (format, samples_max) = match kind {
         ResponseKind::Samples => (FrameFormat::Samples, context.http.read_samples_max),
         ResponseKind::StreamedXorChunks => (FrameFormat::StreamedChunks, 0),
@@ -115,10 +125,13 @@ async fn samples(context: &Context, mut answer: Answer) -> Result<Reply, StoreEr
     let compressed = compressed.map_err(|error| {
         StoreError::Runtime(format!("the answer could not be compressed: {error}"))
     })?;
-    let content_type = HeaderValue::from_static(SAMPLES_CONTENT_TYPE);
-    let held = Bytes::from_owner(HeldAnswer { bytes: compressed, _memory: memory });
-    let mut reply = full(StatusCode::OK, content_type, held);
-    reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("snappy"));
+    let held = HeldAnswer { bytes: compressed, _memory: memory };
+    let deadline = Instant::now() + context.http.read_timeout;
+    let body = WholeBody { rest: Bytes::from_owner(held), deadline };
+    let mut reply = Response::new(body.boxed());
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(SAMPLES_CONTENT_TYPE));
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("snappy"));
     Ok(reply)
 }
 
@@ -137,6 +150,39 @@ impl AsRef<[u8]> for HeldAnswer {
 fn short_of_memory(share: &PoolShare) -> StoreError {
     let bytes_max = share.pool().bytes_max();
     StoreError::ShortOfMemory(format!("all reads together may take {bytes_max} bytes"))
+}
+
+/// A whole answer's body, given in pieces, so that it ends when its client has taken it.
+struct WholeBody {
+    rest: Bytes,
+    deadline: Instant,
+}
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = StoreError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+        if self.rest.is_empty() {
+            return Poll::Ready(None);
+        }
+        if Instant::now() > self.deadline {
+            return Poll::Ready(Some(Err(StoreError::Stopped)));
+        }
+        let bytes = self.rest.len().min(PIECE_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(bytes)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.rest.len() as u64)
+    }
 }
 
 /// Frames as they come. What fails before the first of them still gets a proper status.

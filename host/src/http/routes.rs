@@ -1,26 +1,40 @@
 //! Which endpoint answers which path.
 
-use super::reply::{Body, Reply, text};
+use super::reply::{Reply, text};
 use super::server::Context;
-use super::{admin, metadata, metrics, read, status, write};
+use super::{admin, auth, metadata, metrics, read, status, write};
 use hyper::body::Incoming;
-use hyper::{Method, Request, Response, StatusCode};
-use std::convert::Infallible;
-use std::sync::Arc;
+use hyper::{Method, Request, StatusCode};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Answers a request.
-pub async fn handle(
-    context: Arc<Context>,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
+pub async fn handle(context: &Context, request: Request<Incoming>) -> Reply {
+    let reply = match auth::check(context, request.uri().path(), request.headers()).await {
+        Ok(()) => route(context, request).await,
+        Err(reply) => reply,
+    };
+    let counters = &context.counters;
+    let refused = match reply.status() {
+        StatusCode::UNAUTHORIZED => &counters.refused_unauthorized,
+        StatusCode::REQUEST_TIMEOUT => &counters.refused_slow,
+        StatusCode::PAYLOAD_TOO_LARGE => &counters.refused_too_large,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => &counters.refused_type,
+        StatusCode::SERVICE_UNAVAILABLE => &counters.refused_unavailable,
+        _ => return reply,
+    };
+    refused.fetch_add(1, Relaxed);
+    reply
+}
+
+async fn route(context: &Context, request: Request<Incoming>) -> Reply {
     let method = request.method().clone();
     let is_get = method == Method::GET || method == Method::HEAD;
-    let reply: Reply = match request.uri().path() {
-        "/api/v1/write" if method == Method::POST => write::answer(&context, request).await,
-        "/api/v1/read" if method == Method::POST => read::answer(&context, request).await,
+    match request.uri().path() {
+        "/api/v1/write" if method == Method::POST => write::answer(context, request).await,
+        "/api/v1/read" if method == Method::POST => read::answer(context, request).await,
         "/api/v1/write" | "/api/v1/read" => not_allowed("POST"),
         admin::DELETE_SERIES | admin::CLEAN_TOMBSTONES | admin::SNAPSHOT => match method {
-            Method::POST | Method::PUT => admin::answer(&context, request).await,
+            Method::POST | Method::PUT => admin::answer(context, request).await,
             _ => not_allowed("POST, PUT"),
         },
         "/-/healthy" | "/-/ready" | "/metrics" | "/api/v1/metadata" | STATUS_TSDB | "/"
@@ -31,13 +45,12 @@ pub async fn handle(
         "/-/healthy" => text(StatusCode::OK, "tidepool is healthy.\n"),
         "/-/ready" if context.store.is_ready() => text(StatusCode::OK, "tidepool is ready.\n"),
         "/-/ready" => text(StatusCode::SERVICE_UNAVAILABLE, "The log is being replayed.\n"),
-        "/metrics" => metrics::answer(&context).await,
-        "/api/v1/metadata" => metadata::answer(&context).await,
-        STATUS_TSDB => status::tsdb(&context, request.uri().query()).await,
+        "/metrics" => metrics::answer(context).await,
+        "/api/v1/metadata" => metadata::answer(context).await,
+        STATUS_TSDB => status::tsdb(context, request.uri().query()).await,
         "/" => text(StatusCode::OK, INDEX),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
-    };
-    Ok(reply)
+    }
 }
 
 const STATUS_TSDB: &str = "/api/v1/status/tsdb";

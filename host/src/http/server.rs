@@ -1,23 +1,17 @@
 //! The accept loop.
 
-use super::routes;
+use super::connection;
+use crate::access::Access;
 use crate::config::HttpConfig;
 use crate::shutdown::Shutdown;
-use crate::store::Store;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use crate::store::{BodyBudget, Store};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-
-/// How long a client may take to send a request's head.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// How long running requests may go on after the stop signal.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,6 +23,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct ServerConfig {
     /// What it serves.
     pub store: Store,
+    /// Whom it serves.
+    pub access: Access,
     /// Where and within which bounds.
     pub http: HttpConfig,
 }
@@ -43,8 +39,12 @@ pub struct Server {
 /// What every request may use.
 pub(super) struct Context {
     pub store: Store,
+    pub access: Arc<Access>,
     pub http: HttpConfig,
+    pub bodies: BodyBudget,
     pub counters: HttpCounters,
+    /// Tells the connection that waits the longest to give up its place.
+    pub crowded: Notify,
 }
 
 /// What the server counted.
@@ -54,17 +54,36 @@ pub(super) struct HttpCounters {
     pub write_requests_failed: AtomicU64,
     pub read_requests: AtomicU64,
     pub read_requests_failed: AtomicU64,
+    pub connections_open: AtomicU64,
+    pub connections_idle: AtomicU64,
+    pub connections_crowded_out: AtomicU64,
+    pub connections_slow_head: AtomicU64,
+    pub connections_slow_reader: AtomicU64,
+    pub connections_malformed: AtomicU64,
+    pub connections_insecure: AtomicU64,
+    pub refused_unauthorized: AtomicU64,
+    pub refused_slow: AtomicU64,
+    pub refused_too_large: AtomicU64,
+    pub refused_type: AtomicU64,
+    pub refused_unavailable: AtomicU64,
 }
 
 impl Server {
     /// Binds the address.
     pub async fn bind(config: ServerConfig) -> io::Result<Server> {
-        let ServerConfig { store, http } = config;
+        let ServerConfig { store, access, http } = config;
         let listener = TcpListener::bind(http.listen).await.map_err(|error| {
             io::Error::new(error.kind(), format!("could not listen on {}: {error}", http.listen))
         })?;
         let address = listener.local_addr()?;
-        let context = Arc::new(Context { store, http, counters: HttpCounters::default() });
+        let context = Arc::new(Context {
+            store,
+            access: Arc::new(access),
+            bodies: BodyBudget::new(http.inflight_bytes_max),
+            http,
+            counters: HttpCounters::default(),
+            crowded: Notify::new(),
+        });
         Ok(Server { listener, address, context })
     }
 
@@ -76,50 +95,52 @@ impl Server {
     /// Serves until the stop signal, then lets running requests end.
     pub async fn run(self, mut shutdown: Shutdown) {
         let Server { listener, context, .. } = self;
-        let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-        let graceful = GracefulShutdown::new();
-        let connections = Arc::new(Semaphore::new(context.http.connections_max));
+        tokio::spawn(Arc::clone(&context.access).watch(shutdown.clone()));
+        let connections_max = context.http.connections_max;
+        let slots = Arc::new(Semaphore::new(connections_max as usize));
         loop {
+            let accepted = async {
+                let stream = accept(&listener).await?;
+                Some((stream, slot(&slots, &context.crowded).await?))
+            };
             let accepted = tokio::select! {
                 () = shutdown.wait() => break,
-                accepted = accept(&listener, &connections) => accepted,
+                accepted = accepted => accepted,
             };
             let Some((stream, slot)) = accepted else { continue };
-            let context = Arc::clone(&context);
-            let service = service_fn(move |request| routes::handle(Arc::clone(&context), request));
-            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-            let connection = graceful.watch(connection);
+            let (context, shutdown) = (Arc::clone(&context), shutdown.clone());
             tokio::spawn(async move {
-                // A connection that breaks is the client's affair; the next one is independent.
-                if let Err(error) = connection.await {
-                    tracing::debug!(error, "a connection ended early");
-                }
+                connection::serve(context, stream, shutdown).await;
                 drop(slot);
             });
         }
         drop(listener);
-        if tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown()).await.is_err() {
+        let all_ended = slots.acquire_many(connections_max);
+        if tokio::time::timeout(DRAIN_TIMEOUT, all_ended).await.is_err() {
             tracing::warn!("requests that still ran were cut off");
         }
     }
 }
 
-async fn accept(
-    listener: &TcpListener,
-    connections: &Arc<Semaphore>,
-) -> Option<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let slot = Arc::clone(connections).acquire_owned().await.ok()?;
+async fn accept(listener: &TcpListener) -> Option<TcpStream> {
     match listener.accept().await {
-        Ok((stream, _)) => {
-            // Answers are small and awaited; a failure to say so costs only delay.
-            let _ = stream.set_nodelay(true);
-            Some((stream, slot))
-        }
+        Ok((stream, _)) => Some(stream),
         Err(error) => {
             tracing::warn!(%error, "could not accept a connection");
             tokio::time::sleep(ACCEPT_PAUSE).await;
             None
         }
     }
+}
+
+/// Waits for a place, which a connection that does nothing has to give up.
+async fn slot(slots: &Arc<Semaphore>, crowded: &Notify) -> Option<OwnedSemaphorePermit> {
+    if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
+        return Some(slot);
+    }
+    crowded.notify_one();
+    let slot = Arc::clone(slots).acquire_owned().await.ok();
+    // If a place came free by itself, nobody has to give up another one.
+    std::pin::pin!(crowded.notified()).as_mut().enable();
+    slot
 }

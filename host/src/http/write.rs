@@ -29,11 +29,12 @@ async fn write(context: &Context, request: Request<Incoming>) -> Reply {
         Ok(version) => version,
         Err(error) => return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("{error}\n")),
     };
-    let body = match read_snappy(request.into_body(), context.http.request_bytes_max).await {
-        Ok(body) => body,
+    let held = match read_snappy(context, request.into_body(), context.http.request_bytes_max).await
+    {
+        Ok(held) => held,
         Err(reply) => return with_written(reply, version, None),
     };
-    match context.store.append(version, body).await {
+    match context.store.append(version, held.bytes, held.room).await {
         Ok(outcome) => with_written(outcome_reply(&outcome), version, Some(&outcome)),
         Err(error) => with_written(reply::error(&error), version, None),
     }

@@ -9,8 +9,8 @@ pub enum StoreError {
     /// The log is still being replayed.
     #[error("the store is starting: its log is being replayed")]
     NotReady,
-    /// Too many writes are waiting.
-    #[error("too many writes are waiting (--write-queue-bytes); come back later")]
+    /// Too many request bodies are in memory.
+    #[error("too many requests are under way (--max-inflight-bytes); come back later")]
     Overloaded,
     /// The disk has less free space than it must keep.
     #[error(

@@ -4,7 +4,7 @@
 //! Group commit: when the log is to be synced before answering, the jobs that wait are done first,
 //! then one sync serves them all.
 
-use super::{Shared, StoreError};
+use super::{BodyRoom, Shared, StoreError};
 use crate::disk::wal::{Logs, WalMonitor};
 use crate::disk::{DataDir, DiskError};
 use crate::wasm::{
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 /// Most writes that share one sync.
 const GROUP_WRITES_MAX: usize = 256;
@@ -38,8 +38,8 @@ pub(super) enum Job {
         version: RemoteWriteVersion,
         body: Vec<u8>,
         reply: oneshot::Sender<Result<WriteOutcome, StoreError>>,
-        /// Room in the queue, given back when the job is done.
-        room: OwnedSemaphorePermit,
+        /// Room for the body, given back when the job is done.
+        room: BodyRoom,
     },
     /// Any other call.
     Call(Call),
@@ -295,8 +295,7 @@ pub(super) struct HeadThread {
 }
 
 /// A write that is in the log and waits for its group's sync.
-type Written =
-    (oneshot::Sender<Result<WriteOutcome, StoreError>>, WriteOutcome, OwnedSemaphorePermit);
+type Written = (oneshot::Sender<Result<WriteOutcome, StoreError>>, WriteOutcome, BodyRoom);
 
 impl HeadThread {
     pub fn new(shared: Arc<Shared>, data: DataDir) -> HeadThread {

@@ -18,6 +18,7 @@ mod head;
 mod lookup;
 mod memory;
 mod query;
+mod room;
 mod space;
 mod tasks;
 
@@ -25,15 +26,16 @@ pub use error::StoreError;
 pub use lookup::LookupPart;
 pub use memory::{MemorySplit, default_limit_bytes, resident_bytes};
 pub use query::{ReadPart, ReadQuery};
+pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};
 pub(crate) use tasks::snapshot_name;
 
 use crate::disk::wal::WalStats;
 use crate::disk::{BlockDirs, DataDir, WalOptions, Wear};
 use crate::wasm::{
-    CardinalityReport, FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, Lookup,
-    Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars, TimeRange,
-    WriteOutcome,
+    CardinalityReport, FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, LabelLimits,
+    Lookup, Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars,
+    TimeRange, WriteOutcome,
 };
 use clock::Clock;
 use compactor::Compactor;
@@ -47,12 +49,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tasks::{Task, TaskSender, task_queue};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-
-/// How long a write waits for room in the queue before the sender is told to come back.
-const QUEUE_WAIT: Duration = Duration::from_secs(5);
-
-/// Unit of the queue's bound, in bytes.
-const QUEUE_UNIT_BYTES: usize = 1024;
 
 /// What a store is told when it is opened.
 #[derive(Clone, Debug)]
@@ -79,8 +75,8 @@ pub struct StoreConfig {
     pub series_max: u64,
     /// Most exemplars kept; 0 keeps none.
     pub exemplars_max: u64,
-    /// Bytes of decoded write requests that may wait for the head.
-    pub write_queue_bytes_max: usize,
+    /// How large the label sets of new series may be.
+    pub label_limits: LabelLimits,
     /// Reads that run at a time; more wait.
     pub reads_max: usize,
     /// How much memory each part may take.
@@ -110,7 +106,6 @@ struct Shared {
     tasks: TaskSender,
     clock: Clock,
     read_memory: ReadMemory,
-    write_queue: Arc<Semaphore>,
     read_slots: Arc<Semaphore>,
     counters: StoreCounters,
     stopping: AtomicBool,
@@ -162,7 +157,6 @@ impl Store {
             tasks: sender,
             clock: Clock::new(millis(config.future_limit)),
             read_memory: ReadMemory::new(&config.memory),
-            write_queue: Arc::new(Semaphore::new(config.write_queue_bytes_max / QUEUE_UNIT_BYTES)),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),
             counters: StoreCounters::default(),
             stopping: AtomicBool::new(false),
@@ -182,20 +176,16 @@ impl Store {
         self.shared.head.is_ready()
     }
 
-    /// Stores a decompressed remote-write body. Success means that the log has it, to the degree
-    /// that its sync policy promises.
+    /// Stores a decompressed remote-write body, which takes room until the head has taken it.
+    /// Success means that the log has it, to the degree that its sync policy promises.
     pub async fn append(
         &self,
         version: RemoteWriteVersion,
         body: Vec<u8>,
+        room: BodyRoom,
     ) -> Result<WriteOutcome, StoreError> {
         self.shared.head.check_ready()?;
         self.shared.space.check()?;
-        let capacity = (self.shared.config.write_queue_bytes_max / QUEUE_UNIT_BYTES).max(1);
-        let units = body.len().div_ceil(QUEUE_UNIT_BYTES).clamp(1, capacity) as u32;
-        let room = Arc::clone(&self.shared.write_queue).acquire_many_owned(units);
-        let room = tokio::time::timeout(QUEUE_WAIT, room).await;
-        let room = room.map_err(|_| StoreError::Overloaded)?.map_err(|_| StoreError::Stopped)?;
         let (reply, answer) = oneshot::channel();
         self.shared.head.send(Job::Append { version, body, reply, room })?;
         answer.await.map_err(|_| StoreError::Stopped)?
@@ -342,7 +332,6 @@ impl Store {
     /// Finishes what is queued, syncs the log and ends the threads.
     pub fn close(self, threads: StoreThreads) {
         self.shared.stopping.store(true, Relaxed);
-        self.shared.write_queue.close();
         self.shared.read_slots.close();
         // A full queue has its attention anyway.
         let _ = self.shared.tasks.send(Task::Wake);
@@ -369,6 +358,7 @@ impl Shared {
             out_of_order_window_ms: millis(self.config.out_of_order_window),
             series_max: self.config.series_max,
             exemplars_max: self.config.exemplars_max,
+            label_limits: self.config.label_limits,
             block_duration_max_ms: self.config.block_duration_max.map_or(0, millis),
             retention_ms: millis(self.config.retention),
             retention_bytes: self.retention_bytes,

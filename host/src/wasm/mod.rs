@@ -22,8 +22,8 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
 };
 pub use bindings::exports::tidepool::tsdb::store::{
     CardinalityReport, CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata,
-    Figures, FrameFormat, Options, Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress,
-    Role, Room, Selection, SeriesExemplars, TextFormat, VitalSigns, WriteOutcome,
+    Figures, FrameFormat, LabelLimits, Options, Refusal, RefusalReason, RemoteWriteVersion,
+    ReplayProgress, Role, Room, Selection, SeriesExemplars, TextFormat, VitalSigns, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,
@@ -35,3 +35,9 @@ pub use instance::{CallError, CursorHandle, Instance, LinesHandle, TextsHandle};
 pub use memory::{MemoryBound, MemoryPool, PoolShare};
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{HeadAccess, InstanceLogs, InstanceStorage};
+
+impl LabelLimits {
+    /// Takes everything.
+    pub const NONE: LabelLimits =
+        LabelLimits { labels_max: 0, name_bytes_max: 0, value_bytes_max: 0 };
+}

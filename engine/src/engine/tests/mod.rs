@@ -2,6 +2,7 @@
 
 mod deletion;
 mod foreign_blocks;
+mod hostile;
 mod kinds;
 mod lookups;
 mod model;
@@ -10,7 +11,7 @@ mod space;
 
 use super::*;
 use crate::memory::MemoryBudget;
-use crate::model::LABEL_NAME;
+use crate::model::{LABEL_NAME, LabelLimits};
 use crate::select::FrameFormat;
 use crate::storage::LogKind;
 use crate::storage::memory::{MemoryBlocks, MemoryWal};
@@ -23,6 +24,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     series_max: 0,
     exemplars_max: 100,
     memory: MemoryBudget::UNBOUNDED,
+    label_limits: LabelLimits::NONE,
     hash_seed: 5,
 };
 

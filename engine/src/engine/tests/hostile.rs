@@ -1,0 +1,164 @@
+//! Requests that mean harm, or were made by a broken sender: they are refused, in part or whole,
+//! and leave nothing behind.
+
+use super::*;
+use crate::codec::put_uvarint;
+use crate::head::RefusalReason;
+
+const NOW_MS: i64 = 1_000_000;
+
+fn field(number: u64, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_uvarint(&mut bytes, number << 3 | 2);
+    put_uvarint(&mut bytes, content.len() as u64);
+    bytes.extend_from_slice(content);
+    bytes
+}
+
+fn label(name: &str, value: &str) -> Vec<u8> {
+    field(1, &[field(1, name.as_bytes()), field(2, value.as_bytes())].concat())
+}
+
+fn sample(timestamp_ms: i64) -> Vec<u8> {
+    let mut bytes = vec![0x09];
+    bytes.extend_from_slice(&1.5f64.to_le_bytes());
+    bytes.push(0x10);
+    put_uvarint(&mut bytes, timestamp_ms as u64);
+    field(2, &bytes)
+}
+
+/// A series of a 1.0 request.
+fn series(labels: &[(&str, &str)], times_ms: impl IntoIterator<Item = i64>) -> Vec<u8> {
+    let labels = labels.iter().flat_map(|(name, value)| label(name, value));
+    field(1, &labels.chain(times_ms.into_iter().flat_map(sample)).collect::<Vec<u8>>())
+}
+
+impl Node {
+    fn write(&mut self, version: RemoteWriteVersion, body: &[u8]) -> Result<WriteOutcome> {
+        self.engine.append_remote_write(version, body, NOW_MS)
+    }
+
+    fn write_v1(&mut self, body: &[Vec<u8>]) -> WriteOutcome {
+        self.write(RemoteWriteVersion::V1, &body.concat()).expect("a body that decodes")
+    }
+
+    fn head_series(&self) -> u64 {
+        self.engine.figures().expect("storage that works").head_series
+    }
+}
+
+#[test]
+fn label_sets_beyond_the_limits_are_refused_and_the_rest_kept() {
+    let limits = LabelLimits { labels_max: 3, name_bytes_max: 10, value_bytes_max: 20 };
+    let mut node = Node::with(HeadOptions { label_limits: limits, ..OPTIONS });
+    let huge = "x".repeat(2_000_000);
+    let many: Vec<String> = (0..10_000).map(|i| format!("l{i}")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|name| (&**name, "v")).collect();
+    let many = [&[(LABEL_NAME, "many")], many.as_slice()].concat();
+    for (labels, why) in [
+        (&many[..], "the label set has 10001 labels; at most 3 are allowed"),
+        (&[(LABEL_NAME, "a"), (&huge, "v")], "has 2000000 bytes; at most 10 are allowed"),
+        (&[(LABEL_NAME, "a"), ("l", &huge)], "has 2000000 bytes; at most 20 are allowed"),
+        (&[(LABEL_NAME, &huge)], "has 2000000 bytes; at most 20 are allowed"),
+        (&[("a", "1"), (LABEL_NAME, "a"), ("b", "2"), ("c", "3")], "has 4 labels"),
+    ] {
+        let good = series(&[("b", "2"), (LABEL_NAME, "good"), ("a", "1")], [NOW_MS]);
+        let outcome = node.write_v1(&[series(labels, [NOW_MS, NOW_MS]), good]);
+        assert_eq!((outcome.samples_written, outcome.refused), (1, 2));
+        let refusal = &outcome.refusals[0];
+        assert_eq!(refusal.reason, RefusalReason::InvalidLabels);
+        assert!(refusal.detail.contains(why), "{}", refusal.detail);
+        assert_eq!(node.head_series(), 1);
+    }
+    let labels = Labels::from_sorted([(LABEL_NAME, "a"), ("l", &huge)]);
+    let refused = node.engine.series_ref(&labels);
+    assert!(refused.is_err_and(|error| error.to_string().contains("2000000 bytes")));
+}
+
+/// Limits are for what is new: what the log holds comes back, whatever they are by then.
+#[test]
+fn limits_that_were_lowered_do_not_lose_what_is_stored() {
+    let mut node = Node::new();
+    let labels = [(LABEL_NAME, "a"), ("long", "0123456789")];
+    assert_eq!(node.write_v1(&[series(&labels, [NOW_MS])]).refused, 0);
+    let label_limits = LabelLimits { labels_max: 1, name_bytes_max: 1, value_bytes_max: 1 };
+    node.options = HeadOptions { label_limits, ..OPTIONS };
+    node.restart();
+    assert_eq!(node.head_series(), 1);
+    assert_eq!(node.write_v1(&[series(&labels, [NOW_MS + 1])]).refused, 0);
+    let unsorted = [labels[1], labels[0]];
+    assert_eq!(node.write_v1(&[series(&unsorted, [NOW_MS + 2])]).refused, 0);
+}
+
+#[test]
+fn what_is_refused_makes_no_series() {
+    let mut node = Node::new();
+    let future = NOW_MS + OPTIONS.future_limit_ms + 1;
+    let names: Vec<String> = (0..5000).map(|i| format!("n{i}")).collect();
+    let empty = names.iter().map(|name| series(&[(LABEL_NAME, name)], []));
+    let refused = names.iter().map(|name| series(&[(LABEL_NAME, name)], [future]));
+    let mut body: Vec<Vec<u8>> = empty.chain(refused).collect();
+    body.push(series(&[(LABEL_NAME, "n7")], [NOW_MS]));
+    let outcome = node.write_v1(&body);
+    assert_eq!((outcome.samples_written, outcome.refused, node.head_series()), (1, 10_000, 1));
+    assert_eq!(outcome.refusals[0].reason, RefusalReason::NoSamples);
+
+    // The exemplar of a series that is not made goes with it, in the count too.
+    let exemplar = field(3, &[label("trace", "x"), sample(NOW_MS)[2..].to_vec()].concat());
+    let labels = label(LABEL_NAME, "other");
+    let with_exemplar = field(1, &[labels, sample(future), exemplar].concat());
+    let outcome = node.write_v1(&[with_exemplar]);
+    assert_eq!((outcome.samples_written, outcome.exemplars_written), (0, 0));
+    assert_eq!((outcome.refused, node.head_series()), (2, 1));
+}
+
+/// A few bytes announce what takes hundreds; sixteen times the body is enough for honest ones.
+#[test]
+fn bodies_of_empty_parts_are_refused_before_they_take_memory() {
+    let mut node = Node::new();
+    let parts = 600_000;
+    let repeated = |number| field(number, &[]).repeat(parts);
+    for (version, body) in [
+        (RemoteWriteVersion::V1, repeated(1)),
+        (RemoteWriteVersion::V1, field(1, &repeated(1))),
+        (RemoteWriteVersion::V1, field(1, &repeated(2))),
+        (RemoteWriteVersion::V1, field(1, &repeated(3))),
+        (RemoteWriteVersion::V1, field(1, &repeated(4))),
+        (RemoteWriteVersion::V2, repeated(4)),
+        (RemoteWriteVersion::V2, repeated(5)),
+        (RemoteWriteVersion::V2, field(5, &repeated(2))),
+        (RemoteWriteVersion::V2, field(5, &repeated(3))),
+        (RemoteWriteVersion::V2, field(5, &repeated(4))),
+    ] {
+        let refused = node.write(version, &body);
+        assert!(
+            matches!(&refused, Err(Error::Malformed(error)) if error.reason.contains("parts")),
+            "{version:?} {:?}: {refused:?}",
+            &body[..8]
+        );
+    }
+    assert_eq!(
+        (node.head_series(), node.engine.figures().map(|f| f.head_symbols).ok()),
+        (0, Some(0))
+    );
+}
+
+/// Times that descend, or come again and again, are found without looking at all others.
+#[test]
+fn a_series_in_any_order_is_judged_row_by_row() {
+    let rows = 100_000;
+    let mut node = Node::with(HeadOptions { out_of_order_window_ms: 200_000, ..OPTIONS });
+    let labels = [(LABEL_NAME, "a")];
+    let descending = (0..rows).map(|step| NOW_MS - step);
+    let ascending = (0..rows).map(|step| NOW_MS - 150_000 + step);
+    let times: Vec<i64> = descending.chain(ascending.clone()).chain(ascending).collect();
+    let outcome = node.write_v1(&[series(&labels, times)]);
+    assert_eq!((outcome.samples_written, outcome.refused), (3 * rows as u64, 0));
+    assert_eq!(outcome.samples_duplicate, 49_999 + rows as u64);
+
+    let mut node = Node::new();
+    let again = std::iter::repeat_n(NOW_MS, rows as usize);
+    let times: Vec<i64> = (0..rows).map(|step| NOW_MS + step).chain(again).collect();
+    let outcome = node.write_v1(&[series(&labels, times)]);
+    assert_eq!(outcome.samples_duplicate, rows as u64);
+}

@@ -1,0 +1,63 @@
+//! What is wrong with a file. Nothing here quotes a file's content.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why TLS or credentials cannot be used as they are.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// A file cannot be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// A file that can hold nothing of the kind.
+    #[error("{} is larger than {bytes_max} bytes; is it the right file?", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Most bytes that are read.
+        bytes_max: u64,
+    },
+    /// A line of a credentials file.
+    #[error(
+        "{}, line {line}: {problem}; a line is `basic USER:PASSWORD`, `basic USER:BCRYPT-HASH`, \
+         `bearer TOKEN` or a comment after `#`",
+        path.display()
+    )]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A credentials file that lets nobody in.
+    #[error("{} holds no credential", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file in PEM that does not hold what it should.
+    #[error("{}: {problem}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A certificate and a key that cannot be used together.
+    #[error("certificate {} and key {} cannot be used: {source}", certificate.display(), key.display())]
+    Tls {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+        /// What is wrong.
+        source: tokio_rustls::rustls::Error,
+    },
+}

@@ -1,0 +1,66 @@
+//! Which endpoints need whose credentials, and the answer to those who have none.
+
+use super::reply::{Reply, retry_later, text};
+use super::server::Context;
+use crate::access::{Denied, Kinds, Scope};
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+
+/// Who may ask for a path; `None` is everyone. New endpoints of the API are for readers.
+fn scope_of(path: &str) -> Option<Scope> {
+    match path {
+        "/api/v1/write" => Some(Scope::Write),
+        "/metrics" => Some(Scope::Read),
+        _ if path.starts_with("/api/v1/admin/") => Some(Scope::Admin),
+        _ if path.starts_with("/api/") => Some(Scope::Read),
+        _ => None,
+    }
+}
+
+/// Gives the answer to somebody who may not ask for a path.
+pub async fn check(context: &Context, path: &str, headers: &HeaderMap) -> Result<(), Reply> {
+    let Some(scope) = scope_of(path) else { return Ok(()) };
+    let credential = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+    context.access.check(scope, credential).await.map_err(denied)
+}
+
+fn denied(denied: Denied) -> Reply {
+    let Kinds { basic, bearer } = match denied {
+        Denied::Unauthorized(kinds) => kinds,
+        Denied::Busy => {
+            let message = "too many passwords are being checked; come back later\n";
+            return retry_later(text(StatusCode::SERVICE_UNAVAILABLE, message));
+        }
+    };
+    let mut reply = text(StatusCode::UNAUTHORIZED, "a credential is missing or wrong\n");
+    let challenges = [
+        (basic, "Basic realm=\"tidepool\", charset=\"UTF-8\""),
+        (bearer, "Bearer realm=\"tidepool\""),
+    ];
+    for (_, challenge) in challenges.into_iter().filter(|(is_taken, _)| *is_taken) {
+        reply.headers_mut().append(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    }
+    reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_endpoint_but_two_needs_a_credential() {
+        for (path, scope) in [
+            ("/api/v1/write", Some(Scope::Write)),
+            ("/api/v1/read", Some(Scope::Read)),
+            ("/api/v1/metadata", Some(Scope::Read)),
+            ("/api/v1/whatever/comes", Some(Scope::Read)),
+            ("/metrics", Some(Scope::Read)),
+            ("/api/v1/admin/tsdb/snapshot", Some(Scope::Admin)),
+            ("/-/healthy", None),
+            ("/-/ready", None),
+            ("/", None),
+        ] {
+            assert_eq!(scope_of(path), scope, "{path}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A connection's bytes, watched: what a client does not send or take is noticed here.
+//!
+//! - Where the connection is between two requests, which [`PhaseCell`] tells others.
+//! - A client that takes nothing of its answer for a while is cut off.
+//! - After the last answer the rest of what the client sends is thrown away for a moment. If it
+//!   were left unread, the system would reset the connection, and the client, still busy sending,
+//!   would never see the answer that says why its request was refused.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep};
+
+/// As much a client has to take in each period of patience, or all there is.
+const PROGRESS_BYTES: usize = 64 * 1024;
+
+/// How long what comes after the last answer is thrown away.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Bytes that are thrown away at a time.
+const SCRATCH_BYTES: usize = 16 * 1024;
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Between two requests.
+    Idle,
+    /// A request has begun to come.
+    Head,
+    /// A request is being worked on.
+    Working,
+    /// The last of an answer is on its way.
+    Answered,
+}
+
+/// Holds a connection's phase; clones share it.
+#[derive(Clone)]
+pub struct PhaseCell(Arc<watch::Sender<Phase>>);
+
+impl PhaseCell {
+    /// Of a connection that is new.
+    pub fn new() -> PhaseCell {
+        PhaseCell(Arc::new(watch::Sender::new(Phase::Idle)))
+    }
+
+    /// Enters a phase.
+    pub fn set(&self, phase: Phase) {
+        self.0.send_replace(phase);
+    }
+
+    /// Enters a phase if the connection is in another one.
+    pub fn advance(&self, from: Phase, to: Phase) {
+        self.0.send_if_modified(|phase| {
+            let is_there = *phase == from;
+            if is_there {
+                *phase = to;
+            }
+            is_there
+        });
+    }
+
+    /// Hears of every phase from now on.
+    pub fn listen(&self) -> watch::Receiver<Phase> {
+        self.0.subscribe()
+    }
+}
+
+/// The stream.
+pub struct Watched<S> {
+    stream: S,
+    phase: PhaseCell,
+    patience: Duration,
+    /// Runs while the client does not take what is ready for it.
+    stall: Option<Pin<Box<Sleep>>>,
+    /// Bytes taken since then.
+    taken: usize,
+    /// Runs once all is said.
+    linger: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Watched<S> {
+    /// Cuts the client off when it takes nothing for as long as `patience` says.
+    pub fn new(stream: S, phase: PhaseCell, patience: Duration) -> Watched<S> {
+        Watched { stream, phase, patience, stall: None, taken: 0, linger: None }
+    }
+
+    /// Lets a write that waits fail once it has waited too long.
+    fn judge<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            return written;
+        }
+        let patience = self.patience;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(stall.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes no answer")))
+    }
+
+    fn note_taken(&mut self, written: &Poll<io::Result<usize>>) {
+        if let (Poll::Ready(Ok(bytes)), Some(stall)) = (written, &mut self.stall) {
+            self.taken += bytes;
+            if self.taken >= PROGRESS_BYTES {
+                self.taken = 0;
+                stall.as_mut().reset(Instant::now() + self.patience);
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            this.phase.advance(Phase::Idle, Phase::Head);
+        }
+        read
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.note_taken(&written);
+        this.judge(context, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.note_taken(&written);
+        this.judge(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Called when nothing is left to write, which is when an answer has ended.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        ready!(this.judge(context, flushed))?;
+        this.stall = None;
+        this.taken = 0;
+        this.phase.advance(Phase::Answered, Phase::Idle);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.linger.is_none() {
+            let shut = Pin::new(&mut this.stream).poll_shutdown(context);
+            ready!(this.judge(context, shut))?;
+        }
+        let linger = this.linger.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        let mut scratch = [0; SCRATCH_BYTES];
+        while linger.as_mut().poll(context).is_pending() {
+            let mut buffer = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut this.stream).poll_read(context, &mut buffer)) {
+                Ok(()) if !buffer.filled().is_empty() => {}
+                // The client has closed its side, or is gone.
+                Ok(()) | Err(_) => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,109 @@
+//! Room for request bodies in memory: one bound for all of them together.
+//!
+//! Half of it is for bodies as they arrive, half for what they decompress to and the head has not
+//! taken yet. A body that waits for the second half holds of the first only, so that the head
+//! always gets what it needs to give the second half back: senders that come slowly, or break off,
+//! cannot make others wait for each other.
+
+use super::StoreError;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How long a request waits for room before its sender is told to come back.
+const ROOM_WAIT: Duration = Duration::from_secs(5);
+
+/// Unit of the bound, in bytes.
+const UNIT_BYTES: usize = 1024;
+
+/// The bound.
+pub struct BodyBudget {
+    arriving: Arc<Semaphore>,
+    whole: Arc<Semaphore>,
+    half_units: usize,
+    wait: Duration,
+}
+
+/// What one body takes. Given back when dropped.
+pub struct BodyRoom {
+    of: Arc<Semaphore>,
+    held: Option<OwnedSemaphorePermit>,
+    wait: Duration,
+}
+
+impl BodyBudget {
+    /// Room for this many bytes, of which no body can take more than half.
+    pub fn new(bytes_max: usize) -> BodyBudget {
+        BodyBudget::with_wait(bytes_max, ROOM_WAIT)
+    }
+
+    fn with_wait(bytes_max: usize, wait: Duration) -> BodyBudget {
+        let half_units = (bytes_max / 2).div_ceil(UNIT_BYTES).clamp(1, u32::MAX as usize);
+        let half = || Arc::new(Semaphore::new(half_units));
+        BodyBudget { arriving: half(), whole: half(), half_units, wait }
+    }
+
+    /// For a body that arrives: nothing yet.
+    pub fn arriving(&self) -> BodyRoom {
+        BodyRoom { of: Arc::clone(&self.arriving), held: None, wait: self.wait }
+    }
+
+    /// For a whole body.
+    pub async fn whole(&self, bytes: usize) -> Result<BodyRoom, StoreError> {
+        let of = Arc::clone(&self.whole);
+        let mut room = BodyRoom { of, held: None, wait: self.wait };
+        room.grow_to(bytes).await?;
+        Ok(room)
+    }
+
+    /// How many bytes are taken.
+    pub fn bytes_taken(&self) -> usize {
+        let free = self.arriving.available_permits() + self.whole.available_permits();
+        (2 * self.half_units).saturating_sub(free) * UNIT_BYTES
+    }
+}
+
+impl BodyRoom {
+    /// Takes as much more as makes it this many bytes.
+    pub async fn grow_to(&mut self, bytes: usize) -> Result<(), StoreError> {
+        let units = bytes.div_ceil(UNIT_BYTES).max(1);
+        let held_units = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = u32::try_from(units.saturating_sub(held_units)).unwrap_or(u32::MAX);
+        if more == 0 {
+            return Ok(());
+        }
+        let permit = Arc::clone(&self.of).acquire_many_owned(more);
+        let permit = tokio::time::timeout(self.wait, permit).await;
+        let permit =
+            permit.map_err(|_| StoreError::Overloaded)?.map_err(|_| StoreError::Stopped)?;
+        match &mut self.held {
+            Some(held) => held.merge(permit),
+            None => self.held = Some(permit),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn room_is_bounded_and_comes_back() -> Result<(), StoreError> {
+        let budget = BodyBudget::with_wait(8 * UNIT_BYTES, Duration::from_millis(10));
+        let mut one = budget.arriving();
+        one.grow_to(3 * UNIT_BYTES).await?;
+        one.grow_to(UNIT_BYTES).await?;
+        assert_eq!(budget.bytes_taken(), 3 * UNIT_BYTES);
+        let mut other = budget.arriving();
+        assert!(matches!(other.grow_to(2 * UNIT_BYTES).await, Err(StoreError::Overloaded)));
+        let whole = budget.whole(4 * UNIT_BYTES).await?;
+        assert!(matches!(budget.whole(1).await, Err(StoreError::Overloaded)));
+        drop((one, whole));
+        other.grow_to(4 * UNIT_BYTES).await?;
+        assert_eq!(budget.bytes_taken(), 4 * UNIT_BYTES);
+        drop(other);
+        assert_eq!(budget.bytes_taken(), 0);
+        Ok(())
+    }
+}

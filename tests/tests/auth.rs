@@ -1,0 +1,391 @@
+//! Who may do what, with the clients that people use: Prometheus and curl.
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+use tidepool_tests::peers::Release;
+use tidepool_tests::process::{Launch, Server};
+use tidepool_tests::prometheus;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::tidepool::Config;
+use tidepool_tests::wait::{self, now_ms};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+const WRITE: &str = "/api/v1/write";
+const READ: &str = "/api/v1/read";
+const METADATA: &str = "/api/v1/metadata";
+const SNAPSHOT: &str = "/api/v1/admin/tsdb/snapshot";
+
+const WRITERS: &str = "# who may write\nbasic writer:$HASH\nbearer wr1te-token\n";
+const READERS: &str = "basic reader:re4d:secret\nbearer re4d-token\n";
+const ADMINS: &str = "bearer adm1n-token\n";
+
+/// A directory with files of secrets and certificates, and a tidepool that uses them.
+struct Node {
+    directory: TempDir,
+    flags: Vec<String>,
+}
+
+impl Node {
+    fn new() -> Node {
+        Node { directory: tempfile::tempdir().expect("a temporary directory"), flags: Vec::new() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn file(&self, name: &str, content: &str) -> String {
+        std::fs::write(self.path(name), content).expect("the file can be written");
+        self.path(name).display().to_string()
+    }
+
+    fn flag(mut self, flag: &str, value: &str) -> Node {
+        self.flags.push(format!("{flag}={value}"));
+        self
+    }
+
+    /// Credentials of all three kinds.
+    fn with_credentials(self) -> Node {
+        let writers = self.file("writers", &WRITERS.replace("$HASH", &write_hash()));
+        let (readers, admins) = (self.file("readers", READERS), self.file("admins", ADMINS));
+        self.flag("--write-credentials-file", &writers)
+            .flag("--read-credentials-file", &readers)
+            .flag("--admin-credentials-file", &admins)
+    }
+
+    /// Certificates of an authority of this name.
+    fn with_tls(self, authority: &Authority) -> Node {
+        let (certificate, key) = authority.issue("127.0.0.1");
+        let certificate = self.file("server.crt", &certificate);
+        let key = self.file("server.key", &key);
+        self.flag("--tls-cert-file", &certificate).flag("--tls-key-file", &key)
+    }
+
+    fn launch(&self) -> Launch {
+        let config = Config::new(self.directory.path());
+        let config = self.flags.iter().fold(config, |config, flag| config.flag(flag));
+        config.launch().expect("a free port")
+    }
+
+    fn start(&self) -> Server {
+        self.launch().start().expect("tidepool starts")
+    }
+
+    /// Starts where only TLS is spoken.
+    fn start_secure(&self, authority: &str) -> Server {
+        let server = self.launch().spawn().expect("tidepool starts");
+        let is_ready = || {
+            (curl(&server, "https", "/-/ready", &["--cacert", authority]).0 == 200).then_some(())
+        };
+        wait::until("readiness", TIMEOUT, is_ready)
+            .unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
+        server
+    }
+}
+
+/// As `htpasswd -nBC 10` gives it.
+fn write_hash() -> String {
+    let hash = bcrypt::hash_with_result("wr1te-secret", 10).expect("a password that can be hashed");
+    hash.format_for_version(bcrypt::Version::TwoY)
+}
+
+/// A certificate authority.
+struct Authority {
+    certificate: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let key = KeyPair::generate().expect("a key");
+        let mut parameters = CertificateParams::new([]).expect("no names");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.distinguished_name.push(DnType::CommonName, "authority");
+        parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let certificate = parameters.self_signed(&key).expect("a certificate").pem();
+        Authority { certificate, issuer: Issuer::new(parameters, key) }
+    }
+
+    /// A certificate for a name, and its key.
+    fn issue(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().expect("a key");
+        let mut parameters = CertificateParams::new([name.to_string()]).expect("a name");
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        let certificate = parameters.signed_by(&key, &self.issuer).expect("a certificate");
+        (certificate.pem(), key.serialize_pem())
+    }
+}
+
+/// Status (0 without an answer) and head of what curl gets.
+fn curl(server: &Server, scheme: &str, path: &str, arguments: &[&str]) -> (u16, String) {
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--max-time", "20", "--dump-header", "-"])
+        .args(["--output", "/dev/null"])
+        .args(arguments)
+        .arg(format!("{scheme}://{}{path}", server.address()))
+        .output()
+        .expect("curl is installed");
+    let head = String::from_utf8_lossy(&output.stdout).into_owned();
+    // After `100 Continue` there is another head.
+    let last = head.rsplit("HTTP/1.1 ").next().unwrap_or_default();
+    let status = last.get(..3).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, last.to_lowercase())
+}
+
+fn status(server: &Server, path: &str, arguments: &[&str]) -> u16 {
+    curl(server, "http", path, arguments).0
+}
+
+const POST: [&str; 2] = ["--data-binary", "x"];
+
+fn bearer(token: &str) -> [String; 2] {
+    ["--header".to_string(), format!("Authorization: Bearer {token}")]
+}
+
+/// Statuses of the four endpoints for somebody: write, read, metadata, snapshot.
+fn rights(server: &Server, who: &[&str]) -> [u16; 4] {
+    let post = [who, &POST].concat();
+    [
+        status(server, WRITE, &post),
+        status(server, READ, &post),
+        status(server, METADATA, who),
+        status(server, SNAPSHOT, &post),
+    ]
+}
+
+#[test]
+fn everyone_may_do_what_their_file_says() {
+    let mut node = Node::new().with_credentials();
+    node.flags.push("--enable-admin-api".to_string());
+    let server = node.start();
+    // The type and content of the bodies are wrong: who gets that far was let in.
+    let writer = ["--user", "writer:wr1te-secret"];
+    assert_eq!(rights(&server, &writer), [415, 401, 401, 401]);
+    let [header, token] = bearer("wr1te-token");
+    assert_eq!(rights(&server, &[&header, &token]), [415, 401, 401, 401]);
+    assert_eq!(rights(&server, &["--user", "reader:re4d:secret"]), [401, 400, 200, 401]);
+    let [header, token] = bearer("adm1n-token");
+    assert_eq!(rights(&server, &[&header, &token]), [401, 401, 401, 200]);
+    for nobody in [&["--user", "writer:re4d:secret"][..], &["--user", "reader:"], &[]] {
+        assert_eq!(rights(&server, nobody), [401; 4], "{nobody:?}");
+    }
+    assert_eq!(status(&server, "/metrics", &[]), 401);
+    assert_eq!(status(&server, "/metrics", &["--user", "reader:re4d:secret"]), 200);
+    assert_eq!((status(&server, "/-/ready", &[]), status(&server, "/-/healthy", &[])), (200, 200));
+    assert_eq!((status(&server, "/", &[]), status(&server, "/nowhere", &[])), (200, 404));
+
+    let (_, head) = curl(&server, "http", WRITE, &POST);
+    assert!(head.contains("www-authenticate: basic realm=\"tidepool\""), "{head}");
+    assert!(head.contains("www-authenticate: bearer realm=\"tidepool\""), "{head}");
+
+    let output = Command::new("curl")
+        .args(["--silent", "--user", "reader:re4d:secret"])
+        .arg(format!("{}/metrics", server.url()))
+        .output()
+        .expect("curl is installed");
+    let page = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(page.contains("requests_refused_total{reason=\"unauthorized\"} "), "{page}");
+    for secret in ["secret", "token", "$2y$"] {
+        assert!(!server.log().contains(secret) && !page.contains(secret), "{secret} is told");
+    }
+}
+
+/// The name of a user stays the same while its password changes; a bad file changes nothing.
+#[test]
+fn changed_credentials_are_read_again() {
+    let node = Node::new().with_credentials();
+    let server = node.start();
+    let is_let_in = |password: &str| {
+        let user = format!("reader:{password}");
+        status(&server, METADATA, &["--user", &user]) == 200
+    };
+    assert!(is_let_in("re4d:secret") && !is_let_in("new"));
+    node.file("readers", "basic reader:new\n");
+    wait::until("the new password", TIMEOUT, || is_let_in("new").then_some(()))
+        .expect("it is read");
+    assert!(!is_let_in("re4d:secret"));
+    node.file("readers", "basic reader\n");
+    let told = || server.log().contains("line 1: there is no colon").then_some(());
+    wait::until("an error", TIMEOUT, told).expect("it is logged");
+    assert!(is_let_in("new"));
+    std::fs::remove_file(node.path("readers")).expect("it can be removed");
+    let told = || server.log().contains("cannot be read").then_some(());
+    wait::until("an error", TIMEOUT, told).expect("it is logged");
+    assert!(is_let_in("new"));
+}
+
+#[test]
+fn files_that_cannot_be_used_end_the_start() {
+    let missing = Node::new().flag("--write-credentials-file", "/nowhere/writers");
+    let node = Node::new();
+    let empty = node.file("empty", "# nobody\n");
+    let empty = node.flag("--read-credentials-file", &empty);
+    let open_admin = Node::new().with_credentials();
+    let flags = open_admin.flags.iter().filter(|flag| !flag.starts_with("--admin")).cloned();
+    let flags = flags.chain(["--enable-admin-api".to_string()]).collect();
+    let open_admin = Node { flags, ..open_admin };
+    let node = Node::new();
+    let text = node.file("text", "no PEM");
+    let no_certificate = node.flag("--tls-cert-file", &text).flag("--tls-key-file", &text);
+    let no_key = Node::new().flag("--tls-cert-file", "server.crt");
+    for (node, problem) in [
+        (missing, "/nowhere/writers cannot be read"),
+        (empty, "holds no credential"),
+        (open_admin, "--admin-credentials-file"),
+        (no_certificate, "it holds no certificate in PEM"),
+        (no_key, "--tls-key-file"),
+    ] {
+        let error = node.launch().start().expect_err(problem).to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
+fn others_on_the_network_are_told_of() {
+    let loopback = Node::new();
+    assert!(!loopback.start().log().contains("WARN"));
+    let node = Node::new().flag("--listen", "0.0.0.0:0");
+    // The later flag counts; where it listens is in the log.
+    let mut launch = node.launch();
+    let at = launch.arguments.iter().position(|a| a == "--listen").expect("the flag");
+    launch.arguments.drain(at..at + 2);
+    let server = launch.spawn().expect("tidepool starts");
+    let told = || server.log().contains("without credentials").then_some(());
+    wait::until("a warning", TIMEOUT, told).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
+}
+
+/// A Prometheus that scrapes itself and writes, one that reads; both with these lines of YAML.
+fn write_and_read_back(server: &Server, scheme: &str, writer: &str, reader: &str) {
+    let base = format!("{scheme}://{}", server.address());
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let config = prometheus::Config::new(Release::V3, &directory.path().join("writer"))
+        .expect("the directory can be used");
+    let own_address = config.address();
+    let writer = config
+        .scrape("prometheus", own_address)
+        .remote_write_with(&base, Version::V2, writer)
+        .start()
+        .expect("the writer starts");
+    let reader = prometheus::Config::new(Release::V3, &directory.path().join("reader"))
+        .expect("the directory can be used")
+        .remote_read_with(&base, reader)
+        .start()
+        .expect("the reader starts");
+    let arrived = || {
+        let found = prometheus::query(&reader, "count_over_time(up[1m])", now_ms()).ok()?;
+        found.values().next()?.parse::<f64>().ok().filter(|count| *count >= 3.0)
+    };
+    wait::until("samples", TIMEOUT, arrived)
+        .unwrap_or_else(|e| panic!("{e}\n{}\n{}\n{}", writer.log(), reader.log(), server.log()));
+    reader.terminate().expect("the reader ends");
+    writer.terminate().expect("the writer ends");
+}
+
+#[test]
+fn prometheus_writes_and_reads_with_passwords_and_tokens() {
+    let node = Node::new().with_credentials();
+    let server = node.start();
+    let basic = |user: &str, password: &str| {
+        format!("\n    basic_auth: {{username: {user}, password: '{password}'}}")
+    };
+    let token = |name: &str, token: &str| {
+        let file = node.file(name, &format!("{token}\n"));
+        format!("\n    authorization: {{credentials_file: {file}}}")
+    };
+    let (writer, reader) = (basic("writer", "wr1te-secret"), basic("reader", "re4d:secret"));
+    write_and_read_back(&server, "http", &writer, &reader);
+    let writer = token("writer.token", "wr1te-token");
+    let reader = token("reader.token", "re4d-token");
+    write_and_read_back(&server, "http", &writer, &reader);
+}
+
+#[test]
+fn prometheus_writes_and_reads_over_tls_with_certificates_of_its_own() {
+    let authority = Authority::new();
+    let node = Node::new().with_credentials();
+    let ca = node.file("ca.crt", &authority.certificate);
+    let node = node.with_tls(&authority);
+    let server = node.start_secure(&ca);
+    let lines = |credential: &str| {
+        format!(
+            "\n    tls_config: {{ca_file: {ca}}}\n    authorization: {{credentials: {credential}}}"
+        )
+    };
+    write_and_read_back(&server, "https", &lines("wr1te-token"), &lines("re4d-token"));
+    server.terminate().expect("tidepool ends");
+
+    // Now each client has to show a certificate too.
+    let node = node.flag("--tls-client-ca-file", &ca);
+    let (certificate, key) = authority.issue("client");
+    let certificate = node.file("client.crt", &certificate);
+    let key = node.file("client.key", &key);
+    let server = node.launch().spawn().expect("tidepool starts");
+    let with = ["--cacert", &ca, "--cert", &certificate, "--key", &key];
+    let is_ready = || (curl(&server, "https", "/-/ready", &with).0 == 200).then_some(());
+    wait::until("readiness", TIMEOUT, is_ready).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
+    assert_eq!(curl(&server, "https", "/-/ready", &["--cacert", &ca]).0, 0);
+    let other = Authority::new();
+    let (certificate_of_other, key_of_other) = other.issue("client");
+    let certificate_of_other = node.file("other.crt", &certificate_of_other);
+    let key_of_other = node.file("other.key", &key_of_other);
+    let with_other = ["--cacert", &ca, "--cert", &certificate_of_other, "--key", &key_of_other];
+    assert_eq!(curl(&server, "https", "/-/ready", &with_other).0, 0);
+    let lines = |credential: &str| {
+        format!(
+            "\n    tls_config: {{ca_file: {ca}, cert_file: {certificate}, key_file: {key}}}\
+             \n    authorization: {{credentials: {credential}}}"
+        )
+    };
+    write_and_read_back(&server, "https", &lines("wr1te-token"), &lines("re4d-token"));
+}
+
+/// Certificates are replaced while the server runs: certificate and key one after the other, as
+/// tools do it.
+#[test]
+fn changed_certificates_serve_the_next_connections() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let node = Node::new();
+    let (old_ca, new_ca) =
+        (node.file("old.crt", &old.certificate), node.file("new.crt", &new.certificate));
+    let node = node.with_tls(&old);
+    let server = node.start_secure(&old_ca);
+    let is_served = |ca: &str| curl(&server, "https", "/-/ready", &["--cacert", ca]).0 == 200;
+    assert!(is_served(&old_ca) && !is_served(&new_ca));
+
+    let (certificate, key) = new.issue("127.0.0.1");
+    node.file("server.crt", &certificate);
+    let told = || server.log().contains("cannot be used").then_some(());
+    wait::until("an error", TIMEOUT, told).expect("it is logged");
+    assert!(is_served(&old_ca));
+    node.file("server.key", &key);
+    wait::until("the new one", TIMEOUT, || is_served(&new_ca).then_some(())).expect("it is read");
+    assert!(!is_served(&old_ca));
+}
+
+#[test]
+fn what_is_no_tls_is_closed() {
+    let authority = Authority::new();
+    let node = Node::new().flag("--request-timeout", "3s");
+    let ca = node.file("ca.crt", &authority.certificate);
+    let node = node.with_tls(&authority);
+    let server = node.start_secure(&ca);
+    for bytes in [b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".as_slice(), b"", b"\x16\x03\x01"] {
+        let mut stream = TcpStream::connect(server.address()).expect("a connection");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        stream.write_all(bytes).expect("the server takes it");
+        let mut answer = Vec::new();
+        let closed = stream.read_to_end(&mut answer);
+        let is_reset = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
+        assert!(closed.is_ok() || closed.is_err_and(|error| is_reset(&error)));
+        assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    }
+    let is_served =
+        || (curl(&server, "https", "/-/ready", &["--cacert", &ca]).0 == 200).then_some(());
+    wait::until("an honest client", TIMEOUT, is_served).expect("it is served");
+}
