@@ -5,6 +5,7 @@ mod body;
 mod metadata;
 mod metrics;
 mod read;
+mod replay;
 mod reply;
 mod routes;
 mod server;
