@@ -123,6 +123,8 @@ pub struct Head {
     now_ms: i64,
     /// The cut that was planned and not forgotten yet.
     planned: Option<PlannedCut>,
+    /// Whether the log is read back. What it holds has passed the limits of its time.
+    is_replaying: bool,
     /// Another number after each deletion, and in each life.
     deletion_mark: u64,
     open_cursors: Rc<Cell<u64>>,
@@ -156,6 +158,7 @@ impl Head {
             left_by_cut_bytes: 0,
             now_ms: i64::MAX,
             planned: None,
+            is_replaying: false,
             deletion_mark: options.hash_seed,
             open_cursors: Rc::default(),
             metadata: MetadataTable::default(),
@@ -216,7 +219,10 @@ impl Head {
         series_ref: u64,
         labels: &[(&[u8], &[u8])],
     ) -> Result<(), LookupError> {
-        let slot = self.series_by_pairs(batch, labels)?;
+        self.is_replaying = true;
+        let found = self.series_by_pairs(batch, labels);
+        self.is_replaying = false;
+        let slot = found?;
         batch.created.clear();
         // Of several numbers for one series the last is the one that newer records use.
         self.at_mut(slot).series_ref = series_ref;
