@@ -9,6 +9,7 @@
 //! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
 //! ├── wbl/                           the same for late samples, without checkpoints
 //! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
+//! ├── head_snapshot                  the head at the last clean stop: see `head_snapshot`
 //! ├── snapshots/<name>/              blocks as they were at some moment, for backups
 //! └── 01J…ULID/                      one committed block
 //!     ├── meta.json  index  tombstones
@@ -28,6 +29,7 @@ pub mod blocks;
 pub mod error;
 pub mod fs;
 mod head_caches;
+pub mod head_snapshot;
 mod snapshot;
 mod staging;
 #[cfg(test)]

@@ -69,6 +69,3 @@ fn put_text(out: &mut Vec<u8>, text: &[u8]) {
 fn damaged(what: &'static str) -> SavedHeadError {
     SavedHeadError::Damaged { what }
 }
-
-#[cfg(test)]
-mod tests;
