@@ -2,7 +2,7 @@
 
 use crate::block::BlockError;
 use crate::chunk::ChunkError;
-use crate::head::TooMuchWork;
+use crate::head::{SavedHeadError, TooMuchWork};
 use crate::index::IndexError;
 use crate::model::MatcherError;
 use crate::storage::StorageError;
@@ -40,6 +40,9 @@ pub enum Error {
         /// What is wrong.
         source: ChunkError,
     },
+    /// A saved head that cannot be taken.
+    #[error(transparent)]
+    SavedHead(#[from] SavedHeadError),
     /// A stated limit.
     #[error("{what}: the limit of {max} is reached")]
     LimitExceeded {

@@ -11,7 +11,7 @@ use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
 use crate::store::{DiskShare, MemorySplit, StoreConfig, default_limit_bytes};
 use crate::telemetry::LogFormat;
 use crate::wasm::InstanceLimits;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use network::NetworkArgs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -94,6 +94,14 @@ struct ServeArgs {
     /// over it without a word
     #[arg(long, value_enum, default_value = "snappy")]
     wal_compression: WalCompression,
+
+    /// At a clean stop, write the head down in the data directory, so that the next start need not
+    /// read the log. Each stop then writes some 400 bytes a series: turn it off to spare flash
+    #[arg(
+        long, value_name = "BOOL", default_value_t = true, default_missing_value = "true",
+        num_args = 0..=1, require_equals = true, action = ArgAction::Set
+    )]
+    head_snapshot: bool,
 
     /// Size at which a log segment ends; a multiple of 32KiB
     #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, value_parser = bytes)]
@@ -321,6 +329,7 @@ impl From<ServeArgs> for ServeConfig {
             exemplars_max: args.max_exemplars,
             label_limits: args.network.label_limits(),
             reads_max: args.read_concurrency.max(1),
+            head_snapshot: args.head_snapshot,
             memory,
             query_limits: InstanceLimits {
                 memory_bytes_max: size(

@@ -7,6 +7,7 @@
 
 mod error;
 mod histogram;
+mod state;
 mod values;
 mod without;
 mod xor;

@@ -25,6 +25,8 @@
 //! time. Times may go anywhere (upstream's arithmetic wraps), but whoever appends keeps order.
 //! Our bytes equal upstream's for the same samples.
 
+mod state;
+
 use super::{Chunk, Encoding};
 use crate::codec::{BitWriter, put_uvarint, put_varint, split_varint};
 
@@ -139,19 +141,26 @@ impl XorAppender {
 
     /// The chunk so far: valid bytes at any time.
     pub fn data(&self) -> Vec<u8> {
-        let in_pages = usize::from(self.page_count) * PAGE_BYTES;
-        let in_tail = usize::from(self.tail_bits.div_ceil(8));
-        let mut data = vec![0; in_pages + in_tail];
-        let (pages, tail) = data.split_at_mut(in_pages);
-        tail.copy_from_slice(&self.tail[..in_tail]);
-        let from_the_last = std::iter::successors(self.pages.as_deref(), |p| p.before.as_deref());
-        for (place, page) in pages.rchunks_exact_mut(PAGE_BYTES).zip(from_the_last) {
-            place.copy_from_slice(&page.bytes);
-        }
+        let mut data = vec![0; self.data_bytes()];
+        self.copy_data(&mut data);
         if let Some(header) = data.first_chunk_mut::<HEADER_BYTES>() {
             *header = self.count.to_be_bytes();
         }
         data
+    }
+
+    fn data_bytes(&self) -> usize {
+        usize::from(self.page_count) * PAGE_BYTES + usize::from(self.tail_bits.div_ceil(8))
+    }
+
+    /// Fills [`XorAppender::data_bytes`] with the chunk, but for the sample count.
+    fn copy_data(&self, data: &mut [u8]) {
+        let (pages, tail) = data.split_at_mut(usize::from(self.page_count) * PAGE_BYTES);
+        tail.copy_from_slice(&self.tail[..tail.len()]);
+        let from_the_last = std::iter::successors(self.pages.as_deref(), |p| p.before.as_deref());
+        for (place, page) in pages.rchunks_exact_mut(PAGE_BYTES).zip(from_the_last) {
+            place.copy_from_slice(&page.bytes);
+        }
     }
 
     /// The chunk so far as one to hand out; `None` while it is empty.

@@ -9,7 +9,9 @@ use crate::engine::{
     CommittedBlock, Deleted, DeletedFor, RemoteWriteVersion, Room, UpkeepProgress,
 };
 use crate::error::Error;
-use crate::head::{Exemplar, RefusalReason, SeriesExemplars, VALUES_TESTED_MAX, WriteOutcome};
+use crate::head::{
+    Exemplar, RefusalReason, SavedHeadError, SeriesExemplars, VALUES_TESTED_MAX, WriteOutcome,
+};
 use crate::index::IndexError;
 use crate::model::{Labels, MatchOp, MatcherSpec, TimeRange};
 use crate::select::Lookup;
@@ -77,6 +79,13 @@ impl From<Error> for wit::Error {
                 offset: 0,
                 reason: source.to_string(),
             }),
+            Error::SavedHead(SavedHeadError::Outdated { .. } | SavedHeadError::Version { .. }) => {
+                wit::Error::Invalid(text)
+            }
+            Error::SavedHead(_) => {
+                let where_ = "saved head".into();
+                wit::Error::Corrupt(wit::Damage { where_, offset: 0, reason: text })
+            }
             Error::LimitExceeded { what, max } => {
                 wit::Error::LimitExceeded(wit::Limit { what: what.into(), max })
             }

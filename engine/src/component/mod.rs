@@ -18,14 +18,14 @@ mod imports;
 mod inspect;
 mod memory;
 
-use crate::engine::{self, Engine, Storage};
+use crate::engine::{self, Engine, SavedHead, Storage};
 use crate::head::HeadOptions;
 use crate::memory::MemoryBudget;
 use crate::model::{LabelLimits, Labels, Sample};
 use crate::select::{Cursor, FrameFormat, LineCursor, Selection, TextCursor};
 use crate::text::TextFormat;
 use bindings::exports::tidepool::tsdb::store::{
-    self, Guest, GuestCursor, GuestLineCursor, GuestTexts,
+    self, Guest, GuestCursor, GuestLineCursor, GuestSavedHead, GuestTexts,
 };
 use bindings::tidepool::tsdb::types as wit;
 use convert::ranked;
@@ -52,6 +52,7 @@ impl Guest for Component {
     type Cursor = OpenCursor;
     type Texts = OpenTexts;
     type LineCursor = OpenLineCursor;
+    type SavedHead = OpenSavedHead;
 
     fn open(options: store::Options) -> Result<(), wit::Error> {
         let role = match options.role {
@@ -305,11 +306,29 @@ impl Guest for Component {
         })
     }
 
+    fn save_head() -> Result<store::SavedHead, wit::Error> {
+        let engine = ENGINE.take().ok_or(wit::Error::NotOpen)?;
+        let saved = engine.save_head()?;
+        Ok(store::SavedHead::new(OpenSavedHead(RefCell::new(saved))))
+    }
+
+    fn load_head(piece: Vec<u8>) -> Result<bool, wit::Error> {
+        with_engine(|engine| engine.load_head(&piece))
+    }
+
     fn close() -> Result<(), wit::Error> {
         match ENGINE.take() {
             Some(_) => Ok(()),
             None => Err(wit::Error::NotOpen),
         }
+    }
+}
+
+struct OpenSavedHead(RefCell<SavedHead>);
+
+impl GuestSavedHead for OpenSavedHead {
+    fn next(&self, bytes_max: u32) -> Vec<u8> {
+        self.0.borrow_mut().next(bytes_max)
     }
 }
 

@@ -9,6 +9,9 @@
 //! that a block holds already. Its segments are dropped once all in them is in blocks.
 
 mod deletion;
+mod state;
+
+pub use state::LogState;
 
 use super::records::{Rows, metadata_of, series_of};
 use crate::error;
@@ -123,6 +126,9 @@ impl Log {
         batch: &mut Batch,
         bytes_max: u32,
     ) -> StorageResult<ReplayProgress> {
+        if self.progress.done {
+            return Ok(self.progress);
+        }
         let Some(read) = self.wal.replay(bytes_max)? else {
             self.progress.done = true;
             self.end_replay_of_deletions();

@@ -10,6 +10,7 @@ mod local_head;
 mod log;
 mod lookup;
 mod records;
+mod saved;
 mod upkeep;
 
 use crate::compact::{ends_a_head, survey};
@@ -25,12 +26,14 @@ use ingest::Ingest;
 use local_head::LocalHead;
 use log::Log;
 use lookup::merged;
+use saved::Loading;
 use std::cell::RefCell;
 use std::rc::Rc;
 use upkeep::{Task, Upkeep, UpkeepOptions};
 
 pub use deletion::Deleted;
 pub use log::ReplayProgress;
+pub use saved::SavedHead;
 pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};
 
 /// Least span of a block, in milliseconds.
@@ -152,6 +155,8 @@ struct Owned {
     log: Rc<RefCell<Log>>,
     batch: Batch,
     replayed: bool,
+    /// A saved head that is being taken in place of a replay.
+    loading: Option<Loading>,
 }
 
 impl Engine {
@@ -173,7 +178,8 @@ impl Engine {
                 let head = Rc::new(RefCell::new(head));
                 let log = Rc::new(RefCell::new(Log::new(wal, block_duration_ms)));
                 let local = LocalHead { head: Rc::clone(&head), log: Rc::clone(&log) };
-                let owned = Owned { head, log, batch: Batch::default(), replayed: false };
+                let batch = Batch::default();
+                let owned = Owned { head, log, batch, replayed: false, loading: None };
                 (Some(owned), Rc::new(local))
             }
             Role::Query | Role::Compactor => {

@@ -5,6 +5,10 @@
 //! within the out-of-order window. Older ones are refused, as are those further ahead of the clock
 //! than a sample may be and those with more label text than OpenMetrics allows.
 
+mod state;
+
+pub(super) use state::{RingLoader, RingSaver};
+
 use super::{Batch, Head, RefusalReason, Slot};
 use crate::codec::{hash_bytes, hash_word};
 use crate::model::{Labels, Matcher, TimeRange};

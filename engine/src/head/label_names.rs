@@ -22,15 +22,19 @@ pub struct NameLists {
 impl NameLists {
     /// Labels with these names and values, as many of one as of the other.
     pub fn labels(&mut self, names: Box<[SymbolId]>, values: Box<[SymbolId]>) -> SeriesLabels {
+        SeriesLabels { names: self.list(names), values }
+    }
+
+    /// The list of these names.
+    pub fn list(&mut self, names: Box<[SymbolId]>) -> NameList {
         let names = Rc::new(names);
-        let names = match self.lists.get(&names) {
+        match self.lists.get(&names) {
             Some(known) => Rc::clone(known),
             None => {
                 self.lists.insert(Rc::clone(&names));
                 names
             }
-        };
-        SeriesLabels { names, values }
+        }
     }
 
     /// Forgets a list after its last series.
@@ -43,6 +47,16 @@ impl NameLists {
 }
 
 impl SeriesLabels {
+    /// Labels with names of a list in use, and as many values.
+    pub fn new(names: &NameList, values: Box<[SymbolId]>) -> SeriesLabels {
+        SeriesLabels { names: Rc::clone(names), values }
+    }
+
+    /// The list of the names.
+    pub fn names(&self) -> &NameList {
+        &self.names
+    }
+
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {

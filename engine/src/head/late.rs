@@ -71,6 +71,19 @@ impl LateSamples {
         })
     }
 
+    /// All chunks, the oldest part first. [`LateSamples::from_parts`] makes the same samples of
+    /// them, of the first generation.
+    pub fn parts(&self) -> Vec<Chunk> {
+        let sealed = self.sealed.iter().map(|late| late.chunk.clone());
+        sealed.chain(encode(self.open.iter().cloned())).collect()
+    }
+
+    /// Samples of these chunks; of the same time, what is listed last counts.
+    pub fn from_parts(parts: Vec<Chunk>) -> LateSamples {
+        let late = |chunk| LateChunk { chunk, generation: 0 };
+        LateSamples { sealed: parts.into_iter().map(late).collect(), ..LateSamples::default() }
+    }
+
     /// Whether [`LateSamples::chunks`] gives any (where kinds of values alternate, it may not).
     pub fn touches(&self, range: TimeRange) -> bool {
         let ends = |held: &[(i64, Value)]| {

@@ -4,6 +4,8 @@
 //! without what histograms and summaries append to it. The log keeps it with a series of the
 //! family, since upstream's records know only series; a family without any is kept in memory.
 
+mod state;
+
 use super::{Head, Slot};
 use crate::model::LABEL_NAME;
 use std::cell::Cell;

@@ -6,7 +6,8 @@
 //!
 //! Reading order: `order` decides which rows are accepted, `series` and `late` keep them, `cut`
 //! says when a block is due and forgets what it holds, `deletion` takes samples out, `cursor`
-//! reads series, `labels` names and values. Beside the series stand `metadata` and `exemplars`.
+//! reads series, `labels` names and values. Beside the series stand `metadata` and `exemplars`;
+//! `saved` makes bytes of it all.
 
 mod batch;
 mod cardinality;
@@ -21,6 +22,7 @@ mod lookup;
 mod metadata;
 mod order;
 mod postings;
+mod saved;
 mod series;
 mod slab;
 mod symbols;
@@ -34,6 +36,7 @@ pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExempl
 pub use labels::HeadTexts;
 pub use lookup::{LookupError, RequestSymbols};
 pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};
+pub use saved::{Bytes, HeadLoader, HeadSaver, SavedHeadError};
 pub use series::Slot;
 pub use work::{TooMuchWork, VALUES_TESTED_MAX};
 
@@ -167,6 +170,11 @@ impl Head {
             exemplars: Exemplars::new(options.exemplars_max, options.hash_seed),
             counters: HeadCounters::default(),
         }
+    }
+
+    /// What it was told when it was made.
+    pub fn options(&self) -> &HeadOptions {
+        &self.options
     }
 
     /// Number of series.

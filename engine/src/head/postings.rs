@@ -68,6 +68,29 @@ impl Postings {
         }
     }
 
+    /// Of series by label, each list ascending, and of all series. `None` if a label has two lists.
+    pub fn from_lists(
+        lists: impl Iterator<Item = ((SymbolId, SymbolId), Vec<Slot>)>,
+        all: Vec<Slot>,
+    ) -> Option<Postings> {
+        let mut postings = Postings { all, ..Postings::default() };
+        for ((name, value), slots) in lists {
+            let values = postings.by_name.entry(name).or_default();
+            if values.slots.insert(value, slots).is_some() {
+                return None;
+            }
+        }
+        Some(postings)
+    }
+
+    /// All labels with their series, in no order.
+    pub fn lists(&self) -> impl Iterator<Item = ((SymbolId, SymbolId), &[Slot])> {
+        let by_name = self.by_name.iter();
+        by_name.flat_map(|(name, values)| {
+            values.slots.iter().map(|(value, slots)| ((*name, *value), slots.as_slice()))
+        })
+    }
+
     /// Sorts what is not sorted; to be called before reading.
     pub fn sort(&mut self) {
         // The stable sort finds runs that are sorted already.

@@ -1,6 +1,7 @@
 //! One series of the head: its labels and its chunks, sealed ones and the one being filled.
 
 mod deletion;
+mod state;
 
 use super::label_names::SeriesLabels;
 use super::late::{LateSamples, value_in};

@@ -73,6 +73,42 @@ impl Symbols {
         id
     }
 
+    /// Stores a string that nothing uses yet, under the next number; `None` if it is stored already.
+    pub fn add_unused(&mut self, text: &str) -> Option<SymbolId> {
+        let hash = self.hash(text.as_bytes());
+        if self.find(text.as_bytes(), hash).is_some() {
+            return None;
+        }
+        let id = self.symbols.insert(Symbol { text: text.into(), hash, uses: 0 });
+        let symbols = &self.symbols;
+        let hash_of = |id: &SymbolId| symbols.get(*id).map_or(0, |symbol| symbol.hash);
+        self.by_hash.insert_unique(hash, id, hash_of);
+        Some(id)
+    }
+
+    /// Counts more uses of a string.
+    pub fn use_more(&mut self, id: SymbolId, uses: u32) {
+        if let Some(symbol) = self.symbols.get_mut(id) {
+            symbol.uses += uses;
+        }
+    }
+
+    /// Whether there is a string with this number.
+    pub fn holds(&self, id: SymbolId) -> bool {
+        self.symbols.get(id).is_some()
+    }
+
+    /// Whether every string is used.
+    pub fn are_all_used(&self) -> bool {
+        let mut symbols = self.symbols.iter().filter_map(|id| self.symbols.get(id));
+        symbols.all(|symbol| symbol.uses > 0)
+    }
+
+    /// The hash of the string behind a number.
+    pub fn hash_of(&self, id: SymbolId) -> u64 {
+        self.symbols.get(id).map_or(0, |symbol| symbol.hash)
+    }
+
     /// Counts one use less, forgetting the string after its last.
     pub fn release(&mut self, id: SymbolId) {
         let Some(symbol) = self.symbols.get_mut(id) else { return };

@@ -32,6 +32,12 @@ const UNFINISHED_SUFFIX: &str = ".tmp";
 const MARKS_RECORD: u8 = 5;
 
 impl DataDir {
+    /// Whether Prometheus left such a cache.
+    pub(super) fn has_head_caches(&self) -> Result<bool> {
+        let found = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
+        Ok(found.iter().any(|entry| entry.is_dir && entry.name().is_some_and(is_head_cache)))
+    }
+
     /// Removes Prometheus' caches of its head, or sets them aside where the logs are not whole.
     /// To be called between the end of the replay and the first write to the logs.
     pub fn retire_head_caches(&self, logs: &mut Logs) -> Result<()> {

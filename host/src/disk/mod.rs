@@ -9,6 +9,7 @@
 //! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
 //! ├── wbl/                           the same for late samples, without checkpoints
 //! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
+//! ├── head_snapshot                  the head at the last clean stop: see `head_snapshot`
 //! ├── set-aside/                     what was damaged, as it was found: see `set_aside`
 //! ├── failed-starts.2                while starting: how many starts failed: see `failed_starts`
 //! ├── snapshots/<name>/              blocks as they were at some moment, for backups
@@ -31,6 +32,7 @@ pub mod error;
 mod failed_starts;
 pub mod fs;
 mod head_caches;
+pub mod head_snapshot;
 pub mod set_aside;
 mod snapshot;
 mod staging;

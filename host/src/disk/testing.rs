@@ -44,6 +44,7 @@ pub struct FaultyDisk {
 #[derive(Default)]
 struct Plan {
     fault: Option<Fault>,
+    free_bytes: Option<u64>,
     log: Vec<Op>,
 }
 
@@ -84,6 +85,11 @@ impl FaultyDisk {
         self.plan.lock().expect("plan").fault = Some(fault);
     }
 
+    /// From now on this much is free, whatever is written.
+    pub fn set_free_bytes(&self, free_bytes: u64) {
+        self.plan.lock().expect("plan").free_bytes = Some(free_bytes);
+    }
+
     pub fn clear(&self) {
         self.plan.lock().expect("plan").fault = None;
     }
@@ -122,7 +128,10 @@ impl FaultyDisk {
 
 impl Disk for FaultyDisk {
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        RealDisk.free_bytes(dir)
+        match self.plan.lock().expect("plan").free_bytes {
+            Some(free_bytes) => Ok(free_bytes),
+            None => RealDisk.free_bytes(dir),
+        }
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {

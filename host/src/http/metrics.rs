@@ -21,6 +21,9 @@ pub async fn answer(context: &Context) -> Reply {
         "Whether the log is replayed and the store takes writes and reads.",
         u8::from(context.store.is_ready()),
     );
+    if context.store.is_ready() {
+        start(&mut text, &context.store);
+    }
     process(&mut text);
     memory(&mut text, &context.store);
     text.gauge(
@@ -54,6 +57,20 @@ pub async fn answer(context: &Context) -> Reply {
         HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
         text.finish(),
     )
+}
+
+fn start(text: &mut MetricsText, store: &Store) {
+    let (snapshot_used, time) = store.start_figures();
+    text.gauge(
+        "prometheus_tsdb_data_replay_duration_seconds",
+        "Time that the last start of the head took, from its log or its snapshot.",
+        time.as_secs_f64(),
+    );
+    text.gauge(
+        "tidepool_head_snapshot_used",
+        "Whether the last start took the head from its snapshot instead of the log.",
+        u8::from(snapshot_used),
+    );
 }
 
 fn head(text: &mut MetricsText, figures: &Figures) {

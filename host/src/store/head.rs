@@ -4,6 +4,8 @@
 //! Group commit: when the log is to be synced before answering, the jobs that wait are done first,
 //! then one sync serves them all.
 
+mod snapshot;
+
 use super::starts::{StartError, Starts};
 use super::{BodyRoom, Shared, StoreError};
 use crate::disk::wal::{Logs, LogsMonitor};
@@ -81,6 +83,10 @@ struct HeadState {
     /// Records of the log that the last replay did not understand.
     skipped_records: AtomicU64,
     logs_monitor: Mutex<Option<LogsMonitor>>,
+    /// Whether the last start took the head from a snapshot.
+    snapshot_used: AtomicBool,
+    /// How long the last start took.
+    start_nanos: AtomicU64,
     /// Last number of what was opened on a head. Never given twice, so that what was open on a
     /// crashed head means nothing to the next one.
     last_number: Mutex<u64>,
@@ -267,6 +273,10 @@ impl HeadAccess for HeadHandle {
 }
 
 impl HeadInstance {
+    fn new(instance: Instance, logs: &Arc<Mutex<Logs>>) -> HeadInstance {
+        HeadInstance { instance, open: HashMap::new(), crashed: None, logs: Arc::clone(logs) }
+    }
+
     fn close(&mut self, open: OpenOnHead) -> Result<(), CallError> {
         match open {
             OpenOnHead::Cursor(handle) => self.instance.close_cursor(handle),
@@ -310,6 +320,7 @@ impl HeadThread {
         let mut starts = Starts::new(self.data.clone(), self.shared.config.failed_starts_max);
         loop {
             starts.begin();
+            let started = Instant::now();
             let (mut head, logs) = match self.start() {
                 Ok(started) => started,
                 Err(StartError::Stopped) => {
@@ -338,7 +349,9 @@ impl HeadThread {
             starts.ready();
             // From here on a failure is met by starting again, not by ending the process.
             fail = None;
-            self.shared.head.state.ready.store(true, Relaxed);
+            let state = &self.shared.head.state;
+            state.start_nanos.store(started.elapsed().as_nanos() as u64, Relaxed);
+            state.ready.store(true, Relaxed);
             let stopped = self.work(&mut head, &logs, jobs);
             self.shared.head.state.ready.store(false, Relaxed);
             if stopped {
@@ -365,12 +378,9 @@ impl HeadThread {
         self.shared.space.set_unwritten_bytes(lock(logs).unwritten_bytes());
     }
 
-    /// Makes an instance and replays the log into it.
-    fn start(&self) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StartError> {
-        let started = Instant::now();
-        let logs = Logs::open(&self.data, self.shared.config.wal).map_err(StartError::opening)?;
-        let monitor = logs.monitor();
-        *lock(&self.shared.head.state.logs_monitor) = Some(monitor.clone());
+    /// An instance that owns the logs, with an empty head.
+    fn instantiate(&self, logs: Logs) -> Result<(Instance, Arc<Mutex<Logs>>), StoreError> {
+        *lock(&self.shared.head.state.logs_monitor) = Some(logs.monitor());
         let logs = Arc::new(Mutex::new(logs));
         let storage = InstanceStorage {
             logs: InstanceLogs::Owned(Arc::clone(&logs)),
@@ -381,8 +391,25 @@ impl HeadThread {
         let memory_bytes_max = self.shared.config.memory.head_bytes as usize;
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         let options = self.shared.options(Role::Head);
-        let instance = self.shared.runtime.instantiate(options, storage, limits);
-        let mut instance = instance.map_err(|error| StartError::Hopeless(error.into()))?;
+        let instance = self.shared.runtime.instantiate(options, storage, limits)?;
+        Ok((instance, logs))
+    }
+
+    /// Makes an instance with what was there at the last stop.
+    fn start(&self) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StartError> {
+        match self.start_from_snapshot()? {
+            Some(started) => Ok(started),
+            None => self.start_from_logs(),
+        }
+    }
+
+    /// Makes an instance and replays the log into it.
+    fn start_from_logs(&self) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StartError> {
+        let started = Instant::now();
+        self.shared.head.state.snapshot_used.store(false, Relaxed);
+        let logs = Logs::open(&self.data, self.shared.config.wal).map_err(StartError::opening)?;
+        let monitor = logs.monitor();
+        let (mut instance, logs) = self.instantiate(logs).map_err(StartError::Hopeless)?;
         let mut reported = started;
         loop {
             if self.shared.stopping.load(Relaxed) {
@@ -435,9 +462,7 @@ impl HeadThread {
         }
         let pulse = self.take_pulse(&mut instance);
         pulse.map_err(|error| StartError::Failed(error.into()))?;
-        let head =
-            HeadInstance { instance, open: HashMap::new(), crashed: None, logs: Arc::clone(&logs) };
-        Ok((head, logs))
+        Ok((HeadInstance::new(instance, &logs), logs))
     }
 
     /// Looks at what changes with every write.
@@ -513,9 +538,13 @@ impl HeadThread {
                 let _ = head.noting_crash(looked);
             }
             if stop {
-                lock(logs).sync().unwrap_or_else(|error| {
-                    tracing::error!(%error, "the log could not be synced at the end");
-                });
+                let synced = lock(logs).sync();
+                match synced {
+                    Ok(()) => self.save_snapshot(head),
+                    Err(error) => {
+                        tracing::error!(%error, "the log could not be synced at the end");
+                    }
+                }
                 return true;
             }
             if head.crashed.is_some() {

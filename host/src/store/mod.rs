@@ -86,6 +86,8 @@ pub struct StoreConfig {
     pub label_limits: LabelLimits,
     /// Reads that run at a time; more wait.
     pub reads_max: usize,
+    /// Whether a stop leaves a snapshot of the head for a quick start, and a start uses it.
+    pub head_snapshot: bool,
     /// How much memory each part may take.
     pub memory: MemorySplit,
     /// Limits of each query instance.
@@ -338,6 +340,12 @@ impl Store {
     /// What was written to the disk since the store was opened.
     pub fn wear(&self) -> &Wear {
         &self.shared.wear
+    }
+
+    /// Whether the last start took the head from a snapshot, and how long it took until the head
+    /// was ready; nothing of use before it was.
+    pub fn start_figures(&self) -> (bool, Duration) {
+        self.shared.head.start_figures()
     }
 
     /// How many blocks there are, and the bytes they take on disk.

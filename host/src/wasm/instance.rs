@@ -50,6 +50,10 @@ pub struct TextsHandle(ResourceAny);
 #[derive(Clone, Copy)]
 pub struct LinesHandle(ResourceAny);
 
+/// A saved head of one instance; of no use to any other.
+#[derive(Clone, Copy)]
+pub struct SavedHeadHandle(ResourceAny);
+
 /// An instance of the engine.
 pub struct Instance {
     pub(super) store: Store<InstanceState>,
@@ -114,6 +118,25 @@ impl Instance {
     /// `store.replay`
     pub fn replay(&mut self, bytes_max: u32) -> Result<ReplayProgress, CallError> {
         self.call(|guest, store| guest.call_replay(store, bytes_max))
+    }
+
+    /// `store.save-head`
+    pub fn save_head(&mut self) -> Result<SavedHeadHandle, CallError> {
+        self.call(|guest, store| guest.call_save_head(store)).map(SavedHeadHandle)
+    }
+
+    /// `store.saved-head.next`
+    pub fn next_of_saved_head(
+        &mut self,
+        saved: SavedHeadHandle,
+        bytes_max: u32,
+    ) -> Result<Vec<u8>, CallError> {
+        self.call(|guest, store| Ok(Ok(guest.saved_head().call_next(store, saved.0, bytes_max)?)))
+    }
+
+    /// `store.load-head`
+    pub fn load_head(&mut self, piece: &[u8]) -> Result<bool, CallError> {
+        self.call(|guest, store| guest.call_load_head(store, piece))
     }
 
     /// `store.append-remote-write`

@@ -31,7 +31,7 @@ pub use bindings::tidepool::tsdb::types::{
 pub use bindings::tidepool::tsdb::wal::Log;
 pub use import::ImporterHandle;
 pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};
-pub use instance::{CallError, CursorHandle, Instance, LinesHandle, TextsHandle};
+pub use instance::{CallError, CursorHandle, Instance, LinesHandle, SavedHeadHandle, TextsHandle};
 pub use memory::{MemoryBound, MemoryPool, PoolShare};
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{HeadAccess, InstanceLogs, InstanceStorage};

@@ -1,5 +1,7 @@
 //! Compresses histograms of one series into a chunk.
 
+mod resume;
+
 use super::cells::{Cell, ChunkCount, StepCell, XorCell};
 use super::layout::put_layout;
 use super::merge::{Mismatch, SideMerge, goes_on, merge_sides, widened};

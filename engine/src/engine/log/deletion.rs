@@ -32,11 +32,11 @@ const LATE_SAMPLES_PER_APPEND: usize = 10_000;
 #[derive(Default)]
 pub(super) struct Deletions {
     /// While the log is replayed: what tombstones that are not settled delete, by series reference.
-    hidden: FxHashMap<u64, Vec<TimeRange>>,
+    pub(super) hidden: FxHashMap<u64, Vec<TimeRange>>,
     /// Whether no settled record was written since the last deletion.
-    unsettled: bool,
+    pub(super) unsettled: bool,
     /// Whether the late log may hold what was deleted.
-    late_is_stale: bool,
+    pub(super) late_is_stale: bool,
 }
 
 impl Log {

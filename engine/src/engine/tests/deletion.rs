@@ -19,6 +19,7 @@ enum Operation {
     CompactSlices(u8),
     CleanTombstones,
     Restart,
+    CleanRestart,
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -30,6 +31,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => (1u8..5).prop_map(Operation::CompactSlices),
         1 => Just(Operation::CleanTombstones),
         1 => Just(Operation::Restart),
+        1 => Just(Operation::CleanRestart),
     ]
 }
 
@@ -106,6 +108,7 @@ proptest! {
                     prop_assert_eq!(node.tombstones()?, 0);
                 }
                 Operation::Restart => node.restart(),
+                Operation::CleanRestart => node.restart_cleanly(),
             }
             let got = node.all();
             prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
@@ -178,8 +181,11 @@ fn tombstones_that_upstream_left_are_honoured() -> TestResult {
     node.wal.append(LogKind::Ordered, &[record])?;
     node.restart();
     assert_eq!(node.all()["s"].len(), 91);
+    node.restart_cleanly();
+    assert_eq!(node.all()["s"].len(), 91);
     node.restart();
     assert_eq!(node.all()["s"].len(), 91);
+    node.restart_cleanly();
     // The first late sample settles it.
     assert_eq!(node.append("s", 505, 3).refused, 0);
     let expected = node.all();

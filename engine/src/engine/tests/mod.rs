@@ -7,6 +7,7 @@ mod kinds;
 mod lookups;
 mod model;
 mod requests;
+mod saved;
 mod space;
 
 use super::*;

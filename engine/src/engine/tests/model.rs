@@ -14,6 +14,8 @@ enum Operation {
     Append(u8, i64, Value),
     Compact,
     Restart,
+    /// A restart that takes the saved head instead of the log.
+    CleanRestart,
     Select(TimeRange, MatchOp, String),
 }
 
@@ -72,6 +74,7 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(series, step_ms, value)| Operation::Append(series, step_ms, value)),
         2 => Just(Operation::Compact),
         1 => Just(Operation::Restart),
+        1 => Just(Operation::CleanRestart),
         3 => select.prop_map(|(start_ms, span, op, value)| {
             Operation::Select(TimeRange { start_ms, end_ms: start_ms + span }, op, value)
         }),
@@ -121,6 +124,7 @@ proptest! {
                 }
                 Operation::Compact => node.compact(),
                 Operation::Restart => node.restart(),
+                Operation::CleanRestart => node.restart_cleanly(),
                 Operation::Select(range, op, value) => {
                     let spec = MatcherSpec { name: LABEL_NAME.into(), op, value };
                     let matcher = Matcher::new(&spec).expect("a valid matcher");

@@ -96,6 +96,12 @@ impl Logs {
         Ok(late.replay_batch(bytes_max)?.map(|batch| (LogKind::Late, batch)))
     }
 
+    /// Takes both logs for read to their ends: see [`Wal::skip_replay`].
+    pub fn skip_replay(&mut self) {
+        self.ordered.skip_replay();
+        self.late.iter_mut().for_each(Wal::skip_replay);
+    }
+
     /// When the policy asks for the next sync; `None` while it asks for none.
     pub fn sync_due_at(&self) -> Option<Instant> {
         let late = self.late.as_ref().and_then(Wal::sync_due_at);

@@ -23,6 +23,7 @@ mod look;
 mod pack;
 mod page;
 mod plan;
+mod position;
 mod reader;
 mod removal;
 mod repair;
@@ -42,6 +43,7 @@ pub use look::{LogPiece, LogReader, wal_bytes};
 pub use pack::RECORD_BYTES_MAX;
 pub use page::{Compression, DamageCause};
 pub use plan::Oddity;
+pub use position::position;
 pub use reader::DamagedPlace;
 pub use replay::ReplayBatch;
 pub use stats::{ReplayStats, WalMonitor, WalStats};
@@ -167,6 +169,14 @@ impl Wal {
             self.repair(replay.into_damaged());
         }
         Ok(batch)
+    }
+
+    /// Takes the log for read to its end: what it holds is known from elsewhere. It must be as a
+    /// clean stop left it.
+    pub fn skip_replay(&mut self) {
+        self.replay = None;
+        self.counters.replay_segments_total.store(0, Ordering::Relaxed);
+        self.counters.replay_bytes_total.store(0, Ordering::Relaxed);
     }
 
     /// Appends all records, or none, and says in which segment they lie (all in one). They survive

@@ -1,0 +1,26 @@
+//! Going on with a chunk of which only the bytes are left.
+
+use super::{ChunkCount, HistogramAppender};
+use crate::chunk::histogram::HistogramIter;
+
+impl<C: ChunkCount> HistogramAppender<C> {
+    /// The appender that made these bytes; `None` if no appender makes them.
+    pub fn resume(data: &[u8]) -> Option<HistogramAppender<C>> {
+        let mut samples = HistogramIter::<C>::new(data).ok()?;
+        let header = samples.header();
+        let (timestamp_ms, first) = samples.next()?.ok()?;
+        first.check_shape().ok()?;
+        let layout = first.layout.clone();
+        let mut appender = HistogramAppender::new(timestamp_ms, &first, header);
+        appender.out.reserve(data.len());
+        for sample in samples {
+            let (timestamp_ms, histogram) = sample.ok()?;
+            if !histogram.is_stale() && histogram.layout != layout {
+                return None;
+            }
+            appender.put(timestamp_ms, &histogram);
+        }
+        appender.write_header();
+        (appender.data() == data).then_some(appender)
+    }
+}

@@ -1,0 +1,66 @@
+//! An appender's state as bytes, so that another life can go on with its chunk; the layout is in
+//! `engine/docs/format/head.md`.
+
+use super::{LEADING_ZEROS_MAX, PAGE_BYTES, Page, SAMPLES_PER_CHUNK_MAX, TAIL_BYTES, XorAppender};
+
+/// Bytes before those of the chunk.
+const STATE_BYTES: usize = 33;
+
+/// What a sample adds at most to a tail that is not full.
+const SAMPLE_BITS_MAX: usize = 145;
+
+impl XorAppender {
+    /// Appends the state, of which all but the chunk's own bytes is [`STATE_BYTES`] long.
+    pub fn put_state(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.last_timestamp_ms.to_le_bytes());
+        out.extend_from_slice(&self.last_step_ms.to_le_bytes());
+        out.extend_from_slice(&self.last_value.to_bits().to_le_bytes());
+        for number in [self.count, self.page_count, self.tail_bits] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend([u8::from(self.has_window), self.leading_zeros, self.trailing_zeros]);
+        let start = out.len();
+        out.resize(start + self.data_bytes(), 0);
+        self.copy_data(&mut out[start..]);
+    }
+
+    /// Takes a state off the front; `None` if it is none that an appender can have.
+    pub fn split_state(bytes: &[u8]) -> Option<(XorAppender, &[u8])> {
+        let (state, bytes) = bytes.split_first_chunk::<STATE_BYTES>()?;
+        let word = |at: usize| Some(u64::from_le_bytes(*state.get(at..)?.first_chunk()?));
+        let short = |at: usize| Some(u16::from_le_bytes(*state.get(at..)?.first_chunk()?));
+        let (count, page_count, tail_bits) = (short(24)?, short(26)?, short(28)?);
+        let (has_window, leading_zeros, trailing_zeros) = (state[30] == 1, state[31], state[32]);
+        let in_pages = usize::from(page_count) * PAGE_BYTES;
+        let in_tail = usize::from(tail_bits.div_ceil(8));
+        let is_possible = (1..=SAMPLES_PER_CHUNK_MAX).contains(&count)
+            && usize::from(tail_bits) < 8 * PAGE_BYTES + SAMPLE_BITS_MAX
+            && in_pages + in_tail > super::HEADER_BYTES
+            && state[30] <= 1
+            && u32::from(leading_zeros) <= LEADING_ZEROS_MAX
+            && trailing_zeros < 64 - leading_zeros;
+        let (data, rest) = bytes.split_at_checked(in_pages + in_tail).filter(|_| is_possible)?;
+        let (pages, last) = data.split_at(in_pages);
+        let (full, _) = pages.as_chunks::<PAGE_BYTES>();
+        let pages = full.iter().fold(None, |before, bytes| {
+            let bytes = *bytes;
+            Some(Box::new(Page { before, bytes }))
+        });
+        let mut tail = [0; TAIL_BYTES];
+        tail[..in_tail].copy_from_slice(last);
+        let appender = XorAppender {
+            last_timestamp_ms: word(0)? as i64,
+            last_step_ms: word(8)?,
+            last_value: f64::from_bits(word(16)?),
+            pages,
+            page_count,
+            count,
+            tail_bits,
+            has_window,
+            leading_zeros,
+            trailing_zeros,
+            tail,
+        };
+        Some((appender, rest))
+    }
+}

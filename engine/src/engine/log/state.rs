@@ -1,0 +1,67 @@
+//! What is known of the log, as bytes; the layout is in `engine/docs/format/head.md`.
+
+use super::Log;
+use super::deletion::Deletions;
+use crate::head::{Bytes, SavedHeadError};
+
+/// What a replay would find out about the log.
+pub struct LogState {
+    unsettled: bool,
+    late_is_stale: bool,
+    segments: Vec<(u32, i64)>,
+    late_segments: Vec<(u32, i64)>,
+}
+
+impl LogState {
+    /// Takes what [`Log::put_state`] appended.
+    pub fn take(bytes: &mut Bytes<'_>) -> Result<LogState, SavedHeadError> {
+        Ok(LogState {
+            unsettled: bytes.flag()?,
+            late_is_stale: bytes.flag()?,
+            segments: take_segments(bytes)?,
+            late_segments: take_segments(bytes)?,
+        })
+    }
+}
+
+impl Log {
+    /// Appends what a replay would find out. A checkpoint that was begun is given up.
+    pub fn put_state(&mut self, out: &mut Vec<u8>) {
+        self.truncation = None;
+        let Deletions { unsettled, late_is_stale, .. } = self.deletions;
+        out.extend([u8::from(unsettled), u8::from(late_is_stale)]);
+        put_segments(out, self.segments.iter());
+        // A new life counts generations anew.
+        let late = self.late_segments.iter();
+        put_segments(out, late.map(|(segment, (newest_ms, _))| (segment, newest_ms)));
+    }
+
+    /// Ends the replay before it began: all is known.
+    pub fn restore(&mut self, state: LogState) {
+        let LogState { unsettled, late_is_stale, segments, late_segments } = state;
+        self.deletions = Deletions { unsettled, late_is_stale, ..Deletions::default() };
+        self.segments = segments.into_iter().collect();
+        let first_generation = |(segment, newest_ms)| (segment, (newest_ms, 0));
+        self.late_segments = late_segments.into_iter().map(first_generation).collect();
+        self.progress.done = true;
+    }
+}
+
+fn put_segments<'a>(
+    out: &mut Vec<u8>,
+    segments: impl ExactSizeIterator<Item = (&'a u32, &'a i64)>,
+) {
+    out.extend_from_slice(&(segments.len() as u32).to_le_bytes());
+    for (segment, newest_ms) in segments {
+        out.extend_from_slice(&segment.to_le_bytes());
+        out.extend_from_slice(&newest_ms.to_le_bytes());
+    }
+}
+
+fn take_segments(bytes: &mut Bytes<'_>) -> Result<Vec<(u32, i64)>, SavedHeadError> {
+    let mut segments = Vec::new();
+    for _ in 0..bytes.u32()? {
+        segments.push((bytes.u32()?, bytes.i64()?));
+    }
+    Ok(segments)
+}

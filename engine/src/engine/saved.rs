@@ -1,0 +1,122 @@
+//! The store's head and what it knows of its log, as bytes: a start that reads them instead of the
+//! log. The layout is in `engine/docs/format/head.md`.
+
+use super::log::LogState;
+use super::{Engine, Owned, newest_block_end_ms};
+use crate::error::{Error, Result};
+use crate::head::{Bytes, Head, HeadLoader, HeadOptions, HeadSaver, SavedHeadError};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// First bytes of the first piece.
+const MAGIC: &[u8; 4] = b"tide";
+const VERSION: u32 = 1;
+
+/// A head that is given piece by piece.
+pub struct SavedHead {
+    head: Rc<RefCell<Head>>,
+    saver: HeadSaver,
+    /// Until it was given.
+    first: Option<Vec<u8>>,
+}
+
+impl SavedHead {
+    /// The next piece, about `bytes_max` long; empty at the end.
+    pub fn next(&mut self, bytes_max: u32) -> Vec<u8> {
+        match self.first.take() {
+            Some(first) => first,
+            None => self.saver.next(&self.head.borrow(), bytes_max as usize),
+        }
+    }
+}
+
+impl Engine {
+    /// Ends the store, whatever this gives, and gives what [`Engine::replay`] would build from the
+    /// log as it is now.
+    pub fn save_head(self) -> Result<SavedHead> {
+        let owned = self.owned.ok_or(Error::WrongRole { call: "save-head" })?;
+        if !owned.replayed {
+            return Err(Error::NotOpen);
+        }
+        let newest_block_end_ms = newest_block_end_ms(&*self.blocks)?;
+        let head = owned.head.borrow();
+        let mut first = Vec::from(MAGIC);
+        first.extend_from_slice(&VERSION.to_le_bytes());
+        let HeadOptions { block_duration_ms, exemplars_max, .. } = *head.options();
+        first.extend_from_slice(&block_duration_ms.to_le_bytes());
+        first.extend_from_slice(&exemplars_max.to_le_bytes());
+        first.extend_from_slice(&newest_block_end_ms.to_le_bytes());
+        owned.log.borrow_mut().put_state(&mut first);
+        let saver = HeadSaver::new(&head);
+        drop(head);
+        Ok(SavedHead { head: owned.head, saver, first: Some(first) })
+    }
+
+    /// Takes a piece of a saved head, in place of [`Engine::replay`]; gives whether it was the
+    /// last. On an error nothing was taken, of earlier pieces neither.
+    pub fn load_head(&mut self, piece: &[u8]) -> Result<bool> {
+        let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "load-head" })?;
+        if owned.replayed {
+            return Err(Error::Invalid("the head holds something already".into()));
+        }
+        let loaded = match owned.loading.take() {
+            None => {
+                let newest_block_end_ms = newest_block_end_ms(&*self.blocks)?;
+                owned.begin_to_load(newest_block_end_ms, piece)
+            }
+            Some(loader) => owned.go_on_loading(loader, piece),
+        };
+        Ok(loaded?)
+    }
+}
+
+impl Owned {
+    fn begin_to_load(
+        &mut self,
+        newest_block_end_ms: i64,
+        piece: &[u8],
+    ) -> std::result::Result<bool, SavedHeadError> {
+        let mut piece = Bytes(piece);
+        if piece.array()? != MAGIC {
+            return Err(SavedHeadError::Damaged { what: "it begins with something else" });
+        }
+        let version = piece.u32()?;
+        if version != VERSION {
+            return Err(SavedHeadError::Version { version });
+        }
+        let options = *self.head.borrow().options();
+        if piece.i64()? != options.block_duration_ms {
+            return Err(SavedHeadError::Outdated { what: "blocks have another duration now" });
+        }
+        if piece.u64()? != options.exemplars_max {
+            return Err(SavedHeadError::Outdated { what: "another number of exemplars is kept" });
+        }
+        if piece.i64()? != newest_block_end_ms {
+            return Err(SavedHeadError::Outdated { what: "there are other blocks" });
+        }
+        let log = LogState::take(&mut piece)?;
+        self.loading = Some(Loading { loader: HeadLoader::new(options), log });
+        Ok(false)
+    }
+
+    fn go_on_loading(
+        &mut self,
+        mut loading: Loading,
+        piece: &[u8],
+    ) -> std::result::Result<bool, SavedHeadError> {
+        if !loading.loader.take(piece)? {
+            self.loading = Some(loading);
+            return Ok(false);
+        }
+        loading.loader.finish(&mut self.head.borrow_mut())?;
+        self.log.borrow_mut().restore(loading.log);
+        self.replayed = true;
+        Ok(true)
+    }
+}
+
+/// A head that is being put together.
+pub(super) struct Loading {
+    loader: HeadLoader,
+    log: LogState,
+}

@@ -1,0 +1,96 @@
+//! A series as bytes; the layout is in `engine/docs/format/head.md`.
+
+use super::{OpenChunk, Series, SeriesKey, SeriesLabels, block_end};
+use crate::chunk::{Chunk, Encoding, ValueAppender};
+use crate::head::HeadOptions;
+use crate::head::late::LateSamples;
+use crate::head::saved::{Bytes, SavedHeadError};
+
+/// Stands for the encoding of the chunk being filled where there is none.
+const NO_CHUNK: u8 = 0;
+
+impl Series {
+    /// Whether anything is held.
+    pub(in crate::head) fn has_samples(&self) -> bool {
+        !self.sealed.is_empty() || self.open.is_some() || self.late.is_some()
+    }
+
+    /// Appends all but the labels.
+    pub(in crate::head) fn put_state(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.series_ref.to_le_bytes());
+        out.extend_from_slice(&self.newest_ms.to_le_bytes());
+        put_chunks(out, &self.sealed);
+        let late = self.late.as_ref().map(|late| late.parts()).unwrap_or_default();
+        put_chunks(out, &late);
+        match &self.open {
+            None => out.push(NO_CHUNK),
+            Some(open) => {
+                out.push(open.appender.encoding() as u8);
+                open.appender.put_state(out);
+            }
+        }
+    }
+
+    /// Takes a series back.
+    #[inline]
+    pub(in crate::head) fn take_state(
+        key: SeriesKey,
+        labels: SeriesLabels,
+        options: &HeadOptions,
+        bytes: &mut Bytes<'_>,
+    ) -> Result<Series, SavedHeadError> {
+        let mut series = Series::new(bytes.u64()?, key, labels);
+        series.newest_ms = bytes.i64()?;
+        series.sealed = take_chunks(bytes)?;
+        let late = take_chunks(bytes)?;
+        if !late.is_empty() {
+            series.late = Some(Box::new(LateSamples::from_parts(late)));
+        }
+        let encoding = bytes.u8()?;
+        if encoding != NO_CHUNK {
+            let encoding = Encoding::try_from_u8(encoding);
+            let encoding = encoding.ok_or(NO_STATE)?;
+            let (appender, rest) = ValueAppender::split_state(encoding, bytes.0).ok_or(NO_STATE)?;
+            bytes.0 = rest;
+            // A chunk lies in one block, its newest sample included.
+            let block_end_ms = block_end(series.newest_ms, options.block_duration_ms);
+            series.open = Some(Box::new(OpenChunk { appender, block_end_ms }));
+        }
+        match series.has_samples() {
+            true => Ok(series),
+            false => Err(SavedHeadError::Damaged { what: "a series has no samples" }),
+        }
+    }
+}
+
+const NO_STATE: SavedHeadError =
+    SavedHeadError::Damaged { what: "a chunk that is being filled has no possible state" };
+
+fn put_chunks(out: &mut Vec<u8>, chunks: &[Chunk]) {
+    out.extend_from_slice(&(chunks.len() as u32).to_le_bytes());
+    for Chunk { encoding, min_time_ms, max_time_ms, data } in chunks {
+        out.push(*encoding as u8);
+        out.extend_from_slice(&min_time_ms.to_le_bytes());
+        out.extend_from_slice(&max_time_ms.to_le_bytes());
+        out.extend_from_slice(&(data.len() as u32).to_le_bytes());
+        out.extend_from_slice(data);
+    }
+}
+
+fn take_chunks(bytes: &mut Bytes<'_>) -> Result<Vec<Chunk>, SavedHeadError> {
+    /// Encoding, times, length.
+    const HEADER_BYTES: usize = 1 + 8 + 8 + 4;
+    let count = bytes.u32()? as usize;
+    // What is claimed beyond what the piece can hold takes no memory.
+    let mut chunks = Vec::with_capacity(count.min(bytes.0.len() / HEADER_BYTES));
+    for _ in 0..count {
+        let encoding = Encoding::try_from_u8(bytes.u8()?);
+        let unknown = SavedHeadError::Damaged { what: "a chunk has an unknown encoding" };
+        let encoding = encoding.ok_or(unknown)?;
+        let (min_time_ms, max_time_ms) = (bytes.i64()?, bytes.i64()?);
+        let len = bytes.u32()? as usize;
+        let data = bytes.part(len)?.into();
+        chunks.push(Chunk { encoding, min_time_ms, max_time_ms, data });
+    }
+    Ok(chunks)
+}

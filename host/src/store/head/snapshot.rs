@@ -1,0 +1,129 @@
+//! A start from the head as it was at the last stop, and what is written for that at the end.
+
+use super::{HeadInstance, HeadThread, StartError, StoreError};
+use crate::disk::head_snapshot::{HeadSnapshot, HeadSnapshotError, HeadSnapshotWriter};
+use crate::disk::wal::Logs;
+use crate::wasm::CallError;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Bytes of a piece.
+const PIECE_BYTES: u32 = 1024 * 1024;
+
+/// How long writing may take: whoever stops a process waits only so long.
+const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Why a head snapshot was not used or not written.
+#[derive(Debug, thiserror::Error)]
+enum SnapshotError {
+    #[error(transparent)]
+    File(#[from] HeadSnapshotError),
+    #[error("{0}")]
+    Instance(#[from] CallError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+type Started = (HeadInstance, Arc<Mutex<Logs>>);
+
+impl HeadThread {
+    /// An instance with the head of the last stop, if that was saved and nobody worked in the
+    /// directory since. Whatever this gives, the next start finds no snapshot any more.
+    pub(super) fn start_from_snapshot(&self) -> Result<Option<Started>, StartError> {
+        let started = Instant::now();
+        let loaded = match self.shared.config.head_snapshot {
+            true => self.load_snapshot(),
+            false => Ok(None),
+        };
+        let loaded = match loaded {
+            // Nothing was written: the snapshot stays good.
+            Err(SnapshotError::Store(StoreError::Stopped)) => return Err(StartError::Stopped),
+            loaded => loaded,
+        };
+        if let Err(error) = &loaded {
+            tracing::warn!(%error, "the head snapshot is not used; the log is replayed instead");
+        }
+        if let Err(error) = self.data.remove_head_snapshot() {
+            // It cannot be mistaken for one of the logs as they will be.
+            tracing::warn!(%error, "the head snapshot takes space until the next start");
+        }
+        let Ok(Some((head, logs, snapshot))) = loaded else { return Ok(None) };
+        self.shared.head.state.snapshot_used.store(true, Relaxed);
+        tracing::info!(
+            bytes = snapshot.size_bytes(),
+            seconds = started.elapsed().as_secs_f64(),
+            "head snapshot loaded; the store is ready"
+        );
+        // Only closing the file gives its space back, which takes a while. Without a thread for it
+        // that is done at once.
+        let closing = std::thread::Builder::new().name("closing".into());
+        let _ = closing.spawn(move || drop(snapshot));
+        Ok(Some((head, logs)))
+    }
+
+    fn load_snapshot(
+        &self,
+    ) -> Result<Option<(HeadInstance, Arc<Mutex<Logs>>, HeadSnapshot)>, SnapshotError> {
+        let Some(mut snapshot) = HeadSnapshot::open(&self.data)? else { return Ok(None) };
+        let mut logs = Logs::open(&self.data, self.shared.config.wal).map_err(StoreError::from)?;
+        logs.skip_replay();
+        let (mut instance, logs) = self.instantiate(logs)?;
+        let mut piece = Vec::new();
+        let mut is_done = false;
+        while snapshot.next(&mut piece)? {
+            if self.shared.stopping.load(Relaxed) {
+                return Err(StoreError::Stopped.into());
+            }
+            is_done = instance.load_head(&piece)?;
+        }
+        if !is_done {
+            let (offset, reason) = (snapshot.size_bytes(), "the head is not whole");
+            return Err(HeadSnapshotError::Damaged { offset, reason }.into());
+        }
+        self.take_pulse(&mut instance)?;
+        Ok(Some((HeadInstance::new(instance, &logs), logs, snapshot)))
+    }
+
+    /// Writes the head down, now that nothing is written to the logs any more, all of which are
+    /// synced. Of no consequence but for the time that the next start takes.
+    pub(super) fn save_snapshot(&self, head: &mut HeadInstance) {
+        if !self.shared.config.head_snapshot || head.crashed.is_some() {
+            return;
+        }
+        let started = Instant::now();
+        match self.write_snapshot(head) {
+            Ok(bytes) => tracing::info!(
+                bytes,
+                seconds = started.elapsed().as_secs_f64(),
+                "head snapshot written for a quick start"
+            ),
+            Err(error) => tracing::warn!(
+                %error,
+                "no head snapshot was written; nothing is lost, but the next start replays the log"
+            ),
+        }
+    }
+
+    fn write_snapshot(&self, head: &mut HeadInstance) -> Result<u64, SnapshotError> {
+        let mut writer = HeadSnapshotWriter::begin(&self.data, WRITE_TIME_MAX)?;
+        head.instance.set_deadline(Some(WRITE_TIME_MAX));
+        let saved = head.instance.save_head()?;
+        loop {
+            let piece = head.instance.next_of_saved_head(saved, PIECE_BYTES)?;
+            if piece.is_empty() {
+                return Ok(writer.commit()?);
+            }
+            writer.add(&piece)?;
+        }
+    }
+}
+
+impl super::HeadHandle {
+    /// Whether the last start took the head from a snapshot, and how long it took until the store
+    /// was ready.
+    pub fn start_figures(&self) -> (bool, Duration) {
+        let nanos = self.state.start_nanos.load(Relaxed);
+        (self.state.snapshot_used.load(Relaxed), Duration::from_nanos(nanos))
+    }
+}
