@@ -4,6 +4,7 @@
 use clap::Parser as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use tidepool_host::access::Access;
 use tidepool_host::config::{Cli, Invocation, ServeConfig};
 use tidepool_host::http::{Server, ServerConfig};
 use tidepool_host::shutdown::Shutdown;
@@ -63,7 +64,9 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let dir = tempfile::tempdir()?;
     let config = config(dir.path())?;
     let (store, threads) = Store::open(config.store)?;
-    let server = Server::bind(ServerConfig { store: store.clone(), http: config.http }).await?;
+    let access = Access::open(&config.access)?;
+    let server = ServerConfig { store: store.clone(), access, http: config.http };
+    let server = Server::bind(server).await?;
     let url = format!("http://{}", server.address());
     let (trigger, shutdown) = Shutdown::manual();
     let serving = tokio::spawn(server.run(shutdown));
