@@ -37,8 +37,8 @@ pub(super) struct NetworkArgs {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     send_timeout: Duration,
 
-    /// Most labels of a series; the next three flags refuse a new series, and keep the rest of its
-    /// request. 0: no limit
+    /// Most labels of a series. This limit and the next two refuse a new series, and keep the rest
+    /// of its request. 0: no limit
     #[arg(long, value_name = "COUNT", default_value_t = 128)]
     max_label_names_per_series: u32,
 
