@@ -16,7 +16,7 @@ use tidepool_host::disk::{
 };
 use tidepool_host::wasm::{
     BlockState, CallError, CompactProgress, CursorHandle, Damage, Error, FrameFormat, HeadAccess,
-    Instance, InstanceLimits, InstanceLogs, InstanceStorage, Lookup, Matcher, Options,
+    Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Lookup, Matcher, Options,
     RemoteWriteVersion, Role, Room, Runtime, Selection, Severity, TimeRange, WriteOutcome,
 };
 use tidepool_tests::proto::prometheus::QueryResult;
@@ -266,6 +266,7 @@ fn options_of(role: Role) -> Options {
         out_of_order_window_ms: WINDOW_MS,
         series_max: 0,
         exemplars_max: 0,
+        label_limits: LabelLimits::NONE,
         block_duration_max_ms: 0,
         retention_ms: RETENTION_MS,
         retention_bytes: 0,
