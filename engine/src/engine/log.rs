@@ -277,9 +277,9 @@ impl Log {
         let Some(last_segment) = droppable.map(|(segment, _)| *segment).last() else {
             return Ok(());
         };
-        if self.late_segments.keys().next_back() == Some(&last_segment) {
-            self.wal.cut_segment(LogKind::Late)?;
-        }
+        let is_all = self.late_segments.keys().next_back() == Some(&last_segment);
+        // Then that goes, too, which the host may have written a second time, further back.
+        let last_segment = if is_all { self.wal.cut_segment(LogKind::Late)? } else { last_segment };
         self.wal.truncate_late(last_segment)?;
         self.late_segments.retain(|segment, _| *segment > last_segment);
         Ok(())
