@@ -7,7 +7,7 @@ pub use network::ClientLimits;
 use crate::access::AccessConfig;
 use crate::cli::TsdbArgs;
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
-use crate::disk::{Compression, SyncPolicy, WalOptions};
+use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
 use crate::store::{DiskShare, MemorySplit, StoreConfig, default_limit_bytes};
 use crate::telemetry::LogFormat;
 use crate::wasm::InstanceLimits;
@@ -98,6 +98,16 @@ struct ServeArgs {
     /// Size at which a log segment ends; a multiple of 32KiB
     #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, value_parser = bytes)]
     wal_segment_size: u64,
+
+    /// What is kept in DIR/set-aside of damaged log segments, as they were found, and of logs that
+    /// could not be replayed; the oldest goes beyond. 0: only the newest of such logs
+    #[arg(long, value_name = "BYTES", default_value_t = SET_ASIDE_BYTES_DEFAULT, value_parser = bytes)]
+    set_aside_size: u64,
+
+    /// Starts in a row that may fail while the log is replayed; then it is set aside, and the node
+    /// serves without it. 0: it never is
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    max_failed_starts: u32,
 
     /// Span of one block; the head is cut when it spans more than one and a half
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration)]
@@ -298,6 +308,8 @@ impl From<ServeArgs> for ServeConfig {
         let store = StoreConfig {
             data_dir: args.data_dir,
             wal,
+            set_aside_bytes_max: args.set_aside_size,
+            failed_starts_max: args.max_failed_starts,
             block_duration: args.block_duration,
             block_duration_max: args.max_block_duration,
             future_limit: args.max_future,

@@ -253,6 +253,18 @@ impl DiskError {
         }
     }
 
+    /// Whether only a person can cure this: rights, and what was asked for.
+    pub fn is_for_a_person(&self) -> bool {
+        use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        match self {
+            DiskError::Io { source, .. } => {
+                matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem)
+            }
+            DiskError::Locked { .. } | DiskError::SegmentSize { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether the block or file asked for does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, DiskError::NotFound { .. })

@@ -3,11 +3,11 @@
 //! Both are made from the log and name series by their numbers. Once somebody else has written to
 //! the log they may tell of other series, and Prometheus, back on the directory, would take them
 //! at their word. So they go as soon as the log has been read, before the first write. If the log
-//! was damaged they may hold what it lost; then they are kept under a name that nobody reads:
+//! was damaged they may hold what it lost; then they are kept where nobody reads them:
 //!
 //! ```text
 //! chunks_head ──▶ chunks_head.tmp ──▶ gone       the log was whole
-//! chunks_head ──▶ chunks_head.set-aside          it was not; takes the place of an older one
+//! chunks_head ──▶ set-aside/…-chunks_head        it was not: see `set_aside`
 //! ```
 //!
 //! The rename comes first, since Prometheus does not start where some of the files are missing.
@@ -28,7 +28,6 @@ const CHUNKS: &str = "chunks_head";
 const SNAPSHOT_PREFIX: &str = "chunk_snapshot.";
 /// Also what upstream calls a snapshot being written.
 const UNFINISHED_SUFFIX: &str = ".tmp";
-const SET_ASIDE_SUFFIX: &str = ".set-aside";
 /// First byte of a record of such marks (`tsdb/record/record.go`, `MmapMarkers`).
 const MARKS_RECORD: u8 = 5;
 
@@ -53,8 +52,19 @@ impl DataDir {
         for name in found.iter().filter_map(|entry| entry.name()) {
             match logs.is_whole() {
                 true => remove(disk, dir, name)?,
-                false => set_aside(disk, dir, name)?,
+                false => self.set_cache_aside(&dir.join(name))?,
             }
+        }
+        Ok(())
+    }
+
+    fn set_cache_aside(&self, path: &Path) -> Result<()> {
+        if let Some(kept) = self.set_aside.take(path)? {
+            tracing::warn!(
+                path = %kept.display(),
+                "the log was damaged, so Prometheus' cache of its head, which may hold what the log \
+                 lost, is kept; remove it once nothing is missed"
+            );
         }
         Ok(())
     }
@@ -65,7 +75,8 @@ pub(super) fn is_unfinished_head_cache(name: &str) -> bool {
     name.strip_suffix(UNFINISHED_SUFFIX).is_some_and(is_head_cache)
 }
 
-fn is_head_cache(name: &str) -> bool {
+/// Whether a directory is such a cache.
+pub(super) fn is_head_cache(name: &str) -> bool {
     let is_place = |place: &str| {
         let mut numbers = place.split('.');
         let is_number = |part: Option<&str>| {
@@ -78,7 +89,7 @@ fn is_head_cache(name: &str) -> bool {
 
 fn remove(disk: &dyn Disk, dir: &Path, name: &str) -> Result<()> {
     let bytes = tree_bytes(disk, &dir.join(name)).unwrap_or(0);
-    let unnamed = rename(disk, dir, name, UNFINISHED_SUFFIX)?;
+    let unnamed = rename(disk, dir, name)?;
     remove_tree(disk, &unnamed).map_err(Action::Remove.failed(&unnamed))?;
     let path = dir.join(name);
     tracing::info!(
@@ -88,19 +99,9 @@ fn remove(disk: &dyn Disk, dir: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn set_aside(disk: &dyn Disk, dir: &Path, name: &str) -> Result<()> {
-    let kept = rename(disk, dir, name, SET_ASIDE_SUFFIX)?;
-    tracing::warn!(
-        path = %kept.display(),
-        "the log was damaged, so Prometheus' cache of its head, which may hold what the log lost, \
-         is kept; remove it once nothing is missed"
-    );
-    Ok(())
-}
-
 /// Gives it a longer name, in place of whatever has that name.
-fn rename(disk: &dyn Disk, dir: &Path, name: &str, suffix: &str) -> Result<PathBuf> {
-    let (from, to) = (dir.join(name), dir.join(format!("{name}{suffix}")));
+fn rename(disk: &dyn Disk, dir: &Path, name: &str) -> Result<PathBuf> {
+    let (from, to) = (dir.join(name), dir.join(format!("{name}{UNFINISHED_SUFFIX}")));
     remove_tree(disk, &to).map_err(Action::Remove.failed(&to))?;
     disk.rename(&from, &to).map_err(Action::Rename.failed(&from))?;
     disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
@@ -190,7 +191,7 @@ mod tests {
     fn caches_are_kept_beside_a_damaged_log() -> TestResult {
         let root = tempfile::tempdir()?;
         let data = DataDir::open(root.path())?;
-        // The second time there is an older one in the way.
+        // The second time there is an older one.
         for life in 0..2 {
             with_caches(root.path())?;
             let number = format!("wal/{life:08}");
@@ -201,10 +202,15 @@ mod tests {
         drop(data);
         let data = DataDir::open(root.path())?;
         data.retire_head_caches(&mut logs(&data)?)?;
-        let snapshot = format!("{SNAPSHOT}{SET_ASIDE_SUFFIX}");
-        let chunks = format!("{CHUNKS}{SET_ASIDE_SUFFIX}");
-        assert_eq!(names(root.path())?, [snapshot, chunks.clone(), "chunks_headless".to_owned()]);
-        assert_eq!(fs::read_dir(root.path().join(chunks))?.count(), 3);
+        assert_eq!(names(root.path())?, ["chunks_headless"]);
+        let mut kept = data.set_aside().entries()?;
+        kept.retain(|entry| entry.is_dir);
+        assert_eq!(kept.len(), 4);
+        for entry in &kept {
+            let is_cache = entry.name.ends_with(SNAPSHOT) || entry.name.ends_with(CHUNKS);
+            assert!(is_cache, "{entry:?}");
+            assert_eq!(fs::read_dir(&entry.path)?.count(), 3);
+        }
         Ok(())
     }
 

@@ -9,6 +9,8 @@
 //! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
 //! ├── wbl/                           the same for late samples, without checkpoints
 //! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
+//! ├── set-aside/                     what was damaged, as it was found: see `set_aside`
+//! ├── failed-starts.2                while starting: how many starts failed: see `failed_starts`
 //! ├── snapshots/<name>/              blocks as they were at some moment, for backups
 //! └── 01J…ULID/                      one committed block
 //!     ├── meta.json  index  tombstones
@@ -26,8 +28,10 @@
 
 pub mod blocks;
 pub mod error;
+mod failed_starts;
 pub mod fs;
 mod head_caches;
+pub mod set_aside;
 mod snapshot;
 mod staging;
 #[cfg(test)]
@@ -39,6 +43,7 @@ pub mod wear;
 
 pub use blocks::{BlockDirs, BlockFile, BlockWriter};
 pub use error::{DiskError, Result};
+pub use set_aside::{SET_ASIDE_BYTES_DEFAULT, SetAside, SetAsideStats};
 pub use snapshot::SnapshotWriter;
 pub use staging::Staging;
 pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};
@@ -66,6 +71,7 @@ pub struct DataDir {
     disk: CountingDisk,
     path: PathBuf,
     lock: Lock,
+    set_aside: SetAside,
     is_read_only: bool,
 }
 
@@ -84,7 +90,8 @@ impl DataDir {
         let Some(lock) = disk.lock(&lock_path).map_err(Action::Lock.failed(&lock_path))? else {
             return Err(DiskError::Locked { path: lock_path });
         };
-        disk.create_dir(&wal).map_err(Action::Create.failed(&wal))?;
+        let set_aside = SetAside::new(disk.with_account(WrittenFor::Other), path.clone());
+        make_wal_dir(&disk, &wal, &set_aside)?;
         // Before the sweep: the name by which something is swept may be newer than the last sync,
         // and a power cut in the middle would bring back what is left under the name before.
         for dir in [&wal, &path] {
@@ -100,7 +107,8 @@ impl DataDir {
             let is_here = parent.as_os_str().is_empty();
             sync_parent(&disk, if is_here { Path::new(".") } else { parent })?;
         }
-        let data = DataDir { disk, path, lock, is_read_only: false };
+        set_aside.sweep()?;
+        let data = DataDir { disk, path, lock, set_aside, is_read_only: false };
         BlockDirs::open(&data).sweep_replacements()?;
         Ok(data)
     }
@@ -115,7 +123,8 @@ impl DataDir {
             }
             listed => drop(listed.map_err(Action::List.failed(&path))?),
         }
-        Ok(DataDir { disk, path, lock: Arc::new(()), is_read_only: true })
+        let set_aside = SetAside::new(disk.with_account(WrittenFor::Other), path.clone());
+        Ok(DataDir { disk, path, lock: Arc::new(()), set_aside, is_read_only: true })
     }
 
     /// Where it is.
@@ -131,6 +140,11 @@ impl DataDir {
     /// The log of late samples.
     pub fn late_wal_path(&self) -> PathBuf {
         self.path.join(LATE_WAL_DIR)
+    }
+
+    /// Where what is damaged is kept.
+    pub fn set_aside(&self) -> &SetAside {
+        &self.set_aside
     }
 
     /// Whether there is a log of late samples.
@@ -198,6 +212,19 @@ fn sync_parent(disk: &dyn Disk, dir: &Path) -> Result<()> {
             Ok(())
         }
         _ => Err(Action::Sync.failed(dir)(error)),
+    }
+}
+
+/// Makes the log's directory; a file that has its name goes out of the way.
+fn make_wal_dir(disk: &dyn Disk, wal: &Path, set_aside: &SetAside) -> Result<()> {
+    let Err(error) = disk.create_dir(wal) else { return Ok(()) };
+    match error.kind() {
+        std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => {
+            let kept = set_aside.take(wal)?;
+            tracing::warn!(path = %wal.display(), ?kept, "the log's directory was a file");
+            disk.create_dir(wal).map_err(Action::Create.failed(wal))
+        }
+        _ => Err(Action::Create.failed(wal)(error)),
     }
 }
 

@@ -18,6 +18,7 @@ pub enum Op {
     SetLen,
     Sync,
     Read,
+    Open,
 }
 
 /// What goes wrong, and when.
@@ -135,6 +136,7 @@ impl Disk for FaultyDisk {
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn DiskFile>> {
+        self.check(Op::Open)?;
         RealDisk.open(path, access).map(|file| self.wrap(file))
     }
 

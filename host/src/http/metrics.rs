@@ -39,6 +39,7 @@ pub async fn answer(context: &Context) -> Reply {
     }
     if let Some((stats, bytes)) = context.store.wal_figures() {
         wal(&mut text, &stats, bytes);
+        replay(&mut text, &context.store);
         text.gauge(
             "tidepool_wal_replay_skipped_records",
             "Log records that the last start skipped because it does not know their type, or they \
@@ -46,6 +47,7 @@ pub async fn answer(context: &Context) -> Reply {
             context.store.wal_skipped_records(),
         );
     }
+    set_aside(&mut text, &context.store);
     blocks(&mut text, &context.store);
     full(
         StatusCode::OK,
@@ -158,16 +160,45 @@ fn wal(text: &mut MetricsText, stats: &WalStats, bytes: u64) {
         stats.fsync_time.as_secs_f64(),
     );
     text.counter("tidepool_wal_checkpoints_total", "Checkpoints written.", stats.checkpoints);
+}
+
+fn replay(text: &mut MetricsText, store: &Store) {
+    let found = store.replay_figures().unwrap_or_default();
     text.gauge(
         "tidepool_wal_replay_damaged_bytes",
         "Log bytes that the last start skipped because they are damaged.",
-        stats.replay.damaged_bytes,
+        found.damaged_bytes,
     );
     text.gauge(
         "tidepool_wal_replay_torn_bytes",
         "Log bytes of an unfinished write that the last start cut off.",
-        stats.replay.torn_bytes,
+        found.torn_bytes,
     );
+}
+
+fn set_aside(text: &mut MetricsText, store: &Store) {
+    let (stats, bytes) = store.set_aside_figures();
+    text.counter(
+        "prometheus_tsdb_wal_corruptions_total",
+        "Damaged places that replays found in the logs.",
+        stats.damaged_places,
+    );
+    text.counter(
+        "tidepool_wal_damaged_bytes_total",
+        "Bytes in the damaged places that replays found in the logs.",
+        stats.damaged_bytes,
+    );
+    text.counter(
+        "tidepool_wal_set_aside_total",
+        "Damaged segments of the logs that were set aside as they were found.",
+        stats.segments,
+    );
+    text.counter(
+        "tidepool_logs_set_aside_total",
+        "Logs set aside whole, since too many starts in a row could not replay them.",
+        stats.logs,
+    );
+    text.gauge("tidepool_set_aside_bytes", "Bytes of all that is set aside.", bytes);
 }
 
 fn blocks(text: &mut MetricsText, store: &Store) {
@@ -232,6 +263,11 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
         ],
     );
     for (name, help, counter) in [
+        (
+            "tidepool_failed_starts_total",
+            "Starts that failed while the log was replayed, and were tried again.",
+            &counters.failed_starts,
+        ),
         ("tidepool_blocks_cut_total", "Blocks cut from the head.", &counters.blocks_cut),
         ("tidepool_blocks_merged_total", "Blocks made of others.", &counters.blocks_merged),
         ("tidepool_blocks_dropped_total", "Blocks beyond retention.", &counters.blocks_dropped),

@@ -7,6 +7,7 @@ mod connection;
 mod metadata;
 mod metrics;
 mod read;
+mod replay;
 mod reply;
 mod routes;
 mod server;

@@ -2,7 +2,7 @@
 
 use super::reply::{Reply, text};
 use super::server::Context;
-use super::{admin, auth, metadata, metrics, read, status, write};
+use super::{admin, auth, metadata, metrics, read, replay, status, write};
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
@@ -37,14 +37,15 @@ async fn route(context: &Context, request: Request<Incoming>) -> Reply {
             Method::POST | Method::PUT => admin::answer(context, request).await,
             _ => not_allowed("POST, PUT"),
         },
-        "/-/healthy" | "/-/ready" | "/metrics" | "/api/v1/metadata" | STATUS_TSDB | "/"
+        "/-/healthy" | "/-/ready" | "/metrics" | "/api/v1/metadata" | STATUS_TSDB
+        | replay::PATH | "/"
             if !is_get =>
         {
             not_allowed("GET, HEAD")
         }
         "/-/healthy" => text(StatusCode::OK, "tidepool is healthy.\n"),
-        "/-/ready" if context.store.is_ready() => text(StatusCode::OK, "tidepool is ready.\n"),
-        "/-/ready" => text(StatusCode::SERVICE_UNAVAILABLE, "The log is being replayed.\n"),
+        "/-/ready" => replay::ready(context),
+        replay::PATH => replay::status(context),
         "/metrics" => metrics::answer(context).await,
         "/api/v1/metadata" => metadata::answer(context).await,
         STATUS_TSDB => status::tsdb(context, request.uri().query()).await,
@@ -62,6 +63,8 @@ POST /api/v1/read      remote read: SAMPLES and STREAMED_XOR_CHUNKS
 GET  /api/v1/metadata  type, help and unit of metric families
 GET  /api/v1/status/tsdb
                        metrics and labels with the most series
+GET  /api/v1/status/walreplay
+                       how far the replay of the log is
 GET  /metrics          the store's own figures
 GET  /-/healthy        200 while the process lives
 GET  /-/ready          200 once the log is replayed

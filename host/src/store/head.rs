@@ -4,8 +4,9 @@
 //! Group commit: when the log is to be synced before answering, the jobs that wait are done first,
 //! then one sync serves them all.
 
+use super::starts::{StartError, Starts};
 use super::{BodyRoom, Shared, StoreError};
-use crate::disk::wal::{Logs, WalMonitor};
+use crate::disk::wal::{Logs, LogsMonitor};
 use crate::disk::{DataDir, DiskError};
 use crate::wasm::{
     CallError, CursorHandle, Deletion, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
@@ -79,7 +80,7 @@ struct HeadState {
     memory_used_bytes: AtomicU64,
     /// Records of the log that the last replay did not understand.
     skipped_records: AtomicU64,
-    wal_monitor: Mutex<Option<WalMonitor>>,
+    logs_monitor: Mutex<Option<LogsMonitor>>,
     /// Last number of what was opened on a head. Never given twice, so that what was open on a
     /// crashed head means nothing to the next one.
     last_number: Mutex<u64>,
@@ -127,8 +128,9 @@ impl HeadHandle {
         self.state.skipped_records.load(Relaxed)
     }
 
-    pub fn wal_monitor(&self) -> Option<WalMonitor> {
-        lock(&self.state.wal_monitor).clone()
+    /// Figures of the logs, once they were opened.
+    pub fn logs_monitor(&self) -> Option<LogsMonitor> {
+        lock(&self.state.logs_monitor).clone()
     }
 
     /// Runs a call on the head thread.
@@ -305,23 +307,35 @@ impl HeadThread {
     /// Works until it is told to stop. `fail` hears why the head could not start at all.
     pub fn run(self, jobs: &Receiver<Job>, fail: oneshot::Sender<StoreError>) {
         let mut fail = Some(fail);
+        let mut starts = Starts::new(self.data.clone(), self.shared.config.failed_starts_max);
         loop {
+            starts.begin();
             let (mut head, logs) = match self.start() {
                 Ok(started) => started,
-                Err(StoreError::Stopped) => return,
-                Err(error) => match fail.take() {
-                    Some(fail) => {
+                Err(StartError::Stopped) => {
+                    starts.not_counted();
+                    return;
+                }
+                Err(StartError::Hopeless(error)) => {
+                    starts.not_counted();
+                    if let Some(fail) = fail.take() {
                         // The process ends with this; nobody else is left to be told.
                         let _ = fail.send(error);
                         return;
                     }
-                    None => {
-                        tracing::error!(%error, "the head could not be restarted; trying again");
-                        std::thread::sleep(RESTART_PAUSE);
-                        continue;
-                    }
-                },
+                    tracing::error!(%error, "the head could not be restarted; trying again");
+                    std::thread::sleep(RESTART_PAUSE);
+                    continue;
+                }
+                Err(StartError::Failed(error)) => {
+                    starts.failed();
+                    self.shared.counters.failed_starts.fetch_add(1, Relaxed);
+                    tracing::error!(%error, "the log could not be replayed; trying again");
+                    std::thread::sleep(RESTART_PAUSE);
+                    continue;
+                }
             };
+            starts.ready();
             // From here on a failure is met by starting again, not by ending the process.
             fail = None;
             self.shared.head.state.ready.store(true, Relaxed);
@@ -352,11 +366,11 @@ impl HeadThread {
     }
 
     /// Makes an instance and replays the log into it.
-    fn start(&self) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StoreError> {
+    fn start(&self) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StartError> {
         let started = Instant::now();
-        let logs = Logs::open(&self.data, self.shared.config.wal)?;
+        let logs = Logs::open(&self.data, self.shared.config.wal).map_err(StartError::opening)?;
         let monitor = logs.monitor();
-        *lock(&self.shared.head.state.wal_monitor) = Some(monitor.clone());
+        *lock(&self.shared.head.state.logs_monitor) = Some(monitor.clone());
         let logs = Arc::new(Mutex::new(logs));
         let storage = InstanceStorage {
             logs: InstanceLogs::Owned(Arc::clone(&logs)),
@@ -367,14 +381,16 @@ impl HeadThread {
         let memory_bytes_max = self.shared.config.memory.head_bytes as usize;
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         let options = self.shared.options(Role::Head);
-        let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
+        let instance = self.shared.runtime.instantiate(options, storage, limits);
+        let mut instance = instance.map_err(|error| StartError::Hopeless(error.into()))?;
         let mut reported = started;
         loop {
             if self.shared.stopping.load(Relaxed) {
-                return Err(StoreError::Stopped);
+                return Err(StartError::Stopped);
             }
-            let progress = instance.replay(REPLAY_BYTES)?;
-            let found = monitor.stats().replay;
+            let progress = instance.replay(REPLAY_BYTES);
+            let progress = progress.map_err(|error| StartError::Failed(error.into()))?;
+            let found = monitor.replay();
             if progress.done {
                 tracing::info!(
                     segments = found.segments_done,
@@ -408,6 +424,8 @@ impl HeadThread {
                 reported = Instant::now();
                 tracing::info!(
                     segment = progress.segment,
+                    segment_max = found.segment_max,
+                    percent = found.percent(),
                     bytes = found.bytes_done,
                     bytes_total = found.bytes_total,
                     samples = progress.samples,

@@ -18,20 +18,23 @@ mod head;
 mod lookup;
 mod memory;
 mod query;
+mod replay_status;
 mod room;
 mod space;
+mod starts;
 mod tasks;
 
 pub use error::StoreError;
 pub use lookup::LookupPart;
 pub use memory::{MemorySplit, default_limit_bytes, resident_bytes};
 pub use query::{ReadPart, ReadQuery};
+pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};
 pub(crate) use tasks::snapshot_name;
 
-use crate::disk::wal::WalStats;
-use crate::disk::{BlockDirs, DataDir, WalOptions, Wear};
+use crate::disk::wal::{ReplayStats, WalStats};
+use crate::disk::{BlockDirs, DataDir, SetAside, SetAsideStats, WalOptions, Wear};
 use crate::wasm::{
     CardinalityReport, FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, LabelLimits,
     Lookup, Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars,
@@ -57,6 +60,10 @@ pub struct StoreConfig {
     pub data_dir: PathBuf,
     /// How the log is written.
     pub wal: WalOptions,
+    /// Bytes that are kept of what was set aside.
+    pub set_aside_bytes_max: u64,
+    /// Starts in a row that may fail before the log is set aside; 0 means that it never is.
+    pub failed_starts_max: u32,
     /// Span of one block.
     pub block_duration: Duration,
     /// Longest span of a merged block; `None` leaves it to the retention.
@@ -102,6 +109,7 @@ struct Shared {
     wear: Arc<Wear>,
     /// Bytes that the data directory may take; 0 is no limit.
     retention_bytes: u64,
+    set_aside: SetAside,
     head: HeadHandle,
     tasks: TaskSender,
     clock: Clock,
@@ -116,6 +124,8 @@ struct Shared {
 pub struct StoreCounters {
     /// Crashes of the head instance.
     pub head_crashes: AtomicU64,
+    /// Starts of the head that failed while the log was replayed.
+    pub failed_starts: AtomicU64,
     /// Reads that an instance's crash or limit ended.
     pub query_crashes: AtomicU64,
     /// Blocks cut from the head.
@@ -145,6 +155,7 @@ impl Store {
         config.memory.check()?;
         let runtime = Runtime::new().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
         let data = DataDir::open(&config.data_dir)?;
+        data.set_aside().set_bytes_max(config.set_aside_bytes_max);
         let (head, jobs) = HeadHandle::new();
         let (sender, tasks) = task_queue();
         let shared = Arc::new(Shared {
@@ -153,6 +164,7 @@ impl Store {
             space: Space::new(&data, config.disk_reserve),
             wear: data.wear(),
             retention_bytes: retention_bytes(&data, config.retention_size)?,
+            set_aside: data.set_aside().clone(),
             head,
             tasks: sender,
             clock: Clock::new(millis(config.future_limit)),
@@ -298,8 +310,18 @@ impl Store {
 
     /// Figures of the log of ordered samples, and the bytes it takes on disk.
     pub fn wal_figures(&self) -> Option<(WalStats, u64)> {
-        let monitor = self.shared.head.wal_monitor()?;
+        let monitor = self.shared.head.logs_monitor()?.ordered;
         Some((monitor.stats(), monitor.size_bytes().unwrap_or(0)))
+    }
+
+    /// What the last replay of both logs found.
+    pub fn replay_figures(&self) -> Option<ReplayStats> {
+        Some(self.shared.head.logs_monitor()?.replay())
+    }
+
+    /// What was found damaged and set aside, and the bytes that all that is set aside takes.
+    pub fn set_aside_figures(&self) -> (SetAsideStats, u64) {
+        (self.shared.set_aside.stats(), self.shared.set_aside.size_bytes())
     }
 
     /// Records that the last replay of the logs did not understand.

@@ -10,8 +10,8 @@
 //! remove any more is ignored by replay and removed by the next checkpoint. Oldest first, so that
 //! the segments that stay have no gap, which upstream would refuse.
 
+use super::removal::Removal;
 use super::segment::{WalListing, checkpoint_name, unfinished_checkpoint_name};
-use super::stats::Counters;
 use super::writer::{SegmentWriter, WriterOptions};
 use crate::disk::error::{Action, DiskError, Result};
 use crate::disk::fs::{Disk, Lock, remove_tree};
@@ -28,7 +28,7 @@ pub struct CheckpointWriter {
     dir: PathBuf,
     last_segment: u32,
     writer: SegmentWriter,
-    counters: Arc<Counters>,
+    removal: Arc<Removal>,
     committed: bool,
     _busy: BusyFlag,
     _lock: Lock,
@@ -55,17 +55,17 @@ impl Drop for BusyFlag {
 impl CheckpointWriter {
     /// Begins a checkpoint; the caller has checked that its number makes sense.
     pub(super) fn begin(
-        disk: Arc<dyn Disk>,
+        removal: Arc<Removal>,
         wal_dir: PathBuf,
         last_segment: u32,
         options: WriterOptions,
         busy: BusyFlag,
         lock: Lock,
     ) -> Result<CheckpointWriter> {
+        let disk = Arc::clone(&removal.disk);
         let dir = wal_dir.join(unfinished_checkpoint_name(last_segment));
         remove_tree(&*disk, &dir).map_err(Action::Remove.failed(&dir))?;
         disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
-        let counters = Arc::clone(&options.counters);
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), Some(0), options);
         let (_busy, _lock) = (busy, lock);
         let committed = false;
@@ -75,7 +75,7 @@ impl CheckpointWriter {
             dir,
             last_segment,
             writer,
-            counters,
+            removal,
             committed,
             _busy,
             _lock,
@@ -94,12 +94,12 @@ impl CheckpointWriter {
 
         let target = self.wal_dir.join(checkpoint_name(self.last_segment));
         // Only a directory without segments can be in the way: see `Wal::checkpoint`.
-        remove_tree(&*self.disk, &target).map_err(Action::Remove.failed(&target))?;
+        self.removal.remove_checkpoint(&target)?;
         self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
         self.committed = true;
         // Until this is done a power cut may bring the old name back: nothing may go before.
         self.disk.sync_dir(&self.wal_dir).map_err(Action::Sync.failed(&self.wal_dir))?;
-        self.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.removal.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.remove_replaced() {
             tracing::warn!(
                 %error,
@@ -111,10 +111,9 @@ impl CheckpointWriter {
 
     fn remove_replaced(&self) -> Result<()> {
         let listing = WalListing::read(&*self.disk, &self.wal_dir)?;
-        listing.remove_segments(&*self.disk, self.last_segment, &self.counters)?;
+        self.removal.remove_segments(&listing, self.last_segment)?;
         for found in listing.checkpoints.iter().filter(|found| found.number < self.last_segment) {
-            let removed = remove_tree(&*self.disk, &found.path);
-            removed.map_err(Action::Remove.failed(&found.path))?;
+            self.removal.remove_checkpoint(&found.path)?;
         }
         self.disk.sync_dir(&self.wal_dir).map_err(Action::Sync.failed(&self.wal_dir))
     }

@@ -1,7 +1,7 @@
 //! The two logs of a data directory: `wal` for series and ordered samples, `wbl` for late samples,
 //! as upstream keeps them.
 
-use super::{ReplayBatch, SyncPolicy, Wal, WalMonitor, WalOptions};
+use super::{ReplayBatch, ReplayStats, SyncPolicy, Wal, WalMonitor, WalOptions};
 use crate::disk::DataDir;
 use crate::disk::error::Result;
 use std::time::Instant;
@@ -22,6 +22,26 @@ pub struct Logs {
     options: WalOptions,
     ordered: Wal,
     late: Option<Wal>,
+}
+
+/// A view of both logs' figures that outlives them and can go to any thread.
+#[derive(Clone)]
+pub struct LogsMonitor {
+    /// The log of ordered samples.
+    pub ordered: WalMonitor,
+    late: Option<WalMonitor>,
+}
+
+impl LogsMonitor {
+    /// What reading both logs back found. The segments' numbers are those of the log that is being
+    /// read, or was read last.
+    pub fn replay(&self) -> ReplayStats {
+        let ordered = self.ordered.stats().replay;
+        match &self.late {
+            Some(late) => ordered.and_then(late.stats().replay),
+            None => ordered,
+        }
+    }
 }
 
 impl Logs {
@@ -49,9 +69,11 @@ impl Logs {
         }
     }
 
-    /// Figures of the log of ordered samples.
-    pub fn monitor(&self) -> WalMonitor {
-        self.ordered.monitor()
+    /// A view of the figures for other threads. That of the late log is in it if there was one at
+    /// the start.
+    pub fn monitor(&self) -> LogsMonitor {
+        let late = self.late.as_ref().map(Wal::monitor);
+        LogsMonitor { ordered: self.ordered.monitor(), late }
     }
 
     /// Whether all that earlier lives appended to either could be read, as far as is known now.

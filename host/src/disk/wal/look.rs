@@ -109,7 +109,7 @@ impl LogReader {
                     (file, reader)
                 }
             };
-            let Source { segment, path, size_bytes, is_last } = &file.source;
+            let Source { segment, path, size_bytes, is_last, .. } = &file.source;
             let mut piece = LogPiece {
                 log: file.log,
                 segment: *segment,
@@ -164,14 +164,17 @@ fn open_log(disk: &dyn Disk, log: LogKind, dir: &Path) -> Result<(Vec<OpenSource
             Err(error) if is_gone(&error) => return Ok((Vec::new(), Vec::new())),
             listed => drop(listed.map_err(Action::List.failed(dir))?),
         }
-        let ReadingPlan { sources, oddities } =
-            ReadingPlan::new(disk, &WalListing::read(disk, dir)?)?;
+        let ReadingPlan { sources, mut oddities } =
+            ReadingPlan::new(disk, &WalListing::read(disk, dir)?);
         let mut files = Vec::with_capacity(sources.len());
         for source in sources {
             match disk.open(&source.path, Access::Read) {
                 Ok(file) => files.push(OpenSource { log, source, file }),
                 Err(error) if is_gone(&error) && tries_left > 0 => continue 'list,
-                Err(error) => return Err(Action::Open.failed(&source.path)(error)),
+                Err(error) => {
+                    let (path, reason) = (source.path, error.to_string());
+                    oddities.push(Oddity::Unreadable { path, reason });
+                }
             }
         }
         return Ok((files, oddities));

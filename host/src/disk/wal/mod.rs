@@ -8,11 +8,13 @@
 //! and `tsdb/wlog` in prometheus/prometheus), so Prometheus can read what is written, and back.
 //!
 //! Invariants: a segment of an earlier life is never written to, but for cutting a torn tail off
-//! the last one, and for marks that Prometheus left in it (see `rewrite`); a batch lies in one
+//! the last one; one that is damaged, or in which Prometheus left marks, may be replaced by another
+//! (see `repair`, `rewrite`); damage is never deleted, but set aside; a batch lies in one
 //! segment whole or nowhere; a sync that failed is reported, and never made good by another one.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
-//! (waiting in memory), `reader`, `replay`, `look` (without touching), `checkpoint`, `rewrite`, `sync` (when), `stats` (figures).
+//! (waiting in memory), `reader`, `replay`, `repair`, `look` (without touching), `checkpoint`,
+//! `removal`, `rewrite`, `sync` (when), `stats` (figures).
 
 mod checkpoint;
 mod gather;
@@ -22,6 +24,8 @@ mod pack;
 mod page;
 mod plan;
 mod reader;
+mod removal;
+mod repair;
 mod replay;
 mod rewrite;
 mod segment;
@@ -33,7 +37,7 @@ mod unsynced;
 mod writer;
 
 pub use checkpoint::CheckpointWriter;
-pub use logs::{LogKind, Logs};
+pub use logs::{LogKind, Logs, LogsMonitor};
 pub use look::{LogPiece, LogReader, wal_bytes};
 pub use pack::RECORD_BYTES_MAX;
 pub use page::{Compression, DamageCause};
@@ -48,13 +52,15 @@ pub(super) use segment::is_unfinished_checkpoint;
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Disk, Lock};
+use super::set_aside::SetAside;
 use super::wear::WrittenFor;
 use checkpoint::BusyFlag;
 use page::PAGE_BYTES;
+use removal::Removal;
 use replay::Replay;
 use segment::WalListing;
 use stats::Counters;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -78,7 +84,6 @@ pub struct WalOptions {
 /// The write-ahead log of one data directory.
 pub struct Wal {
     disk: Arc<dyn Disk>,
-    checkpoint_disk: Arc<dyn Disk>,
     dir: PathBuf,
     options: WalOptions,
     /// Until the log was read to its end.
@@ -86,6 +91,7 @@ pub struct Wal {
     writer: SegmentWriter,
     clock: SyncClock,
     is_checkpointing: Arc<AtomicBool>,
+    removal: Arc<Removal>,
     counters: Arc<Counters>,
     lock: Lock,
 }
@@ -122,8 +128,12 @@ impl Wal {
             return Err(DiskError::SegmentSize { bytes, page_bytes: PAGE_BYTES as u64 });
         }
         let disk = data.disk_for(WrittenFor::Log);
-        let listing = WalListing::read(&*disk, &dir)?;
+        rewrite::sweep(&*disk, &dir);
+        let listing = without_strays(&*disk, &dir, data.set_aside())?;
         let counters = Arc::new(Counters::default());
+        let set_aside = data.set_aside().clone();
+        let checkpoint_disk = data.disk_for(WrittenFor::Checkpoint);
+        let removal = Removal::new(checkpoint_disk, set_aside, Arc::clone(&counters));
         let sync_last = options.sync != SyncPolicy::Off;
         let replay = Replay::plan(Arc::clone(&disk), &listing, sync_last, Arc::clone(&counters))?;
         let first = listing.number_max.map_or(Some(0), |number| number.checked_add(1));
@@ -134,13 +144,13 @@ impl Wal {
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), first, writer_options);
         Ok(Wal {
             disk,
-            checkpoint_disk: data.disk_for(WrittenFor::Checkpoint),
             dir,
             options,
             replay: Some(replay),
             writer,
             clock: SyncClock::new(options.sync),
             is_checkpointing: Arc::default(),
+            removal: Arc::new(removal),
             counters,
             lock: data.lock(),
         })
@@ -151,8 +161,10 @@ impl Wal {
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<ReplayBatch>> {
         let Some(replay) = &mut self.replay else { return Ok(None) };
         let batch = replay.batch(bytes_max)?;
-        if batch.is_none() {
-            self.replay = None;
+        if batch.is_none()
+            && let Some(replay) = self.replay.take()
+        {
+            self.repair(replay.into_damaged());
         }
         Ok(batch)
     }
@@ -211,8 +223,7 @@ impl Wal {
         // newer one of the same time followed.
         for found in WalListing::read(&*self.disk, &self.dir)?.segments {
             if found.number <= last_segment {
-                self.disk.remove_file(&found.path).map_err(Action::Remove.failed(&found.path))?;
-                self.counters.segments_deleted.fetch_add(1, Ordering::Relaxed);
+                self.removal.remove_segment(&found.path)?;
                 self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
             }
         }
@@ -230,7 +241,9 @@ impl Wal {
         let listing = WalListing::read(&*self.disk, &self.dir)?;
         let mut newest_checkpoint = None;
         for found in &listing.checkpoints {
-            if !WalListing::read(&*self.disk, &found.path)?.segments.is_empty() {
+            // One that cannot be looked at may well hold something.
+            let inside = WalListing::read(&*self.disk, &found.path);
+            if inside.map_or(true, |inside| !inside.segments.is_empty()) {
                 newest_checkpoint = Some(found.number);
             }
         }
@@ -242,7 +255,7 @@ impl Wal {
             });
         }
         CheckpointWriter::begin(
-            Arc::clone(&self.checkpoint_disk),
+            Arc::clone(&self.removal),
             self.dir.clone(),
             last_segment,
             self.options.writer(true, &self.counters),
@@ -271,6 +284,28 @@ impl Wal {
             None => Ok(()),
         }
     }
+}
+
+/// What a log's directory holds, once what is only named like a part of it is out of the way:
+/// upstream's programs do not start beside it.
+fn without_strays(disk: &dyn Disk, dir: &Path, set_aside: &SetAside) -> Result<WalListing> {
+    let listing = WalListing::read(disk, dir)?;
+    if listing.strays.is_empty() {
+        return Ok(listing);
+    }
+    for path in &listing.strays {
+        match set_aside.take(path) {
+            Ok(kept) => tracing::warn!(
+                path = %path.display(), to = kept.map(|kept| kept.display().to_string()),
+                "set aside what is named like a part of the WAL, but is none"
+            ),
+            Err(error) => tracing::warn!(
+                path = %path.display(), %error,
+                "ignored what is named like a part of the WAL, but is none"
+            ),
+        }
+    }
+    WalListing::read(disk, dir)
 }
 
 impl WalOptions {

@@ -23,6 +23,10 @@ pub const PAGE_BYTES: usize = 32 * 1024;
 /// Bytes before a fragment's data.
 pub const HEADER_BYTES: usize = 7;
 
+/// Bytes whose checksums are tried, at most, to find a fragment behind damage in one page: some
+/// milliseconds' work, several times what random bytes need.
+const SEARCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 const KIND_MASK: u8 = 0b0000_0111;
 const FLAG_SNAPPY: u8 = 0b0000_1000;
 const FLAG_ZSTD: u8 = 0b0001_0000;
@@ -83,9 +87,12 @@ pub enum DamageCause {
     /// No fragment has this kind.
     #[error("unknown fragment kind {0}")]
     UnknownKind(u8),
-    /// The length leads out of the page, or out of the file.
-    #[error("a fragment longer than its page or file")]
+    /// The length leads out of the page.
+    #[error("a fragment longer than its page")]
     TooLong,
+    /// The file ends inside of a fragment.
+    #[error("a fragment that the end of the file cuts short")]
+    CutShort,
     /// The checksum is wrong.
     #[error("a wrong checksum")]
     Checksum,
@@ -172,12 +179,17 @@ pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
         4 => FragmentKind::Last,
         other => return Parsed::Damaged(DamageCause::UnknownKind(other)),
     };
+    // Where the fragment would end if the page were whole.
+    let too_long = |end: usize| match end <= PAGE_BYTES {
+        true => Parsed::Damaged(DamageCause::CutShort),
+        false => Parsed::Damaged(DamageCause::TooLong),
+    };
     let Some((&[head, len0, len1, crc0, crc1, crc2, crc3], body)) = rest.split_first_chunk() else {
-        return Parsed::Damaged(DamageCause::TooLong);
+        return too_long(at + HEADER_BYTES);
     };
     let len = usize::from(u16::from_be_bytes([len0, len1]));
     let Some(data) = body.get(..len) else {
-        return Parsed::Damaged(DamageCause::TooLong);
+        return too_long(at + HEADER_BYTES + len);
     };
     if crc32c::crc32c(data) != u32::from_be_bytes([crc0, crc1, crc2, crc3]) {
         return Parsed::Damaged(DamageCause::Checksum);
@@ -187,6 +199,25 @@ pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
         _ => None,
     };
     Parsed::Fragment(Fragment { kind, compression, data, end: at + HEADER_BYTES + len })
+}
+
+/// Where the next fragment begins behind damage: the first one from `from` on that has data and
+/// whose checksum is right. An empty one is not looked for, since seven bytes of any record may look
+/// like it.
+pub fn find_fragment(page: &[u8], from: usize) -> Option<usize> {
+    let mut bytes_left = SEARCH_BYTES_MAX;
+    for at in from..page.len().saturating_sub(HEADER_BYTES) {
+        let is_head = matches!(page[at] & KIND_MASK, 1..=4) && page[at] & RESERVED_MASK == 0;
+        let len = usize::from(u16::from_be_bytes([page[at + 1], page[at + 2]]));
+        if !is_head || len == 0 || at + HEADER_BYTES + len > page.len() {
+            continue;
+        }
+        bytes_left = bytes_left.checked_sub(len)?;
+        if matches!(parse(page, at), Parsed::Fragment(_)) {
+            return Some(at);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -235,6 +266,7 @@ mod tests {
                 .collect();
             for at in 0..=page.len() {
                 let _ = parse(&page, at);
+                let _ = find_fragment(&page, at);
             }
         }
     }

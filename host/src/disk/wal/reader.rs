@@ -1,24 +1,27 @@
 //! Reading one segment back, around whatever is damaged in it.
 //!
-//! Damage never ends reading. After it, reading goes on at the next page boundary, and records
-//! begin again at the next full or first fragment:
+//! Damage never ends reading. After it, reading goes on at the next fragment whose checksum is right,
+//! in the same page or behind it, and records begin again at the next full or first one:
 //!
 //! ```text
-//! page 0                          page 1                        page 2
-//! ┌──────┬──────┬───────────────┬─────────────────┬───────────┬──────────
-//! │ full │ full │ ✗ . . . . . . │ middle │ last   │ first     │ last …
-//! └──────┴──────┴───────────────┴─────────────────┴───────────┴──────────
-//!               └────── damaged place ────────────┘ read again
+//! page 0                            page 1                    page 2
+//! ┌──────┬─────────┬──────┬────────┬────────┬───────┬────────┬──────────
+//! │ full │ ✗ . . . │ full │ ✗  . . │ middle │ last  │ first  │ last …
+//! └──────┴─────────┴──────┴────────┴────────┴───────┴────────┴──────────
+//!        └ damaged ┘ read └──── damaged ────────────┘ read again
 //! ```
 //!
-//! A damaged place that reaches the end of the file is a *tail*. What a tail means (a crash, or
-//! damage) depends on the segment, so whoever reads the log decides.
+//! A damaged place that reaches the end of the file is a *torn tail* if it looks like what a crash
+//! leaves of a write: the file ends inside of a record, or in zeros that were never written. What
+//! that means depends on the segment, so whoever reads the log decides. Any other is damage.
 //!
 //! Invariants: at most a window and one record, packed and not, are in memory; every byte of the file lies in a
 //! record that was given out, in padding, or in a damaged place that was counted and told of.
 
 use super::pack::{RECORD_BYTES_MAX, Unpacker};
-use super::page::{Compression, DamageCause, FragmentKind, PAGE_BYTES, Parsed, parse};
+use super::page::{
+    Compression, DamageCause, FragmentKind, PAGE_BYTES, Parsed, find_fragment, parse,
+};
 use super::stats::Counters;
 use crate::disk::fs::DiskFile;
 use std::ops::Range;
@@ -28,6 +31,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes fetched by one read: whole pages, and enough of them for flash and spinning disks.
 const WINDOW_BYTES: usize = 16 * PAGE_BYTES;
+
+/// What a disk writes at least at a time: no crash tears anything smaller.
+const SECTOR_BYTES: u64 = 512;
 
 /// Reads the records of one segment.
 pub struct SegmentReader {
@@ -52,6 +58,7 @@ pub struct SegmentReader {
     whole_records: u64,
     /// Damaged places whose ends were found, until they are taken.
     damaged: Vec<DamagedPlace>,
+    tally: DamageTally,
     counters: Arc<Counters>,
 }
 
@@ -80,12 +87,25 @@ pub struct DamagedPlace {
     pub cause: DamageCause,
 }
 
+/// All damaged places of a segment, as far as it was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DamageTally {
+    /// How many.
+    pub places: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Whether the device would not read some of them, so that it may another time.
+    pub is_unreadable: bool,
+}
+
 /// A damaged place whose end was not found yet.
 #[derive(Clone, Copy)]
 struct Damage {
     offset: u64,
     cause: DamageCause,
     was_unreadable: bool,
+    /// Whether whole fragments lie in it whose record has lost its beginning.
+    has_fragments: bool,
 }
 
 /// A fragment by its place in the window, so that nothing stays borrowed.
@@ -117,6 +137,7 @@ impl SegmentReader {
             record_start: 0,
             whole_records: 0,
             damaged: Vec::new(),
+            tally: DamageTally::default(),
             counters,
         }
     }
@@ -133,8 +154,9 @@ impl SegmentReader {
             match self.find() {
                 Found::Padding => self.at = page_end,
                 Found::Damaged(cause) => {
+                    let next = self.find_behind();
                     self.lose(self.at, cause);
-                    self.at = page_end;
+                    self.at = next.unwrap_or(page_end);
                 }
                 Found::Fragment { kind, compression, data, end } => {
                     let start = self.at;
@@ -156,11 +178,33 @@ impl SegmentReader {
             self.lose(begun, DamageCause::NoEnd);
         }
         match self.damage {
-            Some(damage) if damage.was_unreadable => self.end_damage(self.size_bytes),
-            Some(Damage { cause, .. }) => return Tail::Torn { whole_end: self.whole_end, cause },
-            None => {}
+            Some(damage) if self.is_torn(&damage) => {
+                Tail::Torn { whole_end: self.whole_end, cause: damage.cause }
+            }
+            Some(_) => {
+                self.end_damage(self.size_bytes);
+                Tail::Clean
+            }
+            None => Tail::Clean,
         }
-        Tail::Clean
+    }
+
+    /// Whether a crash may have left this at the end.
+    fn is_torn(&self, damage: &Damage) -> bool {
+        if damage.was_unreadable || damage.has_fragments {
+            return false;
+        }
+        match damage.cause {
+            DamageCause::CutShort | DamageCause::NoEnd => true,
+            // The length was written, but not what comes last.
+            _ => {
+                let last_sector = (self.size_bytes - 1) / SECTOR_BYTES * SECTOR_BYTES;
+                let in_window = last_sector.checked_sub(self.window_start);
+                let unwritten = in_window.and_then(|start| self.window.get(start as usize..));
+                last_sector > damage.offset
+                    && unwritten.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+            }
+        }
     }
 
     /// Counts a torn tail as damage that stays where it is.
@@ -171,6 +215,11 @@ impl SegmentReader {
     /// Damaged places found since this was last asked. Ask after every record or batch of them.
     pub fn take_damaged(&mut self) -> Vec<DamagedPlace> {
         std::mem::take(&mut self.damaged)
+    }
+
+    /// All damage so far, but for a torn tail that was not counted.
+    pub fn damage(&self) -> DamageTally {
+        self.tally
     }
 
     /// Where the record that was given out last begins.
@@ -201,6 +250,9 @@ impl SegmentReader {
             }
             FragmentKind::Middle | FragmentKind::Last if self.begun.is_none() => {
                 self.lose(start, DamageCause::NoBeginning);
+                if let Some(damage) = &mut self.damage {
+                    damage.has_fragments = true;
+                }
                 return None;
             }
             FragmentKind::Middle | FragmentKind::Last => {}
@@ -241,6 +293,15 @@ impl SegmentReader {
             }
         }
         record
+    }
+
+    /// Where in the page a fragment is found behind damage at `at`.
+    fn find_behind(&self) -> Option<u64> {
+        let page_start = self.at - self.at % PAGE_BYTES as u64;
+        let page_at = usize::try_from(page_start.checked_sub(self.window_start)?).ok()?;
+        let page = self.window.get(page_at..self.window.len().min(page_at + PAGE_BYTES))?;
+        let found = find_fragment(page, (self.at - page_start) as usize + 1)?;
+        Some(page_start + found as u64)
     }
 
     /// What lies at `at`, which is inside the file.
@@ -287,13 +348,21 @@ impl SegmentReader {
     fn lose(&mut self, offset: u64, cause: DamageCause) {
         let offset = self.begun.take().unwrap_or(offset);
         self.parts.clear();
-        let damage = self.damage.get_or_insert(Damage { offset, cause, was_unreadable: false });
+        let damage = self.damage.get_or_insert(Damage {
+            offset,
+            cause,
+            was_unreadable: false,
+            has_fragments: false,
+        });
         damage.was_unreadable |= cause == DamageCause::Unreadable;
     }
 
     fn end_damage(&mut self, end: u64) {
-        let Some(Damage { offset, cause, .. }) = self.damage.take() else { return };
+        let Some(Damage { offset, cause, was_unreadable, .. }) = self.damage.take() else { return };
         let bytes = end - offset;
+        self.tally.places += 1;
+        self.tally.bytes += bytes;
+        self.tally.is_unreadable |= was_unreadable;
         self.counters.damaged_places.fetch_add(1, Relaxed);
         self.counters.damaged_bytes.fetch_add(bytes, Relaxed);
         self.damaged.push(DamagedPlace { offset, bytes, cause });

@@ -2,13 +2,15 @@
 //!
 //! The last segment that holds anything may end in a *torn tail*, what a crash left of the last
 //! batch: it is cut off, so that neither the next replay nor upstream stumbles over it. Everywhere
-//! else damage is skipped and stays as it is. Gaps between segments are logged and stepped over.
+//! else damage is skipped, for `repair` to look after. Gaps between segments, and files that do not
+//! open, are logged and stepped over.
 
 use super::pack::Unpacker;
 use super::page::DamageCause;
 use super::plan::{ReadingPlan, Source};
-use super::reader::{DamagedPlace, SegmentReader, Tail};
-use super::segment::WalListing;
+use super::reader::{DamageTally, DamagedPlace, SegmentReader, Tail};
+use super::repair::DamagedSegment;
+use super::segment::{SegmentFile, WalListing};
 use super::stats::Counters;
 use crate::disk::error::{Action, Result};
 use crate::disk::fs::{Access, Disk, DiskFile};
@@ -32,6 +34,7 @@ pub struct Replay {
     disk: Arc<dyn Disk>,
     sources: VecDeque<Source>,
     current: Option<(Source, Arc<dyn DiskFile>, SegmentReader)>,
+    damaged: Vec<DamagedSegment>,
     unpacker: Unpacker,
     sync_last: bool,
     /// Bytes of the files read to their end.
@@ -49,7 +52,7 @@ impl Replay {
         sync_last: bool,
         counters: Arc<Counters>,
     ) -> Result<Replay> {
-        let plan = ReadingPlan::new(&*disk, listing)?;
+        let plan = ReadingPlan::new(&*disk, listing);
         for oddity in &plan.oddities {
             tracing::warn!(path = %oddity.path().display(), "stepped over: {oddity}");
             counters.gaps.fetch_add(1, Relaxed);
@@ -57,11 +60,16 @@ impl Replay {
         let (bytes_total, sources) = (plan.size_bytes(), plan.sources);
         counters.replay_segments_total.store(sources.len() as u32, Relaxed);
         counters.replay_bytes_total.store(bytes_total, Relaxed);
+        let numbers = || sources.iter().map(|source| source.segment);
+        counters.replay_segment_min.store(numbers().min().unwrap_or(0), Relaxed);
+        counters.replay_segment_max.store(numbers().max().unwrap_or(0), Relaxed);
+        counters.replay_segment_current.store(numbers().next().unwrap_or(0), Relaxed);
         let (unpacker, started) = (Unpacker::default(), Instant::now());
         Ok(Replay {
             disk,
             sources,
             current: None,
+            damaged: Vec::new(),
             unpacker,
             sync_last,
             bytes_done: 0,
@@ -103,20 +111,69 @@ impl Replay {
         }
     }
 
-    /// Opens the next file. One that cannot be opened now may well be later, so nothing is
-    /// skipped: the next call tries again.
+    /// The segments in which damage was found, at the end.
+    pub(super) fn into_damaged(self) -> Vec<DamagedSegment> {
+        self.damaged
+    }
+
+    /// Opens the next file that opens.
     fn open_next(&mut self) -> Result<bool> {
-        let Some(source) = self.sources.front() else {
-            self.report();
-            return Ok(false);
-        };
-        let access = if source.is_last { Access::Write } else { Access::Read };
-        let path = source.path.clone();
-        let file = self.disk.open(&path, access).map_err(Action::Open.failed(&path))?;
-        let counters = Arc::clone(&self.counters);
-        let reader = SegmentReader::new(Arc::clone(&file), path, source.size_bytes, counters);
-        self.current = self.sources.pop_front().map(|source| (source, file, reader));
-        Ok(true)
+        loop {
+            let Some(source) = self.sources.front() else {
+                self.report();
+                return Ok(false);
+            };
+            let path = source.path.clone();
+            self.counters.replay_segment_current.store(source.segment, Relaxed);
+            let opened = match self.open(source) {
+                // The file is not to blame: the next call tries again.
+                Err(error) if is_shortage(&error) => {
+                    return Err(Action::Open.failed(&path)(error));
+                }
+                opened => opened,
+            };
+            let Some(source) = self.sources.pop_front() else { return Ok(false) };
+            match opened {
+                Ok(file) => {
+                    let counters = Arc::clone(&self.counters);
+                    let disk_file = Arc::clone(&file);
+                    let reader = SegmentReader::new(disk_file, path, source.size_bytes, counters);
+                    self.current = Some((source, file, reader));
+                    return Ok(true);
+                }
+                Err(error) => self.step_over(source, &error),
+            }
+        }
+    }
+
+    fn open(&self, source: &Source) -> std::io::Result<Arc<dyn DiskFile>> {
+        if source.is_last
+            && let Ok(file) = self.disk.open(&source.path, Access::Write)
+        {
+            return Ok(file);
+        }
+        self.disk.open(&source.path, Access::Read)
+    }
+
+    /// A file that does not open: all of it counts as damaged.
+    fn step_over(&mut self, source: Source, error: &std::io::Error) {
+        tracing::error!(
+            path = %source.path.display(), bytes = source.size_bytes, %error,
+            "a WAL segment cannot be read at all; stepped over it; check its owner and the disk"
+        );
+        let bytes = source.size_bytes;
+        self.counters.damaged_places.fetch_add(1, Relaxed);
+        self.counters.damaged_bytes.fetch_add(bytes, Relaxed);
+        self.counters.replay_segments_done.fetch_add(1, Relaxed);
+        self.bytes_done += bytes;
+        let damage = DamageTally { places: 1, bytes, is_unreadable: true };
+        self.note_damaged(source, damage, 0);
+    }
+
+    fn note_damaged(&mut self, source: Source, damage: DamageTally, records: u64) {
+        let Source { segment: number, path, size_bytes, must_stay, .. } = source;
+        let file = SegmentFile { number, path, size_bytes };
+        self.damaged.push(DamagedSegment { file, damage, records, must_stay });
     }
 
     fn close(&mut self) {
@@ -138,6 +195,12 @@ impl Replay {
         }
         self.counters.replay_segments_done.fetch_add(1, Relaxed);
         self.bytes_done += source.size_bytes;
+        let damage = reader.damage();
+        if damage.places > 0 {
+            // A tail may be cut off already: what is there now is what was read.
+            let size_bytes = file.size().unwrap_or(source.size_bytes);
+            self.note_damaged(Source { size_bytes, ..source }, damage, reader.whole_records());
+        }
     }
 
     fn cut_tail(
@@ -173,6 +236,12 @@ impl Replay {
             "WAL replayed"
         );
     }
+}
+
+/// Whether the process or the system lacks something that it may have again later.
+fn is_shortage(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 fn report_damage(path: &Path, reader: &mut SegmentReader) {

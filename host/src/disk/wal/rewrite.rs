@@ -14,19 +14,28 @@ use super::segment::{SegmentFile, WalListing, segment_name};
 use super::writer::SegmentWriter;
 use super::{Counters, Wal};
 use crate::disk::error::{Action, Result};
-use crate::disk::fs::{Access, remove_tree};
+use crate::disk::fs::{Access, Disk, remove_tree};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const UNFINISHED_DIR: &str = "rewrite.tmp";
+
+/// Removes what a crash left of a segment that was written anew.
+pub(super) fn sweep(disk: &dyn Disk, dir: &Path) {
+    let unfinished = dir.join(UNFINISHED_DIR);
+    if let Err(error) = remove_tree(disk, &unfinished) {
+        let path = unfinished.display();
+        tracing::warn!(%path, %error, "could not remove what an earlier run left unfinished");
+    }
+}
 
 /// Bytes of records that are read before they are written.
 const BATCH_BYTES: usize = 1024 * 1024;
 
 impl Wal {
     /// Takes records out of all segments that earlier lives wrote, but not out of checkpoints, and
-    /// gives how many. Segments without any stay as they are; from the others damaged places go,
-    /// too. To be called after the replay and before the first append.
+    /// gives how many. Segments without any stay as they are; a damaged one is set aside first. To be called after the replay and before the first append.
     pub fn drop_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
         self.check_replayed()?;
         let listing = WalListing::read(&*self.disk, &self.dir)?;
@@ -38,30 +47,53 @@ impl Wal {
                 Ok(())
             })?;
             if to_drop > 0 {
-                self.rewrite_segment(found, records, &is_dropped).inspect_err(|_| {
-                    // The disk may be full, and this takes space. If it stays, the next attempt
-                    // removes it.
-                    let _ = remove_tree(&*self.disk, &self.dir.join(UNFINISHED_DIR));
-                })?;
+                let keep = self.removal.is_damaged(&found.path);
+                self.replace_segment(found, records, &is_dropped, keep)?;
                 dropped += to_drop as u64;
             }
         }
         Ok(dropped)
     }
 
-    fn rewrite_segment(
+    /// Writes a segment anew, without the records that are dropped. If asked to, sets it aside
+    /// first, and gives where to.
+    pub(super) fn replace_segment(
         &self,
         found: &SegmentFile,
         records_expected: u64,
         is_dropped: &impl Fn(&[u8]) -> bool,
-    ) -> Result<()> {
+        keep: bool,
+    ) -> Result<Option<PathBuf>> {
         let dir = self.dir.join(UNFINISHED_DIR);
-        remove_tree(&*self.disk, &dir).map_err(Action::Remove.failed(&dir))?;
-        self.disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
+        let replaced = self.write_anew(&dir, found, records_expected, is_dropped).and_then(|()| {
+            let kept = if keep { self.removal.set_aside.keep_segment(&found.path)? } else { None };
+            let from = dir.join(segment_name(0));
+            self.disk.rename(&from, &found.path).map_err(Action::Rename.failed(&from))?;
+            let parent = found.path.parent().unwrap_or(&self.dir);
+            self.disk.sync_dir(parent).map_err(Action::Sync.failed(parent))?;
+            Ok(kept)
+        });
+        // If that fails the next one does it; and the space may be needed.
+        if let Err(error) = remove_tree(&*self.disk, &dir) {
+            tracing::debug!(path = %dir.display(), %error, "unfinished work stays for now");
+        }
+        replaced
+    }
+
+    fn write_anew(
+        &self,
+        dir: &Path,
+        found: &SegmentFile,
+        records_expected: u64,
+        is_dropped: &impl Fn(&[u8]) -> bool,
+    ) -> Result<()> {
+        remove_tree(&*self.disk, dir).map_err(Action::Remove.failed(dir))?;
+        self.disk.create_dir(dir).map_err(Action::Create.failed(dir))?;
         let mut options = self.options.writer(true, &self.counters);
         // One segment in the place of one, however it was packed.
         options.segment_bytes_max = u64::MAX;
-        let mut writer = SegmentWriter::new(Arc::clone(&self.disk), dir.clone(), Some(0), options);
+        let mut writer =
+            SegmentWriter::new(Arc::clone(&self.disk), dir.to_owned(), Some(0), options);
         let records = self.read_segment(found, |mut records| {
             records.retain(|record| !is_dropped(record));
             writer.append(&records).map(drop)
@@ -71,11 +103,7 @@ impl Wal {
             let differs = io::Error::other(format!("{records} records, of {records_expected}"));
             return Err(Action::Read.failed(&found.path)(differs));
         }
-        writer.finish()?;
-        let from = dir.join(segment_name(0));
-        self.disk.rename(&from, &found.path).map_err(Action::Rename.failed(&from))?;
-        self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
-        self.disk.remove_dir(&dir).map_err(Action::Remove.failed(&dir))
+        writer.finish()
     }
 
     /// Hands over all records of a segment, some at a time, and gives how many there are.

@@ -4,11 +4,9 @@
 //! is read), a checkpoint `checkpoint.` and the number of the last segment it stands for. Names of
 //! other shapes are nobody's and stay untouched.
 
-use super::stats::Counters;
 use crate::disk::error::{Action, Result};
 use crate::disk::fs::{Disk, DiskEntry};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 const CHECKPOINT_PREFIX: &str = "checkpoint.";
 const UNFINISHED_SUFFIX: &str = ".tmp";
@@ -40,25 +38,13 @@ pub struct WalListing {
     pub segments: Vec<SegmentFile>,
     /// Checkpoints.
     pub checkpoints: Vec<CheckpointDir>,
+    /// Directories named like segments, and files named like checkpoints.
+    pub strays: Vec<PathBuf>,
     /// The highest number that any name stands for, usable or not.
     pub number_max: Option<u32>,
 }
 
 impl WalListing {
-    /// Deletes the segments up to `last_segment`, inclusive. The caller syncs the directory.
-    pub(super) fn remove_segments(
-        &self,
-        disk: &dyn Disk,
-        last_segment: u32,
-        counters: &Counters,
-    ) -> Result<()> {
-        for found in self.segments.iter().filter(|found| found.number <= last_segment) {
-            disk.remove_file(&found.path).map_err(Action::Remove.failed(&found.path))?;
-            counters.segments_deleted.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
     /// Looks through a directory: the log's, or a checkpoint's.
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<WalListing> {
         let mut listing = WalListing::default();
@@ -86,20 +72,20 @@ impl WalListing {
         if let Some(number) = parse_number(name) {
             self.number_max = self.number_max.max(Some(number));
             match entry.is_dir {
-                true => {
-                    let path = path.display();
-                    tracing::warn!(%path, "ignored a directory named like a WAL segment");
-                }
+                true => self.strays.push(path),
                 false => {
                     let size_bytes = entry.size_bytes;
                     self.segments.push(SegmentFile { number, path, size_bytes });
                 }
             }
-        } else if let Some(number) = name.strip_prefix(CHECKPOINT_PREFIX).and_then(parse_number)
-            && entry.is_dir
-        {
-            self.number_max = self.number_max.max(Some(number));
-            self.checkpoints.push(CheckpointDir { number, path });
+        } else if let Some(number) = name.strip_prefix(CHECKPOINT_PREFIX).and_then(parse_number) {
+            match entry.is_dir {
+                true => {
+                    self.number_max = self.number_max.max(Some(number));
+                    self.checkpoints.push(CheckpointDir { number, path });
+                }
+                false => self.strays.push(path),
+            }
         }
     }
 }

@@ -41,6 +41,12 @@ pub struct ReplayStats {
     pub segments_done: u32,
     /// Segments to read, those of the checkpoint included.
     pub segments_total: u32,
+    /// Lowest number of a segment to read; a checkpoint counts as the last segment it stands for.
+    pub segment_min: u32,
+    /// Highest number of a segment to read.
+    pub segment_max: u32,
+    /// Number of the segment that is being read, or was read last.
+    pub segment_current: u32,
     /// Bytes read.
     pub bytes_done: u64,
     /// Bytes of all segments to read.
@@ -61,6 +67,32 @@ impl ReplayStats {
     /// Whether everything that was ever written could be read.
     pub fn is_whole(&self) -> bool {
         self.damaged_places == 0 && self.torn_tails == 0 && self.gaps == 0
+    }
+
+    /// Bytes read, in percent of all.
+    pub fn percent(&self) -> u64 {
+        (self.bytes_done * 100).checked_div(self.bytes_total).unwrap_or(100)
+    }
+
+    /// This log's figures and those of the one that is read after it.
+    pub(super) fn and_then(self, next: ReplayStats) -> ReplayStats {
+        let is_done = self.segments_done == self.segments_total;
+        let numbers = if is_done && next.segments_total > 0 { next } else { self };
+        ReplayStats {
+            records: self.records + next.records,
+            segments_done: self.segments_done + next.segments_done,
+            segments_total: self.segments_total + next.segments_total,
+            segment_min: numbers.segment_min,
+            segment_max: numbers.segment_max,
+            segment_current: numbers.segment_current,
+            bytes_done: self.bytes_done + next.bytes_done,
+            bytes_total: self.bytes_total + next.bytes_total,
+            damaged_places: self.damaged_places + next.damaged_places,
+            damaged_bytes: self.damaged_bytes + next.damaged_bytes,
+            torn_tails: self.torn_tails + next.torn_tails,
+            torn_bytes: self.torn_bytes + next.torn_bytes,
+            gaps: self.gaps + next.gaps,
+        }
     }
 }
 
@@ -87,6 +119,9 @@ pub(super) struct Counters {
     pub replayed_records: AtomicU64,
     pub replay_segments_done: AtomicU32,
     pub replay_segments_total: AtomicU32,
+    pub replay_segment_min: AtomicU32,
+    pub replay_segment_max: AtomicU32,
+    pub replay_segment_current: AtomicU32,
     pub replay_bytes_done: AtomicU64,
     pub replay_bytes_total: AtomicU64,
     pub damaged_places: AtomicU64,
@@ -124,6 +159,9 @@ impl Counters {
                 records: self.replayed_records.load(Relaxed),
                 segments_done: self.replay_segments_done.load(Relaxed),
                 segments_total: self.replay_segments_total.load(Relaxed),
+                segment_min: self.replay_segment_min.load(Relaxed),
+                segment_max: self.replay_segment_max.load(Relaxed),
+                segment_current: self.replay_segment_current.load(Relaxed),
                 bytes_done: self.replay_bytes_done.load(Relaxed),
                 bytes_total: self.replay_bytes_total.load(Relaxed),
                 damaged_places: self.damaged_places.load(Relaxed),

@@ -171,22 +171,3 @@ fn a_failure_at_any_call_leaves_the_log_whole() {
         assert_eq!(read.first(), expect(&[first]).first(), "after {after} calls");
     }
 }
-
-#[test]
-fn damage_in_a_checkpoint_is_skipped_and_stays() {
-    let root = tempfile::tempdir().expect("tempdir");
-    let mut wal = three_segments(&FaultyDisk::default(), root.path());
-    let mut checkpoint = wal.checkpoint(1).expect("begins");
-    checkpoint.append(&[b"c0", b"c1"]).expect("appends");
-    checkpoint.commit().expect("commits");
-    drop(wal);
-    let path = root.path().join("wal/checkpoint.00000001/00000000");
-    let mut bytes = std::fs::read(&path).expect("read");
-    let second = page::HEADER_BYTES + 2;
-    bytes[second + page::HEADER_BYTES] ^= 1;
-    std::fs::write(&path, &bytes).expect("write");
-    let mut wal = open(root.path(), SMALL);
-    assert_eq!(texts(&mut wal), expect(&[(1, "c0"), (2, "r2")]));
-    assert_eq!(wal.stats().replay.damaged_places, 1);
-    assert_eq!(std::fs::read(&path).expect("read"), bytes);
-}

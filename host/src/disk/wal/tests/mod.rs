@@ -4,6 +4,7 @@ mod checkpoints;
 mod damage;
 mod faults;
 mod gather;
+mod repair;
 mod round_trip;
 
 use super::*;

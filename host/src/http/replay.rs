@@ -1,0 +1,38 @@
+//! How far the replay of the logs is: `GET /api/v1/status/walreplay`, and what `/-/ready` says before
+//! the store is.
+
+use super::reply::{Reply, full, text};
+use super::server::Context;
+use crate::store::ReplayState;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use serde_json::json;
+
+/// Where Prometheus has it.
+pub const PATH: &str = "/api/v1/status/walreplay";
+
+/// Answers as Prometheus does, and with the state that its documentation adds.
+pub fn status(context: &Context) -> Reply {
+    let status = context.store.replay_status();
+    let (min, max) = (status.figures.segment_min, status.figures.segment_max);
+    let current = status.figures.segment_current;
+    let data = json!({ "min": min, "max": max, "current": current, "state": status.state.name() });
+    let body = json!({ "status": "success", "data": data }).to_string();
+    full(StatusCode::OK, HeaderValue::from_static("application/json"), body)
+}
+
+/// Whether the store is ready, and if not, how far it is.
+pub fn ready(context: &Context) -> Reply {
+    let status = context.store.replay_status();
+    let found = status.figures;
+    let answer = match status.state {
+        ReplayState::Done => return text(StatusCode::OK, "tidepool is ready.\n"),
+        ReplayState::Waiting => "The store is starting.\n".to_owned(),
+        ReplayState::InProgress => {
+            let segment = (found.segments_done + 1).min(found.segments_total);
+            let (segments, percent) = (found.segments_total, found.percent());
+            format!("The log is being replayed: segment {segment} of {segments}, {percent} %.\n")
+        }
+    };
+    text(StatusCode::SERVICE_UNAVAILABLE, answer)
+}

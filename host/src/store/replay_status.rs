@@ -1,0 +1,48 @@
+//! How far the replay of the logs is.
+
+use super::Store;
+use crate::disk::wal::ReplayStats;
+
+/// Whether the logs are replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayState {
+    /// It has not begun.
+    Waiting,
+    /// It has begun.
+    InProgress,
+    /// The store is ready.
+    Done,
+}
+
+/// How far the replay of the logs is.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayStatus {
+    /// Whether it is done.
+    pub state: ReplayState,
+    /// What was read so far.
+    pub figures: ReplayStats,
+}
+
+impl Store {
+    /// How far the replay of the logs is.
+    pub fn replay_status(&self) -> ReplayStatus {
+        let is_ready = self.is_ready();
+        let (state, figures) = match self.replay_figures() {
+            None => (ReplayState::Waiting, ReplayStats::default()),
+            Some(figures) if is_ready => (ReplayState::Done, figures),
+            Some(figures) => (ReplayState::InProgress, figures),
+        };
+        ReplayStatus { state, figures }
+    }
+}
+
+impl ReplayState {
+    /// As Prometheus' documentation calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReplayState::Waiting => "waiting",
+            ReplayState::InProgress => "in progress",
+            ReplayState::Done => "done",
+        }
+    }
+}
