@@ -83,6 +83,19 @@ pub fn assert_same<'a, 'b>(
     }
 }
 
+/// How many samples did not come back; panics if one came back that was not sent.
+#[track_caller]
+pub fn missing<'a, 'b>(
+    what: &str,
+    sent: impl IntoIterator<Item = &'a Series> + Clone,
+    got: impl IntoIterator<Item = &'b Series> + Clone,
+) -> usize {
+    let (all, found) = (count_samples(sent.clone()), count_samples(got.clone()));
+    let is_sent = found.iter().all(|(key, times)| all.get(key).is_some_and(|sent| times <= sent));
+    assert!(is_sent, "{what}: {}", differences(sent, got));
+    all.values().sum::<usize>() - found.values().sum::<usize>()
+}
+
 /// Says how two sets of samples differ.
 pub fn differences<'a, 'b>(
     sent: impl IntoIterator<Item = &'a Series>,

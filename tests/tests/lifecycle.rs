@@ -1,17 +1,21 @@
 //! From start to end: flags, health pages, own metrics, signals, and the lock on the data.
 
 use rustix::process::Signal;
+use std::fs::Permissions;
 use std::io::{Seek, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use tidepool_tests::checksum::assert_same;
 use tidepool_tests::http::{Client, Response};
 use tidepool_tests::peers::Release;
-use tidepool_tests::promtool;
+use tidepool_tests::process::Launch;
 use tidepool_tests::remote_write::Version;
-use tidepool_tests::sender::{assert_holds, recent_data, send_all};
+use tidepool_tests::sender::{assert_holds, read_all, recent_data, send_all};
 use tidepool_tests::series::Series;
-use tidepool_tests::tidepool::{Store, binary};
+use tidepool_tests::tidepool::{Config, Store, binary};
 use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::{prometheus, promtool};
 
 /// How long an orderly end may take.
 const END_MAX: Duration = Duration::from_secs(10);
@@ -68,20 +72,95 @@ fn signals_end_it_cleanly() {
     }
 }
 
+/// Starts what cannot start: it has to end by itself; gives its log.
+#[track_caller]
+fn refused(launch: &Launch) -> String {
+    let mut second = launch.spawn().expect("it can be spawned");
+    let status = second.wait_end(END_MAX).expect("the second ends");
+    assert_eq!(status.code(), Some(1), "{}", second.log());
+    second.log()
+}
+
 /// Two processes on one data directory would damage it.
 #[test]
 fn a_second_process_on_the_same_data_is_refused() {
     let store = Store::start().expect("tidepool starts");
-    let launch = store.config.launch().expect("a free port");
-    let mut second = launch.spawn().expect("it can be spawned");
-    let status = second.wait_end(END_MAX).expect("the second ends");
-    assert!(!status.success(), "{status}");
-    let log = second.log().to_lowercase();
-    assert!(log.contains("lock") || log.contains("in use") || log.contains("another"), "{log}");
-    assert_eq!(get(&store, "/-/healthy").status, 200, "the first is not disturbed");
+    let data = recent_data(72, 20, 20);
+    send_all(&store, Version::V2, &data);
+    // By its own name, and by another one.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::os::unix::fs::symlink(store.config.data_dir(), directory.path().join("data"))
+        .expect("a symbolic link");
+    let linked = Config::new(directory.path());
+    for config in [&store.config, &linked] {
+        let log = refused(&config.launch().expect("a free port"));
+        assert!(log.contains("in use by another process"), "{log}");
+        assert!(log.contains("data/lock is locked; stop that process"), "{log}");
+    }
+    let more = Series::new(&[("__name__", "more")], &[(now_ms(), 1.0)]);
+    let answer = store.writer().send(Version::V2, &[more.row()]).expect("an answer");
+    assert_eq!(answer.status, 204, "the first is not disturbed");
     // After the first is gone, even by force, its data is free.
-    let store = store.restart(|server| server.kill()).expect("tidepool starts again");
-    assert_eq!(get(&store, "/-/ready").status, 200);
+    let Store { server, config, directory: kept } = store;
+    server.kill().expect("tidepool ends");
+    let server = linked.start().expect("tidepool starts by the other name");
+    let store = Store { server, config, directory: kept };
+    let all: Vec<_> = data.series.iter().chain([&more]).cloned().collect();
+    let got = store.reader().streamed(&[read_all()]).expect("a stream");
+    assert_same("after the kill", &all, &got[0]);
+}
+
+/// What is in the lock file says nothing; only a lock on it does.
+#[test]
+fn a_lock_file_that_somebody_left_does_not_stop_a_start() {
+    for mode in [0o644, 0o444, 0o000] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let config = Config::new(directory.path());
+        let lock = config.data_dir().join("lock");
+        std::fs::create_dir(config.data_dir()).expect("a directory");
+        std::fs::write(&lock, b"4711\n\xff garbage").expect("a file");
+        std::fs::set_permissions(&lock, Permissions::from_mode(mode)).expect("a mode");
+        let server = config.start();
+        // Root may open anything; for others a file that cannot be opened cannot be locked.
+        if mode != 0 || rustix::process::geteuid().is_root() {
+            let server = server.unwrap_or_else(|e| panic!("{mode:o}: {}", wait::chain(&e)));
+            refused(&config.launch().expect("a free port"));
+            server.terminate().expect("tidepool ends");
+        }
+        std::fs::set_permissions(&lock, Permissions::from_mode(0o644)).expect("a mode");
+        assert_eq!(std::fs::read(&lock).expect("a file"), b"4711\n\xff garbage");
+    }
+}
+
+/// Whoever of both is first keeps the other one out.
+#[test]
+fn prometheus_and_tidepool_do_not_share_a_directory() {
+    for release in Release::ALL {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let prometheus = || {
+            let config = prometheus::Config::new(release, directory.path()).expect("a directory");
+            // The older one is Debian's, which locks only if it is asked to.
+            match release {
+                Release::V2 => config.flag("--storage.tsdb.use-lockfile"),
+                Release::V3 => config,
+            }
+        };
+        let tidepool = Config::new(directory.path());
+        let server = prometheus().start().expect("Prometheus starts");
+        let log = refused(&tidepool.launch().expect("a free port"));
+        assert!(log.contains("in use by another process"), "{release:?}: {log}");
+        server.kill().expect("Prometheus ends");
+        let server = tidepool.start().expect("tidepool starts");
+        let error = prometheus().start().expect_err("Prometheus is kept out");
+        let error = wait::chain(&error);
+        assert!(error.contains("lock"), "{release:?}: {error}");
+        assert_eq!(
+            Client::default().get(&format!("{}/-/ready", server.url())).expect("an answer").status,
+            200
+        );
+        server.kill().expect("tidepool ends");
+        prometheus().start().expect("Prometheus starts").terminate().expect("Prometheus ends");
+    }
 }
 
 #[test]

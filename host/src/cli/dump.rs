@@ -1,7 +1,7 @@
 //! `tidepool tsdb dump` and `export`: all samples as lines of text.
 
 use super::workspace::report_damaged;
-use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
+use super::{CliError, DataDirArg, Progress, Verdict, Workspace, set_aside};
 use crate::config::bytes;
 use crate::prom::selector::{SelectorError, parse_selector};
 use crate::wasm::{Matcher, TextFormat, TimeRange};
@@ -106,6 +106,7 @@ fn write(
 ) -> Result<Verdict, CliError> {
     let workspace = Workspace::look(&dir.data_dir, selection.memory_limit)?;
     let damaged = report_damaged(&workspace.inspector()?.blocks()?);
+    set_aside::mention(&workspace.data);
     let mut reader = workspace.reader()?;
     let selectors: Vec<Vec<Matcher>> = match selection.selectors.as_slice() {
         [] => vec![Vec::new()],

@@ -1,7 +1,7 @@
 //! `tidepool tsdb list`: the blocks of a data directory, as `promtool tsdb list` shows them.
 
 use super::workspace::report_damaged;
-use super::{CliError, DataDirArg, Verdict, Workspace, units};
+use super::{CliError, DataDirArg, Verdict, Workspace, set_aside, units};
 use crate::disk::wal::{LogKind, wal_bytes};
 use crate::wasm::{BlockInfo, BlockState};
 use clap::Args;
@@ -45,6 +45,7 @@ pub fn run(args: &ListArgs) -> Result<Verdict, CliError> {
     let list = BlockList { workspace: &workspace, human_readable: args.human_readable };
     print_blocks(&list, &blocks, |_| true)?;
     let damaged = report_damaged(&blocks);
+    set_aside::mention(&workspace.data);
     if args.wal {
         for (name, log) in [("wal", LogKind::Ordered), ("wbl", LogKind::Late)] {
             let bytes = size(wal_bytes(&workspace.data, log)?, args.human_readable);

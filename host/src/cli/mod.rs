@@ -15,6 +15,7 @@ mod error;
 mod import;
 mod list;
 mod progress;
+mod set_aside;
 mod snapshot;
 mod units;
 mod verify;

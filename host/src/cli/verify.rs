@@ -4,7 +4,7 @@
 //! up. Warnings tell of what is unusual but costs nothing.
 
 use super::progress::print_line;
-use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
+use super::{CliError, DataDirArg, Progress, Verdict, Workspace, set_aside};
 use crate::config::bytes;
 use crate::disk::wal::{LogKind, LogPiece, LogReader};
 use crate::wasm::{BlockState, CallError, Error, Log, Severity, StorageError};
@@ -73,6 +73,7 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict, CliError> {
         errors += verify_block(&workspace, &block)?;
     }
     errors += verify_logs(&workspace)?;
+    set_aside::verify(&workspace.data)?;
     Ok(if errors == 0 { Verdict::Fine } else { Verdict::Damaged })
 }
 

@@ -205,7 +205,14 @@ impl Disk for RealDisk {
 
         loop {
             let mut options = OpenOptions::new();
-            let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+            let opened = options.read(true).write(true).create(true).truncate(false).open(path);
+            let file = match opened {
+                // Somebody else's file may be locked all the same.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    File::open(path).map_err(|_| error)?
+                }
+                opened => opened?,
+            };
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),

@@ -107,7 +107,9 @@ impl DataDir {
             let is_here = parent.as_os_str().is_empty();
             sync_parent(&disk, if is_here { Path::new(".") } else { parent })?;
         }
-        set_aside.sweep()?;
+        set_aside.sweep().unwrap_or_else(|error| {
+            tracing::warn!(%error, "what an earlier run left unfinished takes space");
+        });
         let data = DataDir { disk, path, lock, set_aside, is_read_only: false };
         BlockDirs::open(&data).sweep_replacements()?;
         Ok(data)

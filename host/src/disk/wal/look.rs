@@ -21,6 +21,7 @@ use std::sync::Arc;
 const LIST_TRIES: usize = 10;
 
 /// Reads both logs from their fronts to their ends: all of the ordered one, then the late one.
+#[derive(Default)]
 pub struct LogReader {
     files: VecDeque<OpenSource>,
     current: Option<(OpenSource, SegmentReader)>,
@@ -57,14 +58,7 @@ pub struct LogPiece {
 impl LogReader {
     /// Opens what there is. No log at all is fine.
     pub fn open(data: &DataDir) -> Result<LogReader> {
-        let mut reader = LogReader {
-            files: VecDeque::new(),
-            current: None,
-            unpacker: Unpacker::default(),
-            oddities: Vec::new(),
-            bytes_total: 0,
-            bytes_done: 0,
-        };
+        let mut reader = LogReader::default();
         let disk = data.disk();
         // The late log first: if it loses a segment to a cut meanwhile, the cut's block is
         // committed already, and so are its ordered samples.
@@ -77,6 +71,16 @@ impl LogReader {
             reader.files = files.into_iter().chain(reader.files.drain(..)).collect();
         }
         Ok(reader)
+    }
+
+    /// Opens one segment, whatever it is called and wherever it lies.
+    pub fn open_segment(data: &DataDir, path: &Path) -> Result<LogReader> {
+        let file = data.disk().open(path, Access::Read).map_err(Action::Open.failed(path))?;
+        let size_bytes = file.size().map_err(Action::Open.failed(path))?;
+        let path = path.to_owned();
+        let source = Source { segment: 0, path, size_bytes, is_last: false, must_stay: false };
+        let source = OpenSource { log: LogKind::Ordered, source, file };
+        Ok(LogReader { files: [source].into(), bytes_total: size_bytes, ..LogReader::default() })
     }
 
     /// What is odd about the directories.

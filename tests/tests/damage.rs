@@ -1,0 +1,211 @@
+//! Damaged logs: a start costs the damaged records and nothing else, the damage is set aside, and
+//! everything after it goes on as if nothing had been, with Prometheus too.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tidepool_tests::arguments;
+use tidepool_tests::checksum::{assert_same, missing};
+use tidepool_tests::cli::{self, tsdb};
+use tidepool_tests::data_dir;
+use tidepool_tests::http::Client;
+use tidepool_tests::peers::Release;
+use tidepool_tests::process::Server;
+use tidepool_tests::prometheus;
+use tidepool_tests::promtool::{forget_nan_bits, parse_dump};
+use tidepool_tests::remote_read::{Reader, everything};
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::{
+    assert_holds, hours_of_data, read_all, recent_data, send_all, wait_for_blocks,
+};
+use tidepool_tests::series::Series;
+use tidepool_tests::tidepool::Store;
+
+/// Most samples of one request, so of one record.
+const RECORD_SAMPLES: usize = 2_000;
+
+fn flip(file: &Path, at: usize) {
+    let mut bytes = fs::read(file).expect("a file");
+    bytes[at] ^= 0x10;
+    fs::write(file, bytes).expect("written");
+}
+
+fn segment(data_dir: &Path, number: u64) -> PathBuf {
+    data_dir.join(format!("wal/{number:08}"))
+}
+
+fn read(store: &Store) -> Vec<Series> {
+    store.reader().streamed(&[read_all()]).expect("a stream").remove(0)
+}
+
+fn set_aside(data_dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data_dir.join("set-aside")).into_iter().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths
+}
+
+fn get(server: &Server, path: &str) -> String {
+    let answer = Client::default().get(&format!("{}{path}", server.url())).expect("an answer");
+    assert_eq!(answer.status, 200, "{path}");
+    answer.text()
+}
+
+/// In the middle of the only segment, which is also the last: what follows the damage stays.
+#[test]
+fn a_bad_byte_costs_one_record_and_prometheus_reads_the_rest() {
+    let store = Store::start().expect("tidepool starts");
+    let data = recent_data(201, 200, 150);
+    send_all(&store, Version::V2, &data);
+    let data_dir = store.config.data_dir().to_owned();
+    let Store { server, config, directory } = store;
+    server.kill().expect("tidepool ends");
+    let path = segment(&data_dir, 0);
+    let size = fs::read(&path).expect("a segment").len();
+    for at in [size / 2, size * 3 / 4] {
+        flip(&path, at);
+    }
+    let found = fs::read(&path).expect("a segment");
+
+    let server = config.start().expect("tidepool starts");
+    let store = Store { server, config, directory };
+    let kept = read(&store);
+    let lost = missing("after the damage", &data.series, &kept);
+    assert!((1..=2 * RECORD_SAMPLES).contains(&lost), "{lost} samples are lost");
+    let aside = set_aside(&data_dir);
+    assert_eq!(aside.len(), 1, "{aside:?}");
+    assert!(aside[0].to_string_lossy().ends_with("-wal-00000000"), "{aside:?}");
+    assert_eq!(fs::read(&aside[0]).expect("a file"), found);
+    for (metric, expected) in [
+        ("prometheus_tsdb_wal_corruptions_total", 2.0),
+        ("tidepool_wal_set_aside_total", 1.0),
+        ("tidepool_set_aside_bytes", size as f64),
+    ] {
+        assert_eq!(store.metric(metric), Some(expected), "{metric}");
+    }
+    let log = store.server.log();
+    for words in ["00000000", "a wrong checksum", "offset=", "repaired a damaged WAL segment"] {
+        assert!(log.contains(words), "{words:?} is missing: {log}");
+    }
+    let report = tsdb(arguments!["verify", &data_dir]);
+    let line = report.lines().find(|line| line.starts_with("set-aside/")).expect("a warning");
+    assert!(line.contains("warning: set aside") && line.contains("2 places of"), "{line}");
+    for command in ["dump", "list"] {
+        let output = cli::run(arguments![command, &data_dir], "");
+        assert!(output.stderr.contains("1 in set-aside left out"), "{}", output.stderr);
+    }
+
+    // The next start has nothing to complain of.
+    let store = store.restart(Server::terminate).expect("tidepool starts again");
+    assert_same("the second start", &kept, &read(&store));
+    assert_eq!(store.metric("prometheus_tsdb_wal_corruptions_total"), Some(0.0));
+    assert_eq!(set_aside(&data_dir).len(), 1);
+    store.server.terminate().expect("tidepool ends");
+
+    // Nor have Prometheus' readers, which cut a log off at the first damage.
+    for release in Release::ALL {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        data_dir::copy(&data_dir, &directory.path().join("data")).expect("a copy");
+        let config = prometheus::Config::new(release, directory.path()).expect("a configuration");
+        let server = config.receiver().start().expect("Prometheus starts");
+        let all = everything(i64::MIN / 2, i64::MAX / 2);
+        let got = Reader::new(&server.url()).streamed(&[all]).expect("a stream").remove(0);
+        assert_same(&format!("{release:?}"), &kept, &got);
+        assert_eq!(server.metric("prometheus_tsdb_wal_corruptions_total"), Some(0.0));
+    }
+
+    // And what is set aside can be looked at, by itself.
+    let alone = tempfile::tempdir().expect("a temporary directory");
+    fs::create_dir(alone.path().join("wal")).expect("a directory");
+    fs::copy(&aside[0], segment(alone.path(), 0)).expect("a copy");
+    let dump = parse_dump(&tsdb(arguments!["dump", alone.path()])).expect("a dump");
+    assert_same("set aside", &forget_nan_bits(&kept), &dump);
+}
+
+/// A checkpoint is made of what the head knows, so bad bytes that nobody reads any more do no harm.
+#[test]
+fn old_segments_that_go_bad_while_it_runs_hinder_nothing() {
+    let store = Store::start_with(|c| c.block_duration("10m")).expect("tidepool starts");
+    let data = hours_of_data(202);
+    let data_dir = store.config.data_dir().to_owned();
+    let mut spoiled = 0;
+    for rows in data.requests(RECORD_SAMPLES) {
+        let answer = store.writer().send(Version::V2, &rows).expect("an answer");
+        assert_eq!(answer.status, 204, "{}", answer.text());
+        let segments = data_dir::wal_segments(&data_dir).expect("segments");
+        // All but the newest, which is being written.
+        for number in &segments[..segments.len() - 1] {
+            // A checkpoint may just have removed it.
+            let path = segment(&data_dir, *number);
+            if let Ok(len) = fs::metadata(&path).map(|meta| meta.len()) {
+                let file = fs::OpenOptions::new().write(true).open(&path);
+                if let Ok(file) = file {
+                    use std::os::unix::fs::FileExt;
+                    file.write_all_at(&[0xa5; 64], len / 2).expect("written");
+                    spoiled += 1;
+                }
+            }
+        }
+    }
+    assert!(spoiled > 10, "only {spoiled} segments were spoiled");
+    wait_for_blocks(&store, &data, 600_000);
+    assert_holds(&store, &data);
+    assert_eq!(store.metric("prometheus_tsdb_compactions_failed_total"), Some(0.0));
+    // What is only in a spoiled log is lost with the next start, and nothing else: no more than
+    // lies behind the last block.
+    let blocks = data_dir::blocks(&data_dir).expect("blocks");
+    let end_ms = blocks.iter().map(|block| block.end_ms).max().expect("a block");
+    let store = store.restart(Server::kill).expect("tidepool starts again");
+    let in_blocks: Vec<_> =
+        data.series.iter().map(|series| series.between(i64::MIN, end_ms - 1)).collect();
+    let got = store.reader().streamed(&[everything(i64::MIN, end_ms - 1)]).expect("a stream");
+    assert_same("what is in blocks", &in_blocks, &got[0]);
+    missing("all", &data.series, &read(&store));
+    let store = store.restart(Server::terminate).expect("tidepool starts again");
+    assert_eq!(store.metric("prometheus_tsdb_wal_corruptions_total"), Some(0.0));
+}
+
+/// The bound holds, and the oldest goes.
+#[test]
+fn what_is_set_aside_is_bounded() {
+    let mut store = Store::start_with(|c| c.flag("--set-aside-size=200KB")).expect("it starts");
+    let data_dir = store.config.data_dir().to_owned();
+    for round in 0..4 {
+        send_all(&store, Version::V2, &recent_data(203 + round, 200, 60));
+        let Store { server, config, directory } = store;
+        server.kill().expect("tidepool ends");
+        let last = *data_dir::wal_segments(&data_dir).expect("segments").last().expect("one");
+        flip(&segment(&data_dir, last), 20);
+        let server = config.start().expect("tidepool starts");
+        store = Store { server, config, directory };
+    }
+    let aside = set_aside(&data_dir);
+    let bytes = data_dir::total_bytes(&data_dir.join("set-aside"));
+    assert!(aside.len() == 1 || bytes <= 200 << 10, "{aside:?}: {bytes} bytes");
+    assert!(aside[0].to_string_lossy().contains("/00000") && aside.len() < 4, "{aside:?}");
+    assert!(store.server.log().contains("deleted the oldest that was set aside"));
+    assert!(get(&store.server, "/metrics").contains("tidepool_set_aside_bytes"));
+}
+
+/// The answer has what Prometheus' has, and the state of its documentation.
+#[test]
+fn the_state_of_the_replay_is_told_as_prometheus_tells_it() {
+    let store = Store::start().expect("tidepool starts");
+    send_all(&store, Version::V2, &recent_data(207, 20, 20));
+    let store = store.restart(Server::terminate).expect("tidepool starts again");
+    let path = "/api/v1/status/walreplay";
+    let body: serde_json::Value = serde_json::from_str(&get(&store.server, path)).expect("JSON");
+    let expected = serde_json::json!({"status": "success", "data": {
+        "min": 0, "max": 0, "current": 0, "state": "done"}});
+    assert_eq!(body, expected);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for release in Release::ALL {
+        let config = prometheus::Config::new(release, directory.path()).expect("a configuration");
+        let server = config.start().expect("Prometheus starts");
+        let theirs: serde_json::Value = serde_json::from_str(&get(&server, path)).expect("JSON");
+        let theirs = theirs["data"].as_object().expect("an object");
+        for key in theirs.keys() {
+            assert!(body["data"].get(key).is_some(), "{release:?} has {key}");
+        }
+        server.terminate().expect("Prometheus ends");
+    }
+}

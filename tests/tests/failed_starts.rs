@@ -1,0 +1,209 @@
+//! Starts that fail while the log is replayed: after some of them the log is set aside, whole, and
+//! the node serves; what was in the log can be had back.
+
+use rustix::process::Signal;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tidepool_tests::arguments;
+use tidepool_tests::cli::tsdb;
+use tidepool_tests::data_dir;
+use tidepool_tests::http::Client;
+use tidepool_tests::process::Server;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::{assert_holds, read_all, send_all};
+use tidepool_tests::series::{Dataset, Series, Shape, Texture};
+use tidepool_tests::tidepool::{Config, Store};
+use tidepool_tests::wait::now_ms;
+
+const WAIT: Duration = Duration::from_secs(60);
+/// Enough for an empty head, and far from enough for that of [`large`].
+const TINY: &str = "--head-memory-limit=8MiB";
+
+/// Takes a while to replay, and some hundred megabytes.
+fn large(seed: u64) -> Dataset {
+    let (series, scrapes, interval_ms) = (60_000, 20, 15_000);
+    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    Dataset::generate(Shape {
+        seed,
+        series,
+        scrapes,
+        start_ms,
+        interval_ms,
+        texture: Texture::Regular,
+    })
+}
+
+/// A directory with such a log, and nothing running.
+fn with_large_log(seed: u64) -> (Config, tempfile::TempDir, Dataset) {
+    let store = Store::start().expect("tidepool starts");
+    let data = large(seed);
+    send_all(&store, Version::V2, &data);
+    let Store { server, config, directory } = store;
+    server.kill().expect("tidepool ends");
+    (config, directory, data)
+}
+
+fn failed_starts(data_dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(data_dir).expect("a directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("failed-starts")).collect()
+}
+
+/// The one entry, which has to be logs.
+fn logs_set_aside(data_dir: &Path) -> PathBuf {
+    let entries = fs::read_dir(data_dir.join("set-aside")).expect("a directory");
+    let paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    assert!(paths[0].to_string_lossy().ends_with("-logs"), "{paths:?}");
+    assert!(paths[0].join("wal/00000000").exists(), "{paths:?}");
+    paths[0].clone()
+}
+
+/// Waits until a start has begun that is counted as this one.
+#[track_caller]
+fn wait_for_count(server: &mut Server, data_dir: &Path, count: u32) {
+    let begun = Instant::now();
+    let path = data_dir.join(format!("failed-starts.{count}"));
+    while !path.exists() {
+        assert!(begun.elapsed() < WAIT, "{:?}: {}", failed_starts(data_dir), server.log());
+        std::thread::yield_now();
+    }
+}
+
+#[track_caller]
+fn takes_writes(store: &Store) {
+    let series = Series::new(&[("__name__", "after")], &[(now_ms(), 1.0)]);
+    let answer = store.writer().send(Version::V2, &[series.row()]).expect("an answer");
+    assert_eq!(answer.status, 204, "{}", answer.text());
+    let got = store.reader().streamed(&[read_all()]).expect("a stream").remove(0);
+    assert!(got.contains(&series), "{} series", got.len());
+}
+
+/// The engine traps each time, in one life of the process; then it serves.
+#[test]
+fn a_log_that_does_not_fit_into_memory_is_set_aside_and_can_be_had_back() {
+    let (config, directory, data) = with_large_log(301);
+    let data_dir = config.data_dir().to_owned();
+    let server = config.clone().flag(TINY).start().expect("tidepool starts in the end");
+    let store = Store { server, config, directory };
+    assert_eq!(store.metric("tidepool_failed_starts_total"), Some(3.0));
+    assert_eq!(store.metric("tidepool_logs_set_aside_total"), Some(1.0));
+    assert_eq!(failed_starts(&data_dir), Vec::<String>::new());
+    takes_writes(&store);
+    let log = store.server.log();
+    for words in ["3 times in a row", "is missing now", "tsdb compact --head"] {
+        assert!(log.contains(words), "{words:?} is missing: {log}");
+    }
+    let Store { server, config, directory } = store;
+    server.terminate().expect("tidepool ends");
+
+    let kept = logs_set_aside(&data_dir);
+    let report = tsdb(arguments!["verify", &data_dir]);
+    assert!(report.contains("-logs: warning: set aside"), "{report}");
+    // As the log line says.
+    tsdb(arguments!["compact", "--head", &kept]);
+    let blocks = data_dir::blocks(&kept).expect("blocks");
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        fs::rename(&block.path, data_dir.join(&block.ulid)).expect("moved");
+    }
+    fs::remove_dir_all(data_dir.join("wal")).expect("removed: what came after");
+    let server = config.start().expect("tidepool starts");
+    assert_holds(&Store { server, config, directory }, &data);
+}
+
+/// Killed during replay, again and again, as for want of memory: the next start does without the
+/// log. Stopping it in an orderly way does not count, and neither does a start that got ready.
+#[test]
+fn kills_during_replay_are_counted_and_stops_are_not() {
+    let (config, directory, data) = with_large_log(302);
+    let data_dir = config.data_dir().to_owned();
+    let config = config.flag("--max-failed-starts=2");
+    let spawn = || config.launch().expect("a free port").spawn().expect("it can be spawned");
+    let kill_during_replay = |count| {
+        let mut server = spawn();
+        wait_for_count(&mut server, &data_dir, count);
+        server.kill().expect("tidepool ends");
+        assert_eq!(failed_starts(&data_dir), [format!("failed-starts.{count}")]);
+    };
+    kill_during_replay(1);
+    let mut server = spawn();
+    wait_for_count(&mut server, &data_dir, 2);
+    let ending = server.end_by(Signal::TERM).expect("tidepool ends");
+    assert_eq!(ending.status.code(), Some(0));
+    assert_eq!(failed_starts(&data_dir), ["failed-starts.1"]);
+
+    // This one gets ready: the count begins anew. Meanwhile it says how far it is.
+    let mut server = spawn();
+    let mut seen = Vec::new();
+    let client = Client::default();
+    loop {
+        let answer = |path: &str| client.get(&format!("{}{path}", server.url())).ok();
+        if let Some(status) = answer("/api/v1/status/walreplay") {
+            assert_eq!(status.status, 200);
+            let body: serde_json::Value = serde_json::from_str(&status.text()).expect("JSON");
+            seen.push(body["data"]["state"].as_str().unwrap_or_default().to_owned());
+        }
+        match answer("/-/ready") {
+            Some(ready) if ready.status == 200 => break,
+            Some(ready) => {
+                assert_eq!(ready.status, 503);
+                let text = ready.text();
+                let is_known = text == "The store is starting.\n"
+                    || text.starts_with("The log is being replayed: segment 1 of ");
+                assert!(is_known, "{text}");
+            }
+            None => assert!(server.wait_end(Duration::ZERO).is_err(), "{}", server.log()),
+        }
+    }
+    assert!(seen.iter().any(|state| state == "in progress"), "{seen:?}");
+    assert_eq!(failed_starts(&data_dir), Vec::<String>::new());
+    server.kill().expect("tidepool ends");
+
+    kill_during_replay(1);
+    kill_during_replay(2);
+    let server = config.start().expect("tidepool starts");
+    let store = Store { server, config: config.clone(), directory };
+    logs_set_aside(&data_dir);
+    assert_eq!(failed_starts(&data_dir), Vec::<String>::new());
+    assert_eq!(store.metric("tidepool_logs_set_aside_total"), Some(1.0));
+    takes_writes(&store);
+    drop(data);
+}
+
+/// With 0 the log is never set aside.
+#[test]
+fn without_a_limit_it_tries_for_ever() {
+    let (config, directory, data) = with_large_log(303);
+    let data_dir = config.data_dir().to_owned();
+    let tiny = config.clone().flag(TINY).flag("--max-failed-starts=0");
+    let mut server = tiny.launch().expect("a free port").spawn().expect("it can be spawned");
+    wait_for_count(&mut server, &data_dir, 5);
+    let ready = Client::default().get(&format!("{}/-/ready", server.url())).expect("an answer");
+    assert_eq!(ready.status, 503);
+    let ending = server.end_by(Signal::TERM).expect("tidepool ends");
+    assert_eq!(ending.status.code(), Some(0));
+    assert!(!data_dir.join("set-aside").exists());
+    // With room it is all there, and the count is forgotten.
+    let server = config.clone().flag("--max-failed-starts=0").start().expect("tidepool starts");
+    let store = Store { server, config, directory };
+    assert_holds(&store, &data);
+    assert_eq!(failed_starts(&data_dir), Vec::<String>::new());
+}
+
+/// What no other try can cure ends the process, and the log stays where it is.
+#[test]
+fn a_limit_too_small_for_anything_ends_the_process() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let config = Config::new(directory.path()).flag("--head-memory-limit=64KB");
+    let launch = config.launch().expect("a free port");
+    for _ in 0..5 {
+        let mut server = launch.spawn().expect("it can be spawned");
+        let status = server.wait_end(WAIT).expect("it ends by itself");
+        assert_eq!(status.code(), Some(1), "{}", server.log());
+    }
+    assert_eq!(failed_starts(config.data_dir()), Vec::<String>::new());
+    assert!(!config.data_dir().join("set-aside").exists());
+}
