@@ -56,6 +56,20 @@ pub fn wal_segments(data_dir: &Path) -> io::Result<Vec<u64>> {
     Ok(segments)
 }
 
+/// What was set aside, oldest first; nothing at all is fine.
+pub fn set_aside(data_dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let directory = data_dir.join("set-aside");
+    if !directory.exists() {
+        return Ok(Vec::new());
+    }
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        paths.push(entry?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
 /// The bytes of all files below a directory; what vanishes meanwhile does not count.
 pub fn total_bytes(directory: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(directory) else { return 0 };

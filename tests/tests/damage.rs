@@ -38,10 +38,7 @@ fn read(store: &Store) -> Vec<Series> {
 }
 
 fn set_aside(data_dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(data_dir.join("set-aside")).into_iter().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.sort();
-    paths
+    data_dir::set_aside(data_dir).expect("a directory")
 }
 
 fn get(server: &Server, path: &str) -> String {

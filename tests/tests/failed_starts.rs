@@ -53,8 +53,7 @@ fn failed_starts(data_dir: &Path) -> Vec<String> {
 
 /// The one entry, which has to be logs.
 fn logs_set_aside(data_dir: &Path) -> PathBuf {
-    let entries = fs::read_dir(data_dir.join("set-aside")).expect("a directory");
-    let paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let paths = data_dir::set_aside(data_dir).expect("a directory");
     assert_eq!(paths.len(), 1, "{paths:?}");
     assert!(paths[0].to_string_lossy().ends_with("-logs"), "{paths:?}");
     assert!(paths[0].join("wal/00000000").exists(), "{paths:?}");

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::data_dir;
@@ -182,15 +182,18 @@ fn caches_are_set_aside_if_the_log_is_damaged() {
 
     let server = node.start(TIDEPOOL);
     assert!(server.metric("tidepool_wal_replay_damaged_bytes") > Some(0.0), "{}", server.log());
-    assert_eq!(names(&node.data_dir().join("chunks_head.set-aside")), cached);
+    let kept = data_dir::set_aside(&node.data_dir()).expect("set aside");
+    let ends = |path: &PathBuf| path.to_string_lossy().ends_with("Z-chunks_head");
+    let kept = kept.into_iter().find(ends).expect("chunks_head is set aside");
+    assert_eq!(names(&kept), cached);
     assert!(!node.data_dir().join("chunks_head").exists());
-    assert!(server.log().contains("chunks_head.set-aside"), "{}", server.log());
+    assert!(server.log().contains("Z-chunks_head"), "{}", server.log());
     server.terminate().expect("it ends");
     let server = node.start(TIDEPOOL);
-    assert_eq!(names(&node.data_dir().join("chunks_head.set-aside")), cached);
+    assert_eq!(names(&kept), cached);
     server.terminate().expect("it ends");
     node.start(PROMETHEUS_3).terminate().expect("Prometheus starts beside it");
-    assert_eq!(names(&node.data_dir().join("chunks_head.set-aside")), cached);
+    assert_eq!(names(&kept), cached);
 }
 
 /// A whole record, uncompressed: type, length, checksum, data (`tsdb/docs/format/wal.md`).

@@ -202,20 +202,26 @@ impl Head {
         if let Some(slot) = found {
             return Ok(*slot);
         }
-        // Series that the head has already passed when they were new.
+        // What was acknowledged comes back, whatever the limits are now.
         if !self.is_replaying {
             self.options.label_limits.check(&pairs)?;
-        }
-        let max = self.options.series_max;
-        if max > 0 && self.series_count() as u64 >= max {
-            return Err(LookupError::SeriesLimit { max });
-        }
-        if self.options.memory.refuses_series() {
-            return Err(LookupError::MemoryLimit { max: self.options.memory.bytes_max });
+            self.check_limits()?;
         }
         let slot = self.insert(hash, &pairs);
         batch.created.push(slot);
         Ok(slot)
+    }
+
+    /// Whether there may be one more series.
+    fn check_limits(&self) -> Result<(), LookupError> {
+        let max = self.options.series_max;
+        if max > 0 && self.series_count() as u64 >= max {
+            return Err(LookupError::SeriesLimit { max });
+        }
+        match self.options.memory.refuses_series() {
+            true => Err(LookupError::MemoryLimit { max: self.options.memory.bytes_max }),
+            false => Ok(()),
+        }
     }
 
     fn insert(&mut self, hash: u64, pairs: &[(&str, &str)]) -> Slot {

@@ -100,6 +100,10 @@ fn a_full_head_refuses_new_series_and_keeps_the_known() {
     let labels = Labels::from_sorted([(crate::model::LABEL_NAME, "b")]);
     let refused = head.series_by_labels(batch, &labels);
     assert!(matches!(refused, Err(LookupError::SeriesLimit { max: 1 })));
+    // But what the log has was acknowledged, under whatever limits.
+    let pairs: [(&[u8], &[u8]); 1] = [(b"__name__", b"c")];
+    head.replay_series(batch, 7, &pairs).expect("no limit");
+    assert_eq!(head.series_count(), 2);
     assert_eq!(writer.reason("a", (101, 1.0)), None);
 }
 

@@ -5,7 +5,7 @@ use super::{CliError, Progress};
 use crate::disk::set_aside::{SET_ASIDE_DIR, SetAsideEntry};
 use crate::disk::wal::LogReader;
 use crate::disk::{DataDir, Result};
-use crate::store::now_ms;
+use crate::store::system_now_ms;
 
 /// Bytes of log that are read in one go.
 const LOG_BYTES: u32 = 1024 * 1024;
@@ -82,5 +82,5 @@ fn read(data: &DataDir, entry: &SetAsideEntry) -> Result<Option<Content>> {
 fn age_ms(entry: &SetAsideEntry) -> Option<i64> {
     let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", entry.time()?).ok()?;
     let since = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond();
-    Some((now_ms() - since) / 1000 * 1000)
+    Some((system_now_ms() - since) / 1000 * 1000)
 }

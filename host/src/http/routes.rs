@@ -37,8 +37,13 @@ async fn route(context: &Context, request: Request<Incoming>) -> Reply {
             Method::POST | Method::PUT => admin::answer(context, request).await,
             _ => not_allowed("POST, PUT"),
         },
-        "/-/healthy" | "/-/ready" | "/metrics" | "/api/v1/metadata" | STATUS_TSDB
-        | replay::PATH | "/"
+        "/-/healthy"
+        | "/-/ready"
+        | "/metrics"
+        | "/api/v1/metadata"
+        | STATUS_TSDB
+        | replay::PATH
+        | "/"
             if !is_get =>
         {
             not_allowed("GET, HEAD")

@@ -433,7 +433,8 @@ impl HeadThread {
                 );
             }
         }
-        self.take_pulse(&mut instance)?;
+        let pulse = self.take_pulse(&mut instance);
+        pulse.map_err(|error| StartError::Failed(error.into()))?;
         let head =
             HeadInstance { instance, open: HashMap::new(), crashed: None, logs: Arc::clone(&logs) };
         Ok((head, logs))

@@ -34,7 +34,7 @@ pub(super) struct Starts {
 impl StartError {
     /// What it means that the logs could not be opened.
     pub fn opening(error: DiskError) -> StartError {
-        match error.is_for_a_person() {
+        match error.is_for_a_person() || error.is_no_space() {
             true => StartError::Hopeless(error.into()),
             false => StartError::Failed(error.into()),
         }
