@@ -5,6 +5,7 @@
 //! upstream's programs ignore it.
 
 use super::error::{Action, Result};
+use super::fs::Disk;
 use super::head_caches::is_head_cache;
 use super::{DataDir, LATE_WAL_DIR, WAL_DIR};
 use std::path::PathBuf;
