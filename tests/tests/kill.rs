@@ -71,7 +71,7 @@ impl Sender {
         let mut rows = Vec::new();
         for series in first..first + SERIES {
             let mut samples = vec![Sample { timestamp_ms: time_ms, value: value(&mut random) }];
-            if request % LATE_EVERY == 0 && series % 3 == 0 {
+            if request.is_multiple_of(LATE_EVERY) && series % 3 == 0 {
                 // Between the samples that came in order.
                 let timestamp_ms = time_ms - LATE_MS + STEP_MS / 2;
                 samples.push(Sample { timestamp_ms, value: value(&mut random) });

@@ -233,7 +233,7 @@ impl Wal {
         // newer one of the same time followed.
         for found in WalListing::read(&*self.disk, &self.dir)?.segments {
             if found.number <= last_segment {
-                self.removal.remove_segment(&found)?;
+                self.removal.remove_segment(&found.path)?;
                 self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
             }
         }

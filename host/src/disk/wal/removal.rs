@@ -1,7 +1,7 @@
 //! Deleting what a checkpoint stands for. A damaged file that could not be repaired is not deleted
 //! but set aside, since the device may give another time what it did not give this time.
 
-use super::segment::{SegmentFile, WalListing};
+use super::segment::WalListing;
 use super::stats::Counters;
 use crate::disk::error::{Action, Result};
 use crate::disk::fs::{Disk, remove_tree};
@@ -39,11 +39,11 @@ impl Removal {
     /// Deletes the segments up to `last_segment`, inclusive. The caller syncs the directory.
     pub fn remove_segments(&self, listing: &WalListing, last_segment: u32) -> Result<()> {
         let mut segments = listing.segments.iter().filter(|found| found.number <= last_segment);
-        segments.try_for_each(|found| self.remove_segment(found))
+        segments.try_for_each(|found| self.remove_segment(&found.path))
     }
 
-    /// Deletes a segment. The caller syncs the directory.
-    pub fn remove_segment(&self, SegmentFile { path, .. }: &SegmentFile) -> Result<()> {
+    /// Deletes a segment.
+    pub fn remove_segment(&self, path: &Path) -> Result<()> {
         if !self.take_damaged(path) {
             self.disk.remove_file(path).map_err(Action::Remove.failed(path))?;
         }
