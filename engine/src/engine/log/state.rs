@@ -41,6 +41,8 @@ impl Log {
         let LogState { unsettled, late_is_stale, segments, late_segments } = state;
         self.deletions = Deletions { unsettled, late_is_stale, ..Deletions::default() };
         self.segments = segments.into_iter().collect();
+        // As after a replay: the first one may be a checkpoint.
+        self.checkpoint = self.segments.keys().next().copied();
         let first_generation = |(segment, newest_ms)| (segment, (newest_ms, 0));
         self.late_segments = late_segments.into_iter().map(first_generation).collect();
         self.progress.done = true;
