@@ -8,6 +8,8 @@ use tidepool_tests::wait::now_ms;
 
 const SERIES: usize = 50_000;
 
+const BLOCK_MS: i64 = 2 * 3_600_000;
+
 /// What the design allows for a series with a full chunk, labels and index included.
 const BYTES_PER_SERIES_MAX: f64 = 700.0;
 
@@ -15,11 +17,13 @@ const BYTES_PER_SERIES_MAX: f64 = 700.0;
 fn a_series_with_a_full_chunk_takes_little() {
     let store = Store::start().expect("tidepool starts");
     let memory = || store.metric("tidepool_head_memory_bytes").expect("the metric");
+    // The end of a block, so that no chunk has to end before it is full.
+    let end_ms = now_ms() / BLOCK_MS * BLOCK_MS;
     let shape = Shape {
         seed: 5,
         series: SERIES,
         scrapes: 120,
-        start_ms: now_ms() - 120 * 15_000,
+        start_ms: end_ms - 120 * 15_000,
         interval_ms: 15_000,
         texture: Texture::Regular,
     };
