@@ -321,7 +321,7 @@ impl HeadThread {
         loop {
             starts.begin();
             let started = Instant::now();
-            let (mut head, logs) = match self.start() {
+            let (mut head, logs) = match self.start(starts.have_failed()) {
                 Ok(started) => started,
                 Err(StartError::Stopped) => {
                     starts.not_counted();
@@ -396,7 +396,11 @@ impl HeadThread {
     }
 
     /// Makes an instance with what was there at the last stop.
-    fn start(&self) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StartError> {
+    /// If starts have failed, that is taken from the logs, lest they pay for a bad snapshot.
+    fn start(&self, have_failed: bool) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StartError> {
+        if have_failed && let Err(error) = self.data.remove_head_snapshot() {
+            tracing::warn!(%error, "the head snapshot could not be removed");
+        }
         match self.start_from_snapshot()? {
             Some(started) => Ok(started),
             None => self.start_from_logs(),

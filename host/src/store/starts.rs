@@ -64,6 +64,11 @@ impl Starts {
         self.note(self.failed.saturating_add(1));
     }
 
+    /// Whether starts before this one have failed, and the logs were not set aside for it.
+    pub fn have_failed(&self) -> bool {
+        self.failed > 0
+    }
+
     /// It failed.
     pub fn failed(&mut self) {
         self.failed_here = self.failed.saturating_add(1);
