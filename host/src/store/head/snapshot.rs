@@ -48,7 +48,7 @@ impl HeadThread {
             // It cannot be mistaken for one of the logs as they will be.
             tracing::warn!(%error, "the head snapshot takes space until the next start");
         }
-        let Ok(Some((head, logs, snapshot))) = loaded else { return Ok(None) };
+        let Ok(Some((started_head, snapshot))) = loaded else { return Ok(None) };
         self.shared.head.state.snapshot_used.store(true, Relaxed);
         tracing::info!(
             bytes = snapshot.size_bytes(),
@@ -59,12 +59,10 @@ impl HeadThread {
         // that is done at once.
         let closing = std::thread::Builder::new().name("closing".into());
         let _ = closing.spawn(move || drop(snapshot));
-        Ok(Some((head, logs)))
+        Ok(Some(started_head))
     }
 
-    fn load_snapshot(
-        &self,
-    ) -> Result<Option<(HeadInstance, Arc<Mutex<Logs>>, HeadSnapshot)>, SnapshotError> {
+    fn load_snapshot(&self) -> Result<Option<(Started, HeadSnapshot)>, SnapshotError> {
         let Some(mut snapshot) = HeadSnapshot::open(&self.data)? else { return Ok(None) };
         let mut logs = Logs::open(&self.data, self.shared.config.wal).map_err(StoreError::from)?;
         logs.skip_replay();
@@ -82,7 +80,7 @@ impl HeadThread {
             return Err(HeadSnapshotError::Damaged { offset, reason }.into());
         }
         self.take_pulse(&mut instance)?;
-        Ok(Some((HeadInstance::new(instance, &logs), logs, snapshot)))
+        Ok(Some(((HeadInstance::new(instance, &logs), logs), snapshot)))
     }
 
     /// Writes the head down, now that nothing is written to the logs any more, all of which are
