@@ -56,6 +56,12 @@ pub fn assert_holds(store: &Store, data: &Dataset) {
     assert_same("samples", &data.series, &samples[0]);
 }
 
+/// How much may lie behind the end of the blocks without a cut being due. The head begins with the
+/// first sample after that end, which comes some scrapes later.
+pub fn uncut_ms_max(block_ms: i64) -> i64 {
+    block_ms * 3 / 2 + 60_000
+}
+
 /// Waits until the head spans no more than one and a half block ranges, and gives the blocks.
 #[track_caller]
 pub fn wait_for_blocks(store: &Store, data: &Dataset, block_ms: i64) -> Vec<Block> {
@@ -63,8 +69,7 @@ pub fn wait_for_blocks(store: &Store, data: &Dataset, block_ms: i64) -> Vec<Bloc
     let cut = || {
         let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
         let end_ms = blocks.last()?.end_ms;
-        // The head begins where the blocks end.
-        (last_ms - end_ms <= block_ms * 3 / 2).then_some(blocks)
+        (last_ms - end_ms <= uncut_ms_max(block_ms)).then_some(blocks)
     };
     wait::until("the blocks", BLOCKS_TIMEOUT, cut)
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()))

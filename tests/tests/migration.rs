@@ -8,7 +8,7 @@ use tidepool_tests::data_dir;
 use tidepool_tests::node::{Node, Owner};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::{Ending, ProcessError, Server};
-use tidepool_tests::sender::recent_data;
+use tidepool_tests::sender::{recent_data, uncut_ms_max};
 use tidepool_tests::series::{Dataset, Row, Shape, Texture};
 use tidepool_tests::wait::{self, now_ms};
 
@@ -66,7 +66,7 @@ fn wait_for_blocks(node: &Node, server: &Server) {
         let end_ms = blocks.iter().map(|block| block.end_ms).max();
         let first_ms = node.acknowledged().iter().filter_map(|s| s.samples.first());
         let begin_ms = end_ms.or_else(|| first_ms.map(|sample| sample.timestamp_ms).min())?;
-        (last_ms - begin_ms <= node.block_ms() * 3 / 2).then_some(())
+        (last_ms - begin_ms <= uncut_ms_max(node.block_ms())).then_some(())
     };
     wait::until("blocks", Duration::from_secs(90), is_cut)
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", server.log()));

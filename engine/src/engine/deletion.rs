@@ -77,7 +77,7 @@ impl Owned {
     /// Deletes from the head; gives from how many series.
     fn delete(&self, selectors: &[Vec<Matcher>], range: TimeRange) -> Result<u64> {
         let (mut head, mut log) = (self.head.borrow_mut(), self.log.borrow_mut());
-        let spans = head.spans_to_delete(selectors, range);
+        let spans = head.spans_to_delete(selectors, range)?;
         log.append_deletion(&head, &spans, range)?;
         head.delete(&spans)
             .map_err(|source| Error::Chunk { series: "with deleted samples".into(), source })?;

@@ -29,12 +29,11 @@ impl Head {
         range: TimeRange,
     ) -> Result<HeadCursor, TooMuchWork> {
         self.postings.sort();
-        let work = WorkLeft::of_a_read();
         let slots = match self.touches(range) {
-            true => select(&self.index(&work), matchers)?,
+            true => select(&self.index(), matchers)?,
             false => Vec::new(),
         };
-        Ok(self.cursor(&work, slots, range))
+        Ok(self.cursor(slots, range))
     }
 
     /// Selects series by one of several sets.
@@ -44,16 +43,15 @@ impl Head {
         range: TimeRange,
     ) -> Result<HeadCursor, TooMuchWork> {
         self.postings.sort();
-        let work = WorkLeft::of_a_read();
         let slots = match self.touches(range) {
-            true => select_any(&self.index(&work), sets.sets())?,
+            true => select_any(&self.index(), sets.sets())?,
             false => Vec::new(),
         };
-        Ok(self.cursor(&work, slots, range))
+        Ok(self.cursor(slots, range))
     }
 
-    fn cursor(&self, work: &WorkLeft, mut slots: Vec<Slot>, range: TimeRange) -> HeadCursor {
-        let index = self.index(work);
+    fn cursor(&self, mut slots: Vec<Slot>, range: TimeRange) -> HeadCursor {
+        let index = self.index();
         slots.sort_by(|a, b| by_labels(&index, *a, *b));
         // Later samples than those of this moment are not part of the answer.
         let range = TimeRange { end_ms: range.end_ms.min(self.newest_ms()), ..range };
@@ -67,9 +65,10 @@ impl Head {
         range.start_ms <= range.end_ms && range.overlaps(&held)
     }
 
-    pub(super) fn index<'h>(&'h self, work: &'h WorkLeft) -> HeadIndex<'h> {
+    /// The index, for one question.
+    pub(super) fn index(&self) -> HeadIndex<'_> {
         let Head { postings, symbols, series, .. } = self;
-        HeadIndex { postings, symbols, series, work }
+        HeadIndex { postings, symbols, series, work: WorkLeft::of_a_read() }
     }
 
     /// The next series with chunks that share some time with the range, and whether these chunks

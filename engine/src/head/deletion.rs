@@ -10,7 +10,8 @@
 //! (`engine/log.rs`). Upstream's own tombstones hide late samples whenever they come; so do those
 //! that it left in the log, for what was in its log of late samples then.
 
-use super::work::WorkLeft;
+use super::postings::HeadIndex;
+use super::work::{TooMuchWork, WorkLeft};
 use super::{Head, Slot};
 use crate::chunk::ChunkError;
 use crate::index::select_any;
@@ -33,16 +34,17 @@ impl Head {
         &self,
         selectors: &[Vec<Matcher>],
         range: TimeRange,
-    ) -> Vec<DeletedSpan> {
-        let work = WorkLeft::unbounded();
-        let Ok(slots) = select_any(&self.index(&work), selectors) else { return Vec::new() };
+    ) -> Result<Vec<DeletedSpan>, TooMuchWork> {
+        // Nobody asks for a deletion who may not hold writes up.
+        let index = HeadIndex { work: WorkLeft::unbounded(), ..self.index() };
+        let slots = select_any(&index, selectors)?;
         let span = |slot: Slot| {
             let series = self.at(slot);
             let end_ms = range.end_ms.min(series.max_time_ms()?);
             let range = TimeRange { end_ms, ..range };
             series.touches(range).then_some(DeletedSpan { slot, range })
         };
-        slots.into_iter().filter_map(span).collect()
+        Ok(slots.into_iter().filter_map(span).collect())
     }
 
     /// Takes samples out, once the log knows.

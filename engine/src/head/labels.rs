@@ -4,7 +4,7 @@ use super::Head;
 use super::cursor::OpenCursor;
 use super::postings::{HeadIndex, find};
 use super::symbols::SymbolId;
-use super::work::{TooMuchWork, WorkLeft};
+use super::work::TooMuchWork;
 use crate::index::{intersects, select_any};
 use crate::model::{MatcherSets, TimeRange, Verdict};
 use rustc_hash::FxHashSet;
@@ -27,8 +27,7 @@ impl Head {
         range: TimeRange,
     ) -> Result<HeadTexts, TooMuchWork> {
         self.postings.sort();
-        let work = WorkLeft::of_a_read();
-        let index = self.index(&work);
+        let index = self.index();
         let names: FxHashSet<SymbolId> = match self.touches(range) {
             false => FxHashSet::default(),
             true if sets.select_all() => self.postings.names().collect(),
@@ -50,8 +49,7 @@ impl Head {
         range: TimeRange,
     ) -> Result<HeadTexts, TooMuchWork> {
         self.postings.sort();
-        let work = WorkLeft::of_a_read();
-        let index = self.index(&work);
+        let index = self.index();
         let values = match find(&self.symbols, name) {
             Some(id) if self.touches(range) => match sets.select_all() {
                 true => index.sorted_values(name),
@@ -70,8 +68,7 @@ impl Head {
     }
 
     fn texts(&self, mut symbols: Vec<SymbolId>) -> HeadTexts {
-        let work = WorkLeft::unbounded();
-        self.index(&work).sort_by_text(&mut symbols);
+        self.index().sort_by_text(&mut symbols);
         HeadTexts { symbols: Rc::new(symbols), next: 0, _open: OpenCursor::new(self) }
     }
 }

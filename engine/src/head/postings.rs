@@ -42,12 +42,12 @@ struct Order {
 }
 
 /// The inverted index, with what its numbers mean.
-#[derive(Clone, Copy)]
 pub struct HeadIndex<'h> {
     pub postings: &'h Postings,
     pub symbols: &'h Symbols,
     pub series: &'h Slab<Slot, Series>,
-    pub work: &'h WorkLeft,
+    /// What the matchers of one question may still cost.
+    pub work: WorkLeft,
 }
 
 impl Postings {

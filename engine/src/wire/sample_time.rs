@@ -21,8 +21,6 @@ impl SampleTimes {
 }
 
 impl<'r> WriteSink<'r> for SampleTimes {
-    fn symbols(&mut self, _: &[&'r [u8]]) {}
-
     fn series_by_pairs(&mut self, _: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
         self.take(data);
     }
@@ -30,8 +28,4 @@ impl<'r> WriteSink<'r> for SampleTimes {
     fn series_by_refs(&mut self, _: &[u32], data: SeriesData<'_>) {
         self.take(data);
     }
-
-    fn family_metadata(&mut self, _: &'r [u8], _: u32, _: &'r [u8], _: &'r [u8]) {}
-
-    fn series_metadata(&mut self, _: &[u32], _: u32, _: u32, _: u32) {}
 }

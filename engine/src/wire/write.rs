@@ -22,7 +22,7 @@ pub struct SeriesData<'a> {
     pub exemplars: &'a [Exemplar<'a>],
 }
 
-/// Takes what a request holds, in its order.
+/// Takes what a request holds, in its order. Symbols and metadata may be passed over.
 pub trait WriteSink<'r> {
     /// Memory that the store may have in use, of which a request gets a part; 0 is no limit.
     fn memory_bytes_max(&self) -> u64 {
@@ -30,7 +30,7 @@ pub trait WriteSink<'r> {
     }
 
     /// The symbols of a 2.0 request, before its series.
-    fn symbols(&mut self, symbols: &[&'r [u8]]);
+    fn symbols(&mut self, _symbols: &[&'r [u8]]) {}
 
     /// A series of a 1.0 request; labels are (name, value) in the sender's order.
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>);
@@ -39,10 +39,11 @@ pub trait WriteSink<'r> {
     fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_>);
 
     /// Metadata of a metric family, from a 1.0 request.
-    fn family_metadata(&mut self, family: &'r [u8], kind: u32, help: &'r [u8], unit: &'r [u8]);
+    fn family_metadata(&mut self, _family: &'r [u8], _kind: u32, _help: &'r [u8], _unit: &'r [u8]) {
+    }
 
     /// Metadata of the series that was given last, from a 2.0 request.
-    fn series_metadata(&mut self, labels: &[u32], kind: u32, help_ref: u32, unit_ref: u32);
+    fn series_metadata(&mut self, _labels: &[u32], _kind: u32, _help_ref: u32, _unit_ref: u32) {}
 }
 
 const V1: &str = "prometheus.WriteRequest";

@@ -2,14 +2,14 @@
 //! data, as Prometheus offers it. Off unless asked for: whoever reaches the port could delete all.
 
 use super::body::collect;
-use super::reply::{Reply, full, retry_later, status_of, text};
+use super::reply::{self, Reply, retry_later, status_of, text};
 use super::server::Context;
 use crate::prom::selector::parse_selector;
 use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
 use crate::store::StoreError;
 use crate::wasm::{Damage, Matcher, TimeRange};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::CONTENT_TYPE;
 use hyper::{Request, StatusCode};
 use serde_json::json;
 
@@ -139,8 +139,7 @@ async fn snapshot(context: &Context, request: Request<Incoming>) -> Result<Reply
         }
     };
     let name = context.store.snapshot(!skip_head).await?;
-    let body = json!({ "status": "success", "data": { "name": name } }).to_string();
-    Ok(full(StatusCode::OK, HeaderValue::from_static("application/json"), body))
+    Ok(reply::json(StatusCode::OK, &json!({ "status": "success", "data": { "name": name } })))
 }
 
 /// Parameters of a request: those of a form in its body, then those of its URL.
@@ -193,6 +192,6 @@ fn no_content() -> Reply {
 }
 
 fn envelope(status: StatusCode, kind: &str, error: &str) -> Reply {
-    let body = json!({ "status": "error", "errorType": kind, "error": error }).to_string();
-    retry_later(full(status, HeaderValue::from_static("application/json"), body))
+    let body = json!({ "status": "error", "errorType": kind, "error": error });
+    retry_later(reply::json(status, &body))
 }

@@ -1,10 +1,9 @@
 //! `GET /api/v1/metadata`: what senders said of metric families, as Prometheus shows it.
 
-use super::reply::{self, Reply, full};
+use super::reply::{self, Reply};
 use super::server::Context;
 use crate::wasm::FamilyMetadata;
 use hyper::StatusCode;
-use hyper::header::HeaderValue;
 use serde_json::{Map, Value, json};
 
 /// Names of `prometheus.MetricMetadata.MetricType`, by number.
@@ -18,8 +17,7 @@ pub async fn answer(context: &Context) -> Reply {
         Err(error) => return reply::error(&error),
     };
     let data: Map<String, Value> = families.into_iter().map(entry).collect();
-    let body = json!({ "status": "success", "data": data }).to_string();
-    full(StatusCode::OK, HeaderValue::from_static("application/json"), body)
+    reply::json(StatusCode::OK, &json!({ "status": "success", "data": data }))
 }
 
 fn entry(family: FamilyMetadata) -> (String, Value) {

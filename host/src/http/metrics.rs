@@ -4,7 +4,7 @@ use super::reply::{Reply, full};
 use super::server::{Context, HttpCounters};
 use crate::disk::wal::WalStats;
 use crate::disk::{Wear, WrittenFor};
-use crate::store::{SpaceFigures, Store, StoreCounters};
+use crate::store::{SpaceFigures, Store, StoreCounters, resident_bytes};
 use crate::telemetry::MetricsText;
 use crate::wasm::Figures;
 use hyper::StatusCode;
@@ -368,20 +368,19 @@ fn connections(text: &mut MetricsText, context: &Context) {
 
 /// What client libraries show of a process, read from the system.
 fn process(text: &mut MetricsText) {
-    let Some((cpu_seconds, resident_bytes)) = process_figures() else { return };
+    let Some((cpu_seconds, resident_bytes)) = cpu_seconds().zip(resident_bytes()) else { return };
     text.counter("process_cpu_seconds_total", "User and system CPU time spent.", cpu_seconds);
     text.gauge("process_resident_memory_bytes", "Resident memory.", resident_bytes);
 }
 
-/// CPU seconds and resident bytes of this process (proc(5), `/proc/self/stat` fields 14, 15, 24).
-fn process_figures() -> Option<(f64, u64)> {
+/// CPU seconds of this process (proc(5), `/proc/self/stat` fields 14 and 15).
+fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The second field is a name in parentheses that may hold spaces.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     let ticks = number(14)? + number(15)?;
-    let cpu_seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
-    Some((cpu_seconds, number(24)? * rustix::param::page_size() as u64))
+    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 fn load(counter: &AtomicU64) -> u64 {

@@ -1,11 +1,10 @@
 //! How far the replay of the logs is: `GET /api/v1/status/walreplay`, and what `/-/ready` says before
 //! the store is.
 
-use super::reply::{Reply, full, text};
+use super::reply::{self, Reply, text};
 use super::server::Context;
 use crate::store::ReplayState;
 use hyper::StatusCode;
-use hyper::header::HeaderValue;
 use serde_json::json;
 
 /// Where Prometheus has it.
@@ -17,8 +16,7 @@ pub fn status(context: &Context) -> Reply {
     let (min, max) = (status.figures.segment_min, status.figures.segment_max);
     let current = status.figures.segment_current;
     let data = json!({ "min": min, "max": max, "current": current, "state": status.state.name() });
-    let body = json!({ "status": "success", "data": data }).to_string();
-    full(StatusCode::OK, HeaderValue::from_static("application/json"), body)
+    reply::json(StatusCode::OK, &json!({ "status": "success", "data": data }))
 }
 
 /// Whether the store is ready, and if not, how far it is.

@@ -24,6 +24,11 @@ pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Reply {
     full(status, HeaderValue::from_static("text/plain; charset=utf-8"), text)
 }
 
+/// An answer in JSON.
+pub fn json(status: StatusCode, body: &serde_json::Value) -> Reply {
+    full(status, HeaderValue::from_static("application/json"), body.to_string())
+}
+
 /// An answer that is at hand as a whole.
 pub fn full(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Reply {
     let body = Full::new(body.into()).map_err(|never| match never {}).boxed();

@@ -1,10 +1,9 @@
 //! `GET /api/v1/status/tsdb`: what the head's series are made of, as Prometheus shows it.
 
-use super::reply::{self, Reply, full};
+use super::reply::{self, Reply};
 use super::server::Context;
 use crate::wasm::Ranked;
 use hyper::StatusCode;
-use hyper::header::HeaderValue;
 use serde_json::{Value, json};
 
 /// Items of a list without a `limit`, and the most that it may ask for: upstream's.
@@ -17,7 +16,7 @@ pub async fn tsdb(context: &Context, query: Option<&str>) -> Reply {
         Ok(items_max) => items_max,
         Err(why) => {
             let body = json!({ "status": "error", "errorType": "bad_data", "error": why });
-            return json_reply(StatusCode::BAD_REQUEST, &body);
+            return reply::json(StatusCode::BAD_REQUEST, &body);
         }
     };
     let store = &context.store;
@@ -43,7 +42,7 @@ pub async fn tsdb(context: &Context, query: Option<&str>) -> Reply {
             "seriesCountByLabelName": list(cardinality.names_by_series),
         },
     });
-    json_reply(StatusCode::OK, &body)
+    reply::json(StatusCode::OK, &body)
 }
 
 fn items_max(query: Option<&str>) -> Result<u32, String> {
@@ -60,10 +59,6 @@ fn items_max(query: Option<&str>) -> Result<u32, String> {
 fn list(ranked: Vec<Ranked>) -> Value {
     let item = |Ranked { name, number }: Ranked| json!({ "name": name, "value": number });
     ranked.into_iter().map(item).collect()
-}
-
-fn json_reply(status: StatusCode, body: &Value) -> Reply {
-    full(status, HeaderValue::from_static("application/json"), body.to_string())
 }
 
 #[cfg(test)]
