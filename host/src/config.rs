@@ -8,6 +8,7 @@ use crate::access::AccessConfig;
 use crate::cli::TsdbArgs;
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
+use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
 use crate::store::{DiskShare, MemorySplit, StoreConfig, default_limit_bytes};
 use crate::telemetry::LogFormat;
 use crate::wasm::InstanceLimits;
@@ -72,6 +73,11 @@ struct ServeArgs {
     /// Address to listen on
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9201")]
     listen: SocketAddr,
+
+    /// A label that tells this node from all others, such as node=edge-7; may be given several
+    /// times. What is read from here carries them; what is stored does not
+    #[arg(long = "external-label", alias = "label", value_name = "NAME=VALUE")]
+    external_labels: Vec<ExternalLabel>,
 
     /// Answer /api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}: whoever reaches the
     /// port may then delete data
@@ -267,6 +273,8 @@ pub struct HttpConfig {
     pub inflight_bytes_max: usize,
     /// Largest request body, compressed as well as decompressed.
     pub request_bytes_max: usize,
+    /// What tells this node from all others.
+    pub external_labels: ExternalLabels,
     /// Whether stored data may be deleted and copied.
     pub admin_api: bool,
     /// Longest time a read may take, its answer included.
@@ -344,6 +352,7 @@ impl From<ServeArgs> for ServeConfig {
             connections_max: args.network.connections_max(),
             limits: args.network.client_limits(),
             inflight_bytes_max: size(inflight_bytes),
+            external_labels: args.external_labels.into_iter().collect(),
             admin_api: args.enable_admin_api,
             request_bytes_max: size(
                 args.max_request_size

@@ -1,6 +1,7 @@
 //! Remote-write and remote-read messages, between the wire and the store; series selectors. No
 //! sockets.
 
+pub mod external_labels;
 pub mod read;
 pub mod selector;
 pub mod time;
