@@ -1,8 +1,12 @@
 //! The command line, and what it becomes: one validated structure. Starts nothing.
 
+mod file;
 mod network;
+mod source;
 
+pub use file::FileError;
 pub use network::ClientLimits;
+pub use source::{ConfigError, ConfigSource, Settings};
 
 use crate::access::AccessConfig;
 use crate::cli::TsdbArgs;
@@ -10,7 +14,7 @@ use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTER
 use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
 use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
 use crate::store::{DiskShare, MemorySplit, StoreConfig, default_limit_bytes};
-use crate::telemetry::LogFormat;
+use crate::telemetry::{self, LogFormat};
 use crate::wasm::InstanceLimits;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use network::NetworkArgs;
@@ -23,7 +27,7 @@ use std::time::Duration;
 ///
 /// Without a command it serves with the defaults.
 #[derive(Debug, Parser)]
-#[command(name = "tidepool", version, max_term_width = 100)]
+#[command(name = "tidepool", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -66,6 +70,11 @@ enum WalCompression {
 
 #[derive(Debug, Clone, Args)]
 struct ServeArgs {
+    /// Configuration file: YAML whose keys are the names of these flags. A flag given here as well
+    /// holds as given here. Read again on SIGHUP
+    #[arg(long, alias = "config.file", value_name = "FILE")]
+    config: Option<PathBuf>,
+
     /// Directory for all data; made if it is missing. May be one that Prometheus wrote
     #[arg(long, value_name = "DIR", default_value = "./data")]
     data_dir: PathBuf,
@@ -227,7 +236,7 @@ struct ServeArgs {
     log_format: LogFormat,
 
     /// Least level of log lines, or a filter
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = telemetry::check_level)]
     log_level: String,
 }
 
@@ -240,7 +249,12 @@ const QUERY_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub enum Invocation {
     /// Serve.
-    Serve(Box<ServeConfig>),
+    Serve {
+        /// What with.
+        config: Box<ServeConfig>,
+        /// The same as flags.
+        settings: Settings,
+    },
     /// Run a command over a data directory.
     Tsdb(TsdbArgs),
 }
@@ -277,6 +291,10 @@ pub struct HttpConfig {
     pub external_labels: ExternalLabels,
     /// Whether stored data may be deleted and copied.
     pub admin_api: bool,
+    /// Whether a request may reload the configuration.
+    pub lifecycle: bool,
+    /// Whether each request gets a line in the log.
+    pub access_log: bool,
     /// Longest time a read may take, its answer included.
     pub read_timeout: Duration,
     /// Most samples in an answer of kind SAMPLES; 0 means no limit.
@@ -287,14 +305,11 @@ pub struct HttpConfig {
     pub read_frame_bytes_max: u32,
 }
 
-impl Cli {
-    /// What the command line asks for.
-    pub fn invocation(self) -> Invocation {
-        match self.command {
-            Some(Command::Serve(args)) => Invocation::Serve(Box::new((*args).into())),
-            Some(Command::Tsdb(args)) => Invocation::Tsdb(args),
-            None => Invocation::Serve(Box::new(self.serve.into())),
-        }
+impl ServeConfig {
+    /// Whether the parts go together.
+    fn check(&self) -> Result<(), String> {
+        self.store.memory.check().map_err(|error| error.to_string())?;
+        self.check_network()
     }
 }
 
@@ -354,6 +369,8 @@ impl From<ServeArgs> for ServeConfig {
             inflight_bytes_max: size(inflight_bytes),
             external_labels: args.external_labels.into_iter().collect(),
             admin_api: args.enable_admin_api,
+            lifecycle: args.network.enable_lifecycle,
+            access_log: args.network.access_log,
             request_bytes_max: size(
                 args.max_request_size
                     .unwrap_or(head_part.min(REQUEST_BYTES).min(inflight_bytes / 2)),
@@ -482,13 +499,18 @@ mod tests {
         }
     }
 
+    fn read(arguments: &[&str]) -> Result<(ServeConfig, Settings), ConfigError> {
+        let arguments = ["tidepool"].iter().chain(arguments).map(|text| (*text).into());
+        ConfigSource::new(arguments).serve()
+    }
+
     #[test]
-    fn the_defaults_and_the_named_command_agree() {
-        let bare = Cli::parse_from(["tidepool"]).invocation();
-        let named = Cli::parse_from(["tidepool", "serve"]).invocation();
-        assert_eq!(format!("{bare:?}"), format!("{named:?}"));
-        let Invocation::Serve(bare) = bare else { panic!("{bare:?}") };
+    fn the_defaults_and_the_named_command_agree() -> Result<(), ConfigError> {
+        let (bare, settings) = read(&[])?;
+        let named = read(&["serve"])?;
+        assert_eq!(format!("{bare:?} {settings:?}"), format!("{:?} {:?}", named.0, named.1));
         assert_eq!(bare.http.listen.to_string(), "127.0.0.1:9201");
+        Ok(())
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
 //! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
 //! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text;
-//! [`cli`] works without a server; [`telemetry`] and [`shutdown`] serve the operator.
+//! [`cli`] works without a server; [`telemetry`], [`reload`] and [`shutdown`] serve the operator.
 //! Dependencies point one way: http and cli → prom, store → wasm → disk.
 
 pub mod access;
@@ -12,6 +12,7 @@ pub mod config;
 pub mod disk;
 pub mod http;
 pub mod prom;
+pub mod reload;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;

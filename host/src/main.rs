@@ -1,21 +1,30 @@
 //! The `tidepool` program: wires, then waits.
 
-use clap::Parser;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tidepool_host::access::Access;
 use tidepool_host::cli;
-use tidepool_host::config::{Cli, Invocation, ServeConfig};
+use tidepool_host::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
 use tidepool_host::http::{Server, ServerConfig};
+use tidepool_host::reload::{ReloadHandle, Reloader};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::Store;
-use tidepool_host::telemetry;
+use tidepool_host::telemetry::{self, LogLevel};
+use tokio::sync::watch;
 
 fn main() -> ExitCode {
-    let config = match Cli::parse().invocation() {
-        Invocation::Serve(config) => *config,
-        Invocation::Tsdb(args) => return cli::run(args),
+    let source = ConfigSource::new(std::env::args_os());
+    let (config, settings) = match source.read() {
+        Ok(Invocation::Serve { config, settings }) => (*config, settings),
+        Ok(Invocation::Tsdb(args)) => return cli::run(args),
+        // Clap's way: help on standard output, mistakes on standard error.
+        Err(ConfigError::CommandLine(error)) => error.exit(),
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
     };
-    telemetry::init(config.log_format, &config.log_level);
+    let log_level = telemetry::init(config.log_format, &config.log_level);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -23,7 +32,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(serve(config)) {
+    match runtime.block_on(serve(config, source, settings, log_level)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(%error, "tidepool ends");
@@ -32,22 +41,44 @@ fn main() -> ExitCode {
     }
 }
 
-async fn serve(config: ServeConfig) -> Result<(), Box<dyn std::error::Error>> {
+async fn serve(
+    config: ServeConfig,
+    source: ConfigSource,
+    settings: Settings,
+    log_level: LogLevel,
+) -> Result<(), Box<dyn std::error::Error>> {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data_dir = %config.store.data_dir.display(),
         wal_sync = ?config.store.wal.sync,
         "tidepool starts"
     );
-    config.check_network()?;
-    let access = Access::open(&config.access)?;
+    config.warn_of_strangers();
+    let access = Arc::new(Access::open(&config.access)?);
     let shutdown = Shutdown::on_signals()?;
+    let (reload, requests) = ReloadHandle::new();
+    reload.clone().on_hangup(shutdown.clone())?;
     let (store, mut threads) = Store::open(config.store)?;
-    let server =
-        Server::bind(ServerConfig { store: store.clone(), access, http: config.http }).await;
-    let served = match server {
+    let (http, live_http) = watch::channel(Arc::new(config.http));
+    let server = Server::bind(ServerConfig {
+        store: store.clone(),
+        access: Arc::clone(&access),
+        http: live_http,
+        reload,
+    });
+    let served = match server.await {
         Ok(server) => {
             tracing::info!(address = %server.address(), "listening");
+            let reloader = Reloader {
+                source,
+                started_with: settings.clone(),
+                current: settings,
+                store: store.clone(),
+                http,
+                access,
+                log_level,
+            };
+            tokio::spawn(reloader.run(requests));
             tokio::select! {
                 () = server.run(shutdown) => Ok(()),
                 Ok(error) = &mut threads.failed => Err(error.into()),

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use std::fmt::{Display, Write};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, reload};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -13,13 +13,39 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging. `level` is `debug`, `info`, … or a filter such as `info,tidepool_host::store=debug`.
-pub fn init(format: LogFormat, level: &str) {
+/// Whether a text is `debug`, `info`, … or a filter such as `info,tidepool_host::store=debug`.
+pub fn check_level(text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// Changes what is logged.
+pub struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
+
+impl LogLevel {
+    /// Logs from now on as a level or filter says.
+    pub fn set(&self, level: &str) -> Result<(), String> {
+        let filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;
+        (self.0)(filter).map_err(|error| error.to_string())
+    }
+}
+
+/// Starts logging, as [`LogLevel::set`] from then on.
+pub fn init(format: LogFormat, level: &str) -> LogLevel {
     let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
-        LogFormat::Text => builder.with_ansi(false).init(),
-        LogFormat::Json => builder.json().init(),
+        LogFormat::Text => {
+            let builder = builder.with_ansi(false).with_filter_reloading();
+            let handle = builder.reload_handle();
+            builder.init();
+            LogLevel(Box::new(move |filter| handle.reload(filter)))
+        }
+        LogFormat::Json => {
+            let builder = builder.json().with_filter_reloading();
+            let handle = builder.reload_handle();
+            builder.init();
+            LogLevel(Box::new(move |filter| handle.reload(filter)))
+        }
     }
 }
 

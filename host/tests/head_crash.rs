@@ -1,12 +1,13 @@
 //! The head's instance ends as a fault in it would end it, again and again under load: it is made
 //! anew from the log, senders are told to come back meanwhile, and nothing acknowledged is missing.
 
-use clap::Parser as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tidepool_host::access::Access;
-use tidepool_host::config::{Cli, Invocation, ServeConfig};
+use tidepool_host::config::{ConfigSource, ServeConfig};
 use tidepool_host::http::{Server, ServerConfig};
+use tidepool_host::reload::ReloadHandle;
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::{Store, StoreError};
 use tidepool_tests::checksum::assert_same;
@@ -24,10 +25,7 @@ fn config(dir: &std::path::Path) -> TestResult<ServeConfig> {
     let data_dir = format!("--data-dir={}", dir.display());
     let flags = ["--listen=127.0.0.1:0", "--wal-sync=off", "--block-duration=1m"];
     let arguments = ["tidepool", "serve", &data_dir].into_iter().chain(flags);
-    match Cli::try_parse_from(arguments)?.invocation() {
-        Invocation::Serve(config) => Ok(*config),
-        other => Err(format!("{other:?}").into()),
-    }
+    Ok(ConfigSource::new(arguments.map(Into::into)).serve()?.0)
 }
 
 /// Sends scrape by scrape, each until it is taken, around and around in ever later times; gives
@@ -64,8 +62,10 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let dir = tempfile::tempdir()?;
     let config = config(dir.path())?;
     let (store, threads) = Store::open(config.store)?;
-    let access = Access::open(&config.access)?;
-    let server = ServerConfig { store: store.clone(), access, http: config.http };
+    let access = Arc::new(Access::open(&config.access)?);
+    let (_live, http) = tokio::sync::watch::channel(Arc::new(config.http));
+    let (reload, _requests) = ReloadHandle::new();
+    let server = ServerConfig { store: store.clone(), access, http, reload };
     let server = Server::bind(server).await?;
     let url = format!("http://{}", server.address());
     let (trigger, shutdown) = Shutdown::manual();

@@ -1,12 +1,11 @@
 //! Lookups of labels through the whole store (head instance, query instance, blocks on disk),
 //! compared with what Prometheus answers about the same samples.
 
-use clap::Parser as _;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Duration;
 use tempfile::TempDir;
-use tidepool_host::config::{Cli, Invocation};
+use tidepool_host::config::ConfigSource;
 use tidepool_host::store::{BodyBudget, LookupPart, Store, StoreConfig, StoreError};
 use tidepool_host::wasm::{Label, Lookup, MatchOp, Matcher, RemoteWriteVersion, TimeRange};
 use tidepool_tests::http::Client;
@@ -26,10 +25,7 @@ fn config(dir: &TempDir) -> TestResult<StoreConfig> {
     let data_dir = format!("--data-dir={}", dir.path().display());
     let flags = ["--wal-sync=off", "--block-duration=1m", "--out-of-order-window=0s"];
     let arguments = ["tidepool", "serve", &data_dir].into_iter().chain(flags);
-    match Cli::try_parse_from(arguments)?.invocation() {
-        Invocation::Serve(config) => Ok(config.store),
-        other => Err(format!("{other:?}").into()),
-    }
+    Ok(ConfigSource::new(arguments.map(Into::into)).serve()?.0.store)
 }
 
 /// Some series end early and will be in a block only, some begin late and are in the head only,

@@ -135,7 +135,8 @@ impl Access {
         }
     }
 
-    fn refresh(&self) {
+    /// Looks at the files now.
+    pub fn refresh(&self) {
         if let Some(tls) = &self.tls {
             tls.refresh();
         }

@@ -38,7 +38,7 @@ fn load(files: &TlsFiles, contents: &[Vec<u8>]) -> Result<TlsAcceptor, AccessErr
         _ => builder.with_no_client_auth(),
     };
     let mut config = builder.with_single_cert(chain, key).map_err(wrong)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config).into())
 }
 

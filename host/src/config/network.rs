@@ -37,6 +37,14 @@ pub(super) struct NetworkArgs {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     send_timeout: Duration,
 
+    /// Write a line to the log for each request, once it is answered
+    #[arg(long)]
+    pub access_log: bool,
+
+    /// Reload the configuration on POST /-/reload, as on SIGHUP
+    #[arg(long, alias = "web.enable-lifecycle")]
+    pub enable_lifecycle: bool,
+
     /// Most labels of a series. This limit and the next two refuse a new series, and keep the rest
     /// of its request. 0: no limit
     #[arg(long, value_name = "COUNT", default_value_t = 128)]
@@ -125,9 +133,8 @@ impl NetworkArgs {
 }
 
 impl ServeConfig {
-    /// Whether what concerns the network goes together. What does is no error but may be a
-    /// mistake is logged.
-    pub fn check_network(&self) -> Result<(), String> {
+    /// Whether what concerns the network goes together.
+    pub(super) fn check_network(&self) -> Result<(), String> {
         let ServeConfig { access, http, .. } = self;
         let HttpConfig { inflight_bytes_max, request_bytes_max, .. } = *http;
         if inflight_bytes_max / 2 < request_bytes_max {
@@ -137,18 +144,24 @@ impl ServeConfig {
                  room. Raise the one or lower the other"
             ));
         }
-        let AccessConfig { tls, write_credentials, read_credentials, admin_credentials } = access;
-        let has_others = write_credentials.is_some() || read_credentials.is_some();
-        if http.admin_api && has_others && admin_credentials.is_none() {
-            return Err(
-                "--enable-admin-api lets everyone delete data, while other endpoints need \
-                        credentials. Add --admin-credentials-file"
-                    .to_owned(),
-            );
+        let has_others = access.write_credentials.is_some() || access.read_credentials.is_some();
+        let lets_change = http.admin_api || http.lifecycle;
+        if lets_change && has_others && access.admin_credentials.is_none() {
+            return Err("--enable-admin-api and --enable-lifecycle let everyone delete data or \
+                        reload, while other endpoints need credentials. Add \
+                        --admin-credentials-file"
+                .to_owned());
         }
+        Ok(())
+    }
+
+    /// Logs what is no error but may be a mistake.
+    pub fn warn_of_strangers(&self) {
+        let ServeConfig { access, http, .. } = self;
+        let AccessConfig { tls, write_credentials, read_credentials, .. } = access;
         let asks_clients = tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         if http.listen.ip().is_loopback() || asks_clients {
-            return Ok(());
+            return;
         }
         if write_credentials.is_none() || read_credentials.is_none() {
             tracing::warn!(
@@ -162,6 +175,5 @@ impl ServeConfig {
                 "credentials come over the network in the clear; see --tls-cert-file"
             );
         }
-        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Which endpoints need whose credentials, and the answer to those who have none.
 
+use super::reload;
 use super::reply::{Reply, retry_later, text};
 use super::server::Context;
 use crate::access::{Denied, Kinds, Scope};
@@ -11,6 +12,7 @@ fn scope_of(path: &str) -> Option<Scope> {
     match path {
         "/api/v1/write" => Some(Scope::Write),
         "/metrics" => Some(Scope::Read),
+        reload::PATH => Some(Scope::Admin),
         _ if path.starts_with("/api/v1/admin/") => Some(Scope::Admin),
         _ if path.starts_with("/api/") => Some(Scope::Read),
         _ => None,
@@ -56,6 +58,7 @@ mod tests {
             ("/api/v1/whatever/comes", Some(Scope::Read)),
             ("/metrics", Some(Scope::Read)),
             ("/api/v1/admin/tsdb/snapshot", Some(Scope::Admin)),
+            ("/-/reload", Some(Scope::Admin)),
             ("/-/healthy", None),
             ("/-/ready", None),
             ("/", None),

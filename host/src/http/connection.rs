@@ -4,26 +4,21 @@
 //! any time: after a while anyway, and after a second when others wait for its place. A request that is
 //! being worked on is never cut off from here; its body and its answer have limits of their own.
 
-use super::reply::Body;
+use super::answered::{AccessLine, AnswerBody, Unanswered};
 use super::routes;
 use super::server::{Context, HttpCounters};
 use super::stream::{Phase, PhaseCell, Watched};
 use crate::config::ClientLimits;
 use crate::shutdown::Shutdown;
-use crate::store::StoreError;
-use bytes::Bytes;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use hyper::server::conn::http1::Builder;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
 use std::error::Error;
 use std::io;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -38,6 +33,9 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// Size of a connection's buffers, in bytes: one for what comes, one for what goes.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+/// Requests at a time on one connection that speaks HTTP/2; more wait at the client.
+const HTTP2_STREAMS_MAX: u32 = 32;
 
 /// How long a connection keeps its place whoever waits for it: a client that is busy needs no more
 /// to send its next request.
@@ -61,14 +59,25 @@ enum Overdue {
     CrowdedOut,
 }
 
+impl Overdue {
+    fn count(self, counters: &HttpCounters) {
+        count(match self {
+            Overdue::Idle => &counters.connections_idle,
+            Overdue::CrowdedOut => &counters.connections_crowded_out,
+            Overdue::SlowHead => &counters.connections_slow_head,
+        });
+    }
+}
+
 /// Serves a new connection to its end.
-pub(super) async fn serve(context: Arc<Context>, stream: TcpStream, shutdown: Shutdown) {
+pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdown) {
     let counters = &context.counters;
     counters.connections_open.fetch_add(1, Relaxed);
     // Answers are small and awaited; a failure to say so costs only delay.
     let _ = stream.set_nodelay(true);
+    let client = stream.peer_addr().ok();
     match context.access.tls() {
-        None => serve_requests(&context, stream, shutdown).await,
+        None => serve_requests(context, client, stream, shutdown).await,
         Some(acceptor) => {
             let limit = HANDSHAKE_TIMEOUT.min(context.http.limits.request_timeout);
             let handshake = timeout(limit, acceptor.accept(stream));
@@ -77,7 +86,7 @@ pub(super) async fn serve(context: Arc<Context>, stream: TcpStream, shutdown: Sh
                 () = crowd_out(&context.crowded) => Err(io::ErrorKind::WouldBlock.into()),
             };
             match secured {
-                Ok(stream) => serve_requests(&context, stream, shutdown).await,
+                Ok(stream) => serve_requests(context, client, stream, shutdown).await,
                 Err(error) => {
                     tracing::debug!(%error, "a connection could not be made secure");
                     count(&counters.connections_insecure);
@@ -88,49 +97,98 @@ pub(super) async fn serve(context: Arc<Context>, stream: TcpStream, shutdown: Sh
     counters.connections_open.fetch_sub(1, Relaxed);
 }
 
-async fn serve_requests<S>(context: &Arc<Context>, stream: S, mut shutdown: Shutdown)
-where
+async fn serve_requests<S>(
+    context: &Context,
+    client: Option<SocketAddr>,
+    stream: S,
+    mut shutdown: Shutdown,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let phase = PhaseCell::new();
-    let stream = Watched::new(stream, phase.clone(), context.http.limits.send_timeout);
+    let mut stream = Watched::new(stream, phase.clone(), context.http.limits.send_timeout);
     let overdue = overdue(phase.listen(), context.http.limits, &context.crowded);
     let mut overdue = std::pin::pin!(overdue);
+    let is_http2 = tokio::select! {
+        is_http2 = stream.speaks_http2() => is_http2,
+        () = shutdown.wait() => return,
+        reason = &mut overdue => return close(context, stream, reason).await,
+    };
+    let is_http2 = match is_http2 {
+        Ok(is_http2) => is_http2,
+        Err(error) => return tracing::debug!(%error, "a connection ended early"),
+    };
+    let unanswered = Unanswered::new(phase);
     let service = service_fn(|request| {
-        phase.set(Phase::Working);
-        let (context, phase) = (Arc::clone(context), phase.clone());
+        let pending = unanswered.begin();
+        let context = context.now();
         async move {
+            let line = context.http.access_log.then(|| AccessLine::new(&request, client));
             let reply = routes::handle(&context, request).await;
-            Ok::<_, Infallible>(reply.map(|body| AnswerBody { body, phase }))
+            let status = reply.status();
+            Ok::<_, Infallible>(reply.map(|body| AnswerBody::new(body, status, pending, line)))
         }
     });
-    let mut builder = Builder::new();
-    builder.max_headers(HEADERS_MAX).max_header_size(HEAD_BYTES_MAX);
-    builder.max_buf_size(BUFFER_BYTES_MAX).header_read_timeout(None);
-    let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut stops = false;
-    let reason = loop {
-        tokio::select! {
-            ended = &mut connection => {
-                if let Err(error) = ended {
-                    note_end(&context.counters, &error);
+    if is_http2 {
+        let mut connection = http2_builder().serve_connection(TokioIo::new(stream), service);
+        loop {
+            tokio::select! {
+                ended = &mut connection => return note_end(&context.counters, ended),
+                () = shutdown.wait(), if !stops => {
+                    stops = true;
+                    Pin::new(&mut connection).graceful_shutdown();
                 }
-                return;
+                reason = &mut overdue => {
+                    reason.count(&context.counters);
+                    Pin::new(&mut connection).graceful_shutdown();
+                    // Nothing is asked any more; the client need only hear it.
+                    let _ = timeout(FAREWELL_TIMEOUT, connection).await;
+                    return;
+                }
             }
+        }
+    }
+    let mut connection = http1_builder().serve_connection(TokioIo::new(stream), service);
+    loop {
+        tokio::select! {
+            ended = &mut connection => return note_end(&context.counters, ended),
             () = shutdown.wait(), if !stops => {
                 stops = true;
                 Pin::new(&mut connection).graceful_shutdown();
             }
-            reason = &mut overdue => break reason,
+            reason = &mut overdue => {
+                let stream = connection.into_parts().io.into_inner();
+                return close(context, stream, reason).await;
+            }
         }
-    };
-    count(match reason {
-        Overdue::Idle => &context.counters.connections_idle,
-        Overdue::CrowdedOut => &context.counters.connections_crowded_out,
-        Overdue::SlowHead => &context.counters.connections_slow_head,
-    });
+    }
+}
+
+fn http1_builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.max_headers(HEADERS_MAX).max_header_size(HEAD_BYTES_MAX);
+    builder.max_buf_size(BUFFER_BYTES_MAX).header_read_timeout(None);
+    builder
+}
+
+/// What comes unread and what goes unsent is bounded for the whole connection, as in HTTP/1.1.
+fn http2_builder() -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.max_concurrent_streams(HTTP2_STREAMS_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
+    builder.initial_stream_window_size(BUFFER_BYTES_MAX as u32);
+    builder.initial_connection_window_size(2 * BUFFER_BYTES_MAX as u32);
+    builder.max_send_buf_size(BUFFER_BYTES_MAX);
+    builder
+}
+
+/// Ends an HTTP/1.1 connection whose time is over.
+async fn close<S>(context: &Context, mut stream: Watched<S>, reason: Overdue)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    reason.count(&context.counters);
     if let Overdue::SlowHead = reason {
-        let mut stream = connection.into_parts().io.into_inner();
         let farewell = async {
             stream.write_all(SLOW_HEAD).await?;
             stream.shutdown().await
@@ -171,7 +229,8 @@ async fn crowd_out(crowded: &Notify) {
 }
 
 /// A connection that breaks is the client's affair; the next one is independent.
-fn note_end(counters: &HttpCounters, error: &hyper::Error) {
+fn note_end(counters: &HttpCounters, ended: Result<(), hyper::Error>) {
+    let Err(error) = ended else { return };
     tracing::debug!(%error, "a connection ended early");
     let cause = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     if error.is_parse() {
@@ -183,36 +242,4 @@ fn note_end(counters: &HttpCounters, error: &hyper::Error) {
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
-}
-
-/// An answer's body, which tells when nothing of it is left.
-struct AnswerBody {
-    body: Body,
-    phase: PhaseCell,
-}
-
-impl HttpBody for AnswerBody {
-    type Data = Bytes;
-    type Error = StoreError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl Drop for AnswerBody {
-    fn drop(&mut self) {
-        self.phase.set(Phase::Answered);
-    }
 }

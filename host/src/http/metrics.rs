@@ -4,6 +4,7 @@ use super::reply::{Reply, full};
 use super::server::{Context, HttpCounters};
 use crate::disk::wal::WalStats;
 use crate::disk::{Wear, WrittenFor};
+use crate::reload::ReloadHandle;
 use crate::store::{SpaceFigures, Store, StoreCounters, resident_bytes};
 use crate::telemetry::MetricsText;
 use crate::wasm::Figures;
@@ -24,6 +25,7 @@ pub async fn answer(context: &Context) -> Reply {
     if context.store.is_ready() {
         start(&mut text, &context.store);
     }
+    configuration(&mut text, &context.reload);
     process(&mut text);
     memory(&mut text, &context.store);
     text.gauge(
@@ -367,6 +369,20 @@ fn connections(text: &mut MetricsText, context: &Context) {
 }
 
 /// What client libraries show of a process, read from the system.
+/// Under Prometheus' names, which alerts know.
+fn configuration(text: &mut MetricsText, reload: &ReloadHandle) {
+    text.gauge(
+        "prometheus_config_last_reload_successful",
+        "Whether the last configuration reload attempt was successful.",
+        u8::from(reload.was_successful()),
+    );
+    text.gauge(
+        "prometheus_config_last_reload_success_timestamp_seconds",
+        "When the configuration was loaded successfully for the last time.",
+        reload.success_ms() as f64 / 1000.0,
+    );
+}
+
 fn process(text: &mut MetricsText) {
     let Some((cpu_seconds, resident_bytes)) = cpu_seconds().zip(resident_bytes()) else { return };
     text.counter("process_cpu_seconds_total", "User and system CPU time spent.", cpu_seconds);

@@ -1,12 +1,14 @@
 //! The server: accept loop, one file per endpoint, one table from errors to status codes.
 
 mod admin;
+mod answered;
 mod auth;
 mod body;
 mod connection;
 mod metadata;
 mod metrics;
 mod read;
+mod reload;
 mod replay;
 mod reply;
 mod routes;

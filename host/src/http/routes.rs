@@ -2,7 +2,7 @@
 
 use super::reply::{Reply, text};
 use super::server::Context;
-use super::{admin, auth, metadata, metrics, read, replay, status, write};
+use super::{admin, auth, metadata, metrics, read, reload, replay, status, write};
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,6 +35,10 @@ async fn route(context: &Context, request: Request<Incoming>) -> Reply {
         "/api/v1/write" | "/api/v1/read" => not_allowed("POST"),
         admin::DELETE_SERIES | admin::CLEAN_TOMBSTONES | admin::SNAPSHOT => match method {
             Method::POST | Method::PUT => admin::answer(context, request).await,
+            _ => not_allowed("POST, PUT"),
+        },
+        reload::PATH => match method {
+            Method::POST | Method::PUT => reload::answer(context).await,
             _ => not_allowed("POST, PUT"),
         },
         "/-/healthy"
@@ -75,6 +79,7 @@ GET  /-/healthy        200 while the process lives
 GET  /-/ready          200 once the log is replayed
 POST /api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}
                        with --enable-admin-api
+POST /-/reload         loads the configuration again, with --enable-lifecycle
 ";
 
 fn not_allowed(allowed: &'static str) -> Reply {

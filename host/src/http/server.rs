@@ -3,6 +3,7 @@
 use super::connection;
 use crate::access::Access;
 use crate::config::HttpConfig;
+use crate::reload::ReloadHandle;
 use crate::shutdown::Shutdown;
 use crate::store::{BodyBudget, Store};
 use std::io;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 /// How long running requests may go on after the stop signal.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,27 +25,41 @@ pub struct ServerConfig {
     /// What it serves.
     pub store: Store,
     /// Whom it serves.
-    pub access: Access,
-    /// Where and within which bounds.
-    pub http: HttpConfig,
+    pub access: Arc<Access>,
+    /// Where and within which bounds. What changes holds for requests that come later, but for the
+    /// address, and the bounds of connections and of bodies together.
+    pub http: watch::Receiver<Arc<HttpConfig>>,
+    /// Reads the configuration again.
+    pub reload: ReloadHandle,
 }
 
 /// A bound server.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    context: Arc<Context>,
+    context: Context,
 }
 
-/// What every request may use.
+/// What every request may use. Clones share all of it but the configuration.
+#[derive(Clone)]
 pub(super) struct Context {
     pub store: Store,
     pub access: Arc<Access>,
-    pub http: HttpConfig,
+    /// As it was when the request came.
+    pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
-    pub counters: HttpCounters,
+    pub counters: Arc<HttpCounters>,
+    pub reload: ReloadHandle,
     /// Tells the connection that waits the longest to give up its place.
-    pub crowded: Notify,
+    pub crowded: Arc<Notify>,
+    live_http: watch::Receiver<Arc<HttpConfig>>,
+}
+
+impl Context {
+    /// With the configuration as it is now.
+    pub fn now(&self) -> Context {
+        Context { http: Arc::clone(&self.live_http.borrow()), ..self.clone() }
+    }
 }
 
 /// What the server counted.
@@ -71,19 +86,22 @@ pub(super) struct HttpCounters {
 impl Server {
     /// Binds the address.
     pub async fn bind(config: ServerConfig) -> io::Result<Server> {
-        let ServerConfig { store, access, http } = config;
+        let ServerConfig { store, access, http: live_http, reload } = config;
+        let http = Arc::clone(&live_http.borrow());
         let listener = TcpListener::bind(http.listen).await.map_err(|error| {
             io::Error::new(error.kind(), format!("could not listen on {}: {error}", http.listen))
         })?;
         let address = listener.local_addr()?;
-        let context = Arc::new(Context {
+        let context = Context {
             store,
-            access: Arc::new(access),
+            access,
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
-            counters: HttpCounters::default(),
-            crowded: Notify::new(),
-        });
+            counters: Arc::new(HttpCounters::default()),
+            reload,
+            crowded: Arc::new(Notify::new()),
+            live_http,
+        };
         Ok(Server { listener, address, context })
     }
 
@@ -108,9 +126,9 @@ impl Server {
                 accepted = accepted => accepted,
             };
             let Some((stream, slot)) = accepted else { continue };
-            let (context, shutdown) = (Arc::clone(&context), shutdown.clone());
+            let (context, shutdown) = (context.now(), shutdown.clone());
             tokio::spawn(async move {
-                connection::serve(context, stream, shutdown).await;
+                connection::serve(&context, stream, shutdown).await;
                 drop(slot);
             });
         }

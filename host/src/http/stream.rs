@@ -6,12 +6,13 @@
 //!   were left unread, the system would reset the connection, and the client, still busy sending,
 //!   would never see the answer that says why its request was refused.
 
+use bytes::Bytes;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -20,6 +21,9 @@ const PROGRESS_BYTES: usize = 64 * 1024;
 
 /// How long what comes after the last answer is thrown away.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// What a client that speaks HTTP/2 says first (RFC 9113 section 3.4).
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes that are thrown away at a time.
 const SCRATCH_BYTES: usize = 16 * 1024;
@@ -73,6 +77,10 @@ impl PhaseCell {
 pub struct Watched<S> {
     stream: S,
     phase: PhaseCell,
+    /// Bytes that were looked at and are to be read again.
+    unread: Bytes,
+    /// Whether bytes mean that a request comes. In HTTP/2 they may say anything.
+    announces_requests: bool,
     patience: Duration,
     /// Runs while the client does not take what is ready for it.
     stall: Option<Pin<Box<Sleep>>>,
@@ -85,7 +93,16 @@ pub struct Watched<S> {
 impl<S> Watched<S> {
     /// Cuts the client off when it takes nothing for as long as `patience` says.
     pub fn new(stream: S, phase: PhaseCell, patience: Duration) -> Watched<S> {
-        Watched { stream, phase, patience, stall: None, taken: 0, linger: None }
+        Watched {
+            stream,
+            phase,
+            unread: Bytes::new(),
+            announces_requests: true,
+            patience,
+            stall: None,
+            taken: 0,
+            linger: None,
+        }
     }
 
     /// Lets a write that waits fail once it has waited too long.
@@ -114,6 +131,26 @@ impl<S> Watched<S> {
     }
 }
 
+impl<S: AsyncRead + Unpin> Watched<S> {
+    /// Waits for as much as tells HTTP/2 from its elder. Nothing is lost.
+    pub async fn speaks_http2(&mut self) -> io::Result<bool> {
+        let mut seen = Vec::with_capacity(HTTP2_PREFACE.len());
+        while seen.len() < HTTP2_PREFACE.len() && HTTP2_PREFACE.starts_with(&seen) {
+            let wanted = (HTTP2_PREFACE.len() - seen.len()) as u64;
+            if (&mut *self).take(wanted).read_buf(&mut seen).await? == 0 {
+                break;
+            }
+        }
+        let is_http2 = seen == HTTP2_PREFACE;
+        self.unread = seen.into();
+        if is_http2 {
+            self.announces_requests = false;
+            self.phase.set(Phase::Idle);
+        }
+        Ok(is_http2)
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -121,9 +158,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if !this.unread.is_empty() {
+            let bytes = this.unread.len().min(buffer.remaining());
+            buffer.put_slice(&this.unread.split_to(bytes));
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
+        if this.announces_requests && buffer.filled().len() > before {
             this.phase.advance(Phase::Idle, Phase::Head);
         }
         read

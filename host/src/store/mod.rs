@@ -47,8 +47,8 @@ use lookup::Texts;
 use memory::ReadMemory;
 use space::Space;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tasks::{Task, TaskSender, task_queue};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -109,8 +109,8 @@ struct Shared {
     blocks: BlockDirs,
     space: Space,
     wear: Arc<Wear>,
-    /// Bytes that the data directory may take; 0 is no limit.
-    retention_bytes: u64,
+    data: DataDir,
+    live: Mutex<Live>,
     set_aside: SetAside,
     head: HeadHandle,
     tasks: TaskSender,
@@ -119,6 +119,27 @@ struct Shared {
     read_slots: Arc<Semaphore>,
     counters: StoreCounters,
     stopping: AtomicBool,
+}
+
+/// What can change while the store runs.
+#[derive(Clone, Copy)]
+struct Live {
+    retention: Duration,
+    /// Bytes that the data directory may take; 0 is no limit.
+    retention_bytes: u64,
+    query_limits: InstanceLimits,
+}
+
+impl Live {
+    fn of(config: &StoreConfig, data: &DataDir) -> Result<Live, StoreError> {
+        let retention_bytes = match config.retention_size {
+            DiskShare::Bytes(bytes) => bytes,
+            // A share of the disk is never nothing, which would be no limit.
+            share => share.of(data.total_bytes()?).max(1),
+        };
+        let StoreConfig { retention, query_limits, .. } = *config;
+        Ok(Live { retention, retention_bytes, query_limits })
+    }
 }
 
 /// What the store counted since it was opened.
@@ -165,7 +186,8 @@ impl Store {
             blocks: BlockDirs::open(&data),
             space: Space::new(&data, config.disk_reserve),
             wear: data.wear(),
-            retention_bytes: retention_bytes(&data, config.retention_size)?,
+            live: Mutex::new(Live::of(&config, &data)?),
+            data: data.clone(),
             set_aside: data.set_aside().clone(),
             head,
             tasks: sender,
@@ -183,6 +205,17 @@ impl Store {
             Compactor { shared: Arc::clone(&shared), data, tasks, reported: Vec::new() };
         let compactor = spawn("compactor", move || compactor.run())?;
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
+    }
+
+    /// Takes over what can change while the store runs: retention, reserve, and how long a read may
+    /// take. What runs already is not changed.
+    pub fn reload(&self, config: &StoreConfig) -> Result<(), StoreError> {
+        let mut live = Live::of(config, &self.shared.data)?;
+        // How much memory there is was settled at the start.
+        live.query_limits.memory_bytes_max = self.shared.live().query_limits.memory_bytes_max;
+        *self.shared.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
+        self.shared.space.set_reserve(config.disk_reserve);
+        Ok(())
     }
 
     /// Whether the log is replayed and the head takes calls.
@@ -378,7 +411,12 @@ impl Store {
 }
 
 impl Shared {
+    fn live(&self) -> Live {
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn options(&self, role: Role) -> Options {
+        let live = self.live();
         let memory_bytes_max = if role == Role::Head { self.config.memory.head_bytes } else { 0 };
         Options {
             role,
@@ -390,18 +428,10 @@ impl Shared {
             exemplars_max: self.config.exemplars_max,
             label_limits: self.config.label_limits,
             block_duration_max_ms: self.config.block_duration_max.map_or(0, millis),
-            retention_ms: millis(self.config.retention),
-            retention_bytes: self.retention_bytes,
+            retention_ms: millis(live.retention),
+            retention_bytes: live.retention_bytes,
             hash_seed: random_seed(),
         }
-    }
-}
-
-/// The limit of size in bytes. A share of the disk is never nothing, which would be no limit.
-fn retention_bytes(data: &DataDir, size: DiskShare) -> Result<u64, StoreError> {
-    match size {
-        DiskShare::Bytes(bytes) => Ok(bytes),
-        share => Ok(share.of(data.total_bytes()?).max(1)),
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) fn answer_parts<P>(
     parts: &Sender<Result<P, StoreError>>,
     answer: impl FnOnce(&mut Instance, &dyn Fn(P) -> Result<(), ReceiverGone>) -> Result<(), StoreError>,
 ) {
-    let deadline = shared.config.query_limits.deadline.map(|limit| Instant::now() + limit);
+    let deadline = shared.live().query_limits.deadline.map(|limit| Instant::now() + limit);
     let outlet = Outlet { parts, runtime: Handle::current(), deadline };
     let answered = instantiate(shared)
         .and_then(|mut instance| answer(&mut instance, &|part| outlet.send(Ok(part))));
@@ -95,7 +95,7 @@ fn instantiate(shared: &Arc<Shared>) -> Result<Instance, StoreError> {
         memory: Some(Arc::clone(&shared.read_memory.pool)),
     };
     let options = shared.options(Role::Query);
-    Ok(shared.runtime.instantiate(options, storage, shared.config.query_limits)?)
+    Ok(shared.runtime.instantiate(options, storage, shared.live().query_limits)?)
 }
 
 impl Read {

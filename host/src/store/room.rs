@@ -16,7 +16,8 @@ const ROOM_WAIT: Duration = Duration::from_secs(5);
 /// Unit of the bound, in bytes.
 const UNIT_BYTES: usize = 1024;
 
-/// The bound.
+/// The bound; clones share it.
+#[derive(Clone)]
 pub struct BodyBudget {
     arriving: Arc<Semaphore>,
     whole: Arc<Semaphore>,

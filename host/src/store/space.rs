@@ -12,7 +12,7 @@
 use super::StoreError;
 use crate::disk::{DataDir, Wear};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The default reserve is the smaller of this and [`RESERVE_PERCENT_DEFAULT`].
@@ -66,7 +66,7 @@ pub struct SpaceFigures {
 pub(super) struct Space {
     data: DataDir,
     wear: Arc<Wear>,
-    reserve: Option<DiskShare>,
+    reserve: Mutex<Option<DiskShare>>,
     is_paused: AtomicBool,
     free_bytes: AtomicU64,
     reserve_bytes: AtomicU64,
@@ -87,7 +87,7 @@ impl Space {
         let space = Space {
             data: data.clone(),
             wear: data.wear(),
-            reserve,
+            reserve: Mutex::new(reserve),
             is_paused: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
             reserve_bytes: AtomicU64::new(0),
@@ -110,7 +110,7 @@ impl Space {
 
     /// Looks at the disk, unless the last look still stands.
     pub fn look(&self) {
-        let mut last = self.last_look.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last_look);
         let written_bytes = self.wear.bytes_total() + self.unwritten_bytes.load(Relaxed);
         let reserve_bytes = self.reserve_bytes.load(Relaxed);
         let unlooked_max =
@@ -133,8 +133,14 @@ impl Space {
 
     /// Looks at the disk, whenever that was done last.
     pub fn look_again(&self) {
-        *self.last_look.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.last_look) = None;
         self.look();
+    }
+
+    /// Keeps another reserve from now on.
+    pub fn set_reserve(&self, reserve: Option<DiskShare>) {
+        *lock(&self.reserve) = reserve;
+        self.look_again();
     }
 
     /// Remembers how many bytes of records wait in memory.
@@ -153,7 +159,7 @@ impl Space {
     }
 
     fn judge(&self, free_bytes: u64, total_bytes: u64) {
-        let reserve_bytes = reserve_bytes(self.reserve, total_bytes);
+        let reserve_bytes = reserve_bytes(*lock(&self.reserve), total_bytes);
         self.free_bytes.store(free_bytes, Relaxed);
         self.reserve_bytes.store(reserve_bytes, Relaxed);
         let was_paused = self.is_paused.load(Relaxed);
@@ -176,6 +182,10 @@ impl Space {
             _ => {}
         }
     }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The reserve in bytes, on a file system of this size.

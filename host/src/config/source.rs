@@ -1,0 +1,112 @@
+//! Where the configuration comes from: the command line, and the file that it names. Both can be
+//! read again.
+
+use super::file::{ConfigFile, FileError, in_one_line};
+use super::{Cli, Command, Invocation, ServeArgs, ServeConfig};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The command line is wrong, or asks for help. Clap says it best by itself.
+    #[error(transparent)]
+    CommandLine(#[from] clap::Error),
+    /// The configuration file is wrong.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// What is said does not go together.
+    #[error("{0}")]
+    Contradiction(String),
+}
+
+/// The values of all flags, by their names; those that are not given and have no default are left
+/// out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<String, Vec<String>>);
+
+impl Settings {
+    /// Names and values, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.0.iter().map(|(name, values)| (name.as_str(), values.as_slice()))
+    }
+
+    /// Names of the flags that are not as they are in the other.
+    pub fn changes<'a>(&'a self, other: &'a Settings) -> Vec<&'a str> {
+        let ours = self.0.iter().filter(|(name, values)| other.0.get(*name) != Some(*values));
+        let gone = other.0.keys().filter(|name| !self.0.contains_key(*name));
+        let mut names: Vec<&str> =
+            ours.map(|(name, _)| name).chain(gone).map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn of(matches: &ArgMatches) -> Settings {
+        let command = <ServeArgs as clap::Args>::augment_args(clap::Command::new("tidepool"));
+        let values = command.get_arguments().filter_map(|arg| {
+            let values = matches.try_get_raw(arg.get_id().as_str()).ok()??;
+            let values = values.map(|value| value.to_string_lossy().into_owned()).collect();
+            Some((arg.get_long()?.to_owned(), values))
+        });
+        Settings(values.collect())
+    }
+}
+
+/// The command line, kept to be read again with its file.
+#[derive(Clone, Debug)]
+pub struct ConfigSource {
+    arguments: Vec<OsString>,
+}
+
+impl ConfigSource {
+    /// From the arguments of the process, its name first.
+    pub fn new(arguments: impl IntoIterator<Item = OsString>) -> ConfigSource {
+        ConfigSource { arguments: arguments.into_iter().collect() }
+    }
+
+    /// What the command line asks for, with what the file that it names adds.
+    pub fn read(&self) -> Result<Invocation, ConfigError> {
+        let matches = Cli::command().try_get_matches_from(&self.arguments)?;
+        let cli = Cli::from_arg_matches(&matches)?;
+        match cli.command {
+            Some(Command::Tsdb(args)) => Ok(Invocation::Tsdb(args)),
+            _ => {
+                let (config, settings) = self.serve()?;
+                Ok(Invocation::Serve { config: Box::new(config), settings })
+            }
+        }
+    }
+
+    /// The configuration of a server, and the same as flags.
+    pub fn serve(&self) -> Result<(ServeConfig, Settings), ConfigError> {
+        let matches = Cli::command().try_get_matches_from(&self.arguments)?;
+        let Some(path) = serve_args(&matches)?.config else { return configured(&matches) };
+        let file = ConfigFile::read(&path)?;
+        let flags = file.flags(serve_matches(&matches)).into_iter().map(OsString::from);
+        let arguments = self.arguments.iter().cloned().chain(flags);
+        let read = Cli::command().try_get_matches_from(arguments).map_err(ConfigError::from);
+        read.and_then(|matches| configured(&matches)).map_err(|error| {
+            let what = match &error {
+                ConfigError::CommandLine(error) => in_one_line(error),
+                error => error.to_string(),
+            };
+            file.place(&what).map_or(error, ConfigError::File)
+        })
+    }
+}
+
+fn configured(matches: &ArgMatches) -> Result<(ServeConfig, Settings), ConfigError> {
+    let config = ServeConfig::from(serve_args(matches)?);
+    config.check().map_err(ConfigError::Contradiction)?;
+    Ok((config, Settings::of(serve_matches(matches))))
+}
+
+/// `serve` may be named or not.
+fn serve_matches(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand_matches("serve").unwrap_or(matches)
+}
+
+fn serve_args(matches: &ArgMatches) -> Result<ServeArgs, clap::Error> {
+    ServeArgs::from_arg_matches(serve_matches(matches))
+}

@@ -1,0 +1,27 @@
+//! `POST /-/reload`: reads the configuration again, as SIGHUP does. Off unless asked for, as in
+//! Prometheus.
+
+use super::reply::{Reply, text};
+use super::server::Context;
+use hyper::StatusCode;
+
+/// The path.
+pub const PATH: &str = "/-/reload";
+
+/// Reloads, and says what that did.
+pub async fn answer(context: &Context) -> Reply {
+    if !context.http.lifecycle {
+        let message = "the lifecycle API is not enabled; see --enable-lifecycle\n";
+        return text(StatusCode::FORBIDDEN, message);
+    }
+    match context.reload.reload().await {
+        Ok(outcome) if outcome.need_restart.is_empty() => text(StatusCode::OK, ""),
+        Ok(outcome) => {
+            let flags = outcome.need_restart.join(", ");
+            text(StatusCode::OK, format!("these hold only after a restart: {flags}\n"))
+        }
+        Err(error) => {
+            text(StatusCode::INTERNAL_SERVER_ERROR, format!("failed to reload config: {error}\n"))
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Reading the configuration again, on SIGHUP and on request: what can change while the store runs
+//! changes, and what cannot is named.
+
+use crate::access::Access;
+use crate::config::{ConfigError, ConfigSource, HttpConfig, Settings};
+use crate::shutdown::Shutdown;
+use crate::store::{Store, StoreError, system_now_ms};
+use crate::telemetry::LogLevel;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// The flags whose change holds at once. All others need a restart.
+pub const RELOADABLE: [&str; 16] = [
+    "access-log",
+    "disk-reserve",
+    "enable-admin-api",
+    "enable-lifecycle",
+    "external-label",
+    "idle-timeout",
+    "log-level",
+    "max-request-size",
+    "read-max-bytes-in-frame",
+    "read-response-limit",
+    "read-sample-limit",
+    "read-timeout",
+    "request-timeout",
+    "retention-size",
+    "retention-time",
+    "send-timeout",
+];
+
+/// Why the configuration stays as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// It is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The store could not take it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The filter of log lines is wrong.
+    #[error("--log-level: {0}")]
+    LogLevel(String),
+    /// The process is about to end.
+    #[error("tidepool stops")]
+    Stopping,
+}
+
+/// What a reload did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReloadOutcome {
+    /// Flags whose new value holds now.
+    pub changed: Vec<String>,
+    /// Flags that differ and need a restart.
+    pub need_restart: Vec<String>,
+}
+
+type Request = oneshot::Sender<Result<ReloadOutcome, ReloadError>>;
+
+/// Asks for reloads; clones ask the same.
+#[derive(Clone)]
+pub struct ReloadHandle {
+    requests: mpsc::Sender<Request>,
+    last: Arc<LastReload>,
+}
+
+/// How the last attempt went, a start included.
+struct LastReload {
+    was_successful: AtomicBool,
+    success_ms: AtomicI64,
+}
+
+/// Requests that a [`Reloader`] will work on.
+pub struct ReloadRequests(mpsc::Receiver<Request>);
+
+/// What reloads.
+pub struct Reloader {
+    /// What is read again.
+    pub source: ConfigSource,
+    /// What was asked for when the process started: what needs a restart differs from this.
+    pub started_with: Settings,
+    /// What holds now.
+    pub current: Settings,
+    /// Takes retention, reserve and the timeout of reads.
+    pub store: Store,
+    /// Takes limits, labels and what is offered.
+    pub http: watch::Sender<Arc<HttpConfig>>,
+    /// Reads its files again.
+    pub access: Arc<Access>,
+    /// Logs more or less.
+    pub log_level: LogLevel,
+}
+
+impl ReloadHandle {
+    /// A handle, and what it asks for.
+    pub fn new() -> (ReloadHandle, ReloadRequests) {
+        let (requests, queue) = mpsc::channel(1);
+        let last = LastReload {
+            was_successful: AtomicBool::new(true),
+            success_ms: AtomicI64::new(system_now_ms()),
+        };
+        (ReloadHandle { requests, last: Arc::new(last) }, ReloadRequests(queue))
+    }
+
+    /// Reads the configuration again.
+    pub async fn reload(&self) -> Result<ReloadOutcome, ReloadError> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(reply).await.map_err(|_| ReloadError::Stopping)?;
+        let outcome = answer.await.map_err(|_| ReloadError::Stopping)?;
+        self.last.was_successful.store(outcome.is_ok(), Relaxed);
+        match &outcome {
+            Ok(ReloadOutcome { changed, need_restart }) => {
+                self.last.success_ms.store(system_now_ms(), Relaxed);
+                tracing::info!(changed = changed.join(", "), "configuration loaded again");
+                if !need_restart.is_empty() {
+                    let flags = need_restart.join(", ");
+                    tracing::warn!(flags, "these hold only after a restart");
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "the configuration was not loaded again; the old one holds");
+            }
+        }
+        outcome
+    }
+
+    /// Whether the last attempt was successful.
+    pub fn was_successful(&self) -> bool {
+        self.last.was_successful.load(Relaxed)
+    }
+
+    /// When the last successful one was, in milliseconds since the epoch.
+    pub fn success_ms(&self) -> i64 {
+        self.last.success_ms.load(Relaxed)
+    }
+
+    /// Reloads on every SIGHUP until the stop signal.
+    pub fn on_hangup(self, mut shutdown: Shutdown) -> io::Result<()> {
+        let mut hangup = signal(SignalKind::hangup())?;
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = shutdown.wait() => return,
+                    _ = hangup.recv() => {}
+                }
+                // It has logged what there is to say.
+                let _ = self.reload().await;
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Reloader {
+    /// Works on requests until nobody can make one any more.
+    pub async fn run(mut self, mut requests: ReloadRequests) {
+        while let Some(reply) = requests.0.recv().await {
+            // Files are read, and credentials hashed.
+            let (reloader, outcome) = match tokio::task::spawn_blocking(move || {
+                let outcome = self.reload();
+                (self, outcome)
+            })
+            .await
+            {
+                Ok(done) => done,
+                Err(_) => return,
+            };
+            self = reloader;
+            // Who asked may have gone.
+            let _ = reply.send(outcome);
+        }
+    }
+
+    fn reload(&mut self) -> Result<ReloadOutcome, ReloadError> {
+        let (config, settings) = self.source.serve()?;
+        self.log_level.set(&config.log_level).map_err(ReloadError::LogLevel)?;
+        self.store.reload(&config.store)?;
+        self.http.send_replace(Arc::new(config.http));
+        self.access.refresh();
+        let owned = |names: Vec<&str>, reloadable: bool| {
+            let wanted = names.into_iter().filter(|name| RELOADABLE.contains(name) == reloadable);
+            wanted.map(str::to_owned).collect()
+        };
+        let outcome = ReloadOutcome {
+            changed: owned(settings.changes(&self.current), true),
+            need_restart: owned(settings.changes(&self.started_with), false),
+        };
+        self.current = settings;
+        Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_reloaded_is_a_flag() -> Result<(), ConfigError> {
+        let all =
+            ["tidepool", "--external-label=a=b", "--max-request-size=1MB", "--disk-reserve=1MB"];
+        let (_, settings) = ConfigSource::new(all.iter().map(|text| (*text).into())).serve()?;
+        let flags: Vec<&str> = settings.iter().map(|(name, _)| name).collect();
+        for name in RELOADABLE {
+            assert!(flags.contains(&name), "{name} of {flags:?}");
+        }
+        Ok(())
+    }
+}
