@@ -34,8 +34,9 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// Size of a connection's buffers, in bytes: one for what comes, one for what goes.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
-/// Requests at a time on one connection that speaks HTTP/2; more wait at the client.
-const HTTP2_STREAMS_MAX: u32 = 32;
+/// Requests at a time on one connection that speaks HTTP/2; more wait at the client. No less is
+/// recommended (RFC 9113 section 6.5.2).
+const HTTP2_STREAMS_MAX: u32 = 100;
 
 /// How long a connection keeps its place whoever waits for it: a client that is busy needs no more
 /// to send its next request.

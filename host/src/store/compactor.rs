@@ -59,6 +59,7 @@ impl Compactor {
         let look_every = (self.shared.config.block_duration / 100).min(LOOK_EVERY_MAX);
         let look_every = look_every.max(Duration::from_millis(100));
         let mut blocks_looked_at: Option<Instant> = None;
+        let mut retention = self.shared.live().retention();
         let mut pause: Option<Pause> = None;
         while !self.is_stopping() {
             // Closing the store wakes this thread with a task.
@@ -72,7 +73,10 @@ impl Compactor {
                 continue;
             }
             let blocks_every = if space.is_paused { BLOCKS_EVERY_IF_FULL } else { BLOCKS_EVERY };
-            let blocks_are_due = blocks_looked_at.is_none_or(|at| at.elapsed() >= blocks_every);
+            let is_same = retention == self.shared.live().retention();
+            let blocks_are_due =
+                !is_same || blocks_looked_at.is_none_or(|at| at.elapsed() >= blocks_every);
+            retention = self.shared.live().retention();
             let done = match self.shared.head.plan_cut() {
                 Ok(None) if !blocks_are_due => Ok(()),
                 Ok(_) => {

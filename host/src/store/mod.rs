@@ -140,6 +140,11 @@ impl Live {
         let StoreConfig { retention, query_limits, .. } = *config;
         Ok(Live { retention, retention_bytes, query_limits })
     }
+
+    /// How long and how much is kept.
+    fn retention(&self) -> (Duration, u64) {
+        (self.retention, self.retention_bytes)
+    }
 }
 
 /// What the store counted since it was opened.

@@ -1,0 +1,267 @@
+//! The configuration file and its reload, the access log, HTTP/2 in the clear, and the end of
+//! requests that run when the store is stopped.
+
+use rustix::process::Signal;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+use tidepool_tests::data_dir;
+use tidepool_tests::http::Client;
+use tidepool_tests::process::Server;
+use tidepool_tests::remote_write::{PATH, Version, Written, encode};
+use tidepool_tests::sender::{assert_holds, hours_of_data, recent_data, send_all, wait_for_blocks};
+use tidepool_tests::tidepool::{Store, binary};
+use tidepool_tests::wait;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A store whose configuration file holds this text.
+fn start(directory: &Path, text: &str, flags: &[&str]) -> (Store, PathBuf) {
+    let path = directory.join("tidepool.yml");
+    fs::write(&path, text).expect("a file");
+    let flag = format!("--config={}", path.display());
+    let store = Store::start_with(|config| {
+        flags.iter().fold(config.flag(&flag), |config, flag| config.flag(flag))
+    });
+    (store.expect("tidepool starts"), path)
+}
+
+fn get(store: &Store, path: &str) -> u16 {
+    Client::default().get(&(store.server.url() + path)).expect("an answer").status
+}
+
+fn reload(store: &Store) -> (u16, String) {
+    let url = store.server.url() + "/-/reload";
+    let answer = Client::default().post(&url, &[], b"").expect("an answer");
+    (answer.status, answer.text())
+}
+
+#[track_caller]
+fn wait_for_log(store: &Store, text: &str) {
+    wait::until(text, TIMEOUT, || store.server.log().contains(text).then_some(()))
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
+}
+
+#[test]
+fn the_file_says_what_flags_say_and_flags_come_first() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "# one of three\nmax-series: 1\naccess-log: true\n";
+    let (store, _) = start(directory.path(), text, &["--max-series=2"]);
+    let data = recent_data(301, 3, 2);
+    let rows: Vec<_> = data.scrapes().flatten().collect();
+    let answer = store.writer().send(Version::V2, &rows).expect("an answer");
+    assert_eq!(answer.status, 429, "{}", answer.text());
+    // Two samples of two series.
+    assert_eq!(Written::from_response(&answer).map(|written| written.samples), Some(4));
+    wait_for_log(&store, "access_log: answered client=127.0.0.1:");
+    let line = format!("method=POST path=\"{PATH}\" version=HTTP/1.1 status=429");
+    wait_for_log(&store, &line);
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_its_line() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("tidepool.yml");
+    let refusal = |text: &str| {
+        fs::write(&path, text).expect("a file");
+        let output = run(&["serve", "--config", path.to_str().expect("a path")]);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for (text, line, what) in [
+        ("listen: 127.0.0.1:0\n\nwal-sink: batch\n", 3, "`wal-sync` is like it"),
+        ("max-series: 12\nretention-time: soon\n", 2, "retention-time: invalid value 'soon'"),
+        ("max-series: [1\n", 2, "this is not YAML"),
+        ("max-series: 1\ntls-cert-file: a.pem\n", 2, "--tls-key-file"),
+        ("max-series: 1\nmax-request-size: 32MB\nmax-inflight-bytes: 1MB\n", 2, "less than twice"),
+        ("log-level: a=b=c\n", 1, "invalid value 'a=b=c'"),
+    ] {
+        let said = refusal(text);
+        assert!(said.contains(&format!("tidepool.yml:{line}: ")), "{text:?}: {said}");
+        assert!(said.contains(what), "{text:?}: {said}");
+    }
+    let missing = run(&["--config=does-not-exist.yml"]);
+    assert_eq!(missing.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(said.contains("does-not-exist.yml could not be read"), "{said}");
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(binary()).args(arguments).output().expect("tidepool runs")
+}
+
+#[test]
+fn what_can_change_changes_and_the_rest_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "enable-lifecycle: true\nenable-admin-api: false\nmax-series: 100\n";
+    let (store, path) = start(directory.path(), text, &[]);
+    let snapshot = || {
+        let url = store.server.url() + "/api/v1/admin/tsdb/snapshot";
+        Client::default().post(&url, &[], b"").expect("an answer").status
+    };
+    assert_eq!(snapshot(), 500);
+    assert_eq!(get(&store, "/-/reload"), 405);
+
+    let changed = "enable-lifecycle: true\nenable-admin-api: true\nmax-series: 200\n";
+    fs::write(&path, changed).expect("a file");
+    let (status, said) = reload(&store);
+    assert_eq!((status, said.as_str()), (200, "these hold only after a restart: max-series\n"));
+    assert_eq!(snapshot(), 200);
+    wait_for_log(&store, "changed=\"enable-admin-api\"");
+
+    // A wrong file changes nothing, and is told.
+    fs::write(&path, "enable-lifecycle: true\nread-timeout: never\n").expect("a file");
+    let (status, said) = reload(&store);
+    assert_eq!(status, 500);
+    assert!(said.contains("tidepool.yml:2: read-timeout: invalid value 'never'"), "{said}");
+    assert_eq!(store.metric("prometheus_config_last_reload_successful"), Some(0.0));
+    assert_eq!(snapshot(), 200);
+
+    // By signal; the log's level comes with it.
+    fs::write(&path, "access-log: true\nlog-level: debug\n").expect("a file");
+    store.server.signal(Signal::HUP).expect("the signal is sent");
+    wait_for_log(&store, "changed=\"access-log, enable-admin-api, enable-lifecycle, log-level\"");
+    assert_eq!(store.metric("prometheus_config_last_reload_successful"), Some(1.0));
+    wait_for_log(&store, "path=\"/metrics\"");
+    assert_eq!(snapshot(), 500);
+    assert_eq!(reload(&store).0, 403);
+}
+
+#[test]
+fn a_new_retention_drops_blocks() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (store, path) = start(directory.path(), "block-duration: 10m\n", &[]);
+    let data = hours_of_data(302);
+    send_all(&store, Version::V2, &data);
+    let before = wait_for_blocks(&store, &data, 600_000);
+    fs::write(&path, "block-duration: 10m\nretention-time: 1h\n").expect("a file");
+    store.server.signal(Signal::HUP).expect("the signal is sent");
+    let newest_ms = before.iter().map(|block| block.end_ms).max().expect("blocks");
+    wait::until("blocks to be dropped", TIMEOUT, || {
+        let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
+        let oldest_ms = blocks.iter().map(|block| block.min_ms).min()?;
+        (newest_ms - oldest_ms <= 2 * 3_600_000).then_some(())
+    })
+    .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
+}
+
+/// `curl` with HTTP/2 from the first byte; gives its output.
+fn curl(arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new("curl")
+        .args(["--http2-prior-knowledge", "-sS", "--max-time", "30"])
+        .args(arguments)
+        .output()
+        .expect("curl runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Asks 200 times at once over one connection of Node's HTTP/2 client.
+const MANY_AT_A_TIME: &str = r"
+const session = require('node:http2').connect(process.argv[1]);
+const one = (number) => new Promise((resolve, reject) => {
+  const request = session.request({ ':path': `/api/v1/status/tsdb?limit=${number + 1}` });
+  let body = '', status;
+  request.on('response', (headers) => { status = headers[':status']; });
+  request.setEncoding('utf8').on('data', (text) => { body += text; });
+  request.on('end', () => resolve(status === 200 && JSON.parse(body).status === 'success'));
+  request.on('error', reject);
+});
+session.once('remoteSettings', async () => {
+  const answers = await Promise.all(Array.from({ length: 200 }, (_, number) => one(number)));
+  console.log(`${answers.filter(Boolean).length} answers of 200`);
+  session.close();
+});
+";
+
+#[test]
+fn http2_in_the_clear_serves_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (store, _) = start(directory.path(), "access-log: true\n", &[]);
+    let data = recent_data(303, 300, 40);
+    let body = directory.path().join("body");
+    let answer = "%{http_version} %{response_code}\n";
+    for (number, rows) in data.requests(4000).into_iter().enumerate() {
+        fs::write(&body, encode(Version::V2, &rows)).expect("a body");
+        let said = curl(&[
+            "-w",
+            answer,
+            "-H",
+            &format!("Content-Type: {}", Version::V2.content_type()),
+            "-H",
+            "Content-Encoding: snappy",
+            "--data-binary",
+            &format!("@{}", body.display()),
+            &(store.server.url() + PATH),
+        ]);
+        assert_eq!(String::from_utf8_lossy(&said), "2 204\n", "request {number}");
+    }
+    assert_holds(&store, &data);
+    // Many at a time on one connection.
+    let output = Command::new("node")
+        .args(["--eval", MANY_AT_A_TIME, &store.server.url()])
+        .output()
+        .expect("node runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said, "200 answers of 200\n", "{}", String::from_utf8_lossy(&output.stderr));
+    wait_for_log(&store, "version=HTTP/2.0 status=204");
+}
+
+/// A connection that speaks HTTP/2 and says nothing more is closed, and told.
+#[test]
+fn idle_http2_connections_are_closed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (store, _) = start(directory.path(), "idle-timeout: 1s\n", &[]);
+    let mut stream = TcpStream::connect(store.server.address()).expect("a connection");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    // The preface, then an empty SETTINGS frame (RFC 9113 sections 3.4 and 6.5), byte by byte.
+    for byte in b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0" {
+        stream.write_all(&[*byte]).expect("written");
+        stream.flush().expect("written");
+    }
+    let mut frames = Vec::new();
+    stream.read_to_end(&mut frames).expect("it is closed");
+    let mut kinds = Vec::new();
+    let mut rest = frames.as_slice();
+    while let [a, b, c, kind, ..] = *rest {
+        kinds.push(kind);
+        let len = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+        rest = &rest[9 + len..];
+    }
+    assert!(kinds.contains(&7), "no GOAWAY frame among {kinds:?}");
+    assert_eq!(get(&store, "/-/healthy"), 200);
+}
+
+/// A request whose body is half sent when the store is asked to stop is taken and acknowledged.
+#[test]
+fn requests_that_run_are_answered_before_the_end() {
+    let store = Store::start().expect("tidepool starts");
+    let data = recent_data(304, 50, 20);
+    let rows: Vec<_> = data.scrapes().flatten().collect();
+    let body = encode(Version::V2, &rows);
+    let mut stream = TcpStream::connect(store.server.address()).expect("a connection");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {}\r\n\
+         Content-Encoding: snappy\r\nContent-Length: {}\r\n\r\n",
+        Version::V2.content_type(),
+        body.len()
+    );
+    let (first, second) = body.split_at(body.len() / 2);
+    stream.write_all(&[head.as_bytes(), first].concat()).expect("written");
+    let is_open = || (store.metric("tidepool_http_connections")? >= 2.0).then_some(());
+    wait::until("the connection", TIMEOUT, is_open).expect("it is there");
+    store.server.signal(Signal::TERM).expect("the signal is sent");
+    wait_for_log(&store, "stopping");
+    let refused = || TcpStream::connect(store.server.address()).is_err().then_some(());
+    wait::until("new connections to be refused", TIMEOUT, refused).expect("they are");
+    stream.write_all(second).expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer, and the end");
+    assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+    let store = store.restart(Server::terminate).expect("tidepool starts again");
+    assert_holds(&store, &data);
+}
