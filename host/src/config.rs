@@ -1,10 +1,11 @@
 //! The command line, and what it becomes: one validated structure. Starts nothing.
 
+mod flags;
 mod network;
 
 pub use network::ClientLimits;
 
-use crate::access::AccessConfig;
+use crate::access::{AccessConfig, CorsOrigin};
 use crate::cli::TsdbArgs;
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
@@ -12,8 +13,11 @@ use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
 use crate::store::{DiskShare, MemorySplit, StoreConfig, default_limit_bytes};
 use crate::telemetry::LogFormat;
 use crate::wasm::InstanceLimits;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+};
 use network::NetworkArgs;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -277,6 +281,10 @@ pub struct HttpConfig {
     pub external_labels: ExternalLabels,
     /// Whether stored data may be deleted and copied.
     pub admin_api: bool,
+    /// Which pages in a browser may read answers.
+    pub cors_origin: CorsOrigin,
+    /// All flags as they were given, by name, to be shown.
+    pub flags: BTreeMap<String, String>,
     /// Longest time a read may take, its answer included.
     pub read_timeout: Duration,
     /// Most samples in an answer of kind SAMPLES; 0 means no limit.
@@ -285,6 +293,20 @@ pub struct HttpConfig {
     pub read_response_bytes_max: usize,
     /// Size of a streamed frame.
     pub read_frame_bytes_max: u32,
+}
+
+impl Invocation {
+    /// Reads the command line, or ends the process: where it is wrong, or only asks for help.
+    pub fn from_command_line() -> Invocation {
+        let command = Cli::command();
+        let matches = command.clone().get_matches();
+        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let mut invocation = cli.invocation();
+        if let Invocation::Serve(config) = &mut invocation {
+            config.http.flags = flags::flags(&command, &matches);
+        }
+        invocation
+    }
 }
 
 impl Cli {
@@ -354,6 +376,8 @@ impl From<ServeArgs> for ServeConfig {
             inflight_bytes_max: size(inflight_bytes),
             external_labels: args.external_labels.into_iter().collect(),
             admin_api: args.enable_admin_api,
+            cors_origin: args.network.cors_origin.clone(),
+            flags: BTreeMap::new(),
             request_bytes_max: size(
                 args.max_request_size
                     .unwrap_or(head_part.min(REQUEST_BYTES).min(inflight_bytes / 2)),
@@ -493,7 +517,23 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        use clap::CommandFactory as _;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_are_shown_as_they_were_given() {
+        let command = Cli::command();
+        for words in [&["tidepool"][..], &["tidepool", "serve"]] {
+            let given = ["--external-label=a=b", "--label=c=d", "--enable-admin-api"];
+            let words: Vec<&str> = words.iter().copied().chain(given).collect();
+            let matches = command.clone().get_matches_from(words);
+            let shown = flags::flags(&command, &matches);
+            let shown = |name: &str| shown.get(name).map(String::as_str);
+            assert_eq!(shown("external-label"), Some("a=b,c=d"));
+            assert_eq!(shown("enable-admin-api"), Some("true"));
+            assert_eq!(shown("block-duration"), Some("2h"));
+            assert_eq!(shown("memory-limit"), Some(""));
+            assert_eq!((shown("help"), shown("version")), (None, None));
+        }
     }
 }

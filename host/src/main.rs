@@ -1,17 +1,16 @@
 //! The `tidepool` program: wires, then waits.
 
-use clap::Parser;
 use std::process::ExitCode;
 use tidepool_host::access::Access;
 use tidepool_host::cli;
-use tidepool_host::config::{Cli, Invocation, ServeConfig};
+use tidepool_host::config::{Invocation, ServeConfig};
 use tidepool_host::http::{Server, ServerConfig};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::Store;
 use tidepool_host::telemetry;
 
 fn main() -> ExitCode {
-    let config = match Cli::parse().invocation() {
+    let config = match Invocation::from_command_line() {
         Invocation::Serve(config) => *config,
         Invocation::Tsdb(args) => return cli::run(args),
     };

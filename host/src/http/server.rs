@@ -4,7 +4,7 @@ use super::connection;
 use crate::access::Access;
 use crate::config::HttpConfig;
 use crate::shutdown::Shutdown;
-use crate::store::{BodyBudget, Store};
+use crate::store::{BodyBudget, Store, system_now_ms};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub(super) struct Context {
     pub access: Arc<Access>,
     pub http: HttpConfig,
     pub bodies: BodyBudget,
+    /// When the server was started.
+    pub started_ms: i64,
     pub counters: HttpCounters,
     /// Tells the connection that waits the longest to give up its place.
     pub crowded: Notify,
@@ -81,6 +83,7 @@ impl Server {
             access: Arc::new(access),
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
+            started_ms: system_now_ms(),
             counters: HttpCounters::default(),
             crowded: Notify::new(),
         });
