@@ -71,6 +71,7 @@ const ROUTES: &[Route] = &[
     route(POST_PUT, "/api/v1/admin/tsdb/delete_series", Endpoint::Api(Call::DeleteSeries), "deletes samples; with --enable-admin-api"),
     route(POST_PUT, "/api/v1/admin/tsdb/clean_tombstones", Endpoint::Api(Call::CleanTombstones), "frees their space; with --enable-admin-api"),
     route(POST_PUT, "/api/v1/admin/tsdb/snapshot", Endpoint::Api(Call::Snapshot), "makes a copy; with --enable-admin-api"),
+    route(GET, "/api/v1/openapi.yaml", Endpoint::Api(Call::OpenApi), "all of this, for programs"),
     route(GET, "/metrics", Endpoint::Metrics, "the store's own figures"),
     route(GET, "/-/healthy", Endpoint::Healthy, "200 while the process lives"),
     route(GET, "/-/ready", Endpoint::Ready, "200 once the log is replayed"),
@@ -148,6 +149,19 @@ fn not_allowed(allowed: &'static str) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_description_for_programs_has_the_same_lines() {
+        let both = ROUTES.iter().flat_map(|route| {
+            let methods = route.methods.split(", ").filter(|method| *method != "HEAD");
+            methods.map(|method| format!("{method} {}", route.path))
+        });
+        let mut expected: Vec<String> = both.collect();
+        let mut described = api::described();
+        expected.sort();
+        described.sort();
+        assert_eq!(described, expected);
+    }
 
     #[test]
     fn one_segment_stands_where_the_table_says_so() {

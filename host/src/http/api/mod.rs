@@ -12,12 +12,15 @@ mod lookups;
 mod metadata;
 mod nothing;
 mod number;
+mod openapi;
 mod pages;
 mod parameters;
 mod status;
 mod tsdb;
 
 pub use envelope::success;
+#[cfg(test)]
+pub use openapi::described;
 
 use super::gzip;
 use super::reply::{Reply, text};
@@ -56,12 +59,13 @@ pub enum Call {
     DeleteSeries,
     CleanTombstones,
     Snapshot,
+    OpenApi,
 }
 
 impl Call {
     /// Whether it is answered before the log is replayed.
     fn is_early(self) -> bool {
-        self == Call::WalReplay
+        matches!(self, Call::WalReplay | Call::OpenApi)
     }
 
     fn is_admin(self) -> bool {
@@ -114,6 +118,7 @@ async fn done(
         Call::DeleteSeries => admin::delete_series(context, &parameters).await,
         Call::CleanTombstones => admin::clean_tombstones(context).await,
         Call::Snapshot => admin::snapshot(context, &parameters).await,
+        Call::OpenApi => Ok(openapi::answer()),
     }
 }
 
