@@ -6,11 +6,17 @@ use std::str::FromStr;
 /// The origins that are allowed: those that an expression matches as a whole.
 #[derive(Clone, Debug)]
 pub struct CorsOrigin {
+    expression: String,
     /// `None` allows all.
     regex: Option<Regex>,
 }
 
 impl CorsOrigin {
+    /// The expression, as it was given.
+    pub fn expression(&self) -> &str {
+        &self.expression
+    }
+
     /// Whether all origins are allowed.
     pub fn is_any(&self) -> bool {
         self.regex.is_none()
@@ -26,15 +32,16 @@ impl FromStr for CorsOrigin {
     type Err = String;
 
     fn from_str(expression: &str) -> Result<CorsOrigin, String> {
+        let allowing = |regex| CorsOrigin { expression: expression.to_owned(), regex };
         if expression == ".*" {
-            return Ok(CorsOrigin { regex: None });
+            return Ok(allowing(None));
         }
         // Parsed alone first, so that one like `a)(b` cannot close the group.
         let parsed = Regex::new(expression);
         let anchored = parsed.and_then(|_| Regex::new(&format!("^(?:{expression})$")));
         let regex =
             anchored.map_err(|error| format!("{expression:?} is no expression: {error}"))?;
-        Ok(CorsOrigin { regex: Some(regex) })
+        Ok(allowing(Some(regex)))
     }
 }
 

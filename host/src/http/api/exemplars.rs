@@ -5,11 +5,11 @@
 
 use super::envelope::ApiError;
 use super::number::{put_seconds, put_value};
-use super::pages::{AtHand, Shape, put_labels, stream};
+use super::pages::{AtHand, Shape, labels_bytes, put_labels, stream};
 use super::parameters::{Parameters, selector};
 use crate::http::reply::Reply;
 use crate::http::server::Context;
-use crate::wasm::SeriesExemplars;
+use crate::wasm::{Exemplar, SeriesExemplars};
 
 /// Answers with exemplars, by series.
 pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
@@ -27,7 +27,16 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
         other => other,
     })?;
     let found = context.store.exemplars(vec![matchers], range).await?;
-    Ok(stream(Shape::List, AtHand { rows: found.into_iter(), put: put_series }).await?)
+    let rows = AtHand::new(context, found, series_bytes, put_series)?;
+    Ok(stream(Shape::List, rows).await?)
+}
+
+fn series_bytes(series: &SeriesExemplars) -> usize {
+    let exemplars = series.exemplars.iter();
+    let bytes = |exemplar: &Exemplar| size_of::<Exemplar>() + labels_bytes(&exemplar.labels);
+    size_of::<SeriesExemplars>()
+        + labels_bytes(&series.labels)
+        + exemplars.map(bytes).sum::<usize>()
 }
 
 fn put_series(series: &SeriesExemplars, bytes: &mut Vec<u8>) {

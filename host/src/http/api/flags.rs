@@ -55,6 +55,7 @@ fn equivalents(
         ("storage.tsdb.wal-compression", is(store.wal.compression != Compression::None)),
         ("storage.tsdb.wal-compression-type", compression.to_owned()),
         ("storage.tsdb.wal-segment-size", size_text(store.wal.segment_bytes_max)),
+        ("web.cors.origin", http.cors_origin.expression().to_owned()),
         ("web.enable-admin-api", is(http.admin_api)),
         ("web.enable-lifecycle", is(false)),
         ("web.enable-remote-write-receiver", is(true)),

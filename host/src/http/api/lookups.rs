@@ -26,10 +26,11 @@ pub async fn label_values(
 ) -> Result<Reply, ApiError> {
     let segment = path.strip_prefix("/api/v1/label/").and_then(|rest| rest.strip_suffix("/values"));
     let segment = segment.unwrap_or_default();
-    let Some(name) = decode_path_segment(segment) else {
-        return Err(ApiError::BadData(format!("invalid label name: {segment:?} is not UTF-8")));
+    let name = decode_path_segment(segment).map(unescape).filter(|name| !name.is_empty());
+    let Some(name) = name else {
+        return Err(ApiError::BadData(format!("invalid label name: {segment:?}")));
     };
-    let found = context.store.label_values(unescape(name), lookup(parameters)?).await?;
+    let found = context.store.label_values(name, lookup(parameters)?).await?;
     Ok(stream(Shape::List, Found(found)).await?)
 }
 

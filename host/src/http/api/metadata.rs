@@ -17,11 +17,16 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     // Below zero is no limit, as upstream has it; zero is one.
     let limit = parameters.number("limit")?.and_then(|limit| usize::try_from(limit).ok());
     parameters.number("limit_per_metric")?;
-    let metric = parameters.first("metric").to_owned();
-    let families = context.store.metadata().await?.into_iter();
-    let wanted = families.filter(move |f| metric.is_empty() || f.family == metric);
-    let rows = wanted.take(limit.unwrap_or(usize::MAX));
-    Ok(stream(Shape::Map, AtHand { rows, put: put_family }).await?)
+    let metric = parameters.first("metric");
+    let mut families = context.store.metadata().await?;
+    families.retain(|said| metric.is_empty() || said.family == metric);
+    families.truncate(limit.unwrap_or(usize::MAX));
+    let rows = AtHand::new(context, families, family_bytes, put_family)?;
+    Ok(stream(Shape::Map, rows).await?)
+}
+
+fn family_bytes(said: &FamilyMetadata) -> usize {
+    size_of::<FamilyMetadata>() + said.family.len() + said.help.len() + said.unit.len()
 }
 
 fn put_family(said: &FamilyMetadata, bytes: &mut Vec<u8>) {

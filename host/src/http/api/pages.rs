@@ -5,8 +5,9 @@
 
 use super::envelope::TRUNCATED;
 use crate::http::reply::{Reply, full};
+use crate::http::server;
 use crate::store::StoreError;
-use crate::wasm::Label;
+use crate::wasm::{Label, PoolShare};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
@@ -53,19 +54,32 @@ pub trait Rows: Send + Sync + Unpin + 'static {
     ) -> Poll<Result<Progress, StoreError>>;
 }
 
-/// Rows that are at hand.
-pub struct AtHand<I, F> {
-    /// What is left of them.
-    pub rows: I,
-    /// Writes one.
-    pub put: F,
+/// Rows that are at hand, and take of the memory that there is for reads until all are sent.
+pub struct AtHand<T> {
+    rows: std::vec::IntoIter<T>,
+    put: fn(&T, &mut Vec<u8>),
+    _memory: PoolShare,
 }
 
-impl<I, F> Rows for AtHand<I, F>
-where
-    I: Iterator + Send + Sync + Unpin + 'static,
-    F: Fn(&I::Item, &mut Vec<u8>) + Send + Sync + Unpin + 'static,
-{
+impl<T> AtHand<T> {
+    /// `bytes` tells about what a row takes, `put` writes one.
+    pub fn new(
+        context: &server::Context,
+        rows: Vec<T>,
+        bytes: impl Fn(&T) -> usize,
+        put: fn(&T, &mut Vec<u8>),
+    ) -> Result<AtHand<T>, StoreError> {
+        let mut memory = context.store.read_memory().share();
+        if !memory.grow_to(rows.iter().map(bytes).sum()) {
+            let bytes_max = memory.pool().bytes_max();
+            let why = format!("all reads together may take {bytes_max} bytes");
+            return Err(StoreError::ShortOfMemory(why));
+        }
+        Ok(AtHand { rows: rows.into_iter(), put, _memory: memory })
+    }
+}
+
+impl<T: Send + Sync + Unpin + 'static> Rows for AtHand<T> {
     fn poll_rows(
         &mut self,
         _: &mut Context<'_>,
@@ -193,4 +207,9 @@ pub fn put_labels(bytes: &mut Vec<u8>, labels: &[Label]) {
         put_text(bytes, value);
     }
     bytes.push(b'}');
+}
+
+/// Bytes that labels take in memory, about.
+pub fn labels_bytes(labels: &[Label]) -> usize {
+    labels.iter().map(|Label { name, value }| size_of::<Label>() + name.len() + value.len()).sum()
 }
