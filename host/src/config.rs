@@ -1,6 +1,7 @@
 //! The command line, and what it becomes: one validated structure. Starts nothing.
 
 mod file;
+mod flags;
 mod network;
 mod source;
 
@@ -8,7 +9,7 @@ pub use file::FileError;
 pub use network::ClientLimits;
 pub use source::{ConfigError, ConfigSource, Settings};
 
-use crate::access::AccessConfig;
+use crate::access::{AccessConfig, CorsOrigin};
 use crate::cli::TsdbArgs;
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
@@ -18,6 +19,7 @@ use crate::telemetry::{self, LogFormat};
 use crate::wasm::InstanceLimits;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use network::NetworkArgs;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -295,6 +297,10 @@ pub struct HttpConfig {
     pub lifecycle: bool,
     /// Whether each request gets a line in the log.
     pub access_log: bool,
+    /// Which pages in a browser may read answers.
+    pub cors_origin: CorsOrigin,
+    /// All flags as they were given, by name, to be shown.
+    pub flags: BTreeMap<String, String>,
     /// Longest time a read may take, its answer included.
     pub read_timeout: Duration,
     /// Most samples in an answer of kind SAMPLES; 0 means no limit.
@@ -371,6 +377,8 @@ impl From<ServeArgs> for ServeConfig {
             admin_api: args.enable_admin_api,
             lifecycle: args.network.enable_lifecycle,
             access_log: args.network.access_log,
+            cors_origin: args.network.cors_origin.clone(),
+            flags: BTreeMap::new(),
             request_bytes_max: size(
                 args.max_request_size
                     .unwrap_or(head_part.min(REQUEST_BYTES).min(inflight_bytes / 2)),
@@ -517,5 +525,22 @@ mod tests {
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory as _;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_are_shown_as_they_were_given() -> Result<(), ConfigError> {
+        for words in [&[][..], &["serve"]] {
+            let given = ["--external-label=a=b", "--label=c=d", "--enable-admin-api"];
+            let words: Vec<&str> = words.iter().copied().chain(given).collect();
+            let (config, _) = read(&words)?;
+            let shown = |name: &str| config.http.flags.get(name).map(String::as_str);
+            assert_eq!(shown("external-label"), Some("a=b,c=d"));
+            assert_eq!(shown("enable-admin-api"), Some("true"));
+            assert_eq!(shown("web.enable-admin-api"), Some("true"));
+            assert_eq!(shown("block-duration"), Some("2h"));
+            assert_eq!(shown("memory-limit"), Some(""));
+            assert_eq!((shown("help"), shown("version")), (None, None));
+        }
+        Ok(())
     }
 }

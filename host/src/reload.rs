@@ -13,8 +13,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// The flags whose change holds at once. All others need a restart.
-pub const RELOADABLE: [&str; 16] = [
+pub const RELOADABLE: [&str; 17] = [
     "access-log",
+    "cors-origin",
     "disk-reserve",
     "enable-admin-api",
     "enable-lifecycle",

@@ -168,13 +168,15 @@ impl From<wit::Lookup> for Lookup {
     }
 }
 
+/// What another instance's head is asked: for one more than is wanted, so that whoever merges its
+/// answer with others' knows whether the limit left something out.
 impl From<&Lookup> for wit::Lookup {
     fn from(lookup: &Lookup) -> wit::Lookup {
         let set = |set: &Vec<MatcherSpec>| set.iter().map(Into::into).collect();
         wit::Lookup {
             matcher_sets: lookup.matcher_sets.iter().map(set).collect(),
             range: lookup.range.into(),
-            limit: lookup.limit,
+            limit: if lookup.limit == 0 { 0 } else { lookup.limit.saturating_add(1) },
         }
     }
 }

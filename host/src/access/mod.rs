@@ -3,11 +3,13 @@
 
 mod credentials;
 mod error;
+mod origin;
 mod reload;
 mod tls;
 
 pub use credentials::{Credentials, Kinds};
 pub use error::AccessError;
+pub use origin::CorsOrigin;
 
 use crate::shutdown::Shutdown;
 use credentials::{Attempt, Verified};

@@ -1,7 +1,7 @@
 //! Flags that say what clients may do, and who they must be.
 
 use super::{HttpConfig, ServeConfig, bytes, duration};
-use crate::access::{AccessConfig, TlsFiles};
+use crate::access::{AccessConfig, CorsOrigin, TlsFiles};
 use crate::wasm::LabelLimits;
 use clap::Args;
 use std::path::PathBuf;
@@ -44,6 +44,11 @@ pub(super) struct NetworkArgs {
     /// Reload the configuration on POST /-/reload, as on SIGHUP
     #[arg(long, alias = "web.enable-lifecycle")]
     pub enable_lifecycle: bool,
+
+    /// Which pages in a browser may read answers of the API: an expression for the whole of their
+    /// origin, such as https://(a|b)\.example. Credentials never go with what `.*` allows
+    #[arg(long, alias = "web.cors.origin", value_name = "REGEX", default_value = ".*")]
+    pub cors_origin: CorsOrigin,
 
     /// Most labels of a series. This limit and the next two refuse a new series, and keep the rest
     /// of its request. 0: no limit

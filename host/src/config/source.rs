@@ -2,6 +2,7 @@
 //! read again.
 
 use super::file::{ConfigFile, FileError, in_one_line};
+use super::flags::flags;
 use super::{Cli, Command, Invocation, ServeArgs, ServeConfig};
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use std::collections::BTreeMap;
@@ -21,8 +22,7 @@ pub enum ConfigError {
     Contradiction(String),
 }
 
-/// The values of all flags, by their names; those that are not given and have no default are left
-/// out.
+/// The values of all flags, by their names; none of those that are not given and have no default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(BTreeMap<String, Vec<String>>);
 
@@ -45,7 +45,8 @@ impl Settings {
     fn of(matches: &ArgMatches) -> Settings {
         let command = <ServeArgs as clap::Args>::augment_args(clap::Command::new("tidepool"));
         let values = command.get_arguments().filter_map(|arg| {
-            let values = matches.try_get_raw(arg.get_id().as_str()).ok()??;
+            let values = matches.try_get_raw(arg.get_id().as_str()).ok()?;
+            let values = values.into_iter().flatten();
             let values = values.map(|value| value.to_string_lossy().into_owned()).collect();
             Some((arg.get_long()?.to_owned(), values))
         });
@@ -97,9 +98,11 @@ impl ConfigSource {
 }
 
 fn configured(matches: &ArgMatches) -> Result<(ServeConfig, Settings), ConfigError> {
-    let config = ServeConfig::from(serve_args(matches)?);
+    let mut config = ServeConfig::from(serve_args(matches)?);
     config.check().map_err(ConfigError::Contradiction)?;
-    Ok((config, Settings::of(serve_matches(matches))))
+    let settings = Settings::of(serve_matches(matches));
+    config.http.flags = flags(&config, &settings);
+    Ok((config, settings))
 }
 
 /// `serve` may be named or not.

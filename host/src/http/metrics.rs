@@ -41,6 +41,13 @@ pub async fn answer(context: &Context) -> Reply {
     // While the store starts there is no head to ask.
     if let Ok(figures) = context.store.figures().await {
         head(&mut text, &figures);
+        let oldest_block_ms = context.store.oldest_block_time_ms().unwrap_or(i64::MAX);
+        text.gauge(
+            "prometheus_tsdb_lowest_timestamp_seconds",
+            "Start of the oldest block or time of the oldest sample in the head; far in the future \
+             without any.",
+            oldest_block_ms.min(figures.head_min_time_ms) as f64 / 1000.0,
+        );
     }
     if let Some((stats, bytes)) = context.store.wal_figures() {
         wal(&mut text, &stats, bytes);

@@ -1,11 +1,12 @@
-//! The server: accept loop, one file per endpoint, one table from errors to status codes.
+//! The server: accept loop, one file per endpoint, one table from errors to status codes. What
+//! answers in JSON as Prometheus' API does is in `api/`.
 
-mod admin;
 mod answered;
+mod api;
 mod auth;
 mod body;
 mod connection;
-mod metadata;
+mod gzip;
 mod metrics;
 mod read;
 mod reload;
@@ -13,7 +14,6 @@ mod replay;
 mod reply;
 mod routes;
 mod server;
-mod status;
 mod stream;
 mod write;
 

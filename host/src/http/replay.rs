@@ -1,22 +1,20 @@
 //! How far the replay of the logs is: `GET /api/v1/status/walreplay`, and what `/-/ready` says before
 //! the store is.
 
-use super::reply::{self, Reply, text};
+use super::api;
+use super::reply::{Reply, text};
 use super::server::Context;
 use crate::store::ReplayState;
 use hyper::StatusCode;
 use serde_json::json;
-
-/// Where Prometheus has it.
-pub const PATH: &str = "/api/v1/status/walreplay";
 
 /// Answers as Prometheus does, and with the state that its documentation adds.
 pub fn status(context: &Context) -> Reply {
     let status = context.store.replay_status();
     let (min, max) = (status.figures.segment_min, status.figures.segment_max);
     let current = status.figures.segment_current;
-    let data = json!({ "min": min, "max": max, "current": current, "state": status.state.name() });
-    reply::json(StatusCode::OK, &json!({ "status": "success", "data": data }))
+    let state = status.state.name();
+    api::success(json!({ "min": min, "max": max, "current": current, "state": state }))
 }
 
 /// Whether the store is ready, and if not, how far it is.

@@ -1,16 +1,89 @@
-//! Which endpoint answers which path.
+//! Which endpoint answers which path: the one table, which the page at `/` shows, too.
 
+use super::api::{self, Call};
 use super::reply::{Reply, text};
 use super::server::Context;
-use super::{admin, auth, metadata, metrics, read, reload, replay, status, write};
+use super::{auth, metrics, read, reload, replay, write};
 use hyper::body::Incoming;
+use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
+
+/// An endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Endpoint {
+    Index,
+    Healthy,
+    Ready,
+    Reload,
+    Metrics,
+    Write,
+    Read,
+    /// One of those that answer as Prometheus' API does.
+    Api(Call),
+}
+
+/// A line of the table.
+struct Route {
+    /// `{}` stands for one segment.
+    path: &'static str,
+    /// As `Allow` names them.
+    methods: &'static str,
+    endpoint: Endpoint,
+    /// What it is, in a line.
+    about: &'static str,
+}
+
+const GET: &str = "GET, HEAD";
+const GET_POST: &str = "GET, HEAD, POST";
+const POST: &str = "POST";
+const POST_PUT: &str = "POST, PUT";
+
+const fn route(
+    methods: &'static str,
+    path: &'static str,
+    endpoint: Endpoint,
+    about: &'static str,
+) -> Route {
+    Route { path, methods, endpoint, about }
+}
+
+#[rustfmt::skip]
+const ROUTES: &[Route] = &[
+    route(POST, "/api/v1/write", Endpoint::Write, "remote write 1.0 and 2.0"),
+    route(POST, "/api/v1/read", Endpoint::Read, "remote read: SAMPLES and STREAMED_XOR_CHUNKS"),
+    route(GET_POST, "/api/v1/labels", Endpoint::Api(Call::LabelNames), "names of labels"),
+    route(GET, "/api/v1/label/{}/values", Endpoint::Api(Call::LabelValues), "values of a label"),
+    route(GET_POST, "/api/v1/series", Endpoint::Api(Call::Series), "series that selectors select"),
+    route(GET_POST, "/api/v1/query_exemplars", Endpoint::Api(Call::Exemplars), "exemplars of selected series"),
+    route(GET, "/api/v1/metadata", Endpoint::Api(Call::Metadata), "type, help and unit of metric families"),
+    route(GET, "/api/v1/status/buildinfo", Endpoint::Api(Call::BuildInfo), "the version, and whose API this is like"),
+    route(GET, "/api/v1/status/runtimeinfo", Endpoint::Api(Call::RuntimeInfo), "the process and its start"),
+    route(GET, "/api/v1/status/config", Endpoint::Api(Call::Config), "the external labels, as Prometheus' configuration"),
+    route(GET, "/api/v1/status/flags", Endpoint::Api(Call::Flags), "every flag, also by Prometheus' name"),
+    route(GET, "/api/v1/status/tsdb", Endpoint::Api(Call::Tsdb), "metrics and labels with the most series"),
+    route(GET, "/api/v1/status/walreplay", Endpoint::Api(Call::WalReplay), "how far the replay of the log is"),
+    route(GET, "/api/v1/rules", Endpoint::Api(Call::Rules), "none: rules are evaluated elsewhere"),
+    route(GET, "/api/v1/alerts", Endpoint::Api(Call::Alerts), "none"),
+    route(GET, "/api/v1/targets", Endpoint::Api(Call::Targets), "none: nothing is scraped from here"),
+    route(GET, "/api/v1/alertmanagers", Endpoint::Api(Call::Alertmanagers), "none"),
+    route(GET_POST, "/api/v1/query", Endpoint::Api(Call::Query), "refused: put a Prometheus in front"),
+    route(GET_POST, "/api/v1/query_range", Endpoint::Api(Call::Query), "refused: put a Prometheus in front"),
+    route(POST_PUT, "/api/v1/admin/tsdb/delete_series", Endpoint::Api(Call::DeleteSeries), "deletes samples; with --enable-admin-api"),
+    route(POST_PUT, "/api/v1/admin/tsdb/clean_tombstones", Endpoint::Api(Call::CleanTombstones), "frees their space; with --enable-admin-api"),
+    route(POST_PUT, "/api/v1/admin/tsdb/snapshot", Endpoint::Api(Call::Snapshot), "makes a copy; with --enable-admin-api"),
+    route(GET, "/api/v1/openapi.yaml", Endpoint::Api(Call::OpenApi), "all of this, for programs"),
+    route(GET, "/metrics", Endpoint::Metrics, "the store's own figures"),
+    route(POST_PUT, reload::PATH, Endpoint::Reload, "loads the configuration again; with --enable-lifecycle"),
+    route(GET, "/-/healthy", Endpoint::Healthy, "200 while the process lives"),
+    route(GET, "/-/ready", Endpoint::Ready, "200 once the log is replayed"),
+    route(GET, "/", Endpoint::Index, "this page"),
+];
 
 /// Answers a request.
 pub async fn handle(context: &Context, request: Request<Incoming>) -> Reply {
     let reply = match auth::check(context, request.uri().path(), request.headers()).await {
-        Ok(()) => route(context, request).await,
+        Ok(()) => dispatch(context, request).await,
         Err(reply) => reply,
     };
     let counters = &context.counters;
@@ -26,66 +99,80 @@ pub async fn handle(context: &Context, request: Request<Incoming>) -> Reply {
     reply
 }
 
-async fn route(context: &Context, request: Request<Incoming>) -> Reply {
-    let method = request.method().clone();
-    let is_get = method == Method::GET || method == Method::HEAD;
-    match request.uri().path() {
-        "/api/v1/write" if method == Method::POST => write::answer(context, request).await,
-        "/api/v1/read" if method == Method::POST => read::answer(context, request).await,
-        "/api/v1/write" | "/api/v1/read" => not_allowed("POST"),
-        admin::DELETE_SERIES | admin::CLEAN_TOMBSTONES | admin::SNAPSHOT => match method {
-            Method::POST | Method::PUT => admin::answer(context, request).await,
-            _ => not_allowed("POST, PUT"),
-        },
-        reload::PATH => match method {
-            Method::POST | Method::PUT => reload::answer(context).await,
-            _ => not_allowed("POST, PUT"),
-        },
-        "/-/healthy"
-        | "/-/ready"
-        | "/metrics"
-        | "/api/v1/metadata"
-        | STATUS_TSDB
-        | replay::PATH
-        | "/"
-            if !is_get =>
-        {
-            not_allowed("GET, HEAD")
-        }
-        "/-/healthy" => text(StatusCode::OK, "tidepool is healthy.\n"),
-        "/-/ready" => replay::ready(context),
-        replay::PATH => replay::status(context),
-        "/metrics" => metrics::answer(context).await,
-        "/api/v1/metadata" => metadata::answer(context).await,
-        STATUS_TSDB => status::tsdb(context, request.uri().query()).await,
-        "/" => text(StatusCode::OK, INDEX),
-        _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+async fn dispatch(context: &Context, request: Request<Incoming>) -> Reply {
+    let path = request.uri().path();
+    if request.method() == Method::OPTIONS && path.starts_with("/api/v1/") {
+        return api::options(context, request.headers());
+    }
+    let Some(route) = ROUTES.iter().find(|route| is_at(route.path, path)) else {
+        return text(StatusCode::NOT_FOUND, "404 page not found\n");
+    };
+    if !route.methods.split(", ").any(|method| method == request.method().as_str()) {
+        return not_allowed(route.methods);
+    }
+    match route.endpoint {
+        Endpoint::Index => text(StatusCode::OK, index()),
+        Endpoint::Healthy => text(StatusCode::OK, "tidepool is healthy.\n"),
+        Endpoint::Ready => replay::ready(context),
+        Endpoint::Reload => reload::answer(context).await,
+        Endpoint::Metrics => metrics::answer(context).await,
+        Endpoint::Write => write::answer(context, request).await,
+        Endpoint::Read => read::answer(context, request).await,
+        Endpoint::Api(call) => api::answer(context, call, request).await,
     }
 }
 
-const STATUS_TSDB: &str = "/api/v1/status/tsdb";
+/// Whether a path is that of a line.
+fn is_at(pattern: &str, path: &str) -> bool {
+    match pattern.split_once("{}") {
+        None => pattern == path,
+        Some((before, after)) => path
+            .strip_prefix(before)
+            .and_then(|rest| rest.strip_suffix(after))
+            .is_some_and(|segment| !segment.is_empty() && !segment.contains('/')),
+    }
+}
 
-const INDEX: &str = "tidepool: a Prometheus-compatible metrics store
-
-POST /api/v1/write     remote write 1.0 and 2.0
-POST /api/v1/read      remote read: SAMPLES and STREAMED_XOR_CHUNKS
-GET  /api/v1/metadata  type, help and unit of metric families
-GET  /api/v1/status/tsdb
-                       metrics and labels with the most series
-GET  /api/v1/status/walreplay
-                       how far the replay of the log is
-GET  /metrics          the store's own figures
-GET  /-/healthy        200 while the process lives
-GET  /-/ready          200 once the log is replayed
-POST /api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}
-                       with --enable-admin-api
-POST /-/reload         loads the configuration again, with --enable-lifecycle
-";
+fn index() -> String {
+    let mut page = "tidepool: a Prometheus-compatible metrics store\n\n".to_owned();
+    for Route { path, methods, about, .. } in ROUTES {
+        let path = path.replace("{}", "<name>");
+        let methods = methods.replace("HEAD, ", "").replace(", HEAD", "").replace(", ", "|");
+        page += &format!("{methods:8} {path:37} {about}\n");
+    }
+    page
+}
 
 fn not_allowed(allowed: &'static str) -> Reply {
     let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     reply
-        .headers_mut()
-        .insert(hyper::header::ALLOW, hyper::header::HeaderValue::from_static(allowed));
-    reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_for_programs_has_the_same_lines() {
+        let both = ROUTES.iter().flat_map(|route| {
+            let methods = route.methods.split(", ").filter(|method| *method != "HEAD");
+            methods.map(|method| format!("{method} {}", route.path))
+        });
+        let mut expected: Vec<String> = both.collect();
+        let mut described = api::described();
+        expected.sort();
+        described.sort();
+        assert_eq!(described, expected);
+    }
+
+    #[test]
+    fn one_segment_stands_where_the_table_says_so() {
+        assert!(is_at("/api/v1/labels", "/api/v1/labels"));
+        assert!(!is_at("/api/v1/labels", "/api/v1/labels/"));
+        assert!(is_at("/api/v1/label/{}/values", "/api/v1/label/a%2Fb/values"));
+        for wrong in ["/api/v1/label/values", "/api/v1/label//values", "/api/v1/label/a/b/values"] {
+            assert!(!is_at("/api/v1/label/{}/values", wrong), "{wrong}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::access::Access;
 use crate::config::HttpConfig;
 use crate::reload::ReloadHandle;
 use crate::shutdown::Shutdown;
-use crate::store::{BodyBudget, Store};
+use crate::store::{BodyBudget, Store, system_now_ms};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub(super) struct Context {
     pub bodies: BodyBudget,
     pub counters: Arc<HttpCounters>,
     pub reload: ReloadHandle,
+    /// When the server was started.
+    pub started_ms: i64,
     /// Tells the connection that waits the longest to give up its place.
     pub crowded: Arc<Notify>,
     live_http: watch::Receiver<Arc<HttpConfig>>,
@@ -99,6 +101,7 @@ impl Server {
             http,
             counters: Arc::new(HttpCounters::default()),
             reload,
+            started_ms: system_now_ms(),
             crowded: Arc::new(Notify::new()),
             live_http,
         };

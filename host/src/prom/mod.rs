@@ -1,7 +1,9 @@
-//! Remote-write and remote-read messages, between the wire and the store; series selectors. No
-//! sockets.
+//! Remote-write and remote-read messages, between the wire and the store; series selectors, times,
+//! names. No sockets.
 
+pub mod duration;
 pub mod external_labels;
+pub mod label_name;
 pub mod read;
 pub mod selector;
 pub mod time;

@@ -6,6 +6,7 @@
 //! expressions of `=~` and `!~` are checked by the engine.
 
 use crate::wasm::{MatchOp, Matcher};
+use regex_syntax::hir::{Hir, HirKind, Look};
 
 /// Label that holds the metric's name.
 const METRIC_NAME: &str = "__name__";
@@ -211,6 +212,39 @@ impl<'a> Parser<'a> {
 
     fn unexpected(&self, found: char, expected: &str) -> SelectorError {
         self.error(format!("unexpected {found:?}, {expected}"))
+    }
+}
+
+/// Whether a series without the label is selected. The engine says what is wrong with an
+/// expression that does not read.
+pub fn matches_empty(matcher: &Matcher) -> bool {
+    let takes_empty = || regex_syntax::parse(&matcher.value).is_ok_and(|hir| takes_empty(&hir));
+    match matcher.op {
+        MatchOp::Equal => matcher.value.is_empty(),
+        MatchOp::NotEqual => !matcher.value.is_empty(),
+        MatchOp::Regex => takes_empty(),
+        MatchOp::NotRegex => !takes_empty(),
+    }
+}
+
+/// Whether an expression matches the empty text. The parser bounds how deep it is nested.
+fn takes_empty(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Empty => true,
+        HirKind::Literal(_) | HirKind::Class(_) => false,
+        HirKind::Look(look) => !matches!(
+            look,
+            Look::WordAscii
+                | Look::WordUnicode
+                | Look::WordStartAscii
+                | Look::WordEndAscii
+                | Look::WordStartUnicode
+                | Look::WordEndUnicode
+        ),
+        HirKind::Repetition(repeated) => repeated.min == 0 || takes_empty(&repeated.sub),
+        HirKind::Capture(capture) => takes_empty(&capture.sub),
+        HirKind::Concat(parts) => parts.iter().all(takes_empty),
+        HirKind::Alternation(branches) => branches.iter().any(takes_empty),
     }
 }
 

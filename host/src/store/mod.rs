@@ -17,6 +17,7 @@ mod error;
 mod head;
 mod lookup;
 mod memory;
+mod oldest;
 mod query;
 mod replay_status;
 mod room;
@@ -45,6 +46,7 @@ use compactor::Compactor;
 use head::{HeadHandle, HeadInstance, HeadThread, Job};
 use lookup::Texts;
 use memory::ReadMemory;
+use oldest::OldestTimes;
 use space::Space;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -118,6 +120,7 @@ struct Shared {
     read_memory: ReadMemory,
     read_slots: Arc<Semaphore>,
     counters: StoreCounters,
+    oldest: OldestTimes,
     stopping: AtomicBool,
 }
 
@@ -200,6 +203,7 @@ impl Store {
             read_memory: ReadMemory::new(&config.memory),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),
             counters: StoreCounters::default(),
+            oldest: OldestTimes::default(),
             stopping: AtomicBool::new(false),
             config,
         });
@@ -390,6 +394,11 @@ impl Store {
     pub fn block_figures(&self) -> (u64, u64) {
         let count = self.shared.blocks.list().map_or(0, |blocks| blocks.len() as u64);
         (count, self.shared.blocks.size_bytes_total().unwrap_or(0))
+    }
+
+    /// What it was opened with.
+    pub fn config(&self) -> &StoreConfig {
+        &self.shared.config
     }
 
     /// What the store counted since it was opened.

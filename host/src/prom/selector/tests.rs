@@ -80,3 +80,28 @@ fn what_is_no_selector_is_refused_with_its_place() {
         }
     }
 }
+
+#[test]
+fn what_takes_series_without_the_label_is_known() -> Result<(), SelectorError> {
+    for (selector, expected) in [
+        ("{a=\"\"}", true),
+        ("{a=\"b\"}", false),
+        ("{a!=\"\"}", false),
+        ("{a!=\"b\"}", true),
+        ("{a=~\".*\"}", true),
+        ("{a=~\".+\"}", false),
+        ("{a=~\"b|\"}", true),
+        ("{a=~\"(b?)(c*)\"}", true),
+        ("{a=~\"b?c\"}", false),
+        ("{a=~\"^$\"}", true),
+        ("{a=~\"\\\\b\"}", false),
+        ("{a=~\"\\\\B\"}", true),
+        ("{a!~\".*\"}", false),
+        ("{a!~\".+\"}", true),
+        ("{a=~\"(\"}", false),
+    ] {
+        let matchers = parse_selector(selector)?;
+        assert_eq!(matchers.iter().all(matches_empty), expected, "{selector}");
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! All flags with their values as text, for those who ask the running server. What Prometheus calls
+//! by another name is there twice.
+
+use super::{HttpConfig, ServeConfig, Settings};
+use crate::disk::Compression;
+use crate::prom::duration::{duration_text, size_text};
+use crate::store::{DiskShare, StoreConfig};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Longest span of a merged block that is not asked for.
+const BLOCK_DURATION_MAX: Duration = Duration::from_secs(31 * 86400);
+
+/// Flags by name, without the dashes. What was not given and has no fixed default is empty; what may
+/// be given several times is joined by commas.
+pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<String, String> {
+    let own = settings.iter().map(|(name, values)| (name.to_owned(), values.join(",")));
+    let theirs = equivalents(&config.store, &config.http);
+    own.chain(theirs.map(|(name, value)| (name.to_owned(), value))).collect()
+}
+
+/// What Prometheus would have been started with.
+fn equivalents(
+    store: &StoreConfig,
+    http: &HttpConfig,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let compression = match store.wal.compression {
+        Compression::None => "none",
+        Compression::Snappy => "snappy",
+        Compression::Zstd => "zstd",
+    };
+    let retention_size = match store.retention_size {
+        DiskShare::Bytes(bytes) => size_text(bytes),
+        DiskShare::Percent(percent) => format!("{percent}%"),
+    };
+    let is = |yes: bool| if yes { "true" } else { "false" }.to_owned();
+    [
+        ("query.timeout", duration_text(http.read_timeout)),
+        ("storage.remote.read-concurrent-limit", store.reads_max.to_string()),
+        ("storage.remote.read-max-bytes-in-frame", http.read_frame_bytes_max.to_string()),
+        ("storage.remote.read-sample-limit", http.read_samples_max.to_string()),
+        ("storage.tsdb.delay-compact-file.path", String::new()),
+        ("storage.tsdb.max-block-duration", duration_text(block_duration_max(store))),
+        ("storage.tsdb.min-block-duration", duration_text(store.block_duration)),
+        ("storage.tsdb.path", store.data_dir.to_string_lossy().into_owned()),
+        ("storage.tsdb.retention.size", retention_size),
+        ("storage.tsdb.retention.time", duration_text(store.retention)),
+        ("storage.tsdb.samples-per-chunk", "120".to_owned()),
+        ("storage.tsdb.wal-compression", is(store.wal.compression != Compression::None)),
+        ("storage.tsdb.wal-compression-type", compression.to_owned()),
+        ("storage.tsdb.wal-segment-size", size_text(store.wal.segment_bytes_max)),
+        ("web.cors.origin", http.cors_origin.expression().to_owned()),
+        ("web.enable-admin-api", is(http.admin_api)),
+        ("web.enable-lifecycle", is(http.lifecycle)),
+        ("web.enable-remote-write-receiver", is(true)),
+        ("web.listen-address", http.listen.to_string()),
+        ("web.max-connections", http.connections_max.to_string()),
+        ("web.read-timeout", duration_text(http.limits.request_timeout)),
+    ]
+    .into_iter()
+}
+
+/// What merging goes up to: what was asked for, else what the engine takes, and never less than a
+/// block.
+fn block_duration_max(store: &StoreConfig) -> Duration {
+    let by_retention = match store.retention {
+        Duration::ZERO => BLOCK_DURATION_MAX,
+        retention => (retention / 10).min(BLOCK_DURATION_MAX),
+    };
+    store.block_duration_max.unwrap_or(by_retention).max(store.block_duration)
+}

@@ -1,0 +1,42 @@
+//! `/api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}`: what changes or copies stored
+//! data, as Prometheus offers it. Off unless asked for: whoever reaches the port could delete all.
+
+use super::envelope::{ApiError, success};
+use super::parameters::Parameters;
+use crate::http::reply::{Reply, text};
+use crate::http::server::Context;
+use crate::wasm::Damage;
+use hyper::StatusCode;
+use hyper::header::CONTENT_TYPE;
+use serde_json::json;
+
+/// Deletes samples.
+pub async fn delete_series(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
+    let selectors = parameters.some_matcher_sets()?;
+    let deletion = context.store.delete(selectors, parameters.range()?).await?;
+    done_but_for("deleted", &deletion.bad)
+}
+
+/// Rewrites blocks without what was deleted.
+pub async fn clean_tombstones(context: &Context) -> Result<Reply, ApiError> {
+    done_but_for("cleaned", &context.store.clean_tombstones().await?)
+}
+
+/// Makes a snapshot.
+pub async fn snapshot(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
+    let skip_head = parameters.flag("skip_head")?;
+    let name = context.store.snapshot(!skip_head).await?;
+    Ok(success(json!({ "name": name })))
+}
+
+fn done_but_for(what: &str, left_out: &[Damage]) -> Result<Reply, ApiError> {
+    if left_out.is_empty() {
+        let mut reply = text(StatusCode::NO_CONTENT, "");
+        reply.headers_mut().remove(CONTENT_TYPE);
+        return Ok(reply);
+    }
+    let reasons: Vec<&str> = left_out.iter().map(|bad| bad.reason.as_str()).collect();
+    let error = format!("{what}, but not in every block: {}", reasons.join("; "));
+    tracing::warn!(error, "an admin request was done in part");
+    Err(ApiError::Internal(error))
+}

@@ -1,0 +1,82 @@
+//! The shape of all answers, and the one table from errors to types and status codes.
+//!
+//! ```text
+//! {"status":"success","data":…}          and "warnings":[…] where something was left out
+//! {"status":"error","errorType":"bad_data","error":"…"}
+//! ```
+
+use crate::http::reply::{self, Reply, retry_later, status_of};
+use crate::store::StoreError;
+use crate::wasm::Error;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+/// What somebody is told whose limit left something out.
+pub const TRUNCATED: &str = "results truncated due to limit";
+
+/// An answer that is at hand as a whole.
+pub fn success(data: Value) -> Reply {
+    reply::json(StatusCode::OK, &json!({ "status": "success", "data": data }))
+}
+
+/// Why a call was not done.
+#[derive(Debug)]
+pub enum ApiError {
+    /// A parameter is wrong.
+    BadData(String),
+    /// The request is right and cannot be done.
+    Execution(String),
+    /// It took too long.
+    Timeout(String),
+    /// It may be done later.
+    Unavailable(String),
+    /// It failed here.
+    Internal(String),
+    /// The endpoint is turned off.
+    Off(&'static str),
+    /// The body did not come.
+    Body(Box<Reply>),
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> ApiError {
+        let (status, text) = (status_of(&error), error.to_string());
+        let is_news = status.is_server_error() && !matches!(error, StoreError::NotReady);
+        if is_news {
+            tracing::warn!(%error, status = status.as_u16(), "a request failed");
+        }
+        match (error, status) {
+            (StoreError::Deadline, _) => ApiError::Timeout(text),
+            (StoreError::Refused(Error::LimitExceeded(_)), _) => ApiError::Execution(text),
+            (_, StatusCode::UNPROCESSABLE_ENTITY) => ApiError::Execution(text),
+            (_, StatusCode::BAD_REQUEST) => ApiError::BadData(text),
+            (_, StatusCode::SERVICE_UNAVAILABLE) => ApiError::Unavailable(text),
+            _ => ApiError::Internal(text),
+        }
+    }
+}
+
+impl ApiError {
+    /// A parameter whose value does not read.
+    pub fn parameter(name: &str, reason: impl std::fmt::Display) -> ApiError {
+        ApiError::BadData(format!("invalid parameter {name:?}: {reason}"))
+    }
+
+    /// The answer.
+    pub fn into_reply(self) -> Reply {
+        let (status, kind, error) = match self {
+            ApiError::Body(reply) => return *reply,
+            ApiError::BadData(error) => (StatusCode::BAD_REQUEST, "bad_data", error),
+            ApiError::Execution(error) => (StatusCode::UNPROCESSABLE_ENTITY, "execution", error),
+            ApiError::Timeout(error) => (StatusCode::SERVICE_UNAVAILABLE, "timeout", error),
+            ApiError::Unavailable(error) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", error),
+            ApiError::Internal(error) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", error),
+            // The status is upstream's.
+            ApiError::Off(error) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "unavailable", error.to_owned())
+            }
+        };
+        let body = json!({ "status": "error", "errorType": kind, "error": error });
+        retry_later(reply::json(status, &body))
+    }
+}

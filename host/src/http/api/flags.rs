@@ -1,0 +1,14 @@
+//! `GET /api/v1/status/flags`: every flag with its value; what Prometheus calls by another name is
+//! there twice. Thanos compares the spans of blocks before it ships them.
+
+use super::envelope::success;
+use crate::http::reply::Reply;
+use crate::http::server::Context;
+use serde_json::{Map, Value};
+
+/// Answers with all flags, by name.
+pub fn answer(context: &Context) -> Reply {
+    let flags =
+        context.http.flags.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+    success(Value::Object(flags.collect::<Map<_, _>>()))
+}

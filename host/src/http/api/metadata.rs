@@ -1,0 +1,41 @@
+//! `GET /api/v1/metadata`: what senders said of metric families, as Prometheus shows it.
+
+use super::envelope::ApiError;
+use super::pages::{AtHand, Shape, put_text, stream};
+use super::parameters::Parameters;
+use crate::http::reply::Reply;
+use crate::http::server::Context;
+use crate::wasm::FamilyMetadata;
+
+/// Names of `prometheus.MetricMetadata.MetricType`, by number.
+const TYPES: [&str; 8] =
+    ["unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset"];
+
+/// Answers with the families that are asked for. Each has one entry, so `limit_per_metric` is
+/// only looked at for mistakes.
+pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
+    // Below zero is no limit, as upstream has it; zero is one.
+    let limit = parameters.number("limit")?.and_then(|limit| usize::try_from(limit).ok());
+    parameters.number("limit_per_metric")?;
+    let metric = parameters.first("metric");
+    let mut families = context.store.metadata().await?;
+    families.retain(|said| metric.is_empty() || said.family == metric);
+    families.truncate(limit.unwrap_or(usize::MAX));
+    let rows = AtHand::new(context, families, family_bytes, put_family)?;
+    Ok(stream(Shape::Map, rows).await?)
+}
+
+fn family_bytes(said: &FamilyMetadata) -> usize {
+    size_of::<FamilyMetadata>() + said.family.len() + said.help.len() + said.unit.len()
+}
+
+fn put_family(said: &FamilyMetadata, bytes: &mut Vec<u8>) {
+    let FamilyMetadata { family, metric_type, help, unit } = said;
+    let kind = TYPES.get(*metric_type as usize).unwrap_or(&TYPES[0]);
+    put_text(bytes, family);
+    for (before, text) in [(":[{\"type\":", *kind), (",\"help\":", help), (",\"unit\":", unit)] {
+        bytes.extend_from_slice(before.as_bytes());
+        put_text(bytes, text);
+    }
+    bytes.extend_from_slice(b"}]");
+}

@@ -1,0 +1,150 @@
+//! `/api/v1/`: what answers in JSON as Prometheus' HTTP API does.
+//!
+//! Reading order: [`parameters`] reads requests, [`envelope`] is the shape of all answers and the
+//! table of errors, [`pages`] streams those that can be long; then a file for each family of
+//! endpoints. Source: `docs/querying/api.md` and `web/api/v1/api.go` in prometheus/prometheus.
+
+mod admin;
+mod envelope;
+mod exemplars;
+mod flags;
+mod lookups;
+mod metadata;
+mod nothing;
+mod number;
+mod openapi;
+mod pages;
+mod parameters;
+mod status;
+mod tsdb;
+
+pub use envelope::success;
+#[cfg(test)]
+pub use openapi::described;
+
+use super::gzip;
+use super::reply::{Reply, text};
+use super::server::Context;
+use crate::store::StoreError;
+use envelope::ApiError;
+use hyper::body::Incoming;
+use hyper::header::{
+    ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_TYPE, HeaderMap,
+    HeaderValue, ORIGIN, VARY,
+};
+use hyper::{Request, StatusCode};
+use parameters::Parameters;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    LabelNames,
+    LabelValues,
+    Series,
+    Exemplars,
+    Metadata,
+    BuildInfo,
+    RuntimeInfo,
+    Config,
+    Flags,
+    Tsdb,
+    WalReplay,
+    Rules,
+    Alerts,
+    Targets,
+    Alertmanagers,
+    /// PromQL.
+    Query,
+    DeleteSeries,
+    CleanTombstones,
+    Snapshot,
+    OpenApi,
+}
+
+impl Call {
+    /// Whether it is answered before the log is replayed.
+    fn is_early(self) -> bool {
+        matches!(self, Call::WalReplay | Call::OpenApi)
+    }
+
+    fn is_admin(self) -> bool {
+        matches!(self, Call::DeleteSeries | Call::CleanTombstones | Call::Snapshot)
+    }
+}
+
+/// Answers a call.
+pub async fn answer(context: &Context, call: Call, request: Request<Incoming>) -> Reply {
+    let origin = request.headers().get(ORIGIN).cloned();
+    let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
+    let mut reply = done(context, call, request).await.unwrap_or_else(ApiError::into_reply);
+    // Nobody's page may delete what somebody else can reach.
+    if !call.is_admin() {
+        allow_origin(context, origin.as_ref(), reply.headers_mut());
+    }
+    if takes_gzip { gzip::compress(reply) } else { reply }
+}
+
+async fn done(
+    context: &Context,
+    call: Call,
+    request: Request<Incoming>,
+) -> Result<Reply, ApiError> {
+    if !call.is_early() && !context.store.is_ready() {
+        return Err(StoreError::NotReady.into());
+    }
+    if call.is_admin() && !context.http.admin_api {
+        return Err(ApiError::Off("admin APIs disabled"));
+    }
+    let path = request.uri().path().to_owned();
+    let parameters = Parameters::of(context, request).await?;
+    match call {
+        Call::LabelNames => lookups::label_names(context, &parameters).await,
+        Call::LabelValues => lookups::label_values(context, &path, &parameters).await,
+        Call::Series => lookups::series(context, &parameters).await,
+        Call::Exemplars => exemplars::answer(context, &parameters).await,
+        Call::Metadata => metadata::answer(context, &parameters).await,
+        Call::BuildInfo => Ok(status::build_info()),
+        Call::RuntimeInfo => Ok(status::runtime_info(context)),
+        Call::Config => Ok(status::config(context)),
+        Call::Flags => Ok(flags::answer(context)),
+        Call::Tsdb => tsdb::answer(context, &parameters).await,
+        Call::WalReplay => Ok(super::replay::status(context)),
+        Call::Rules => nothing::rules(&parameters),
+        Call::Alerts => Ok(nothing::alerts()),
+        Call::Targets => Ok(nothing::targets()),
+        Call::Alertmanagers => Ok(nothing::alertmanagers()),
+        Call::Query => Err(nothing::no_promql()),
+        Call::DeleteSeries => admin::delete_series(context, &parameters).await,
+        Call::CleanTombstones => admin::clean_tombstones(context).await,
+        Call::Snapshot => admin::snapshot(context, &parameters).await,
+        Call::OpenApi => Ok(openapi::answer()),
+    }
+}
+
+/// Answers a browser that asks whether its page may ask.
+pub fn options(context: &Context, headers: &HeaderMap) -> Reply {
+    let mut reply = text(StatusCode::NO_CONTENT, "");
+    reply.headers_mut().remove(CONTENT_TYPE);
+    allow_origin(context, headers.get(ORIGIN), reply.headers_mut());
+    reply
+}
+
+/// Says which pages may read the answer.
+fn allow_origin(context: &Context, origin: Option<&HeaderValue>, headers: &mut HeaderMap) {
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    let Some(origin) = origin else { return };
+    for (name, value) in [
+        (ACCESS_CONTROL_ALLOW_HEADERS, "Accept, Authorization, Content-Type, Origin"),
+        (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, OPTIONS"),
+        (ACCESS_CONTROL_EXPOSE_HEADERS, "Date"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let allowed = &context.http.cors_origin;
+    if allowed.is_any() {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    } else if origin.to_str().is_ok_and(|origin| allowed.matches(origin)) {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+}

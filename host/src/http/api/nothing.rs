@@ -1,0 +1,44 @@
+//! What Prometheus has and tidepool has not: rules, alerts and targets are empty lists, so that
+//! whoever asks for them goes on; PromQL is refused with the reason.
+
+use super::envelope::{ApiError, success};
+use super::parameters::Parameters;
+use crate::http::reply::Reply;
+use serde_json::json;
+
+/// `GET /api/v1/rules`
+pub fn rules(parameters: &Parameters) -> Result<Reply, ApiError> {
+    match parameters.first("type") {
+        "" | "alert" | "record" => {}
+        other => {
+            return Err(ApiError::parameter("type", format!("not supported value {other:?}")));
+        }
+    }
+    parameters.flag("exclude_alerts")?;
+    parameters.matcher_sets()?;
+    Ok(success(json!({ "groups": [] })))
+}
+
+/// `GET /api/v1/alerts`
+pub fn alerts() -> Reply {
+    success(json!({ "alerts": [] }))
+}
+
+/// `GET /api/v1/targets`
+pub fn targets() -> Reply {
+    success(json!({ "activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {} }))
+}
+
+/// `GET /api/v1/alertmanagers`
+pub fn alertmanagers() -> Reply {
+    success(json!({ "activeAlertmanagers": [], "droppedAlertmanagers": [] }))
+}
+
+/// `/api/v1/query` and `/api/v1/query_range`
+pub fn no_promql() -> ApiError {
+    ApiError::Execution(
+        "tidepool evaluates no PromQL: ask a Prometheus that has this server as remote_read (url: \
+         …/api/v1/read), or a Thanos with a sidecar beside it"
+            .to_owned(),
+    )
+}

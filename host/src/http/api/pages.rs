@@ -1,0 +1,215 @@
+//! Answers that can be long, sent page by page as they are found.
+//!
+//! Memory does not grow with the answer. What fails before the second page still gets a proper
+//! status; what fails later resets the connection, since half an answer must not look whole.
+
+use super::envelope::TRUNCATED;
+use crate::http::reply::{Reply, full};
+use crate::http::server;
+use crate::store::StoreError;
+use crate::wasm::{Label, PoolShare};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// Bytes that a page has at least, but for the last.
+pub const PAGE_BYTES: usize = 64 * 1024;
+
+const CONTENT_TYPE_JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What `data` is.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// An array, with a value in each row.
+    List,
+    /// An object, with a name and a value in each row.
+    Map,
+}
+
+/// What is left of an answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress {
+    /// More may follow.
+    More,
+    /// That was all.
+    End {
+        /// Whether the limit left something out.
+        is_truncated: bool,
+    },
+}
+
+/// Where an answer's rows come from.
+pub trait Rows: Send + Sync + Unpin + 'static {
+    /// Puts the next rows on a page.
+    fn poll_rows(
+        &mut self,
+        context: &mut Context<'_>,
+        page: &mut Page,
+    ) -> Poll<Result<Progress, StoreError>>;
+}
+
+/// Rows that are at hand, and take of the memory that there is for reads until all are sent.
+pub struct AtHand<T> {
+    rows: std::vec::IntoIter<T>,
+    put: fn(&T, &mut Vec<u8>),
+    _memory: PoolShare,
+}
+
+impl<T> AtHand<T> {
+    /// `bytes` tells about what a row takes, `put` writes one.
+    pub fn new(
+        context: &server::Context,
+        rows: Vec<T>,
+        bytes: impl Fn(&T) -> usize,
+        put: fn(&T, &mut Vec<u8>),
+    ) -> Result<AtHand<T>, StoreError> {
+        let mut memory = context.store.read_memory().share();
+        if !memory.grow_to(rows.iter().map(bytes).sum()) {
+            let bytes_max = memory.pool().bytes_max();
+            let why = format!("all reads together may take {bytes_max} bytes");
+            return Err(StoreError::ShortOfMemory(why));
+        }
+        Ok(AtHand { rows: rows.into_iter(), put, _memory: memory })
+    }
+}
+
+impl<T: Send + Sync + Unpin + 'static> Rows for AtHand<T> {
+    fn poll_rows(
+        &mut self,
+        _: &mut Context<'_>,
+        page: &mut Page,
+    ) -> Poll<Result<Progress, StoreError>> {
+        let progress = match self.rows.next() {
+            Some(row) => {
+                (self.put)(&row, page.row());
+                Progress::More
+            }
+            None => Progress::End { is_truncated: false },
+        };
+        Poll::Ready(Ok(progress))
+    }
+}
+
+/// The next bytes of an answer.
+pub struct Page {
+    bytes: Vec<u8>,
+    has_rows: bool,
+}
+
+impl Page {
+    /// Where the next row is written.
+    pub fn row(&mut self) -> &mut Vec<u8> {
+        if std::mem::replace(&mut self.has_rows, true) {
+            self.bytes.push(b',');
+        }
+        &mut self.bytes
+    }
+}
+
+/// Answers with all rows.
+pub async fn stream<R: Rows>(shape: Shape, rows: R) -> Result<Reply, StoreError> {
+    let (begin, end) = match shape {
+        Shape::List => ("{\"status\":\"success\",\"data\":[", "]"),
+        Shape::Map => ("{\"status\":\"success\",\"data\":{", "}"),
+    };
+    let page = Page { bytes: begin.into(), has_rows: false };
+    let mut body = PagedBody { rows, page, end, is_done: false, ahead: VecDeque::new() };
+    while body.ahead.len() < 2 {
+        match poll_fn(|context| body.poll_page(context)).await.transpose()? {
+            Some(page) => body.ahead.push_back(page),
+            None => {
+                let whole = body.ahead.pop_front().unwrap_or_default();
+                return Ok(full(StatusCode::OK, CONTENT_TYPE_JSON, whole));
+            }
+        }
+    }
+    let mut reply = Response::new(body.boxed());
+    reply.headers_mut().insert(CONTENT_TYPE, CONTENT_TYPE_JSON);
+    Ok(reply)
+}
+
+struct PagedBody<R> {
+    rows: R,
+    page: Page,
+    end: &'static str,
+    is_done: bool,
+    /// Pages that were made before the answer began.
+    ahead: VecDeque<Bytes>,
+}
+
+impl<R: Rows> PagedBody<R> {
+    fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StoreError>>> {
+        while !self.is_done {
+            match ready!(self.rows.poll_rows(context, &mut self.page)) {
+                Err(error) => {
+                    self.is_done = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                Ok(Progress::More) if self.page.bytes.len() < PAGE_BYTES => continue,
+                Ok(Progress::More) => {}
+                Ok(Progress::End { is_truncated }) => {
+                    self.is_done = true;
+                    self.page.bytes.extend_from_slice(self.end.as_bytes());
+                    if is_truncated {
+                        let warnings = format!(",\"warnings\":[\"{TRUNCATED}\"]");
+                        self.page.bytes.extend_from_slice(warnings.as_bytes());
+                    }
+                    self.page.bytes.push(b'}');
+                }
+            }
+            return Poll::Ready(Some(Ok(std::mem::take(&mut self.page.bytes).into())));
+        }
+        Poll::Ready(None)
+    }
+}
+
+impl<R: Rows> Body for PagedBody<R> {
+    type Data = Bytes;
+    type Error = StoreError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+        let page = match self.ahead.pop_front() {
+            Some(page) => Poll::Ready(Some(Ok(page))),
+            None => self.poll_page(context),
+        };
+        page.map(|page| page.map(|page| page.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_done && self.ahead.is_empty()
+    }
+}
+
+/// Writes a text as JSON has it.
+pub fn put_text(bytes: &mut Vec<u8>, text: &str) {
+    // Writing text to memory does not fail.
+    let _ = serde_json::to_writer(bytes, text);
+}
+
+/// Writes labels as an object.
+pub fn put_labels(bytes: &mut Vec<u8>, labels: &[Label]) {
+    bytes.push(b'{');
+    for (index, Label { name, value }) in labels.iter().enumerate() {
+        if index > 0 {
+            bytes.push(b',');
+        }
+        put_text(bytes, name);
+        bytes.push(b':');
+        put_text(bytes, value);
+    }
+    bytes.push(b'}');
+}
+
+/// Bytes that labels take in memory, about.
+pub fn labels_bytes(labels: &[Label]) -> usize {
+    labels.iter().map(|Label { name, value }| size_of::<Label>() + name.len() + value.len()).sum()
+}

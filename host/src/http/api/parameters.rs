@@ -1,0 +1,127 @@
+//! Parameters of requests.
+
+use super::envelope::ApiError;
+use crate::http::body::collect;
+use crate::http::server::Context;
+use crate::prom::selector::{matches_empty, parse_selector};
+use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
+use crate::wasm::{Matcher, TimeRange};
+use hyper::body::Incoming;
+use hyper::header::CONTENT_TYPE;
+use hyper::{Method, Request};
+
+/// Media type of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Largest form.
+const FORM_BYTES_MAX: usize = 1 << 20;
+
+/// Most selectors of one request.
+const SELECTORS_MAX: usize = 1000;
+
+/// Parameters of a request: those of a form in its body, then those of its URL.
+pub struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// Reads them.
+    pub async fn of(context: &Context, request: Request<Incoming>) -> Result<Parameters, ApiError> {
+        let has_form = matches!(*request.method(), Method::POST | Method::PUT);
+        let content_type = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = content_type.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+        let is_form = has_form && kind.trim().eq_ignore_ascii_case(FORM);
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let mut parameters = Vec::new();
+        if is_form {
+            let bytes_max = context.http.request_bytes_max.min(FORM_BYTES_MAX);
+            let body = collect(context, request.into_body(), bytes_max).await;
+            let held = body.map_err(|reply| ApiError::Body(Box::new(reply)))?;
+            parameters.extend(form_urlencoded::parse(&held.bytes).into_owned());
+        }
+        parameters.extend(form_urlencoded::parse(query.as_bytes()).into_owned());
+        Ok(Parameters(parameters))
+    }
+
+    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Empty without one.
+    pub fn first(&self, name: &str) -> &str {
+        self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
+    }
+
+    /// A whole number, if it is given.
+    pub fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
+        let text = self.first(name);
+        match text.parse() {
+            _ if text.is_empty() => Ok(None),
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(ApiError::parameter(name, format!("{text:?} is no whole number"))),
+        }
+    }
+
+    /// The most that is given; zero is no limit.
+    pub fn limit(&self) -> Result<u64, ApiError> {
+        let limit = self.number("limit")?.unwrap_or(0);
+        u64::try_from(limit).map_err(|_| ApiError::parameter("limit", "limit must be non-negative"))
+    }
+
+    /// Whether something is wanted that is not wanted by default.
+    pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        match self.first(name) {
+            "" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+            other => {
+                let reason =
+                    format!("unable to parse boolean: {other:?} is neither true nor false");
+                Err(ApiError::parameter(name, reason))
+            }
+        }
+    }
+
+    /// From `start` to `end`; all time without them.
+    pub fn range(&self) -> Result<TimeRange, ApiError> {
+        let start_ms = self.time("start", TIME_MIN_MS)?;
+        Ok(TimeRange { start_ms, end_ms: self.time("end", TIME_MAX_MS)? })
+    }
+
+    fn time(&self, name: &str, default_ms: i64) -> Result<i64, ApiError> {
+        let text = self.first(name);
+        if text.is_empty() {
+            return Ok(default_ms);
+        }
+        parse_time(text).ok_or_else(|| {
+            let reason = format!("cannot parse {text:?} to a valid timestamp");
+            ApiError::parameter(name, format!("invalid time value for '{name}': {reason}"))
+        })
+    }
+
+    /// The selectors, each of which must rule something out.
+    pub fn matcher_sets(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
+        if self.all("match[]").count() > SELECTORS_MAX {
+            let reason = format!("more than {SELECTORS_MAX} selectors; ask several times");
+            return Err(ApiError::parameter("match[]", reason));
+        }
+        self.all("match[]").map(|text| selector("match[]", text)).collect()
+    }
+
+    /// The selectors, of which there must be one at least.
+    pub fn some_matcher_sets(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
+        match self.matcher_sets()? {
+            none if none.is_empty() => {
+                Err(ApiError::BadData("no match[] parameter provided".to_owned()))
+            }
+            sets => Ok(sets),
+        }
+    }
+}
+
+/// Reads a selector. One that takes every series nobody can have meant.
+pub fn selector(name: &str, text: &str) -> Result<Vec<Matcher>, ApiError> {
+    let matchers = parse_selector(text).map_err(|error| ApiError::parameter(name, error))?;
+    if matchers.iter().all(matches_empty) {
+        let reason = format!("{name} must contain at least one non-empty matcher");
+        return Err(ApiError::parameter(name, reason));
+    }
+    Ok(matchers)
+}

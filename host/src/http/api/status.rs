@@ -1,0 +1,117 @@
+//! `GET /api/v1/status/{buildinfo,runtimeinfo,config}`: this node, in Prometheus' words.
+
+use super::envelope::success;
+use crate::http::reply::Reply;
+use crate::http::server::Context;
+use crate::prom::duration::duration_text;
+use crate::prom::external_labels::ExternalLabels;
+use jiff::Timestamp;
+use serde_json::json;
+
+/// The release of Prometheus whose API this is like, and our own version as build metadata, which
+/// counts for nothing when versions are compared. From 2.24 on Thanos and Grafana send matchers
+/// with their questions for labels; from 3.0 on names may have any characters, and `U__` stands for
+/// those in paths. No key `features`: with one, Grafana would take this for Mimir.
+const VERSION: &str = concat!("3.0.0+tidepool.", env!("CARGO_PKG_VERSION"));
+
+/// Answers with the version.
+pub fn build_info() -> Reply {
+    let data = json!({
+        "version": VERSION, "revision": "", "branch": "", "buildUser": "", "buildDate": "",
+        "goVersion": "",
+    });
+    success(data)
+}
+
+/// Answers with figures of the process. Those of Go's runtime are empty.
+pub fn runtime_info(context: &Context) -> Reply {
+    let config = context.store.config();
+    let (damaged, _) = context.store.set_aside_figures();
+    let started = time_text(context.started_ms);
+    let directory = std::env::current_dir().unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    success(json!({
+        "startTime": started,
+        "CWD": directory.to_string_lossy(),
+        "hostname": hostname(),
+        "serverTime": Timestamp::now().to_string(),
+        "reloadConfigSuccess": true,
+        "lastConfigTime": started,
+        "corruptionCount": damaged.damaged_places,
+        "goroutineCount": 0,
+        "GOMAXPROCS": processors,
+        "GOMEMLIMIT": config.memory.limit_bytes,
+        "GOGC": "",
+        "GODEBUG": "",
+        "storageRetention": duration_text(config.retention),
+    }))
+}
+
+fn time_text(time_ms: i64) -> String {
+    Timestamp::from_millisecond(time_ms).map_or_else(|_| String::new(), |time| time.to_string())
+}
+
+/// As the system knows it (proc(5)).
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
+/// Answers with what a configuration of Prometheus would say: Thanos takes the external labels
+/// from there.
+pub fn config(context: &Context) -> Reply {
+    success(json!({ "yaml": yaml(&context.http.external_labels) }))
+}
+
+fn yaml(labels: &ExternalLabels) -> String {
+    if labels.is_empty() {
+        return "global: {}\n".to_owned();
+    }
+    let mut yaml = "global:\n  external_labels:\n".to_owned();
+    for (name, value) in labels.iter() {
+        yaml += &format!("    {}: {}\n", quoted(name), quoted(value));
+    }
+    yaml
+}
+
+/// A text in double quotes. Of JSON's escapes all are YAML's; what YAML wants escaped besides is
+/// (YAML 1.2, section 5.1).
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    for c in serde_json::Value::from(text).to_string().chars() {
+        match c {
+            '\u{7f}'..='\u{9f}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => {
+                quoted += &format!("\\u{:04x}", c as u32);
+            }
+            _ => quoted.push(c),
+        }
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prom::external_labels::ExternalLabel;
+
+    #[test]
+    fn labels_of_any_characters_are_quoted() -> Result<(), String> {
+        assert_eq!(yaml(&ExternalLabels::default()), "global: {}\n");
+        let labels = ["site=a: \"b\"\n", "node=\u{85}é", "on=true"];
+        let labels: Vec<ExternalLabel> =
+            labels.into_iter().map(str::parse).collect::<Result<_, _>>()?;
+        let expected = concat!(
+            "global:\n  external_labels:\n",
+            "    \"node\": \"\\u0085é\"\n",
+            "    \"on\": \"true\"\n",
+            "    \"site\": \"a: \\\"b\\\"\\n\"\n",
+        );
+        assert_eq!(yaml(&labels.into_iter().collect()), expected);
+        Ok(())
+    }
+}

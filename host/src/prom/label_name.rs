@@ -1,0 +1,89 @@
+//! Label names as paths have them.
+
+/// A path's segment without its percent signs; `None` if it is not UTF-8.
+pub fn decode_path_segment(segment: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A name of any characters that was made a plain one: `U__` in front, then `__` for an underscore
+/// and `_HEX_` for a character. What is not made so stays as it is (`UnescapeName` in
+/// prometheus/common).
+pub fn unescape(name: String) -> String {
+    match name.strip_prefix("U__").and_then(unescaped) {
+        Some(unescaped) => unescaped,
+        None => name,
+    }
+}
+
+fn unescaped(mut rest: &str) -> Option<String> {
+    let mut name = String::with_capacity(rest.len());
+    while let Some((plain, after)) = rest.split_once('_') {
+        name.push_str(plain);
+        let (code, after) = after.split_once('_')?;
+        match code {
+            "" => name.push('_'),
+            _ if code.len() > 6 || !code.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                return None;
+            }
+            _ => name.push(u32::from_str_radix(code, 16).ok().and_then(char::from_u32)?),
+        }
+        rest = after;
+    }
+    name.push_str(rest);
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_lose_their_percent_signs() {
+        for (segment, expected) in [
+            ("job", Some("job")),
+            ("a%2Fb%20c", Some("a/b c")),
+            ("%c3%a9", Some("\u{e9}")),
+            ("100%", Some("100%")),
+            ("%zz%+1", Some("%zz%+1")),
+            ("%ff", None),
+        ] {
+            assert_eq!(decode_path_segment(segment).as_deref(), expected, "{segment}");
+        }
+    }
+
+    #[test]
+    fn plain_names_become_what_they_stand_for() {
+        for (name, expected) in [
+            ("job", "job"),
+            ("U__", ""),
+            ("U__foo_2e_bar", "foo.bar"),
+            ("U__a__b", "a_b"),
+            ("U__label_20_with_20_\u{e9}", "label with \u{e9}"),
+            ("U___e9_", "\u{e9}"),
+            // Not made that way.
+            ("U__a_", "U__a_"),
+            ("U__a_2e", "U__a_2e"),
+            ("U__a_xyz_", "U__a_xyz_"),
+            ("U__a_d800_", "U__a_d800_"),
+            ("U__a_0000041_", "U__a_0000041_"),
+        ] {
+            assert_eq!(unescape(name.to_owned()), expected, "{name}");
+        }
+    }
+}

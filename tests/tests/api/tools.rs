@@ -1,0 +1,164 @@
+//! promtool as a client, what Thanos' sidecar looks for, and the page for people.
+
+use serde_json::{Map, Value, json};
+use std::process::Stdio;
+use tidepool_tests::http::Client;
+use tidepool_tests::peers::Release;
+use tidepool_tests::promtool;
+use tidepool_tests::proto::prometheus::MetricMetadata;
+use tidepool_tests::remote_write::{Version, message_v1};
+use tidepool_tests::series::Series;
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait::now_ms;
+
+#[track_caller]
+fn said(release: Release, arguments: &[&str]) -> String {
+    let output = promtool::run(release, arguments, Stdio::null()).expect("promtool runs");
+    let (stdout, stderr) = (output.stdout, output.stderr);
+    assert!(output.success, "{release:?} {arguments:?}: {stdout}{stderr}");
+    stdout
+}
+
+fn data(store: &Store, path: &str) -> Value {
+    let response = Client::default().get(&format!("{}/api/v1/{path}", store.server.url()));
+    let answer: Value = serde_json::from_slice(&response.expect("an answer").body).expect("JSON");
+    answer["data"].clone()
+}
+
+#[test]
+fn promtool_asks_and_checks() {
+    let store = Store::start().expect("tidepool starts");
+    let now_ms = now_ms();
+    let series = ["a", "b"].map(|instance| {
+        Series::new(&[("__name__", "up"), ("instance", instance)], &[(now_ms, 1.0)])
+    });
+    let rows: Vec<_> = series.iter().map(Series::row).collect();
+    assert_eq!(store.writer().send(Version::V1, &rows).expect("an answer").status, 204);
+    let url = store.server.url();
+    let to_url = format!("--url={url}");
+    for release in Release::ALL {
+        let found = said(release, &["query", "series", &url, "--match=up"]);
+        let lines: Vec<&str> = found.lines().collect();
+        assert_eq!(
+            lines,
+            ["{__name__=\"up\", instance=\"a\"}", "{__name__=\"up\", instance=\"b\"}"]
+        );
+        assert_eq!(said(release, &["query", "labels", &url, "instance"]), "a\nb\n");
+        let start = format!("--start={}", now_ms / 1000 + 7200);
+        let end = format!("--end={}", now_ms / 1000 + 7300);
+        assert_eq!(said(release, &["query", "labels", &url, "instance", &start, &end]), "");
+        if release == Release::V3 {
+            // The older one has no such command.
+            said(release, &["check", "healthy", &to_url]);
+            said(release, &["check", "ready", &to_url]);
+        }
+        let refused = promtool::run(release, ["query", "instant", &url, "up"], Stdio::null());
+        let refused = refused.expect("promtool runs");
+        assert!(!refused.success && refused.stderr.contains("no PromQL"), "{}", refused.stderr);
+
+        // It writes where it stands, and is no friend of flags there.
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let debug = std::process::Command::new(release.promtool().expect("promtool"))
+            .args(["debug", "metrics", &url])
+            .current_dir(directory.path())
+            .output()
+            .expect("promtool runs");
+        assert!(debug.status.success(), "{}", String::from_utf8_lossy(&debug.stderr));
+        let archive = std::fs::metadata(directory.path().join("debug.tar.gz")).expect("an archive");
+        assert!(archive.len() > 1000, "{} bytes", archive.len());
+
+        let metrics = Client::default().get(&format!("{url}/metrics")).expect("an answer");
+        let page = directory.path().join("metrics");
+        std::fs::write(&page, metrics.body).expect("a file");
+        let page = std::fs::File::open(&page).expect("a file");
+        let checked = promtool::run(release, ["check", "metrics"], page.into());
+        let checked = checked.expect("promtool runs");
+        assert_eq!((checked.success, checked.stderr.as_str()), (true, ""), "{}", checked.stdout);
+    }
+}
+
+#[test]
+fn a_sidecar_finds_what_it_looks_for() {
+    let flags = ["--external-label=node=edge \"7\"", "--external-label=on=true"];
+    let store = Store::start_with(|config| {
+        let config = flags.iter().fold(config, |config, flag| config.flag(flag));
+        config.flag("--max-block-duration=2h")
+    })
+    .expect("tidepool starts");
+    let yaml = data(&store, "status/config")["yaml"].clone();
+    let yaml = yaml.as_str().expect("a text");
+    let expected =
+        "global:\n  external_labels:\n    \"node\": \"edge \\\"7\\\"\"\n    \"on\": \"true\"\n";
+    assert_eq!(yaml, expected);
+    // It is a configuration that promtool takes, too.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("prometheus.yml");
+    std::fs::write(&file, yaml).expect("a file");
+    let file = file.to_str().expect("a plain path");
+    for release in Release::ALL {
+        said(release, &["check", "config", file]);
+    }
+
+    let shown = data(&store, "status/flags");
+    let spans = ["min", "max"].map(|end| &shown[format!("storage.tsdb.{end}-block-duration")]);
+    assert_eq!(spans, ["2h", "2h"]);
+    assert_eq!(shown["external-label"], "node=edge \"7\",on=true");
+    assert_eq!(shown["storage.tsdb.path"].as_str(), store.config.data_dir().to_str());
+    let version = data(&store, "status/buildinfo")["version"].clone();
+    assert!(version.as_str().is_some_and(|version| version.starts_with("3.0.0+tidepool.")));
+    assert!(data(&store, "status/buildinfo").get("features").is_none());
+
+    // Empty, it must be taken for one that may hold anything.
+    let lowest = || store.metric("prometheus_tsdb_lowest_timestamp_seconds");
+    assert_eq!(lowest().map(|seconds| seconds * 1000.0), Some(i64::MAX as f64));
+    let time_ms = now_ms() / 1000 * 1000 - 5000;
+    let series = Series::new(&[("__name__", "up")], &[(time_ms, 1.0)]);
+    let response = store.writer().send(Version::V2, &[series.row()]).expect("an answer");
+    assert_eq!(response.status, 204);
+    assert_eq!(lowest(), Some((time_ms / 1000) as f64));
+}
+
+#[test]
+fn metadata_is_found_by_family_and_up_to_a_limit() {
+    let store = Store::start().expect("tidepool starts");
+    let series = ["a_total", "b_bytes", "c"]
+        .map(|name| Series::new(&[("__name__", name)], &[(now_ms(), 1.0)]));
+    let rows: Vec<_> = series.iter().map(Series::row).collect();
+    let mut message = message_v1(&rows);
+    message.metadata = [("a_total", 1, "Requests: \"all\"."), ("b_bytes", 2, ""), ("c", 99, "?")]
+        .map(|(family, kind, help)| MetricMetadata {
+            r#type: kind,
+            metric_family_name: family.into(),
+            help: help.into(),
+            unit: String::new(),
+        })
+        .into();
+    let response = store.writer().send_message(Version::V1, &message).expect("an answer");
+    assert_eq!(response.status, 204, "{}", response.text());
+    let a = json!([{ "type": "counter", "help": "Requests: \"all\".", "unit": "" }]);
+    let all = data(&store, "metadata");
+    assert_eq!((&all["a_total"], all.as_object().map(Map::len)), (&a, Some(3)));
+    assert_eq!(all["c"][0]["type"], "unknown");
+    assert_eq!(data(&store, "metadata?metric=a_total"), json!({ "a_total": a }));
+    assert_eq!(data(&store, "metadata?limit_per_metric=1&limit=-1"), all);
+    assert_eq!(data(&store, "metadata?limit=0"), json!({}));
+    assert_eq!(data(&store, "metadata?limit=2").as_object().map(Map::len), Some(2));
+}
+
+#[test]
+fn every_endpoint_is_on_the_page_for_people() {
+    let store = Store::start().expect("tidepool starts");
+    let get = |path: &str| Client::default().get(&format!("{}{path}", store.server.url()));
+    let page = get("/").expect("an answer").text();
+    let description = get("/api/v1/openapi.yaml").expect("an answer");
+    assert_eq!(description.header("content-type"), Some("application/yaml; charset=utf-8"));
+    let description = description.text();
+    let paths = description.lines().filter_map(|line| line.strip_prefix("  /")?.strip_suffix(':'));
+    let mut count = 0;
+    for path in paths {
+        let path = format!(" /{} ", path.replace("{name}", "<name>"));
+        assert!(page.contains(&path), "{path} is not there:\n{page}");
+        count += 1;
+    }
+    assert!(count > 20, "{count} paths:\n{description}");
+}
