@@ -2,6 +2,7 @@
 //! sockets.
 
 pub mod external_labels;
+pub mod media_type;
 pub mod read;
 pub mod selector;
 pub mod time;
