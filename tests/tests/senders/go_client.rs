@@ -120,19 +120,16 @@ fn the_library_tries_again_until_we_are_back() {
         let store = Store::start().expect("tidepool starts");
         let data = data(73);
         let (messages, _) = messages(version, &data);
-        let launch = store.config.launch_at(store.server.address());
-        let Store { server, config, directory } = store;
-        let url = server.url();
-        server.kill().expect("it can be killed");
+        let url = store.server.url();
         let files = tempfile::tempdir().expect("a temporary directory");
-        let client = client(&url, version, files.path(), &messages)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the client runs");
-        std::thread::sleep(std::time::Duration::from_secs(2));
-        let server = launch.start().expect("tidepool starts again");
-        let store = Store { server, config, directory };
+        let send = || {
+            let mut client = client(&url, version, files.path(), &messages);
+            client.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let client = client.spawn().expect("the client runs");
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            client
+        };
+        let (store, client) = store.outage(send).expect("tidepool starts again");
         let said = answers(client.wait_with_output().expect("the client ends"));
         assert!(said[0].retries > 0, "{said:?}");
         assert!(said.iter().all(|answer| answer.error.is_empty()), "{said:?}");

@@ -1,6 +1,8 @@
 //! Prometheus scrapes a known page and writes it to tidepool.
 
 use super::{TIMEOUT, of_job, samples_of};
+use std::path::Path;
+use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -14,6 +16,7 @@ use tidepool_tests::wait;
 const JOB: &str = "page";
 /// One each second.
 const SCRAPES: usize = 8;
+const OUTAGE: Duration = Duration::from_secs(4);
 
 /// What a scraper adds to a target's own series.
 const OF_SCRAPER: [&str; 2] = ["up", "scrape_"];
@@ -24,8 +27,9 @@ const OF_SCRAPER: [&str; 2] = ["up", "scrape_"];
 #[track_caller]
 pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     let enough = || {
-        let samples = samples_of(&of_job(store, JOB), COUNTER);
-        (samples.len() >= SCRAPES).then_some(())
+        let arrived = samples_of(&of_job(store, JOB), COUNTER).len();
+        // All but the last, however long a backlog was.
+        (arrived >= SCRAPES && arrived as u64 + 2 >= target.scrapes()).then_some(())
     };
     wait::until("scrapes to arrive", TIMEOUT, enough)
         .unwrap_or_else(|e| panic!("{e}\n{}\n{}", scraper.log(), store.server.log()));
@@ -53,17 +57,51 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     assert_same("the page", &expected, &found);
 }
 
-fn prometheus_writes(release: Release, version: Version, as_agent: bool) {
-    let store = Store::start().expect("tidepool starts");
-    let target = Target::start().expect("the target starts");
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let config = Config::new(release, directory.path())
+/// Kills tidepool after the first scrapes, and brings it back while they go on.
+#[track_caller]
+pub fn break_off(store: Store, scraper: &Server) -> Store {
+    let some = || (samples_of(&of_job(&store, JOB), COUNTER).len() >= 2).then_some(());
+    wait::until("scrapes to arrive", TIMEOUT, some)
+        .unwrap_or_else(|e| panic!("{e}\n{}\n{}", scraper.log(), store.server.log()));
+    let pause = || std::thread::sleep(OUTAGE);
+    store.outage(pause).expect("tidepool starts again").0
+}
+
+fn start(
+    release: Release,
+    version: Version,
+    as_agent: bool,
+    directory: &Path,
+    store: &Store,
+    target: &Target,
+) -> Server {
+    let config = Config::new(release, directory)
         .expect("the directory can be used")
         .scrape(JOB, target.address())
         .remote_write(&store.server.url(), version);
     let config = if as_agent { config.agent() } else { config };
-    let scraper = config.start().expect("Prometheus starts");
+    config.start().expect("Prometheus starts")
+}
+
+fn prometheus_writes(release: Release, version: Version, as_agent: bool) {
+    let store = Store::start().expect("tidepool starts");
+    let target = Target::start().expect("the target starts");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let scraper = start(release, version, as_agent, directory.path(), &store, &target);
     assert_all_arrives(&store, &target, scraper);
+}
+
+/// An agent has nothing but its log for what could not be sent.
+#[test]
+fn an_outage_costs_an_agent_nothing() {
+    for (release, version) in [(Release::V2, Version::V1), (Release::V3, Version::V2)] {
+        let store = Store::start().expect("tidepool starts");
+        let target = Target::start().expect("the target starts");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let scraper = start(release, version, true, directory.path(), &store, &target);
+        let store = break_off(store, &scraper);
+        assert_all_arrives(&store, &target, scraper);
+    }
 }
 
 #[test]

@@ -4,14 +4,13 @@
 //! answer 415 tells it to speak Snappy.
 
 use super::TIMEOUT;
-use super::scrapers::assert_all_arrives;
+use super::scrapers::{assert_all_arrives, break_off};
 use std::path::Path;
 use tidepool_tests::http::Client;
 use tidepool_tests::peers;
 use tidepool_tests::process::{Launch, Server, free_address};
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::sender::{assert_holds, recent_data};
-use tidepool_tests::series::Row;
 use tidepool_tests::target::{COUNTER, COUNTER_HELP, Target};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
@@ -35,20 +34,24 @@ fn start(directory: &Path, store: &Store, flags: &[&str]) -> Server {
     launch.start().unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// A vmagent that scrapes the page each second.
+fn start_scraper(directory: &Path, store: &Store, target: &Target) -> Server {
+    let file = directory.join("scrape.yml");
+    let yaml = format!(
+        "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: page\n    \
+         static_configs:\n      - targets: ['{}']\n",
+        target.address()
+    );
+    std::fs::write(&file, yaml).expect("the configuration is written");
+    start(directory, store, &[&format!("-promscrape.config={}", file.display())])
+}
+
 #[test]
 fn what_vmagent_scrapes_arrives() {
     let store = Store::start().expect("tidepool starts");
     let target = Target::start().expect("the target starts");
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let file = directory.path().join("scrape.yml");
-    let yaml = format!(
-        "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: page\n    static_configs:\n      \
-         - targets: ['{}']\n",
-        target.address()
-    );
-    std::fs::write(&file, yaml).expect("the configuration is written");
-    let flag = format!("-promscrape.config={}", file.display());
-    let scraper = start(directory.path(), &store, &[&flag]);
+    let scraper = start_scraper(directory.path(), &store, &target);
     let metadata = || {
         let url = format!("{}/api/v1/metadata", store.server.url());
         let text = Client::default().get(&url).ok()?.text();
@@ -59,7 +62,18 @@ fn what_vmagent_scrapes_arrives() {
     assert_all_arrives(&store, &target, scraper);
 }
 
-/// Its queue has several workers, so requests of one series may come in any order.
+#[test]
+fn an_outage_costs_vmagent_nothing() {
+    let store = Store::start().expect("tidepool starts");
+    let target = Target::start().expect("the target starts");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let scraper = start_scraper(directory.path(), &store, &target);
+    let store = break_off(store, &scraper);
+    assert_all_arrives(&store, &target, scraper);
+}
+
+/// Its queue has several workers, so requests of one series may come in any order, and more than
+/// one may be under way when it learns that its own protocol is not spoken here.
 #[test]
 fn what_vmagent_is_sent_is_handed_on() {
     for flags in [&[][..], &["-remoteWrite.forcePromProto=true"]] {
@@ -70,14 +84,15 @@ fn what_vmagent_is_sent_is_handed_on() {
         data.forget_negative_zeros();
         let writer = Writer::new(&agent.url());
         for rows in data.requests(2_000) {
-            let rows: Vec<Row<'_>> = rows;
             let response = writer.send(Version::V1, &rows).expect("an answer");
             assert_eq!(response.status, 204, "{}", response.text());
         }
         // It has sent all when it ends.
-        let log = agent.log();
         agent.terminate().expect("vmagent ends");
-        eprintln!("{log}");
+        // What is refused comes again as Snappy.
+        let foreign = "tidepool_http_requests_refused_total{reason=\"unsupported_type\"}";
+        let refused = store.metric(foreign).expect("the metric");
+        assert_eq!(refused > 0.0, flags.is_empty(), "{refused} refused with {flags:?}");
         assert_holds(&store, &data);
     }
 }
