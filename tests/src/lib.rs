@@ -8,7 +8,7 @@
 //! - [`proto`]: the wire messages; [`http`]: requests over a real socket.
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
 //!   [`sender`]: what was acknowledged, and whether a store holds it.
-//! - [`small_disk`]: a file system that runs full.
+//! - [`small_disk`]: a file system that runs full; [`target`]: a page to scrape that is known.
 //! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory, [`fake_clock`] its time; [`tidepool`] and
 //!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
@@ -34,6 +34,7 @@ pub mod remote_write;
 pub mod sender;
 pub mod series;
 pub mod small_disk;
+pub mod target;
 pub mod tidepool;
 pub mod wait;
 pub mod xor_chunk;

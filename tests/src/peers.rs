@@ -1,7 +1,7 @@
-//! Where the foreign binaries are: Prometheus and promtool, two generations of each.
+//! Where the foreign binaries are: Prometheus and promtool, two generations of each, and others.
 //!
-//! The older come from Debian's package, the newer from the Go module in `tests/peers`. A missing
-//! one is an error that names the command to install it; no test skips itself.
+//! The older Prometheus comes from Debian's package, all else from the Go modules in `tests/peers`.
+//! A missing one is an error that names the command to install it; no test skips itself.
 
 use std::path::{Path, PathBuf};
 
@@ -39,13 +39,20 @@ impl Release {
     }
 
     fn binary(self, name: &str) -> Result<PathBuf, MissingPeer> {
-        let (folder, command) = match self {
-            Release::V2 => (PathBuf::from("/usr/bin"), "apt-get install prometheus"),
-            Release::V3 => (workspace().join("target/peers"), "tests/peers/build"),
-        };
-        let path = folder.join(name);
-        if path.is_file() { Ok(path) } else { Err(MissingPeer { path, command }) }
+        match self {
+            Release::V2 => existing(Path::new("/usr/bin").join(name), "apt-get install prometheus"),
+            Release::V3 => built(name),
+        }
     }
+}
+
+/// A binary that `tests/peers/build` builds, by the name that it has there.
+pub fn built(name: &str) -> Result<PathBuf, MissingPeer> {
+    existing(workspace().join("target/peers").join(name), "tests/peers/build")
+}
+
+fn existing(path: PathBuf, command: &'static str) -> Result<PathBuf, MissingPeer> {
+    if path.is_file() { Ok(path) } else { Err(MissingPeer { path, command }) }
 }
 
 /// The root of the repository.

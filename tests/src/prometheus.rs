@@ -16,6 +16,10 @@ use std::path::{Path, PathBuf};
 /// How errors call the older release.
 pub const NAME_V2: &str = "Prometheus 2.x";
 
+/// Flags that say where the data is.
+const SERVER_PATH: &str = "--storage.tsdb.path=";
+const AGENT_PATH: &str = "--storage.agent.path=";
+
 /// What to start, with data, log and configuration in one directory.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -26,6 +30,7 @@ pub struct Config {
     remote_write: String,
     remote_read: String,
     storage: String,
+    is_agent: bool,
     flags: Vec<OsString>,
 }
 
@@ -74,6 +79,7 @@ impl Config {
             remote_write: String::new(),
             remote_read: String::new(),
             storage: String::new(),
+            is_agent: false,
             flags: Vec::new(),
         })
     }
@@ -147,6 +153,15 @@ impl Config {
         self.flag("--web.enable-remote-write-receiver")
     }
 
+    /// Only scrapes and writes elsewhere: no queries, no blocks.
+    pub fn agent(mut self) -> Config {
+        self.is_agent = true;
+        match self.release {
+            Release::V2 => self.flag("--enable-feature=agent"),
+            Release::V3 => self.flag("--agent"),
+        }
+    }
+
     /// With any flag.
     pub fn flag(mut self, flag: &str) -> Config {
         self.flags.push(flag.into());
@@ -159,7 +174,7 @@ impl Config {
         std::fs::write(&file, self.yaml())?;
         let mut arguments: Vec<OsString> = vec![
             joined("--config.file=", &file),
-            joined("--storage.tsdb.path=", &self.data_dir()),
+            joined(if self.is_agent { AGENT_PATH } else { SERVER_PATH }, &self.data_dir()),
             format!("--web.listen-address={}", self.address).into(),
         ];
         arguments.extend(self.flags.iter().cloned());

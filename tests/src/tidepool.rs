@@ -105,6 +105,16 @@ impl Store {
         let server = config.start()?;
         Ok(Store { server, config, directory })
     }
+
+    /// Kills the server, does something meanwhile, and starts another at the same address.
+    pub fn outage<T>(self, meanwhile: impl FnOnce() -> T) -> Result<(Store, T), StoreError> {
+        let launch = self.config.launch_at(self.server.address());
+        let Store { server, config, directory } = self;
+        server.kill()?;
+        let done = meanwhile();
+        let server = launch.start()?;
+        Ok((Store { server, config, directory }, done))
+    }
 }
 
 impl Config {

@@ -147,12 +147,8 @@ fn a_writer_catches_up_after_an_outage() {
     let some = || count(&store).filter(|count| *count >= 3);
     wait::until("three scrapes", TIMEOUT, some).expect("the writer writes");
 
-    let launch = store.config.launch_at(store.server.address());
-    let Store { server, config, directory: data } = store;
-    server.kill().expect("it can be killed");
-    std::thread::sleep(Duration::from_secs(5));
-    let server = launch.start().expect("tidepool starts again");
-    let store = Store { server, config, directory: data };
+    let pause = || std::thread::sleep(Duration::from_secs(5));
+    let (store, ()) = store.outage(pause).expect("tidepool starts again");
 
     let time_ms = now_ms();
     let caught_up = || {

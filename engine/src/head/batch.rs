@@ -43,6 +43,13 @@ pub enum RefusalReason {
     ExemplarsOff,
 }
 
+impl RefusalReason {
+    /// Whether the row may be taken when it comes again.
+    fn may_clear(self) -> bool {
+        matches!(self, RefusalReason::SeriesLimit | RefusalReason::MemoryLimit)
+    }
+}
+
 /// One refused row in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -72,7 +79,7 @@ pub struct WriteOutcome {
 }
 
 impl WriteOutcome {
-    /// Counts a refusal and, among the first few, describes it.
+    /// Counts a refusal and describes it if it is among the first few, or the first that may clear.
     pub(super) fn refuse(
         &mut self,
         reason: RefusalReason,
@@ -81,11 +88,16 @@ impl WriteOutcome {
         detail: impl FnOnce() -> String,
     ) {
         self.refused += rows;
-        if self.refusals.len() < REFUSALS_DESCRIBED_MAX {
-            let mut detail = detail();
-            detail.truncate(detail.floor_char_boundary(REFUSAL_DETAIL_BYTES_MAX));
-            self.refusals.push(Refusal { reason, detail, timestamp_ms });
+        if self.refusals.len() >= REFUSALS_DESCRIBED_MAX {
+            // Whether the sender is to come again hangs on it.
+            if !reason.may_clear() || self.refusals.iter().any(|other| other.reason.may_clear()) {
+                return;
+            }
+            self.refusals.pop();
         }
+        let mut detail = detail();
+        detail.truncate(detail.floor_char_boundary(REFUSAL_DETAIL_BYTES_MAX));
+        self.refusals.push(Refusal { reason, detail, timestamp_ms });
     }
 
     /// Counts a stored row, or one that was stored already.
@@ -194,5 +206,30 @@ impl Batch {
         detail: impl FnOnce() -> String,
     ) {
         self.outcome.refuse(reason, timestamp_ms, rows, detail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_that_may_clear_is_always_described() {
+        let mut outcome = WriteOutcome::default();
+        for _ in 0..REFUSALS_DESCRIBED_MAX * 2 {
+            outcome.refuse(RefusalReason::InvalidLabels, 0, 1, String::new);
+        }
+        for number in 0..2 {
+            outcome.refuse(RefusalReason::SeriesLimit, 0, 1, || format!("{number}"));
+        }
+        assert_eq!(outcome.refused, 22);
+        assert_eq!(outcome.refusals.len(), REFUSALS_DESCRIBED_MAX);
+        let clears: Vec<&str> = outcome
+            .refusals
+            .iter()
+            .filter(|refusal| refusal.reason.may_clear())
+            .map(|refusal| refusal.detail.as_str())
+            .collect();
+        assert_eq!(clears, ["0"]);
     }
 }

@@ -89,6 +89,19 @@ fn a_2_0_body_may_give_its_symbols_last() {
 }
 
 #[test]
+fn a_body_of_the_other_version_is_not_an_empty_one() {
+    let v1 = message(1, &message(1, &label(b"a", b"b")));
+    let v2 = [message(4, b""), message(5, &message(1, &[1, 2]))].concat();
+    let told = |error: Option<WireError>| error.is_some_and(|e| e.reason.contains("content type"));
+    assert!(told(decode_write_v2(&v1, &mut Seen::default()).err()));
+    assert!(told(decode_write_v1(&v2, &mut Seen::default()).err()));
+    // Unknown fields beside known ones are no matter.
+    let both = [v1, v2].concat();
+    assert!(decode_write_v1(&both, &mut Seen::default()).is_ok());
+    assert!(decode_write_v2(&both, &mut Seen::default()).is_ok());
+}
+
+#[test]
 fn errors_say_which_message_and_where() {
     let body = [message(1, &message(1, &label(b"a", b"b"))), vec![0x0a, 0x7f, 1]].concat();
     let error = decode_write_v1(&body, &mut Seen::default()).err();

@@ -49,6 +49,11 @@ pub trait WriteSink<'r> {
 const V1: &str = "prometheus.WriteRequest";
 const V2: &str = "io.prometheus.write.v2.Request";
 
+// Of a message of the other version every field is unknown. To skip them all would be to lose what
+// was sent behind a success.
+const IS_V1: &str = "this is a message of 1.0; the content type must say prometheus.WriteRequest";
+const IS_V2: &str = "this is a message of 2.0; the content type must say so";
+
 /// Remembers which message of which body is read, so that errors can say where.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'r> {
@@ -143,8 +148,10 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
     let mut labels = Vec::with_capacity(32);
     let mut samples = Vec::with_capacity(8);
     let (mut histograms, mut exemplars) = (Vec::new(), Vec::new());
+    let (mut is_own, mut is_other) = (false, false);
     place.walk(body, |number, value| match (number, value) {
         (1, Value::Bytes(series)) => {
+            is_own = true;
             labels.clear();
             samples.clear();
             histograms.clear();
@@ -178,6 +185,7 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
             Ok(())
         }
         (3, Value::Bytes(metadata)) => {
+            is_own = true;
             let (mut kind, mut family, mut help, mut unit) = (0, &[][..], &[][..], &[][..]);
             place.walk(metadata, |number, value| {
                 match (number, value) {
@@ -192,8 +200,13 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
             sink.family_metadata(family, kind, help, unit);
             Ok(())
         }
+        (4 | 5, _) => {
+            is_other = true;
+            Ok(())
+        }
         _ => Ok(()),
-    })
+    })?;
+    if is_other && !is_own { Err(place.error(body, IS_V2)) } else { Ok(()) }
 }
 
 /// Decodes a 2.0 body. What was given to the sink before an error must be thrown away.
@@ -202,7 +215,10 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
     let mut decoded = Decoded::of(body, sink.memory_bytes_max());
     // Protobuf lets symbols follow the series that refer to them, hence two walks.
     let mut symbols: Vec<&'r [u8]> = Vec::with_capacity(256);
+    let (mut is_own, mut is_other) = (false, false);
     place.walk(body, |number, value| {
+        is_own |= matches!(number, 4 | 5);
+        is_other |= matches!(number, 1 | 3);
         if let (4, Value::Bytes(symbol)) = (number, value) {
             if symbols.is_empty() && !symbol.is_empty() {
                 return Err(place.error(symbol, "the first symbol must be the empty string"));
@@ -212,6 +228,9 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
         }
         Ok(())
     })?;
+    if is_other && !is_own {
+        return Err(place.error(body, IS_V1));
+    }
     sink.symbols(&symbols);
     let mut refs = Vec::with_capacity(64);
     let mut samples = Vec::with_capacity(8);

@@ -9,7 +9,7 @@ use super::server::Context;
 use crate::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
 use crate::wasm::{RemoteWriteVersion, WriteOutcome};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,20 +24,27 @@ pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
 }
 
 async fn write(context: &Context, request: Request<Incoming>) -> Reply {
-    let headers = request.headers();
-    let version = match negotiate(headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING)) {
+    let version = match negotiate(request.headers()) {
         Ok(version) => version,
         Err(error) => return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("{error}\n")),
     };
     let held = match read_snappy(context, request.into_body(), context.http.request_bytes_max).await
     {
         Ok(held) => held,
-        Err(reply) => return with_written(reply, version, None),
+        Err(reply) => return with_written(for_sender(reply), version, None),
     };
     match context.store.append(version, held.bytes, held.room).await {
         Ok(outcome) => with_written(outcome_reply(&outcome), version, Some(&outcome)),
         Err(error) => with_written(reply::error(&error), version, None),
     }
+}
+
+/// A sender throws away what it is told 4xx of. A body that came too slowly may come faster.
+fn for_sender(mut reply: Reply) -> Reply {
+    if reply.status() == StatusCode::REQUEST_TIMEOUT {
+        *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    retry_later(reply)
 }
 
 fn outcome_reply(outcome: &WriteOutcome) -> Reply {

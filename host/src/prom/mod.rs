@@ -4,6 +4,7 @@
 pub mod duration;
 pub mod external_labels;
 pub mod label_name;
+pub mod media_type;
 pub mod read;
 pub mod selector;
 pub mod time;

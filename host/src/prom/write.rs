@@ -3,8 +3,11 @@
 //! Source: Remote-Write 2.0 specification (2.0-rc.4), sections "Protocol" and "Required Written
 //! Response Headers"; 1.0 for requests that name no message.
 
+use super::media_type::MediaType;
 use crate::wasm::{RefusalReason, RemoteWriteVersion, WriteOutcome};
-use hyper::header::HeaderValue;
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use std::borrow::Cow;
 
 /// Names of the headers that tell a 2.0 sender what was written.
 pub const WRITTEN_HEADERS: [&str; 3] = [
@@ -27,45 +30,42 @@ pub enum NegotiationError {
     ContentEncoding(String),
 }
 
-/// Which message a request carries. No content type means 1.0, no encoding means Snappy.
-pub fn negotiate(
-    content_type: Option<&HeaderValue>,
-    content_encoding: Option<&HeaderValue>,
-) -> Result<RemoteWriteVersion, NegotiationError> {
-    let version = match content_type {
-        None => RemoteWriteVersion::V1,
-        Some(value) => {
-            let text = String::from_utf8_lossy(value.as_bytes());
-            version_of(&text).ok_or_else(|| NegotiationError::ContentType(text.into_owned()))?
-        }
-    };
-    match content_encoding {
-        Some(value) if !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"snappy") => {
-            let text = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            Err(NegotiationError::ContentEncoding(text))
-        }
-        _ => Ok(version),
+/// Which message a request carries. No content type means 1.0, no encoding means Snappy; an empty
+/// header is none.
+pub fn negotiate(headers: &HeaderMap) -> Result<RemoteWriteVersion, NegotiationError> {
+    let mut version = None;
+    for text in texts(headers, CONTENT_TYPE) {
+        let one = version_of(&text).filter(|one| version.is_none_or(|other| other == *one));
+        version = Some(one.ok_or_else(|| NegotiationError::ContentType(text.into_owned()))?);
     }
+    for text in texts(headers, CONTENT_ENCODING) {
+        if !text.eq_ignore_ascii_case("snappy") {
+            return Err(NegotiationError::ContentEncoding(text.into_owned()));
+        }
+    }
+    Ok(version.unwrap_or(RemoteWriteVersion::V1))
 }
 
-/// Reads a media type with parameters (RFC 9110, section 8.3.1).
+/// The values of all headers of a name that are not empty.
+fn texts(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Cow<'_, str>> {
+    let values = headers.get_all(name).into_iter();
+    let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes().trim_ascii()));
+    texts.filter(|text| !text.is_empty())
+}
+
 fn version_of(content_type: &str) -> Option<RemoteWriteVersion> {
-    let mut parts = content_type.split(';');
-    if !parts.next()?.trim().eq_ignore_ascii_case("application/x-protobuf") {
+    let media_type = MediaType::parse(content_type)?;
+    let mut messages = media_type.values("proto");
+    let message = messages.next().unwrap_or("prometheus.WriteRequest");
+    // Two that differ are a riddle.
+    if !media_type.is("application/x-protobuf") || messages.any(|other| other != message) {
         return None;
     }
-    let mut version = RemoteWriteVersion::V1;
-    for parameter in parts {
-        let Some((name, value)) = parameter.split_once('=') else { continue };
-        if name.trim().eq_ignore_ascii_case("proto") {
-            version = match value.trim().trim_matches('"') {
-                "prometheus.WriteRequest" => RemoteWriteVersion::V1,
-                "io.prometheus.write.v2.Request" => RemoteWriteVersion::V2,
-                _ => return None,
-            };
-        }
+    match message {
+        "prometheus.WriteRequest" => Some(RemoteWriteVersion::V1),
+        "io.prometheus.write.v2.Request" => Some(RemoteWriteVersion::V2),
+        _ => None,
     }
-    Some(version)
 }
 
 /// What a sender is told of refused rows: counts, then the first few with their reasons.
@@ -96,31 +96,54 @@ pub fn may_clear(outcome: &WriteOutcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::header::HeaderValue;
 
-    fn negotiated(content_type: &str) -> Option<RemoteWriteVersion> {
-        let value = HeaderValue::from_str(content_type).expect("a header value");
-        negotiate(Some(&value), None).ok()
+    /// What headers of these values lead to.
+    fn negotiated(
+        types: &[&'static str],
+        encodings: &[&'static str],
+    ) -> Option<RemoteWriteVersion> {
+        let types = types.iter().map(|value| (CONTENT_TYPE, HeaderValue::from_static(value)));
+        let encodings =
+            encodings.iter().map(|value| (CONTENT_ENCODING, HeaderValue::from_static(value)));
+        let mut headers = HeaderMap::new();
+        for (name, value) in types.chain(encodings) {
+            headers.append(name, value);
+        }
+        negotiate(&headers).ok()
     }
 
     #[test]
     fn the_content_type_chooses_the_message() {
         let (v1, v2) = (Some(RemoteWriteVersion::V1), Some(RemoteWriteVersion::V2));
-        assert_eq!(negotiate(None, None).ok(), v1);
-        assert_eq!(negotiated("application/x-protobuf"), v1);
-        assert_eq!(negotiated("application/x-protobuf;proto=prometheus.WriteRequest"), v1);
+        assert_eq!(negotiated(&[], &[]), v1);
+        assert_eq!(negotiated(&[""], &[]), v1);
+        assert_eq!(negotiated(&["application/x-protobuf"], &[]), v1);
+        assert_eq!(negotiated(&["application/x-protobuf;proto=prometheus.WriteRequest"], &[]), v1);
         let spaced = "Application/X-Protobuf ; Proto = \"io.prometheus.write.v2.Request\"; q=1";
-        assert_eq!(negotiated(spaced), v2);
-        for wrong in ["application/json", "application/x-protobuf;proto=other", "", "text/plain"] {
-            assert_eq!(negotiated(wrong), None, "{wrong:?}");
+        assert_eq!(negotiated(&[spaced], &[]), v2);
+        assert_eq!(negotiated(&[spaced, spaced], &[]), v2);
+        for wrong in [
+            "application/json",
+            "text/plain",
+            "application/x-protobuf;proto=other",
+            "application/x-protobuf;proto=\"prometheus.WriteRequest",
+            "application/x-protobuf;proto=prometheus.writerequest",
+            "application/x-protobuf;proto=prometheus.WriteRequest;proto=\
+             io.prometheus.write.v2.Request",
+        ] {
+            assert_eq!(negotiated(&[wrong], &[]), None, "{wrong:?}");
         }
+        assert_eq!(negotiated(&["application/x-protobuf", spaced], &[]), None);
     }
 
     #[test]
     fn only_snappy_is_spoken() {
-        for (encoding, spoken) in [("snappy", true), ("Snappy", true), ("gzip", false), ("", false)]
-        {
-            let value = HeaderValue::from_static(encoding);
-            assert_eq!(negotiate(None, Some(&value)).is_ok(), spoken, "{encoding:?}");
+        for encodings in [&["snappy"][..], &["Snappy"], &[""], &["snappy", "snappy"]] {
+            assert!(negotiated(&[], encodings).is_some(), "{encodings:?}");
+        }
+        for encodings in [&["gzip"][..], &["snappy, gzip"], &["snappy", "gzip"], &["identity"]] {
+            assert_eq!(negotiated(&[], encodings), None, "{encodings:?}");
         }
     }
 }

@@ -197,6 +197,14 @@ impl Dataset {
             .collect()
     }
 
+    /// Replaces negative zero by zero: upstream's encoders take it for the default value and leave
+    /// it out.
+    pub fn forget_negative_zeros(&mut self) {
+        for sample in self.series.iter_mut().flat_map(|series| &mut series.samples) {
+            sample.value = if sample.value == 0.0 { 0.0 } else { sample.value };
+        }
+    }
+
     /// Number of samples in all series.
     pub fn sample_count(&self) -> u64 {
         self.series.iter().map(|s| s.samples.len() as u64).sum()

@@ -1,9 +1,18 @@
-//! The part of the remote-write tests that is about rows: which are written, which are refused
-//! while the rest of their request stays.
+//! The protocol line by line, each test with the line that it proves: [`negotiation`] which requests
+//! are remote write at all, [`statuses`] what the sender is to do next, [`headers`] what it is told.
+//! The others are about rows: which are written, which are refused while the rest of their request
+//! stays.
+//!
+//! Beside these: `tests/histograms` (which native histograms are taken, by the side of Prometheus),
+//! `exemplars`, `metadata`, `disk_full` and `lifecycle` (503 while a pause lasts), `compliance` (the
+//! suite of upstream).
 
+mod headers;
 mod labels;
+mod negotiation;
 mod order;
 mod other_kinds;
+mod statuses;
 
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::http::Response;

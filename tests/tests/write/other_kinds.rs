@@ -151,6 +151,71 @@ fn metadata_spoils_nothing() {
     assert_accepted(Version::V1, &response, 0);
 }
 
+/// References that lead nowhere, types that do not exist, text that is none, a family without a name.
+#[test]
+fn metadata_however_odd_spoils_nothing() {
+    let store = Checked::start();
+    let series = up("odd_metadata");
+    let mut message = message_v2(&[series.row()]);
+    for (kind, help_ref, unit_ref) in
+        [(99, 0, 0), (-1, 0, 0), (1, 1_000, 0), (1, 0, u32::MAX), (1, 1, 2)]
+    {
+        message.timeseries[0].metadata =
+            Some(write_v2::Metadata { r#type: kind, help_ref, unit_ref });
+        let response = store.store.writer().send_message(Version::V2, &message);
+        assert_accepted(Version::V2, &response.expect("an answer"), 1);
+    }
+    for (family, help) in [("", "No name."), ("odd_metadata", "@@@@")] {
+        let mut message = message_v1(&[series.row()]);
+        message.metadata.push(prometheus::MetricMetadata {
+            r#type: 77,
+            metric_family_name: family.to_string(),
+            help: help.to_string(),
+            unit: "\n".to_string(),
+        });
+        let mut bytes = prost::Message::encode_to_vec(&message);
+        if let Some(place) = bytes.windows(4).position(|window| window == b"@@@@") {
+            bytes[place] = 0xff;
+        }
+        let body = tidepool_tests::remote_write::compress(&bytes);
+        let response = store.store.writer().send_body(Version::V1, &body).expect("an answer");
+        assert_accepted(Version::V1, &response, 1);
+    }
+}
+
+/// Line "never 2xx for dropped known data": an exemplar that is refused takes nothing else along.
+#[test]
+fn exemplars_that_are_refused_leave_their_samples() {
+    let store = Checked::start_with("--out-of-order-window=0s");
+    let long = "x".repeat(200);
+    let now = now_ms();
+    let series = Series::new(&[("__name__", "judged")], &[(now, 1.0)]);
+    let good = write_v2::Exemplar { labels_refs: vec![], value: 1.0, timestamp: now };
+    let mut message = message_v2(&[series.row()]);
+    message.timeseries[0].exemplars.push(good.clone());
+    let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
+    assert_eq!(response.status, 204, "{}", response.text());
+    for (labels_refs, timestamp) in [
+        // Older than the one that is kept.
+        (vec![], now - 5_000),
+        (vec![], now + 3_600_000),
+        // Longer labels than OpenMetrics allows; a reference too few; one that leads nowhere.
+        (vec![1, 3], now),
+        (vec![1], now),
+        (vec![1, 99], now),
+    ] {
+        let mut message = message_v2(&[series.row()]);
+        message.symbols.push(long.clone());
+        let bad = write_v2::Exemplar { labels_refs, timestamp, value: 2.0 };
+        message.timeseries[0].exemplars = vec![good.clone(), bad];
+        let response = store.store.writer().send_message(Version::V2, &message);
+        let response = response.expect("an answer");
+        assert_refused(&response);
+        let written = Written::from_response(&response).expect("written headers");
+        assert_eq!(written, Written { samples: 1, histograms: 0, exemplars: 1 });
+    }
+}
+
 /// Optional and of no effect yet on the sample itself.
 #[test]
 fn start_timestamps_do_not_fail_a_sample() {

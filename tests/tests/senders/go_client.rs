@@ -1,0 +1,138 @@
+//! The client library of client_golang, in a small program of ours (`tests/peers/senders/client`)
+//! that prints what the library takes each answer for.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tidepool_tests::peers;
+use tidepool_tests::process::Server;
+use tidepool_tests::proto::write_v2;
+use tidepool_tests::remote_write::{Version, message_bytes, message_v2};
+use tidepool_tests::sender::{assert_holds, recent_data};
+use tidepool_tests::series::{Dataset, Row, Series};
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait::now_ms;
+
+/// What the library says of an answer.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    /// Samples, histograms and exemplars written.
+    written: [u64; 3],
+    retries: u64,
+    error: String,
+}
+
+fn client(url: &str, version: Version, directory: &Path, messages: &[Vec<u8>]) -> Command {
+    let program = peers::built("go-client").unwrap_or_else(|e| panic!("{e}"));
+    let mut command = Command::new(program);
+    command.args(["-url", url, "-version", &version.to_string()]);
+    for (number, message) in messages.iter().enumerate() {
+        let path = directory.join(format!("{number}.message"));
+        std::fs::write(&path, message).expect("a message is written");
+        command.arg(path);
+    }
+    command
+}
+
+fn said(line: &str) -> Option<Said> {
+    let mut words = line.splitn(5, ' ');
+    let mut number = || words.next()?.parse().ok();
+    let written = [number()?, number()?, number()?];
+    let retries = number()?;
+    Some(Said { written, retries, error: words.next()?.to_string() })
+}
+
+#[track_caller]
+fn send(server: &Server, version: Version, messages: &[Vec<u8>]) -> Vec<Said> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut command = client(&server.url(), version, directory.path(), messages);
+    answers(command.output().expect("the client runs"))
+}
+
+#[track_caller]
+fn answers(output: std::process::Output) -> Vec<Said> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text.lines().map(|line| said(line).unwrap_or_else(|| panic!("{line:?}"))).collect()
+}
+
+/// Rough data, as messages of a request each, with what is to be said of them.
+fn messages(version: Version, data: &Dataset) -> (Vec<Vec<u8>>, Vec<Said>) {
+    let requests = data.requests(2_000);
+    let samples = |rows: &[Row<'_>]| rows.iter().map(|row| row.samples.len() as u64).sum();
+    let said = |rows: &Vec<Row<'_>>| Said {
+        // Of 1.0 the library expects no word.
+        written: if version == Version::V2 { [samples(rows), 0, 0] } else { [0; 3] },
+        retries: 0,
+        error: String::new(),
+    };
+    let messages = requests.iter().map(|rows| message_bytes(version, rows)).collect();
+    (messages, requests.iter().map(said).collect())
+}
+
+fn data(seed: u64) -> Dataset {
+    let mut data = recent_data(seed, 300, 40);
+    data.forget_negative_zeros();
+    data
+}
+
+#[test]
+fn what_the_library_sends_is_kept_and_counted() {
+    for version in Version::ALL {
+        let store = Store::start().expect("tidepool starts");
+        let data = data(72);
+        let (messages, expected) = messages(version, &data);
+        assert_eq!(send(&store.server, version, &messages), expected);
+        assert_holds(&store, &data);
+        // Once more, as after an answer that was lost.
+        assert_eq!(send(&store.server, version, &messages), expected);
+        assert_holds(&store, &data);
+    }
+}
+
+#[test]
+fn the_library_reads_what_was_written_of_each_kind() {
+    let store = Store::start().expect("tidepool starts");
+    let timestamp = now_ms();
+    let series = |name: &str| Series::new(&[("__name__", name)], &[(timestamp, 1.0)]);
+    let (float, native, nameless) = (series("float"), series("native"), series(""));
+    let mut message = message_v2(&[float.row(), native.row(), nameless.row()]);
+    let exemplar = write_v2::Exemplar { labels_refs: vec![], value: 0.5, timestamp };
+    message.timeseries[0].exemplars.push(exemplar);
+    message.timeseries[1].samples.clear();
+    let histogram = write_v2::Histogram { timestamp, ..Default::default() };
+    message.timeseries[1].histograms.push(histogram);
+    let good =
+        write_v2::Request { timeseries: message.timeseries[..2].to_vec(), ..message.clone() };
+    let bytes = [good, message].map(|message| prost::Message::encode_to_vec(&message));
+    let [good, partial] = &send(&store.server, Version::V2, &bytes)[..] else {
+        panic!("two answers");
+    };
+    assert_eq!((good.written, good.error.as_str()), ([1, 1, 1], ""));
+    // What was written of a request that was refused in part; no use to try again.
+    assert_eq!((partial.written, partial.retries), ([1, 1, 1], 0));
+    assert!(partial.error.contains("400") && partial.error.contains("__name__"), "{partial:?}");
+}
+
+/// Nothing is lost by a restart: the library tries again until it is told that all is written.
+#[test]
+fn the_library_tries_again_until_we_are_back() {
+    for version in Version::ALL {
+        let store = Store::start().expect("tidepool starts");
+        let data = data(73);
+        let (messages, _) = messages(version, &data);
+        let url = store.server.url();
+        let files = tempfile::tempdir().expect("a temporary directory");
+        let send = || {
+            let mut client = client(&url, version, files.path(), &messages);
+            client.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let client = client.spawn().expect("the client runs");
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            client
+        };
+        let (store, client) = store.outage(send).expect("tidepool starts again");
+        let said = answers(client.wait_with_output().expect("the client ends"));
+        assert!(said[0].retries > 0, "{said:?}");
+        assert!(said.iter().all(|answer| answer.error.is_empty()), "{said:?}");
+        assert_holds(&store, &data);
+    }
+}

@@ -1,0 +1,135 @@
+//! Prometheus scrapes a known page and writes it to tidepool.
+
+use super::{TIMEOUT, of_job, samples_of};
+use std::path::Path;
+use std::time::Duration;
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::peers::Release;
+use tidepool_tests::process::Server;
+use tidepool_tests::prometheus::Config;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::series::{STALE_MARKER_BITS, Sample, Series};
+use tidepool_tests::target::{self, COUNTER, Target};
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait;
+
+const JOB: &str = "page";
+/// One each second.
+const SCRAPES: usize = 8;
+const OUTAGE: Duration = Duration::from_secs(4);
+
+/// What a scraper adds to a target's own series.
+const OF_SCRAPER: [&str; 2] = ["up", "scrape_"];
+
+/// Waits for some scrapes, ends the scraper, and compares: nothing is missing, nothing is twice.
+///
+/// A scraper may end inside a scrape, which it then does not send.
+#[track_caller]
+pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
+    let enough = || {
+        let arrived = samples_of(&of_job(store, JOB), COUNTER).len();
+        // All but the last, however long a backlog was.
+        (arrived >= SCRAPES && arrived as u64 + 2 >= target.scrapes()).then_some(())
+    };
+    wait::until("scrapes to arrive", TIMEOUT, enough)
+        .unwrap_or_else(|e| panic!("{e}\n{}\n{}", scraper.log(), store.server.log()));
+    let log = scraper.log();
+    scraper.terminate().expect("the scraper ends");
+
+    let mut found = of_job(store, JOB);
+    found.retain(|series| {
+        let name = series.labels.value("__name__");
+        !OF_SCRAPER.iter().any(|own| name.starts_with(own))
+    });
+    // A scraper that ends in good order may mark all series as ended.
+    for series in &mut found {
+        let is_end = |sample: &Sample| sample.value.to_bits() == STALE_MARKER_BITS;
+        series.samples.pop_if(|sample| is_end(sample));
+    }
+    let counter = samples_of(&found, COUNTER);
+    let numbers: Vec<f64> = counter.iter().map(|sample| sample.value).collect();
+    let all: Vec<f64> = (1..=numbers.len()).map(|number| number as f64).collect();
+    assert_eq!(numbers, all, "scrapes are missing\n{log}");
+    let lost = target.scrapes() as usize - numbers.len();
+    assert!(lost <= 1, "{lost} of {} scrapes never came\n{log}", target.scrapes());
+    let address = target.address().to_string();
+    let expected: Vec<Series> = target::expected(&[("job", JOB), ("instance", &address)], &counter);
+    assert_same("the page", &expected, &found);
+}
+
+/// Kills tidepool after the first scrapes, and brings it back while they go on.
+#[track_caller]
+pub fn break_off(store: Store, scraper: &Server) -> Store {
+    let some = || (samples_of(&of_job(&store, JOB), COUNTER).len() >= 2).then_some(());
+    wait::until("scrapes to arrive", TIMEOUT, some)
+        .unwrap_or_else(|e| panic!("{e}\n{}\n{}", scraper.log(), store.server.log()));
+    let pause = || std::thread::sleep(OUTAGE);
+    store.outage(pause).expect("tidepool starts again").0
+}
+
+fn start(
+    release: Release,
+    version: Version,
+    as_agent: bool,
+    directory: &Path,
+    store: &Store,
+    target: &Target,
+) -> Server {
+    let config = Config::new(release, directory)
+        .expect("the directory can be used")
+        .scrape(JOB, target.address())
+        .remote_write(&store.server.url(), version);
+    let config = if as_agent { config.agent() } else { config };
+    config.start().expect("Prometheus starts")
+}
+
+fn prometheus_writes(release: Release, version: Version, as_agent: bool) {
+    let store = Store::start().expect("tidepool starts");
+    let target = Target::start().expect("the target starts");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let scraper = start(release, version, as_agent, directory.path(), &store, &target);
+    assert_all_arrives(&store, &target, scraper);
+}
+
+/// An agent has nothing but its log for what could not be sent.
+#[test]
+fn an_outage_costs_an_agent_nothing() {
+    for (release, version) in [(Release::V2, Version::V1), (Release::V3, Version::V2)] {
+        let store = Store::start().expect("tidepool starts");
+        let target = Target::start().expect("the target starts");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let scraper = start(release, version, true, directory.path(), &store, &target);
+        let store = break_off(store, &scraper);
+        assert_all_arrives(&store, &target, scraper);
+    }
+}
+
+#[test]
+fn prometheus_2_as_a_server_by_1_0() {
+    prometheus_writes(Release::V2, Version::V1, false);
+}
+
+#[test]
+fn prometheus_2_as_an_agent_by_1_0() {
+    prometheus_writes(Release::V2, Version::V1, true);
+}
+
+#[test]
+fn prometheus_3_as_a_server_by_1_0() {
+    prometheus_writes(Release::V3, Version::V1, false);
+}
+
+#[test]
+fn prometheus_3_as_a_server_by_2_0() {
+    prometheus_writes(Release::V3, Version::V2, false);
+}
+
+#[test]
+fn prometheus_3_as_an_agent_by_1_0() {
+    prometheus_writes(Release::V3, Version::V1, true);
+}
+
+#[test]
+fn prometheus_3_as_an_agent_by_2_0() {
+    prometheus_writes(Release::V3, Version::V2, true);
+}
