@@ -2,6 +2,7 @@
 //! sockets.
 
 pub mod external_labels;
+pub mod fragments;
 pub mod read;
 pub mod selector;
 pub mod time;

@@ -27,7 +27,7 @@ mod tasks;
 pub use error::StoreError;
 pub use lookup::LookupPart;
 pub use memory::{MemorySplit, default_limit_bytes, resident_bytes};
-pub use query::{ReadPart, ReadQuery};
+pub use query::{ReadFormat, ReadPart, ReadQuery};
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};
@@ -36,9 +36,9 @@ pub(crate) use tasks::snapshot_name;
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{BlockDirs, DataDir, SetAside, SetAsideStats, WalOptions, Wear};
 use crate::wasm::{
-    CardinalityReport, FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, LabelLimits,
-    Lookup, Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars,
-    TimeRange, WriteOutcome,
+    CardinalityReport, FamilyMetadata, Figures, InstanceLimits, Label, LabelLimits, Lookup,
+    Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars, TimeRange,
+    WriteOutcome,
 };
 use clock::Clock;
 use compactor::Compactor;
@@ -205,15 +205,14 @@ impl Store {
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Starts a read. The answer comes part by part; dropping the receiver ends the read.
+    /// Starts a read; series get external labels besides their own. The answer comes part by part; dropping the receiver ends the read.
     pub async fn read(
         &self,
         queries: Vec<ReadQuery>,
-        format: FrameFormat,
-        frame_bytes_max: u32,
-        samples_max: u64,
+        format: ReadFormat,
+        external_labels: Vec<Label>,
     ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
-        let read = query::Read { queries, format, frame_bytes_max, samples_max };
+        let read = query::Read { queries, format, external_labels };
         self.answer(move |shared, parts| read.run(shared, parts)).await
     }
 

@@ -95,6 +95,7 @@ impl Node {
             query_index: 0,
             frame_bytes_max: 0,
             samples_max: 0,
+            external: Labels::default(),
         };
         let mut cursor = self.engine.select(&selection).expect("a valid selection");
         let mut model = Model::new();
@@ -158,6 +159,7 @@ fn an_open_cursor_keeps_what_it_will_show() {
         query_index: 0,
         frame_bytes_max: 0,
         samples_max: 0,
+        external: Labels::default(),
     };
     let mut cursor = node.engine.select(&selection).expect("a valid selection");
     let busy = loop {
