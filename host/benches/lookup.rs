@@ -12,8 +12,8 @@ use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_host::wasm::{
     CallError, Error, FrameFormat, HeadAccess, Instance, InstanceLimits, InstanceLogs,
-    InstanceStorage, LabelLimits, Lookup, MatchOp, Matcher, Options, RemoteWriteVersion, Role,
-    Room, Runtime, Selection, TimeRange,
+    InstanceStorage, Label, LabelLimits, Lookup, MatchOp, Matcher, Options, RemoteWriteVersion,
+    Role, Room, Runtime, Selection, TimeRange,
 };
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};

@@ -51,7 +51,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tasks::{Task, TaskSender, task_queue};
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
+
+/// The nice value of threads that read: they get a ninth of the time of one that writes, or all
+/// that nobody else wants.
+const READ_NICE: i32 = 10;
 
 /// What a store is told when it is opened.
 #[derive(Clone, Debug)]
@@ -241,7 +246,7 @@ impl Store {
         self.answer(move |shared, parts| lookup::run_series(shared, &lookup, parts)).await
     }
 
-    /// Waits for its turn, then runs what answers on a thread of the blocking pool.
+    /// Waits for its turn, then runs what answers on a thread of its own.
     async fn answer<P: Send + 'static>(
         &self,
         run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
@@ -253,8 +258,16 @@ impl Store {
         // One part waits while the one before is sent: that is all an answer holds.
         let (parts, receiver) = mpsc::channel(1);
         let shared = Arc::clone(&self.shared);
+        let runtime = Handle::current();
+        // The pool's thread only waits: the priority of a thread cannot be raised again.
         tokio::task::spawn_blocking(move || {
-            run(&shared, &parts);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    lower_priority();
+                    let _entered = runtime.enter();
+                    run(&shared, &parts);
+                });
+            });
             drop(slot);
         });
         Ok(receiver)
@@ -410,6 +423,14 @@ fn spawn(
 ) -> Result<std::thread::JoinHandle<()>, StoreError> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     spawned.map_err(|error| StoreError::Runtime(format!("could not start a thread: {error}")))
+}
+
+/// Lets this thread wait for others where processors are few: reads must not hold writes up.
+fn lower_priority() {
+    // On Linux this is the thread's own, whatever POSIX says of processes (setpriority(2)).
+    if let Err(error) = rustix::process::setpriority_process(None, READ_NICE) {
+        tracing::debug!(%error, "reads run at the priority of writes");
+    }
 }
 
 /// Milliseconds since the Unix epoch by the system's clock, right or wrong.

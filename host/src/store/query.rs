@@ -1,4 +1,4 @@
-//! Reads: a fresh instance for each, on a thread of the blocking pool.
+//! Reads: a fresh instance for each, on a thread of its own.
 
 mod samples;
 
@@ -64,7 +64,7 @@ pub(super) struct Read {
 /// The receiver of the parts went away, or is too slow.
 pub(super) struct ReceiverGone;
 
-/// Where the parts of an answer go. Called from a thread of the blocking pool.
+/// Where the parts of an answer go. Called where waiting is allowed.
 struct Outlet<'a, P> {
     parts: &'a Sender<Result<P, StoreError>>,
     runtime: Handle,

@@ -1,5 +1,6 @@
 //! Whole engines on storage in memory.
 
+mod answers;
 mod deletion;
 mod foreign_blocks;
 mod hostile;
