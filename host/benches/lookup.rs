@@ -12,8 +12,8 @@ use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_host::wasm::{
     CallError, Error, FrameFormat, HeadAccess, Instance, InstanceLimits, InstanceLogs,
-    InstanceStorage, LabelLimits, Lookup, MatchOp, Matcher, Options, RemoteWriteVersion, Role,
-    Room, Runtime, Selection, TimeRange,
+    InstanceStorage, Label, LabelLimits, Lookup, MatchOp, Matcher, Options, RemoteWriteVersion,
+    Role, Room, Runtime, Selection, TimeRange,
 };
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};
@@ -28,7 +28,7 @@ const ALL: TimeRange = TimeRange { start_ms: i64::MIN, end_ms: i64::MAX };
 struct NoHead;
 
 impl HeadAccess for NoHead {
-    fn open(&self, _: Vec<Matcher>, _: TimeRange) -> Result<u64, Error> {
+    fn open(&self, _: Vec<Matcher>, _: TimeRange, _: Vec<Label>) -> Result<u64, Error> {
         Ok(0)
     }
     fn series(&self, _: Lookup) -> Result<u64, Error> {
@@ -42,6 +42,9 @@ impl HeadAccess for NoHead {
     }
     fn next(&self, _: u64, _: u32) -> Result<Vec<u8>, Error> {
         Ok(Vec::new())
+    }
+    fn rewind(&self, _: u64) -> Result<(), Error> {
+        Ok(())
     }
     fn next_texts(&self, _: u64, _: u32) -> Result<Vec<String>, Error> {
         Ok(Vec::new())
@@ -178,6 +181,7 @@ fn select(instance: &mut Instance, matchers: Vec<Matcher>) -> Result<usize, Call
         query_index: 0,
         frame_bytes_max: 0,
         samples_max: 0,
+        external_labels: Vec::new(),
     })?;
     let mut bytes = 0;
     loop {

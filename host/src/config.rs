@@ -190,12 +190,13 @@ struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     read_timeout: Duration,
 
-    /// Most samples in an answer of kind SAMPLES. 0: no limit
+    /// Most samples of a query in an answer of kind SAMPLES; more are refused with 400. 0: no limit
     #[arg(long, value_name = "COUNT", default_value_t = 50_000_000)]
     read_sample_limit: u64,
 
-    /// Most bytes in an answer of kind SAMPLES, which is held in memory
-    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
+    /// Most bytes in an answer of kind SAMPLES before it is compressed; more are refused with 400.
+    /// 0: no limit but that of the format, 4GiB
+    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
     read_response_limit: u64,
 
     /// Size of a frame in an answer of kind STREAMED_XOR_CHUNKS
@@ -218,8 +219,7 @@ struct ServeArgs {
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     query_memory_limit: Option<u64>,
 
-    /// Memory of all reads together, their answers of kind SAMPLES included, instead of its part of
-    /// --memory-limit
+    /// Memory of all reads together, instead of its part of --memory-limit
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     reads_memory_limit: Option<u64>,
 
@@ -305,8 +305,8 @@ pub struct HttpConfig {
     pub read_timeout: Duration,
     /// Most samples in an answer of kind SAMPLES; 0 means no limit.
     pub read_samples_max: u64,
-    /// Most bytes in an answer of kind SAMPLES.
-    pub read_response_bytes_max: usize,
+    /// Most bytes in an answer of kind SAMPLES; 0 means no limit.
+    pub read_response_bytes_max: u64,
     /// Size of a streamed frame.
     pub read_frame_bytes_max: u32,
 }
@@ -385,7 +385,7 @@ impl From<ServeArgs> for ServeConfig {
             ),
             read_timeout: args.read_timeout,
             read_samples_max: args.read_sample_limit,
-            read_response_bytes_max: size(args.read_response_limit),
+            read_response_bytes_max: args.read_response_limit,
             read_frame_bytes_max: u32::try_from(args.read_max_bytes_in_frame).unwrap_or(u32::MAX),
         };
         let access = args.network.access();

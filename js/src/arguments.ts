@@ -97,6 +97,7 @@ export function toSelection(selection: Selection): StoreExports.Selection {
     queryIndex: 0,
     frameBytesMax: 0,
     samplesMax: 0n,
+    externalLabels: [],
   };
 }
 

@@ -29,6 +29,7 @@ pub struct Config {
     scrape: String,
     remote_write: String,
     remote_read: String,
+    external_labels: String,
     storage: String,
     is_agent: bool,
     flags: Vec<OsString>,
@@ -78,6 +79,7 @@ impl Config {
             scrape: String::new(),
             remote_write: String::new(),
             remote_read: String::new(),
+            external_labels: String::new(),
             storage: String::new(),
             is_agent: false,
             flags: Vec::new(),
@@ -142,6 +144,14 @@ impl Config {
         self
     }
 
+    /// With labels that tell it from others.
+    pub fn external_labels(mut self, labels: &[(&str, &str)]) -> Config {
+        for (name, value) in labels {
+            let _ = write!(self.external_labels, "\n    {name}: {value:?}");
+        }
+        self
+    }
+
     /// Takes late samples up to this far, such as `2h`, behind the newest.
     pub fn out_of_order_window(mut self, window: &str) -> Config {
         self.storage = format!("\n  tsdb:\n    out_of_order_time_window: {window}");
@@ -194,6 +204,9 @@ impl Config {
 
     fn yaml(&self) -> String {
         let mut yaml = "global:\n  scrape_interval: 1s\n  scrape_timeout: 1s\n".to_string();
+        if !self.external_labels.is_empty() {
+            let _ = writeln!(yaml, "  external_labels:{}", self.external_labels);
+        }
         for (key, list) in [
             ("scrape_configs", &self.scrape),
             ("remote_write", &self.remote_write),

@@ -50,6 +50,7 @@ fuzz_target!(|pieces: Vec<Vec<u8>>| {
         query_index: 0,
         frame_bytes_max: 0,
         samples_max: 0,
+        external: Labels::default(),
     };
     if let Ok(mut cursor) = engine.select(&selection) {
         while cursor.next_frames(1 << 16).is_ok_and(|frames| !frames.is_empty()) {}

@@ -36,6 +36,7 @@ fn start(wal: &MemoryWal) -> (Engine, Vec<u8>) {
         query_index: 0,
         frame_bytes_max: 0,
         samples_max: 0,
+        external: Labels::default(),
     };
     let mut cursor = engine.select(&selection).expect("a valid selection");
     let mut all = Vec::new();

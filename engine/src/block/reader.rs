@@ -56,6 +56,11 @@ impl BlockReader {
         Ok(self.index.series_labels(series)?)
     }
 
+    /// How many labels a series has.
+    pub fn label_count(&self, series: SeriesRef) -> Result<usize, BlockError> {
+        Ok(self.index.label_count(series)?)
+    }
+
     /// A chunk's bytes, checked. Chunks asked for in the order of their series cost few reads.
     pub fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         self.chunk_files.chunk(meta)

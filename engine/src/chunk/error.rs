@@ -52,6 +52,9 @@ pub enum ChunkError {
         /// Its number.
         schema: i32,
     },
+    /// Samples at other times than whoever holds the chunk says.
+    #[error("the chunk's samples are not at the times between which they should lie")]
+    OtherTimes,
     /// An encoding that is not known here.
     #[error("chunk encoding {number} is not supported")]
     UnknownEncoding {

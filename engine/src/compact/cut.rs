@@ -14,7 +14,7 @@ use super::SERIES_PER_SLICE;
 use super::series_pass::SeriesPass;
 use crate::block::{BlockMetaParams, SymbolCollector};
 use crate::error::Result;
-use crate::model::TimeRange;
+use crate::model::{Labels, TimeRange};
 use crate::select::{HeadSource, SeriesSource};
 use crate::storage::Blocks;
 use std::rc::Rc;
@@ -85,7 +85,7 @@ impl Cut {
     ) -> Result<Cut> {
         let deletion_mark = head.deletion_mark()?;
         let state = State::Symbols(SymbolPass {
-            series: head.select(&[], range.unwrap_or(TimeRange::ALL))?,
+            series: head.select(&[], range.unwrap_or(TimeRange::ALL), &Labels::default())?,
             symbols: SymbolCollector::new(hash_seed),
             span: TimeRange { start_ms: i64::MAX, end_ms: i64::MIN },
         });
@@ -102,7 +102,7 @@ impl Cut {
                 true => {
                     let SymbolPass { symbols, span, .. } = pass;
                     let range = self.range.unwrap_or(span);
-                    let series = self.head.select(&[], range)?;
+                    let series = self.head.select(&[], range, &Labels::default())?;
                     let pass = SeriesPass::begin(&*self.blocks, now_ms, symbols, series)?;
                     State::Series { pass: pass.of_growing_head(range), range }
                 }

@@ -295,4 +295,8 @@ impl SeriesSource for Repacked {
             packed.map_err(|source| Error::Chunk { series: labels.to_string(), source })?;
         Ok(Some(ChunkedSeries { labels, chunks }))
     }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.series.rewind()
+    }
 }

@@ -51,7 +51,7 @@ impl Parent {
         blame: &Blame,
     ) -> std::result::Result<ParentSeries, BadBlock> {
         let range = self.reader.time_range();
-        let series = BlockSeries::select(self.reader, &[], TimeRange::ALL);
+        let series = BlockSeries::select(Rc::new(self.reader), &[], TimeRange::ALL);
         let series = series.map_err(|error| bad_block(block, &error))?;
         Ok(ParentSeries { block: block.to_owned(), range, series, blame: Rc::clone(blame) })
     }
@@ -65,6 +65,10 @@ impl SeriesSource for ParentSeries {
             *self.blame.borrow_mut() = Some(bad_block(&self.block, error));
         }
         next
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.series.rewind()
     }
 }
 

@@ -102,6 +102,12 @@ impl From<Error> for wit::Error {
     }
 }
 
+/// A label set, given in any order.
+pub(super) fn to_labels(labels: &[wit::Label]) -> Result<Labels, wit::Error> {
+    let pairs = labels.iter().map(|label| (label.name.as_str(), label.value.as_str()));
+    Labels::from_pairs(pairs).map_err(|error| wit::Error::Invalid(error.to_string()))
+}
+
 impl From<wit::TimeRange> for TimeRange {
     fn from(range: wit::TimeRange) -> TimeRange {
         TimeRange { start_ms: range.start_ms, end_ms: range.end_ms }

@@ -3,8 +3,10 @@
 use super::bindings::tidepool::tsdb::types as wit;
 use super::bindings::tidepool::tsdb::{blocks, head_source, wal};
 use crate::error::Result;
-use crate::model::{MatcherSpec, TimeRange};
-use crate::select::{HeadSource, Lookup, RemoteHeadSeries, RemoteTexts, SeriesSource, TextSource};
+use crate::model::{Labels, MatcherSpec, TimeRange};
+use crate::select::{
+    HeadSource, Lookup, RemoteCursor, RemoteHeadSeries, RemoteTexts, SeriesSource, TextSource,
+};
 use crate::storage::{
     BlockFile, BlockWriter, Blocks, LogKind, StorageResult, Wal, WalBatch, WalCheckpoint,
 };
@@ -131,9 +133,17 @@ impl BlockWriter for HostBlockWriter {
 pub(super) struct HostHead;
 
 impl HeadSource for HostHead {
-    fn select(&self, matchers: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
+    fn select(
+        &self,
+        matchers: &[MatcherSpec],
+        range: TimeRange,
+        external: &Labels,
+    ) -> Result<Box<dyn SeriesSource>> {
         let matchers: Vec<wit::Matcher> = matchers.iter().map(Into::into).collect();
-        Ok(series(head_source::open(&matchers, range.into())?))
+        let label =
+            |(name, value): (&str, &str)| wit::Label { name: name.into(), value: value.into() };
+        let external: Vec<wit::Label> = external.iter().map(label).collect();
+        Ok(series(head_source::open(&matchers, range.into(), &external)?))
     }
 
     fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>> {
@@ -161,8 +171,18 @@ impl HeadSource for HostHead {
     }
 }
 
+impl RemoteCursor for head_source::Cursor {
+    fn next(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
+        Ok(head_source::Cursor::next(self, bytes_max)?)
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        Ok(head_source::Cursor::rewind(self)?)
+    }
+}
+
 fn series(cursor: head_source::Cursor) -> Box<dyn SeriesSource> {
-    Box::new(RemoteHeadSeries::new(move |bytes_max| Ok(cursor.next(bytes_max)?)))
+    Box::new(RemoteHeadSeries::new(cursor))
 }
 
 fn texts(texts: head_source::Texts) -> Box<dyn TextSource> {

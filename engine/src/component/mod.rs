@@ -21,14 +21,14 @@ mod memory;
 use crate::engine::{self, Engine, SavedHead, Storage};
 use crate::head::HeadOptions;
 use crate::memory::MemoryBudget;
-use crate::model::{LabelLimits, Labels, Sample};
-use crate::select::{Cursor, FrameFormat, LineCursor, Selection, TextCursor};
+use crate::model::{LabelLimits, Sample};
+use crate::select::{Cursor, FrameFormat, LineCursor, Measured, Selection, TextCursor};
 use crate::text::TextFormat;
 use bindings::exports::tidepool::tsdb::store::{
     self, Guest, GuestCursor, GuestLineCursor, GuestSavedHead, GuestTexts,
 };
 use bindings::tidepool::tsdb::types as wit;
-use convert::ranked;
+use convert::{ranked, to_labels};
 use imports::{HostBlocks, HostHead, HostWal};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -116,8 +116,7 @@ impl Guest for Component {
     }
 
     fn series_ref(labels: Vec<wit::Label>) -> Result<u64, wit::Error> {
-        let pairs = labels.iter().map(|label| (label.name.as_str(), label.value.as_str()));
-        let labels = Labels::from_pairs(pairs).map_err(|e| wit::Error::Invalid(e.to_string()))?;
+        let labels = to_labels(&labels)?;
         with_engine(|engine| engine.series_ref(&labels))
     }
 
@@ -151,6 +150,7 @@ impl Guest for Component {
             query_index: selection.query_index,
             frame_bytes_max: selection.frame_bytes_max,
             samples_max: selection.samples_max,
+            external: to_labels(&selection.external_labels)?,
         };
         let cursor = with_engine(|engine| engine.select(&selection))?;
         Ok(store::Cursor::new(OpenCursor(RefCell::new(cursor))))
@@ -350,6 +350,15 @@ impl GuestCursor for OpenCursor {
 
     fn next_frames(&self, bytes_max: u32) -> Result<Vec<u8>, wit::Error> {
         Ok(self.0.borrow_mut().next_frames(bytes_max)?)
+    }
+
+    fn measure(&self, bytes_max: u32) -> Result<store::Measured, wit::Error> {
+        let Measured { done, bytes, samples } = self.0.borrow_mut().measure(bytes_max)?;
+        Ok(store::Measured { done, bytes, samples })
+    }
+
+    fn rewind(&self) -> Result<(), wit::Error> {
+        Ok(self.0.borrow_mut().rewind()?)
     }
 
     fn is_truncated(&self) -> bool {

@@ -4,7 +4,7 @@ use super::compile;
 use super::log::Log;
 use crate::error::{Error, Result};
 use crate::head::{Head, HeadCursor, HeadTexts};
-use crate::model::{MatcherSpec, TimeRange};
+use crate::model::{Labels, MatcherSpec, TimeRange};
 use crate::select::{HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
@@ -39,8 +39,17 @@ impl LocalHead {
 }
 
 impl HeadSource for LocalHead {
-    fn select(&self, matchers: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
-        let cursor = self.head.borrow_mut().select(&compile(matchers)?, range)?;
+    fn select(
+        &self,
+        matchers: &[MatcherSpec],
+        range: TimeRange,
+        external: &Labels,
+    ) -> Result<Box<dyn SeriesSource>> {
+        let mut head = self.head.borrow_mut();
+        let cursor = head.select(&compile(matchers)?, range, external)?;
+        if head.has_too_many_cursors() {
+            return Err(Error::ShortOfMemory { max: head.memory_bytes_max() });
+        }
         Ok(Box::new(LocalSeries { head: Rc::clone(&self.head), cursor }))
     }
 
@@ -106,9 +115,16 @@ fn without_room(head: &mut Head, before_ms: i64, error: Error) -> Error {
 impl SeriesSource for LocalSeries {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         let next = self.head.borrow().next(&mut self.cursor);
+        let next =
+            next.map_err(|(labels, source)| Error::Chunk { series: labels.to_string(), source })?;
         let Some((labels, chunks, may_overlap)) = next else { return Ok(None) };
         let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
         Ok(Some(ChunkedSeries { labels, chunks }))
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.cursor.rewind();
+        Ok(())
     }
 }
 
@@ -116,6 +132,11 @@ impl SeriesSource for LocalLabels {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         let labels = self.head.borrow().next_labels(&mut self.cursor);
         Ok(labels.map(|labels| ChunkedSeries { labels, chunks: Vec::new() }))
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.cursor.rewind();
+        Ok(())
     }
 }
 

@@ -18,8 +18,10 @@ use crate::error::{Error, Result};
 use crate::head::{
     Batch, Cardinality, Head, HeadCounters, HeadOptions, LookupError, SeriesExemplars, WriteOutcome,
 };
-use crate::model::{Labels, Matcher, MatcherError, MatcherSpec, Sample, TimeRange, Value};
-use crate::select::{BlockSeries, Cursor, HeadSource, LineCursor, Selection, SeriesSource};
+use crate::model::{
+    Labels, Matcher, MatcherError, MatcherSpec, OrderGroup, Sample, TimeRange, Value,
+};
+use crate::select::{BlockSeries, Cursor, HeadSource, LineCursor, Merge, Selection, SeriesSource};
 use crate::storage::{Blocks, Wal};
 use crate::text::TextFormat;
 use ingest::Ingest;
@@ -300,7 +302,12 @@ impl Engine {
 
     /// Selects series and samples as they are at this moment.
     pub fn select(&self, selection: &Selection) -> Result<Cursor> {
-        let source = self.source(&selection.matchers, selection.range)?;
+        let external = &selection.external;
+        if external.iter().count() > OrderGroup::EXTERNAL_MAX {
+            let max = OrderGroup::EXTERNAL_MAX as u64;
+            return Err(Error::LimitExceeded { what: "external labels", max });
+        }
+        let source = self.source(&selection.matchers, selection.range, external)?;
         Ok(Cursor::new(source, selection))
     }
 
@@ -311,21 +318,35 @@ impl Engine {
         range: TimeRange,
         format: TextFormat,
     ) -> Result<LineCursor> {
-        let sources = selectors.iter().map(|matchers| self.source(matchers, range));
+        let none = Labels::default();
+        let sources = selectors.iter().map(|matchers| self.source(matchers, range, &none));
         Ok(LineCursor::new(merged(sources.collect::<Result<_>>()?)?, range, format))
     }
 
-    /// The series that all of some matchers select, from the head and the blocks.
-    fn source(&self, specs: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
+    /// The series that all of some matchers select, from the head and the blocks, with external
+    /// labels besides their own.
+    fn source(
+        &self,
+        specs: &[MatcherSpec],
+        range: TimeRange,
+        external: &Labels,
+    ) -> Result<Box<dyn SeriesSource>> {
         self.check_replayed()?;
         let matchers = compile(specs)?;
         // The head comes before the list of blocks: once its cursor is open it forgets nothing,
         // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
-        let mut sources = vec![self.head.select(specs, range)?];
+        let mut sources = vec![self.head.select(specs, range, external)?];
         for block in self.blocks_in(range)? {
-            sources.push(Box::new(BlockSeries::select(block, &matchers, range)?));
+            let series = BlockSeries::select(Rc::new(block), &matchers, range)?;
+            for series in series.with_external(external)? {
+                sources.push(Box::new(series));
+            }
         }
-        merged(sources)
+        match external.is_empty() {
+            true => merged(sources),
+            // Even in one source there may be series that become the same.
+            false => Ok(Box::new(Merge::new(sources)?)),
+        }
     }
 
     /// Lets no merge touch these blocks, which earlier calls, of other engines too, gave as bad or

@@ -57,7 +57,8 @@ impl Head {
             },
             _ => Rc::default(),
         };
-        Ok(HeadTexts { symbols: values, next: 0, _open: OpenCursor::new(self) })
+        // The list of all values is the head's own.
+        Ok(HeadTexts { symbols: values, next: 0, _open: OpenCursor::new(self, 0) })
     }
 
     /// The next name or value.
@@ -69,7 +70,8 @@ impl Head {
 
     fn texts(&self, mut symbols: Vec<SymbolId>) -> HeadTexts {
         self.index().sort_by_text(&mut symbols);
-        HeadTexts { symbols: Rc::new(symbols), next: 0, _open: OpenCursor::new(self) }
+        let bytes = size_of_val(symbols.as_slice()) as u64;
+        HeadTexts { symbols: Rc::new(symbols), next: 0, _open: OpenCursor::new(self, bytes) }
     }
 }
 

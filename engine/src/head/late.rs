@@ -8,10 +8,24 @@
 //! A cut reads late samples while more of them arrive. Each part therefore knows its generation:
 //! the number of cuts that were planned when its last sample came. Forgetting a cut's range drops
 //! only parts of earlier generations; what came later waits for the next cut of that range.
+//!
+//! In the same way each part knows the moment of its samples, so that a cursor sees those only that
+//! were there when it was opened.
 
 use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, encode, values, without};
 use crate::model::{TimeRange, Value};
 use std::collections::BTreeMap;
+
+/// When a late sample came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// How many cuts were planned before.
+    pub generation: u64,
+    /// How many cursors were opened before.
+    pub moment: u64,
+    /// Whether some of these cursors are open, and must not see the sample.
+    pub is_watched: bool,
+}
 
 /// Late samples of one series.
 #[derive(Default)]
@@ -19,31 +33,35 @@ pub(super) struct LateSamples {
     /// By time. Sealed when full.
     open: Vec<(i64, Value)>,
     open_generation: u64,
+    open_moment: u64,
     sealed: Vec<LateChunk>,
 }
 
 struct LateChunk {
     chunk: Chunk,
     generation: u64,
+    moment: u64,
 }
 
 impl LateSamples {
     /// Adds a value, which from now on is the one of its time.
-    pub fn insert(&mut self, timestamp_ms: i64, value: Value, generation: u64) {
-        if self.open.len() >= SAMPLES_PER_CHUNK {
+    pub fn insert(&mut self, timestamp_ms: i64, value: Value, arrival: Arrival) {
+        let is_seen = arrival.is_watched && self.open_moment < arrival.moment;
+        if self.open.len() >= SAMPLES_PER_CHUNK || (is_seen && !self.open.is_empty()) {
             self.seal();
         }
         match self.open.binary_search_by_key(&timestamp_ms, |(held_ms, _)| *held_ms) {
             Ok(at) => self.open[at].1 = value,
             Err(at) => self.open.insert(at, (timestamp_ms, value)),
         }
-        self.open_generation = generation;
+        self.open_generation = arrival.generation;
+        self.open_moment = arrival.moment;
     }
 
     fn seal(&mut self) {
-        let generation = self.open_generation;
-        let chunks = encode(self.open.drain(..));
-        self.sealed.extend(chunks.into_iter().map(|chunk| LateChunk { chunk, generation }));
+        let (generation, moment) = (self.open_generation, self.open_moment);
+        let chunks = encode(self.open.drain(..)).into_iter();
+        self.sealed.extend(chunks.map(|chunk| LateChunk { chunk, generation, moment }));
     }
 
     /// The value held at exactly this time, if there is one.
@@ -62,10 +80,13 @@ impl LateSamples {
         Ok(None)
     }
 
-    /// Chunks that share some time with the range, the latest part first; they may overlap.
-    pub fn chunks(&self, range: TimeRange) -> impl Iterator<Item = Chunk> + '_ {
-        let sealed = self.sealed.iter().rev().map(|late| late.chunk.clone());
-        encode(self.open.iter().cloned()).into_iter().chain(sealed).filter(move |chunk| {
+    /// Chunks that share some time with the range, of parts from before a moment, the latest part
+    /// first; they may overlap.
+    pub fn chunks(&self, range: TimeRange, before: u64) -> impl Iterator<Item = Chunk> + '_ {
+        let is_seen = move |late: &&LateChunk| late.moment < before;
+        let sealed = self.sealed.iter().rev().filter(is_seen).map(|late| late.chunk.clone());
+        let open = if self.open_moment < before { self.open.as_slice() } else { &[] };
+        encode(open.iter().cloned()).into_iter().chain(sealed).filter(move |chunk| {
             let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
             span.overlaps(&range)
         })
@@ -80,7 +101,7 @@ impl LateSamples {
 
     /// Samples of these chunks; of the same time, what is listed last counts.
     pub fn from_parts(parts: Vec<Chunk>) -> LateSamples {
-        let late = |chunk| LateChunk { chunk, generation: 0 };
+        let late = |chunk| LateChunk { chunk, generation: 0, moment: 0 };
         LateSamples { sealed: parts.into_iter().map(late).collect(), ..LateSamples::default() }
     }
 
@@ -109,9 +130,8 @@ impl LateSamples {
             } else if late.chunk.max_time_ms >= before_ms {
                 let mut held = values(&late.chunk)?.collect::<Result<Vec<_>, _>>()?;
                 held.retain(|(held_ms, _)| *held_ms >= before_ms);
-                let generation = late.generation;
                 let chunks = encode(held.into_iter()).into_iter();
-                kept.extend(chunks.map(|chunk| LateChunk { chunk, generation }));
+                kept.extend(chunks.map(|chunk| LateChunk { chunk, ..late }));
             }
         }
         self.sealed = kept;
@@ -123,9 +143,8 @@ impl LateSamples {
         self.open.retain(|(held_ms, _)| !range.contains(*held_ms));
         let mut kept = Vec::with_capacity(self.sealed.len());
         for late in self.sealed.drain(..) {
-            let generation = late.generation;
             let rest = without(&late.chunk, &[range])?.into_iter();
-            kept.extend(rest.map(|chunk| LateChunk { chunk, generation }));
+            kept.extend(rest.map(|chunk| LateChunk { chunk, ..late }));
         }
         self.sealed = kept;
         Ok(())

@@ -44,14 +44,15 @@ use crate::chunk::ChunkError;
 use crate::memory::MemoryBudget;
 use crate::model::{LabelLimits, Labels, Sample, TimeRange, Value};
 use batch::{IS_FLOAT, Row};
+use cursor::OpenCursors;
 use cut::PlannedCut;
 use hashbrown::HashTable;
 use label_names::NameLists;
+use late::Arrival;
 use postings::Postings;
 use rustc_hash::{FxHashMap, FxHashSet};
 use series::{NO_ROW, Series};
 use slab::{Slab, shrink_above};
-use std::cell::Cell;
 use std::rc::Rc;
 use symbols::Symbols;
 
@@ -132,7 +133,9 @@ pub struct Head {
     is_replaying: bool,
     /// Another number after each deletion, and in each life.
     deletion_mark: u64,
-    open_cursors: Rc<Cell<u64>>,
+    /// How many cursors were ever opened: what comes late is told apart by it.
+    moment: u64,
+    open_cursors: Rc<OpenCursors>,
     /// What is known of metric families.
     pub metadata: MetadataTable,
     /// The newest exemplars.
@@ -165,6 +168,7 @@ impl Head {
             planned: None,
             is_replaying: false,
             deletion_mark: options.hash_seed,
+            moment: 0,
             open_cursors: Rc::default(),
             metadata: MetadataTable::default(),
             exemplars: Exemplars::new(options.exemplars_max, options.hash_seed),
@@ -204,7 +208,7 @@ impl Head {
 
     /// How many cursors are open; while there are any, nothing may be forgotten.
     pub fn open_cursors(&self) -> u64 {
-        self.open_cursors.get()
+        self.open_cursors.count()
     }
 
     /// The number by which the log knows a series.
@@ -279,10 +283,11 @@ impl Head {
     }
 
     fn append_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
-        let generation = self.generation;
+        let (generation, moment) = (self.generation, self.moment);
+        let arrival = Arrival { generation, moment, is_watched: self.open_cursors() > 0 };
         let series = self.at_mut(slot);
         series.pending_row = NO_ROW;
-        series.append_late(timestamp_ms, value, generation);
+        series.append_late(timestamp_ms, value, arrival);
         self.late_min_time_ms = self.late_min_time_ms.min(timestamp_ms);
     }
 

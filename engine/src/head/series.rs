@@ -3,10 +3,11 @@
 mod deletion;
 mod state;
 
+use super::cursor::Seen;
 use super::label_names::SeriesLabels;
-use super::late::{LateSamples, value_in};
+use super::late::{Arrival, LateSamples, value_in};
 use super::slab::Place;
-use crate::chunk::{Chunk, ChunkError, Encoding, ValueAppender};
+use crate::chunk::{Chunk, ChunkError, Encoding, ValueAppender, without};
 use crate::codec::hash_word;
 use crate::model::{TimeRange, Value};
 
@@ -126,8 +127,8 @@ impl Series {
     }
 
     /// Adds a value that is not newer than all before, or older than what blocks hold.
-    pub(super) fn append_late(&mut self, timestamp_ms: i64, value: Value, generation: u64) {
-        self.late.get_or_insert_default().insert(timestamp_ms, value, generation);
+    pub(super) fn append_late(&mut self, timestamp_ms: i64, value: Value, arrival: Arrival) {
+        self.late.get_or_insert_default().insert(timestamp_ms, value, arrival);
     }
 
     /// The value stored at exactly this time, if there is one.
@@ -149,20 +150,26 @@ impl Series {
         self.late.is_some()
     }
 
-    /// Chunks that share some time with the range, whole: ordered ones in time order, then those
-    /// of late samples, which may overlap any other. Of the same time, what is listed first counts.
-    pub(super) fn chunks(&self, range: TimeRange) -> Vec<Chunk> {
+    /// Chunks that share some time with the range, of what was there when a cursor was opened:
+    /// ordered ones in time order, then those of late samples, which may overlap any other. Of the
+    /// same time, what is listed first counts. Only what came since is taken out of chunks.
+    pub(super) fn chunks(&self, range: TimeRange, seen: Seen) -> Result<Vec<Chunk>, ChunkError> {
+        let until_ms = range.end_ms.min(seen.newest_ms);
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
-        let sealed = self.sealed[from..].iter().take_while(|c| c.min_time_ms <= range.end_ms);
+        let sealed = self.sealed[from..].iter().take_while(|c| c.min_time_ms <= until_ms);
         let mut chunks: Vec<Chunk> = sealed.cloned().collect();
         if let Some(open) = &self.open
             && self.newest_ms >= range.start_ms
         {
             let chunk = open.appender.to_chunk();
-            chunks.extend(chunk.filter(|chunk| chunk.min_time_ms <= range.end_ms));
+            chunks.extend(chunk.filter(|chunk| chunk.min_time_ms <= until_ms));
         }
-        chunks.extend(self.late.iter().flat_map(|late| late.chunks(range)));
-        chunks
+        if let Some(grown) = chunks.pop_if(|last| last.max_time_ms > seen.newest_ms) {
+            let start_ms = seen.newest_ms.saturating_add(1);
+            chunks.extend(without(&grown, &[TimeRange { start_ms, end_ms: i64::MAX }])?);
+        }
+        chunks.extend(self.late.iter().flat_map(|late| late.chunks(range, seen.moment)));
+        Ok(chunks)
     }
 
     /// Whether [`Series::chunks`] gives any.

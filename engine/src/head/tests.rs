@@ -1,6 +1,7 @@
 use super::*;
 use crate::memory::MemoryBudget;
 use crate::model::{LABEL_NAME, LabelLimits, MatchOp, Matcher, MatcherSpec};
+use std::cell::Cell;
 
 const OPTIONS: HeadOptions = HeadOptions {
     block_duration_ms: 1000,
@@ -160,6 +161,11 @@ fn a_block_is_due_after_one_and_a_half_and_then_forgotten() {
     assert_eq!((writer.head.chunk_count(), writer.head.range().start_ms), (2, 1200));
 }
 
+/// No external labels.
+fn none() -> Labels {
+    Labels::default()
+}
+
 #[test]
 fn a_cursor_walks_in_label_order_and_sees_its_moment() {
     let mut writer = Writer::new(OPTIONS);
@@ -168,11 +174,11 @@ fn a_cursor_walks_in_label_order_and_sees_its_moment() {
     }
     let spec = MatcherSpec { name: "__name__".into(), op: MatchOp::NotEqual, value: "b".into() };
     let matcher = Matcher::new(&spec).expect("a valid matcher");
-    let mut cursor = writer.head.select(&[matcher], TimeRange::ALL).expect("little work");
+    let mut cursor = writer.head.select(&[matcher], TimeRange::ALL, &none()).expect("little work");
     assert_eq!(writer.head.open_cursors(), 1);
     writer.write("c", &[(200, 2.0)]);
     let mut names = Vec::new();
-    while let Some((labels, chunks, _)) = writer.head.next(&mut cursor) {
+    while let Some((labels, chunks, _)) = writer.head.next(&mut cursor).expect("sound chunks") {
         names.push((labels.get("__name__").to_owned(), chunks.len()));
     }
     assert_eq!(names, [("a".to_owned(), 1), ("c".to_owned(), 1)]);
@@ -204,9 +210,12 @@ fn what_comes_late_during_a_cut_outlives_it() {
     writer.head.forget(1000).expect("sound chunks");
     assert!(writer.head.plan_cut().is_some(), "the log may still hold it");
     writer.head.end_plan(1000);
-    let mut cursor =
-        writer.head.select(&[], TimeRange { start_ms: 0, end_ms: 999 }).expect("little work");
-    let (_, chunks, _) = writer.head.next(&mut cursor).expect("the late series");
+    let mut cursor = writer
+        .head
+        .select(&[], TimeRange { start_ms: 0, end_ms: 999 }, &none())
+        .expect("little work");
+    let next = writer.head.next(&mut cursor).expect("sound chunks");
+    let (_, chunks, _) = next.expect("the late series");
     // The part that held 200 was added to after the plan, so all of it waits for the next cut.
     assert_eq!((chunks[0].min_time_ms, chunks[0].max_time_ms), (200, 300));
     drop(cursor);
@@ -226,7 +235,8 @@ fn prefixes_find_values_that_came_and_not_those_that_went() {
         MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Regex, value: "ab.*|b.+".into() };
     let matchers = [Matcher::new(&spec).expect("a valid matcher")];
     let found = |writer: &mut Writer| {
-        let mut cursor = writer.head.select(&matchers, TimeRange::ALL).expect("little work");
+        let mut cursor =
+            writer.head.select(&matchers, TimeRange::ALL, &none()).expect("little work");
         let mut names = Vec::new();
         while let Some(labels) = writer.head.next_labels(&mut cursor) {
             names.push(labels.get(LABEL_NAME).to_owned());
@@ -365,8 +375,8 @@ fn matchers_that_would_keep_the_head_busy_are_refused() {
     let all = |count: usize| -> Vec<Matcher> {
         (0..count).map(|number| regex(format!(".*[c-d]_[0-9]+|x{number}"))).collect()
     };
-    assert!(writer.head.select(&all(900), TimeRange::ALL).is_ok());
-    let refused = writer.head.select(&all(1100), TimeRange::ALL);
+    assert!(writer.head.select(&all(900), TimeRange::ALL, &none()).is_ok());
+    let refused = writer.head.select(&all(1100), TimeRange::ALL, &none());
     assert_eq!(refused.err(), Some(TooMuchWork));
     assert_eq!(writer.head.open_cursors(), 0);
 }

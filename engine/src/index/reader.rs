@@ -149,6 +149,11 @@ impl IndexReader {
         self.entry(series, |numbers, _, symbols| labels(numbers, symbols))
     }
 
+    /// How many labels a series has.
+    pub fn label_count(&self, series: SeriesRef) -> Result<usize, IndexError> {
+        self.entry(series, |numbers, _, _| Ok(numbers.len()))
+    }
+
     /// The label name or value behind a symbol number.
     pub fn symbol_text(&self, number: u32) -> Result<String, IndexError> {
         let mut symbols = self.symbols.borrow_mut();

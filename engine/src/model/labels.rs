@@ -164,10 +164,35 @@ impl Labels {
         self.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| value)
     }
 
+    /// This set, and what another has besides: where both carry a name, this one's value counts.
+    pub fn with_others(&self, others: &Labels) -> Labels {
+        Labels::from_sorted(with_others(self.iter(), others))
+    }
+
     /// Whether the set has no label.
     pub fn is_empty(&self) -> bool {
         self.packed.is_empty()
     }
+}
+
+/// Sorted pairs, and in their places what another set has besides.
+pub fn with_others<'a>(
+    pairs: impl Iterator<Item = (&'a str, &'a str)>,
+    others: &'a Labels,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let (mut pairs, mut others) = (pairs.peekable(), others.iter().peekable());
+    std::iter::from_fn(move || match (pairs.peek(), others.peek()) {
+        (Some((name, _)), Some((other, _))) => match name.cmp(other) {
+            Ordering::Less => pairs.next(),
+            Ordering::Greater => others.next(),
+            Ordering::Equal => {
+                others.next();
+                pairs.next()
+            }
+        },
+        (Some(_), None) => pairs.next(),
+        (None, _) => others.next(),
+    })
 }
 
 /// Brings pairs into a label set's order: sorted by name, no empty value, no duplicate name.

@@ -7,14 +7,16 @@ pub mod histogram;
 mod labels;
 mod matcher;
 mod matcher_sets;
+mod order_group;
 mod prefixes;
 mod value;
 
 pub use histogram::{FloatHistogram, Histogram, HistogramError, NativeHistogram};
-pub use labels::{LABEL_NAME, LabelError, LabelLimits, Labels};
+pub use labels::{LABEL_NAME, LabelError, LabelLimits, Labels, with_others};
 pub(crate) use labels::{sort_and_check, start_of};
 pub use matcher::{MatchOp, Matcher, MatcherError, MatcherSpec};
 pub use matcher_sets::{MatcherSets, Verdict};
+pub use order_group::OrderGroup;
 pub use value::Value;
 
 /// One measured value of a series.

@@ -1,13 +1,11 @@
 //! A position in an answer, and the answer's bytes.
 
 use super::SeriesSource;
-use super::merge::{decoded, decoded_floats};
-use crate::chunk::Encoding;
+use super::samples::{Extent, SeriesWriter, extent};
 use crate::error::{Error, Result};
-use crate::model::{MatcherSpec, TimeRange};
+use crate::model::{Labels, MatcherSpec, TimeRange};
 use crate::wire::{
     ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, put_chunked_series, put_streamed_frames,
-    put_time_series, put_time_series_values,
 };
 
 /// How a cursor writes what it finds.
@@ -36,6 +34,19 @@ pub struct Selection {
     pub frame_bytes_max: u32,
     /// Most samples given in the `Samples` format; 0 means no limit.
     pub samples_max: u64,
+    /// Labels that each series gets unless it has one of that name.
+    pub external: Labels,
+}
+
+/// What [`Cursor::measure`] has gone over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Whether that was all.
+    pub done: bool,
+    /// Bytes that `next_frames` will give for it.
+    pub bytes: u64,
+    /// Samples in them, of the `Samples` format.
+    pub samples: u64,
 }
 
 /// What to look up: label names, label values, or series without their samples.
@@ -59,6 +70,9 @@ pub struct Cursor {
     frame_bytes_max: usize,
     samples_max: u64,
     samples_given: u64,
+    /// The series of which samples are being written.
+    writing: Option<SeriesWriter>,
+    measured: Extent,
     series_max: u64,
     series_given: u64,
     is_truncated: bool,
@@ -79,6 +93,8 @@ impl Cursor {
             frame_bytes_max,
             samples_max: selection.samples_max,
             samples_given: 0,
+            writing: None,
+            measured: Extent::default(),
             series_max: 0,
             series_given: 0,
             is_truncated: false,
@@ -95,6 +111,8 @@ impl Cursor {
             frame_bytes_max: DEFAULT_FRAME_BYTES_MAX as usize,
             samples_max: 0,
             samples_given: 0,
+            writing: None,
+            measured: Extent::default(),
             series_max: limit,
             series_given: 0,
             is_truncated: false,
@@ -149,58 +167,80 @@ impl Cursor {
         Ok(series)
     }
 
-    /// Whole frames until they fill `bytes_max`: at least one, none at the end.
+    /// Frames until they fill `bytes_max`: at least one, none at the end. They are whole, but for
+    /// series with more samples than fit, which may end after any chunk and go on the next time.
     pub fn next_frames(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        while out.len() < bytes_max.max(1) as usize
-            && let Some(series) = self.next_series()?
-        {
-            self.put_series(&mut out, &series)?;
+        while out.len() < bytes_max.max(1) as usize {
+            if let Some(writing) = &mut self.writing {
+                if !writing.put_chunk(&mut out)? {
+                    self.writing = None;
+                }
+                continue;
+            }
+            let Some(series) = self.next_series()? else { break };
+            match self.format {
+                FrameFormat::Samples => {
+                    let (writing, samples) = SeriesWriter::begin(&mut out, series, self.range)?;
+                    self.count(samples)?;
+                    self.writing = (samples > 0).then_some(writing);
+                }
+                _ => self.put_frames(&mut out, &series),
+            }
         }
         Ok(out)
     }
 
-    fn put_series(&mut self, out: &mut Vec<u8>, series: &ChunkedSeries) -> Result<()> {
-        let ChunkedSeries { labels, chunks } = series;
-        match self.format {
-            FrameFormat::StreamedChunks => {
-                put_streamed_frames(out, self.query_index, self.frame_bytes_max, labels, chunks);
-            }
-            FrameFormat::ChunkedSeries => put_chunked_series(out, labels, chunks),
-            FrameFormat::Samples => self.put_samples(out, series)?,
-        }
+    /// Begins anew: the same series come once more.
+    pub fn rewind(&mut self) -> Result<()> {
+        self.source.rewind()?;
+        self.writing = None;
+        self.measured = Extent::default();
+        (self.samples_given, self.series_given, self.is_truncated) = (0, 0, false);
         Ok(())
     }
 
-    /// A series with just what lies inside the range.
-    fn put_samples(&mut self, out: &mut Vec<u8>, series: &ChunkedSeries) -> Result<()> {
-        let ChunkedSeries { labels, chunks } = series;
-        if chunks.iter().all(|chunk| chunk.encoding == Encoding::Xor) {
-            let mut samples = Vec::new();
-            for chunk in chunks {
-                samples.extend(decoded_floats(labels, chunk)?);
+    /// Goes over the next series, until their chunks fill `bytes_max`, and counts what
+    /// [`Cursor::next_frames`] would give for all that it has gone over, up to the limit of
+    /// samples.
+    pub fn measure(&mut self, bytes_max: u32) -> Result<Measured> {
+        let mut scratch = Vec::new();
+        let mut bytes = 0;
+        let mut done = false;
+        while bytes < bytes_max.max(1) as usize && !done {
+            let Some(series) = self.next_series()? else {
+                done = true;
+                break;
+            };
+            bytes += series.labels.packed().len();
+            bytes += series.chunks.iter().map(|chunk| chunk.data.len()).sum::<usize>();
+            if self.format == FrameFormat::Samples {
+                let extent = extent(&series, self.range)?;
+                self.count(extent.samples)?;
+                self.measured.samples += extent.samples;
+                self.measured.bytes += extent.bytes;
+            } else {
+                scratch.clear();
+                self.put_frames(&mut scratch, &series);
+                self.measured.bytes += scratch.len() as u64;
             }
-            samples.retain(|sample| self.range.contains(sample.timestamp_ms));
-            self.count(samples.len())?;
-            if !samples.is_empty() {
-                put_time_series(out, labels, &samples);
-            }
-            return Ok(());
         }
-        let mut values = Vec::new();
-        for chunk in chunks {
-            values.extend(decoded(labels, chunk)?);
-        }
-        values.retain(|(timestamp_ms, _)| self.range.contains(*timestamp_ms));
-        self.count(values.len())?;
-        if !values.is_empty() {
-            put_time_series_values(out, labels, &values);
-        }
-        Ok(())
+        let Extent { samples, bytes } = self.measured;
+        Ok(Measured { done, bytes, samples })
     }
 
-    fn count(&mut self, samples: usize) -> Result<()> {
-        self.samples_given += samples as u64;
+    /// A series in one of the forms that have chunks.
+    fn put_frames(&self, out: &mut Vec<u8>, series: &ChunkedSeries) {
+        let ChunkedSeries { labels, chunks } = series;
+        if self.format == FrameFormat::StreamedChunks {
+            put_streamed_frames(out, self.query_index, self.frame_bytes_max, labels, chunks);
+        } else {
+            put_chunked_series(out, labels, chunks);
+        }
+    }
+
+    fn count(&mut self, samples: u64) -> Result<()> {
+        self.samples_given += samples;
         if self.samples_max > 0 && self.samples_given > self.samples_max {
             let what = "samples in one read";
             return Err(Error::LimitExceeded { what, max: self.samples_max });

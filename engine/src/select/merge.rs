@@ -1,9 +1,9 @@
 //! Many sources as one: series in label order, chunks without overlap.
 
 use super::SeriesSource;
-use crate::chunk::{Chunk, encode, samples, values};
+use crate::chunk::{Chunk, encode, values};
 use crate::error::{Error, Result};
-use crate::model::{Labels, Sample, TimeRange, Value};
+use crate::model::{Labels, TimeRange, Value};
 use crate::wire::ChunkedSeries;
 
 /// Merges sources; of samples at the same time the one of the earlier source counts.
@@ -36,8 +36,8 @@ impl SeriesSource for Merge {
         let mut chunks: Vec<Chunk> = Vec::new();
         let mut holders = 0;
         for peeked in &mut self.sources {
-            let same = peeked.next.as_ref().is_some_and(|series| series.labels == labels);
-            if same && let Some(series) = peeked.next.take() {
+            // With external labels, a source can have several that became the same.
+            while let Some(series) = peeked.next.take_if(|series| series.labels == labels) {
                 peeked.next = peeked.source.next_series()?;
                 chunks.extend(series.chunks);
                 holders += 1;
@@ -45,6 +45,14 @@ impl SeriesSource for Merge {
         }
         let chunks = if holders > 1 { merge_chunks(&labels, chunks)? } else { chunks };
         Ok(Some(ChunkedSeries { labels, chunks }))
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        for peeked in &mut self.sources {
+            peeked.source.rewind()?;
+            peeked.next = peeked.source.next_series()?;
+        }
+        Ok(())
     }
 }
 
@@ -114,11 +122,5 @@ pub fn clip_chunks(labels: &Labels, chunks: Vec<Chunk>, range: TimeRange) -> Res
 /// The values of a chunk, with their times.
 pub(super) fn decoded(labels: &Labels, chunk: &Chunk) -> Result<Vec<(i64, Value)>> {
     let all = values(chunk).and_then(Iterator::collect);
-    all.map_err(|source| Error::Chunk { series: labels.to_string(), source })
-}
-
-/// The samples of a chunk of floats.
-pub(super) fn decoded_floats(labels: &Labels, chunk: &Chunk) -> Result<Vec<Sample>> {
-    let all = samples(chunk).and_then(Iterator::collect);
     all.map_err(|source| Error::Chunk { series: labels.to_string(), source })
 }

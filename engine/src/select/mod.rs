@@ -12,13 +12,16 @@
 mod cursor;
 mod lines;
 mod merge;
+mod samples;
 mod source;
 mod texts;
 
-pub use cursor::{Cursor, FrameFormat, Lookup, Selection};
+pub use cursor::{Cursor, FrameFormat, Lookup, Measured, Selection};
 pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
-pub use source::{BlockLabels, BlockSeries, HeadSource, RemoteHeadSeries, SeriesSource};
+pub use source::{
+    BlockLabels, BlockSeries, HeadSource, RemoteCursor, RemoteHeadSeries, SeriesSource,
+};
 pub use texts::{BlockNames, BlockValues, RemoteTexts, TextCursor, TextSource};
 
 #[cfg(test)]

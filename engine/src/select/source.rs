@@ -5,8 +5,10 @@ use crate::block::{BlockReader, ChunkMeta, SeriesRef};
 use crate::chunk::{Chunk, without};
 use crate::error::{Error, Result};
 use crate::index::select_any;
-use crate::model::{Labels, Matcher, MatcherSets, MatcherSpec, TimeRange};
+use crate::model::{Labels, Matcher, MatcherSets, MatcherSpec, OrderGroup, TimeRange};
 use crate::wire::{ChunkedSeries, split_chunked_series};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Bytes of head series that are fetched at a time from another instance.
 const REMOTE_BATCH_BYTES: u32 = 256 * 1024;
@@ -15,12 +17,21 @@ const REMOTE_BATCH_BYTES: u32 = 256 * 1024;
 pub trait SeriesSource {
     /// The next series; `None` at the end.
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>>;
+
+    /// Begins anew, and gives the same series once more.
+    fn rewind(&mut self) -> Result<()>;
 }
 
 /// A head, wherever it is.
 pub trait HeadSource {
-    /// Selects from the head. While the source lives, the head forgets nothing.
-    fn select(&self, matchers: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>>;
+    /// Selects from the head. Series get external labels besides their own, and come in the order
+    /// of both. While the source lives, the head forgets nothing.
+    fn select(
+        &self,
+        matchers: &[MatcherSpec],
+        range: TimeRange,
+        external: &Labels,
+    ) -> Result<Box<dyn SeriesSource>>;
 
     /// Looks up series of the head; they come without chunks. Limits are not the head's affair.
     fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>>;
@@ -43,26 +54,55 @@ pub trait HeadSource {
 
 /// The selected series of one block.
 pub struct BlockSeries {
-    block: BlockReader,
-    refs: std::vec::IntoIter<SeriesRef>,
+    block: Rc<BlockReader>,
+    refs: Vec<SeriesRef>,
+    /// How many of them were looked at.
+    given: usize,
     range: TimeRange,
+    external: Labels,
 }
 
 impl BlockSeries {
     /// Selects from a block.
     pub fn select(
-        block: BlockReader,
+        block: Rc<BlockReader>,
         matchers: &[Matcher],
         range: TimeRange,
     ) -> Result<BlockSeries> {
-        let refs = block.select(matchers)?.into_iter();
-        Ok(BlockSeries { block, refs, range })
+        let refs = block.select(matchers)?;
+        Ok(BlockSeries { block, refs, given: 0, range, external: Labels::default() })
+    }
+
+    /// Gives the series external labels besides their own: as several sources, since one alone
+    /// would not be in order.
+    pub fn with_external(self, external: &Labels) -> Result<Vec<BlockSeries>> {
+        if external.is_empty() {
+            return Ok(vec![self]);
+        }
+        let carries = |(name, _): (&str, &str)| self.block.index().label_value_count(name) > 0;
+        let is_carried = external.iter().any(carries);
+        let mut groups: BTreeMap<OrderGroup, Vec<SeriesRef>> = BTreeMap::new();
+        for series in self.refs {
+            let group = match is_carried {
+                true => OrderGroup::of(self.block.series_labels(series)?.iter(), external),
+                false => OrderGroup::of_count(self.block.label_count(series)?),
+            };
+            groups.entry(group).or_default().push(series);
+        }
+        let block = &self.block;
+        let source = |refs| {
+            let (block, external) = (Rc::clone(block), external.clone());
+            BlockSeries { block, refs, given: 0, range: self.range, external }
+        };
+        // What stores a label has the word before what is only given it.
+        Ok(groups.into_values().rev().map(source).collect())
     }
 }
 
 impl SeriesSource for BlockSeries {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        for series_ref in self.refs.by_ref() {
+        while let Some(series_ref) = self.refs.get(self.given).copied() {
+            self.given += 1;
             let (labels, metas) = self.block.series(series_ref)?;
             let mut chunks: Vec<Chunk> = Vec::new();
             for meta in &metas {
@@ -76,25 +116,33 @@ impl SeriesSource for BlockSeries {
                 chunks = without_deleted(&labels, &chunks, deleted)?;
             }
             if !chunks.is_empty() {
+                let has_all = self.external.is_empty();
+                let labels = if has_all { labels } else { labels.with_others(&self.external) };
                 return Ok(Some(ChunkedSeries { labels, chunks }));
             }
         }
         Ok(None)
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.given = 0;
+        Ok(())
     }
 }
 
 /// Series of one block, without their chunks.
 pub struct BlockLabels {
     block: BlockReader,
-    refs: std::vec::IntoIter<SeriesRef>,
+    refs: Vec<SeriesRef>,
+    given: usize,
     range: TimeRange,
 }
 
 impl BlockLabels {
     /// The series that one of the sets selects and that have chunks in the range.
     pub fn select(block: BlockReader, sets: &MatcherSets, range: TimeRange) -> Result<BlockLabels> {
-        let refs = select_any(block.index(), sets.sets())?.into_iter();
-        Ok(BlockLabels { block, refs, range })
+        let refs = select_any(block.index(), sets.sets())?;
+        Ok(BlockLabels { block, refs, given: 0, range })
     }
 
     /// Whether a chunk reaches into the range and was not deleted as a whole.
@@ -107,13 +155,19 @@ impl BlockLabels {
 
 impl SeriesSource for BlockLabels {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        while let Some(series) = self.refs.next() {
+        while let Some(series) = self.refs.get(self.given).copied() {
+            self.given += 1;
             let (labels, metas) = self.block.series(series)?;
             if metas.iter().any(|meta| self.counts(series, meta)) {
                 return Ok(Some(ChunkedSeries { labels, chunks: Vec::new() }));
             }
         }
         Ok(None)
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.given = 0;
+        Ok(())
     }
 }
 
@@ -127,31 +181,60 @@ fn without_deleted(labels: &Labels, chunks: &[Chunk], deleted: &[TimeRange]) -> 
     Ok(kept)
 }
 
-/// Series of another instance's head, fetched as bytes a batch at a time.
-pub struct RemoteHeadSeries<F> {
-    fetch: F,
-    batch: Vec<u8>,
-    read: usize,
+/// A cursor on another instance's head.
+pub trait RemoteCursor {
+    /// Whole series, about as many bytes as are asked for, and none at the end.
+    fn next(&mut self, bytes_max: u32) -> Result<Vec<u8>>;
+
+    /// Begins anew.
+    fn rewind(&mut self) -> Result<()>;
 }
 
-impl<F: FnMut(u32) -> Result<Vec<u8>>> RemoteHeadSeries<F> {
-    /// `fetch` gives whole series, about as many bytes as it is asked for, and none at the end.
-    pub fn new(fetch: F) -> RemoteHeadSeries<F> {
-        RemoteHeadSeries { fetch, batch: Vec::new(), read: 0 }
+/// Series of another instance's head, fetched as bytes a batch at a time.
+pub struct RemoteHeadSeries<C> {
+    cursor: C,
+    batch: Vec<u8>,
+    read: usize,
+    /// How many batches with series were fetched.
+    batches: usize,
+    is_at_end: bool,
+}
+
+impl<C: RemoteCursor> RemoteHeadSeries<C> {
+    /// Takes the series that a cursor gives.
+    pub fn new(cursor: C) -> RemoteHeadSeries<C> {
+        RemoteHeadSeries { cursor, batch: Vec::new(), read: 0, batches: 0, is_at_end: false }
     }
 }
 
-impl<F: FnMut(u32) -> Result<Vec<u8>>> SeriesSource for RemoteHeadSeries<F> {
+impl<C: RemoteCursor> SeriesSource for RemoteHeadSeries<C> {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         if self.read == self.batch.len() {
-            self.batch = (self.fetch)(REMOTE_BATCH_BYTES)?;
-            self.read = 0;
-            if self.batch.is_empty() {
+            if self.is_at_end {
                 return Ok(None);
             }
+            let batch = self.cursor.next(REMOTE_BATCH_BYTES)?;
+            if batch.is_empty() {
+                self.is_at_end = true;
+                return Ok(None);
+            }
+            self.batch = batch;
+            self.read = 0;
+            self.batches += 1;
         }
         let (series, rest) = split_chunked_series(&self.batch[self.read..])?;
         self.read = self.batch.len() - rest.len();
         Ok(Some(series))
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.read = 0;
+        // The head need not be asked again for what is here as a whole.
+        if self.batches > 1 || !self.is_at_end {
+            self.cursor.rewind()?;
+            self.batch = Vec::new();
+            (self.batches, self.is_at_end) = (0, false);
+        }
+        Ok(())
     }
 }

@@ -24,19 +24,32 @@ fn decoded(chunks: &[Chunk]) -> Vec<(i64, u64)> {
 }
 
 /// Gives the series it was made of.
-struct Given(std::vec::IntoIter<ChunkedSeries>);
+struct Given {
+    series: Vec<ChunkedSeries>,
+    given: usize,
+}
 
 impl Given {
     fn boxed(series: Vec<(&str, Vec<Chunk>)>) -> Box<dyn SeriesSource> {
         let series =
             series.into_iter().map(|(name, chunks)| ChunkedSeries { labels: labels(name), chunks });
-        Box::new(Given(series.collect::<Vec<_>>().into_iter()))
+        Box::new(Given { series: series.collect(), given: 0 })
     }
 }
 
 impl SeriesSource for Given {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        Ok(self.0.next())
+        self.given += 1;
+        let next = self.series.get(self.given - 1);
+        Ok(next.map(|ChunkedSeries { labels, chunks }| ChunkedSeries {
+            labels: labels.clone(),
+            chunks: chunks.clone(),
+        }))
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.given = 0;
+        Ok(())
     }
 }
 
@@ -57,6 +70,7 @@ fn chunks_that_merging_left_outside_the_range_are_not_given() -> Result<()> {
                 query_index: 0,
                 frame_bytes_max: 0,
                 samples_max: 0,
+                external: Labels::default(),
             },
         );
         let series = cursor.next(u32::MAX)?;
@@ -108,6 +122,7 @@ fn a_samples_answer_has_a_limit() -> Result<()> {
         query_index: 0,
         frame_bytes_max: 0,
         samples_max: 3,
+        external: Labels::default(),
     };
     let rows: Vec<_> = (0..5).map(|time| (time, 1.0)).collect();
     let source = || Given::boxed(vec![("a", vec![chunk(&rows)])]);

@@ -1,5 +1,5 @@
-//! Selected series to bytes: streamed frames, plain time series, and the form in which one
-//! instance hands series to another.
+//! Selected series to bytes: streamed frames, and the form in which one instance hands series to
+//! another.
 //!
 //! Streamed frame (`prometheus.ChunkedReadResponse`, remote read 1.0, STREAMED_XOR_CHUNKS):
 //!
@@ -15,7 +15,7 @@ use super::WireError;
 use super::fields::{Fields, Value};
 use crate::chunk::{Chunk, Encoding};
 use crate::codec::{crc32c, put_uvarint, split_uvarint, uvarint_bytes};
-use crate::model::{Labels, Sample};
+use crate::model::Labels;
 
 /// Size at which a streamed frame is closed, in bytes: upstream's default.
 pub const DEFAULT_FRAME_BYTES_MAX: u32 = 1024 * 1024;
@@ -97,34 +97,6 @@ pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), Wire
     }
     let labels = Labels::from_pairs(pairs).map_err(|_| error("the labels are no label set"))?;
     Ok((ChunkedSeries { labels, chunks }, rest))
-}
-
-/// Appends a series with plain samples as a `timeseries` field of `prometheus.QueryResult`.
-pub fn put_time_series(out: &mut Vec<u8>, labels: &Labels, samples: &[Sample]) {
-    // A negative time takes ten bytes: protobuf's int64 is not zigzag-folded. Zeros are left out.
-    let sample_bytes = |sample: &Sample| {
-        let value = if sample.value.to_bits() == 0 { 0 } else { 9 };
-        let time = sample.timestamp_ms as u64;
-        value + if time == 0 { 0 } else { 1 + uvarint_bytes(time) }
-    };
-    let samples_bytes: usize = samples.iter().map(|sample| 2 + sample_bytes(sample)).sum();
-    let series_bytes = labels.packed().len() + samples_bytes;
-    out.reserve(series_bytes + 8);
-    out.push(0x0a);
-    put_uvarint(out, series_bytes as u64);
-    out.extend_from_slice(labels.packed());
-    for sample in samples {
-        out.push(0x12);
-        out.push(sample_bytes(sample) as u8);
-        if sample.value.to_bits() != 0 {
-            out.push(0x09);
-            out.extend_from_slice(&sample.value.to_le_bytes());
-        }
-        if sample.timestamp_ms != 0 {
-            out.push(0x10);
-            put_uvarint(out, sample.timestamp_ms as u64);
-        }
-    }
 }
 
 fn chunked_series_bytes(labels: &Labels, chunks: &[Chunk]) -> usize {

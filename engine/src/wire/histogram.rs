@@ -16,8 +16,8 @@ use super::WireError;
 use super::fields::Value as Field;
 use super::write::Place;
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
+use crate::model::Value;
 use crate::model::histogram::{BucketLayout, Count, NativeHistogram, ResetHint, Span};
-use crate::model::{Labels, Value};
 use std::rc::Rc;
 
 const LIST_CUT_SHORT: &str = "a list of numbers is cut short or holds a number too long";
@@ -200,36 +200,22 @@ fn push_floats(place: &Place<'_>, list: Field<'_>, out: &mut Vec<f64>) -> Result
 }
 
 /// How a kind of counts is written.
-trait WireCount: Count {
+pub(super) trait WireCount: Count {
     /// Field numbers of count, zero count, negative and positive buckets.
     const FIELDS: [u32; 4];
     fn put_total(out: &mut Vec<u8>, field: u32, total: Self);
     fn put_buckets(out: &mut Vec<u8>, buckets: &[Self::Bucket]);
 }
 
-/// Appends a series with values of any kind as a `timeseries` field of `prometheus.QueryResult`:
-/// its floats, then its histograms.
-pub fn put_time_series_values(out: &mut Vec<u8>, labels: &Labels, values: &[(i64, Value)]) {
-    let mut series = labels.packed().to_vec();
-    let mut message = Vec::new();
-    for (timestamp_ms, value) in values {
-        if let Value::Float(value) = value {
-            message.clear();
-            put_float_field(&mut message, 1, *value);
-            put_number_field(&mut message, 2, *timestamp_ms as u64);
-            put_message(&mut series, 2, &message);
-        }
-    }
-    for (timestamp_ms, value) in values {
-        message.clear();
-        match value {
-            Value::Float(_) => continue,
-            Value::Histogram(histogram) => put_content(&mut message, *timestamp_ms, histogram),
-            Value::FloatHistogram(histogram) => put_content(&mut message, *timestamp_ms, histogram),
-        }
-        put_message(&mut series, 4, &message);
-    }
-    put_message(out, 1, &series);
+/// Appends a histogram as a field of a `prometheus.TimeSeries`.
+pub(super) fn put_histogram<C: WireCount>(
+    out: &mut Vec<u8>,
+    timestamp_ms: i64,
+    histogram: &NativeHistogram<C>,
+) {
+    let mut message = Vec::with_capacity(256);
+    put_content(&mut message, timestamp_ms, histogram);
+    put_message(out, 4, &message);
 }
 
 fn put_content<C: WireCount>(out: &mut Vec<u8>, timestamp_ms: i64, histogram: &NativeHistogram<C>) {

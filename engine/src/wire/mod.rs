@@ -8,16 +8,19 @@ mod exemplar;
 mod fields;
 mod histogram;
 mod sample_time;
+mod samples;
 mod write;
 
 pub use chunked::{
     ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, put_chunked_series, put_streamed_frames,
-    put_time_series, split_chunked_series,
+    split_chunked_series,
 };
 pub use exemplar::{Exemplar, ExemplarLabels};
 pub use fields::{Field, Fields, Value};
-pub use histogram::put_time_series_values;
 pub use sample_time::SampleTimes;
+pub use samples::{
+    float_bytes, float_bytes_in, put_float, put_series_head, put_value, series_bytes,
+};
 pub use write::{SeriesData, WriteSink, decode_write_v1, decode_write_v2};
 
 /// A protobuf message that does not decode.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::chunk::{Chunk, XorAppender};
-use crate::model::{Labels, Sample};
+use crate::model::{Labels, Sample, Value as ModelValue};
 use proptest::prelude::*;
 
 type OwnedLabels = Vec<(Vec<u8>, Vec<u8>)>;
@@ -111,6 +111,19 @@ fn errors_say_which_message_and_where() {
     assert!(decode_write_v2(&first_symbol, &mut Seen::default()).is_err());
 }
 
+/// A series as a SAMPLES answer has it: floats, then histograms.
+pub(super) fn put_series(out: &mut Vec<u8>, labels: &Labels, values: &[(i64, ModelValue)]) {
+    let mut samples = Vec::new();
+    for is_float in [true, false] {
+        let kind = values.iter().filter(|(_, v)| matches!(v, ModelValue::Float(_)) == is_float);
+        kind.for_each(|(timestamp_ms, value)| put_value(&mut samples, *timestamp_ms, value));
+    }
+    let start = out.len();
+    put_series_head(out, labels, samples.len() as u64);
+    out.extend(&samples);
+    assert_eq!((out.len() - start) as u64, series_bytes(labels, samples.len() as u64));
+}
+
 fn chunk(times: std::ops::Range<i64>) -> Chunk {
     let mut appender = XorAppender::new();
     times.for_each(|time| appender.append(time, time as f64));
@@ -182,7 +195,8 @@ proptest! {
         }).collect();
         let labels = Labels::from_sorted([("a", "b")]);
         let mut out = Vec::new();
-        put_time_series(&mut out, &labels, &samples);
+        let values: Vec<_> = samples.iter().map(|s| (s.timestamp_ms, s.value.into())).collect();
+        put_series(&mut out, &labels, &values);
         // A query result's series looks like a write request's: the same field numbers.
         let mut seen = Seen::default();
         prop_assert_eq!(decode_write_v1(&out, &mut seen), Ok(()));

@@ -130,7 +130,8 @@ fn main() -> Result<()> {
     let outcome = check(tidepool.call_append(&mut *store, &rows, NOW_MS)?)?;
     println!("{} samples written, {} refused", outcome.samples_written, outcome.refused);
 
-    // Read, piece by piece: each call gives about as many bytes as asked for.
+    // Read, piece by piece: each call gives about as many bytes as asked for, and together they are
+    // the message. A piece may end within a long series.
     let errors = Matcher { name: "code".into(), op: MatchOp::Regex, value: "[45]..".into() };
     let selection = Selection {
         matchers: vec![errors],
@@ -139,19 +140,22 @@ fn main() -> Result<()> {
         query_index: 0,
         frame_bytes_max: 0,
         samples_max: 0,
+        external_labels: vec![],
     };
     let cursor = check(tidepool.call_select(&mut *store, &selection)?)?;
+    let mut answer = vec![];
     loop {
         let bytes = check(tidepool.cursor().call_next_frames(&mut *store, cursor, 64 << 10)?)?;
         if bytes.is_empty() {
             break;
         }
-        for TimeSeries { labels, samples } in Answer::decode(&*bytes)?.series {
-            let label = |pair: LabelPair| format!("{}={:?}", pair.name, pair.value);
-            println!("{{{}}}", labels.into_iter().map(label).collect::<Vec<_>>().join(", "));
-            for Sample { value, timestamp_ms } in samples {
-                println!("  {value} at {timestamp_ms}");
-            }
+        answer.extend(bytes);
+    }
+    for TimeSeries { labels, samples } in Answer::decode(&*answer)?.series {
+        let label = |pair: LabelPair| format!("{}={:?}", pair.name, pair.value);
+        println!("{{{}}}", labels.into_iter().map(label).collect::<Vec<_>>().join(", "));
+        for Sample { value, timestamp_ms } in samples {
+            println!("  {value} at {timestamp_ms}");
         }
     }
     cursor.resource_drop(&mut *store)?;

@@ -4,7 +4,9 @@
 //! each call promises.
 
 use crate::State;
-use crate::bindings::tidepool::tsdb::types::{Error, Lookup, Matcher, StorageError, TimeRange};
+use crate::bindings::tidepool::tsdb::types::{
+    Error, Label, Lookup, Matcher, StorageError, TimeRange,
+};
 use crate::bindings::tidepool::tsdb::{blocks, head_source, types, wal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -231,6 +233,7 @@ impl head_source::Host for State {
         &mut self,
         _: Vec<Matcher>,
         _: TimeRange,
+        _: Vec<Label>,
     ) -> Result<std::result::Result<Resource<head_source::Cursor>, Error>> {
         wasmtime::bail!("there is no other head")
     }
@@ -276,6 +279,13 @@ impl head_source::HostCursor for State {
         _: Resource<head_source::Cursor>,
         _: u32,
     ) -> Result<std::result::Result<Vec<u8>, Error>> {
+        wasmtime::bail!("there is no other head")
+    }
+
+    fn rewind(
+        &mut self,
+        _: Resource<head_source::Cursor>,
+    ) -> Result<std::result::Result<(), Error>> {
         wasmtime::bail!("there is no other head")
     }
 

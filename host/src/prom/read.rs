@@ -1,9 +1,14 @@
 //! Remote read: requests to selections, and the frame of a SAMPLES answer.
 //!
 //! Source: Prometheus' remote read protocol 1.0 (`prompb/remote.proto` and the remote-read API
-//! document). Hints are advice and are not used.
+//! document).
+//!
+//! Hints are advice and are not used. That goes for `func="series"` too: a stream of series without
+//! chunks would have frames that clients take for broken, and who asks by SAMPLES is used to get
+//! samples.
 
 use super::BodyError;
+use super::external_labels::ExternalLabels;
 use super::proto::{ReadRequest, label_matcher, read_request};
 use crate::store::ReadQuery;
 use crate::wasm::{MatchOp, Matcher, TimeRange};
@@ -64,7 +69,10 @@ pub enum ReadRequestError {
 }
 
 /// Decodes a decompressed request.
-pub fn plan(body: &[u8]) -> Result<ReadPlan, ReadRequestError> {
+///
+/// What asks for the value of an external label gets what is stored without that label, since it is
+/// added to the answer. Matchers of other kinds are taken as they are.
+pub fn plan(body: &[u8], external: &ExternalLabels) -> Result<ReadPlan, ReadRequestError> {
     let request = ReadRequest::decode(body).map_err(BodyError::from)?;
     let kind = preferred_kind(&request.accepted_response_types)
         .ok_or(ReadRequestError::NoKnownKind(request.accepted_response_types))?;
@@ -88,7 +96,10 @@ pub fn plan(body: &[u8]) -> Result<ReadPlan, ReadRequestError> {
                     });
                 }
             };
-            matchers.push(Matcher { name: matcher.name, op, value: matcher.value });
+            let is_external = op == MatchOp::Equal
+                && external.get(&matcher.name).is_some_and(|value| value == matcher.value);
+            let value = if is_external { String::new() } else { matcher.value };
+            matchers.push(Matcher { name: matcher.name, op, value });
         }
         let range =
             TimeRange { start_ms: query.start_timestamp_ms, end_ms: query.end_timestamp_ms };
@@ -108,11 +119,15 @@ fn preferred_kind(accepted: &[i32]) -> Option<ResponseKind> {
     })
 }
 
-/// Appends one query's result to a `prometheus.ReadResponse`; `result` holds the fields of a
-/// `prometheus.QueryResult`.
-pub fn put_query_result(response: &mut Vec<u8>, result: &[u8]) {
+/// Begins a query's result in a `prometheus.ReadResponse`: so many bytes of fields of a
+/// `prometheus.QueryResult` follow.
+pub fn put_query_result_head(response: &mut Vec<u8>, result_bytes: u64) {
     response.push(0x0a);
     // Writing into a vector cannot run out of room.
-    prost::encoding::encode_varint(result.len() as u64, response);
-    response.extend_from_slice(result);
+    prost::encoding::encode_varint(result_bytes, response);
+}
+
+/// How many bytes a query's result takes in a `prometheus.ReadResponse`.
+pub fn query_result_bytes(result_bytes: u64) -> u64 {
+    1 + prost::encoding::encoded_len_varint(result_bytes) as u64 + result_bytes
 }

@@ -12,7 +12,7 @@ use crate::disk::wal::{Logs, LogsMonitor};
 use crate::disk::{DataDir, DiskError};
 use crate::wasm::{
     CallError, CursorHandle, Deletion, Error, FrameFormat, HeadAccess, Instance, InstanceLimits,
-    InstanceLogs, InstanceStorage, Lookup, Matcher, RemoteWriteVersion, Role, Selection,
+    InstanceLogs, InstanceStorage, Label, Lookup, Matcher, RemoteWriteVersion, Role, Selection,
     StorageError, TextsHandle, TimeRange, WriteOutcome,
 };
 use std::collections::{HashMap, VecDeque};
@@ -210,7 +210,12 @@ impl HeadHandle {
 }
 
 impl HeadAccess for HeadHandle {
-    fn open(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<u64, Error> {
+    fn open(
+        &self,
+        matchers: Vec<Matcher>,
+        range: TimeRange,
+        external_labels: Vec<Label>,
+    ) -> Result<u64, Error> {
         self.open_on_head(move |head| {
             let cursor = head.select(&Selection {
                 matchers,
@@ -219,6 +224,7 @@ impl HeadAccess for HeadHandle {
                 query_index: 0,
                 frame_bytes_max: 0,
                 samples_max: 0,
+                external_labels,
             })?;
             Ok(OpenOnHead::Cursor(cursor))
         })
@@ -239,6 +245,13 @@ impl HeadAccess for HeadHandle {
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error> {
         self.call_blocking(move |head| match head.open.get(&cursor) {
             Some(OpenOnHead::Cursor(handle)) => head.instance.next_frames(*handle, bytes_max),
+            _ => Err(CallError::Refused(head_restarted())),
+        })
+    }
+
+    fn rewind(&self, cursor: u64) -> Result<(), Error> {
+        self.call_blocking(move |head| match head.open.get(&cursor) {
+            Some(OpenOnHead::Cursor(handle)) => head.instance.rewind(*handle),
             _ => Err(CallError::Refused(head_restarted())),
         })
     }

@@ -1,4 +1,4 @@
-//! Lookups of labels: as reads, a fresh instance for each, on a thread of the blocking pool.
+//! Lookups of labels: as reads, a fresh instance for each, on a thread of its own.
 
 use super::query::{ReceiverGone, answer_parts};
 use super::{Shared, StoreError};

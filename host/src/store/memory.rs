@@ -3,7 +3,7 @@
 //! ```text
 //! --memory-limit ─┬─ program           threads, connections, what the allocator keeps
 //!                 ├─ network           request bodies on their way to the head
-//!                 ├─ reads             all query instances and SAMPLES answers together
+//!                 ├─ reads             all query instances together
 //!                 ├─ head              one instance: caches go, then a block is cut early, then
 //!                 │                    new series are refused, then writes (the engine decides)
 //!                 └─ compactor         one instance, a third of the head's

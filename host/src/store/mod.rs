@@ -28,7 +28,7 @@ mod tasks;
 pub use error::StoreError;
 pub use lookup::LookupPart;
 pub use memory::{MemorySplit, default_limit_bytes, resident_bytes};
-pub use query::{ReadPart, ReadQuery};
+pub use query::{ReadFormat, ReadPart, ReadQuery};
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};
@@ -37,9 +37,9 @@ pub(crate) use tasks::snapshot_name;
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{BlockDirs, DataDir, SetAside, SetAsideStats, WalOptions, Wear};
 use crate::wasm::{
-    CardinalityReport, FamilyMetadata, Figures, FrameFormat, InstanceLimits, Label, LabelLimits,
-    Lookup, Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars,
-    TimeRange, WriteOutcome,
+    CardinalityReport, FamilyMetadata, Figures, InstanceLimits, Label, LabelLimits, Lookup,
+    Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars, TimeRange,
+    WriteOutcome,
 };
 use clock::Clock;
 use compactor::Compactor;
@@ -53,7 +53,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tasks::{Task, TaskSender, task_queue};
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
+
+/// The nice value of threads that read: they get a ninth of the time of one that writes, or all
+/// that nobody else wants.
+const READ_NICE: i32 = 10;
 
 /// What a store is told when it is opened.
 #[derive(Clone, Debug)]
@@ -247,15 +252,14 @@ impl Store {
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Starts a read. The answer comes part by part; dropping the receiver ends the read.
+    /// Starts a read; series get external labels besides their own. The answer comes part by part; dropping the receiver ends the read.
     pub async fn read(
         &self,
         queries: Vec<ReadQuery>,
-        format: FrameFormat,
-        frame_bytes_max: u32,
-        samples_max: u64,
+        format: ReadFormat,
+        external_labels: Vec<Label>,
     ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
-        let read = query::Read { queries, format, frame_bytes_max, samples_max };
+        let read = query::Read { queries, format, external_labels };
         self.answer(move |shared, parts| read.run(shared, parts)).await
     }
 
@@ -284,7 +288,7 @@ impl Store {
         self.answer(move |shared, parts| lookup::run_series(shared, &lookup, parts)).await
     }
 
-    /// Waits for its turn, then runs what answers on a thread of the blocking pool.
+    /// Waits for its turn, then runs what answers on a thread of its own.
     async fn answer<P: Send + 'static>(
         &self,
         run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
@@ -296,8 +300,16 @@ impl Store {
         // One part waits while the one before is sent: that is all an answer holds.
         let (parts, receiver) = mpsc::channel(1);
         let shared = Arc::clone(&self.shared);
+        let runtime = Handle::current();
+        // The pool's thread only waits: the priority of a thread cannot be raised again.
         tokio::task::spawn_blocking(move || {
-            run(&shared, &parts);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    lower_priority();
+                    let _entered = runtime.enter();
+                    run(&shared, &parts);
+                });
+            });
             drop(slot);
         });
         Ok(receiver)
@@ -455,6 +467,14 @@ fn spawn(
 ) -> Result<std::thread::JoinHandle<()>, StoreError> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     spawned.map_err(|error| StoreError::Runtime(format!("could not start a thread: {error}")))
+}
+
+/// Lets this thread wait for others where processors are few: reads must not hold writes up.
+fn lower_priority() {
+    // On Linux this is the thread's own, whatever POSIX says of processes (setpriority(2)).
+    if let Err(error) = rustix::process::setpriority_process(None, READ_NICE) {
+        tracing::debug!(%error, "reads run at the priority of writes");
+    }
 }
 
 /// Milliseconds since the Unix epoch by the system's clock, right or wrong.

@@ -1,8 +1,11 @@
-//! Reads: a fresh instance for each, on a thread of the blocking pool.
+//! Reads: a fresh instance for each, on a thread of its own.
+
+mod samples;
 
 use super::{Shared, StoreError};
 use crate::wasm::{
-    FrameFormat, Instance, InstanceLogs, InstanceStorage, Matcher, Role, Selection, TimeRange,
+    CursorHandle, FrameFormat, Instance, InstanceLogs, InstanceStorage, Label, Matcher, Role,
+    Selection, TimeRange,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -23,27 +26,45 @@ pub struct ReadQuery {
     pub range: TimeRange,
 }
 
+/// How a read is answered, and within which limits.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadFormat {
+    /// Frames with chunks, one after the other.
+    StreamedChunks {
+        /// Size of a frame.
+        frame_bytes_max: u32,
+    },
+    /// A `prometheus.ReadResponse` in Snappy's block format. The limits are kept before the first
+    /// part comes.
+    Samples {
+        /// Most samples of one query; 0 means no limit.
+        samples_max: u64,
+        /// Most bytes of the answer before it is compressed; 0 means no limit but the format's.
+        bytes_max: u64,
+    },
+}
+
 /// A part of a read's answer.
 #[derive(Debug)]
 pub enum ReadPart {
-    /// Whole frames of the running query.
-    Frames(Bytes),
-    /// The running query is answered; the next one follows, if there is one.
-    EndOfQuery,
+    /// The next bytes.
+    Bytes(Bytes),
+    /// That was all. An answer without this was cut short.
+    End,
 }
 
 /// A read on its way.
 pub(super) struct Read {
     pub queries: Vec<ReadQuery>,
-    pub format: FrameFormat,
-    pub frame_bytes_max: u32,
-    pub samples_max: u64,
+    pub format: ReadFormat,
+    /// Labels that each series gets unless it has one of that name.
+    pub external_labels: Vec<Label>,
 }
 
 /// The receiver of the parts went away, or is too slow.
 pub(super) struct ReceiverGone;
 
-/// Where the parts of an answer go. Called from a thread of the blocking pool.
+/// Where the parts of an answer go. Called where waiting is allowed.
 struct Outlet<'a, P> {
     parts: &'a Sender<Result<P, StoreError>>,
     runtime: Handle,
@@ -98,41 +119,103 @@ fn instantiate(shared: &Arc<Shared>) -> Result<Instance, StoreError> {
     Ok(shared.runtime.instantiate(options, storage, shared.live().query_limits)?)
 }
 
-impl Read {
-    /// Answers the queries one after the other. An answer with fewer ends of queries than the read
-    /// has queries was cut short.
-    pub fn run(self, shared: &Arc<Shared>, parts: &Sender<Result<ReadPart, StoreError>>) {
-        answer_parts(shared, parts, |instance, send| self.answer(instance, send));
+/// Why an answer ended before its end.
+enum Cut {
+    /// Nobody takes it.
+    ReceiverGone,
+    /// It cannot be given.
+    Failed(StoreError),
+}
+
+impl<E: Into<StoreError>> From<E> for Cut {
+    fn from(error: E) -> Cut {
+        Cut::Failed(error.into())
+    }
+}
+
+/// Gives parts to whoever waits for them.
+struct Parts<'a> {
+    send: &'a dyn Fn(ReadPart) -> Result<(), ReceiverGone>,
+    is_gone: &'a dyn Fn() -> bool,
+}
+
+impl Parts<'_> {
+    fn send(&self, bytes: Vec<u8>) -> Result<(), Cut> {
+        let sent = (self.send)(ReadPart::Bytes(bytes.into()));
+        sent.map_err(|ReceiverGone| Cut::ReceiverGone)
     }
 
-    fn answer(
+    /// For work without a part to send: it is not done for nobody.
+    fn check(&self) -> Result<(), Cut> {
+        if (self.is_gone)() { Err(Cut::ReceiverGone) } else { Ok(()) }
+    }
+}
+
+impl Read {
+    /// Answers the queries one after the other.
+    pub fn run(self, shared: &Arc<Shared>, parts: &Sender<Result<ReadPart, StoreError>>) {
+        answer_parts(shared, parts, |instance, send| {
+            let outlet = Parts { send, is_gone: &|| parts.is_closed() };
+            let answered = match self.format {
+                ReadFormat::StreamedChunks { frame_bytes_max } => {
+                    self.stream(instance, &outlet, frame_bytes_max)
+                }
+                ReadFormat::Samples { samples_max, bytes_max } => {
+                    self.samples(instance, &outlet, samples_max, bytes_max)
+                }
+            };
+            match answered {
+                Ok(()) => {
+                    // If nobody listens any more, nobody needs to know.
+                    let _ = send(ReadPart::End);
+                    Ok(())
+                }
+                Err(Cut::ReceiverGone) => Ok(()),
+                Err(Cut::Failed(error)) => Err(error),
+            }
+        });
+    }
+
+    fn stream(
         &self,
         instance: &mut Instance,
-        send: &dyn Fn(ReadPart) -> Result<(), ReceiverGone>,
-    ) -> Result<(), StoreError> {
-        for (query_index, query) in self.queries.iter().enumerate() {
-            let cursor = instance.select(&Selection {
-                matchers: query.matchers.clone(),
-                range: query.range,
-                format: self.format,
-                query_index: query_index as u32,
-                frame_bytes_max: self.frame_bytes_max,
-                samples_max: self.samples_max,
-            })?;
-            loop {
-                let frames = instance.next_frames(cursor, PART_BYTES)?;
-                if frames.is_empty() {
-                    break;
-                }
-                if send(ReadPart::Frames(frames.into())).is_err() {
-                    return Ok(());
-                }
-            }
+        parts: &Parts<'_>,
+        frame_bytes_max: u32,
+    ) -> Result<(), Cut> {
+        for query_index in 0..self.queries.len() {
+            let selection = self.selection(query_index, FrameFormat::StreamedChunks);
+            let cursor = instance.select(&Selection { frame_bytes_max, ..selection })?;
+            each_part(instance, cursor, |frames| parts.send(frames))?;
             instance.close_cursor(cursor)?;
-            if send(ReadPart::EndOfQuery).is_err() {
-                return Ok(());
-            }
         }
         Ok(())
+    }
+
+    fn selection(&self, query_index: usize, format: FrameFormat) -> Selection {
+        let query = &self.queries[query_index];
+        Selection {
+            matchers: query.matchers.clone(),
+            range: query.range,
+            format,
+            query_index: query_index as u32,
+            frame_bytes_max: 0,
+            samples_max: 0,
+            external_labels: self.external_labels.clone(),
+        }
+    }
+}
+
+/// Gives all that a cursor has.
+fn each_part(
+    instance: &mut Instance,
+    cursor: CursorHandle,
+    mut give: impl FnMut(Vec<u8>) -> Result<(), Cut>,
+) -> Result<(), Cut> {
+    loop {
+        let frames = instance.next_frames(cursor, PART_BYTES)?;
+        if frames.is_empty() {
+            return Ok(());
+        }
+        give(frames)?;
     }
 }

@@ -7,8 +7,8 @@ use super::runtime::epoch_ticks;
 use super::state::InstanceState;
 use super::{
     CardinalityReport, CompactProgress, Deletion, Error, FamilyMetadata, Figures, Label, Lookup,
-    Matcher, Options, RemoteWriteVersion, ReplayProgress, Room, Selection, SeriesExemplars,
-    TextFormat, TimeRange, VitalSigns, WriteOutcome,
+    Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room, Selection,
+    SeriesExemplars, TextFormat, TimeRange, VitalSigns, WriteOutcome,
 };
 use std::time::Duration;
 use wasmtime::Store;
@@ -161,6 +161,16 @@ impl Instance {
         bytes_max: u32,
     ) -> Result<Vec<u8>, CallError> {
         self.call(|guest, store| guest.cursor().call_next_frames(store, cursor.0, bytes_max))
+    }
+
+    /// `store.cursor.measure`
+    pub fn measure(&mut self, cursor: CursorHandle, bytes_max: u32) -> Result<Measured, CallError> {
+        self.call(|guest, store| guest.cursor().call_measure(store, cursor.0, bytes_max))
+    }
+
+    /// `store.cursor.rewind`
+    pub fn rewind(&mut self, cursor: CursorHandle) -> Result<(), CallError> {
+        self.call(|guest, store| guest.cursor().call_rewind(store, cursor.0))
     }
 
     /// Drops a cursor.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use wasmtime::ResourceLimiter;
 
-/// Bytes that several instances and buffers share.
+/// Bytes that several instances share.
 #[derive(Debug)]
 pub struct MemoryPool {
     bytes_max: usize,

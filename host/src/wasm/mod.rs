@@ -22,8 +22,9 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
 };
 pub use bindings::exports::tidepool::tsdb::store::{
     CardinalityReport, CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata,
-    Figures, FrameFormat, LabelLimits, Options, Refusal, RefusalReason, RemoteWriteVersion,
-    ReplayProgress, Role, Room, Selection, SeriesExemplars, TextFormat, VitalSigns, WriteOutcome,
+    Figures, FrameFormat, LabelLimits, Measured, Options, Refusal, RefusalReason,
+    RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars, TextFormat,
+    VitalSigns, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,

@@ -1,7 +1,7 @@
 //! What belongs to one instance on the host's side.
 
 use super::memory::{MemoryLimiter, MemoryPool};
-use super::{Error, Lookup, Matcher, TimeRange};
+use super::{Error, Label, Lookup, Matcher, TimeRange};
 use crate::disk::BlockDirs;
 use crate::disk::wal::{LogReader, Logs};
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,13 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 /// Another instance's head, as the store offers it to query and compactor instances.
 pub trait HeadAccess: Send + Sync {
-    /// Opens a cursor and gives its number.
-    fn open(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<u64, Error>;
+    /// Opens a cursor, of which the series get external labels, and gives its number.
+    fn open(
+        &self,
+        matchers: Vec<Matcher>,
+        range: TimeRange,
+        external_labels: Vec<Label>,
+    ) -> Result<u64, Error>;
     /// Opens a cursor of series without chunks and gives its number.
     fn series(&self, lookup: Lookup) -> Result<u64, Error>;
     /// Opens a list of label names and gives its number.
@@ -19,6 +24,8 @@ pub trait HeadAccess: Send + Sync {
     fn label_values(&self, name: String, lookup: Lookup) -> Result<u64, Error>;
     /// The next series of a cursor.
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error>;
+    /// Lets a cursor begin anew.
+    fn rewind(&self, cursor: u64) -> Result<(), Error>;
     /// The next names or values of a list.
     fn next_texts(&self, texts: u64, bytes_max: u32) -> Result<Vec<String>, Error>;
     /// Closes a cursor or a list; errors have nowhere to go.

@@ -16,8 +16,8 @@ use tidepool_host::disk::{
 };
 use tidepool_host::wasm::{
     BlockState, CallError, CompactProgress, CursorHandle, Damage, Error, FrameFormat, HeadAccess,
-    Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Lookup, Matcher, Options,
-    RemoteWriteVersion, Role, Room, Runtime, Selection, Severity, TimeRange, WriteOutcome,
+    Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, Matcher,
+    Options, RemoteWriteVersion, Role, Room, Runtime, Selection, Severity, TimeRange, WriteOutcome,
 };
 use tidepool_tests::proto::prometheus::QueryResult;
 
@@ -170,6 +170,7 @@ impl Node {
             query_index: 0,
             frame_bytes_max: 0,
             samples_max: 0,
+            external_labels: Vec::new(),
         })?;
         let mut answer = Vec::new();
         loop {
@@ -276,7 +277,12 @@ fn options_of(role: Role) -> Options {
 }
 
 impl HeadAccess for DirectHead {
-    fn open(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<u64, Error> {
+    fn open(
+        &self,
+        matchers: Vec<Matcher>,
+        range: TimeRange,
+        external_labels: Vec<Label>,
+    ) -> Result<u64, Error> {
         let selection = Selection {
             matchers,
             range,
@@ -284,6 +290,7 @@ impl HeadAccess for DirectHead {
             query_index: 0,
             frame_bytes_max: 0,
             samples_max: 0,
+            external_labels,
         };
         let opened = lock(&self.instance).select(&selection).map_err(refused)?;
         let mut cursors = lock(&self.cursors);
@@ -297,6 +304,12 @@ impl HeadAccess for DirectHead {
         let cursors = lock(&self.cursors);
         let handle = cursors.1.get(&cursor).ok_or(Error::NotOpen)?;
         lock(&self.instance).next_frames(*handle, bytes_max).map_err(refused)
+    }
+
+    fn rewind(&self, cursor: u64) -> Result<(), Error> {
+        let cursors = lock(&self.cursors);
+        let handle = cursors.1.get(&cursor).ok_or(Error::NotOpen)?;
+        lock(&self.instance).rewind(*handle).map_err(refused)
     }
 
     fn close(&self, number: u64) {

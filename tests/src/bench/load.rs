@@ -8,9 +8,10 @@ use crate::histogram::wire::{self, SentRow};
 use crate::http::HttpError;
 use crate::remote_write::{Version, Writer, encode};
 use crate::series::{Dataset, Series, Shape};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// No connection is further ahead of the others than this many scrapes: a server may refuse what
 /// is an hour older than its newest sample.
@@ -32,6 +33,12 @@ pub struct Load {
     pub body_bytes: u64,
     /// By connection, by scrape.
     bodies: Vec<Vec<Vec<Vec<u8>>>>,
+}
+
+/// How a part of a load was taken that was sent at a steady rate.
+pub struct Paced {
+    /// How long each request took until it was answered.
+    pub latencies: Vec<Duration>,
 }
 
 /// Why a load was not taken.
@@ -138,6 +145,52 @@ impl Load {
             Some(error) => Err(error),
             None => Ok(retries.into_inner()),
         }
+    }
+
+    /// How often all series have a sample.
+    pub fn scrape_count(&self) -> usize {
+        self.bodies.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Sends some scrapes, each at its time or as soon as the one before is taken.
+    pub fn send_paced(
+        &self,
+        base_url: &str,
+        scrapes: Range<usize>,
+        every: Duration,
+    ) -> Result<Paced, SendError> {
+        let start = Instant::now();
+        let retries = AtomicU64::new(0);
+        let send = |bodies: &[Vec<Vec<u8>>]| -> Result<Vec<Duration>, SendError> {
+            let writer = Writer::new(base_url);
+            let mut latencies = Vec::new();
+            for (number, scrape) in bodies.iter().enumerate() {
+                let due = start + every * number as u32;
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                for body in scrape {
+                    let begun = Instant::now();
+                    self.post(&writer, body, &retries)?;
+                    latencies.push(begun.elapsed());
+                }
+            }
+            Ok(latencies)
+        };
+        let sent = std::thread::scope(|scope| {
+            let connections: Vec<_> = self
+                .bodies
+                .iter()
+                .map(|bodies| {
+                    let (send, scrapes) = (&send, scrapes.clone());
+                    scope.spawn(move || send(bodies.get(scrapes).unwrap_or_default()))
+                })
+                .collect();
+            let joined = connections.into_iter().map(|connection| match connection.join() {
+                Ok(sent) => sent,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            joined.collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(Paced { latencies: sent.into_iter().flatten().collect() })
     }
 
     fn post(&self, writer: &Writer, body: &[u8], retries: &AtomicU64) -> Result<(), SendError> {

@@ -2,12 +2,14 @@
 //!
 //! [`run`] measures one server with one version of remote write: it sends a pre-encoded load
 //! ([`load`]), waits until the server is idle, reads everything back by both kinds of answer and
-//! checks that it is all there. [`report`] makes a table of the measurements.
+//! checks that it is all there. [`report`] makes a table of the measurements. [`beside`] measures
+//! how long writes take beside heavy reads.
 //!
 //! CPU seconds are the server's own (user and system); memory is the peak of its resident set;
 //! written bytes are those that the kernel counts for it. The same binary on the same input drifts
 //! by tens of percent within the hour on shared machines: compare servers within one run only.
 
+pub mod beside;
 pub mod load;
 pub mod report;
 

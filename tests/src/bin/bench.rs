@@ -3,6 +3,8 @@
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+use tidepool_tests::bench::beside::{self, Beside};
 use tidepool_tests::bench::load::Load;
 use tidepool_tests::bench::{self, Contender, report};
 use tidepool_tests::peers::Release;
@@ -46,6 +48,16 @@ struct Options {
     /// Decides the data.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Measures instead how long tidepool's writes take, alone and beside so many readers that ask
+    /// for everything over and over. Series and samples are those of the history that is read.
+    #[arg(long, default_value_t = 0)]
+    beside_reads: usize,
+    /// With --beside-reads: samples written in a second, if the machine can.
+    #[arg(long, default_value_t = 300_000)]
+    write_rate: usize,
+    /// With --beside-reads: seconds of writes alone, and of writes beside reads.
+    #[arg(long, default_value_t = 20)]
+    phase_s: usize,
     /// Measures everything so many times.
     #[arg(long, default_value_t = 1)]
     rounds: usize,
@@ -87,13 +99,42 @@ impl From<VersionName> for Version {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    match measure(&options) {
+    let measured = match options.beside_reads {
+        0 => measure(&options),
+        readers => measure_beside(&options, readers),
+    };
+    match measured {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {}", chain(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes alone, and beside reads.
+fn measure_beside(options: &Options, readers: usize) -> Result<(), bench::BenchError> {
+    let version = options.versions.last().map_or(Version::V2, |name| Version::from(*name));
+    let scrape_every =
+        Duration::from_secs_f64(options.series as f64 / options.write_rate.max(1) as f64);
+    let scrapes = (2.0 * options.phase_s as f64 / scrape_every.as_secs_f64()) as usize;
+    let interval_ms = options.interval_s * 1_000;
+    // The history ends where the writes begin, and these end now.
+    let write_interval_ms = (scrape_every.as_millis() as i64).max(1);
+    let start_ms = now_ms() - scrapes as i64 * write_interval_ms;
+    let load = |scrapes: usize, start_ms: i64, interval_ms: i64| {
+        let Options { seed, series, rows, connections, .. } = *options;
+        let texture = Texture::Regular;
+        let shape = Shape { seed, series, scrapes, start_ms, interval_ms, texture };
+        Load::encode(&Dataset::generate(shape), version, rows, connections.max(1))
+    };
+    let history_start_ms = start_ms - options.samples as i64 * interval_ms;
+    let history = load(options.samples, history_start_ms, interval_ms);
+    let writes = load(scrapes, start_ms, write_interval_ms);
+    let beside = Beside { history: &history, writes: &writes, scrape_every, readers };
+    let outcome = beside::run(&beside, &options.directory, &options.tidepool_flag)?;
+    print!("{}", beside::table(&outcome));
+    Ok(())
 }
 
 fn measure(options: &Options) -> Result<(), bench::BenchError> {

@@ -1,5 +1,6 @@
 //! Whole engines on storage in memory.
 
+mod answers;
 mod deletion;
 mod foreign_blocks;
 mod hostile;
@@ -95,6 +96,7 @@ impl Node {
             query_index: 0,
             frame_bytes_max: 0,
             samples_max: 0,
+            external: Labels::default(),
         };
         let mut cursor = self.engine.select(&selection).expect("a valid selection");
         let mut model = Model::new();
@@ -158,6 +160,7 @@ fn an_open_cursor_keeps_what_it_will_show() {
         query_index: 0,
         frame_bytes_max: 0,
         samples_max: 0,
+        external: Labels::default(),
     };
     let mut cursor = node.engine.select(&selection).expect("a valid selection");
     let busy = loop {

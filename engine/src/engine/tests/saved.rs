@@ -331,6 +331,7 @@ proptest! {
             query_index: 0,
             frame_bytes_max: 0,
             samples_max: 0,
+            external: Labels::default(),
         };
         if let Ok(mut cursor) = engine.select(&selection) {
             while cursor.next_frames(1000).is_ok_and(|frames| !frames.is_empty()) {}

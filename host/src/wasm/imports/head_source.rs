@@ -2,7 +2,7 @@
 
 use crate::wasm::bindings::tidepool::tsdb::head_source::{Host, HostCursor, HostTexts};
 use crate::wasm::state::{HeadAccess, InstanceState};
-use crate::wasm::{Error, Lookup, Matcher, TimeRange};
+use crate::wasm::{Error, Label, Lookup, Matcher, TimeRange};
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -59,8 +59,9 @@ impl Host for InstanceState {
         &mut self,
         matchers: Vec<Matcher>,
         range: TimeRange,
+        external_labels: Vec<Label>,
     ) -> Result<Result<Resource<HeadCursor>, Error>> {
-        self.open_on_head(HeadCursor, |head| head.open(matchers, range))
+        self.open_on_head(HeadCursor, |head| head.open(matchers, range, external_labels))
     }
 
     fn series(&mut self, lookup: Lookup) -> Result<Result<Resource<HeadCursor>, Error>> {
@@ -100,6 +101,11 @@ impl HostCursor for InstanceState {
     ) -> Result<Result<Vec<u8>, Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
         Ok(head.next(*number, bytes_max))
+    }
+
+    fn rewind(&mut self, cursor: Resource<HeadCursor>) -> Result<Result<(), Error>> {
+        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
+        Ok(head.rewind(*number))
     }
 
     fn drop(&mut self, cursor: Resource<HeadCursor>) -> Result<()> {
