@@ -1,6 +1,7 @@
 //! The command line, and what it becomes: one validated structure. Starts nothing.
 
 mod network;
+mod otlp;
 
 pub use network::ClientLimits;
 
@@ -14,6 +15,7 @@ use crate::telemetry::LogFormat;
 use crate::wasm::InstanceLimits;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use network::NetworkArgs;
+use otlp::OtlpArgs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -171,6 +173,9 @@ struct ServeArgs {
     #[command(flatten)]
     network: NetworkArgs,
 
+    #[command(flatten)]
+    otlp: OtlpArgs,
+
     /// Reads that run at a time; more wait
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     read_concurrency: usize,
@@ -275,6 +280,8 @@ pub struct HttpConfig {
     pub request_bytes_max: usize,
     /// What tells this node from all others.
     pub external_labels: ExternalLabels,
+    /// How OTLP metrics are translated.
+    pub otlp: crate::otlp::Settings,
     /// Whether stored data may be deleted and copied.
     pub admin_api: bool,
     /// Longest time a read may take, its answer included.
@@ -353,6 +360,7 @@ impl From<ServeArgs> for ServeConfig {
             limits: args.network.client_limits(),
             inflight_bytes_max: size(inflight_bytes),
             external_labels: args.external_labels.into_iter().collect(),
+            otlp: args.otlp.settings(),
             admin_api: args.enable_admin_api,
             request_bytes_max: size(
                 args.max_request_size

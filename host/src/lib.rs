@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
 //! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
-//! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text;
+//! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text, [`otlp`] from
+//! OpenTelemetry's messages;
 //! [`cli`] works without a server; [`telemetry`] and [`shutdown`] serve the operator.
 //! Dependencies point one way: http and cli → prom, store → wasm → disk.
 
@@ -11,6 +12,7 @@ pub mod cli;
 pub mod config;
 pub mod disk;
 pub mod http;
+pub mod otlp;
 pub mod prom;
 pub mod shutdown;
 pub mod store;

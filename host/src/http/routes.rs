@@ -2,7 +2,7 @@
 
 use super::reply::{Reply, text};
 use super::server::Context;
-use super::{admin, auth, metadata, metrics, read, replay, status, write};
+use super::{admin, auth, import, metadata, metrics, otlp, read, replay, status, write};
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
@@ -32,7 +32,12 @@ async fn route(context: &Context, request: Request<Incoming>) -> Reply {
     match request.uri().path() {
         "/api/v1/write" if method == Method::POST => write::answer(context, request).await,
         "/api/v1/read" if method == Method::POST => read::answer(context, request).await,
-        "/api/v1/write" | "/api/v1/read" => not_allowed("POST"),
+        otlp::PATH if method == Method::POST => otlp::answer(context, request).await,
+        "/api/v1/write" | "/api/v1/read" | otlp::PATH => not_allowed("POST"),
+        path if path.starts_with(import::PATH) => match method {
+            Method::POST | Method::PUT => import::answer(context, request).await,
+            _ => not_allowed("POST, PUT"),
+        },
         admin::DELETE_SERIES | admin::CLEAN_TOMBSTONES | admin::SNAPSHOT => match method {
             Method::POST | Method::PUT => admin::answer(context, request).await,
             _ => not_allowed("POST, PUT"),
@@ -64,6 +69,10 @@ const STATUS_TSDB: &str = "/api/v1/status/tsdb";
 const INDEX: &str = "tidepool: a Prometheus-compatible metrics store
 
 POST /api/v1/write     remote write 1.0 and 2.0
+POST /api/v1/otlp/v1/metrics
+                       OpenTelemetry metrics: OTLP over HTTP, protobuf
+POST /api/v1/import/prometheus
+                       samples as text: Prometheus' format or OpenMetrics
 POST /api/v1/read      remote read: SAMPLES and STREAMED_XOR_CHUNKS
 GET  /api/v1/metadata  type, help and unit of metric families
 GET  /api/v1/status/tsdb

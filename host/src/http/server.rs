@@ -1,6 +1,7 @@
 //! The accept loop.
 
 use super::connection;
+use super::doors::Doors;
 use crate::access::Access;
 use crate::config::HttpConfig;
 use crate::shutdown::Shutdown;
@@ -43,6 +44,7 @@ pub(super) struct Context {
     pub http: HttpConfig,
     pub bodies: BodyBudget,
     pub counters: HttpCounters,
+    pub doors: Doors,
     /// Tells the connection that waits the longest to give up its place.
     pub crowded: Notify,
 }
@@ -82,6 +84,7 @@ impl Server {
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
             counters: HttpCounters::default(),
+            doors: Doors::default(),
             crowded: Notify::new(),
         });
         Ok(Server { listener, address, context })

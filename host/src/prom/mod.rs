@@ -2,7 +2,10 @@
 //! sockets.
 
 pub mod external_labels;
+pub mod native;
+pub mod push;
 pub mod read;
+pub mod rows;
 pub mod selector;
 pub mod time;
 pub mod write;
