@@ -9,8 +9,10 @@ use crate::prom::rows::Exemplar;
 /// (OpenMetrics 1.0, section "Exemplars").
 const LABELS_CHARS_MAX: usize = 128;
 
-/// A data point's exemplars. One without a value is left out; one without a time has the point's.
-pub fn translate(exemplars: &[OtlpExemplar], point_ms: i64) -> Vec<Exemplar> {
+/// A data point's exemplars; none if it says that its series has ended. One without a value is left
+/// out; one without a time has the point's.
+pub fn translate(exemplars: &[OtlpExemplar], flags: u32, point_ms: i64) -> Vec<Exemplar> {
+    let exemplars = if super::is_stale(flags) { &[] } else { exemplars };
     exemplars.iter().filter_map(|exemplar| one(exemplar, point_ms)).collect()
 }
 
@@ -66,7 +68,7 @@ mod tests {
         let too_long = format!("{fits}x");
         let nothing = OtlpExemplar { value: None, ..with("") };
         let no_time = OtlpExemplar { time_unix_nano: 0, ..with("x") };
-        let got = translate(&[with(&fits), with(&too_long), nothing, no_time], 9);
+        let got = translate(&[with(&fits), with(&too_long), nothing, no_time], 0, 9);
         let wanted = [
             (vec![trace.clone(), user(&fits)], 5),
             (vec![trace.clone()], 5),
@@ -74,5 +76,6 @@ mod tests {
         ];
         let wanted = wanted.map(|(labels, ms)| Exemplar { labels, value: 7.0, timestamp_ms: ms });
         assert_eq!(got, wanted);
+        assert_eq!(translate(&[with("x")], 1, 9), []);
     }
 }

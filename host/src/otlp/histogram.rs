@@ -4,8 +4,8 @@ use super::attributes::bound_text;
 use super::metric::Metric;
 use super::proto::metrics::v1::ExponentialHistogramDataPoint;
 use super::proto::metrics::v1::HistogramDataPoint;
-use super::{PartError, Translator, exemplar, exponential, is_stale, millis, part};
-use crate::prom::rows::{NAME, RowSink, RowValue, STALE_NAN};
+use super::{PartError, Translator, exemplar, exponential, float, millis, part};
+use crate::prom::rows::{NAME, RowSink, RowValue};
 
 const LE: &str = "le";
 
@@ -21,10 +21,7 @@ impl<S: RowSink> Translator<'_, S> {
         let mut labels = self.labels(metric.source, &point.attributes)?;
         let name = &metric.name;
         let timestamp_ms = millis(point.time_unix_nano);
-        let row = |value: f64| match is_stale(point.flags) {
-            true => RowValue::Float(STALE_NAN),
-            false => RowValue::Float(value),
-        };
+        let row = |value| float(point.flags, value);
         let count = row(point.count as f64);
         if let Some(sum) = point.sum {
             labels.set(NAME, format!("{name}_sum"));
@@ -33,7 +30,7 @@ impl<S: RowSink> Translator<'_, S> {
         labels.set(NAME, format!("{name}_count"));
         self.sink.row(&labels, timestamp_ms, count, &[])?;
         labels.set(NAME, format!("{name}_bucket"));
-        let exemplars = exemplar::translate(&point.exemplars, timestamp_ms);
+        let exemplars = exemplar::translate(&point.exemplars, point.flags, timestamp_ms);
         let mut exemplars = exemplars.as_slice();
         let mut below = 0u64;
         for (bound, in_bucket) in point.explicit_bounds.iter().zip(&point.bucket_counts) {
@@ -60,7 +57,7 @@ impl<S: RowSink> Translator<'_, S> {
         let mut labels = self.labels(metric.source, &point.attributes)?;
         labels.set(NAME, metric.name.as_str());
         let timestamp_ms = histogram.timestamp;
-        let exemplars = exemplar::translate(&point.exemplars, timestamp_ms);
+        let exemplars = exemplar::translate(&point.exemplars, point.flags, timestamp_ms);
         let value = RowValue::Histogram(&histogram);
         Ok(self.sink.row(&labels, timestamp_ms, value, &exemplars)?)
     }

@@ -40,7 +40,7 @@ mod tests;
 pub use fields::Malformed;
 pub use names::Strategy;
 
-use crate::prom::rows::{Gone, LabelSet, RowSink};
+use crate::prom::rows::{Gone, LabelSet, RowSink, RowValue, STALE_NAN};
 use fields::{Field, Fields, last, messages};
 use labels::ResourceLabels;
 use prost::Message;
@@ -250,6 +250,11 @@ fn part<M: Message + Default>(bytes: &[u8], attributes: u64) -> Result<M, PartEr
 /// Milliseconds, of which upstream cuts off what is finer.
 fn millis(nanos: u64) -> i64 {
     nanos as i64 / 1_000_000
+}
+
+/// A data point's value, or the mark that its series has ended.
+fn float(flags: u32, value: f64) -> RowValue<'static> {
+    RowValue::Float(if is_stale(flags) { STALE_NAN } else { value })
 }
 
 /// Whether a data point says that its series has ended.

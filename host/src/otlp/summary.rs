@@ -3,8 +3,8 @@
 use super::attributes::bound_text;
 use super::metric::Metric;
 use super::proto::metrics::v1::SummaryDataPoint;
-use super::{PartError, Translator, is_stale, millis, part};
-use crate::prom::rows::{NAME, RowSink, RowValue, STALE_NAN};
+use super::{PartError, Translator, float, millis, part};
+use crate::prom::rows::{NAME, RowSink};
 
 impl<S: RowSink> Translator<'_, S> {
     /// Translates a data point: its sum, its count and its quantiles.
@@ -12,10 +12,7 @@ impl<S: RowSink> Translator<'_, S> {
         let point: SummaryDataPoint = part(message, 7)?;
         let mut labels = self.labels(metric.source, &point.attributes)?;
         let timestamp_ms = millis(point.time_unix_nano);
-        let row = |value: f64| match is_stale(point.flags) {
-            true => RowValue::Float(STALE_NAN),
-            false => RowValue::Float(value),
-        };
+        let row = |value| float(point.flags, value);
         for (end, value) in [("sum", point.sum), ("count", point.count as f64)] {
             labels.set(NAME, format!("{}_{end}", metric.name));
             self.sink.row(&labels, timestamp_ms, row(value), &[])?;

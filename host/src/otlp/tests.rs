@@ -118,17 +118,17 @@ fn every_kind_becomes_its_series() -> Result<(), TranslateError> {
     let (rows, report) = translated(&body)?;
     assert_eq!(report, Report::default());
     let wanted = [
-        "__name__=g_seconds 1000 9223372036854775807",
+        "__name__=g_seconds 1000 9223372036854776000",
         "__name__=g_seconds 2000 7ff0000000000002",
-        "__name__=c_total 1000 9223372036854775807 #1@4000",
-        "__name__=u 1000 9223372036854775807",
+        "__name__=c_total 1000 9223372036854776000 #1@4000",
+        "__name__=u 1000 9223372036854776000",
         "__name__=h_sum 7000 2.5",
         "__name__=h_count 7000 6",
         "__name__=h_bucket,le=0.5 7000 1 #0.5@4000",
         "__name__=h_bucket,le=10 7000 3 #0.6@4000",
         "__name__=h_bucket,le=+Inf 7000 6 #99@4000",
         "__name__=h_count 7000 7ff0000000000002",
-        "__name__=h_bucket,le=+Inf 7000 7ff0000000000002 #0.5@4000 #0.6@4000 #99@4000",
+        "__name__=h_bucket,le=+Inf 7000 7ff0000000000002",
         "__name__=q_sum 8000 3",
         "__name__=q_count 8000 2",
         "__name__=q,quantile=0.99 8000 1.5",

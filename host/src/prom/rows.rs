@@ -316,7 +316,9 @@ pub mod testing {
     /// Takes rows as text: `name{label="value"} time value # exemplars`.
     #[derive(Default)]
     pub struct Rows {
+        /// In order.
         pub rows: Vec<String>,
+        /// In order.
         pub families: Vec<String>,
     }
 
@@ -407,7 +409,7 @@ mod tests {
         drop(writer);
         let wanted = [
             &b"\x22\x00\x22\x08__name__\x22\x01m\x22\x01t"[..],
-            b"\x2a\x25\x0a\x02\x01\x02",
+            b"\x2a\x23\x0a\x02\x01\x02",
             b"\x12\x0c\x09\x00\x00\x00\x00\x00\x00\x00\x80\x10\xac\x02",
             b"\x22\x0f\x0a\x02\x03\x02\x11\x00\x00\x00\x00\x00\x00\x00\x40\x18\x03",
         ];

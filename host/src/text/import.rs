@@ -1,6 +1,7 @@
 //! A pushed text on its way into the store, line by line: what is wrong with one line does not
 //! keep the others out.
 
+use super::number::bound_text;
 use super::{Event, ReadError, TextFormat, TextReader};
 use crate::prom::rows::{self, Family, Gone, LabelSet, MetricType, RowSink, RowValue};
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ pub fn import(
     let mut reader = TextReader::new(text, format);
     let mut imported = Imported::default();
     let mut families = BTreeMap::new();
+    // What the newest line of its sort says, as upstream takes it.
+    let mut kind = MetricType::Unknown;
     loop {
         let taken = match reader.next_event() {
             Ok(None) => break,
@@ -64,7 +67,7 @@ pub fn import(
                             value: exemplar.value,
                             timestamp_ms: exemplar.timestamp_ms.unwrap_or(timestamp_ms),
                         });
-                        let labels = all_labels(labels, options);
+                        let labels = all_labels(labels, kind, options);
                         sink.row(&labels, timestamp_ms, value, exemplar.as_slice())?;
                         Ok(())
                     }
@@ -72,6 +75,9 @@ pub fn import(
                 }
             }
             Ok(Some(event)) => {
+                if let Event::Type { kind: name, .. } = &event {
+                    kind = type_of(name);
+                }
                 note(&mut families, event);
                 if families.len() >= FAMILIES_MAX {
                     hand_on(&mut families, sink)?;
@@ -94,10 +100,17 @@ pub fn import(
     Ok(imported)
 }
 
-fn all_labels(pairs: Vec<(String, String)>, options: &ImportOptions) -> LabelSet {
+/// Bounds and quantiles are written in one way, so that `le="1"` and `le="1.0"` are one series, as
+/// they are in Prometheus 3.
+fn all_labels(pairs: Vec<(String, String)>, kind: MetricType, options: &ImportOptions) -> LabelSet {
     let mut labels = LabelSet::default();
     for (name, value) in pairs {
-        labels.set(&name, value);
+        let is_number = match kind {
+            MetricType::Histogram => name == "le",
+            MetricType::Summary => name == "quantile",
+            _ => false,
+        };
+        labels.set(&name, if is_number { bound_text(&value) } else { value });
     }
     for (name, value) in &options.extra_labels {
         labels.set(name, value.as_str());
@@ -176,6 +189,19 @@ mod tests {
         assert_eq!(rows.families, ["a_s Counter \"\" \"s\""]);
         assert_eq!(imported.refused, 1);
         assert!(imported.errors[0].contains("# EOF"), "{imported:?}");
+    }
+
+    #[test]
+    fn bounds_and_quantiles_are_written_in_one_way() {
+        let text = "# TYPE h histogram\nh{le=\"1\"} 1\n# TYPE s summary\ns{quantile=\"1\",le=\"1\"} 1\n\
+                    # TYPE g gauge\ng{le=\"1\",quantile=\"1\"} 1\n";
+        let (rows, _) = imported(text, TextFormat::Prometheus, &[]);
+        let wanted = [
+            "__name__=h,le=1.0 77 1",
+            "__name__=s,le=1,quantile=1.0 77 1",
+            "__name__=g,le=1,quantile=1 77 1",
+        ];
+        assert_eq!(rows.rows, wanted);
     }
 
     #[test]
