@@ -11,6 +11,11 @@ use std::process::Command;
 
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "component";
+const PROTO_FILES: [&str; 3] = [
+    "prometheus/remote.proto",
+    "opentelemetry/proto/collector/metrics/v1/metrics_service.proto",
+    "google/rpc/status.proto",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
@@ -31,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn compile_protos(workspace: &Path) -> Result<(), Box<dyn Error>> {
     let include = workspace.join("proto");
-    let files = protox::compile(["prometheus/remote.proto"], [&include])?;
+    let files = protox::compile(PROTO_FILES, [&include])?;
     prost_build::Config::new().compile_fds(files)?;
     Ok(())
 }

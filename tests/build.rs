@@ -2,7 +2,12 @@
 
 use std::path::Path;
 
-const FILES: [&str; 2] = ["prometheus/remote.proto", "io/prometheus/write/v2/types.proto"];
+const FILES: [&str; 4] = [
+    "prometheus/remote.proto",
+    "io/prometheus/write/v2/types.proto",
+    "opentelemetry/proto/collector/metrics/v1/metrics_service.proto",
+    "google/rpc/status.proto",
+];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto");

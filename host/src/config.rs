@@ -3,6 +3,7 @@
 mod file;
 mod flags;
 mod network;
+mod otlp;
 mod source;
 
 pub use file::FileError;
@@ -19,6 +20,7 @@ use crate::telemetry::{self, LogFormat};
 use crate::wasm::InstanceLimits;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use network::NetworkArgs;
+use otlp::OtlpArgs;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -182,6 +184,9 @@ struct ServeArgs {
     #[command(flatten)]
     network: NetworkArgs,
 
+    #[command(flatten)]
+    otlp: OtlpArgs,
+
     /// Reads that run at a time; more wait
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     read_concurrency: usize,
@@ -291,6 +296,8 @@ pub struct HttpConfig {
     pub request_bytes_max: usize,
     /// What tells this node from all others.
     pub external_labels: ExternalLabels,
+    /// How OTLP metrics are translated.
+    pub otlp: crate::otlp::Settings,
     /// Whether stored data may be deleted and copied.
     pub admin_api: bool,
     /// Whether a request may reload the configuration.
@@ -374,6 +381,7 @@ impl From<ServeArgs> for ServeConfig {
             limits: args.network.client_limits(),
             inflight_bytes_max: size(inflight_bytes),
             external_labels: args.external_labels.into_iter().collect(),
+            otlp: args.otlp.settings(),
             admin_api: args.enable_admin_api,
             lifecycle: args.network.enable_lifecycle,
             access_log: args.network.access_log,

@@ -2,8 +2,9 @@
 //!
 //! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
 //! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
-//! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text;
-//! [`cli`] works without a server; [`telemetry`], [`reload`] and [`shutdown`] serve the operator.
+//! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text, [`otlp`]
+//! from OpenTelemetry's messages; [`cli`] works without a server; [`telemetry`], [`reload`] and
+//! [`shutdown`] serve the operator.
 //! Dependencies point one way: http and cli → prom, store → wasm → disk.
 
 pub mod access;
@@ -11,6 +12,7 @@ pub mod cli;
 pub mod config;
 pub mod disk;
 pub mod http;
+pub mod otlp;
 pub mod prom;
 pub mod reload;
 pub mod shutdown;

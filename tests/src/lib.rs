@@ -7,7 +7,8 @@
 //!   [`histogram`]: both for series of native histograms, with their chunk decoder.
 //! - [`proto`]: the wire messages; [`http`]: requests over a real socket.
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
-//!   [`sender`]: what was acknowledged, and whether a store holds it.
+//!   [`otlp`]: metrics of OpenTelemetry; [`sender`]: what was acknowledged, and whether a store
+//!   holds it.
 //! - [`small_disk`]: a file system that runs full; [`target`]: a page to scrape that is known.
 //! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory, [`fake_clock`] its time; [`tidepool`] and
 //!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
@@ -24,6 +25,7 @@ pub mod fake_clock;
 pub mod histogram;
 pub mod http;
 pub mod node;
+pub mod otlp;
 pub mod peers;
 pub mod process;
 pub mod prometheus;

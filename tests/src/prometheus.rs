@@ -27,6 +27,7 @@ pub struct Config {
     directory: PathBuf,
     address: SocketAddr,
     scrape: String,
+    otlp: String,
     remote_write: String,
     remote_read: String,
     external_labels: String,
@@ -77,6 +78,7 @@ impl Config {
             directory: directory.to_path_buf(),
             address: free_address()?,
             scrape: String::new(),
+            otlp: String::new(),
             remote_write: String::new(),
             remote_read: String::new(),
             external_labels: String::new(),
@@ -104,6 +106,19 @@ impl Config {
             "\n  - job_name: {job}\n    static_configs:\n      - targets: ['{target}']"
         );
         self
+    }
+
+    /// Scrapes a target whose labels and times count.
+    pub fn scrape_honestly(mut self, job: &str, target: SocketAddr) -> Config {
+        self = self.scrape(job, target);
+        self.scrape += "\n    honor_labels: true\n    honor_timestamps: true";
+        self
+    }
+
+    /// Takes OTLP, with these lines of configuration.
+    pub fn otlp(mut self, lines: &str) -> Config {
+        self.otlp = lines.to_string();
+        self.flag("--web.enable-otlp-receiver")
     }
 
     /// Writes to the server at this base address; 1.0 sends metadata every five seconds.
@@ -212,6 +227,7 @@ impl Config {
             ("remote_write", &self.remote_write),
             ("remote_read", &self.remote_read),
             ("storage", &self.storage),
+            ("otlp", &self.otlp),
         ] {
             if !list.is_empty() {
                 let _ = writeln!(yaml, "{key}:{list}");

@@ -8,6 +8,37 @@ pub mod prometheus {
     include!(concat!(env!("OUT_DIR"), "/prometheus.rs"));
 }
 
+/// OTLP metrics.
+pub mod opentelemetry {
+    pub mod common {
+        pub mod v1 {
+            include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.common.v1.rs"));
+        }
+    }
+    pub mod resource {
+        pub mod v1 {
+            include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.resource.v1.rs"));
+        }
+    }
+    pub mod metrics {
+        pub mod v1 {
+            include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.metrics.v1.rs"));
+        }
+    }
+    pub mod collector {
+        pub mod metrics {
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/opentelemetry.proto.collector.metrics.v1.rs"));
+            }
+        }
+    }
+}
+
+/// Refusals of OTLP.
+pub mod rpc {
+    include!(concat!(env!("OUT_DIR"), "/google.rpc.rs"));
+}
+
 /// Remote write 2.0.
 pub mod write_v2 {
     include!(concat!(env!("OUT_DIR"), "/io.prometheus.write.v2.rs"));

@@ -4,9 +4,12 @@ use super::reply::{Reply, error, text};
 use super::server::Context;
 use crate::prom::{BodyError, decompress, decompressed_len};
 use crate::store::BodyRoom;
+use flate2::read::MultiGzDecoder;
 use http_body_util::BodyExt;
-use hyper::StatusCode;
 use hyper::body::{Body, Incoming};
+use hyper::header::{CONTENT_ENCODING, HeaderValue};
+use hyper::{Request, StatusCode};
+use std::io::Read as _;
 
 /// Bytes that a body's buffer has at first.
 const BUFFER_BYTES_MIN: usize = 4 * 1024;
@@ -31,6 +34,59 @@ pub async fn read_snappy(
     let room = context.bodies.whole(bytes).await.map_err(|full| error(&full))?;
     let bytes = decompress(&compressed.bytes, bytes).map_err(refused)?;
     Ok(Held { bytes, room })
+}
+
+/// Reads a body that may be compressed with gzip; both its sizes are bounded.
+pub async fn read_plain_or_gzip(
+    context: &Context,
+    request: Request<Incoming>,
+) -> Result<Held, Reply> {
+    let bytes_max = context.http.request_bytes_max;
+    let (head, body) = request.into_parts();
+    let encoding = head.headers.get(CONTENT_ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
+    let encoding = encoding.trim_ascii().to_ascii_lowercase();
+    match encoding.as_slice() {
+        b"" | b"identity" => collect(context, body, bytes_max).await,
+        b"gzip" | b"x-gzip" => {
+            let compressed = collect(context, body, bytes_max).await?;
+            gunzip(context, &compressed.bytes, bytes_max).await
+        }
+        other => {
+            let other = String::from_utf8_lossy(other);
+            let message =
+                format!("content encoding {other:?} is not supported; use gzip or none\n");
+            Err(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+        }
+    }
+}
+
+/// Takes room as the bytes come: what gzip says of its size need not be true.
+async fn gunzip(context: &Context, compressed: &[u8], bytes_max: usize) -> Result<Held, Reply> {
+    let mut decoder = MultiGzDecoder::new(compressed);
+    let mut room = context.bodies.whole(BUFFER_BYTES_MIN).await.map_err(|full| error(&full))?;
+    let mut bytes = Vec::with_capacity(BUFFER_BYTES_MIN);
+    loop {
+        if bytes.len() == bytes.capacity() {
+            // One byte more than allowed shows that there is more.
+            let capacity = (bytes.capacity() * 2).min(bytes_max.saturating_add(1));
+            room.grow_to(capacity.min(bytes_max)).await.map_err(|full| error(&full))?;
+            bytes.reserve_exact(capacity.saturating_sub(bytes.len()));
+        }
+        let left = bytes.capacity() - bytes.len();
+        let read = (&mut decoder).take(left as u64).read_to_end(&mut bytes).map_err(|broken| {
+            text(StatusCode::BAD_REQUEST, format!("the body is not in gzip's format: {broken}\n"))
+        })?;
+        if bytes.len() > bytes_max {
+            let message = format!(
+                "the body has more than {bytes_max} bytes decompressed (--max-request-size)\n"
+            );
+            return Err(text(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
+        if read < left {
+            return Ok(Held { bytes, room });
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 fn refused(error: BodyError) -> Reply {

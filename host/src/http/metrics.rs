@@ -1,5 +1,6 @@
 //! `GET /metrics`: the store's own figures. Names are Prometheus' where it has the same figure.
 
+use super::doors::Doors;
 use super::reply::{Reply, full};
 use super::server::{Context, HttpCounters};
 use crate::disk::wal::WalStats;
@@ -33,7 +34,7 @@ pub async fn answer(context: &Context) -> Reply {
         "Whether this node's clock cannot be right, so that the senders' time counts.",
         u8::from(context.store.clock_is_doubted()),
     );
-    http(&mut text, &context.counters);
+    http(&mut text, &context.counters, &context.doors);
     connections(&mut text, context);
     instances(&mut text, context.store.counters());
     space(&mut text, context.store.space_figures());
@@ -308,16 +309,43 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
     }
 }
 
-fn http(text: &mut MetricsText, counters: &HttpCounters) {
-    let requests = [("write", &counters.write_requests), ("read", &counters.read_requests)];
-    let failed =
-        [("write", &counters.write_requests_failed), ("read", &counters.read_requests_failed)];
+fn http(text: &mut MetricsText, counters: &HttpCounters, doors: &Doors) {
+    let requests = [
+        ("write", &counters.write_requests),
+        ("read", &counters.read_requests),
+        ("otlp", &doors.otlp.requests),
+        ("import", &doors.import.requests),
+    ];
+    let failed = [
+        ("write", &counters.write_requests_failed),
+        ("read", &counters.read_requests_failed),
+        ("otlp", &doors.otlp.failed),
+        ("import", &doors.import.failed),
+    ];
     for (name, help, values) in [
         ("tidepool_http_requests_total", "Requests, by endpoint.", requests),
         ("tidepool_http_requests_failed_total", "Requests not answered 2xx, by endpoint.", failed),
     ] {
         let values = values.map(|(e, count)| (format!("endpoint=\"{e}\""), load(count)));
         let values: Vec<_> = values.iter().map(|(labels, n)| (labels.as_str(), *n)).collect();
+        text.counters(name, help, &values);
+    }
+    for (name, help, otlp, import) in [
+        (
+            "tidepool_translated_samples_total",
+            "Samples stored that came as OTLP or as text, by endpoint.",
+            &doors.otlp.rows,
+            &doors.import.rows,
+        ),
+        (
+            "tidepool_translation_rejected_total",
+            "OTLP data points or lines of text that were not translated, and samples of both that \
+             the store refused, by endpoint.",
+            &doors.otlp.rejected,
+            &doors.import.rejected,
+        ),
+    ] {
+        let values = [("endpoint=\"otlp\"", load(otlp)), ("endpoint=\"import\"", load(import))];
         text.counters(name, help, &values);
     }
 }

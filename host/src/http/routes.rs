@@ -3,7 +3,7 @@
 use super::api::{self, Call};
 use super::reply::{Reply, text};
 use super::server::Context;
-use super::{auth, metrics, read, reload, replay, write};
+use super::{auth, import, metrics, otlp, read, reload, replay, write};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
@@ -18,6 +18,8 @@ enum Endpoint {
     Reload,
     Metrics,
     Write,
+    Otlp,
+    Import,
     Read,
     /// One of those that answer as Prometheus' API does.
     Api(Call),
@@ -25,7 +27,7 @@ enum Endpoint {
 
 /// A line of the table.
 struct Route {
-    /// `{}` stands for one segment.
+    /// `{}` stands for one segment, `{*}` for all that follow.
     path: &'static str,
     /// As `Allow` names them.
     methods: &'static str,
@@ -51,6 +53,9 @@ const fn route(
 #[rustfmt::skip]
 const ROUTES: &[Route] = &[
     route(POST, "/api/v1/write", Endpoint::Write, "remote write 1.0 and 2.0"),
+    route(POST, otlp::PATH, Endpoint::Otlp, "OpenTelemetry metrics: OTLP over HTTP, protobuf"),
+    route(POST_PUT, import::PATH, Endpoint::Import, "samples as text: Prometheus' format or OpenMetrics"),
+    route(POST_PUT, import::PATH_LABELS, Endpoint::Import, "the same with labels, as /metrics/job/JOB/NAME/VALUE"),
     route(POST, "/api/v1/read", Endpoint::Read, "remote read: SAMPLES and STREAMED_XOR_CHUNKS"),
     route(GET_POST, "/api/v1/labels", Endpoint::Api(Call::LabelNames), "names of labels"),
     route(GET, "/api/v1/label/{}/values", Endpoint::Api(Call::LabelValues), "values of a label"),
@@ -117,6 +122,8 @@ async fn dispatch(context: &Context, request: Request<Incoming>) -> Reply {
         Endpoint::Reload => reload::answer(context).await,
         Endpoint::Metrics => metrics::answer(context).await,
         Endpoint::Write => write::answer(context, request).await,
+        Endpoint::Otlp => otlp::answer(context, request).await,
+        Endpoint::Import => import::answer(context, request).await,
         Endpoint::Read => read::answer(context, request).await,
         Endpoint::Api(call) => api::answer(context, call, request).await,
     }
@@ -124,6 +131,9 @@ async fn dispatch(context: &Context, request: Request<Incoming>) -> Reply {
 
 /// Whether a path is that of a line.
 fn is_at(pattern: &str, path: &str) -> bool {
+    if let Some(before) = pattern.strip_suffix("{*}") {
+        return path.starts_with(before);
+    }
     match pattern.split_once("{}") {
         None => pattern == path,
         Some((before, after)) => path
@@ -136,7 +146,7 @@ fn is_at(pattern: &str, path: &str) -> bool {
 fn index() -> String {
     let mut page = "tidepool: a Prometheus-compatible metrics store\n\n".to_owned();
     for Route { path, methods, about, .. } in ROUTES {
-        let path = path.replace("{}", "<name>");
+        let path = path.replace("{}", "<name>").replace("{*}", "…");
         let methods = methods.replace("HEAD, ", "").replace(", HEAD", "").replace(", ", "|");
         page += &format!("{methods:8} {path:37} {about}\n");
     }

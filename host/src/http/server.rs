@@ -1,6 +1,7 @@
 //! The accept loop.
 
 use super::connection;
+use super::doors::Doors;
 use crate::access::Access;
 use crate::config::HttpConfig;
 use crate::reload::ReloadHandle;
@@ -49,6 +50,7 @@ pub(super) struct Context {
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
     pub counters: Arc<HttpCounters>,
+    pub doors: Arc<Doors>,
     pub reload: ReloadHandle,
     /// When the server was started.
     pub started_ms: i64,
@@ -100,6 +102,7 @@ impl Server {
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
             counters: Arc::new(HttpCounters::default()),
+            doors: Arc::new(Doors::default()),
             reload,
             started_ms: system_now_ms(),
             crowded: Arc::new(Notify::new()),

@@ -65,6 +65,11 @@ impl BodyBudget {
 }
 
 impl BodyRoom {
+    /// Nothing, for what is made of a body beside it and is bounded by other means.
+    pub fn beside(body: &BodyRoom) -> BodyRoom {
+        BodyRoom { of: Arc::clone(&body.of), held: None, wait: body.wait }
+    }
+
     /// Takes as much more as makes it this many bytes.
     pub async fn grow_to(&mut self, bytes: usize) -> Result<(), StoreError> {
         let units = bytes.div_ceil(UNIT_BYTES).max(1);

@@ -12,6 +12,7 @@
 //! prometheus/prometheus): OpenMetrics is strict about spaces and its end, the classic format is
 //! not; times are seconds in the one and milliseconds in the other.
 
+mod import;
 mod line;
 mod number;
 mod reader;
@@ -20,6 +21,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
+pub use import::{ImportOptions, Imported, import};
 pub use line::parse_line;
 pub use reader::{LINE_BYTES_MAX, ReadError, TextReader};
 pub use series::LabelPairs;

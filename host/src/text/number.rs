@@ -43,9 +43,53 @@ fn exact_seconds(text: &str) -> Option<i64> {
     seconds.parse::<i64>().ok()?.checked_mul(sign * 1000)?.checked_add(sign * ms)
 }
 
+/// A bound or quantile as OpenMetrics writes it, with a point or an exponent: `1` as `1.0`. What is
+/// no number stays as it is.
+pub fn bound_text(text: &str) -> String {
+    let Some(bound) = parse_value(text) else { return text.to_owned() };
+    if bound.is_nan() {
+        return "NaN".into();
+    }
+    if bound.is_infinite() {
+        return if bound > 0.0 { "+Inf" } else { "-Inf" }.into();
+    }
+    // Without the sign of zero.
+    let bound = bound + 0.0;
+    let scientific = format!("{bound:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => format!("{bound:?}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_are_written_as_upstream_writes_them() {
+        for (text, wanted) in [
+            ("1", "1.0"),
+            ("0", "0.0"),
+            ("-0", "0.0"),
+            ("0.50", "0.5"),
+            ("1e5", "100000.0"),
+            ("1000000", "1e+06"),
+            ("1.25e21", "1.25e+21"),
+            ("0.0001", "0.0001"),
+            ("0.00001", "1e-05"),
+            ("-1", "-1.0"),
+            ("inf", "+Inf"),
+            ("x", "x"),
+            ("1e999", "1e999"),
+        ] {
+            assert_eq!(bound_text(text), wanted, "{text}");
+        }
+    }
 
     #[test]
     fn values_and_times() {

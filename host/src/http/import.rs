@@ -1,0 +1,94 @@
+//! `POST /api/v1/import/prometheus`: samples pushed as text, in Prometheus' exposition format or
+//! OpenMetrics. Path and parameters are VictoriaMetrics'; labels in the path are the Pushgateway's.
+
+use super::body::read_plain_or_gzip;
+use super::doors::{self, Taken};
+use super::reply::{Reply, retry_later, text};
+use super::server::Context;
+use crate::prom::push::{Push, PushError};
+use crate::store::system_now_ms;
+use crate::text::{ImportOptions, Imported, TextFormat, import};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Request, StatusCode};
+
+/// The path; the Pushgateway's `/metrics/job/JOB/…` may follow.
+pub const PATH: &str = "/api/v1/import/prometheus";
+
+/// With labels.
+pub const PATH_LABELS: &str = "/api/v1/import/prometheus/{*}";
+
+/// Answers a request.
+pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+    let reply = take(context, request).await.unwrap_or_else(|refused| refused);
+    context.doors.import.count(reply)
+}
+
+async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
+    let format = format_of(request.headers())?;
+    let below = request.uri().path().strip_prefix(PATH).unwrap_or_default();
+    let push = Push::read(below, request.uri().query().unwrap_or_default());
+    let push = push.map_err(|error| {
+        let status = match error {
+            PushError::Path(_) => StatusCode::NOT_FOUND,
+            PushError::ExtraLabel(_) | PushError::Timestamp(_) => StatusCode::BAD_REQUEST,
+        };
+        text(status, format!("{error}\n"))
+    })?;
+    let options = ImportOptions {
+        timestamp_ms: push.timestamp_ms.unwrap_or_else(system_now_ms),
+        extra_labels: push.labels,
+    };
+    let held = read_plain_or_gzip(context, request).await?;
+    let taken =
+        doors::take(context, held, move |body, writer| import(body, format, &options, writer));
+    let taken: Taken<Imported> = taken.await?;
+    taken.count(&context.doors.import, taken.report.refused);
+    if taken.may_clear {
+        return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words(&taken))));
+    }
+    if taken.report.refused + taken.refused > 0 {
+        tracing::debug!(lines = taken.report.refused, rows = taken.refused, "text refused");
+        return Err(text(StatusCode::BAD_REQUEST, words(&taken)));
+    }
+    let mut reply = text(StatusCode::NO_CONTENT, "");
+    reply.headers_mut().remove(CONTENT_TYPE);
+    Ok(reply)
+}
+
+/// What a sender is told of wrong lines and refused rows: counts, then the first few.
+fn words(taken: &Taken<Imported>) -> String {
+    let Taken { report, rows, refused, refusals, .. } = taken;
+    let mut words = format!(
+        "{rows} samples were stored; {} lines are wrong, {refused} samples were refused:\n",
+        report.refused
+    );
+    let refusals = refusals.iter().filter(|_| *refused > 0);
+    for line in report.errors.iter().chain(refusals) {
+        words.push_str(line);
+        words.push('\n');
+    }
+    words
+}
+
+/// Which format the content type names. Without one, or with that which curl gives to any data, it
+/// is the classic one.
+fn format_of(headers: &HeaderMap) -> Result<TextFormat, Reply> {
+    let Some(value) = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) else {
+        return Ok(TextFormat::Prometheus);
+    };
+    let named = String::from_utf8_lossy(value).to_ascii_lowercase();
+    match named.split(';').next().unwrap_or_default().trim() {
+        "application/openmetrics-text" => Ok(TextFormat::Openmetrics),
+        "" | "text/plain" | "application/x-www-form-urlencoded" | "application/octet-stream" => {
+            Ok(TextFormat::Prometheus)
+        }
+        _ => {
+            let message = format!(
+                "content type {named:?} is not supported; use text/plain for Prometheus' format or \
+                 application/openmetrics-text\n"
+            );
+            Err(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `POST /api/v1/otlp/v1/metrics`: metrics of OpenTelemetry, as OTLP/HTTP with protobuf brings them.
+//!
+//! Source: OpenTelemetry Protocol Specification 1.x, sections "OTLP/HTTP Request", "Response".
+
+use super::body::read_plain_or_gzip;
+use super::doors::{self, Taken};
+use super::reply::{self, Reply, retry_later, text};
+use super::server::Context;
+use crate::otlp::proto::collector::metrics::v1::{
+    ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
+};
+use crate::otlp::proto::rpc::Status;
+use crate::otlp::{Malformed, Report, TranslateError, translate};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::{Request, StatusCode};
+use prost::Message as _;
+
+/// Where OpenTelemetry's senders find it, as with Prometheus.
+pub const PATH: &str = "/api/v1/otlp/v1/metrics";
+
+const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
+
+/// Answers a request.
+pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+    let reply = match take(context, request).await {
+        Ok(taken) => taken,
+        Err(refused) => as_status(refused).await,
+    };
+    context.doors.otlp.count(reply)
+}
+
+async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
+    let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let media_type = content_type.and_then(|value| value.split(|byte| *byte == b';').next());
+    let is_protobuf =
+        media_type.is_some_and(|t| t.trim_ascii().eq_ignore_ascii_case(PROTOBUF.as_bytes()));
+    if !is_protobuf {
+        let found = String::from_utf8_lossy(content_type.unwrap_or_default());
+        let message = format!(
+            "content type {found:?} is not supported; send application/x-protobuf, which is \
+             OTLP/HTTP with the encoding \"proto\" or \"http/protobuf\", not JSON\n"
+        );
+        return Err(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    let held = read_plain_or_gzip(context, request).await?;
+    let settings = context.http.otlp.clone();
+    let taken =
+        doors::take(context, held, move |body, writer| match translate(body, &settings, writer) {
+            Ok(report) => Ok(Ok(report)),
+            Err(TranslateError::Malformed(malformed)) => Ok(Err(malformed)),
+            Err(TranslateError::Gone(gone)) => Err(gone),
+        });
+    let taken: Taken<Result<Report, Malformed>> = taken.await?;
+    let report = match &taken.report {
+        Ok(report) => report,
+        Err(malformed) => {
+            let message = format!("the body is no ExportMetricsServiceRequest: {malformed}\n");
+            return Err(text(StatusCode::BAD_REQUEST, message));
+        }
+    };
+    taken.count(&context.doors.otlp, report.rejected_points);
+    let rejected = taken.refused + report.rejected_points;
+    let mut reasons = report.reasons.clone();
+    if taken.refused > 0 {
+        reasons.extend(taken.refusals.iter().cloned());
+    }
+    let message = reasons.join("\n");
+    if !message.is_empty() {
+        tracing::debug!(rejected, first = reasons.first(), "data points rejected");
+    }
+    if taken.may_clear {
+        return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, message)));
+    }
+    if rejected > 0 && taken.rows == 0 {
+        return Err(text(StatusCode::BAD_REQUEST, message));
+    }
+    Ok(accepted(rejected, message))
+}
+
+/// What was rejected is said in the answer, and the sender drops it.
+fn accepted(rejected: u64, error_message: String) -> Reply {
+    let partial_success = (rejected > 0 || !error_message.is_empty()).then(|| {
+        let rejected_data_points = i64::try_from(rejected).unwrap_or(i64::MAX);
+        ExportMetricsPartialSuccess { rejected_data_points, error_message }
+    });
+    let body = ExportMetricsServiceResponse { partial_success }.encode_to_vec();
+    reply::full(StatusCode::OK, PROTOBUF, body)
+}
+
+/// A refusal as OTLP wants it: the same words in a `google.rpc.Status`.
+async fn as_status(refused: Reply) -> Reply {
+    let (head, body) = refused.into_parts();
+    let words = body.collect().await.map(|words| words.to_bytes()).unwrap_or_default();
+    let message = String::from_utf8_lossy(&words).trim_end().to_owned();
+    let status = Status { code: grpc_code(head.status), message };
+    let mut reply = reply::full(head.status, PROTOBUF, status.encode_to_vec());
+    if let Some(after) = head.headers.get(RETRY_AFTER) {
+        reply.headers_mut().insert(RETRY_AFTER, after.clone());
+    }
+    reply
+}
+
+/// The code that gRPC has for it.
+fn grpc_code(status: StatusCode) -> i32 {
+    match status {
+        StatusCode::REQUEST_TIMEOUT => 4,
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => 8,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => 12,
+        StatusCode::SERVICE_UNAVAILABLE => 14,
+        status if status.is_server_error() => 13,
+        _ => 3,
+    }
+}

@@ -1,0 +1,130 @@
+//! A metric: its name, its metadata, and which of the kinds its data points are.
+
+use super::fields::{last, last_number, messages};
+use super::names::{NameKind, unit_word};
+use super::proto::metrics::v1::AggregationTemporality;
+use super::{NAME_CHARS_MAX, PartError, Source, Times, Translator};
+use crate::prom::rows::{Family, Gone, MetricType, RowSink};
+
+/// Numbers of the fields that hold a metric's data.
+pub const DATA: [u64; 5] = [5, 7, 9, 10, 11];
+
+/// The kinds of data, in the order of [`DATA`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Gauge,
+    Sum { is_monotonic: bool },
+    Histogram,
+    ExponentialHistogram,
+    Summary,
+}
+
+/// What all data points of a metric have in common.
+pub struct Metric<'a> {
+    /// What adds labels.
+    pub source: &'a Source<'a>,
+    /// The family's name.
+    pub name: String,
+}
+
+impl Kind {
+    /// The kind and the data of a metric.
+    fn of(metric: &[u8]) -> Option<(Kind, &[u8])> {
+        let found = DATA.iter().filter_map(|number| Some((*number, last(metric, *number)?)));
+        // Of several, which no sender writes, the one that ends last counts.
+        let (number, data) = found.max_by_key(|(_, data)| data.as_ptr_range().end)?;
+        let kind = match number {
+            5 => Kind::Gauge,
+            7 => Kind::Sum { is_monotonic: last_number(data, 3) != 0 },
+            9 => Kind::Histogram,
+            10 => Kind::ExponentialHistogram,
+            _ => Kind::Summary,
+        };
+        Some((kind, data))
+    }
+
+    fn has_temporality(self) -> bool {
+        !matches!(self, Kind::Gauge | Kind::Summary)
+    }
+
+    fn name_kind(self) -> NameKind {
+        match self {
+            Kind::Sum { is_monotonic: true } => NameKind::Counter,
+            Kind::Gauge => NameKind::Gauge,
+            _ => NameKind::Other,
+        }
+    }
+
+    fn metric_type(self) -> MetricType {
+        match self {
+            Kind::Sum { is_monotonic: true } => MetricType::Counter,
+            Kind::Gauge | Kind::Sum { .. } => MetricType::Gauge,
+            Kind::Histogram | Kind::ExponentialHistogram => MetricType::Histogram,
+            Kind::Summary => MetricType::Summary,
+        }
+    }
+}
+
+impl<S: RowSink> Translator<'_, S> {
+    /// Translates a metric. One without data points says nothing, and is passed over.
+    pub(super) fn metric(
+        &mut self,
+        source: &Source<'_>,
+        message: &[u8],
+        times: &mut Times,
+    ) -> Result<(), Gone> {
+        let text = |number| String::from_utf8_lossy(last(message, number).unwrap_or_default());
+        let (name, help, unit) = (text(1), text(2), text(3));
+        let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
+        let shown = format!("metric {shown:?}");
+        let Some((kind, data)) = Kind::of(message) else {
+            self.reject(1, &shown, &"it has no data of a known kind");
+            return Ok(());
+        };
+        let points = messages(data, 1).count() as u64;
+        if points == 0 {
+            return Ok(());
+        }
+        for point in messages(data, 1) {
+            let time = last_number(point, 3);
+            times.earliest = times.earliest.min(time);
+            times.latest = times.latest.max(time);
+        }
+        let is_cumulative = last_number(data, 2) == AggregationTemporality::Cumulative as u64;
+        if kind.has_temporality() && !is_cumulative {
+            let why = "its temporality is not cumulative; let the sender export cumulative values, \
+                       or convert them in a collector (deltatocumulative)";
+            self.reject(points, &shown, &why);
+            return Ok(());
+        }
+        let built = match self.settings.strategy.metric(&name, &unit, kind.name_kind()) {
+            Ok(built) => built,
+            Err(why) => {
+                self.reject(points, &shown, &why);
+                return Ok(());
+            }
+        };
+        let metric = Metric { source, name: built };
+        let mut is_used = false;
+        for point in messages(data, 1) {
+            let taken = match kind {
+                Kind::Gauge => self.number(&metric, point, false),
+                Kind::Sum { .. } => self.number(&metric, point, true),
+                Kind::Histogram => self.histogram(&metric, point),
+                Kind::ExponentialHistogram => self.exponential(&metric, point),
+                Kind::Summary => self.summary(&metric, point),
+            };
+            match taken {
+                Ok(()) => is_used = true,
+                Err(PartError::Gone(gone)) => return Err(gone),
+                Err(why) => self.reject(1, &shown, &format_args!("a data point: {why}")),
+            }
+        }
+        if !is_used {
+            return Ok(());
+        }
+        let unit = unit_word(&unit);
+        let kind = kind.metric_type();
+        self.sink.family(Family { name: &metric.name, kind, help: &help, unit: &unit })
+    }
+}

@@ -1,0 +1,263 @@
+//! OTLP metrics as rows of the store: the rules by which Prometheus translates them.
+//!
+//! ```text
+//! resource ─▶ job, instance, promoted attributes;  target_info        labels, target
+//!  └ scope ─▶ otel_scope_* if asked for                               labels
+//!     └ metric ─▶ name with unit and type; metadata                   names
+//!        ├ gauge, sum ─▶ one row a data point                         number
+//!        ├ histogram ─▶ _sum, _count, _bucket rows                    histogram
+//!        ├ exponential histogram ─▶ one native histogram              exponential
+//!        └ summary ─▶ _sum, _count, quantile rows                     summary
+//! ```
+//!
+//! Source: `storage/remote/otlptranslator/prometheusremotewrite` of Prometheus 3.15, with the
+//! defaults of its configuration. Where it differs: upstream drops a whole request for one data
+//! point that it cannot translate, and says 500; here all others are kept, and the sender is told
+//! by OTLP's partial success. Zero buckets before a bucket that is made of finer ones move no
+//! observation here.
+//!
+//! Pure: no sockets, no clock. A request is walked over where it lies; what is decoded at a time is
+//! one data point, of bounded size.
+
+mod attributes;
+mod exemplar;
+mod exponential;
+mod fields;
+mod histogram;
+mod labels;
+mod metric;
+mod names;
+mod number;
+pub mod proto;
+mod summary;
+mod target;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use fields::Malformed;
+pub use names::Strategy;
+
+use crate::prom::rows::{Gone, LabelSet, RowSink, RowValue, STALE_NAN};
+use fields::{Field, Fields, last, messages};
+use labels::ResourceLabels;
+use prost::Message;
+use proto::common::v1::{InstrumentationScope, KeyValue};
+use proto::metrics::v1::DataPointFlags;
+use proto::resource::v1::Resource;
+use std::fmt::Display;
+use target::Targets;
+
+/// What can be chosen.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// How names are translated.
+    pub strategy: Strategy,
+    /// Attributes of resources that become labels of all their series.
+    pub promoted_attributes: Vec<String>,
+    /// Whether `target_info` also has the attributes that became job and instance.
+    pub keep_identifying: bool,
+    /// Whether name, version and attributes of the library become labels.
+    pub promote_scope: bool,
+}
+
+/// Largest data point, resource or scope: a byte of it can take some sixty when it is decoded.
+pub const PART_BYTES_MAX: usize = 256 * 1024;
+
+/// Most attributes of a data point, a resource or a scope: each row repeats them.
+pub const ATTRIBUTES_MAX: usize = 256;
+
+/// Reasons that are kept.
+const REASONS_MAX: usize = 10;
+
+/// Characters of a metric's name in a reason.
+const NAME_CHARS_MAX: usize = 200;
+
+/// What became of a request.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Data points that were not translated.
+    pub rejected_points: u64,
+    /// Why, for the first of them.
+    pub reasons: Vec<String>,
+}
+
+/// Why a request was not translated to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum TranslateError {
+    /// It is no request; nothing of it was taken.
+    #[error("the body is no ExportMetricsServiceRequest: {0}")]
+    Malformed(#[from] Malformed),
+    /// Nobody takes the rows any more.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+}
+
+/// Why a part of a request is not taken.
+#[derive(Debug, thiserror::Error)]
+enum PartError {
+    #[error("{0}")]
+    Decode(#[from] prost::DecodeError),
+    #[error("it has {bytes} bytes, more than {PART_BYTES_MAX}")]
+    TooLarge { bytes: usize },
+    #[error("it has {attributes} attributes, more than {ATTRIBUTES_MAX}")]
+    TooManyAttributes { attributes: usize },
+    #[error(transparent)]
+    Name(#[from] names::NameError),
+    #[error(transparent)]
+    Exponential(#[from] exponential::ExponentialError),
+    #[error(transparent)]
+    Gone(#[from] Gone),
+}
+
+/// Numbers of the fields that lead to data points: resources of a request, scopes of a resource,
+/// metrics of a scope, data of a metric.
+const PATH: [&[u64]; 4] = [&[1], &[2], &[2], &metric::DATA];
+
+/// Translates a request.
+pub fn translate(
+    body: &[u8],
+    settings: &Settings,
+    sink: &mut impl RowSink,
+) -> Result<Report, TranslateError> {
+    walk(body, &PATH)?;
+    let mut translator =
+        Translator { settings, sink, report: Report::default(), targets: Targets::default() };
+    for resource_metrics in messages(body, 1) {
+        translator.resource_metrics(resource_metrics)?;
+    }
+    Ok(translator.report)
+}
+
+/// Checks the structure down to the data points, so that what is cut short leaves no trace.
+fn walk(message: &[u8], path: &[&[u64]]) -> Result<(), Malformed> {
+    for field in Fields::new(message) {
+        if let ((number, Field::Bytes(inside)), [numbers, path @ ..]) = (field?, path)
+            && numbers.contains(&number)
+        {
+            walk(inside, path)?;
+        }
+    }
+    Ok(())
+}
+
+/// How many data points a part of a request has.
+fn count_points(message: &[u8], path: &[&[u64]]) -> u64 {
+    let [numbers, path @ ..] = path else { return messages(message, 1).count() as u64 };
+    numbers
+        .iter()
+        .flat_map(|number| messages(message, *number))
+        .fold(0, |points, inside| points + count_points(inside, path))
+}
+
+/// A request on its way.
+struct Translator<'a, S> {
+    settings: &'a Settings,
+    sink: &'a mut S,
+    report: Report,
+    targets: Targets,
+}
+
+/// What the metrics of one library have in common.
+struct Source<'a> {
+    resource: &'a ResourceLabels,
+    scope: Option<LabelSet>,
+}
+
+/// First and last time of data points, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    earliest: u64,
+    latest: u64,
+}
+
+impl<S: RowSink> Translator<'_, S> {
+    fn resource_metrics(&mut self, message: &[u8]) -> Result<(), Gone> {
+        let resource: Result<Resource, _> = part(last(message, 1).unwrap_or_default(), 1);
+        let resource = resource.and_then(|resource| {
+            let labels = ResourceLabels::new(self.settings, &resource.attributes)?;
+            Ok((resource, labels))
+        });
+        let (resource, labels) = match resource {
+            Ok(found) => found,
+            Err(why) => {
+                self.reject(count_points(message, &PATH[1..]), "a resource", &why);
+                return Ok(());
+            }
+        };
+        let mut times = Times { earliest: u64::MAX, latest: 0 };
+        for scope_metrics in messages(message, 2) {
+            self.scope_metrics(&labels, scope_metrics, &mut times)?;
+        }
+        match times.earliest {
+            u64::MAX => Ok(()),
+            _ => self.target_info(&resource.attributes, &labels, times),
+        }
+    }
+
+    fn scope_metrics(
+        &mut self,
+        resource: &ResourceLabels,
+        message: &[u8],
+        times: &mut Times,
+    ) -> Result<(), Gone> {
+        let schema_url = String::from_utf8_lossy(last(message, 3).unwrap_or_default());
+        let scope: Result<InstrumentationScope, _> = part(last(message, 1).unwrap_or_default(), 3);
+        let scope =
+            scope.and_then(|scope| Ok(labels::of_scope(self.settings, &scope, &schema_url)?));
+        let scope = match scope {
+            Ok(scope) => scope,
+            Err(why) => {
+                self.reject(count_points(message, &PATH[2..]), "a scope", &why);
+                return Ok(());
+            }
+        };
+        let source = Source { resource, scope };
+        messages(message, 2).try_for_each(|metric| self.metric(&source, metric, times))
+    }
+
+    /// The labels of a data point, but for its name.
+    fn labels(
+        &self,
+        source: &Source<'_>,
+        attributes: &[KeyValue],
+    ) -> Result<LabelSet, names::NameError> {
+        labels::of_point(self.settings, source.resource, source.scope.as_ref(), attributes)
+    }
+
+    fn reject(&mut self, points: u64, what: &str, why: &dyn Display) {
+        self.report.rejected_points += points;
+        if self.report.reasons.len() < REASONS_MAX {
+            self.report.reasons.push(format!("{what}: {why}"));
+        }
+    }
+}
+
+/// Decodes a part of bounded size, whose attributes are in a field.
+fn part<M: Message + Default>(bytes: &[u8], attributes: u64) -> Result<M, PartError> {
+    if bytes.len() > PART_BYTES_MAX {
+        return Err(PartError::TooLarge { bytes: bytes.len() });
+    }
+    let attributes = messages(bytes, attributes).count();
+    if attributes > ATTRIBUTES_MAX {
+        return Err(PartError::TooManyAttributes { attributes });
+    }
+    Ok(M::decode(bytes)?)
+}
+
+/// Milliseconds, of which upstream cuts off what is finer.
+fn millis(nanos: u64) -> i64 {
+    nanos as i64 / 1_000_000
+}
+
+/// A data point's value, or the mark that its series has ended.
+fn float(flags: u32, value: f64) -> RowValue<'static> {
+    RowValue::Float(if is_stale(flags) { STALE_NAN } else { value })
+}
+
+/// Whether a data point says that its series has ended.
+fn is_stale(flags: u32) -> bool {
+    flags & DataPointFlags::NoRecordedValueMask as u32 != 0
+}

@@ -1,0 +1,419 @@
+//! Rows from other protocols on their way into the store, written as remote-write requests: the
+//! store has one way in, whatever the door.
+//!
+//! ```text
+//! rows ─▶ pieces of 2.0 requests, symbols interned     one piece after the other, each at most
+//! families ─▶ pieces of 1.0 requests, metadata alone   PIECE_BYTES and what one row takes
+//! ```
+
+use super::native::Histogram;
+use super::proto::MetricMetadata;
+use crate::wasm::RemoteWriteVersion;
+use prost::Message as _;
+use std::collections::HashMap;
+
+pub use super::proto::metric_metadata::MetricType;
+
+/// Size at which a piece is handed over.
+pub const PIECE_BYTES: usize = 256 * 1024;
+
+/// The label that holds a metric's name.
+pub const NAME: &str = "__name__";
+
+/// The NaN that marks the end of a series.
+pub const STALE_NAN: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
+
+/// Labels by ascending name, none twice, none empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LabelSet {
+    pairs: Vec<(String, String)>,
+}
+
+/// What a row says at its time.
+#[derive(Clone, Copy, Debug)]
+pub enum RowValue<'a> {
+    /// A number.
+    Float(f64),
+    /// A native histogram, whose own time counts.
+    Histogram(&'a Histogram),
+}
+
+/// One event that a row counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exemplar {
+    /// Its labels.
+    pub labels: Vec<(String, String)>,
+    /// Its value.
+    pub value: f64,
+    /// When.
+    pub timestamp_ms: i64,
+}
+
+/// What is said of a metric family.
+#[derive(Clone, Copy, Debug)]
+pub struct Family<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its type.
+    pub kind: MetricType,
+    /// What it means.
+    pub help: &'a str,
+    /// Its unit.
+    pub unit: &'a str,
+}
+
+/// Nobody takes the rows any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the rows are no longer taken")]
+pub struct Gone;
+
+/// Takes rows.
+pub trait RowSink {
+    /// Takes a row.
+    fn row(
+        &mut self,
+        labels: &LabelSet,
+        timestamp_ms: i64,
+        value: RowValue<'_>,
+        exemplars: &[Exemplar],
+    ) -> Result<(), Gone>;
+
+    /// Takes what is said of a family.
+    fn family(&mut self, family: Family<'_>) -> Result<(), Gone>;
+}
+
+/// A remote-write request, decompressed.
+#[derive(Debug)]
+pub struct Piece {
+    /// Which message.
+    pub version: RemoteWriteVersion,
+    /// The message.
+    pub body: Vec<u8>,
+}
+
+/// Writes rows as requests.
+pub struct RequestWriter<F> {
+    hand_over: F,
+    /// References to the symbols of this piece.
+    symbols: HashMap<String, u32>,
+    /// The symbols, encoded.
+    table: Vec<u8>,
+    series: Vec<u8>,
+    metadata: Vec<u8>,
+    rows: u64,
+    scratch: Scratch,
+}
+
+/// Kept from row to row for its memory.
+#[derive(Default)]
+struct Scratch {
+    refs: Vec<u8>,
+    message: Vec<u8>,
+    part: Vec<u8>,
+}
+
+/// Keys of `io.prometheus.write.v2.Request` and what is inside: field number and wire type.
+mod key {
+    pub const SYMBOL: u8 = 0x22;
+    pub const SERIES: u8 = 0x2a;
+    pub const LABELS: u8 = 0x0a;
+    pub const SAMPLE: u8 = 0x12;
+    pub const HISTOGRAM: u8 = 0x1a;
+    pub const EXEMPLAR: u8 = 0x22;
+    pub const SAMPLE_VALUE: u8 = 0x09;
+    pub const SAMPLE_TIME: u8 = 0x10;
+    pub const EXEMPLAR_VALUE: u8 = 0x11;
+    pub const EXEMPLAR_TIME: u8 = 0x18;
+    pub const HISTOGRAM_SUM: u8 = 0x19;
+    /// Of `prometheus.WriteRequest`.
+    pub const METADATA: u8 = 0x1a;
+}
+
+impl LabelSet {
+    /// The value of a label; empty if there is none.
+    pub fn get(&self, name: &str) -> &str {
+        match self.place(name) {
+            Ok(at) => self.pairs.get(at).map_or("", |(_, value)| value),
+            Err(_) => "",
+        }
+    }
+
+    /// Sets a label. An empty value takes it away.
+    pub fn set(&mut self, name: &str, value: impl Into<String>) {
+        let value = value.into();
+        match (self.place(name), value.is_empty()) {
+            (Ok(at), true) => drop(self.pairs.remove(at)),
+            (Ok(at), false) => self.pairs[at].1 = value,
+            (Err(_), true) => {}
+            (Err(at), false) => self.pairs.insert(at, (name.to_owned(), value)),
+        }
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.pairs.binary_search_by(|(other, _)| other.as_str().cmp(name))
+    }
+}
+
+impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
+    /// Hands each piece over when it is full.
+    pub fn new(hand_over: F) -> RequestWriter<F> {
+        let mut writer = RequestWriter {
+            hand_over,
+            symbols: HashMap::new(),
+            table: Vec::new(),
+            series: Vec::new(),
+            metadata: Vec::new(),
+            rows: 0,
+            scratch: Scratch::default(),
+        };
+        writer.symbol("");
+        writer
+    }
+
+    /// How many rows were taken.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Hands over what is left. Metadata comes after the series that it is of.
+    pub fn finish(&mut self) -> Result<(), Gone> {
+        if !self.series.is_empty() {
+            let mut body = std::mem::take(&mut self.table);
+            body.append(&mut self.series);
+            self.symbols.clear();
+            self.symbol("");
+            (self.hand_over)(Piece { version: RemoteWriteVersion::V2, body })?;
+        }
+        if !self.metadata.is_empty() {
+            let body = std::mem::take(&mut self.metadata);
+            (self.hand_over)(Piece { version: RemoteWriteVersion::V1, body })?;
+        }
+        Ok(())
+    }
+
+    fn finish_full(&mut self) -> Result<(), Gone> {
+        let is_full = self.table.len() + self.series.len() >= PIECE_BYTES;
+        if is_full || self.metadata.len() >= PIECE_BYTES { self.finish() } else { Ok(()) }
+    }
+
+    /// A reference to a symbol of this piece.
+    fn symbol(&mut self, text: &str) -> u32 {
+        if let Some(symbol_ref) = self.symbols.get(text) {
+            return *symbol_ref;
+        }
+        let symbol_ref = self.symbols.len() as u32;
+        put_bytes(&mut self.table, key::SYMBOL, text.as_bytes());
+        self.symbols.insert(text.to_owned(), symbol_ref);
+        symbol_ref
+    }
+
+    /// Appends labels to a message, as references.
+    fn put_labels<'a>(
+        &mut self,
+        labels: impl Iterator<Item = (&'a str, &'a str)>,
+        message: &mut Vec<u8>,
+    ) {
+        let mut refs = std::mem::take(&mut self.scratch.refs);
+        refs.clear();
+        for (name, value) in labels {
+            put_varint(&mut refs, self.symbol(name).into());
+            put_varint(&mut refs, self.symbol(value).into());
+        }
+        put_bytes(message, key::LABELS, &refs);
+        self.scratch.refs = refs;
+    }
+}
+
+impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
+    fn row(
+        &mut self,
+        labels: &LabelSet,
+        timestamp_ms: i64,
+        value: RowValue<'_>,
+        exemplars: &[Exemplar],
+    ) -> Result<(), Gone> {
+        let mut message = std::mem::take(&mut self.scratch.message);
+        let mut part = std::mem::take(&mut self.scratch.part);
+        message.clear();
+        self.put_labels(labels.iter(), &mut message);
+        part.clear();
+        match value {
+            RowValue::Float(value) => {
+                put_double(&mut part, key::SAMPLE_VALUE, value);
+                put_time(&mut part, key::SAMPLE_TIME, timestamp_ms);
+                put_bytes(&mut message, key::SAMPLE, &part);
+            }
+            RowValue::Histogram(histogram) => {
+                part.extend_from_slice(&histogram.encode_to_vec());
+                // prost leaves out every zero, and with a negative one its sign.
+                if histogram.sum == 0.0 && histogram.sum.is_sign_negative() {
+                    put_double(&mut part, key::HISTOGRAM_SUM, histogram.sum);
+                }
+                put_bytes(&mut message, key::HISTOGRAM, &part);
+            }
+        }
+        for exemplar in exemplars {
+            part.clear();
+            let pairs = exemplar.labels.iter();
+            self.put_labels(pairs.map(|(name, value)| (name.as_str(), value.as_str())), &mut part);
+            put_double(&mut part, key::EXEMPLAR_VALUE, exemplar.value);
+            put_time(&mut part, key::EXEMPLAR_TIME, exemplar.timestamp_ms);
+            put_bytes(&mut message, key::EXEMPLAR, &part);
+        }
+        put_bytes(&mut self.series, key::SERIES, &message);
+        self.scratch.message = message;
+        self.scratch.part = part;
+        self.rows += 1;
+        self.finish_full()
+    }
+
+    fn family(&mut self, family: Family<'_>) -> Result<(), Gone> {
+        let metadata = MetricMetadata {
+            r#type: family.kind.into(),
+            metric_family_name: family.name.to_owned(),
+            help: family.help.to_owned(),
+            unit: family.unit.to_owned(),
+        };
+        put_bytes(&mut self.metadata, key::METADATA, &metadata.encode_to_vec());
+        self.finish_full()
+    }
+}
+
+fn put_bytes(to: &mut Vec<u8>, key: u8, bytes: &[u8]) {
+    to.push(key);
+    put_varint(to, bytes.len() as u64);
+    to.extend_from_slice(bytes);
+}
+
+fn put_double(to: &mut Vec<u8>, key: u8, value: f64) {
+    to.push(key);
+    to.extend_from_slice(&value.to_bits().to_le_bytes());
+}
+
+fn put_time(to: &mut Vec<u8>, key: u8, timestamp_ms: i64) {
+    to.push(key);
+    put_varint(to, timestamp_ms as u64);
+}
+
+fn put_varint(to: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+/// A sink for tests.
+#[cfg(test)]
+pub mod testing {
+    use super::*;
+
+    /// Takes rows as text: `name{label="value"} time value # exemplars`.
+    #[derive(Default)]
+    pub struct Rows {
+        /// In order.
+        pub rows: Vec<String>,
+        /// In order.
+        pub families: Vec<String>,
+    }
+
+    impl RowSink for Rows {
+        fn row(
+            &mut self,
+            labels: &LabelSet,
+            timestamp_ms: i64,
+            value: RowValue<'_>,
+            exemplars: &[Exemplar],
+        ) -> Result<(), Gone> {
+            let pairs: Vec<String> =
+                labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let value = match value {
+                RowValue::Float(value) if value.is_nan() => format!("{:x}", value.to_bits()),
+                RowValue::Float(value) => value.to_string(),
+                RowValue::Histogram(histogram) => format!("schema {}", histogram.schema),
+            };
+            let examples: String =
+                exemplars.iter().map(|e| format!(" #{}@{}", e.value, e.timestamp_ms)).collect();
+            self.rows.push(format!("{} {timestamp_ms} {value}{examples}", pairs.join(",")));
+            Ok(())
+        }
+
+        fn family(&mut self, family: Family<'_>) -> Result<(), Gone> {
+            let Family { name, kind, help, unit } = family;
+            self.families.push(format!("{name} {kind:?} {help:?} {unit:?}"));
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stay_in_order_and_are_never_empty() {
+        let mut labels = LabelSet::default();
+        for (name, value) in [("b", "1"), ("a", "2"), ("c", ""), ("b", "3"), ("d", "4"), ("d", "")]
+        {
+            labels.set(name, value);
+        }
+        assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3")]);
+        assert_eq!((labels.get("b"), labels.get("c")), ("3", ""));
+    }
+
+    #[test]
+    fn pieces_are_bounded_and_each_has_its_own_symbols() -> Result<(), Gone> {
+        let mut pieces = Vec::new();
+        let mut writer = RequestWriter::new(|piece: Piece| {
+            pieces.push(piece);
+            Ok(())
+        });
+        let mut labels = LabelSet::default();
+        for i in 0..20_000 {
+            labels.set(NAME, format!("metric_{i}"));
+            writer.row(&labels, i, RowValue::Float(-0.0), &[])?;
+        }
+        writer.family(Family { name: "m", kind: MetricType::Gauge, help: "", unit: "" })?;
+        writer.finish()?;
+        assert_eq!(writer.rows(), 20_000);
+        drop(writer);
+        let metadata = pieces.pop().map(|piece| piece.version);
+        assert_eq!(metadata, Some(RemoteWriteVersion::V1));
+        assert!(pieces.len() > 1);
+        for piece in &pieces {
+            assert!(piece.body.len() < PIECE_BYTES + 1024, "{}", piece.body.len());
+            // The empty symbol comes first, then the label's name.
+            assert!(piece.body.starts_with(b"\x22\x00\x22\x08__name__\x22"));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_row_is_a_request_of_remote_write_2_0() -> Result<(), Gone> {
+        let mut body = Vec::new();
+        let mut writer = RequestWriter::new(|piece: Piece| {
+            body = piece.body;
+            Ok(())
+        });
+        let mut labels = LabelSet::default();
+        labels.set(NAME, "m");
+        let exemplar =
+            Exemplar { labels: vec![("t".into(), "m".into())], value: 2.0, timestamp_ms: 3 };
+        writer.row(&labels, 300, RowValue::Float(-0.0), &[exemplar])?;
+        writer.finish()?;
+        drop(writer);
+        let wanted = [
+            &b"\x22\x00\x22\x08__name__\x22\x01m\x22\x01t"[..],
+            b"\x2a\x23\x0a\x02\x01\x02",
+            b"\x12\x0c\x09\x00\x00\x00\x00\x00\x00\x00\x80\x10\xac\x02",
+            b"\x22\x0f\x0a\x02\x03\x02\x11\x00\x00\x00\x00\x00\x00\x00\x40\x18\x03",
+        ];
+        assert_eq!(body, wanted.concat());
+        Ok(())
+    }
+}
