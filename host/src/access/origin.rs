@@ -36,11 +36,12 @@ impl FromStr for CorsOrigin {
         if expression == ".*" {
             return Ok(allowing(None));
         }
-        // Parsed alone first, so that one like `a)(b` cannot close the group.
-        let parsed = Regex::new(expression);
-        let anchored = parsed.and_then(|_| Regex::new(&format!("^(?:{expression})$")));
-        let regex =
-            anchored.map_err(|error| format!("{expression:?} is no expression: {error}"))?;
+        // Compiled alone first, so that one like `a)(b` cannot close the group.
+        let compile = |text: &str| {
+            Regex::new(text).map_err(|error| format!("{expression:?} is no expression: {error}"))
+        };
+        compile(expression)?;
+        let regex = compile(&format!("^(?:{expression})$"))?;
         Ok(allowing(Some(regex)))
     }
 }

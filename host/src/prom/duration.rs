@@ -21,7 +21,7 @@ pub fn duration_text(duration: Duration) -> String {
     let mut text = String::new();
     for (unit, unit_ms, is_whole) in UNITS {
         let count = rest_ms / unit_ms;
-        if count > 0 && !(is_whole && rest_ms % unit_ms != 0) {
+        if count > 0 && (!is_whole || rest_ms.is_multiple_of(unit_ms)) {
             text += &format!("{count}{unit}");
             rest_ms %= unit_ms;
         }

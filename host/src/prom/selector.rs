@@ -6,7 +6,9 @@
 //! expressions of `=~` and `!~` are checked by the engine.
 
 use crate::wasm::{MatchOp, Matcher};
-use regex_syntax::hir::{Hir, HirKind, Look};
+use regex_syntax::ast::{
+    AssertionKind, Ast, RepetitionKind, RepetitionRange, parse::Parser as Regex,
+};
 
 /// Label that holds the metric's name.
 const METRIC_NAME: &str = "__name__";
@@ -215,36 +217,49 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// Longest expression that is looked at here; the engine takes none that is longer.
+const REGEX_BYTES_MAX: usize = 64 * 1024;
+
 /// Whether a series without the label is selected. The engine says what is wrong with an
 /// expression that does not read.
 pub fn matches_empty(matcher: &Matcher) -> bool {
-    let takes_empty = || regex_syntax::parse(&matcher.value).is_ok_and(|hir| takes_empty(&hir));
+    let regex = || Some(&matcher.value).filter(|regex| regex.len() <= REGEX_BYTES_MAX);
+    let takes_empty = || Some(takes_empty(&Regex::new().parse(regex()?).ok()?));
     match matcher.op {
         MatchOp::Equal => matcher.value.is_empty(),
         MatchOp::NotEqual => !matcher.value.is_empty(),
-        MatchOp::Regex => takes_empty(),
-        MatchOp::NotRegex => !takes_empty(),
+        MatchOp::Regex => takes_empty() == Some(true),
+        MatchOp::NotRegex => takes_empty() == Some(false),
     }
 }
 
-/// Whether an expression matches the empty text. The parser bounds how deep it is nested.
-fn takes_empty(hir: &Hir) -> bool {
-    match hir.kind() {
-        HirKind::Empty => true,
-        HirKind::Literal(_) | HirKind::Class(_) => false,
-        HirKind::Look(look) => !matches!(
-            look,
-            Look::WordAscii
-                | Look::WordUnicode
-                | Look::WordStartAscii
-                | Look::WordEndAscii
-                | Look::WordStartUnicode
-                | Look::WordEndUnicode
+/// Whether an expression matches the empty text. Nothing is compiled, and no class of characters
+/// spelled out, so that this costs no more than its length; the parser bounds how deep it is nested.
+fn takes_empty(regex: &Ast) -> bool {
+    match regex {
+        Ast::Empty(_) | Ast::Flags(_) => true,
+        Ast::Literal(_) | Ast::Dot(_) => false,
+        Ast::ClassUnicode(_) | Ast::ClassPerl(_) | Ast::ClassBracketed(_) => false,
+        Ast::Assertion(assertion) => matches!(
+            assertion.kind,
+            AssertionKind::StartLine
+                | AssertionKind::EndLine
+                | AssertionKind::StartText
+                | AssertionKind::EndText
+                | AssertionKind::NotWordBoundary
         ),
-        HirKind::Repetition(repeated) => repeated.min == 0 || takes_empty(&repeated.sub),
-        HirKind::Capture(capture) => takes_empty(&capture.sub),
-        HirKind::Concat(parts) => parts.iter().all(takes_empty),
-        HirKind::Alternation(branches) => branches.iter().any(takes_empty),
+        Ast::Repetition(repeated) => match &repeated.op.kind {
+            RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore => true,
+            RepetitionKind::Range(
+                RepetitionRange::Exactly(0)
+                | RepetitionRange::AtLeast(0)
+                | RepetitionRange::Bounded(0, _),
+            ) => true,
+            _ => takes_empty(&repeated.ast),
+        },
+        Ast::Group(group) => takes_empty(&group.ast),
+        Ast::Alternation(branches) => branches.asts.iter().any(takes_empty),
+        Ast::Concat(parts) => parts.asts.iter().all(takes_empty),
     }
 }
 

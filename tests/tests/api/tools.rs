@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use std::process::Stdio;
-use tidepool_tests::http::Client;
+use std::time::Duration;
+use tidepool_tests::http::{Client, exchange, request_bytes};
 use tidepool_tests::peers::Release;
 use tidepool_tests::promtool;
 use tidepool_tests::proto::prometheus::MetricMetadata;
@@ -10,6 +11,8 @@ use tidepool_tests::remote_write::{Version, message_v1};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait::now_ms;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[track_caller]
 fn said(release: Release, arguments: &[&str]) -> String {
@@ -116,6 +119,24 @@ fn a_sidecar_finds_what_it_looks_for() {
     let response = store.writer().send(Version::V2, &[series.row()]).expect("an answer");
     assert_eq!(response.status, 204);
     assert_eq!(lowest(), Some((time_ms / 1000) as f64));
+}
+
+#[test]
+fn only_pages_of_allowed_origins_may_read() {
+    let flag = r"--web.cors.origin=https?://(a|b)\.example";
+    let store = Store::start_with(|config| config.flag(flag)).expect("tidepool starts");
+    let allowed = |method: &str, path: &str, origin: &str| {
+        let headers = [("Origin", origin), ("Connection", "close")];
+        let bytes = request_bytes(method, path, &headers, 0, b"");
+        let response = exchange(store.server.address(), bytes, TIMEOUT).expect("an answer");
+        response.header("access-control-allow-origin").map(str::to_owned)
+    };
+    let page = Some("http://a.example".to_owned());
+    assert_eq!(allowed("GET", "/api/v1/labels", "http://a.example"), page);
+    assert_eq!(allowed("OPTIONS", "/api/v1/labels", "http://a.example"), page);
+    assert_eq!(allowed("GET", "/api/v1/labels", "http://c.example"), None);
+    assert_eq!(allowed("POST", "/api/v1/admin/tsdb/snapshot", "http://a.example"), None);
+    assert_eq!(data(&store, "status/flags")["web.cors.origin"], r"https?://(a|b)\.example");
 }
 
 #[test]

@@ -99,6 +99,10 @@ fn what_takes_series_without_the_label_is_known() -> Result<(), SelectorError> {
         ("{a!~\".*\"}", false),
         ("{a!~\".+\"}", true),
         ("{a=~\"(\"}", false),
+        ("{a!~\"(\"}", false),
+        ("{a=~\"(?i)(?:x{0}|y{2,})\"}", true),
+        ("{a=~\"x{1,2}[yz]*\"}", false),
+        ("{a=~\"\\\\pL\"}", false),
     ] {
         let matchers = parse_selector(selector)?;
         assert_eq!(matchers.iter().all(matches_empty), expected, "{selector}");
