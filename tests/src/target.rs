@@ -18,8 +18,11 @@ pub const COUNTER_HELP: &str = "How often this page was asked for.";
 /// The value of a series at the scrape of a number.
 type ValueAt = fn(f64) -> f64;
 
-/// What the page has: name, labels and value of each series.
-const CONTENT: [(&str, &[(&str, &str)], ValueAt); 8] = [
+/// Name, labels and value of a series.
+type Line = (&'static str, &'static [(&'static str, &'static str)], ValueAt);
+
+/// What the page has.
+const CONTENT: [Line; 8] = [
     (COUNTER, &[], |n| n),
     ("odd", &[("kind", "nan")], |_| f64::from_bits(ORDINARY_NAN_BITS)),
     ("odd", &[("kind", "infinite")], |_| f64::NEG_INFINITY),
@@ -85,7 +88,7 @@ impl Drop for Target {
 /// What a scraper that adds these labels has of the page after the scrapes that the samples of the
 /// counter tell of.
 pub fn expected(added: &[(&str, &str)], counter: &[Sample]) -> Vec<Series> {
-    let series = |(name, labels, value_at): (&str, &[(&str, &str)], ValueAt)| {
+    let series = |(name, labels, value_at): Line| {
         let pairs = [&[("__name__", name)], labels, added].concat();
         let samples = counter.iter().map(|s| (s.timestamp_ms, value_at(s.value)));
         Series::new(&pairs, &samples.collect::<Vec<_>>())

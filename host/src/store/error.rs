@@ -56,6 +56,19 @@ pub enum StoreError {
     Runtime(String),
 }
 
+impl StoreError {
+    /// What a sender is told of a head that ran out of memory: it starts anew, and may then have
+    /// room for the same request.
+    pub(super) fn of_write(self) -> StoreError {
+        match self {
+            StoreError::NeedsTooMuchMemory => {
+                StoreError::ShortOfMemory("the head has no more (--head-memory-limit)".into())
+            }
+            other => other,
+        }
+    }
+}
+
 impl From<CallError> for StoreError {
     fn from(error: CallError) -> StoreError {
         match error {

@@ -528,7 +528,7 @@ impl HeadThread {
                         // The queue may hold more than the disk has room for.
                         let stored = self.shared.space.check().and_then(|()| {
                             let stored = self.append(&mut head.instance, version, &body);
-                            head.noting_crash(stored)
+                            head.noting_crash(stored).map_err(StoreError::of_write)
                         });
                         match stored {
                             Ok(outcome) => group.push((reply, outcome, room)),
