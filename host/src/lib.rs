@@ -2,9 +2,9 @@
 //!
 //! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
 //! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
-//! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text;
+//! messages; [`ship`] copies finished blocks to object storage; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text;
 //! [`cli`] works without a server; [`telemetry`] and [`shutdown`] serve the operator.
-//! Dependencies point one way: http and cli → prom, store → wasm → disk.
+//! Dependencies point one way: http and cli → prom, store → wasm, ship → disk.
 
 pub mod access;
 pub mod cli;
@@ -12,6 +12,7 @@ pub mod config;
 pub mod disk;
 pub mod http;
 pub mod prom;
+pub mod ship;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;

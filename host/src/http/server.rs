@@ -3,6 +3,7 @@
 use super::connection;
 use crate::access::Access;
 use crate::config::HttpConfig;
+use crate::ship::ShipFigures;
 use crate::shutdown::Shutdown;
 use crate::store::{BodyBudget, Store, system_now_ms};
 use std::io;
@@ -25,6 +26,8 @@ pub struct ServerConfig {
     pub store: Store,
     /// Whom it serves.
     pub access: Access,
+    /// What was shipped, if blocks are.
+    pub ship: Option<Arc<ShipFigures>>,
     /// Where and within which bounds.
     pub http: HttpConfig,
 }
@@ -40,6 +43,7 @@ pub struct Server {
 pub(super) struct Context {
     pub store: Store,
     pub access: Arc<Access>,
+    pub ship: Option<Arc<ShipFigures>>,
     pub http: HttpConfig,
     pub bodies: BodyBudget,
     /// When the server was started.
@@ -73,7 +77,7 @@ pub(super) struct HttpCounters {
 impl Server {
     /// Binds the address.
     pub async fn bind(config: ServerConfig) -> io::Result<Server> {
-        let ServerConfig { store, access, http } = config;
+        let ServerConfig { store, access, ship, http } = config;
         let listener = TcpListener::bind(http.listen).await.map_err(|error| {
             io::Error::new(error.kind(), format!("could not listen on {}: {error}", http.listen))
         })?;
@@ -81,6 +85,7 @@ impl Server {
         let context = Arc::new(Context {
             store,
             access: Arc::new(access),
+            ship,
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
             started_ms: system_now_ms(),

@@ -1,0 +1,219 @@
+//! The HTTP client for object storage: bounded in bytes a second, and patient with thin uplinks.
+//!
+//! A request has no fixed time limit, since a part of five megabytes may take half an hour; a
+//! connection whose bytes nobody acknowledges ends within a minute. Bodies go out in small pieces,
+//! each when the bound allows it, so that an uplink is never full for the length of a part.
+
+use super::ShipError;
+use async_trait::async_trait;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, SizeHint};
+use object_store::ClientOptions;
+use object_store::client::{
+    ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+    HttpRequestBody, HttpResponse, HttpResponseBody, HttpService,
+};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long sent bytes may go unacknowledged.
+const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Least rate of a request, in bytes a second, once this much time has passed.
+const RATE_MIN: u64 = 1024;
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Lets bytes pass at a bounded rate. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// 0 is no bound.
+    bytes_per_second_max: u64,
+    /// When the next bytes may go.
+    next: Arc<Mutex<Instant>>,
+}
+
+/// Makes clients that keep a pace.
+#[derive(Clone, Debug)]
+pub struct PacedConnector {
+    pace: Pace,
+}
+
+#[derive(Debug)]
+struct PacedClient {
+    client: reqwest::Client,
+    pace: Pace,
+}
+
+struct PacedBody {
+    inner: HttpRequestBody,
+    pace: Pace,
+    sleep: Pin<Box<Sleep>>,
+    /// Goes out when the sleep ends.
+    waiting: Option<Bytes>,
+}
+
+impl Pace {
+    /// A pace of so many bytes a second; 0 is no bound.
+    pub fn new(bytes_per_second_max: u64) -> Pace {
+        Pace { bytes_per_second_max, next: Arc::new(Mutex::new(Instant::now())) }
+    }
+
+    /// Takes room for so many bytes; gives when they may go.
+    fn reserve(&self, bytes: usize) -> Instant {
+        let now = Instant::now();
+        if self.bytes_per_second_max == 0 {
+            return now;
+        }
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = (*next).max(now);
+        *next = at + Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_max as f64);
+        at
+    }
+
+    /// Waits until so many bytes may go.
+    pub async fn pass(&self, bytes: usize) {
+        tokio::time::sleep_until(self.reserve(bytes)).await;
+    }
+
+    /// Least time that so many bytes take.
+    fn least(&self, bytes: u64) -> Duration {
+        match self.bytes_per_second_max {
+            0 => Duration::ZERO,
+            max => Duration::from_secs(bytes / max),
+        }
+    }
+}
+
+impl PacedConnector {
+    /// For clients that share this pace.
+    pub fn new(pace: Pace) -> PacedConnector {
+        PacedConnector { pace }
+    }
+}
+
+impl HttpConnector for PacedConnector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp);
+        let client = client(allows_http.as_deref() == Some("true"));
+        let client = client.map_err(|error| object_store::Error::Generic {
+            store: "client",
+            source: Box::new(error),
+        })?;
+        Ok(HttpClient::new(PacedClient { client, pace: self.pace.clone() }))
+    }
+}
+
+fn client(allows_http: bool) -> Result<reqwest::Client, ShipError> {
+    // Whoever came first has installed the same one.
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .https_only(!allows_http)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT)
+        .pool_max_idle_per_host(1)
+        .build()?;
+    Ok(client)
+}
+
+#[async_trait]
+impl HttpService for PacedClient {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = request.into_parts();
+        let url = parts.uri.to_string();
+        let url = url.parse().map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        let mut request = reqwest::Request::new(parts.method, url);
+        *request.headers_mut() = parts.headers;
+        let bytes = body.content_length() as u64;
+        let least = self.pace.least(bytes).max(Duration::from_secs(bytes / RATE_MIN));
+        *request.timeout_mut() = Some(ANSWER_TIMEOUT + least);
+        let body = PacedBody {
+            inner: body,
+            pace: self.pace.clone(),
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            waiting: None,
+        };
+        *request.body_mut() = Some(reqwest::Body::wrap(body));
+
+        let answer = self.client.execute(request).await.map_err(http_error)?;
+        let (parts, body) = hyper::http::Response::<reqwest::Body>::from(answer).into_parts();
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(http_error))))
+    }
+}
+
+impl Body for PacedBody {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        if self.waiting.is_none() {
+            let frame = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
+                Some(Ok(frame)) => frame,
+                end => return Poll::Ready(end),
+            };
+            let data = match frame.into_data() {
+                Ok(data) => data,
+                Err(other) => return Poll::Ready(Some(Ok(other))),
+            };
+            let at = self.pace.reserve(data.len());
+            self.sleep.as_mut().reset(at);
+            self.waiting = Some(data);
+        }
+        ready!(self.sleep.as_mut().poll(context));
+        Poll::Ready(self.waiting.take().map(|data| Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.waiting.is_none() && self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let waiting = self.waiting.as_ref().map_or(0, Bytes::len) as u64;
+        let inner = self.inner.size_hint().exact();
+        inner.map_or_else(SizeHint::default, |bytes| SizeHint::with_exact(bytes + waiting))
+    }
+}
+
+/// Says of what kind an error is: some are tried again at once.
+fn http_error(error: reqwest::Error) -> HttpError {
+    let kind = if error.is_timeout() {
+        HttpErrorKind::Timeout
+    } else if error.is_connect() {
+        HttpErrorKind::Connect
+    } else if error.is_decode() {
+        HttpErrorKind::Decode
+    } else if error.is_builder() {
+        HttpErrorKind::Unknown
+    } else {
+        HttpErrorKind::Interrupted
+    };
+    // The URL may hold a signature.
+    HttpError::new(kind, error.without_url())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_pace_shares_out_time() {
+        let pace = Pace::new(1000);
+        let first = pace.reserve(500);
+        let second = pace.reserve(2000);
+        let third = pace.reserve(1);
+        assert!(second - first >= Duration::from_millis(499));
+        assert_eq!(third - second, Duration::from_secs(2));
+        let free = Pace::new(0);
+        assert!(free.reserve(1 << 40) <= Instant::now());
+        assert!(free.reserve(1) <= Instant::now());
+    }
+}
