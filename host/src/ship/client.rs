@@ -114,6 +114,7 @@ fn client(allows_http: bool) -> Result<reqwest::Client, ShipError> {
     // Whoever came first has installed the same one.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
+        .user_agent(concat!("tidepool/", env!("CARGO_PKG_VERSION")))
         .https_only(!allows_http)
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT)

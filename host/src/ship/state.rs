@@ -24,9 +24,44 @@ pub const STATE_FILE: &str = "thanos.shipper.json";
 /// Longest file that is read: some two million blocks.
 const STATE_BYTES_MAX: u64 = 64 << 20;
 
+/// The list, and whether the file says the same.
+#[derive(Debug, Default)]
+pub struct ShippedFile {
+    /// What the list is to say.
+    pub shipped: Shipped,
+    /// What the file says; nothing if it does not read.
+    written: Option<Shipped>,
+}
+
 /// The blocks that have been shipped, by ULID.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shipped(BTreeSet<String>);
+
+impl ShippedFile {
+    /// Reads the file of a data directory.
+    pub fn open(data: &DataDir) -> ShippedFile {
+        match Shipped::read(&data.path().join(STATE_FILE)) {
+            Ok(shipped) => ShippedFile { shipped: shipped.clone(), written: Some(shipped) },
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "what was shipped is not known; the bucket is asked instead"
+                );
+                ShippedFile::default()
+            }
+        }
+    }
+
+    /// Writes the file, durably, unless it says the same.
+    pub fn save(&mut self, data: &DataDir) -> Result<(), ShipError> {
+        if self.written.as_ref() != Some(&self.shipped) {
+            let list = json!({ "version": 1, "uploaded": self.shipped.0 });
+            data.replace_file(STATE_FILE, format!("{list:#}\n").as_bytes())?;
+            self.written = Some(self.shipped.clone());
+        }
+        Ok(())
+    }
+}
 
 impl Shipped {
     /// Reads the file; nothing was shipped if there is none.
@@ -47,13 +82,6 @@ impl Shipped {
         let uploaded = state.get("uploaded").and_then(Value::as_array);
         let uploaded = uploaded.into_iter().flatten().filter_map(Value::as_str);
         Ok(uploaded.map(str::to_owned).collect())
-    }
-
-    /// Writes the file, durably.
-    pub fn write(&self, data: &DataDir) -> Result<(), ShipError> {
-        let mut text = format!("{:#}", json!({ "version": 1, "uploaded": self.0 }));
-        text.push('\n');
-        Ok(data.replace_file(STATE_FILE, text.as_bytes())?)
     }
 
     /// Whether a block was.

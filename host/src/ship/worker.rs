@@ -6,7 +6,7 @@
 
 use super::bucket::Bucket;
 use super::plan::{BlockInfo, survey};
-use super::state::{STATE_FILE, Shipped};
+use super::state::{Shipped, ShippedFile};
 use super::upload::{Outcome, upload};
 use super::{ShipConfig, ShipError, ShipFigures};
 use crate::disk::{BlockDirs, DataDir};
@@ -105,10 +105,10 @@ impl Worker {
     }
 
     async fn work(&self) {
-        let mut shipped = self.read_state();
+        let mut file = ShippedFile::open(&self.data);
         let mut failures = 0u32;
         loop {
-            let pause = match self.ship_due(&mut shipped).await {
+            let pause = match self.ship_due(&mut file).await {
                 Ok(()) => {
                     failures = 0;
                     self.shipper.look_every
@@ -130,23 +130,17 @@ impl Worker {
         }
     }
 
-    fn read_state(&self) -> Shipped {
-        Shipped::read(&self.data.path().join(STATE_FILE)).unwrap_or_else(|error| {
-            tracing::error!(%error, "what was shipped is not known; the bucket is asked instead");
-            Shipped::default()
-        })
-    }
-
     /// Ships all that is due. What is wrong with one block keeps no other from being shipped.
-    async fn ship_due(&self, shipped: &mut Shipped) -> Result<(), ShipError> {
-        let due = self.due(shipped).await?;
+    async fn ship_due(&self, file: &mut ShippedFile) -> Result<(), ShipError> {
+        let due = self.due(&mut file.shipped).await?;
+        file.save(&self.data)?;
         let mut failed = None;
         for (waiting, block) in (1..=due.len()).rev().zip(&due) {
             self.figures().blocks_waiting.store(waiting as u64, Relaxed);
             match self.ship(block).await {
                 Ok(()) => {
-                    shipped.insert(block);
-                    shipped.write(&self.data)?;
+                    file.shipped.insert(block);
+                    file.save(&self.data)?;
                 }
                 Err(error) if error.is_gone() => {}
                 Err(error) if error.is_of_one_block() => failed = Some(error),
@@ -156,7 +150,7 @@ impl Worker {
         match failed {
             Some(error) => {
                 // Those that went well are not counted here any more.
-                self.count_waiting(shipped)?;
+                self.look(&mut file.shipped)?;
                 Err(error)
             }
             None => {
@@ -189,10 +183,6 @@ impl Worker {
         blocks.retain(|block| block.is_due(shipped, self.shipper.config.with_compacted));
         self.figures().blocks_waiting.store(blocks.len() as u64, Relaxed);
         Ok(blocks)
-    }
-
-    fn count_waiting(&self, shipped: &mut Shipped) -> Result<(), ShipError> {
-        self.look(shipped).map(drop)
     }
 
     async fn ship(&self, block: &BlockInfo) -> Result<(), ShipError> {
