@@ -243,8 +243,9 @@ fn a_killed_upload_goes_on_where_it_was() {
     send_all(&store, Version::V2, &data);
     let begun = || {
         let blocks = fs::read_dir(&bucket).ok()?.flatten().map(|entry| entry.path());
-        let mut begun = blocks.filter(|block| !block.join("meta.json").exists());
-        begun.map(|block| block.join("chunks/000001")).find(|chunks| chunks.is_file())
+        let begun = blocks.filter(|block| !block.join("meta.json").exists());
+        let mut begun = begun.map(|block| block.join("chunks/000001"));
+        begun.find(|chunks| chunks.is_file())
     };
     let chunks = wait::until("a block's chunks", TIMEOUT, begun)
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));

@@ -5,19 +5,12 @@
 //! one at a time.
 
 use super::ShipError;
-use super::client::{Pace, PacedConnector};
+use super::pace::Pace;
 use crate::disk::BlockFile;
 use bytes::Bytes;
-use object_store::aws::AmazonS3Builder;
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{
-    BackoffConfig, MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload,
-    RetryConfig,
-};
-use std::time::Duration;
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload};
 use url::Url;
 
 /// Size of a part; S3 takes none smaller but the last.
@@ -28,10 +21,6 @@ const PARTS_MAX: u64 = 9_000;
 
 /// Bytes handed to the network at a time: the grain of a bound on bytes a second.
 const PIECE_BYTES: u64 = 16 << 10;
-
-/// A request that failed is tried again so often before the block is given up for now.
-const RETRIES: usize = 2;
-const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where blocks go.
 pub struct Bucket {
@@ -51,36 +40,26 @@ impl Bucket {
         let (scheme, prefix) =
             ObjectStoreScheme::parse(&parsed).map_err(|error| wrong(error.to_string()))?;
         let pace = Pace::new(bytes_per_second_max);
-        let connector = PacedConnector::new(pace.clone());
-        let retry = RetryConfig {
-            backoff: BackoffConfig::default(),
-            max_retries: RETRIES,
-            retry_timeout: RETRY_TIMEOUT,
-        };
-        let bucket = |store, prefix, pace| Bucket { store, prefix, url: url.to_owned(), pace };
         match scheme {
             ObjectStoreScheme::Local => {
                 let dir = parsed.to_file_path().map_err(|()| wrong("is no path".to_owned()))?;
                 std::fs::create_dir_all(&dir).map_err(|error| wrong(error.to_string()))?;
                 let store = LocalFileSystem::new_with_prefix(&dir).map_err(unusable)?;
-                Ok(bucket(Box::new(store.with_fsync(true)), Path::default(), Some(pace)))
+                Ok(Bucket {
+                    store: Box::new(store.with_fsync(true)),
+                    prefix: Path::default(),
+                    url: url.to_owned(),
+                    pace: Some(pace),
+                })
             }
-            ObjectStoreScheme::AmazonS3 => {
-                let builder = AmazonS3Builder::from_env().with_url(url).with_retry(retry);
-                let store = builder.with_http_connector(connector).build().map_err(unusable)?;
-                Ok(bucket(Box::new(store), prefix, None))
+            #[cfg(feature = "cloud")]
+            ObjectStoreScheme::AmazonS3
+            | ObjectStoreScheme::GoogleCloudStorage
+            | ObjectStoreScheme::MicrosoftAzure => {
+                let store = super::client::cloud_store(scheme, url, pace).map_err(unusable)?;
+                Ok(Bucket { store, prefix, url: url.to_owned(), pace: None })
             }
-            ObjectStoreScheme::GoogleCloudStorage => {
-                let builder = GoogleCloudStorageBuilder::from_env().with_url(url).with_retry(retry);
-                let store = builder.with_http_connector(connector).build().map_err(unusable)?;
-                Ok(bucket(Box::new(store), prefix, None))
-            }
-            ObjectStoreScheme::MicrosoftAzure => {
-                let builder = MicrosoftAzureBuilder::from_env().with_url(url).with_retry(retry);
-                let store = builder.with_http_connector(connector).build().map_err(unusable)?;
-                Ok(bucket(Box::new(store), prefix, None))
-            }
-            _ => Err(wrong("is no object storage that is known".to_owned())),
+            _ => Err(wrong("is no object storage that this build knows".to_owned())),
         }
     }
 

@@ -5,20 +5,27 @@
 //! each when the bound allows it, so that an uplink is never full for the length of a part.
 
 use super::ShipError;
+use super::pace::Pace;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
-use object_store::ClientOptions;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
     HttpRequestBody, HttpResponse, HttpResponseBody, HttpService,
 };
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
+
+/// A request that failed is tried again so often before the block is given up for now.
+const RETRIES: usize = 2;
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,18 +37,9 @@ const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
 const RATE_MIN: u64 = 1024;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Lets bytes pass at a bounded rate. Clones share it.
-#[derive(Clone, Debug)]
-pub struct Pace {
-    /// 0 is no bound.
-    bytes_per_second_max: u64,
-    /// When the next bytes may go.
-    next: Arc<Mutex<Instant>>,
-}
-
 /// Makes clients that keep a pace.
 #[derive(Clone, Debug)]
-pub struct PacedConnector {
+struct PacedConnector {
     pace: Pace,
 }
 
@@ -59,42 +57,31 @@ struct PacedBody {
     waiting: Option<Bytes>,
 }
 
-impl Pace {
-    /// A pace of so many bytes a second; 0 is no bound.
-    pub fn new(bytes_per_second_max: u64) -> Pace {
-        Pace { bytes_per_second_max, next: Arc::new(Mutex::new(Instant::now())) }
-    }
-
-    /// Takes room for so many bytes; gives when they may go.
-    fn reserve(&self, bytes: usize) -> Instant {
-        let now = Instant::now();
-        if self.bytes_per_second_max == 0 {
-            return now;
+/// The bucket of a URL, with endpoint and credentials from the environment.
+pub fn cloud_store(
+    scheme: ObjectStoreScheme,
+    url: &str,
+    pace: Pace,
+) -> object_store::Result<Box<dyn ObjectStore>> {
+    let connector = PacedConnector { pace };
+    let retry = RetryConfig {
+        backoff: BackoffConfig::default(),
+        max_retries: RETRIES,
+        retry_timeout: RETRY_TIMEOUT,
+    };
+    match scheme {
+        ObjectStoreScheme::GoogleCloudStorage => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_url(url).with_retry(retry);
+            Ok(Box::new(builder.with_http_connector(connector).build()?))
         }
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = (*next).max(now);
-        *next = at + Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_max as f64);
-        at
-    }
-
-    /// Waits until so many bytes may go.
-    pub async fn pass(&self, bytes: usize) {
-        tokio::time::sleep_until(self.reserve(bytes)).await;
-    }
-
-    /// Least time that so many bytes take.
-    fn least(&self, bytes: u64) -> Duration {
-        match self.bytes_per_second_max {
-            0 => Duration::ZERO,
-            max => Duration::from_secs(bytes / max),
+        ObjectStoreScheme::MicrosoftAzure => {
+            let builder = MicrosoftAzureBuilder::from_env().with_url(url).with_retry(retry);
+            Ok(Box::new(builder.with_http_connector(connector).build()?))
         }
-    }
-}
-
-impl PacedConnector {
-    /// For clients that share this pace.
-    pub fn new(pace: Pace) -> PacedConnector {
-        PacedConnector { pace }
+        _ => {
+            let builder = AmazonS3Builder::from_env().with_url(url).with_retry(retry);
+            Ok(Box::new(builder.with_http_connector(connector).build()?))
+        }
     }
 }
 
@@ -199,22 +186,4 @@ fn http_error(error: reqwest::Error) -> HttpError {
     };
     // The URL may hold a signature.
     HttpError::new(kind, error.without_url())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_pace_shares_out_time() {
-        let pace = Pace::new(1000);
-        let first = pace.reserve(500);
-        let second = pace.reserve(2000);
-        let third = pace.reserve(1);
-        assert!(second - first >= Duration::from_millis(499));
-        assert_eq!(third - second, Duration::from_secs(2));
-        let free = Pace::new(0);
-        assert!(free.reserve(1 << 40) <= Instant::now());
-        assert!(free.reserve(1) <= Instant::now());
-    }
 }

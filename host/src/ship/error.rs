@@ -29,6 +29,7 @@ pub enum ShipError {
         source: object_store::Error,
     },
     /// The client could not be made.
+    #[cfg(feature = "cloud")]
     #[error("the client for object storage could not be made: {0}")]
     Client(#[from] reqwest::Error),
     /// The bucket did not do what it was asked.

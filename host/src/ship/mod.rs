@@ -8,7 +8,8 @@
 //!
 //! Reading order: [`plan`] (which blocks are due), [`state`] (which have been shipped), [`meta`]
 //! (what the bucket's `meta.json` says beyond the node's), [`upload`] (one block), [`worker`] (the
-//! thread that does it). [`bucket`] is the object storage, [`client`] its HTTP client.
+//! thread that does it). [`bucket`] is the object storage, `client` its HTTP client, [`pace`] the
+//! bound on bytes a second. Without the feature `cloud` there is no client, and directories only.
 //!
 //! Invariants: a block's `meta.json` is in the bucket only when all its other files are; what the
 //! bucket holds under a block's name is never replaced by something else; a block is written down
@@ -17,9 +18,11 @@
 //! Thanos' sidecar (`pkg/shipper` and `pkg/block` in thanos-io/thanos).
 
 pub mod bucket;
+#[cfg(feature = "cloud")]
 pub mod client;
 pub mod error;
 pub mod meta;
+pub mod pace;
 pub mod plan;
 pub mod state;
 pub mod upload;
