@@ -4,6 +4,7 @@ use crate::http::Client;
 use crate::peers::{MissingPeer, workspace};
 use crate::process::{Launch, ProcessError, Server, free_address};
 use crate::prometheus::percent_encode;
+use crate::promtool::Output;
 use crate::series::{Labels, Sample, Series};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -29,17 +30,6 @@ pub struct Component {
     pub server: Server,
     /// Its gRPC side.
     pub grpc: SocketAddr,
-}
-
-/// What a command of Thanos' said.
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// Whether it ended with 0.
-    pub success: bool,
-    /// Its output.
-    pub stdout: String,
-    /// Its log.
-    pub stderr: String,
 }
 
 /// Why a component gave nothing.
@@ -176,13 +166,7 @@ fn series(answer: &Value) -> Option<Series> {
 }
 
 fn run(arguments: Vec<OsString>) -> Result<Output, ThanosError> {
-    let output = Command::new(binary()?).args(arguments).output()?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Output {
-        success: output.status.success(),
-        stdout: text(&output.stdout),
-        stderr: text(&output.stderr),
-    })
+    Ok(Command::new(binary()?).args(arguments).output()?.into())
 }
 
 fn flag(name: &str, path: &Path) -> OsString {

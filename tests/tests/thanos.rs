@@ -4,15 +4,16 @@
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use tidepool_tests::checksum::assert_same;
+use tidepool_tests::checksum::{assert_same, differences};
 use tidepool_tests::data_dir;
 use tidepool_tests::http::Client;
+use tidepool_tests::promtool::{Output, forget_nan_bits};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{send_all, wait_for_blocks};
 use tidepool_tests::series::{Dataset, Labels, Row, Series, Shape, Texture};
 use tidepool_tests::shipped::{self, before};
-use tidepool_tests::thanos::{Component, Output, Thanos};
-use tidepool_tests::tidepool::Store;
+use tidepool_tests::thanos::{Component, Thanos};
+use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait::{self, now_ms};
 
 const BLOCK: &str = "10m";
@@ -49,7 +50,7 @@ fn shipping_node(directory: &Path, more: &str) -> Store {
     Store::start_with(node).expect("tidepool starts")
 }
 
-fn with_labels(config: tidepool_tests::tidepool::Config) -> tidepool_tests::tidepool::Config {
+fn with_labels(config: Config) -> Config {
     let flag = |(name, value)| format!("--external-label={name}={value}");
     LABELS.map(flag).iter().fold(config, |config, flag| config.flag(flag))
 }
@@ -67,7 +68,7 @@ fn assert_finds(what: &str, query: &Component, sent: &[Series], end_ms: i64) {
         (total >= count).then(|| found.clone())
     });
     let found = found.unwrap_or_else(|error| match &last {
-        Ok(found) => panic!("{error}: {}", tidepool_tests::checksum::differences(&sent, found)),
+        Ok(found) => panic!("{error}: {}", differences(&sent, found)),
         Err(answer) => panic!("{error}: {answer}"),
     });
     assert_same(what, &sent, &found);
@@ -238,7 +239,7 @@ fn the_sidecar_works_beside_a_node() {
     wait::until("the sidecar's uploads", TIMEOUT, uploaded)
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", sidecar.server.log()));
     let end_ms = blocks.last().expect("a block").end_ms;
-    let sent = tidepool_tests::promtool::forget_nan_bits(&before(&data, end_ms));
+    let sent = forget_nan_bits(&before(&data, end_ms));
     assert_same("the sidecar's bucket", &sent, &shipped::dump(&bucket));
     wait::until("merged blocks", TIMEOUT, || levels().iter().any(|l| *l > 1).then_some(()))
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", node.server.log()));

@@ -90,6 +90,7 @@ mod tests {
         let block = BlockInfo {
             ulid: "a".to_owned(),
             min_time_ms: 1,
+            max_time_ms: 9,
             level: 1,
             samples: 5,
             tombstones: 0,

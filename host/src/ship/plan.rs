@@ -19,6 +19,8 @@ pub struct BlockInfo {
     pub ulid: String,
     /// Time of its first sample, or earlier.
     pub min_time_ms: i64,
+    /// The end of its range, not included.
+    pub max_time_ms: i64,
     /// 1 for a block cut from the head.
     pub level: u64,
     /// Samples in it.
@@ -41,7 +43,8 @@ impl BlockInfo {
         }
         let bytes = file.read_at(0, file.size_bytes() as u32)?;
         let meta = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-        BlockInfo::of(ulid, meta).ok_or_else(|| wrong("lacks minTime, stats or compaction".into()))
+        BlockInfo::of(ulid, meta)
+            .ok_or_else(|| wrong("lacks minTime, maxTime, stats or compaction".into()))
     }
 
     fn of(ulid: &str, meta: Value) -> Option<BlockInfo> {
@@ -53,6 +56,7 @@ impl BlockInfo {
         Some(BlockInfo {
             ulid: ulid.to_owned(),
             min_time_ms: meta.get("minTime")?.as_i64()?,
+            max_time_ms: meta.get("maxTime")?.as_i64()?,
             level: number(compaction, "level"),
             samples: number(stats, "numSamples"),
             tombstones: number(stats, "numTombstones"),
@@ -97,7 +101,8 @@ mod tests {
     fn block(ulid: &str, level: u64, sources: &[&str]) -> Option<BlockInfo> {
         let compaction = json!({ "level": level, "sources": sources });
         let stats = json!({ "numSamples": 5 });
-        BlockInfo::of(ulid, json!({ "minTime": 1, "stats": stats, "compaction": compaction }))
+        let meta = json!({ "minTime": 1, "maxTime": 2, "stats": stats, "compaction": compaction });
+        BlockInfo::of(ulid, meta)
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Worker {
         let mut failed = None;
         for (waiting, block) in (1..=due.len()).rev().zip(&due) {
             self.figures().blocks_waiting.store(waiting as u64, Relaxed);
-            match self.ship(block).await {
+            match self.ship(&block.ulid).await {
                 Ok(()) => {
                     file.shipped.insert(block);
                     file.save(&self.data)?;
@@ -185,17 +185,18 @@ impl Worker {
         Ok(blocks)
     }
 
-    async fn ship(&self, block: &BlockInfo) -> Result<(), ShipError> {
+    async fn ship(&self, ulid: &str) -> Result<(), ShipError> {
+        // Those before it may have taken hours; something may have been deleted since.
+        let block = BlockInfo::read(&self.blocks, ulid)?;
         if block.tombstones > 0 {
             return Err(ShipError::Deletions {
-                block: block.ulid.clone(),
+                block: ulid.to_owned(),
                 reason: "it has deletions, and could not be rewritten without them".to_owned(),
             });
         }
         let started = Instant::now();
         let Shipper { bucket, labels, figures, .. } = &self.shipper;
-        let ulid = block.ulid.as_str();
-        match upload(bucket, &self.blocks, block, labels, figures).await? {
+        match upload(bucket, &self.blocks, &block, labels, figures).await? {
             Outcome::Uploaded { bytes } => {
                 figures.uploads.fetch_add(1, Relaxed);
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -6,7 +6,7 @@
 //! no deletion is lost. Everything else waits for its turn.
 
 use super::tasks::TaskQueue;
-use super::{Shared, SpaceFigures, StoreError};
+use super::{Shared, SpaceFigures, StoreError, millis};
 use crate::disk::{BlockDirs, DataDir};
 use crate::wasm::{
     CallError, CompactProgress, Damage, DeletionReason, Error, HeadAccess, Instance,
@@ -52,7 +52,7 @@ pub(super) struct Compactor {
     /// Blocks that were reported; an instance does not know what the one before it found.
     pub(super) reported: Vec<String>,
     /// Blocks that wait for being copied elsewhere.
-    pub(super) held: Vec<String>,
+    pub(super) waiting: Vec<String>,
 }
 
 impl Compactor {
@@ -111,8 +111,11 @@ impl Compactor {
     fn hold(&mut self, instance: &mut Instance) -> Result<(), StoreError> {
         let shared = &self.shared;
         if let Some(config) = &shared.config.hold {
-            self.held = config.held(&shared.blocks);
-            instance.hold(&self.held)?;
+            let is_full = shared.space.figures().is_paused;
+            let retention_ms = millis(shared.config.retention);
+            let waiting = config.waiting(&shared.blocks, retention_ms, is_full);
+            instance.hold(&waiting.held)?;
+            self.waiting = waiting.all;
         }
         Ok(())
     }
@@ -134,7 +137,7 @@ impl Compactor {
             self.shared.space.look();
             match slice(&mut instance, self.shared.clock.now_ms(), room) {
                 Ok(progress) => {
-                    report(&self.shared, &progress, &self.held, started);
+                    report(&self.shared, &progress, &self.waiting, started);
                     if progress.block.is_some() {
                         // A new block must not be merged before it was copied either.
                         self.hold(&mut instance)?;
@@ -203,7 +206,7 @@ fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
     Ok(Room { free_bytes: data.free_bytes()?, other_bytes, memory_bytes })
 }
 
-fn report(shared: &Shared, progress: &CompactProgress, held: &[String], started: Instant) {
+fn report(shared: &Shared, progress: &CompactProgress, waiting: &[String], started: Instant) {
     let counters = &shared.counters;
     if let Some(block) = &progress.block {
         let (counter, what) = match block.level {
@@ -229,7 +232,7 @@ fn report(shared: &Shared, progress: &CompactProgress, held: &[String], started:
             DeletionReason::Size => "the data directory exceeds --retention-size",
         };
         counters.blocks_dropped.fetch_add(1, Relaxed);
-        if held.contains(&deleted.id) {
+        if waiting.contains(&deleted.id) {
             counters.blocks_dropped_uncopied.fetch_add(1, Relaxed);
             tracing::error!(
                 block = deleted.id,

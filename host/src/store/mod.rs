@@ -196,7 +196,7 @@ impl Store {
             data,
             tasks,
             reported: Vec::new(),
-            held: Vec::new(),
+            waiting: Vec::new(),
         };
         let compactor = spawn("compactor", move || compactor.run())?;
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
