@@ -4,6 +4,7 @@ mod file;
 mod flags;
 mod network;
 mod otlp;
+mod ship;
 mod source;
 
 pub use file::FileError;
@@ -15,12 +16,14 @@ use crate::cli::TsdbArgs;
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
 use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
+use crate::ship::ShipConfig;
 use crate::store::{DiskShare, MemorySplit, StoreConfig, default_limit_bytes};
 use crate::telemetry::{self, LogFormat};
 use crate::wasm::InstanceLimits;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use network::NetworkArgs;
 use otlp::OtlpArgs;
+use ship::ShipArgs;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -187,6 +190,9 @@ struct ServeArgs {
     #[command(flatten)]
     otlp: OtlpArgs,
 
+    #[command(flatten)]
+    ship: ShipArgs,
+
     /// Reads that run at a time; more wait
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     read_concurrency: usize,
@@ -275,6 +281,8 @@ pub struct ServeConfig {
     pub access: AccessConfig,
     /// The server's part.
     pub http: HttpConfig,
+    /// Where finished blocks go, if anywhere.
+    pub ship: Option<ShipConfig>,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Least level of log lines.
@@ -322,6 +330,7 @@ impl ServeConfig {
     /// Whether the parts go together.
     fn check(&self) -> Result<(), String> {
         self.store.memory.check().map_err(|error| error.to_string())?;
+        self.check_ship()?;
         self.check_network()
     }
 }
@@ -349,6 +358,7 @@ impl From<ServeArgs> for ServeConfig {
         let inflight_bytes = memory.network_bytes.min(INFLIGHT_BYTES);
         let inflight_bytes = args.network.max_inflight_bytes.unwrap_or(inflight_bytes);
         let wal = WalOptions { segment_bytes_max: args.wal_segment_size, compression, sync };
+        let (hold, ship) = (args.ship.hold(&args.data_dir), args.ship.ship());
         let store = StoreConfig {
             data_dir: args.data_dir,
             wal,
@@ -360,6 +370,7 @@ impl From<ServeArgs> for ServeConfig {
             out_of_order_window: args.out_of_order_window,
             retention: args.retention_time,
             retention_size: args.retention_size,
+            hold,
             disk_reserve: args.disk_reserve,
             series_max: args.max_series,
             exemplars_max: args.max_exemplars,
@@ -397,7 +408,8 @@ impl From<ServeArgs> for ServeConfig {
             read_frame_bytes_max: u32::try_from(args.read_max_bytes_in_frame).unwrap_or(u32::MAX),
         };
         let access = args.network.access();
-        ServeConfig { store, access, http, log_format: args.log_format, log_level: args.log_level }
+        let (log_format, log_level) = (args.log_format, args.log_level);
+        ServeConfig { store, access, http, ship, log_format, log_level }
     }
 }
 

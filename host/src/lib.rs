@@ -2,10 +2,10 @@
 //!
 //! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
 //! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
-//! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text, [`otlp`]
-//! from OpenTelemetry's messages; [`cli`] works without a server; [`telemetry`], [`reload`] and
-//! [`shutdown`] serve the operator.
-//! Dependencies point one way: http and cli → prom, store → wasm → disk.
+//! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text,
+//! [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage;
+//! [`cli`] works without a server; [`telemetry`], [`reload`] and [`shutdown`] serve the operator.
+//! Dependencies point one way: http and cli → prom, store → wasm, ship → disk.
 
 pub mod access;
 pub mod cli;
@@ -15,6 +15,7 @@ pub mod http;
 pub mod otlp;
 pub mod prom;
 pub mod reload;
+pub mod ship;
 pub mod shutdown;
 pub mod store;
 pub mod telemetry;

@@ -7,6 +7,7 @@ use tidepool_host::cli;
 use tidepool_host::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
 use tidepool_host::http::{Server, ServerConfig};
 use tidepool_host::reload::{ReloadHandle, Reloader};
+use tidepool_host::ship::{CleanTombstones, Shipper};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::Store;
 use tidepool_host::telemetry::{self, LogLevel};
@@ -54,6 +55,9 @@ async fn serve(
         "tidepool starts"
     );
     config.warn_of_strangers();
+    let (labels, block_duration) = (&config.http.external_labels, config.store.block_duration);
+    let shipper = config.ship.map(|ship| Shipper::open(ship, labels.clone(), block_duration));
+    let shipper = shipper.transpose()?;
     let access = Arc::new(Access::open(&config.access)?);
     let shutdown = Shutdown::on_signals()?;
     let (reload, requests) = ReloadHandle::new();
@@ -63,11 +67,17 @@ async fn serve(
     let server = Server::bind(ServerConfig {
         store: store.clone(),
         access: Arc::clone(&access),
+        ship: shipper.as_ref().map(Shipper::figures),
         http: live_http,
         reload,
     });
-    let served = match server.await {
-        Ok(server) => {
+    let started = server.await.and_then(|server| {
+        let spawn = |shipper: Shipper| shipper.spawn(store.data(), clean(&store), shutdown.clone());
+        Ok((server, shipper.map(spawn).transpose()?))
+    });
+    let mut ship_thread = None;
+    let served = match started {
+        Ok((server, shipping)) => {
             tracing::info!(address = %server.address(), "listening");
             let reloader = Reloader {
                 source,
@@ -80,16 +90,37 @@ async fn serve(
             };
             tokio::spawn(reloader.run(requests));
             tokio::select! {
-                () = server.run(shutdown) => Ok(()),
+                () = server.run(shutdown) => {
+                    ship_thread = shipping;
+                    Ok(())
+                }
                 Ok(error) = &mut threads.failed => Err(error.into()),
             }
         }
         Err(error) => Err(error.into()),
     };
     // Threads are waited for where waiting is allowed.
-    tokio::task::spawn_blocking(move || store.close(threads)).await?;
+    tokio::task::spawn_blocking(move || {
+        if ship_thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that ships blocks panicked");
+        }
+        store.close(threads);
+    })
+    .await?;
     if served.is_ok() {
         tracing::info!("stopped cleanly");
     }
     served
+}
+
+/// How shipping asks for blocks to be rewritten without what was deleted from them.
+fn clean(store: &Store) -> CleanTombstones {
+    let store = store.clone();
+    Arc::new(move || {
+        let store = store.clone();
+        Box::pin(async move {
+            let left = store.clean_tombstones().await.map_err(|error| error.to_string())?;
+            left.first().map_or(Ok(()), |bad| Err(format!("{}: {}", bad.where_, bad.reason)))
+        })
+    })
 }

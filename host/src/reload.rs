@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// The flags whose change holds at once. All others need a restart.
+/// The flags whose change holds at once; labels only as long as nothing is shipped. All others need a
+/// restart.
 pub const RELOADABLE: [&str; 17] = [
     "access-log",
     "cors-origin",
@@ -176,13 +177,20 @@ impl Reloader {
     }
 
     fn reload(&mut self) -> Result<ReloadOutcome, ReloadError> {
-        let (config, settings) = self.source.serve()?;
+        let (mut config, settings) = self.source.serve()?;
+        // What was shipped is told from other nodes' by these labels.
+        let ships = config.ship.is_some();
+        if ships {
+            config.http.external_labels = self.http.borrow().external_labels.clone();
+        }
         self.log_level.set(&config.log_level).map_err(ReloadError::LogLevel)?;
         self.store.reload(&config.store)?;
         self.http.send_replace(Arc::new(config.http));
         self.access.refresh();
         let owned = |names: Vec<&str>, reloadable: bool| {
-            let wanted = names.into_iter().filter(|name| RELOADABLE.contains(name) == reloadable);
+            let can =
+                |name: &str| RELOADABLE.contains(&name) && !(ships && name == "external-label");
+            let wanted = names.into_iter().filter(|name| can(name) == reloadable);
             wanted.map(str::to_owned).collect()
         };
         let outcome = ReloadOutcome {

@@ -9,11 +9,12 @@
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
 //!   [`otlp`]: metrics of OpenTelemetry; [`sender`]: what was acknowledged, and whether a store
 //!   holds it.
-//! - [`small_disk`]: a file system that runs full; [`target`]: a page to scrape that is known.
+//! - [`small_disk`]: a file system that runs full; [`target`]: a page to scrape that is known;
+//!   [`object_storage`]: an S3-compatible server.
 //! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory, [`fake_clock`] its time; [`tidepool`] and
 //!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
-//!   foreign binaries are.
+//!   foreign binaries are; [`thanos`] starts those that read shipped blocks.
 
 pub mod admin;
 pub mod bench;
@@ -25,6 +26,7 @@ pub mod fake_clock;
 pub mod histogram;
 pub mod http;
 pub mod node;
+pub mod object_storage;
 pub mod otlp;
 pub mod peers;
 pub mod process;
@@ -35,8 +37,10 @@ pub mod remote_read;
 pub mod remote_write;
 pub mod sender;
 pub mod series;
+pub mod shipped;
 pub mod small_disk;
 pub mod target;
+pub mod thanos;
 pub mod tidepool;
 pub mod wait;
 pub mod xor_chunk;

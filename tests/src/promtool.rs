@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What promtool said.
+/// What a tool such as promtool said.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Whether it ended with 0.
@@ -48,13 +48,15 @@ pub fn run(
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     input: Stdio,
 ) -> Result<Output, PromtoolError> {
-    let output = Command::new(release.promtool()?).args(arguments).stdin(input).output()?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Output {
-        success: output.status.success(),
-        stdout: text(&output.stdout),
-        stderr: text(&output.stderr),
-    })
+    Ok(Command::new(release.promtool()?).args(arguments).stdin(input).output()?.into())
+}
+
+impl From<std::process::Output> for Output {
+    fn from(output: std::process::Output) -> Output {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        Output { success: output.status.success(), stdout, stderr }
+    }
 }
 
 /// Runs `promtool tsdb COMMAND DIR …`, which has to succeed, and gives what it prints.

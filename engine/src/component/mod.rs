@@ -198,6 +198,10 @@ impl Guest for Component {
         with_engine(|engine| engine.leave(blocks))
     }
 
+    fn hold(blocks: Vec<String>) -> Result<(), wit::Error> {
+        with_engine(|engine| engine.hold(blocks))
+    }
+
     fn plan_cut() -> Result<Option<wit::TimeRange>, wit::Error> {
         Ok(with_engine(|engine| engine.plan_cut())?.map(Into::into))
     }

@@ -357,6 +357,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Lets [`compact`](Engine::compact) neither merge these blocks nor drop them for their age, in
+    /// place of those held before.
+    pub fn hold(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
+        let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "hold" })?;
+        upkeep.hold(blocks);
+        Ok(())
+    }
+
     /// Does a slice of what is due: cutting a block from the head, dropping blocks beyond
     /// retention, merging blocks.
     pub fn compact(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {

@@ -102,6 +102,8 @@ pub struct Upkeep {
     running: Option<Work>,
     /// Blocks that no merge should touch again.
     failed: BTreeSet<String>,
+    /// Blocks that stay as they are unless there is no room for them.
+    held: BTreeSet<String>,
 }
 
 enum Work {
@@ -121,12 +123,25 @@ impl Upkeep {
                 Levels::from_ranges(ranges.filter(|range_ms| *range_ms <= max_ms))
             }
         };
-        Upkeep { head, blocks, options, levels, running: None, failed: BTreeSet::new() }
+        Upkeep {
+            head,
+            blocks,
+            options,
+            levels,
+            running: None,
+            failed: BTreeSet::new(),
+            held: BTreeSet::new(),
+        }
     }
 
     /// Lets no merge touch these blocks any more, which an earlier upkeep reported as bad.
     pub fn leave(&mut self, blocks: impl IntoIterator<Item = String>) {
         self.failed.extend(blocks);
+    }
+
+    /// Neither merges these blocks nor drops them for their age, in place of those held before.
+    pub fn hold(&mut self, blocks: impl IntoIterator<Item = String>) {
+        self.held = blocks.into_iter().collect();
     }
 
     /// Does the next slice; what was begun before is finished first.
@@ -290,11 +305,15 @@ impl Upkeep {
         }
         self.drop_superseded(&mut metas, progress)?;
         for meta in &mut metas {
-            meta.compaction.failed |= self.failed.contains(&meta.ulid);
+            let is_held = task == Task::Due && self.held.contains(&meta.ulid);
+            meta.compaction.failed |= is_held || self.failed.contains(&meta.ulid);
         }
         let sized = metas
             .into_iter()
-            .map(|meta| Ok(SizedBlock { bytes: block_bytes(&*blocks, &meta.ulid)?, meta }))
+            .map(|meta| {
+                let bytes = block_bytes(&*blocks, &meta.ulid)?;
+                Ok(SizedBlock { bytes, is_held: self.held.contains(&meta.ulid), meta })
+            })
             .collect::<Result<Vec<_>>>()?;
         match task {
             Task::Due => self.drop_beyond_retention(sized, now_ms, room, progress),

@@ -33,13 +33,15 @@ fn equivalents(
         DiskShare::Bytes(bytes) => size_text(bytes),
         DiskShare::Percent(percent) => format!("{percent}%"),
     };
+    let held_by = store.hold.as_ref();
+    let delay_file = held_by.map_or_else(String::new, |hold| hold.file.to_string_lossy().into());
     let is = |yes: bool| if yes { "true" } else { "false" }.to_owned();
     [
         ("query.timeout", duration_text(http.read_timeout)),
         ("storage.remote.read-concurrent-limit", store.reads_max.to_string()),
         ("storage.remote.read-max-bytes-in-frame", http.read_frame_bytes_max.to_string()),
         ("storage.remote.read-sample-limit", http.read_samples_max.to_string()),
-        ("storage.tsdb.delay-compact-file.path", String::new()),
+        ("storage.tsdb.delay-compact-file.path", delay_file),
         ("storage.tsdb.max-block-duration", duration_text(block_duration_max(store))),
         ("storage.tsdb.min-block-duration", duration_text(store.block_duration)),
         ("storage.tsdb.path", store.data_dir.to_string_lossy().into_owned()),

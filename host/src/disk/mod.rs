@@ -12,6 +12,7 @@
 //! ├── head_snapshot                  the head at the last clean stop: see `head_snapshot`
 //! ├── set-aside/                     what was damaged, as it was found: see `set_aside`
 //! ├── failed-starts.2                while starting: how many starts failed: see `failed_starts`
+//! ├── thanos.shipper.json            blocks copied to object storage: see `ship`
 //! ├── snapshots/<name>/              blocks as they were at some moment, for backups
 //! └── 01J…ULID/                      one committed block
 //!     ├── meta.json  index  tombstones
@@ -33,6 +34,7 @@ mod failed_starts;
 pub mod fs;
 mod head_caches;
 pub mod head_snapshot;
+mod replace;
 pub mod set_aside;
 mod snapshot;
 mod staging;

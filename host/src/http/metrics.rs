@@ -6,6 +6,7 @@ use super::server::{Context, HttpCounters};
 use crate::disk::wal::WalStats;
 use crate::disk::{Wear, WrittenFor};
 use crate::reload::ReloadHandle;
+use crate::ship::ShipFigures;
 use crate::store::{SpaceFigures, Store, StoreCounters, resident_bytes};
 use crate::telemetry::MetricsText;
 use crate::wasm::Figures;
@@ -62,6 +63,9 @@ pub async fn answer(context: &Context) -> Reply {
     }
     set_aside(&mut text, &context.store);
     blocks(&mut text, &context.store);
+    if let Some(figures) = &context.ship {
+        ship(&mut text, figures);
+    }
     full(
         StatusCode::OK,
         HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
@@ -298,6 +302,11 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
         ("tidepool_blocks_cut_total", "Blocks cut from the head.", &counters.blocks_cut),
         ("tidepool_blocks_merged_total", "Blocks made of others.", &counters.blocks_merged),
         ("tidepool_blocks_dropped_total", "Blocks beyond retention.", &counters.blocks_dropped),
+        (
+            "tidepool_blocks_dropped_unshipped_total",
+            "Of these, blocks that were still to be copied to object storage.",
+            &counters.blocks_dropped_uncopied,
+        ),
         ("tidepool_blocks_damaged_total", "Damaged blocks found.", &counters.blocks_damaged),
         (
             "prometheus_tsdb_compactions_failed_total",
@@ -307,6 +316,44 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
     ] {
         text.counter(name, help, load(counter));
     }
+}
+
+fn ship(text: &mut MetricsText, figures: &ShipFigures) {
+    for (name, help, count) in [
+        ("tidepool_ship_uploads_total", "Blocks uploaded to object storage.", &figures.uploads),
+        (
+            "tidepool_ship_upload_failures_total",
+            "Attempts to upload blocks that failed and were or will be repeated.",
+            &figures.upload_failures,
+        ),
+        (
+            "tidepool_ship_uploaded_bytes_total",
+            "Bytes of blocks' files uploaded to object storage.",
+            &figures.uploaded_bytes,
+        ),
+        (
+            "tidepool_ship_already_there_total",
+            "Blocks that were in object storage when they were to be uploaded.",
+            &figures.already_there,
+        ),
+        (
+            "tidepool_ship_conflicts_total",
+            "Blocks not uploaded because another one has their name in object storage.",
+            &figures.conflicts,
+        ),
+    ] {
+        text.counter(name, help, load(count));
+    }
+    text.gauge(
+        "tidepool_ship_blocks_waiting",
+        "Blocks that wait to be uploaded.",
+        load(&figures.blocks_waiting),
+    );
+    text.gauge(
+        "tidepool_ship_last_upload_timestamp_seconds",
+        "When the last block was uploaded since the start; 0 for never.",
+        load(&figures.last_upload_ms) as f64 / 1000.0,
+    );
 }
 
 fn http(text: &mut MetricsText, counters: &HttpCounters, doors: &Doors) {

@@ -5,6 +5,7 @@ use super::doors::Doors;
 use crate::access::Access;
 use crate::config::HttpConfig;
 use crate::reload::ReloadHandle;
+use crate::ship::ShipFigures;
 use crate::shutdown::Shutdown;
 use crate::store::{BodyBudget, Store, system_now_ms};
 use std::io;
@@ -27,6 +28,8 @@ pub struct ServerConfig {
     pub store: Store,
     /// Whom it serves.
     pub access: Arc<Access>,
+    /// What was shipped, if blocks are.
+    pub ship: Option<Arc<ShipFigures>>,
     /// Where and within which bounds. What changes holds for requests that come later, but for the
     /// address, and the bounds of connections and of bodies together.
     pub http: watch::Receiver<Arc<HttpConfig>>,
@@ -46,6 +49,7 @@ pub struct Server {
 pub(super) struct Context {
     pub store: Store,
     pub access: Arc<Access>,
+    pub ship: Option<Arc<ShipFigures>>,
     /// As it was when the request came.
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
@@ -90,7 +94,7 @@ pub(super) struct HttpCounters {
 impl Server {
     /// Binds the address.
     pub async fn bind(config: ServerConfig) -> io::Result<Server> {
-        let ServerConfig { store, access, http: live_http, reload } = config;
+        let ServerConfig { store, access, ship, http: live_http, reload } = config;
         let http = Arc::clone(&live_http.borrow());
         let listener = TcpListener::bind(http.listen).await.map_err(|error| {
             io::Error::new(error.kind(), format!("could not listen on {}: {error}", http.listen))
@@ -99,6 +103,7 @@ impl Server {
         let context = Context {
             store,
             access,
+            ship,
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
             counters: Arc::new(HttpCounters::default()),

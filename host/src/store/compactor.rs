@@ -6,7 +6,7 @@
 //! no deletion is lost. Everything else waits for its turn.
 
 use super::tasks::TaskQueue;
-use super::{Shared, SpaceFigures, StoreError};
+use super::{Shared, SpaceFigures, StoreError, millis};
 use crate::disk::{BlockDirs, DataDir};
 use crate::wasm::{
     CallError, CompactProgress, Damage, DeletionReason, Error, HeadAccess, Instance,
@@ -51,6 +51,8 @@ pub(super) struct Compactor {
     pub(super) tasks: TaskQueue,
     /// Blocks that were reported; an instance does not know what the one before it found.
     pub(super) reported: Vec<String>,
+    /// Blocks that wait for being copied elsewhere.
+    pub(super) waiting: Vec<String>,
 }
 
 impl Compactor {
@@ -102,10 +104,24 @@ impl Compactor {
     fn compact(&mut self) -> Result<(), StoreError> {
         let mut instance = self.instance(self.shared.blocks.clone())?;
         instance.leave(&self.reported)?;
+        self.hold(&mut instance)?;
         let mut left_out = Vec::new();
         let done = self.work_in_slices(instance, Instance::compact, &mut left_out);
         self.reported.extend(left_out.iter().map(|bad| block_of(&bad.where_).to_owned()));
         done
+    }
+
+    /// Keeps blocks as they are that wait for being copied.
+    fn hold(&mut self, instance: &mut Instance) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        if let Some(config) = &shared.config.hold {
+            let is_full = shared.space.figures().is_paused;
+            let retention_ms = millis(shared.live().retention);
+            let waiting = config.waiting(&shared.blocks, retention_ms, is_full);
+            instance.hold(&waiting.held)?;
+            self.waiting = waiting.all;
+        }
+        Ok(())
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -125,7 +141,11 @@ impl Compactor {
             self.shared.space.look();
             match slice(&mut instance, self.shared.clock.now_ms(), room) {
                 Ok(progress) => {
-                    report(&self.shared, &progress, started);
+                    report(&self.shared, &progress, &self.waiting, started);
+                    if progress.block.is_some() {
+                        // A new block must not be merged before it was copied either.
+                        self.hold(&mut instance)?;
+                    }
                     left_out.extend(progress.bad);
                     left_out.extend(progress.unmerged);
                     if progress.done {
@@ -190,7 +210,7 @@ fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
     Ok(Room { free_bytes: data.free_bytes()?, other_bytes, memory_bytes })
 }
 
-fn report(shared: &Shared, progress: &CompactProgress, started: Instant) {
+fn report(shared: &Shared, progress: &CompactProgress, waiting: &[String], started: Instant) {
     let counters = &shared.counters;
     if let Some(block) = &progress.block {
         let (counter, what) = match block.level {
@@ -216,6 +236,15 @@ fn report(shared: &Shared, progress: &CompactProgress, started: Instant) {
             DeletionReason::Size => "the data directory exceeds --retention-size",
         };
         counters.blocks_dropped.fetch_add(1, Relaxed);
+        if waiting.contains(&deleted.id) {
+            counters.blocks_dropped_uncopied.fetch_add(1, Relaxed);
+            tracing::error!(
+                block = deleted.id,
+                "a block was dropped before it was copied to object storage: {why}. Its samples are \
+                 lost to whoever reads there"
+            );
+            continue;
+        }
         tracing::info!(block = deleted.id, "block dropped: {why}");
     }
     for bad in &progress.bad {

@@ -15,6 +15,7 @@ mod clock;
 mod compactor;
 mod error;
 mod head;
+mod hold;
 mod lookup;
 mod memory;
 mod oldest;
@@ -26,6 +27,7 @@ mod starts;
 mod tasks;
 
 pub use error::StoreError;
+pub use hold::HoldConfig;
 pub use lookup::LookupPart;
 pub use memory::{MemorySplit, default_limit_bytes, resident_bytes};
 pub use query::{ReadFormat, ReadPart, ReadQuery};
@@ -83,6 +85,8 @@ pub struct StoreConfig {
     pub retention: Duration,
     /// What the data directory may take; nothing is no limit.
     pub retention_size: DiskShare,
+    /// Whether blocks wait for being copied before they are merged or dropped for their age.
+    pub hold: Option<HoldConfig>,
     /// What must stay free for writes to be taken; `None` is a small part of the disk.
     pub disk_reserve: Option<DiskShare>,
     /// Most series in the head; 0 means no limit.
@@ -113,10 +117,10 @@ pub struct Store {
 struct Shared {
     config: StoreConfig,
     runtime: Runtime,
+    data: DataDir,
     blocks: BlockDirs,
     space: Space,
     wear: Arc<Wear>,
-    data: DataDir,
     live: Mutex<Live>,
     set_aside: SetAside,
     head: HeadHandle,
@@ -170,6 +174,8 @@ pub struct StoreCounters {
     pub blocks_merged: AtomicU64,
     /// Blocks that retention dropped.
     pub blocks_dropped: AtomicU64,
+    /// Of these, blocks that waited for being copied elsewhere.
+    pub blocks_dropped_uncopied: AtomicU64,
     /// Blocks found to be damaged.
     pub blocks_damaged: AtomicU64,
     /// Compactions that failed and will be tried again.
@@ -215,8 +221,13 @@ impl Store {
         let (fail, failed) = oneshot::channel();
         let head_thread = HeadThread::new(Arc::clone(&shared), data.clone());
         let head = spawn("head", move || head_thread.run(&jobs, fail))?;
-        let compactor =
-            Compactor { shared: Arc::clone(&shared), data, tasks, reported: Vec::new() };
+        let compactor = Compactor {
+            shared: Arc::clone(&shared),
+            data,
+            tasks,
+            reported: Vec::new(),
+            waiting: Vec::new(),
+        };
         let compactor = spawn("compactor", move || compactor.run())?;
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
     }
@@ -323,6 +334,11 @@ impl Store {
     /// What the head's series are made of, in lists of at most so many items.
     pub async fn cardinality(&self, items_max: u32) -> Result<CardinalityReport, StoreError> {
         self.shared.head.call(move |head| head.instance.cardinality(items_max)).await
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> &DataDir {
+        &self.shared.data
     }
 
     /// Bytes that reads share, of which each that holds its answer in memory takes its part.

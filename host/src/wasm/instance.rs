@@ -261,6 +261,11 @@ impl Instance {
         self.call(|guest, store| guest.call_leave(store, blocks))
     }
 
+    /// `store.hold`
+    pub fn hold(&mut self, blocks: &[String]) -> Result<(), CallError> {
+        self.call(|guest, store| guest.call_hold(store, blocks))
+    }
+
     /// `store.plan-cut`
     pub fn plan_cut(&mut self) -> Result<Option<TimeRange>, CallError> {
         self.call(|guest, store| guest.call_plan_cut(store))

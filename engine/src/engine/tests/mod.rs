@@ -148,6 +148,25 @@ fn blocks_are_cut_and_the_log_shrinks() {
 }
 
 #[test]
+fn what_is_held_is_not_merged_until_it_is_let_go() -> Result<()> {
+    let mut node = Node::new();
+    for time_ms in (0..10_000).step_by(50) {
+        node.append("s", time_ms, 1);
+        loop {
+            node.engine.hold(node.blocks.list()?)?;
+            if node.engine.compact(1_000_000, ROOM)?.done {
+                break;
+            }
+        }
+    }
+    assert_eq!(node.engine.figures()?.blocks, 9);
+    node.engine.hold(Vec::new())?;
+    node.compact();
+    assert_eq!(node.engine.figures()?.blocks, 5);
+    Ok(())
+}
+
+#[test]
 fn an_open_cursor_keeps_what_it_will_show() {
     let mut node = Node::new();
     for time_ms in (0..1600).step_by(10) {

@@ -10,13 +10,9 @@
 //! start is swept.
 
 use super::{BlockDirs, META_FILE};
-use crate::disk::error::{Action, DiskError, Result};
+use crate::disk::error::{Action, Result};
 use crate::disk::fs::Disk;
-use std::io;
-use std::path::Path;
-
-/// Ends the name of a file of a block that is being replaced. Upstream's are the same.
-const REPLACEMENT_SUFFIX: &str = ".tmp";
+use crate::disk::replace::{REPLACEMENT_SUFFIX, replace_file};
 
 impl BlockDirs {
     /// Replaces the `tombstones` of a block, then its `meta.json`: each durably and in one step,
@@ -24,22 +20,8 @@ impl BlockDirs {
     pub fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> Result<()> {
         self.check_writable()?;
         let dir = self.block_path(block)?;
-        self.replace_file(&dir, "tombstones", tombstones)?;
-        self.replace_file(&dir, META_FILE, meta)
-    }
-
-    fn replace_file(&self, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
-        let (disk, path) = (&self.disk, dir.join(name));
-        let temporary = dir.join(format!("{name}{REPLACEMENT_SUFFIX}"));
-        let written = write_file(disk, &temporary, bytes).and_then(|()| {
-            disk.rename(&temporary, &path).map_err(Action::Rename.failed(&temporary))
-        });
-        if let Err(error) = written {
-            // If it stays, the next attempt or start removes it.
-            let _ = disk.remove_file(&temporary);
-            return Err(error);
-        }
-        disk.sync_dir(dir).map_err(Action::Sync.failed(dir))
+        replace_file(&self.disk, &dir, "tombstones", tombstones)?;
+        replace_file(&self.disk, &dir, META_FILE, meta)
     }
 
     /// Removes what a crash left of files that were being replaced.
@@ -56,20 +38,4 @@ impl BlockDirs {
         }
         Ok(())
     }
-}
-
-fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
-    let created = match disk.create(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            disk.remove_file(path).map_err(Action::Remove.failed(path))?;
-            disk.create(path)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(DiskError::NotFound { path: path.to_owned() });
-        }
-        created => created,
-    };
-    let file = created.map_err(Action::Create.failed(path))?;
-    file.write_at(0, bytes).map_err(Action::Write.failed(path))?;
-    file.sync_data().map_err(Action::Sync.failed(path))
 }

@@ -1,0 +1,189 @@
+//! The HTTP client for object storage: bounded in bytes a second, and patient with thin uplinks.
+//!
+//! A request has no fixed time limit, since a part of five megabytes may take half an hour; a
+//! connection whose bytes nobody acknowledges ends within a minute. Bodies go out in small pieces,
+//! each when the bound allows it, so that an uplink is never full for the length of a part.
+
+use super::ShipError;
+use super::pace::Pace;
+use async_trait::async_trait;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, SizeHint};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::client::{
+    ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+    HttpRequestBody, HttpResponse, HttpResponseBody, HttpService,
+};
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::Sleep;
+
+/// A request that failed is tried again so often before the block is given up for now.
+const RETRIES: usize = 2;
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long sent bytes may go unacknowledged.
+const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Least rate of a request, in bytes a second, once this much time has passed.
+const RATE_MIN: u64 = 1024;
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Makes clients that keep a pace.
+#[derive(Clone, Debug)]
+struct PacedConnector {
+    pace: Pace,
+}
+
+#[derive(Debug)]
+struct PacedClient {
+    client: reqwest::Client,
+    pace: Pace,
+}
+
+struct PacedBody {
+    inner: HttpRequestBody,
+    pace: Pace,
+    sleep: Pin<Box<Sleep>>,
+    /// Goes out when the sleep ends.
+    waiting: Option<Bytes>,
+}
+
+/// The bucket of a URL, with endpoint and credentials from the environment.
+pub fn cloud_store(
+    scheme: ObjectStoreScheme,
+    url: &str,
+    pace: Pace,
+) -> object_store::Result<Box<dyn ObjectStore>> {
+    let connector = PacedConnector { pace };
+    let retry = RetryConfig {
+        backoff: BackoffConfig::default(),
+        max_retries: RETRIES,
+        retry_timeout: RETRY_TIMEOUT,
+    };
+    match scheme {
+        ObjectStoreScheme::GoogleCloudStorage => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_url(url).with_retry(retry);
+            Ok(Box::new(builder.with_http_connector(connector).build()?))
+        }
+        ObjectStoreScheme::MicrosoftAzure => {
+            let builder = MicrosoftAzureBuilder::from_env().with_url(url).with_retry(retry);
+            Ok(Box::new(builder.with_http_connector(connector).build()?))
+        }
+        _ => {
+            let builder = AmazonS3Builder::from_env().with_url(url).with_retry(retry);
+            Ok(Box::new(builder.with_http_connector(connector).build()?))
+        }
+    }
+}
+
+impl HttpConnector for PacedConnector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp);
+        let client = client(allows_http.as_deref() == Some("true"));
+        let client = client.map_err(|error| object_store::Error::Generic {
+            store: "client",
+            source: Box::new(error),
+        })?;
+        Ok(HttpClient::new(PacedClient { client, pace: self.pace.clone() }))
+    }
+}
+
+fn client(allows_http: bool) -> Result<reqwest::Client, ShipError> {
+    // Whoever came first has installed the same one.
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .user_agent(concat!("tidepool/", env!("CARGO_PKG_VERSION")))
+        .https_only(!allows_http)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT)
+        .pool_max_idle_per_host(1)
+        .build()?;
+    Ok(client)
+}
+
+#[async_trait]
+impl HttpService for PacedClient {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = request.into_parts();
+        let url = parts.uri.to_string();
+        let url = url.parse().map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        let mut request = reqwest::Request::new(parts.method, url);
+        *request.headers_mut() = parts.headers;
+        let bytes = body.content_length() as u64;
+        let least = self.pace.least(bytes).max(Duration::from_secs(bytes / RATE_MIN));
+        *request.timeout_mut() = Some(ANSWER_TIMEOUT + least);
+        let body = PacedBody {
+            inner: body,
+            pace: self.pace.clone(),
+            sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            waiting: None,
+        };
+        *request.body_mut() = Some(reqwest::Body::wrap(body));
+
+        let answer = self.client.execute(request).await.map_err(http_error)?;
+        let (parts, body) = hyper::http::Response::<reqwest::Body>::from(answer).into_parts();
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(http_error))))
+    }
+}
+
+impl Body for PacedBody {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        if self.waiting.is_none() {
+            let frame = match ready!(Pin::new(&mut self.inner).poll_frame(context)) {
+                Some(Ok(frame)) => frame,
+                end => return Poll::Ready(end),
+            };
+            let data = match frame.into_data() {
+                Ok(data) => data,
+                Err(other) => return Poll::Ready(Some(Ok(other))),
+            };
+            let at = self.pace.reserve(data.len());
+            self.sleep.as_mut().reset(at);
+            self.waiting = Some(data);
+        }
+        ready!(self.sleep.as_mut().poll(context));
+        Poll::Ready(self.waiting.take().map(|data| Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.waiting.is_none() && self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let waiting = self.waiting.as_ref().map_or(0, Bytes::len) as u64;
+        let inner = self.inner.size_hint().exact();
+        inner.map_or_else(SizeHint::default, |bytes| SizeHint::with_exact(bytes + waiting))
+    }
+}
+
+/// Says of what kind an error is: some are tried again at once.
+fn http_error(error: reqwest::Error) -> HttpError {
+    let kind = if error.is_timeout() {
+        HttpErrorKind::Timeout
+    } else if error.is_connect() {
+        HttpErrorKind::Connect
+    } else if error.is_decode() {
+        HttpErrorKind::Decode
+    } else if error.is_builder() {
+        HttpErrorKind::Unknown
+    } else {
+        HttpErrorKind::Interrupted
+    };
+    // The URL may hold a signature.
+    HttpError::new(kind, error.without_url())
+}

@@ -1,0 +1,89 @@
+//! Which blocks stay as they are until somebody has copied them elsewhere.
+
+use crate::disk::BlockDirs;
+use crate::ship::plan::survey;
+use crate::ship::state::Shipped;
+use std::path::PathBuf;
+
+/// Whose list says what has been copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldConfig {
+    /// The list, in the format of Thanos' sidecar.
+    pub file: PathBuf,
+    /// Whether merged blocks are copied, too.
+    pub with_compacted: bool,
+}
+
+/// The blocks that wait.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Waiting {
+    /// All of them.
+    pub all: Vec<String>,
+    /// Those that stay even so.
+    pub held: Vec<String>,
+}
+
+impl HoldConfig {
+    /// The blocks that wait. If the list does not read, all do that might be on it. On a full disk
+    /// those stay no longer that end `retention_ms` before the newest.
+    pub(super) fn waiting(&self, blocks: &BlockDirs, retention_ms: i64, is_full: bool) -> Waiting {
+        let shipped = Shipped::read(&self.file).unwrap_or_else(|error| {
+            tracing::warn!(%error, "no block is merged until this reads again");
+            Shipped::default()
+        });
+        let found = survey(blocks).unwrap_or_else(|error| {
+            tracing::debug!(%error, "blocks not listed");
+            Vec::new()
+        });
+        let newest_ms = found.iter().map(|block| block.max_time_ms).max();
+        let kept_from_ms = match is_full && retention_ms > 0 {
+            true => newest_ms.map_or(i64::MIN, |newest_ms| newest_ms.saturating_sub(retention_ms)),
+            false => i64::MIN,
+        };
+        let mut waiting = Waiting::default();
+        for block in found.into_iter().filter(|b| b.is_due(&shipped, self.with_compacted)) {
+            if block.max_time_ms > kept_from_ms {
+                waiting.held.push(block.ulid.clone());
+            }
+            waiting.all.push(block.ulid);
+        }
+        waiting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::DataDir;
+
+    #[test]
+    fn on_a_full_disk_age_counts() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let data = DataDir::open(dir.path())?;
+        let blocks = BlockDirs::open(&data);
+        for (end_ms, ulid) in
+            (1..).zip(["A", "B", "C"].map(|c| format!("01M7ZM6VDK4VPGZG2G1KK62D3{c}")))
+        {
+            std::fs::create_dir(dir.path().join(&ulid))?;
+            let meta = format!(
+                "{{\"minTime\":0,\"maxTime\":{end_ms}000,\"stats\":{{\"numSamples\":1}},\
+                 \"compaction\":{{\"level\":1,\"sources\":[\"{ulid}\"]}}}}"
+            );
+            std::fs::write(dir.path().join(ulid).join("meta.json"), meta)?;
+        }
+        let file = dir.path().join("thanos.shipper.json");
+        let list = "{\"version\":1,\"uploaded\":[\"01M7ZM6VDK4VPGZG2G1KK62D3C\"]}";
+        std::fs::write(&file, list)?;
+        let config = HoldConfig { file, with_compacted: false };
+        let ends = |waiting: Vec<String>| -> String {
+            waiting.iter().filter_map(|w| w.chars().last()).collect()
+        };
+        for (retention_ms, is_full, all, held) in
+            [(2000, false, "AB", "AB"), (2000, true, "AB", "B"), (0, true, "AB", "AB")]
+        {
+            let waiting = config.waiting(&blocks, retention_ms, is_full);
+            assert_eq!((ends(waiting.all).as_str(), ends(waiting.held).as_str()), (all, held));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! A real S3-compatible server whose buckets are directories, so that tests can look into them.
+
+use crate::peers::{MissingPeer, workspace};
+use crate::process::{Launch, ProcessError, Server, free_address};
+use crate::thanos::BUILD;
+use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+const ACCESS_KEY: &str = "tide";
+const SECRET_KEY: &str = "pool-secret";
+const BUCKET: &str = "metrics";
+
+/// What to start; its address stays the same.
+#[derive(Clone, Debug)]
+pub struct ObjectStorage {
+    directory: PathBuf,
+    address: SocketAddr,
+}
+
+/// Why it did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectStorageError {
+    /// It is not installed.
+    #[error(transparent)]
+    Missing(#[from] MissingPeer),
+    /// It did not run.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// No directory for its buckets.
+    #[error("its directory could not be made")]
+    Directory(#[from] io::Error),
+}
+
+impl ObjectStorage {
+    /// With one empty bucket. It needs a file system with extended attributes.
+    pub fn new(directory: &Path) -> Result<ObjectStorage, ObjectStorageError> {
+        let storage =
+            ObjectStorage { directory: directory.to_path_buf(), address: free_address()? };
+        std::fs::create_dir_all(storage.bucket())?;
+        Ok(storage)
+    }
+
+    /// The bucket's directory.
+    pub fn bucket(&self) -> PathBuf {
+        self.directory.join("root").join(BUCKET)
+    }
+
+    /// What `--ship` is given for a path in the bucket.
+    pub fn url(&self, path: &str) -> String {
+        format!("s3://{BUCKET}/{path}")
+    }
+
+    /// `env` with the variables that a client needs, to start one with.
+    pub fn environment(&self, secret_key: Option<&str>) -> Vec<OsString> {
+        let secret_key = secret_key.unwrap_or(SECRET_KEY);
+        [
+            "env".to_owned(),
+            format!("AWS_ENDPOINT=http://{}", self.address),
+            "AWS_ALLOW_HTTP=true".to_owned(),
+            "AWS_REGION=us-east-1".to_owned(),
+            format!("AWS_ACCESS_KEY_ID={ACCESS_KEY}"),
+            format!("AWS_SECRET_ACCESS_KEY={secret_key}"),
+        ]
+        .map(OsString::from)
+        .into()
+    }
+
+    /// Starts it and waits until it answers.
+    pub fn start(&self) -> Result<Server, ObjectStorageError> {
+        let program = workspace().join("target/peers/s3/versitygw");
+        if !program.is_file() {
+            return Err(MissingPeer { path: program, command: BUILD }.into());
+        }
+        let mut arguments: Vec<OsString> = vec![
+            format!("--port={}", self.address).into(),
+            format!("--access={ACCESS_KEY}").into(),
+            format!("--secret={SECRET_KEY}").into(),
+            "--health=/health".into(),
+            "posix".into(),
+        ];
+        arguments.push(self.directory.join("root").into());
+        let launch = Launch {
+            name: "versitygw",
+            program,
+            arguments,
+            address: self.address,
+            ready_path: "/health",
+            log_path: self.directory.join("versitygw.log"),
+        };
+        Ok(launch.start()?)
+    }
+}

@@ -1,0 +1,59 @@
+//! What a bucket that is a directory holds of a node, and what the node says of it.
+//!
+//! The functions here are assertions: they panic where the server under test fails.
+
+use crate::data_dir::{self, Block};
+use crate::peers::Release;
+use crate::promtool::{self, parse_dump};
+use crate::series::{Dataset, Series};
+use crate::tidepool::Store;
+use crate::wait;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The `meta.json` of a block.
+#[track_caller]
+pub fn meta(block: &Block) -> Value {
+    let text = std::fs::read(block.path.join("meta.json")).expect("a meta.json");
+    serde_json::from_slice(&text).expect("JSON")
+}
+
+/// The finished blocks of a bucket, in time order.
+#[track_caller]
+pub fn blocks(bucket: &Path) -> Vec<Block> {
+    match bucket.is_dir() {
+        true => data_dir::blocks(bucket).expect("a bucket"),
+        false => Vec::new(),
+    }
+}
+
+/// Waits until the bucket has so many blocks and no block of the node waits.
+#[track_caller]
+pub fn wait_for(store: &Store, bucket: &Path, blocks_min: usize) -> Vec<Block> {
+    let all = || {
+        let waiting = store.metric("tidepool_ship_blocks_waiting")?;
+        let found = blocks(bucket);
+        (waiting == 0.0 && found.len() >= blocks_min).then_some(found)
+    };
+    wait::until("shipped blocks", TIMEOUT, all)
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()))
+}
+
+/// What promtool finds in the blocks of a bucket.
+#[track_caller]
+pub fn dump(bucket: &Path) -> Vec<Series> {
+    let copy = tempfile::tempdir().expect("a directory");
+    data_dir::copy(bucket, copy.path()).expect("a copy");
+    // Without one it takes a directory for no data directory.
+    std::fs::create_dir_all(copy.path().join("wal")).expect("a directory");
+    parse_dump(&promtool::tsdb(Release::V3, "dump", copy.path(), &[])).expect("a dump")
+}
+
+/// The samples of a data set before a time.
+pub fn before(data: &Dataset, end_ms: i64) -> Vec<Series> {
+    let cut = data.series.iter().map(|series| series.between(i64::MIN, end_ms - 1));
+    cut.filter(|series| !series.samples.is_empty()).collect()
+}

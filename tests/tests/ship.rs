@@ -1,0 +1,315 @@
+//! Finished blocks go to object storage: once each, whole, whatever happens to the node, to the
+//! uplink or to the bucket meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use tidepool_tests::admin::Admin;
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::data_dir::{self, Block};
+use tidepool_tests::object_storage::ObjectStorage;
+use tidepool_tests::peers::Release;
+use tidepool_tests::process::{ProcessError, Server};
+use tidepool_tests::promtool::{self, forget_nan_bits};
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::{hours_of_data, send_all, wait_for_blocks};
+use tidepool_tests::series::Dataset;
+use tidepool_tests::shipped::{self, before, dump};
+use tidepool_tests::tidepool::{Config, Store};
+use tidepool_tests::wait;
+
+const BLOCK: &str = "5m";
+const BLOCK_MS: i64 = 300_000;
+const TIMEOUT: Duration = Duration::from_secs(120);
+const LABEL: &str = "--external-label=node=edge-7";
+
+fn file_url(bucket: &Path) -> String {
+    format!("--ship=file://{}", bucket.display())
+}
+
+fn until(what: &str, store: &Store, mut look: impl FnMut() -> bool) {
+    wait::until(what, TIMEOUT, || look().then_some(()))
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
+}
+
+fn metric(store: &Store, name: &str) -> f64 {
+    store.metric(name).unwrap_or_else(|| panic!("{name} is not there"))
+}
+
+fn level(block: &Block) -> i64 {
+    shipped::meta(block)["compaction"]["level"].as_i64().unwrap_or(0)
+}
+
+/// The bucket holds exactly what was sent, up to the end of its last block.
+#[track_caller]
+fn assert_bucket_holds(bucket: &Path, data: &Dataset) {
+    let end_ms = shipped::blocks(bucket).last().expect("a block").end_ms;
+    let sent = forget_nan_bits(&before(data, end_ms));
+    assert_same("the bucket", &sent, &dump(bucket));
+}
+
+/// Every file of the blocks, and when it was written.
+fn file_times(bucket: &Path) -> BTreeMap<String, SystemTime> {
+    let mut times = BTreeMap::new();
+    for block in shipped::blocks(bucket) {
+        for file in ["meta.json", "index", "chunks/000001"] {
+            let path = block.path.join(file);
+            let written = fs::metadata(&path).and_then(|found| found.modified());
+            times.insert(path.display().to_string(), written.expect("a file"));
+        }
+    }
+    times
+}
+
+#[test]
+fn finished_blocks_are_shipped_once_and_merged_here_afterwards() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bucket = directory.path().join("bucket/fleet");
+    let store = Store::start_with(|config| {
+        config.merged_block_duration(BLOCK).flag(LABEL).flag(&file_url(&bucket))
+    })
+    .expect("tidepool starts");
+    let data = hours_of_data(91);
+    send_all(&store, Version::V2, &data);
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    let blocks = shipped::wait_for(&store, &bucket, 30);
+
+    for block in &blocks {
+        let meta = shipped::meta(block);
+        assert_eq!(meta["compaction"]["level"], 1);
+        let thanos = &meta["thanos"];
+        assert_eq!(thanos["version"], 1);
+        assert_eq!(thanos["labels"], serde_json::json!({ "node": "edge-7" }));
+        assert_eq!(thanos["downsample"]["resolution"], 0);
+        assert_eq!(thanos["segment_files"], serde_json::json!(["000001"]));
+        for file in thanos["files"].as_array().expect("a list") {
+            let path = file["rel_path"].as_str().expect("a path");
+            let found = fs::metadata(block.path.join(path)).expect(path).len();
+            let bytes = file["size_bytes"].as_u64();
+            assert!(path == "meta.json" || bytes == Some(found), "{path}: {bytes:?}, {found}");
+        }
+        assert!(!block.path.join("tombstones").exists());
+    }
+    assert_bucket_holds(&bucket, &data);
+    for release in Release::ALL {
+        let list = promtool::tsdb(release, "list", &bucket, &[]);
+        assert_eq!(list.lines().count(), blocks.len() + 1, "{list}");
+        promtool::tsdb(release, "analyze", &bucket, &[&blocks[0].ulid]);
+    }
+
+    // What was shipped may be merged here, and what was merged here is not shipped.
+    let here = || data_dir::blocks(store.config.data_dir()).unwrap_or_default();
+    until("merged blocks", &store, || here().len() < 12);
+    shipped::wait_for(&store, &bucket, blocks.len());
+    let times = file_times(&bucket);
+    assert!(shipped::blocks(&bucket).iter().all(|block| level(block) == 1));
+
+    let store = store.restart(Server::terminate).expect("tidepool starts again");
+    until("a look", &store, || store.server.log().matches("are shipped").count() == 2);
+    // The blocks are looked at when it starts, and every three seconds.
+    std::thread::sleep(Duration::from_secs(4));
+    shipped::wait_for(&store, &bucket, blocks.len());
+    assert_eq!(metric(&store, "tidepool_ship_uploads_total"), 0.0);
+    assert_eq!(file_times(&bucket), times);
+}
+
+#[test]
+fn without_its_list_a_node_asks_the_bucket_and_replaces_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bucket = directory.path().join("bucket");
+    let config = Config::new(directory.path()).block_duration(BLOCK).flag(&file_url(&bucket));
+    let start = |label: &str| {
+        let config = config.clone().flag(label);
+        let directory = tempfile::tempdir().expect("a directory");
+        Store { server: config.start().expect("tidepool starts"), config, directory }
+    };
+    let store = start(LABEL);
+    let data = hours_of_data(92);
+    send_all(&store, Version::V2, &data);
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    let count = shipped::wait_for(&store, &bucket, 30).len();
+    let times = file_times(&bucket);
+    store.server.kill().expect("tidepool ends");
+
+    let list = config.data_dir().join("thanos.shipper.json");
+    let listed: serde_json::Value =
+        serde_json::from_slice(&fs::read(&list).expect("a list")).expect("JSON");
+    assert_eq!(listed["version"], 1);
+    assert_eq!(listed["uploaded"].as_array().map(Vec::len), Some(count));
+    fs::write(&list, "{\"version\":1,").expect("a damaged list");
+    let store = start(LABEL);
+    let there = "tidepool_ship_already_there_total";
+    until("answers of the bucket", &store, || store.metric(there) == Some(count as f64));
+    assert_eq!(metric(&store, "tidepool_ship_uploads_total"), 0.0);
+    assert!(store.server.log().contains("the bucket is asked instead"));
+    store.server.kill().expect("tidepool ends");
+
+    // The same blocks under another node's name: a data directory that was copied.
+    fs::remove_file(&list).expect("a list");
+    let store = start("--external-label=node=edge-8");
+    let conflicts = "tidepool_ship_conflicts_total";
+    until("conflicts", &store, || store.metric(conflicts) == Some(count as f64));
+    assert_eq!(metric(&store, "tidepool_ship_uploads_total"), 0.0);
+    assert!(store.server.log().contains("edge-7") && store.server.log().contains("edge-8"));
+    assert_eq!(file_times(&bucket), times);
+}
+
+#[test]
+fn a_node_without_a_label_of_its_own_does_not_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = Config::new(directory.path());
+    let bucket = file_url(&directory.path().join("bucket"));
+    let refused = |config: Config| match config.start() {
+        Err(ProcessError::EndedEarly { log, .. }) => log,
+        other => panic!("{other:?}"),
+    };
+    let log = refused(config.clone().flag(&bucket));
+    assert!(log.contains("--external-label=node=edge-7"), "{log}");
+    let log = refused(config.flag("--ship=ftp://host/path").flag(LABEL));
+    assert!(log.contains("s3://bucket"), "{log}");
+}
+
+/// Hours without the bucket: the node goes on, nothing is merged or dropped for its age, and all of
+/// it arrives in the end.
+#[test]
+fn what_a_dead_uplink_held_up_is_shipped_when_it_is_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = ObjectStorage::new(directory.path()).expect("a bucket");
+    let bucket = storage.bucket().join("fleet/north");
+    let ship = format!("--ship={}", storage.url("fleet/north"));
+    let store = Store::start_with(|config| {
+        let config = config.merged_block_duration(BLOCK).flag("--retention-time=40m");
+        config.started_by(storage.environment(None)).flag(LABEL).flag(&ship)
+    })
+    .expect("tidepool starts");
+    let data = hours_of_data(93);
+    send_all(&store, Version::V2, &data);
+    let blocks = wait_for_blocks(&store, &data, BLOCK_MS);
+    let waiting = || store.metric("tidepool_ship_blocks_waiting").unwrap_or(0.0) as usize;
+    until("waiting blocks", &store, || waiting() >= blocks.len());
+    let failures = "tidepool_ship_upload_failures_total";
+    until("failures", &store, || metric(&store, failures) >= 2.0);
+    let here = || data_dir::blocks(store.config.data_dir()).unwrap_or_default();
+    assert!(here().iter().all(|block| level(block) == 1));
+    assert!(here().len() >= 30, "{} blocks", here().len());
+    assert!(store.server.log().contains("they wait"), "{}", store.server.log());
+
+    let server = storage.start().expect("the storage starts");
+    shipped::wait_for(&store, &bucket, blocks.len());
+    assert_bucket_holds(&bucket, &data);
+    // Now age counts.
+    until("dropped blocks", &store, || here().len() < 15);
+    assert_eq!(metric(&store, "tidepool_blocks_dropped_unshipped_total"), 0.0);
+    server.terminate().expect("the storage ends");
+}
+
+#[test]
+fn a_full_disk_counts_more_than_a_dead_uplink() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = ObjectStorage::new(directory.path()).expect("a bucket");
+    let ship = format!("--ship={}", storage.url(""));
+    let store = Store::start_with(|config| {
+        let config = config.block_duration(BLOCK).flag("--retention-size=600KB");
+        config.started_by(storage.environment(None)).flag(LABEL).flag(&ship)
+    })
+    .expect("tidepool starts");
+    let data = hours_of_data(94);
+    send_all(&store, Version::V2, &data);
+    let dropped = "tidepool_blocks_dropped_unshipped_total";
+    until("dropped blocks", &store, || metric(&store, dropped) > 0.0);
+    let log = store.server.log();
+    assert!(log.contains("dropped before it was copied"), "{log}");
+}
+
+/// `kill -9` between a block's files: what is there is not sent again, and the block is not taken
+/// for whole before it is.
+#[test]
+fn a_killed_upload_goes_on_where_it_was() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = ObjectStorage::new(directory.path()).expect("a bucket");
+    let bucket = storage.bucket();
+    let server = storage.start().expect("the storage starts");
+    let ship = format!("--ship={}", storage.url(""));
+    let config = Config::new(directory.path()).block_duration(BLOCK).flag(LABEL).flag(&ship);
+    let config = config.started_by(storage.environment(None));
+    let slow = config.clone().flag("--ship-bandwidth=4KB");
+    let store = Store {
+        server: slow.start().expect("tidepool starts"),
+        config: slow,
+        directory: tempfile::tempdir().expect("a directory"),
+    };
+    let data = hours_of_data(95);
+    send_all(&store, Version::V2, &data);
+    let begun = || {
+        let blocks = fs::read_dir(&bucket).ok()?.flatten().map(|entry| entry.path());
+        let begun = blocks.filter(|block| !block.join("meta.json").exists());
+        let mut begun = begun.map(|block| block.join("chunks/000001"));
+        begun.find(|chunks| chunks.is_file())
+    };
+    let chunks = wait::until("a block's chunks", TIMEOUT, begun)
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
+    store.server.kill().expect("tidepool is killed");
+    let block = chunks.ancestors().nth(2).expect("a block");
+    assert!(!block.join("meta.json").exists(), "killed too late");
+    let written = fs::metadata(&chunks).and_then(|found| found.modified()).expect("a file");
+
+    let store = Store {
+        server: config.start().expect("tidepool starts again"),
+        config,
+        directory: tempfile::tempdir().expect("a directory"),
+    };
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    shipped::wait_for(&store, &bucket, 30);
+    assert!(block.join("meta.json").exists());
+    let now = fs::metadata(&chunks).and_then(|found| found.modified()).expect("a file");
+    assert_eq!(now, written, "sent again");
+    assert_bucket_holds(&bucket, &data);
+    server.terminate().expect("the storage ends");
+}
+
+#[test]
+fn wrong_credentials_cost_no_write() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = ObjectStorage::new(directory.path()).expect("a bucket");
+    let server = storage.start().expect("the storage starts");
+    let ship = format!("--ship={}", storage.url(""));
+    let store = Store::start_with(|config| {
+        let config = config.block_duration(BLOCK).flag(LABEL).flag(&ship);
+        config.started_by(storage.environment(Some("not-the-secret")))
+    })
+    .expect("tidepool starts");
+    let data = hours_of_data(96);
+    send_all(&store, Version::V2, &data);
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    let failures = "tidepool_ship_upload_failures_total";
+    until("failures", &store, || metric(&store, failures) >= 2.0);
+    assert!(store.server.log().contains("SignatureDoesNotMatch"), "{}", store.server.log());
+    assert!(shipped::blocks(&storage.bucket()).is_empty());
+    server.terminate().expect("the storage ends");
+}
+
+/// Readers of a bucket know no tombstones: what was deleted before a block was shipped must not
+/// come back there.
+#[test]
+fn what_was_deleted_is_not_shipped() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let storage = ObjectStorage::new(directory.path()).expect("a bucket");
+    let ship = format!("--ship={}", storage.url(""));
+    let store = Store::start_with(|config| {
+        let config = config.block_duration(BLOCK).flag(LABEL).flag(&ship);
+        config.started_by(storage.environment(None)).flag("--enable-admin-api")
+    })
+    .expect("tidepool starts");
+    let mut data = hours_of_data(97);
+    send_all(&store, Version::V2, &data);
+    let blocks = wait_for_blocks(&store, &data, BLOCK_MS);
+    let name = data.series[0].labels.value("__name__").to_owned();
+    Admin::new(&store.server.url()).delete(&[&name], 0, i64::MAX / 2);
+    data.series.retain(|series| series.labels.value("__name__") != name);
+
+    let server = storage.start().expect("the storage starts");
+    shipped::wait_for(&store, &storage.bucket(), blocks.len());
+    assert_bucket_holds(&storage.bucket(), &data);
+    server.terminate().expect("the storage ends");
+}
