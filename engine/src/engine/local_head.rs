@@ -3,7 +3,7 @@
 use super::compile;
 use super::log::Log;
 use crate::error::{Error, Result};
-use crate::head::{Head, HeadCursor, HeadTexts};
+use crate::head::{Head, HeadCursor, HeadSeries, HeadTexts};
 use crate::model::{Labels, MatcherSpec, TimeRange};
 use crate::select::{HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
 use crate::storage::StorageError;
@@ -117,7 +117,7 @@ impl SeriesSource for LocalSeries {
         let next = self.head.borrow().next(&mut self.cursor);
         let next =
             next.map_err(|(labels, source)| Error::Chunk { series: labels.to_string(), source })?;
-        let Some((labels, chunks, may_overlap)) = next else { return Ok(None) };
+        let Some(HeadSeries { labels, chunks, may_overlap }) = next else { return Ok(None) };
         let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
         Ok(Some(ChunkedSeries { labels, chunks }))
     }

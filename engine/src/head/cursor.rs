@@ -28,6 +28,16 @@ pub struct HeadCursor {
     _open: OpenCursor,
 }
 
+/// A series as a cursor gives it.
+pub struct HeadSeries {
+    /// Its labels, the external ones included.
+    pub labels: Labels,
+    /// Its chunks, the ordered ones in time order.
+    pub chunks: Vec<Chunk>,
+    /// Whether chunks may overlap.
+    pub may_overlap: bool,
+}
+
 /// What a cursor may see of one series.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
@@ -155,12 +165,11 @@ impl Head {
         HeadIndex { postings, symbols, series, work: WorkLeft::of_a_read() }
     }
 
-    /// The next series with chunks that share some time with the range, and whether these chunks
-    /// may overlap.
+    /// The next series with chunks that share some time with the range.
     pub fn next(
         &self,
         cursor: &mut HeadCursor,
-    ) -> Result<Option<(Labels, Vec<Chunk>, bool)>, (Labels, ChunkError)> {
+    ) -> Result<Option<HeadSeries>, (Labels, ChunkError)> {
         let moment = cursor.moment;
         while let Some((slot, newest_ms)) = cursor.next_slot() {
             let series = self.at(slot);
@@ -168,7 +177,8 @@ impl Head {
             let chunks = chunks.map_err(|error| (self.packed_labels(slot), error))?;
             if !chunks.is_empty() {
                 let labels = with_others(self.labels(slot).1, &cursor.external);
-                return Ok(Some((Labels::from_sorted(labels), chunks, series.has_late())));
+                let (labels, may_overlap) = (Labels::from_sorted(labels), series.has_late());
+                return Ok(Some(HeadSeries { labels, chunks, may_overlap }));
             }
         }
         Ok(None)

@@ -30,7 +30,7 @@ mod work;
 
 pub use batch::{Batch, REFUSAL_DETAIL_BYTES_MAX, Refusal, RefusalReason, WriteOutcome};
 pub use cardinality::Cardinality;
-pub use cursor::HeadCursor;
+pub use cursor::{HeadCursor, HeadSeries};
 pub use deletion::DeletedSpan;
 pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExemplars};
 pub use labels::HeadTexts;

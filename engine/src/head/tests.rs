@@ -178,7 +178,9 @@ fn a_cursor_walks_in_label_order_and_sees_its_moment() {
     assert_eq!(writer.head.open_cursors(), 1);
     writer.write("c", &[(200, 2.0)]);
     let mut names = Vec::new();
-    while let Some((labels, chunks, _)) = writer.head.next(&mut cursor).expect("sound chunks") {
+    while let Some(HeadSeries { labels, chunks, .. }) =
+        writer.head.next(&mut cursor).expect("sound chunks")
+    {
         names.push((labels.get("__name__").to_owned(), chunks.len()));
     }
     assert_eq!(names, [("a".to_owned(), 1), ("c".to_owned(), 1)]);
@@ -215,7 +217,7 @@ fn what_comes_late_during_a_cut_outlives_it() {
         .select(&[], TimeRange { start_ms: 0, end_ms: 999 }, &none())
         .expect("little work");
     let next = writer.head.next(&mut cursor).expect("sound chunks");
-    let (_, chunks, _) = next.expect("the late series");
+    let chunks = next.expect("the late series").chunks;
     // The part that held 200 was added to after the plan, so all of it waits for the next cut.
     assert_eq!((chunks[0].min_time_ms, chunks[0].max_time_ms), (200, 300));
     drop(cursor);

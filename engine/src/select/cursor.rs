@@ -8,6 +8,12 @@ use crate::wire::{
     ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, put_chunked_series, put_streamed_frames,
 };
 
+/// Most bytes of frames for which room is made at once.
+const FRAMES_BYTES_USUAL: usize = 256 * 1024;
+
+/// What frames may take beyond the bytes that are asked for, in most cases.
+const OVERSHOOT_BYTES: usize = 32 * 1024;
+
 /// How a cursor writes what it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameFormat {
@@ -170,7 +176,8 @@ impl Cursor {
     /// Frames until they fill `bytes_max`: at least one, none at the end. They are whole, but for
     /// series with more samples than fit, which may end after any chunk and go on the next time.
     pub fn next_frames(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
-        let mut out = Vec::new();
+        let room = FRAMES_BYTES_USUAL.min(bytes_max as usize) + OVERSHOOT_BYTES;
+        let mut out = Vec::with_capacity(room);
         while out.len() < bytes_max.max(1) as usize {
             if let Some(writing) = &mut self.writing {
                 if !writing.put_chunk(&mut out)? {

@@ -315,11 +315,16 @@ impl Store {
         // The pool's thread only waits: the priority of a thread cannot be raised again.
         tokio::task::spawn_blocking(move || {
             std::thread::scope(|scope| {
-                scope.spawn(|| {
+                let reading = std::thread::Builder::new().name("read".into());
+                let spawned = reading.spawn_scoped(scope, || {
                     lower_priority();
                     let _entered = runtime.enter();
                     run(&shared, &parts);
                 });
+                // Without it, the parts end before they should, which is an error for whoever waits.
+                if let Err(error) = spawned {
+                    tracing::error!(%error, "a read could not get a thread");
+                }
             });
             drop(slot);
         });

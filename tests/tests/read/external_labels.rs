@@ -1,6 +1,7 @@
 //! External labels of the node (`--external-label`): matchers that ask for them, series that get
 //! them, the order that follows, and real Prometheus as reader with and without such labels.
 
+use crate::Case;
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::data_dir;
@@ -97,7 +98,7 @@ fn matchers(list: &[(Type, &str, &str)]) -> Vec<LabelMatcher> {
 fn external_labels_are_found_and_added() {
     let start_ms = now_ms() - 7_300_000;
     let (store, stored) = start(start_ms, &FLAGS);
-    let cases: &[(&[(Type, &str, &str)], &[usize])] = &[
+    let cases: &[Case] = &[
         (&[(Eq, "__name__", "m")], &[0, 1, 2, 3, 4, 5]),
         // Equal to ours: what is stored without it.
         (&[(Eq, "region", "eu")], &[0, 1, 2, 3, 4]),

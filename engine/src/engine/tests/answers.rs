@@ -7,10 +7,12 @@ use crate::select::Cursor;
 use crate::wire::{SeriesData, WriteSink, decode_write_v1};
 use proptest::prelude::*;
 
-/// The series of a SAMPLES answer, by labels in their order: times and bits of the floats, and how
-/// many histograms.
+/// A series: its labels, times and bits of its floats, and how many histograms it has.
+type Found = (String, Vec<(i64, u64)>, usize);
+
+/// The series of a SAMPLES answer, in their order.
 #[derive(Debug, Default, PartialEq)]
-struct Answer(Vec<(String, Vec<(i64, u64)>, usize)>);
+struct Answer(Vec<Found>);
 
 impl<'r> WriteSink<'r> for Answer {
     // A query result's series looks like a write request's: the same field numbers.
