@@ -2,7 +2,7 @@
 
 use crate::disk::DiskError;
 use crate::text::ReadError;
-use crate::wasm::{CallError, Error};
+use crate::wasm::{CallError, Error, in_words};
 use std::io;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub enum CliError {
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The engine says no.
-    #[error("{0}")]
+    #[error("{}", in_words(.0))]
     Refused(Error),
     /// The engine instance stopped.
     #[error("the engine stopped: {0}; if it ran out of memory, allow it more with --memory-limit")]

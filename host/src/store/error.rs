@@ -1,7 +1,7 @@
 //! Why the store did not do what it was asked.
 
 use crate::disk::DiskError;
-use crate::wasm::{CallError, Error, MemoryBound};
+use crate::wasm::{CallError, Error, MemoryBound, in_words};
 
 /// Everything that can keep the store from answering.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum StoreError {
     #[error("the store is shutting down")]
     Stopped,
     /// The engine says no.
-    #[error("{0}")]
+    #[error("{}", in_words(.0))]
     Refused(Error),
     /// The engine instance that worked on this crashed.
     #[error("the engine stopped while working on this: {0}")]

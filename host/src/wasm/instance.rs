@@ -18,7 +18,7 @@ use wasmtime::component::ResourceAny;
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The store says no; the instance lives on.
-    #[error("{0}")]
+    #[error("{}", super::in_words(.0))]
     Refused(Error),
     /// The instance crashed, and is of no further use.
     #[error("the engine instance stopped: {0:#}")]

@@ -14,6 +14,7 @@ mod precompiled;
 mod runtime;
 mod state;
 mod tuning;
+mod words;
 
 pub use bindings::exports::tidepool::tsdb::backfill::{AppendStep, PassStep, Rows, WrittenBlock};
 pub use bindings::exports::tidepool::tsdb::inspect::{
@@ -36,6 +37,7 @@ pub use instance::{CallError, CursorHandle, Instance, LinesHandle, SavedHeadHand
 pub use memory::{MemoryBound, MemoryPool, PoolShare};
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{HeadAccess, InstanceLogs, InstanceStorage};
+pub use words::in_words;
 
 impl LabelLimits {
     /// Takes everything.

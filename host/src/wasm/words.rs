@@ -1,0 +1,43 @@
+//! The engine's errors in words: what is generated for them prints their structure.
+
+use super::{Damage, Error, Limit, StorageError};
+
+/// An error for people.
+pub fn in_words(error: &Error) -> String {
+    match error {
+        Error::NotOpen => "the engine's store is not open".to_owned(),
+        Error::WrongRole(call) => format!("an engine instance of this role has no {call}"),
+        Error::Invalid(why) => why.clone(),
+        Error::Malformed(damage) | Error::Corrupt(damage) => {
+            let Damage { where_, offset, reason } = damage;
+            format!("{where_} is damaged at byte {offset}: {reason}")
+        }
+        Error::LimitExceeded(Limit { what, max }) => format!("at most {max} {what} are allowed"),
+        Error::ShortOfMemory(bytes_max) => {
+            format!("memory is short: the engine may use {bytes_max} bytes")
+        }
+        Error::Busy => "reads are open on what this would drop; try again when they ended".into(),
+        Error::Storage(StorageError::NotFound(what)) => format!("{what} is not there"),
+        Error::Storage(StorageError::NoSpace(what)) => format!("no space is left for {what}"),
+        Error::Storage(StorageError::Io(why)) => why.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_structure_shows() {
+        let damage = || Damage { where_: "the body".into(), offset: 4, reason: "it ends".into() };
+        let limit = Limit { what: "samples".into(), max: 5 };
+        for (error, expected) in [
+            (Error::Invalid("no \"x\"".into()), "no \"x\""),
+            (Error::Malformed(damage()), "the body is damaged at byte 4: it ends"),
+            (Error::LimitExceeded(limit), "at most 5 samples are allowed"),
+            (Error::Storage(StorageError::Io("the disk".into())), "the disk"),
+        ] {
+            assert_eq!(in_words(&error), expected);
+        }
+    }
+}
