@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Beside its body, whose room is held to the end, a request has at most three pieces in memory,
-//! and few requests are translated at a time. A request whose client is gone runs to its end.
+//! and few requests are translated at a time. A request whose client is gone runs to its end. When the
+//! store fails between two pieces, the sender is told to come back: what is stored may come again.
 
 use super::body::Held;
 use super::reply::{self, Reply};

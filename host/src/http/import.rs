@@ -25,7 +25,8 @@ pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
 }
 
 async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
-    let format = format_of(request.headers())?;
+    let format = format_of(request.headers())
+        .map_err(|message| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))?;
     let below = request.uri().path().strip_prefix(PATH).unwrap_or_default();
     let push = Push::read(below, request.uri().query().unwrap_or_default());
     let push = push.map_err(|error| {
@@ -73,7 +74,7 @@ fn words(taken: &Taken<Imported>) -> String {
 
 /// Which format the content type names. Without one, or with that which curl gives to any data, it
 /// is the classic one.
-fn format_of(headers: &HeaderMap) -> Result<TextFormat, Reply> {
+fn format_of(headers: &HeaderMap) -> Result<TextFormat, String> {
     let Some(value) = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) else {
         return Ok(TextFormat::Prometheus);
     };
@@ -83,12 +84,9 @@ fn format_of(headers: &HeaderMap) -> Result<TextFormat, Reply> {
         "" | "text/plain" | "application/x-www-form-urlencoded" | "application/octet-stream" => {
             Ok(TextFormat::Prometheus)
         }
-        _ => {
-            let message = format!(
-                "content type {named:?} is not supported; use text/plain for Prometheus' format or \
-                 application/openmetrics-text\n"
-            );
-            Err(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
-        }
+        _ => Err(format!(
+            "content type {named:?} is not supported; use text/plain for Prometheus' format or \
+             application/openmetrics-text\n"
+        )),
     }
 }

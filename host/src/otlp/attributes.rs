@@ -37,7 +37,7 @@ fn number_text(number: f64) -> String {
         _ => {}
     }
     let size = number.abs();
-    if size != 0.0 && (size < 1e-6 || size >= 1e21) {
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{number:e}");
         return if text.contains("e-") { text } else { text.replace('e', "e+") };
     }
