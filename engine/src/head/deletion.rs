@@ -53,13 +53,18 @@ impl Head {
             self.delete_ordered(*slot, *range)?;
             self.at_mut(*slot).delete_late(*range)?;
         }
-        self.find_oldest();
+        self.find_times();
         self.deletion_mark = self.deletion_mark.wrapping_add(1);
         Ok(())
     }
 
     /// Takes samples out that came in order, as a tombstone says that the log holds.
-    pub fn delete_ordered(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
+    pub fn replay_deletion(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
+        self.times_are_stale = true;
+        self.delete_ordered(slot, range)
+    }
+
+    fn delete_ordered(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
         let series = self.at_mut(slot);
         let before = series.chunk_count();
         let deleted = series.delete_ordered(range);
@@ -100,18 +105,19 @@ impl Head {
         Ok(self.at(slot).late_values()?.into_iter())
     }
 
-    /// The times of the oldest samples, after some were taken out. The newest time stays as long as
-    /// there are any: new samples are judged by it.
-    fn find_oldest(&mut self) {
-        let (mut min_time_ms, mut late_min_time_ms) = (i64::MAX, i64::MAX);
+    /// The times of the oldest and the newest samples, after some were taken out. What was deleted
+    /// does not make new samples late: a replay would not know of it for long.
+    pub(super) fn find_times(&mut self) {
+        let (mut min_time_ms, mut late_min_time_ms, mut max_time_ms) =
+            (i64::MAX, i64::MAX, i64::MIN);
         for slot in self.slots() {
             let series = self.at(slot);
             min_time_ms = min_time_ms.min(series.min_time_ms().unwrap_or(i64::MAX));
             late_min_time_ms = late_min_time_ms.min(series.late_min_time_ms().unwrap_or(i64::MAX));
+            max_time_ms = max_time_ms.max(series.max_time_ms().unwrap_or(i64::MIN));
         }
         (self.min_time_ms, self.late_min_time_ms) = (min_time_ms, late_min_time_ms);
-        if self.min_time_ms == i64::MAX && self.late_min_time_ms == i64::MAX {
-            self.max_time_ms = i64::MIN;
-        }
+        self.max_time_ms = max_time_ms;
+        self.times_are_stale = false;
     }
 }

@@ -115,6 +115,8 @@ pub struct Head {
     chunk_count: usize,
     min_time_ms: i64,
     max_time_ms: i64,
+    /// Whether samples were taken out since the times were found.
+    times_are_stale: bool,
     /// Everything before is in blocks, or about to be; only late samples may be older.
     min_valid_ms: i64,
     /// Nothing late is older; the largest time if nothing is late.
@@ -159,6 +161,7 @@ impl Head {
             chunk_count: 0,
             min_time_ms: i64::MAX,
             max_time_ms: i64::MIN,
+            times_are_stale: false,
             min_valid_ms,
             late_min_time_ms: i64::MAX,
             generation: 0,
@@ -279,7 +282,11 @@ impl Head {
     pub fn end_replay(&mut self) -> Result<(), ChunkError> {
         self.by_ref = FxHashMap::default();
         // Late samples may be older than what blocks hold, and stay.
-        self.forget_before(self.min_valid_ms, 0)
+        self.forget_before(self.min_valid_ms, 0)?;
+        if self.times_are_stale {
+            self.find_times();
+        }
+        Ok(())
     }
 
     fn append_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {

@@ -54,6 +54,7 @@ fn equivalents(
         ("web.cors.origin", http.cors_origin.expression().to_owned()),
         ("web.enable-admin-api", is(http.admin_api)),
         ("web.enable-lifecycle", is(http.lifecycle)),
+        ("web.enable-otlp-receiver", is(true)),
         ("web.enable-remote-write-receiver", is(true)),
         ("web.listen-address", http.listen.to_string()),
         ("web.max-connections", http.connections_max.to_string()),

@@ -16,7 +16,7 @@ use hyper::{Request, StatusCode};
 pub const PATH: &str = "/api/v1/import/prometheus";
 
 /// With labels.
-pub const PATH_LABELS: &str = "/api/v1/import/prometheus/{*}";
+pub const PATH_LABELS: &str = "/api/v1/import/prometheus/metrics/{*}";
 
 /// Answers a request.
 pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {

@@ -181,6 +181,8 @@ mod tests {
         assert!(is_at("/api/v1/labels", "/api/v1/labels"));
         assert!(!is_at("/api/v1/labels", "/api/v1/labels/"));
         assert!(is_at("/api/v1/label/{}/values", "/api/v1/label/a%2Fb/values"));
+        assert!(is_at(import::PATH_LABELS, "/api/v1/import/prometheus/metrics/job/a/b/c"));
+        assert!(!is_at(import::PATH_LABELS, import::PATH));
         for wrong in ["/api/v1/label/values", "/api/v1/label//values", "/api/v1/label/a/b/values"] {
             assert!(!is_at("/api/v1/label/{}/values", wrong), "{wrong}");
         }

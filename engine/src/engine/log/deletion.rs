@@ -127,7 +127,7 @@ impl Log {
             self.deletions.hidden.entry(series_ref).or_default().push(range);
             match head.by_ref(series_ref) {
                 None => head.retire_ref(series_ref),
-                Some(slot) if head.delete_ordered(slot, range).is_err() => return false,
+                Some(slot) if head.replay_deletion(slot, range).is_err() => return false,
                 Some(_) => {}
             }
         }

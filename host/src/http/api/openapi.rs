@@ -13,7 +13,7 @@ pub fn answer() -> Reply {
     full(StatusCode::OK, content_type, DESCRIPTION)
 }
 
-/// Paths and methods that are described, as `GET /path`, with `{}` for names of parameters.
+/// Paths and methods that are described, as `GET /path`, with the table's words for parameters.
 #[cfg(test)]
 pub fn described() -> Vec<String> {
     let mut described = Vec::new();
@@ -21,7 +21,9 @@ pub fn described() -> Vec<String> {
     for line in DESCRIPTION.lines() {
         let name = line.trim().trim_end_matches(':');
         match line.len() - line.trim_start().len() {
-            2 if name.starts_with('/') => path = name.replace("{name}", "{}"),
+            2 if name.starts_with('/') => {
+                path = name.replace("{name}", "{}").replace("{labels}", "{*}");
+            }
             4 if matches!(name, "get" | "post" | "put") && !path.is_empty() => {
                 described.push(format!("{} {path}", name.to_uppercase()));
             }
