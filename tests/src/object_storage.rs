@@ -1,8 +1,7 @@
 //! A real S3-compatible server whose buckets are directories, so that tests can look into them.
 
-use crate::peers::{MissingPeer, workspace};
+use crate::peers::{MissingPeer, built};
 use crate::process::{Launch, ProcessError, Server, free_address};
-use crate::thanos::BUILD;
 use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
@@ -69,10 +68,6 @@ impl ObjectStorage {
 
     /// Starts it and waits until it answers.
     pub fn start(&self) -> Result<Server, ObjectStorageError> {
-        let program = workspace().join("target/peers/s3/versitygw");
-        if !program.is_file() {
-            return Err(MissingPeer { path: program, command: BUILD }.into());
-        }
         let mut arguments: Vec<OsString> = vec![
             format!("--port={}", self.address).into(),
             format!("--access={ACCESS_KEY}").into(),
@@ -83,7 +78,7 @@ impl ObjectStorage {
         arguments.push(self.directory.join("root").into());
         let launch = Launch {
             name: "versitygw",
-            program,
+            program: built("versitygw")?,
             arguments,
             address: self.address,
             ready_path: "/health",

@@ -1,7 +1,7 @@
 //! Starts Thanos' components on a bucket that is a directory, and asks them questions.
 
 use crate::http::Client;
-use crate::peers::{MissingPeer, workspace};
+use crate::peers::{MissingPeer, built};
 use crate::process::{Launch, ProcessError, Server, free_address};
 use crate::prometheus::percent_encode;
 use crate::promtool::Output;
@@ -12,9 +12,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// The command that builds Thanos and the S3 server.
-pub const BUILD: &str = "tests/peers/thanos/build";
 
 /// A bucket, and a directory for the components' own files.
 #[derive(Clone, Debug)]
@@ -120,7 +117,7 @@ impl Thanos {
         all.extend(arguments);
         let launch = Launch {
             name,
-            program: binary()?,
+            program: built("thanos")?,
             arguments: all,
             address,
             ready_path: "/-/ready",
@@ -166,7 +163,7 @@ fn series(answer: &Value) -> Option<Series> {
 }
 
 fn run(arguments: Vec<OsString>) -> Result<Output, ThanosError> {
-    Ok(Command::new(binary()?).args(arguments).output()?.into())
+    Ok(Command::new(built("thanos")?).args(arguments).output()?.into())
 }
 
 fn flag(name: &str, path: &Path) -> OsString {
@@ -174,9 +171,4 @@ fn flag(name: &str, path: &Path) -> OsString {
     flag.push("=");
     flag.push(path);
     flag
-}
-
-fn binary() -> Result<PathBuf, MissingPeer> {
-    let path = workspace().join("target/peers/thanos/thanos");
-    if path.is_file() { Ok(path) } else { Err(MissingPeer { path, command: BUILD }) }
 }
