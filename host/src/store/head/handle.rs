@@ -1,0 +1,297 @@
+//! The way to the head thread: what may be asked of it, and by whom it was asked.
+
+use super::lock;
+use crate::disk::wal::{Logs, LogsMonitor};
+use crate::store::{BodyRoom, StoreError};
+use crate::wasm::{
+    CallError, CursorHandle, Deletion, Error, FrameFormat, HeadAccess, Instance, Label, Lookup,
+    Matcher, RemoteWriteVersion, Selection, StorageError, TextsHandle, TimeRange, WriteOutcome,
+};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use tokio::sync::oneshot;
+
+/// Something for the head thread to do.
+pub(in crate::store) enum Job {
+    /// Store a body and answer once the log has it.
+    Append {
+        version: RemoteWriteVersion,
+        body: Vec<u8>,
+        reply: oneshot::Sender<Result<WriteOutcome, StoreError>>,
+        /// Room for the body, given back when the job is done.
+        room: BodyRoom,
+    },
+    /// Any other call.
+    Call(Call),
+    /// Finish.
+    Stop,
+}
+
+/// Something to be done with the head.
+pub(in crate::store) type Call = Box<dyn FnOnce(&mut HeadInstance) + Send>;
+
+/// The head instance and the cursors that others hold on it.
+pub(in crate::store) struct HeadInstance {
+    pub instance: Instance,
+    open: HashMap<u64, OpenOnHead>,
+    pub(super) crashed: Option<String>,
+    pub(super) logs: Arc<Mutex<Logs>>,
+}
+
+/// What others have open on the head.
+#[derive(Clone, Copy)]
+enum OpenOnHead {
+    Cursor(CursorHandle),
+    Texts(TextsHandle),
+}
+
+/// The way to the head thread.
+#[derive(Clone)]
+pub(in crate::store) struct HeadHandle {
+    jobs: Sender<Job>,
+    pub(super) state: Arc<HeadState>,
+}
+
+/// What is known of the head without asking it.
+#[derive(Default)]
+pub(super) struct HeadState {
+    pub ready: AtomicBool,
+    /// Bytes of memory that the head had in use when it was last looked at.
+    pub memory_used_bytes: AtomicU64,
+    /// Records of the log that the last replay did not understand.
+    pub skipped_records: AtomicU64,
+    pub logs_monitor: Mutex<Option<LogsMonitor>>,
+    /// Whether the last start took the head from a snapshot.
+    pub snapshot_used: AtomicBool,
+    /// How long the last start took.
+    pub start_nanos: AtomicU64,
+    /// Last number of what was opened on a head. Never given twice, so that what was open on a
+    /// crashed head means nothing to the next one.
+    pub last_number: Mutex<u64>,
+}
+
+impl HeadHandle {
+    pub fn new() -> (HeadHandle, Receiver<Job>) {
+        let (jobs, receiver) = channel();
+        (HeadHandle { jobs, state: Arc::default() }, receiver)
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.state.ready.load(Relaxed)
+    }
+
+    pub fn check_ready(&self) -> Result<(), StoreError> {
+        if self.is_ready() { Ok(()) } else { Err(StoreError::NotReady) }
+    }
+
+    pub fn send(&self, job: Job) -> Result<(), StoreError> {
+        self.jobs.send(job).map_err(|_| StoreError::Stopped)
+    }
+
+    pub fn memory_used_bytes(&self) -> u64 {
+        self.state.memory_used_bytes.load(Relaxed)
+    }
+
+    /// Ends everything that is open on the head, so that it can forget.
+    pub fn end_reads(&self) {
+        let ended = Job::Call(Box::new(|head| {
+            let open: Vec<OpenOnHead> = head.open.drain().map(|(_, open)| open).collect();
+            if !open.is_empty() {
+                tracing::warn!(reads = open.len(), "reads were ended since memory is short");
+            }
+            for open in open {
+                let closed = head.close(open);
+                let _ = head.noting_crash(closed);
+            }
+        }));
+        // A head that is gone has closed what was open on it.
+        let _ = self.send(ended);
+    }
+
+    pub fn skipped_records(&self) -> u64 {
+        self.state.skipped_records.load(Relaxed)
+    }
+
+    /// Figures of the logs, once they were opened.
+    pub fn logs_monitor(&self) -> Option<LogsMonitor> {
+        lock(&self.state.logs_monitor).clone()
+    }
+
+    /// Runs a call on the head thread.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.start_call(call)?.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    /// Runs a call on the head thread and blocks until it is done.
+    fn call_blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let answer = self.start_call(call);
+        let answer = answer.and_then(|a| a.blocking_recv().map_err(|_| StoreError::Stopped)?);
+        answer.map_err(|error| match error {
+            StoreError::Refused(error) => error,
+            other => Error::Storage(StorageError::Io(other.to_string())),
+        })
+    }
+
+    /// Deletes samples of the head, and blocks until that is durable.
+    pub fn delete(
+        &self,
+        selectors: Vec<Vec<Matcher>>,
+        range: TimeRange,
+    ) -> Result<Deletion, StoreError> {
+        let answer = self.start_call(move |head| {
+            let deletion = head.instance.delete(&selectors, range)?;
+            Ok((deletion, lock(&head.logs).sync()))
+        })?;
+        let (deletion, synced) = answer.blocking_recv().map_err(|_| StoreError::Stopped)??;
+        synced.map_err(|error| StoreError::NotDurable(error.to_string()))?;
+        Ok(deletion)
+    }
+
+    fn start_call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
+        self.check_ready()?;
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Call(Box::new(move |head| {
+            let result = call(head);
+            // Nobody waits any more if the caller went away.
+            let _ = reply.send(head.noting_crash(result));
+        })))?;
+        Ok(answer)
+    }
+}
+
+impl HeadHandle {
+    /// Opens something on the head and gives its number.
+    fn open_on_head(
+        &self,
+        open: impl FnOnce(&mut Instance) -> Result<OpenOnHead, CallError> + Send + 'static,
+    ) -> Result<u64, Error> {
+        let number = {
+            let mut last = lock(&self.state.last_number);
+            *last += 1;
+            *last
+        };
+        self.call_blocking(move |head| {
+            let opened = open(&mut head.instance)?;
+            head.open.insert(number, opened);
+            Ok(number)
+        })
+    }
+}
+
+impl HeadAccess for HeadHandle {
+    fn open(
+        &self,
+        matchers: Vec<Matcher>,
+        range: TimeRange,
+        external_labels: Vec<Label>,
+    ) -> Result<u64, Error> {
+        self.open_on_head(move |head| {
+            let cursor = head.select(&Selection {
+                matchers,
+                range,
+                format: FrameFormat::ChunkedSeries,
+                query_index: 0,
+                frame_bytes_max: 0,
+                samples_max: 0,
+                external_labels,
+            })?;
+            Ok(OpenOnHead::Cursor(cursor))
+        })
+    }
+
+    fn series(&self, lookup: Lookup) -> Result<u64, Error> {
+        self.open_on_head(move |head| head.series(&lookup).map(OpenOnHead::Cursor))
+    }
+
+    fn label_names(&self, lookup: Lookup) -> Result<u64, Error> {
+        self.open_on_head(move |head| head.label_names(&lookup).map(OpenOnHead::Texts))
+    }
+
+    fn label_values(&self, name: String, lookup: Lookup) -> Result<u64, Error> {
+        self.open_on_head(move |head| head.label_values(&name, &lookup).map(OpenOnHead::Texts))
+    }
+
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error> {
+        self.call_blocking(move |head| match head.open.get(&cursor) {
+            Some(OpenOnHead::Cursor(handle)) => head.instance.next_frames(*handle, bytes_max),
+            _ => Err(CallError::Refused(head_restarted())),
+        })
+    }
+
+    fn rewind(&self, cursor: u64) -> Result<(), Error> {
+        self.call_blocking(move |head| match head.open.get(&cursor) {
+            Some(OpenOnHead::Cursor(handle)) => head.instance.rewind(*handle),
+            _ => Err(CallError::Refused(head_restarted())),
+        })
+    }
+
+    fn next_texts(&self, texts: u64, bytes_max: u32) -> Result<Vec<String>, Error> {
+        self.call_blocking(move |head| match head.open.get(&texts) {
+            Some(OpenOnHead::Texts(handle)) => head.instance.next_texts(*handle, bytes_max),
+            _ => Err(CallError::Refused(head_restarted())),
+        })
+    }
+
+    fn close(&self, number: u64) {
+        // A head that is gone has closed what was open on it.
+        let _ = self.send(Job::Call(Box::new(move |head| {
+            let Some(open) = head.open.remove(&number) else { return };
+            let closed = head.close(open);
+            let _ = head.noting_crash(closed);
+        })));
+    }
+
+    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
+        self.call_blocking(|head| head.instance.plan_cut())
+    }
+
+    fn forget(&self, before_ms: i64) -> Result<bool, Error> {
+        self.call_blocking(move |head| head.instance.forget(before_ms))
+    }
+
+    fn deletion_mark(&self) -> Result<u64, Error> {
+        self.call_blocking(|head| head.instance.deletion_mark())
+    }
+}
+
+impl HeadInstance {
+    pub(super) fn new(instance: Instance, logs: &Arc<Mutex<Logs>>) -> HeadInstance {
+        HeadInstance { instance, open: HashMap::new(), crashed: None, logs: Arc::clone(logs) }
+    }
+
+    fn close(&mut self, open: OpenOnHead) -> Result<(), CallError> {
+        match open {
+            OpenOnHead::Cursor(handle) => self.instance.close_cursor(handle),
+            OpenOnHead::Texts(handle) => self.instance.close_texts(handle),
+        }
+    }
+
+    /// Remembers that the instance is of no further use, if that is what a result says.
+    pub(super) fn noting_crash<T>(
+        &mut self,
+        result: Result<T, CallError>,
+    ) -> Result<T, StoreError> {
+        if let Err(end) = &result
+            && end.is_end()
+        {
+            self.crashed = Some(end.to_string());
+        }
+        result.map_err(Into::into)
+    }
+}
+
+fn head_restarted() -> Error {
+    let why = "the head was restarted, or ran short of memory, while it was being read; read again";
+    Error::Storage(StorageError::Io(why.into()))
+}
