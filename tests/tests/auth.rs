@@ -132,9 +132,9 @@ fn curl(server: &Server, scheme: &str, path: &str, arguments: &[&str]) -> (u16, 
         .output()
         .expect("curl is installed");
     let head = String::from_utf8_lossy(&output.stdout).into_owned();
-    // After `100 Continue` there is another head.
-    let last = head.rsplit("HTTP/1.1 ").next().unwrap_or_default();
-    let status = last.get(..3).and_then(|status| status.parse().ok()).unwrap_or(0);
+    // After `100 Continue` there is another head. With TLS, curl asks for HTTP/2.
+    let last = head.rsplit("HTTP/").next().unwrap_or_default();
+    let status = last.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     (status, last.to_lowercase())
 }
 
