@@ -17,6 +17,7 @@ use crate::wasm::{
     CallError, Instance, InstanceLimits, InstanceLogs, InstanceStorage, RemoteWriteVersion, Role,
     WriteOutcome,
 };
+use handle::Call;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

@@ -30,7 +30,7 @@ pub(in crate::store) enum Job {
 }
 
 /// Something to be done with the head.
-pub(in crate::store) type Call = Box<dyn FnOnce(&mut HeadInstance) + Send>;
+pub(super) type Call = Box<dyn FnOnce(&mut HeadInstance) + Send>;
 
 /// The head instance and the cursors that others hold on it.
 pub(in crate::store) struct HeadInstance {
