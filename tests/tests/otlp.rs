@@ -315,7 +315,7 @@ fn the_python_sdk_is_understood() {
     let python = workspace().join("target/opentelemetry/bin/python");
     assert!(
         python.is_file(),
-        "{} is missing; install it with: tests/opentelemetry/install",
+        "{} is missing; install it with: tests/venv target/opentelemetry tests/opentelemetry/requirements.txt",
         python.display()
     );
     let store = Store::start().expect("tidepool starts");
