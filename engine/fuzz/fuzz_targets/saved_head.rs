@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tidepool_engine::engine::{Engine, Role, Storage};
 use tidepool_engine::head::HeadOptions;
 use tidepool_engine::memory::MemoryBudget;
-use tidepool_engine::model::{Labels, Sample, TimeRange};
+use tidepool_engine::model::{LabelLimits, Labels, Sample, TimeRange};
 use tidepool_engine::select::{FrameFormat, Selection};
 use tidepool_engine::storage::memory::{MemoryBlocks, MemoryWal};
 
@@ -18,6 +18,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     series_max: 1000,
     exemplars_max: 100,
     memory: MemoryBudget::UNBOUNDED,
+    label_limits: LabelLimits::NONE,
     hash_seed: 1,
 };
 
