@@ -22,7 +22,7 @@ pub enum ConfigError {
     Contradiction(String),
 }
 
-/// The values of all flags, by their names; none of those that are not given and have no default.
+/// The values of all flags, by their names. Those that are not given and have no default have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(BTreeMap<String, Vec<String>>);
 
@@ -34,12 +34,8 @@ impl Settings {
 
     /// Names of the flags that are not as they are in the other.
     pub fn changes<'a>(&'a self, other: &'a Settings) -> Vec<&'a str> {
-        let ours = self.0.iter().filter(|(name, values)| other.0.get(*name) != Some(*values));
-        let gone = other.0.keys().filter(|name| !self.0.contains_key(*name));
-        let mut names: Vec<&str> =
-            ours.map(|(name, _)| name).chain(gone).map(String::as_str).collect();
-        names.sort_unstable();
-        names
+        let differs = |name: &&String| self.0.get(*name) != other.0.get(*name);
+        self.0.keys().filter(differs).map(String::as_str).collect()
     }
 
     fn of(matches: &ArgMatches) -> Settings {
@@ -73,7 +69,7 @@ impl ConfigSource {
         match cli.command {
             Some(Command::Tsdb(args)) => Ok(Invocation::Tsdb(args)),
             _ => {
-                let (config, settings) = self.serve()?;
+                let (config, settings) = self.serve_by(&matches)?;
                 Ok(Invocation::Serve { config: Box::new(config), settings })
             }
         }
@@ -81,10 +77,13 @@ impl ConfigSource {
 
     /// The configuration of a server, and the same as flags.
     pub fn serve(&self) -> Result<(ServeConfig, Settings), ConfigError> {
-        let matches = Cli::command().try_get_matches_from(&self.arguments)?;
-        let Some(path) = serve_args(&matches)?.config else { return configured(&matches) };
+        self.serve_by(&Cli::command().try_get_matches_from(&self.arguments)?)
+    }
+
+    fn serve_by(&self, matches: &ArgMatches) -> Result<(ServeConfig, Settings), ConfigError> {
+        let Some(path) = serve_args(matches)?.config else { return configured(matches) };
         let file = ConfigFile::read(&path)?;
-        let flags = file.flags(serve_matches(&matches)).into_iter().map(OsString::from);
+        let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
         let arguments = self.arguments.iter().cloned().chain(flags);
         let read = Cli::command().try_get_matches_from(arguments).map_err(ConfigError::from);
         read.and_then(|matches| configured(&matches)).map_err(|error| {

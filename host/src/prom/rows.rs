@@ -10,6 +10,7 @@ use super::native::Histogram;
 use super::proto::MetricMetadata;
 use crate::wasm::RemoteWriteVersion;
 use prost::Message as _;
+use prost::encoding::encode_varint;
 use std::collections::HashMap;
 
 pub use super::proto::metric_metadata::MetricType;
@@ -221,8 +222,8 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         let mut refs = std::mem::take(&mut self.scratch.refs);
         refs.clear();
         for (name, value) in labels {
-            put_varint(&mut refs, self.symbol(name).into());
-            put_varint(&mut refs, self.symbol(value).into());
+            encode_varint(self.symbol(name).into(), &mut refs);
+            encode_varint(self.symbol(value).into(), &mut refs);
         }
         put_bytes(message, key::LABELS, &refs);
         self.scratch.refs = refs;
@@ -286,7 +287,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
 
 fn put_bytes(to: &mut Vec<u8>, key: u8, bytes: &[u8]) {
     to.push(key);
-    put_varint(to, bytes.len() as u64);
+    encode_varint(bytes.len() as u64, to);
     to.extend_from_slice(bytes);
 }
 
@@ -297,15 +298,7 @@ fn put_double(to: &mut Vec<u8>, key: u8, value: f64) {
 
 fn put_time(to: &mut Vec<u8>, key: u8, timestamp_ms: i64) {
     to.push(key);
-    put_varint(to, timestamp_ms as u64);
-}
-
-fn put_varint(to: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        to.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    to.push(number as u8);
+    encode_varint(timestamp_ms as u64, to);
 }
 
 /// A sink for tests.

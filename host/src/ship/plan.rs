@@ -36,15 +36,8 @@ pub struct BlockInfo {
 impl BlockInfo {
     /// Reads a block's `meta.json`.
     pub fn read(blocks: &BlockDirs, ulid: &str) -> Result<BlockInfo, ShipError> {
-        let wrong = |reason: String| ShipError::Meta { block: ulid.to_owned(), reason };
-        let file = blocks.open_file(ulid, "meta.json")?;
-        if file.size_bytes() > META_BYTES_MAX {
-            return Err(wrong(format!("has {} bytes", file.size_bytes())));
-        }
-        let bytes = file.read_at(0, file.size_bytes() as u32)?;
-        let meta = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-        BlockInfo::of(ulid, meta)
-            .ok_or_else(|| wrong("lacks minTime, maxTime, stats or compaction".into()))
+        let lacks = "lacks minTime, maxTime, stats or compaction";
+        BlockInfo::of(ulid, read_meta(blocks, ulid)?).ok_or_else(|| wrong(ulid, lacks.into()))
     }
 
     fn of(ulid: &str, meta: Value) -> Option<BlockInfo> {
@@ -77,6 +70,20 @@ impl BlockInfo {
             _ => is_rewritten || with_compacted,
         }
     }
+}
+
+/// What a block's `meta.json` says.
+pub fn read_meta(blocks: &BlockDirs, ulid: &str) -> Result<Value, ShipError> {
+    let file = blocks.open_file(ulid, "meta.json")?;
+    if file.size_bytes() > META_BYTES_MAX {
+        return Err(wrong(ulid, format!("has {} bytes", file.size_bytes())));
+    }
+    let bytes = file.read_at(0, file.size_bytes() as u32)?;
+    serde_json::from_slice(&bytes).map_err(|error| wrong(ulid, error.to_string()))
+}
+
+fn wrong(ulid: &str, reason: String) -> ShipError {
+    ShipError::Meta { block: ulid.to_owned(), reason }
 }
 
 /// All blocks whose `meta.json` reads, oldest time first. Others are the compactor's to report.

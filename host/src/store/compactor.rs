@@ -75,10 +75,10 @@ impl Compactor {
                 continue;
             }
             let blocks_every = if space.is_paused { BLOCKS_EVERY_IF_FULL } else { BLOCKS_EVERY };
-            let is_same = retention == self.shared.live().retention();
-            let blocks_are_due =
-                !is_same || blocks_looked_at.is_none_or(|at| at.elapsed() >= blocks_every);
-            retention = self.shared.live().retention();
+            let retention_before =
+                std::mem::replace(&mut retention, self.shared.live().retention());
+            let blocks_are_due = retention != retention_before
+                || blocks_looked_at.is_none_or(|at| at.elapsed() >= blocks_every);
             let done = match self.shared.head.plan_cut() {
                 Ok(None) if !blocks_are_due => Ok(()),
                 Ok(_) => {

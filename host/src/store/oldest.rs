@@ -2,12 +2,9 @@
 
 use super::Store;
 use crate::disk::BlockDirs;
-use serde_json::Value;
+use crate::ship::plan::read_meta;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-
-/// No block's description is larger.
-const META_BYTES_MAX: u64 = 1 << 20;
 
 /// Where blocks begin, by name: nothing changes that, so each is looked at once.
 #[derive(Default)]
@@ -29,8 +26,5 @@ impl Store {
 
 /// A block that is damaged, or was deleted meanwhile, has none.
 fn min_time_ms(blocks: &BlockDirs, block: &str) -> Option<i64> {
-    let file = blocks.open_file(block, "meta.json").ok()?;
-    let bytes = u32::try_from(file.size_bytes().min(META_BYTES_MAX)).ok()?;
-    let meta: Value = serde_json::from_slice(&file.read_at(0, bytes).ok()?).ok()?;
-    meta.get("minTime")?.as_i64()
+    read_meta(blocks, block).ok()?.get("minTime")?.as_i64()
 }
