@@ -2,7 +2,10 @@ module tidepool.test/peers/senders
 
 go 1.26.6
 
-tool github.com/VictoriaMetrics/VictoriaMetrics/app/vmagent
+tool (
+	github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics
+	github.com/VictoriaMetrics/VictoriaMetrics/app/vmagent
+)
 
 require (
 	github.com/prometheus/client_golang/exp v0.0.0-20260907100614-57bb367da472
