@@ -14,7 +14,8 @@
 //! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory, [`fake_clock`] its time; [`tidepool`] and
 //!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
-//!   foreign binaries are; [`thanos`] starts those that read shipped blocks.
+//!   foreign binaries are; [`thanos`] starts those that read shipped blocks, [`victoria_metrics`]
+//!   what the benchmark compares with as well.
 
 pub mod admin;
 pub mod bench;
@@ -42,5 +43,6 @@ pub mod small_disk;
 pub mod target;
 pub mod thanos;
 pub mod tidepool;
+pub mod victoria_metrics;
 pub mod wait;
 pub mod xor_chunk;

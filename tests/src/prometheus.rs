@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// How errors call the older release.
 pub const NAME_V2: &str = "Prometheus 2.x";
+/// How errors call the newer release.
+pub const NAME_V3: &str = "Prometheus 3.x";
 
 /// Flags that say where the data is.
 const SERVER_PATH: &str = "--storage.tsdb.path=";
@@ -195,6 +197,11 @@ impl Config {
 
     /// Starts it and waits until it is ready.
     pub fn start(&self) -> Result<Server, StartError> {
+        Ok(self.launch()?.start()?)
+    }
+
+    /// What would be started; its configuration is written.
+    pub fn launch(&self) -> Result<Launch, StartError> {
         let file = self.directory.join("prometheus.yml");
         std::fs::write(&file, self.yaml())?;
         let mut arguments: Vec<OsString> = vec![
@@ -203,18 +210,17 @@ impl Config {
             format!("--web.listen-address={}", self.address).into(),
         ];
         arguments.extend(self.flags.iter().cloned());
-        let launch = Launch {
+        Ok(Launch {
             name: match self.release {
                 Release::V2 => NAME_V2,
-                Release::V3 => "Prometheus 3.x",
+                Release::V3 => NAME_V3,
             },
             program: self.release.prometheus()?,
             arguments,
             address: self.address,
             ready_path: "/-/ready",
             log_path: self.directory.join("prometheus.log"),
-        };
-        Ok(launch.start()?)
+        })
     }
 
     fn yaml(&self) -> String {

@@ -20,6 +20,16 @@ pub struct TimedOut {
 pub fn until<T>(
     what: &str,
     timeout: Duration,
+    look: impl FnMut() -> Option<T>,
+) -> Result<T, TimedOut> {
+    until_every(PAUSE, what, timeout, look)
+}
+
+/// Looks again after each such pause until there is an answer.
+pub fn until_every<T>(
+    pause: Duration,
+    what: &str,
+    timeout: Duration,
     mut look: impl FnMut() -> Option<T>,
 ) -> Result<T, TimedOut> {
     let start = Instant::now();
@@ -30,7 +40,7 @@ pub fn until<T>(
         if start.elapsed() >= timeout {
             return Err(TimedOut { what: what.to_string(), waited: start.elapsed() });
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause);
     }
 }
 

@@ -4,8 +4,9 @@
 //! reach the wanted rate, or else by their ratio. Readers ask for all of the history, over and over,
 //! half of them as SAMPLES.
 
+use super::BenchError;
 use super::load::{Load, Paced};
-use super::{BenchError, settle};
+use super::trial::{IDLE_WINDOW, settle};
 use crate::remote_read::{ReadError, Reader, everything};
 use crate::tidepool;
 use std::fmt::Write as _;
@@ -54,7 +55,7 @@ pub fn run(beside: &Beside<'_>, directory: &Path, flags: &[String]) -> Result<Ou
     let server = flags.iter().fold(config, |config, flag| config.flag(flag)).start()?;
     let url = server.url();
     beside.history.send(&url)?;
-    settle(&server)?;
+    settle(&server, IDLE_WINDOW)?;
 
     let Beside { writes, scrape_every, .. } = *beside;
     let scrapes = writes.scrape_count();

@@ -7,7 +7,7 @@ use crate::histogram::generate::{HistogramShape, SentSeries, steady};
 use crate::histogram::wire::{self, SentRow};
 use crate::http::HttpError;
 use crate::remote_write::{Version, Writer, encode};
-use crate::series::{Dataset, Series, Shape};
+use crate::series::{Dataset, Row, Series, Shape};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
@@ -60,22 +60,16 @@ pub enum SendError {
 impl Load {
     /// Encodes a data set for so many connections.
     pub fn encode(data: &Dataset, version: Version, rows_max: usize, connections: usize) -> Load {
-        let mut bodies = vec![Vec::with_capacity(data.shape.scrapes); connections];
-        for rows in data.scrapes() {
-            let mut scrape = vec![Vec::new(); connections];
-            for (number, rows) in rows.chunks(rows_max).enumerate() {
-                scrape[number % connections].push(encode(version, rows));
-            }
-            bodies.iter_mut().zip(scrape).for_each(|(list, bodies)| list.push(bodies));
-        }
-        let lengths = bodies.iter().flatten().flatten().map(|body| body.len() as u64);
-        Load {
+        let requests = |rows: Vec<Row<'_>>| {
+            rows.chunks(rows_max).map(|rows| encode(version, rows)).collect::<Vec<_>>()
+        };
+        Load::of_bodies(
             version,
-            samples: data.sample_count(),
-            time_range_ms: data.time_range_ms().unwrap_or_default(),
-            body_bytes: lengths.sum(),
-            bodies,
-        }
+            data.sample_count(),
+            data.time_range_ms().unwrap_or_default(),
+            connections,
+            data.scrapes().map(requests),
+        )
     }
 
     /// Encodes native histograms, each with some forty buckets, of the series that a shape has.
@@ -90,37 +84,57 @@ impl Load {
         let shape = HistogramShape { seed, series, scrapes, start_ms, interval_ms };
         let steady = |(number, series): (usize, &Series)| steady(&series.labels, shape, number);
         let all: Vec<SentSeries> = labels.iter().enumerate().map(steady).collect();
-        let mut bodies = vec![Vec::with_capacity(scrapes); connections];
-        for scrape in 0..scrapes {
+        let request = |scrape: usize, all: &[SentSeries]| {
+            let rows = all.iter().filter_map(|SentSeries { labels, values, .. }| {
+                let (timestamp_ms, value) = values.get(scrape)?;
+                Some(SentRow { labels, timestamp_ms: *timestamp_ms, value })
+            });
+            wire::encode(version, &rows.collect::<Vec<_>>())
+        };
+        let requests = |scrape| all.chunks(rows_max).map(|all| request(scrape, all)).collect();
+        Load::of_bodies(
+            version,
+            (series * scrapes) as u64,
+            (start_ms, start_ms + scrapes as i64 * interval_ms),
+            connections,
+            (0..scrapes).map(requests),
+        )
+    }
+
+    /// The requests of each scrape go round the connections.
+    fn of_bodies(
+        version: Version,
+        samples: u64,
+        time_range_ms: (i64, i64),
+        connections: usize,
+        scrapes: impl Iterator<Item = Vec<Vec<u8>>>,
+    ) -> Load {
+        let mut bodies = vec![Vec::new(); connections];
+        for scrape in scrapes {
             let mut requests = vec![Vec::new(); connections];
-            for (number, all) in all.chunks(rows_max).enumerate() {
-                let rows = all.iter().filter_map(|SentSeries { labels, values, .. }| {
-                    let (timestamp_ms, value) = values.get(scrape)?;
-                    Some(SentRow { labels, timestamp_ms: *timestamp_ms, value })
-                });
-                let body = wire::encode(version, &rows.collect::<Vec<_>>());
+            for (number, body) in scrape.into_iter().enumerate() {
                 requests[number % connections].push(body);
             }
             bodies.iter_mut().zip(requests).for_each(|(list, bodies)| list.push(bodies));
         }
         let lengths = bodies.iter().flatten().flatten().map(|body| body.len() as u64);
-        Load {
-            version,
-            samples: (series * scrapes) as u64,
-            time_range_ms: (start_ms, start_ms + scrapes as i64 * interval_ms),
-            body_bytes: lengths.sum(),
-            bodies,
-        }
+        Load { version, samples, time_range_ms, body_bytes: lengths.sum(), bodies }
     }
 
     /// Sends everything; gives the number of repeated requests.
     pub fn send(&self, base_url: &str) -> Result<u64, SendError> {
+        self.send_scrapes(base_url, 0..self.scrape_count())
+    }
+
+    /// Sends some scrapes; gives the number of repeated requests.
+    pub fn send_scrapes(&self, base_url: &str, range: Range<usize>) -> Result<u64, SendError> {
         let barrier = Barrier::new(self.bodies.len());
         let retries = AtomicU64::new(0);
         let failure = Mutex::new(None);
         std::thread::scope(|scope| {
             for scrapes in &self.bodies {
                 let (barrier, retries, failure) = (&barrier, &retries, &failure);
+                let scrapes = scrapes.get(range.clone()).unwrap_or_default();
                 scope.spawn(move || {
                     let writer = Writer::new(base_url);
                     let mut failed = false;

@@ -1,81 +1,61 @@
 //! The whole-process benchmark: real servers, real sockets, what the operating system counts.
 //!
-//! [`run`] measures one server with one version of remote write: it sends a pre-encoded load
-//! ([`load`]), waits until the server is idle, reads everything back by both kinds of answer and
-//! checks that it is all there. [`report`] makes a table of the measurements. [`beside`] measures
-//! how long writes take beside heavy reads.
+//! [`scenario`] has what is measured, one module each; all of them give figures for rows of the
+//! table in [`bars`], which [`outcome`] keeps, [`report`] prints and [`docs`] writes with charts
+//! ([`plot`]). They are made of a [`load`] that is encoded before the clock starts, of data
+//! directories that upstream's packages make ([`made`]), and of a [`trial`]: one server
+//! ([`contender`]) on a fresh directory, and what each thing that it is asked for costs.
+//! [`custom`] measures one load of any shape, [`beside`] how long writes take beside heavy reads.
 //!
 //! CPU seconds are the server's own (user and system); memory is the peak of its resident set;
 //! written bytes are those that the kernel counts for it. The same binary on the same input drifts
 //! by tens of percent within the hour on shared machines: compare servers within one run only.
+//! Whatever was written is counted in the end: speed without the right answer is worth nothing.
 
+pub mod bars;
 pub mod beside;
+pub mod contender;
+pub mod custom;
+pub mod docs;
 pub mod load;
+pub mod made;
+pub mod outcome;
+pub mod plot;
 pub mod report;
+pub mod scenario;
+pub mod trial;
 
-use crate::peers::Release;
-use crate::process::{ProcessError, Server, Usage, UsageError};
-use crate::remote_read::{ReadError, Reader, everything};
-use crate::remote_write::Version;
-use crate::{data_dir, prometheus, tidepool};
-use load::{Load, SendError};
+use crate::http::HttpError;
+use crate::process::{ProcessError, UsageError};
+use crate::remote_read::ReadError;
+use crate::series::{Shape, Texture};
+use crate::wait::now_ms;
+use crate::{peers, prometheus, victoria_metrics};
+use contender::Contender;
+use load::SendError;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// A server is idle when it uses less than this in [`IDLE_WINDOW`].
-const IDLE_CPU_MAX: Duration = Duration::from_millis(20);
-const IDLE_WINDOW: Duration = Duration::from_millis(500);
-/// A server that never gets idle is measured after this time.
-const SETTLE_MAX: Duration = Duration::from_secs(30);
+/// How far sizes shrink for a smoke test.
+const QUICK_SERIES_DIVISOR: usize = 100;
+const QUICK_SCRAPES_MAX: usize = 20;
 
-/// Who is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contender {
-    /// The binary under test.
-    Tidepool,
-    /// A Prometheus with its remote-write receiver.
-    Prometheus(Release),
-}
-
-/// What one way to read everything back costs.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadCost {
-    /// CPU of the server.
-    pub cpu: Duration,
-    /// From request to the last byte.
-    pub wall: Duration,
-    /// Peak of resident memory over what was resident before.
-    pub extra_memory_bytes: u64,
-    /// Bytes of the answer's body.
-    pub answer_bytes: u64,
-}
-
-/// What one server needs for one load.
-#[derive(Clone, Copy, Debug)]
-pub struct Measurement {
-    /// Who.
-    pub contender: Contender,
-    /// By which version of remote write.
-    pub version: Version,
-    /// How many samples.
-    pub samples: u64,
-    /// CPU of the server for the writes, until it was idle.
-    pub cpu: Duration,
-    /// From the first request to the last answer.
-    pub wall: Duration,
-    /// Peak of resident memory up to then.
-    pub peak_memory_bytes: u64,
-    /// Bytes that went to storage up to then.
-    pub written_bytes: u64,
-    /// Bytes in the data directory after that.
-    pub kept_bytes: u64,
-    /// Requests that had to be repeated.
-    pub retries: u64,
-    /// A streamed read of everything.
-    pub streamed: ReadCost,
-    /// A SAMPLES read of everything.
-    pub sampled: ReadCost,
+/// What all scenarios share.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Who is measured, one after the other.
+    pub servers: Vec<Contender>,
+    /// Where the servers' data goes.
+    pub directory: PathBuf,
+    /// For tidepool, in all scenarios.
+    pub tidepool_flags: Vec<String>,
+    /// Whether sizes are those of a smoke test, whose figures mean nothing.
+    pub quick: bool,
+    /// How long a server has to be idle.
+    pub idle_window: Duration,
+    /// Decides the data.
+    pub seed: u64,
 }
 
 /// Why there is no measurement.
@@ -84,137 +64,81 @@ pub enum BenchError {
     /// Prometheus did not start.
     #[error(transparent)]
     Prometheus(#[from] prometheus::StartError),
-    /// Tidepool did not start.
+    /// VictoriaMetrics did not start.
     #[error(transparent)]
-    Tidepool(#[from] ProcessError),
+    VictoriaMetrics(#[from] victoria_metrics::StartError),
+    /// A server did not start or end.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A program is not built.
+    #[error(transparent)]
+    Missing(#[from] peers::MissingPeer),
     /// The load did not get through.
     #[error("a write failed")]
     Send(#[from] SendError),
     /// A read failed.
     #[error("a read failed")]
     Read(#[from] ReadError),
+    /// A query failed.
+    #[error("a query failed")]
+    Query(#[from] prometheus::QueryError),
+    /// A request failed.
+    #[error("a request failed")]
+    Http(#[from] HttpError),
     /// The server's usage is not known.
     #[error("the server cannot be measured")]
     Usage(#[from] UsageError),
-    /// No directory for the data.
-    #[error("no temporary directory")]
-    Directory(#[from] io::Error),
+    /// A file or directory cannot be used.
+    #[error("the files of the benchmark cannot be used")]
+    Files(#[from] io::Error),
+    /// What was not finished in time.
+    #[error(transparent)]
+    TimedOut(#[from] crate::wait::TimedOut),
+    /// A program that was run ended with an error.
+    #[error("{program} failed: {log}")]
+    Command {
+        /// Which.
+        program: String,
+        /// What it said.
+        log: String,
+    },
     /// Fewer or more samples came back than were sent.
-    #[error("{sent} samples were sent, {found} came back")]
+    #[error("{contender}: {sent} samples were sent, {found} came back")]
     Incomplete {
+        /// Who lost them.
+        contender: Contender,
         /// Acknowledged.
         sent: u64,
         /// In the answer.
         found: u64,
     },
+    /// A file of figures does not read as one.
+    #[error("{path} cannot be read as figures; remove it and measure again")]
+    Figures {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// There is nothing to write about.
+    #[error("nothing was measured yet: run `bench table`")]
+    NoFigures,
 }
 
-impl Contender {
-    /// Starts it in a directory; gives its data directory, too.
-    fn start(self, directory: &Path, flags: &[String]) -> Result<(Server, PathBuf), BenchError> {
-        match self {
-            Contender::Tidepool => {
-                let config = tidepool::Config::new(directory);
-                let config = flags.iter().fold(config, |config, flag| config.flag(flag));
-                Ok((config.start()?, config.data_dir().to_path_buf()))
-            }
-            Contender::Prometheus(release) => {
-                let config = prometheus::Config::new(release, directory)?.receiver();
-                Ok((config.start()?, config.data_dir()))
-            }
-        }
+impl Context {
+    /// The shape of regular series whose last sample is now.
+    pub fn shape(&self, series: usize, scrapes: usize, interval_ms: i64) -> Shape {
+        let (series, scrapes) = match self.quick {
+            true => ((series / QUICK_SERIES_DIVISOR).max(10), scrapes.min(QUICK_SCRAPES_MAX)),
+            false => (series, scrapes),
+        };
+        let start_ms = now_ms() - scrapes as i64 * interval_ms;
+        let texture = Texture::Regular;
+        Shape { seed: self.seed, series, scrapes, start_ms, interval_ms, texture }
     }
 
-    /// Whether it takes this version of remote write.
-    pub fn takes(self, version: Version) -> bool {
-        self != Contender::Prometheus(Release::V2) || version == Version::V1
+    /// A number, or a smaller one for a smoke test.
+    pub fn sized(&self, full: usize, quick: usize) -> usize {
+        if self.quick { quick } else { full }
     }
-}
-
-impl std::fmt::Display for Contender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Contender::Tidepool => "tidepool",
-            Contender::Prometheus(Release::V2) => "Prometheus 2.x",
-            Contender::Prometheus(Release::V3) => "Prometheus 3.x",
-        })
-    }
-}
-
-/// Measures one server with one load; the flags are for tidepool only.
-pub fn run(
-    contender: Contender,
-    load: &Load,
-    directory: &Path,
-    flags: &[String],
-) -> Result<Measurement, BenchError> {
-    let directory = tempfile::tempdir_in(directory)?;
-    let (server, data_dir) = contender.start(directory.path(), flags)?;
-    let before = server.usage()?;
-    let start = Instant::now();
-    let retries = load.send(&server.url())?;
-    let wall = start.elapsed();
-    let after = settle(&server)?;
-    let kept_bytes = data_dir::total_bytes(&data_dir);
-
-    let reader = Reader::new(&server.url());
-    let (start_ms, end_ms) = load.time_range_ms;
-    let query = [everything(start_ms, end_ms)];
-    let streamed = read_cost(&server, || reader.drain_streamed(&query))?;
-    let sampled = read_cost(&server, || reader.drain_samples(&query))?;
-
-    // Speed without the right answer is worth nothing. (Chunks that 2.x still appends to may end in
-    // a byte of padding, which our decoder refuses.)
-    if contender != Contender::Prometheus(Release::V2) {
-        let found = reader.visit_parts(&query, |_| Ok(()))?.samples;
-        if found != load.samples {
-            return Err(BenchError::Incomplete { sent: load.samples, found });
-        }
-    }
-    server.terminate()?;
-    Ok(Measurement {
-        contender,
-        version: load.version,
-        samples: load.samples,
-        cpu: after.cpu - before.cpu,
-        wall,
-        peak_memory_bytes: after.peak_memory_bytes,
-        written_bytes: after.written_bytes - before.written_bytes,
-        kept_bytes,
-        retries,
-        streamed,
-        sampled,
-    })
-}
-
-/// Waits until the server is idle and reads its usage.
-fn settle(server: &Server) -> Result<Usage, UsageError> {
-    let start = Instant::now();
-    let mut before = server.usage()?;
-    loop {
-        std::thread::sleep(IDLE_WINDOW);
-        let now = server.usage()?;
-        if now.cpu - before.cpu < IDLE_CPU_MAX || start.elapsed() > SETTLE_MAX {
-            return Ok(now);
-        }
-        before = now;
-    }
-}
-
-fn read_cost(
-    server: &Server,
-    read: impl FnOnce() -> Result<u64, ReadError>,
-) -> Result<ReadCost, BenchError> {
-    server.reset_peak_memory()?;
-    let before = server.usage()?;
-    let start = Instant::now();
-    let answer_bytes = read()?;
-    let wall = start.elapsed();
-    let after = settle(server)?;
-    Ok(ReadCost {
-        cpu: after.cpu - before.cpu,
-        wall,
-        extra_memory_bytes: after.peak_memory_bytes.saturating_sub(before.memory_bytes),
-        answer_bytes,
-    })
 }

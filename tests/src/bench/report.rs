@@ -1,8 +1,16 @@
-//! Measurements as a markdown table.
+//! Measurements as markdown tables: the one of all bars, and one of custom loads.
 
-use super::{Measurement, ReadCost};
+use super::bars::{ROWS, Row};
+use super::custom::Measurement;
+use super::outcome::{Figure, Kept};
+use super::plot::short;
+use super::trial::ReadCost;
+use crate::{prometheus, tidepool, victoria_metrics};
 use std::fmt::Write as _;
 use std::time::Duration;
+
+/// The servers that have a column.
+pub const COLUMNS: [&str; 3] = [tidepool::NAME, prometheus::NAME_V3, victoria_metrics::NAME];
 
 const HEADINGS: [&str; 13] = [
     "server",
@@ -20,36 +28,96 @@ const HEADINGS: [&str; 13] = [
     "answers MB",
 ];
 
-/// One row a measurement.
-pub fn table(measurements: &[Measurement]) -> String {
-    let mut text = row(&HEADINGS.map(str::to_string));
-    text += &row(&["---"; HEADINGS.len()].map(str::to_string));
-    for m in measurements {
-        let per_sample = |bytes: u64| format!("{:.2}", bytes as f64 / m.samples as f64);
-        let per_million = m.cpu.as_secs_f64() / (m.samples as f64 / 1e6);
-        let rate = m.samples as f64 / m.wall.as_secs_f64() / 1e3;
-        let answers = m.streamed.answer_bytes + m.sampled.answer_bytes;
-        let extra = |cost: &ReadCost| megabytes(cost.extra_memory_bytes);
-        text += &row(&[
-            m.contender.to_string(),
-            m.version.to_string(),
-            format!("{per_million:.2}"),
-            format!("{rate:.0}"),
-            megabytes(m.peak_memory_bytes),
-            per_sample(m.written_bytes),
-            per_sample(m.kept_bytes),
-            m.retries.to_string(),
-            seconds(m.streamed.cpu),
-            extra(&m.streamed),
-            seconds(m.sampled.cpu),
-            extra(&m.sampled),
-            megabytes(answers),
-        ]);
+/// A row of the table with what was measured.
+pub struct Filled<'a> {
+    /// The row.
+    pub row: &'static Row,
+    /// By [`COLUMNS`].
+    pub figures: [Option<&'a Figure>; 3],
+}
+
+impl Filled<'_> {
+    /// What tidepool needs of what Prometheus needs.
+    pub fn ratio(&self) -> Option<f64> {
+        let [ours, theirs, _] = self.figures;
+        Some(ours?.value / theirs?.value).filter(|ratio| ratio.is_finite())
+    }
+
+    fn is_reached(&self) -> Option<bool> {
+        let [ours, theirs, _] = self.figures;
+        self.row.bar.is_reached(ours?.value, theirs.map(|figure| figure.value))
+    }
+}
+
+/// The rows that anything was measured for.
+pub fn filled(kept: &Kept) -> Vec<Filled<'_>> {
+    let find = |row: &Row, server: &str| {
+        let figures = &kept.get(&row.scenario.name())?.outcome.figures;
+        figures.iter().find(|figure| figure.row == row.key && figure.server == server)
+    };
+    ROWS.iter()
+        .map(|row| Filled { row, figures: COLUMNS.map(|server| find(row, server)) })
+        .filter(|filled| filled.figures.iter().any(Option::is_some))
+        .collect()
+}
+
+/// The table of all bars that were measured.
+pub fn table(kept: &Kept) -> String {
+    let [ours, prometheus, victoria] = COLUMNS;
+    let mut text = line(["", ours, prometheus, victoria, "ratio", "bar", "reached"]);
+    text += &line(["---"; 7]);
+    for filled in filled(kept) {
+        let cells = filled.figures.map(|figure| figure.map_or_else(String::new, cell));
+        let ratio = filled.ratio().map_or_else(String::new, |ratio| format!("{} ×", short(ratio)));
+        let reached = match filled.is_reached() {
+            Some(true) => "yes",
+            Some(false) => "**no**",
+            None => "",
+        };
+        let [ours, prometheus, victoria] = &cells;
+        let bar = filled.row.bar.to_string();
+        text += &line([filled.row.title, ours, prometheus, victoria, &ratio, &bar, reached]);
     }
     text
 }
 
-fn row(cells: &[String]) -> String {
+/// One row a measurement.
+pub fn custom_table(measurements: &[Measurement]) -> String {
+    let mut text = line(HEADINGS);
+    text += &line(["---"; HEADINGS.len()]);
+    for Measurement { contender, version, write, reads } in measurements {
+        let per_sample = |bytes: u64| format!("{:.2}", write.per_sample(bytes));
+        let rate = write.samples as f64 / write.cost.wall.as_secs_f64() / 1e3;
+        let mut cells = vec![
+            contender.to_string(),
+            version.to_string(),
+            format!("{:.2}", write.cost.cpu_s_per_million(write.samples)),
+            format!("{rate:.0}"),
+            megabytes(write.peak_memory_bytes),
+            per_sample(write.written_bytes),
+            per_sample(write.kept_bytes),
+            write.retries.to_string(),
+        ];
+        if let Some(reads) = reads {
+            let cost =
+                |read: &ReadCost| [seconds(read.cost.cpu), megabytes(read.extra_memory_bytes)];
+            cells.extend(reads.iter().flat_map(cost));
+            cells.push(megabytes(reads.iter().map(|read| read.answer_bytes).sum()));
+        }
+        cells.resize(HEADINGS.len(), String::new());
+        text += &line(&cells);
+    }
+    text
+}
+
+fn cell(figure: &Figure) -> String {
+    match figure.wall {
+        Some(wall) => format!("{} ({})", short(figure.value), short(wall)),
+        None => short(figure.value),
+    }
+}
+
+fn line(cells: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
     let mut text = String::from("|");
     for cell in cells {
         // Writing to a string does not fail.

@@ -1,30 +1,87 @@
-//! Measures tidepool and Prometheus side by side; see `--help`.
+//! Measures tidepool beside Prometheus and VictoriaMetrics; see `--help`.
 
-use clap::{Parser, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tidepool_tests::bench::beside::{self, Beside};
+use tidepool_tests::bench::contender::Contender;
 use tidepool_tests::bench::load::Load;
-use tidepool_tests::bench::{self, Contender, report};
-use tidepool_tests::peers::Release;
+use tidepool_tests::bench::outcome::{self, Kept};
+use tidepool_tests::bench::scenario::Scenario;
+use tidepool_tests::bench::trial::IDLE_WINDOW;
+use tidepool_tests::bench::{BenchError, Context, custom, docs, report};
+use tidepool_tests::peers::{Release, workspace};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{Dataset, Shape, Texture};
+use tidepool_tests::victoria_metrics;
 use tidepool_tests::wait::{chain, now_ms};
 
-/// Writes the same series to real servers, reads them back, and prints what it cost each of them.
+const IDLE_WINDOW_QUICK: Duration = Duration::from_millis(50);
+
+/// Starts real servers, gives them the same work over real sockets, checks that everything they
+/// took is there, and prints what it cost each of them: CPU of the server first, wall time second.
+///
+/// Build what it measures first: `cargo build --release` and `tests/peers/build`. TIDEPOOL_BIN names
+/// another tidepool. Nothing else should run on the machine.
 #[derive(Parser)]
 struct Options {
+    #[command(subcommand)]
+    command: Command,
+    /// Who is measured, one after the other; by default tidepool, prometheus3, and victoriametrics
+    /// if it is built.
+    #[arg(long, global = true, value_enum, value_delimiter = ',')]
+    servers: Vec<ServerName>,
+    /// A flag for `tidepool serve`, such as --tidepool-flag=--wal-sync=always; may be repeated.
+    #[arg(long, global = true)]
+    tidepool_flag: Vec<String>,
+    /// Where the servers' data goes; a memory file system hides the cost of writing.
+    #[arg(long, global = true, default_value_os_t = std::env::temp_dir())]
+    directory: PathBuf,
+    /// Decides the data.
+    #[arg(long, global = true, default_value_t = 1)]
+    seed: u64,
+    /// Measures everything so many times; the table has the least of each figure.
+    #[arg(long, global = true, default_value_t = 1)]
+    rounds: usize,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measures scenarios, keeps their figures in target/bench, and prints the table of them.
+    Table(TableOptions),
+    /// Writes host/docs/speed.md and its charts from the figures that are kept.
+    Docs {
+        /// The folder of the page.
+        #[arg(long, default_value_os_t = workspace().join("host/docs"))]
+        folder: PathBuf,
+    },
+    /// Measures one load of any shape, and reads of all of it.
+    Load(LoadOptions),
+    /// Measures how long tidepool's writes take, alone and beside readers that ask for everything
+    /// over and over.
+    Beside(BesideOptions),
+}
+
+#[derive(Args)]
+struct TableOptions {
+    /// What is measured; by default everything but the billion.
+    #[arg(value_enum)]
+    scenarios: Vec<Scenario>,
+    /// Sizes of a smoke test, whose figures mean nothing and are not kept.
+    #[arg(long)]
+    quick: bool,
+}
+
+#[derive(Args)]
+struct Series {
     /// Number of series, of about ten labels each.
     #[arg(long, default_value_t = 10_000)]
     series: usize,
     /// Samples per series.
     #[arg(long, default_value_t = 360)]
     samples: usize,
-    /// Sends native histograms of some forty buckets instead of floats.
-    #[arg(long)]
-    histograms: bool,
-    /// Seconds between the samples of a series; the last sample is now.
+    /// Seconds between the samples of a series.
     #[arg(long, default_value_t = 15)]
     interval_s: i64,
     /// Series in a request.
@@ -33,34 +90,37 @@ struct Options {
     /// Connections that send at the same time.
     #[arg(long, default_value_t = 2)]
     connections: usize,
-    /// Who is measured, one after the other.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "tidepool,prometheus3")]
-    servers: Vec<ServerName>,
+}
+
+#[derive(Args)]
+struct LoadOptions {
+    #[command(flatten)]
+    series: Series,
+    /// Sends native histograms of some forty buckets instead of floats.
+    #[arg(long)]
+    histograms: bool,
     /// Versions of remote write.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "1.0,2.0")]
     versions: Vec<VersionName>,
-    /// A flag for `tidepool serve`, such as --tidepool-flag=--wal-sync=always; may be repeated.
-    #[arg(long)]
-    tidepool_flag: Vec<String>,
-    /// Where the servers' data goes; a memory file system hides the cost of writing.
-    #[arg(long, default_value_os_t = std::env::temp_dir())]
-    directory: PathBuf,
-    /// Decides the data.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Measures instead how long tidepool's writes take, alone and beside so many readers that ask
-    /// for everything over and over. Series and samples are those of the history that is read.
-    #[arg(long, default_value_t = 0)]
-    beside_reads: usize,
-    /// With --beside-reads: samples written in a second, if the machine can.
+}
+
+#[derive(Args)]
+struct BesideOptions {
+    /// The history that is read.
+    #[command(flatten)]
+    series: Series,
+    /// How many read at the same time.
+    #[arg(long, default_value_t = 2)]
+    readers: usize,
+    /// Samples written in a second, if the machine can.
     #[arg(long, default_value_t = 300_000)]
     write_rate: usize,
-    /// With --beside-reads: seconds of writes alone, and of writes beside reads.
+    /// Seconds of writes alone, and of writes beside reads.
     #[arg(long, default_value_t = 20)]
     phase_s: usize,
-    /// Measures everything so many times.
-    #[arg(long, default_value_t = 1)]
-    rounds: usize,
+    /// The version of remote write.
+    #[arg(long, value_enum, default_value = "2.0")]
+    version: VersionName,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -68,6 +128,8 @@ enum ServerName {
     Tidepool,
     Prometheus3,
     Prometheus2,
+    #[value(name = "victoriametrics")]
+    VictoriaMetrics,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -84,6 +146,7 @@ impl From<ServerName> for Contender {
             ServerName::Tidepool => Contender::Tidepool,
             ServerName::Prometheus3 => Contender::Prometheus(Release::V3),
             ServerName::Prometheus2 => Contender::Prometheus(Release::V2),
+            ServerName::VictoriaMetrics => Contender::VictoriaMetrics,
         }
     }
 }
@@ -97,13 +160,46 @@ impl From<VersionName> for Version {
     }
 }
 
+impl Series {
+    fn load(
+        &self,
+        seed: u64,
+        version: Version,
+        scrapes: usize,
+        start_ms: i64,
+        interval_ms: i64,
+    ) -> Load {
+        let shape = self.shape(seed, scrapes, start_ms, interval_ms);
+        Load::encode(&Dataset::generate(shape), version, self.rows, self.connections.max(1))
+    }
+
+    fn shape(&self, seed: u64, scrapes: usize, start_ms: i64, interval_ms: i64) -> Shape {
+        let texture = Texture::Regular;
+        Shape { seed, series: self.series, scrapes, start_ms, interval_ms, texture }
+    }
+
+    fn interval_ms(&self) -> i64 {
+        self.interval_s * 1_000
+    }
+}
+
 fn main() -> ExitCode {
     let options = Options::parse();
-    let measured = match options.beside_reads {
-        0 => measure(&options),
-        readers => measure_beside(&options, readers),
+    let context = |quick: bool| Context {
+        servers: servers(&options.servers),
+        directory: options.directory.clone(),
+        tidepool_flags: options.tidepool_flag.clone(),
+        quick,
+        idle_window: if quick { IDLE_WINDOW_QUICK } else { IDLE_WINDOW },
+        seed: options.seed,
     };
-    match measured {
+    let done = match &options.command {
+        Command::Table(table) => measure_table(table, &context(table.quick), options.rounds),
+        Command::Docs { folder } => write_docs(folder),
+        Command::Load(load) => measure_load(load, &context(false), options.rounds),
+        Command::Beside(beside) => measure_beside(beside, &context(false)),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {}", chain(&error));
@@ -112,68 +208,97 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes alone, and beside reads.
-fn measure_beside(options: &Options, readers: usize) -> Result<(), bench::BenchError> {
-    let version = options.versions.last().map_or(Version::V2, |name| Version::from(*name));
-    let scrape_every =
-        Duration::from_secs_f64(options.series as f64 / options.write_rate.max(1) as f64);
-    let scrapes = (2.0 * options.phase_s as f64 / scrape_every.as_secs_f64()) as usize;
-    let interval_ms = options.interval_s * 1_000;
-    // The history ends where the writes begin, and these end now.
-    let write_interval_ms = (scrape_every.as_millis() as i64).max(1);
-    let start_ms = now_ms() - scrapes as i64 * write_interval_ms;
-    let load = |scrapes: usize, start_ms: i64, interval_ms: i64| {
-        let Options { seed, series, rows, connections, .. } = *options;
-        let texture = Texture::Regular;
-        let shape = Shape { seed, series, scrapes, start_ms, interval_ms, texture };
-        Load::encode(&Dataset::generate(shape), version, rows, connections.max(1))
-    };
-    let history_start_ms = start_ms - options.samples as i64 * interval_ms;
-    let history = load(options.samples, history_start_ms, interval_ms);
-    let writes = load(scrapes, start_ms, write_interval_ms);
-    let beside = Beside { history: &history, writes: &writes, scrape_every, readers };
-    let outcome = beside::run(&beside, &options.directory, &options.tidepool_flag)?;
-    print!("{}", beside::table(&outcome));
+fn servers(names: &[ServerName]) -> Vec<Contender> {
+    if !names.is_empty() {
+        return names.iter().map(|name| Contender::from(*name)).collect();
+    }
+    let mut servers = vec![Contender::Tidepool, Contender::Prometheus(Release::V3)];
+    if victoria_metrics::is_installed() {
+        servers.push(Contender::VictoriaMetrics);
+    }
+    servers
+}
+
+fn measure_table(
+    options: &TableOptions,
+    context: &Context,
+    rounds: usize,
+) -> Result<(), BenchError> {
+    let mut scenarios = options.scenarios.clone();
+    if scenarios.is_empty() {
+        let usual = Scenario::value_variants().iter().copied();
+        scenarios = usual.filter(|scenario| scenario.is_usual(context.quick)).collect();
+    }
+    let mut kept = Kept::new();
+    for scenario in scenarios {
+        let measured = outcome::measure(context, scenario, rounds.max(1))?;
+        eprintln!("{} took {:.0} s", scenario.name(), measured.took_s);
+        if !context.quick {
+            outcome::keep(scenario, &measured)?;
+        }
+        kept.insert(scenario.name(), measured);
+    }
+    print!("{}", report::table(&kept));
     Ok(())
 }
 
-fn measure(options: &Options) -> Result<(), bench::BenchError> {
-    let interval_ms = options.interval_s * 1_000;
+fn write_docs(folder: &std::path::Path) -> Result<(), BenchError> {
+    let path = docs::write(&outcome::load_kept()?, folder)?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+fn measure_load(options: &LoadOptions, context: &Context, rounds: usize) -> Result<(), BenchError> {
+    let LoadOptions { series, histograms, versions } = options;
+    let interval_ms = series.interval_ms();
     let mut measurements = Vec::new();
-    for _ in 0..options.rounds {
-        for version in options.versions.iter().map(|name| Version::from(*name)) {
+    for _ in 0..rounds {
+        for version in versions.iter().map(|name| Version::from(*name)) {
             // Anew each time: the data ends now, or servers would take it for old.
-            let shape = Shape {
-                seed: options.seed,
-                series: options.series,
-                scrapes: options.samples,
-                start_ms: now_ms() - options.samples as i64 * interval_ms,
-                interval_ms,
-                texture: Texture::Regular,
-            };
-            let connections = options.connections.max(1);
-            let load = match options.histograms {
-                true => Load::encode_histograms(shape, version, options.rows, connections),
-                false => {
-                    Load::encode(&Dataset::generate(shape), version, options.rows, connections)
-                }
+            let start_ms = now_ms() - series.samples as i64 * interval_ms;
+            let load = match histograms {
+                true => Load::encode_histograms(
+                    series.shape(context.seed, series.samples, start_ms, interval_ms),
+                    version,
+                    series.rows,
+                    series.connections.max(1),
+                ),
+                false => series.load(context.seed, version, series.samples, start_ms, interval_ms),
             };
             eprintln!(
                 "{} samples in {} series, {} MB of remote write {version}",
                 load.samples,
-                options.series,
+                series.series,
                 load.body_bytes / 1_000_000
             );
-            for contender in options.servers.iter().map(|name| Contender::from(*name)) {
-                if contender.takes(version) {
-                    let flags = &options.tidepool_flag;
-                    let measurement = bench::run(contender, &load, &options.directory, flags)?;
-                    eprintln!("{contender}: {:.1} CPU s", measurement.cpu.as_secs_f64());
-                    measurements.push(measurement);
-                }
+            for &contender in context.servers.iter().filter(|server| server.takes(version)) {
+                let measurement = custom::run(context, contender, &load)?;
+                let cpu = measurement.write.cost.cpu;
+                eprintln!("{contender}: {:.1} CPU s", cpu.as_secs_f64());
+                measurements.push(measurement);
             }
         }
     }
-    print!("{}", report::table(&measurements));
+    print!("{}", report::custom_table(&measurements));
+    Ok(())
+}
+
+/// Writes alone, and beside reads.
+fn measure_beside(options: &BesideOptions, context: &Context) -> Result<(), BenchError> {
+    let BesideOptions { series, readers, write_rate, phase_s, version } = options;
+    let (seed, version) = (context.seed, Version::from(*version));
+    let per_second = (*write_rate).max(1) as f64;
+    let scrape_every = Duration::from_secs_f64(series.series as f64 / per_second);
+    let scrapes = (2.0 * *phase_s as f64 / scrape_every.as_secs_f64()) as usize;
+    // The history ends where the writes begin, and these end now.
+    let write_interval_ms = (scrape_every.as_millis() as i64).max(1);
+    let start_ms = now_ms() - scrapes as i64 * write_interval_ms;
+    let history_start_ms = start_ms - series.samples as i64 * series.interval_ms();
+    let history =
+        series.load(seed, version, series.samples, history_start_ms, series.interval_ms());
+    let writes = series.load(seed, version, scrapes, start_ms, write_interval_ms);
+    let beside = Beside { history: &history, writes: &writes, scrape_every, readers: *readers };
+    let outcome = beside::run(&beside, &context.directory, &context.tidepool_flags)?;
+    print!("{}", beside::table(&outcome));
     Ok(())
 }

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// A server that is not ready after this time has failed.
 pub const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause between two looks at whether it is ready.
+const READY_PAUSE: Duration = Duration::from_millis(50);
 /// A server that has not ended after this time has failed; the contract for tidepool is 10 s.
 pub const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of the log that an error quotes.
@@ -154,13 +156,23 @@ impl Launch {
 impl Server {
     /// Waits until the page answers 200.
     pub fn wait_ready(&mut self, path: &str) -> Result<(), ProcessError> {
+        self.wait_ready_within(path, READY_TIMEOUT, READY_PAUSE)
+    }
+
+    /// Waits at most so long until the page answers 200, and looks after each such pause.
+    pub fn wait_ready_within(
+        &mut self,
+        path: &str,
+        timeout: Duration,
+        pause: Duration,
+    ) -> Result<(), ProcessError> {
         let client = Client::default();
         let url = format!("{}{path}", self.url());
-        let timeout = READY_TIMEOUT;
-        let found = wait::until("readiness", timeout, || match self.child.try_wait() {
-            Ok(Some(status)) => Some(Some(status)),
-            _ => client.get(&url).ok().filter(|answer| answer.status == 200).map(|_| None),
-        });
+        let found =
+            wait::until_every(pause, "readiness", timeout, || match self.child.try_wait() {
+                Ok(Some(status)) => Some(Some(status)),
+                _ => client.get(&url).ok().filter(|answer| answer.status == 200).map(|_| None),
+            });
         let (name, log) = (self.name, self.log_end());
         match found {
             Ok(None) => Ok(()),

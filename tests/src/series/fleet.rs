@@ -129,28 +129,53 @@ impl Family {
     }
 }
 
+/// The values of one series, one scrape after the other.
+#[derive(Clone, Debug)]
+pub struct Values {
+    motion: Motion,
+    value: f64,
+    interval_ms: i64,
+    random: Random,
+}
+
 /// One series of the fleet with all its samples.
 pub fn series(shape: &Shape, index: usize) -> Series {
-    let (labels, motion) = identity(shape.seed, index);
-    let mut random = Random::new(shape.seed, index as u64);
-    let mut value = start(motion, &mut random);
+    let (labels, mut values) = start(shape, index);
     let mut samples = Vec::with_capacity(shape.scrapes);
     for scrape in 0..shape.scrapes as i64 {
-        value = step(motion, value, shape.interval_ms, &mut random);
-        let mut sample =
-            Sample { timestamp_ms: shape.start_ms + scrape * shape.interval_ms, value };
+        let mut sample = Sample {
+            timestamp_ms: shape.start_ms + scrape * shape.interval_ms,
+            value: values.step(),
+        };
         if shape.texture == Texture::Rough {
+            let random = &mut values.random;
             if random.one_in(25) {
                 continue;
             }
-            roughen(&mut sample, shape.interval_ms, &mut random);
-            if motion == Motion::Count && random.one_in(200) {
-                value = 0.0;
+            roughen(&mut sample, shape.interval_ms, random);
+            if values.motion == Motion::Count && random.one_in(200) {
+                values.value = 0.0;
             }
         }
         samples.push(sample);
     }
     Series { labels, samples }
+}
+
+/// The labels of a series and its regular values, for data that is too much to hold.
+pub fn start(shape: &Shape, index: usize) -> (Labels, Values) {
+    let (labels, motion) = identity(shape.seed, index);
+    let mut random = Random::new(shape.seed, index as u64);
+    let value = first_value(motion, &mut random);
+    (labels, Values { motion, value, interval_ms: shape.interval_ms, random })
+}
+
+impl Values {
+    /// The next value.
+    pub fn step(&mut self) -> f64 {
+        self.value = next_value(self.motion, self.value, self.interval_ms, &mut self.random);
+        self.value
+    }
 }
 
 /// Which series carries this number: nodes one after the other, each with all families.
@@ -192,7 +217,7 @@ fn identity(seed: u64, index: usize) -> (Labels, Motion) {
     (labels, family.motion)
 }
 
-fn start(motion: Motion, random: &mut Random) -> f64 {
+fn first_value(motion: Motion, random: &mut Random) -> f64 {
     match motion {
         Motion::Count => random.below(50_000_000) as f64,
         Motion::Seconds => random.fraction() * 1e6,
@@ -202,7 +227,7 @@ fn start(motion: Motion, random: &mut Random) -> f64 {
     }
 }
 
-fn step(motion: Motion, value: f64, interval_ms: i64, random: &mut Random) -> f64 {
+fn next_value(motion: Motion, value: f64, interval_ms: i64, random: &mut Random) -> f64 {
     match motion {
         // Many counters stand still between scrapes.
         Motion::Count if random.one_in(3) => value,

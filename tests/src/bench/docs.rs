@@ -1,0 +1,156 @@
+//! The page about speed: the table and the charts of all that was measured, with the commit and the
+//! machine, between two marks of a page whose other text is written by hand.
+
+use super::BenchError;
+use super::bars::Bar;
+use super::outcome::{Kept, Point};
+use super::plot::{self, Panel, RatioBar};
+use super::report::{self, COLUMNS};
+use crate::peers::workspace;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const BEGIN: &str = "<!-- Written by `bench docs` from here … -->\n";
+const END: &str = "<!-- … to here -->\n";
+
+/// A sheet of charts: its file, and key, title and x axis of each.
+type Sheet = (&'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);
+
+const SHEETS: [Sheet; 2] = [
+    (
+        "series.svg",
+        "Cost by the number of series",
+        &[
+            ("series-write", "writes: CPU s per M samples", "series"),
+            ("series-new", "first samples: CPU s per M new series", "series"),
+            ("series-memory", "peak memory: bytes per series", "series"),
+            ("series-read", "streamed read: CPU s per M samples", "series"),
+        ],
+    ),
+    (
+        "days.svg",
+        "Cost by the days of blocks",
+        &[
+            ("days-write", "writes: CPU s per M samples", "days"),
+            ("days-read", "streamed read of all: CPU s per M samples", "days"),
+            ("days-narrow", "streamed read of 10 series, newest day: CPU ms", "days"),
+            ("days-start", "s until ready", "days"),
+            ("days-memory", "resident after the start, MB", "days"),
+        ],
+    ),
+];
+
+/// Writes page and charts into a folder, and gives the page's path.
+pub fn write(kept: &Kept, folder: &Path) -> Result<PathBuf, BenchError> {
+    if kept.is_empty() {
+        return Err(BenchError::NoFigures);
+    }
+    let charts = folder.join("speed");
+    fs::create_dir_all(&charts)?;
+    let mut images = String::new();
+    let mut image = |file: &str, title: &str, svg: String| -> Result<(), BenchError> {
+        // Writing to a string does not fail, here and below.
+        let _ = writeln!(images, "![{title}](speed/{file})\n");
+        Ok(fs::write(charts.join(file), svg)?)
+    };
+    image("ratios.svg", "What tidepool needs of what Prometheus needs", ratios(kept))?;
+    for (file, title, panels) in SHEETS {
+        let panels: Vec<Panel> = panels
+            .iter()
+            .map(|&(key, title, x_title)| panel(kept, key, title, x_title))
+            .filter(|panel| !panel.curves.is_empty())
+            .collect();
+        if !panels.is_empty() {
+            image(file, title, plot::panels(&panels))?;
+        }
+    }
+    let written = format!("{BEGIN}\n{}\n{}\n{images}{END}", origin(kept)?, report::table(kept));
+    let path = folder.join("speed.md");
+    let page = fs::read_to_string(&path).unwrap_or_else(|_| format!("# Speed\n\n{BEGIN}{END}"));
+    let before = page.split_once(BEGIN).map_or(page.as_str(), |(before, _)| before);
+    let after = page.split_once(END).map_or("", |(_, after)| after);
+    fs::write(&path, format!("{before}{written}{after}"))?;
+    Ok(path)
+}
+
+/// Of which commits, on which machine, beside whom.
+fn origin(kept: &Kept) -> Result<String, BenchError> {
+    let mut text = String::new();
+    let commits: Vec<&str> = kept.values().map(|measured| measured.commit.as_str()).collect();
+    let all_same = commits.windows(2).all(|pair| pair[0] == pair[1]);
+    if let (true, Some(commit)) = (all_same, commits.first()) {
+        let _ = write!(text, "Commit {commit}. ");
+    } else {
+        let each = kept.iter().map(|(name, measured)| format!("{name} {}", measured.commit));
+        let _ = write!(text, "Commits: {}. ", each.collect::<Vec<_>>().join(", "));
+    }
+    let field = |file: &str, name: &str| -> Result<String, BenchError> {
+        let text = fs::read_to_string(file)?;
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        Ok(line.split_once(':').map_or("", |(_, value)| value).trim().to_string())
+    };
+    let memory_kb = field("/proc/meminfo", "MemTotal")?;
+    let memory_kb: f64 = memory_kb.trim_end_matches(" kB").parse().unwrap_or(0.0);
+    let cores = std::thread::available_parallelism()?;
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let kernel: Vec<&str> = kernel.trim().splitn(3, '.').collect();
+    let _ = writeln!(
+        text,
+        "Machine: {cores} cores ({}), {:.0} GB of memory, Linux {}. Beside it: Prometheus {}, \
+         VictoriaMetrics {} (Go modules). Servers and senders share the machine; the data is on \
+         its disk.",
+        field("/proc/cpuinfo", "model name")?,
+        memory_kb / 1e6,
+        kernel.iter().take(2).copied().collect::<Vec<_>>().join("."),
+        pinned("tests/peers/go.mod", "github.com/prometheus/prometheus ")?,
+        pinned("tests/peers/senders/go.mod", "github.com/VictoriaMetrics/VictoriaMetrics ")?,
+    );
+    Ok(text)
+}
+
+/// The version of a module.
+fn pinned(file: &str, module: &str) -> Result<String, BenchError> {
+    let text = fs::read_to_string(workspace().join(file))?;
+    let rest = text.lines().find_map(|line| line.split_once(module));
+    Ok(rest.and_then(|(_, rest)| rest.split_whitespace().next()).unwrap_or("?").to_string())
+}
+
+fn ratios(kept: &Kept) -> String {
+    let mut bars = Vec::new();
+    let mut subject = "";
+    for filled in report::filled(kept) {
+        let title = filled.row.title;
+        // A row that begins so needs the subject of the one before it.
+        let (of, rest) = title.split_once(": ").unwrap_or((title, ""));
+        if !of.starts_with("the same") {
+            subject = of;
+        }
+        let rest = rest.trim_end_matches(" (wall)");
+        let title = format!("{subject}{}: {rest}", of.strip_prefix("the same").unwrap_or(""));
+        let title = title.trim_end_matches(": ").to_string();
+        let Some(ratio) = filled.ratio() else { continue };
+        let theirs = filled.figures[1].map(|figure| figure.value);
+        let bar = match filled.row.bar {
+            Bar::None => None,
+            Bar::Ratio { bar, prometheus } => Some(bar / prometheus),
+            Bar::AtMost(most) => theirs.map(|theirs| most / theirs),
+        };
+        bars.push(RatioBar { title, ratio, bar });
+    }
+    plot::ratios(&bars)
+}
+
+fn panel(kept: &Kept, key: &str, title: &str, x_title: &str) -> Panel {
+    let points = || kept.values().flat_map(|measured| &measured.outcome.points);
+    let of = |server: &str| -> Vec<(f64, f64)> {
+        let mine = |point: &&Point| point.chart == key && point.server == server;
+        points().filter(mine).map(|point| (point.x, point.y)).collect()
+    };
+    let curves = COLUMNS.map(|server| (server.to_string(), of(server)));
+    Panel {
+        title: title.to_string(),
+        x_title: x_title.to_string(),
+        curves: curves.into_iter().filter(|(_, points)| !points.is_empty()).collect(),
+    }
+}

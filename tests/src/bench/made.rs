@@ -1,0 +1,143 @@
+//! Data directories that upstream's own packages make and merge (`tests/peers/tsdb`), and what a
+//! command costs that works on one.
+
+use super::BenchError;
+use super::trial::Cost;
+use crate::peers::built;
+use crate::process::{Usage, UsageError};
+use crate::series::{Shape, fleet};
+use std::fs;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Between two looks at a command that runs; what it uses in the last of them is not counted.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+
+/// What a command cost.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandCost {
+    /// From start to end.
+    pub cost: Cost,
+    /// Peak of resident memory.
+    pub peak_memory_bytes: u64,
+}
+
+/// Writes the log that a killed server leaves.
+pub fn write_log(data_dir: &Path, shape: &Shape) -> Result<(), BenchError> {
+    fs::create_dir_all(data_dir)?;
+    feed(upstream()?.arg("wal").arg(data_dir), shape)
+}
+
+/// Writes one block for each aligned span.
+pub fn write_blocks(data_dir: &Path, shape: &Shape, span_ms: i64) -> Result<(), BenchError> {
+    fs::create_dir_all(data_dir)?;
+    feed(upstream()?.arg("blocks").arg(data_dir).arg(span_ms.to_string()), shape)
+}
+
+/// What merges blocks as Prometheus does whose longest block is this.
+pub fn upstream_compact(data_dir: &Path, longest_ms: i64) -> Result<Command, BenchError> {
+    let mut command = upstream()?;
+    // As the server sets it for itself.
+    command.env("GOGC", "75");
+    command.arg("compact").arg(data_dir).arg(longest_ms.to_string());
+    Ok(command)
+}
+
+/// Copies a log; finished segments, which no server writes to again, are linked.
+pub fn link_log(from: &Path, to: &Path) -> Result<(), BenchError> {
+    let (from, to) = (from.join("wal"), to.join("wal"));
+    fs::create_dir_all(&to)?;
+    let entries = fs::read_dir(from)?.collect::<io::Result<Vec<_>>>()?;
+    let mut segments: Vec<PathBuf> = entries.iter().map(|entry| entry.path()).collect();
+    segments.sort();
+    let newest = segments.len().saturating_sub(1);
+    for (number, segment) in segments.iter().enumerate() {
+        let target = to.join(segment.file_name().unwrap_or_default());
+        match number == newest {
+            true => fs::copy(segment, target).map(|_| ())?,
+            false => fs::hard_link(segment, target)?,
+        }
+    }
+    Ok(())
+}
+
+/// Runs a command that has to succeed.
+pub fn measure(command: &mut Command) -> Result<CommandCost, BenchError> {
+    let start = Instant::now();
+    let mut log = tempfile::tempfile()?;
+    let output = || log.try_clone();
+    let mut child = command.stdin(Stdio::null()).stdout(output()?).stderr(output()?).spawn()?;
+    let mut usage = Usage::default();
+    let status = loop {
+        // It may end between two looks.
+        usage = usage_of(child.id(), usage)?;
+        match child.try_wait()? {
+            Some(status) => break status,
+            None => std::thread::sleep(LOOK_PAUSE),
+        }
+    };
+    let wall = start.elapsed();
+    if !status.success() {
+        let program = command.get_program().to_string_lossy().into_owned();
+        io::Seek::rewind(&mut log)?;
+        return Err(BenchError::Command { program, log: io::read_to_string(log)? });
+    }
+    let cost = Cost { cpu: usage.cpu, wall };
+    Ok(CommandCost { cost, peak_memory_bytes: usage.peak_memory_bytes })
+}
+
+/// What a process uses; what was known before, once it has ended.
+fn usage_of(process_id: u32, before: Usage) -> Result<Usage, UsageError> {
+    match Usage::of(process_id) {
+        Err(UsageError::Field { .. }) => Ok(before),
+        usage => usage,
+    }
+}
+
+fn upstream() -> Result<Command, BenchError> {
+    Ok(Command::new(built("go-tsdb")?))
+}
+
+/// Runs upstream's program with regular series as its input, scrape by scrape.
+fn feed(command: &mut Command, shape: &Shape) -> Result<(), BenchError> {
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let written = match child.stdin.take() {
+        Some(input) => write_series(BufWriter::with_capacity(1 << 20, input), shape),
+        None => Err(io::Error::other("no pipe")),
+    };
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(BenchError::Command { program: "go-tsdb".to_string(), log });
+    }
+    Ok(written?)
+}
+
+/// The format is described where it is read.
+fn write_series(mut out: impl io::Write, shape: &Shape) -> io::Result<()> {
+    let text = |out: &mut dyn io::Write, text: &str| -> io::Result<()> {
+        out.write_all(&(text.len() as u32).to_le_bytes())?;
+        out.write_all(text.as_bytes())
+    };
+    out.write_all(&(shape.series as u32).to_le_bytes())?;
+    let mut values = Vec::with_capacity(shape.series);
+    for index in 0..shape.series {
+        let (labels, first) = fleet::start(shape, index);
+        values.push(first);
+        out.write_all(&(labels.pairs().len() as u32).to_le_bytes())?;
+        for (name, value) in labels.pairs() {
+            text(&mut out, name)?;
+            text(&mut out, value)?;
+        }
+    }
+    for scrape in 0..shape.scrapes as i64 {
+        let time_ms = shape.start_ms + scrape * shape.interval_ms;
+        out.write_all(&time_ms.to_le_bytes())?;
+        for series in &mut values {
+            out.write_all(&series.step().to_le_bytes())?;
+        }
+    }
+    out.flush()
+}

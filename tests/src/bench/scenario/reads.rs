@@ -1,0 +1,65 @@
+//! Eight hours of 10k series: what is written to disk for them, and what reads cost.
+
+use super::super::load::Load;
+use super::super::outcome::Outcome;
+use super::super::trial::{Answer, ReadCost, Trial, WriteCost};
+use super::super::{BenchError, Context};
+use super::megabytes;
+use crate::remote_read::everything;
+use crate::remote_write::Version;
+use crate::series::Dataset;
+
+const HOUR_MS: i64 = 3_600_000;
+const HOURS: i64 = 8;
+const INTERVAL_MS: i64 = 15_000;
+/// Each read is repeated so often; the mean counts.
+const READS: u32 = 3;
+
+/// By 2.0, and by 1.0 where that is all.
+pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
+    let mut outcome = Outcome::default();
+    for version in [Version::V2, Version::V1] {
+        let mut takers = context.servers.iter().copied().filter(|contender| match version {
+            Version::V2 => contender.takes(Version::V2),
+            Version::V1 => !contender.takes(Version::V2),
+        });
+        let Some(first) = takers.next() else { continue };
+        let shape = context.shape(10_000, (HOURS * HOUR_MS / INTERVAL_MS) as usize, INTERVAL_MS);
+        let load = Load::encode(&Dataset::generate(shape), version, 2_000, 2);
+        for contender in [first].into_iter().chain(takers) {
+            let trial = Trial::start(context, contender)?;
+            let write = trial.write(&load)?;
+            let WriteCost { cost, samples, .. } = write;
+            let (cpu, wall) = (cost.cpu_s_per_million(samples), cost.wall_s_per_million(samples));
+            outcome.add_timed("8h-cpu", contender, cpu, wall);
+            outcome.add("8h-memory", contender, megabytes(write.peak_memory_bytes));
+            outcome.add("8h-written", contender, write.per_sample(write.written_bytes));
+            if contender.is_like_prometheus() {
+                reads(&trial, load.time_range_ms, &mut outcome)?;
+            }
+            trial.check(&load)?;
+            trial.server.terminate()?;
+        }
+    }
+    Ok(outcome)
+}
+
+fn reads(
+    trial: &Trial,
+    (start_ms, end_ms): (i64, i64),
+    outcome: &mut Outcome,
+) -> Result<(), BenchError> {
+    let ranges = [("8h", start_ms), ("2h", start_ms.max(end_ms - 2 * HOUR_MS))];
+    for (range, start_ms) in ranges {
+        for (answer, kind) in Answer::ALL.into_iter().zip(["streamed", "samples"]) {
+            let ReadCost { cost, extra_memory_bytes, .. } =
+                trial.read(answer, &everything(start_ms, end_ms), READS)?;
+            let row = format!("{kind}-{range}");
+            let (cpu, wall) = (cost.cpu.as_secs_f64(), cost.wall.as_secs_f64());
+            outcome.add_timed(&format!("{row}-cpu"), trial.contender, cpu, wall);
+            let memory = megabytes(extra_memory_bytes);
+            outcome.add(&format!("{row}-memory"), trial.contender, memory);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Scale by series: what a sample costs when there are 1k to 1M of them, and what a new one costs.
+
+use super::super::load::Load;
+use super::super::outcome::Outcome;
+use super::super::trial::{Answer, Trial};
+use super::super::{BenchError, Context};
+use crate::remote_read::everything;
+use crate::remote_write::Version;
+use crate::series::Dataset;
+
+const COUNTS: &[usize] = &[1_000, 10_000, 100_000, 1_000_000];
+const COUNTS_QUICK: &[usize] = &[1_000, 10_000];
+/// Samples after the first of each series.
+const SAMPLES: usize = 4_000_000;
+/// Short, so that the longest load fits in the head.
+const INTERVAL_MS: i64 = 1_000;
+const ROWS_PER_REQUEST: usize = 1_000;
+
+/// Remote write 2.0, and a streamed read of everything.
+pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
+    let mut outcome = Outcome::default();
+    for &count in if context.quick { COUNTS_QUICK } else { COUNTS } {
+        let data = Dataset::generate(context.shape(count, 1 + SAMPLES / count, INTERVAL_MS));
+        let load = Load::encode(&data, Version::V2, ROWS_PER_REQUEST, 2);
+        drop(data);
+        let x = count as f64;
+        for &contender in context.servers.iter().filter(|contender| contender.takes(load.version)) {
+            let trial = Trial::start(context, contender)?;
+            let first = trial.write_scrapes(&load, 0..1)?;
+            let new = first.cost.cpu_s_per_million(first.samples);
+            outcome.point("series-new", contender, x, new);
+            let rest = trial.write_scrapes(&load, 1..load.scrape_count())?;
+            outcome.point("series-write", contender, x, rest.cost.cpu_s_per_million(rest.samples));
+            let per_series = rest.peak_memory_bytes as f64 / x;
+            outcome.point("series-memory", contender, x, per_series);
+            let (start_ms, end_ms) = load.time_range_ms;
+            let read = trial.read(Answer::Streamed, &everything(start_ms, end_ms), 1)?;
+            let read = read.cost.cpu_s_per_million(load.samples);
+            outcome.point("series-read", contender, x, read);
+            trial.check(&load)?;
+            trial.server.kill()?;
+        }
+    }
+    Ok(outcome)
+}
