@@ -88,7 +88,7 @@ pub const ROWS: &[Row] = &[
     row(Reads, "8h-cpu", "10k series × 8 h with all cuts and merges: CPU s per M samples (wall)", NO),
     row(Reads, "8h-memory", "the same: peak memory, MB", NO),
     row(Reads, "8h-written", "the same: bytes written to disk per sample", Bar::AtMost(5.0)),
-    row(Compaction, "compaction-cpu", "merging 20 h of 2 h blocks, 10k series: CPU s per M samples (wall)", NO),
+    row(Compaction, "compaction-cpu", "merging 22 h of 2 h blocks, 10k series: CPU s per M samples (wall)", NO),
     row(Compaction, "compaction-memory", "the same: peak memory, MB", NO),
     row(Compaction, "kept", "the same: bytes kept per sample, compacted", Bar::AtMost(1.9)),
     row(Idle, "idle-memory", "resident when idle, empty, MB", Bar::AtMost(20.0)),
