@@ -1,0 +1,31 @@
+//! The benchmark runs: every scenario at the size of a smoke test, with every row of the table.
+
+use std::process::Command;
+use tidepool_tests::bench::bars::ROWS;
+
+#[test]
+fn every_scenario_fills_its_rows() {
+    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
+        .args(["table", "--quick"])
+        .output()
+        .expect("the benchmark runs");
+    let (table, log) = (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    assert!(output.status.success(), "{log}");
+    let rows: Vec<_> = ROWS.iter().filter(|row| row.scenario.is_usual(true)).collect();
+    let lines: Vec<&str> = table.lines().skip(2).collect();
+    assert_eq!(lines.len(), rows.len(), "{table}");
+    for (row, line) in rows.iter().zip(lines) {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        assert_eq!(cells[0], format!("| {}", row.title));
+        for cell in &cells[1..=2] {
+            let number = cell.split(' ').next().unwrap_or("").trim_end_matches(['k', 'M']);
+            assert!(number.parse::<f64>().is_ok(), "{cell:?} is no figure: {line}");
+        }
+    }
+    for chart in ["series-write", "series-read", "days-write", "days-read"] {
+        assert!(log.contains(chart), "no point of the chart {chart}:\n{log}");
+    }
+}
