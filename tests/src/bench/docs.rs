@@ -118,17 +118,7 @@ fn pinned(file: &str, module: &str) -> Result<String, BenchError> {
 
 fn ratios(kept: &Kept) -> String {
     let mut bars = Vec::new();
-    let mut subject = "";
     for filled in report::filled(kept) {
-        let title = filled.row.title;
-        // A row that begins so needs the subject of the one before it.
-        let (of, rest) = title.split_once(": ").unwrap_or((title, ""));
-        if !of.starts_with("the same") {
-            subject = of;
-        }
-        let rest = rest.trim_end_matches(" (wall)");
-        let title = format!("{subject}{}: {rest}", of.strip_prefix("the same").unwrap_or(""));
-        let title = title.trim_end_matches(": ").to_string();
         let Some(ratio) = filled.ratio() else { continue };
         let theirs = filled.figures[1].map(|figure| figure.value);
         let bar = match filled.row.bar {
@@ -136,6 +126,7 @@ fn ratios(kept: &Kept) -> String {
             Bar::Ratio { bar, prometheus } => Some(bar / prometheus),
             Bar::AtMost(most) => theirs.map(|theirs| most / theirs),
         };
+        let title = filled.row.title.trim_end_matches(" (wall)").to_string();
         bars.push(RatioBar { title, ratio, bar });
     }
     plot::ratios(&bars)

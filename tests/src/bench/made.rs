@@ -141,3 +141,25 @@ fn write_series(mut out: impl io::Write, shape: &Shape) -> io::Result<()> {
     }
     out.flush()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt as _;
+
+    #[test]
+    fn the_newest_segment_is_a_copy() {
+        let (from, to) = (tempfile::tempdir().expect("one"), tempfile::tempdir().expect("two"));
+        fs::create_dir(from.path().join("wal")).expect("a directory");
+        for segment in ["00000000", "00000001"] {
+            fs::write(from.path().join("wal").join(segment), segment).expect("a segment");
+        }
+        link_log(from.path(), to.path()).expect("a copy");
+        let links = |segment: &str| {
+            let path = to.path().join("wal").join(segment);
+            assert_eq!(fs::read_to_string(&path).expect("a segment"), segment);
+            fs::metadata(path).expect("a segment").nlink()
+        };
+        assert_eq!((links("00000000"), links("00000001")), (2, 1));
+    }
+}

@@ -171,3 +171,24 @@ fn commit() -> Result<String, BenchError> {
     let changes = git(&["status", "--porcelain", "--", ".", ":!host/docs"])?;
     Ok(if changes.is_empty() { commit } else { commit + "+" })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_of_all_rounds_is_kept() {
+        let round = |value: f64, wall: f64| {
+            let mut outcome = Outcome::default();
+            outcome.add_timed("10k-1.0-cpu", Contender::Tidepool, value, wall);
+            outcome.point("series-write", Contender::Tidepool, 1.0, value);
+            outcome
+        };
+        let mut least = Outcome::default();
+        for (value, wall) in [(3.0, 1.0), (2.0, 4.0), (5.0, 2.0)] {
+            least.keep_least(round(value, wall));
+        }
+        assert_eq!((least.figures[0].value, least.figures[0].wall), (2.0, Some(1.0)));
+        assert_eq!((least.figures.len(), least.points[0].y), (1, 2.0));
+    }
+}

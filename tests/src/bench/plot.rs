@@ -16,7 +16,7 @@ const BOTTOM: f64 = 44.0;
 const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#555555"];
 const TICKS: f64 = 4.0;
 const BAR_HEIGHT: f64 = 20.0;
-const BAR_LABELS_WIDTH: f64 = 470.0;
+const BAR_LABELS_WIDTH: f64 = 540.0;
 const BARS_WIDTH: f64 = 380.0;
 
 /// Curves in one frame; both axes begin where it helps: x at its least, y at zero.
@@ -98,7 +98,8 @@ pub fn ratios(bars: &[RatioBar]) -> String {
             line(&mut svg, (at, y + 1.0), (at, y + BAR_HEIGHT - 1.0), "bar");
         }
         text(&mut svg, BAR_LABELS_WIDTH - 8.0, y + 14.0, "end", "", &bar.title);
-        text(&mut svg, end.max(start) + 6.0, y + 14.0, "start", "", &short(bar.ratio));
+        let after = bar.bar.map_or(end, |most| end.max(x(most)));
+        text(&mut svg, after + 6.0, y + 14.0, "start", "", &short(bar.ratio));
     }
     svg + "</svg>\n"
 }
