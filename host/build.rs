@@ -56,6 +56,11 @@ fn build_component(workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn 
         .env_remove("RUSTFLAGS")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("CARGO_BUILD_TARGET");
+    // A host that is built for size carries a component built for size, without names.
+    if matches!(std::env::var("OPT_LEVEL")?.as_str(), "s" | "z") {
+        cargo.env("CARGO_PROFILE_COMPONENT_OPT_LEVEL", "s");
+        cargo.env("CARGO_PROFILE_COMPONENT_STRIP", "symbols");
+    }
     let status = cargo.status()?;
     if !status.success() {
         return Err(format!("building the engine component failed: {status}").into());
@@ -83,6 +88,9 @@ fn require_target() -> Result<(), Box<dyn Error>> {
 fn precompile(component: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     let mut config = tuning::config();
     config.target(&std::env::var("TARGET")?)?;
+    // Backtraces of traps name functions without these tables, which take an eighth of the file: places
+    // in the bytecode, and what debuggers unwind by.
+    config.generate_address_map(false).native_unwind_info(false);
     let engine = wasmtime::Engine::new(&config)?;
     std::fs::write(out, engine.precompile_component(&std::fs::read(component)?)?)?;
     Ok(())

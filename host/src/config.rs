@@ -2,12 +2,14 @@
 
 mod file;
 mod flags;
+mod memory;
 mod network;
 mod otlp;
 mod ship;
 mod source;
 
 pub use file::FileError;
+pub use memory::UnusedMemory;
 pub use network::ClientLimits;
 pub use source::{ConfigError, ConfigSource, Settings};
 
@@ -17,7 +19,7 @@ use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTER
 use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
 use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
 use crate::ship::ShipConfig;
-use crate::store::{DiskShare, MemorySplit, StoreConfig, default_limit_bytes};
+use crate::store::{DiskShare, StoreConfig};
 use crate::telemetry::{self, LogFormat};
 use crate::wasm::InstanceLimits;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -217,11 +219,13 @@ struct ServeArgs {
     /// Memory of the process. It is shared out: an eighth for requests, a quarter for reads, of the
     /// rest three quarters for the head and one for the compactor. When the head nears its part, a
     /// block is cut early, then new series are refused, then writes; reads that find no memory get
-    /// 503. By default three quarters of what the machine or the control group has
+    /// 503. By default three quarters of what the machine or the control group has. The head's part
+    /// is 3GiB at most, so that what goes beyond some 7GiB is not used
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory_limit: Option<u64>,
 
-    /// Memory of the engine instance that holds the head, instead of its part of --memory-limit
+    /// Memory of the engine instance that holds the head, instead of its part of --memory-limit. As
+    /// for every engine instance, what goes beyond 4095MiB is not used: addresses have 32 bits
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     head_memory_limit: Option<u64>,
 
@@ -277,6 +281,8 @@ pub enum Invocation {
 pub struct ServeConfig {
     /// The store's part.
     pub store: StoreConfig,
+    /// Flags that give more memory than can be used.
+    pub unused_memory: Vec<UnusedMemory>,
     /// Who may connect and ask.
     pub access: AccessConfig,
     /// The server's part.
@@ -353,7 +359,8 @@ impl From<ServeArgs> for ServeConfig {
             WalCompression::Snappy => Compression::Snappy,
             WalCompression::Zstd => Compression::Zstd,
         };
-        let memory = memory_split(&args);
+        let memory = memory::memory_split(&args);
+        let unused_memory = memory::unused_memory(&args, &memory);
         let head_part = memory.head_bytes / 8;
         let inflight_bytes = memory.network_bytes.min(INFLIGHT_BYTES);
         let inflight_bytes = args.network.max_inflight_bytes.unwrap_or(inflight_bytes);
@@ -409,21 +416,8 @@ impl From<ServeArgs> for ServeConfig {
         };
         let access = args.network.access();
         let (log_format, log_level) = (args.log_format, args.log_level);
-        ServeConfig { store, access, http, ship, log_format, log_level }
+        ServeConfig { store, unused_memory, access, http, ship, log_format, log_level }
     }
-}
-
-/// The parts of the memory, but for those that have flags of their own. Parts that were chosen
-/// without a limit for the whole make it as large as they need.
-fn memory_split(args: &ServeArgs) -> MemorySplit {
-    let limit_bytes = args.memory_limit.unwrap_or_else(default_limit_bytes);
-    let split = MemorySplit::of(limit_bytes);
-    let head_bytes = args.head_memory_limit.unwrap_or(split.head_bytes);
-    let compactor_bytes = args.compactor_memory_limit.unwrap_or(head_bytes / 3);
-    let reads_bytes = args.reads_memory_limit.unwrap_or(split.reads_bytes);
-    let chosen = MemorySplit { head_bytes, compactor_bytes, reads_bytes, ..split };
-    let is_chosen = args.memory_limit.is_some();
-    if is_chosen { chosen } else { MemorySplit { limit_bytes: chosen.needed_bytes(), ..chosen } }
 }
 
 fn size(bytes: u64) -> usize {

@@ -55,6 +55,7 @@ async fn serve(
         "tidepool starts"
     );
     config.warn_of_strangers();
+    config.warn_of_unused_memory();
     let (labels, block_duration) = (&config.http.external_labels, config.store.block_duration);
     let shipper = config.ship.map(|ship| Shipper::open(ship, labels.clone(), block_duration));
     let shipper = shipper.transpose()?;

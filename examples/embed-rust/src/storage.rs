@@ -94,6 +94,8 @@ impl wal::Host for State {
                 return Ok(Ok(Some(wal::Batch { log, segment, records })));
             }
         }
+        // The next life begins anew.
+        (self.storage.ordered.replayed, self.storage.late.replayed) = (0, 0);
         Ok(Ok(None))
     }
 

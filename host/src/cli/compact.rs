@@ -4,7 +4,7 @@ use super::workspace::BLOCK_DURATION_MS;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
 use crate::config::{bytes, duration, duration_or_zero};
 use crate::store::{millis, system_now_ms};
-use crate::wasm::{CompactProgress, DeletionReason, Options, Role, Room};
+use crate::wasm::{CompactProgress, DeletionReason, INSTANCE_BYTES_MAX, Options, Role, Room};
 use clap::Args;
 use std::time::Duration;
 
@@ -44,7 +44,8 @@ pub struct CompactArgs {
 }
 
 pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
-    let workspace = Workspace::own(&args.dir.data_dir, args.memory_limit)?;
+    let memory_bytes = args.memory_limit.min(INSTANCE_BYTES_MAX);
+    let workspace = Workspace::own(&args.dir.data_dir, memory_bytes)?;
     let mut instance = workspace.owner(Options {
         block_duration_ms: millis(args.block_duration),
         block_duration_max_ms: args.max_block_duration.map_or(0, millis),
@@ -63,7 +64,7 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
         let blocks_bytes = workspace.blocks.size_bytes_total()?;
         let other_bytes = workspace.data.size_bytes()?.saturating_sub(blocks_bytes);
         let free_bytes = workspace.data.free_bytes()?;
-        let room = Room { free_bytes, other_bytes, memory_bytes: args.memory_limit };
+        let room = Room { free_bytes, other_bytes, memory_bytes };
         let step = loop {
             let step = instance.compact(system_now_ms(), room)?;
             if step.done || step.block.is_some() || !step.deleted.is_empty() {

@@ -9,7 +9,7 @@ use crate::config::{bytes, duration};
 use crate::disk::Staging;
 use crate::store::{millis, random_seed, system_now_ms};
 use crate::text::{Event, TextFormat, TextReader};
-use crate::wasm::{ImporterHandle, Instance, Label, Rows};
+use crate::wasm::{INSTANCE_BYTES_MAX, ImporterHandle, Instance, Label, Rows};
 use clap::Args;
 use std::collections::HashMap;
 use std::fs::File;
@@ -80,16 +80,15 @@ struct Pass<'a> {
 }
 
 pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
-    let memory_bytes = args.memory_limit.saturating_mul(3).saturating_add(INSTANCE_BYTES);
-    let workspace = Workspace::create(&args.data_dir, memory_bytes)?;
+    let rows_bytes = args.memory_limit.min((INSTANCE_BYTES_MAX - INSTANCE_BYTES) / 3);
+    let workspace = Workspace::create(&args.data_dir, rows_bytes * 3 + INSTANCE_BYTES)?;
     let staging = Staging::new(&workspace.data)?;
     let file = match args.file.as_os_str() == STDIN {
         false => args.file.clone(),
         true => keep_stdin(&staging)?,
     };
     let mut instance = workspace.inspector_of(staging.blocks())?;
-    let importer =
-        instance.import(millis(args.block_duration), args.memory_limit, random_seed())?;
+    let importer = instance.import(millis(args.block_duration), rows_bytes, random_seed())?;
     let mut found;
     let mut passes = 0;
     loop {

@@ -65,6 +65,10 @@ impl Drop for PoolShare {
     }
 }
 
+/// No instance has more: its addresses have 32 bits, which reach 4 GiB. Less by a MiB, so that it is
+/// always a bound of ours that refuses, with a reason.
+pub const INSTANCE_BYTES_MAX: u64 = (4 << 30) - (1 << 20);
+
 /// Which bound kept an instance from growing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBound {
@@ -84,6 +88,8 @@ pub(super) struct MemoryLimiter {
 
 impl MemoryLimiter {
     pub fn new(bytes_max: usize, pool: Option<&Arc<MemoryPool>>) -> MemoryLimiter {
+        let addressable = usize::try_from(INSTANCE_BYTES_MAX).unwrap_or(usize::MAX);
+        let bytes_max = bytes_max.min(addressable);
         MemoryLimiter { bytes_max, share: pool.map(MemoryPool::share), refused_by: None }
     }
 }

@@ -34,7 +34,7 @@ pub use bindings::tidepool::tsdb::wal::Log;
 pub use import::ImporterHandle;
 pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};
 pub use instance::{CallError, CursorHandle, Instance, LinesHandle, SavedHeadHandle, TextsHandle};
-pub use memory::{MemoryBound, MemoryPool, PoolShare};
+pub use memory::{INSTANCE_BYTES_MAX, MemoryBound, MemoryPool, PoolShare};
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{HeadAccess, InstanceLogs, InstanceStorage};
 pub use words::in_words;

@@ -1,18 +1,73 @@
-//! The component's machine code, carried inside the binary.
+//! The component's machine code, carried inside the binary and run where it lies.
+//!
+//! It is not copied: the pages of the binary that hold it are made executable, so that the system
+//! reads in what is used, shares it between processes and takes it back when memory is short.
+//!
+//! # Safety, once
+//!
+//! `Component::deserialize_raw` trusts its input to be what `Engine::precompile_component` made, and
+//! to stay as it is. These bytes come from our own build script, through no file that could change
+//! after the build; they are constants of this program, which nobody writes to; and the runtime
+//! itself refuses code of another version or configuration.
+//!
+//! What is made executable is the range that the runtime names, which holds code and nothing else,
+//! and lies on pages of its own inside these bytes: both is checked.
 
+use rustix::mm::{MprotectFlags, mprotect};
+use std::ptr::NonNull;
+use std::sync::Arc;
 use wasmtime::component::Component;
+use wasmtime::{Config, CustomCodeMemory};
 
-static MACHINE_CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/engine.cwasm"));
+/// Bytes that begin on a page, whatever the size of pages.
+#[repr(C, align(65536))]
+struct OnPages<B: ?Sized>(B);
+
+static MACHINE_CODE: &OnPages<[u8]> =
+    &OnPages(*include_bytes!(concat!(env!("OUT_DIR"), "/engine.cwasm")));
+
+/// Lets an engine of this configuration load the component.
+pub fn configure(config: &mut Config) {
+    config.with_custom_code_memory(Some(Arc::new(Pages)));
+}
 
 /// Loads the component that the build script compiled.
-///
-/// # Safety, once
-///
-/// `Component::deserialize` trusts its input to be what `Engine::precompile_component` made. These
-/// bytes come from our own build script, through no file that could change after the build, and
-/// the runtime itself refuses code of another version or configuration.
 #[allow(unsafe_code)]
 pub fn load(engine: &wasmtime::Engine) -> wasmtime::Result<Component> {
     // SAFETY: see above.
-    unsafe { Component::deserialize(engine, MACHINE_CODE) }
+    unsafe { Component::deserialize_raw(engine, NonNull::from(&MACHINE_CODE.0)) }
+}
+
+/// The pages of the binary.
+struct Pages;
+
+impl Pages {
+    #[allow(unsafe_code)]
+    fn protect(ptr: *const u8, len: usize, flags: MprotectFlags) -> wasmtime::Result<()> {
+        let all = MACHINE_CODE.0.as_ptr_range();
+        let is_inside = ptr >= all.start && len <= all.end as usize - ptr as usize;
+        let page_bytes = rustix::param::page_size();
+        let is_on_pages =
+            (ptr as usize).is_multiple_of(page_bytes) && len.is_multiple_of(page_bytes);
+        if !is_inside || !is_on_pages {
+            wasmtime::bail!("the machine code does not lie on pages of its own");
+        }
+        // SAFETY: see above.
+        unsafe { mprotect(ptr.cast_mut().cast(), len, flags) }?;
+        Ok(())
+    }
+}
+
+impl CustomCodeMemory for Pages {
+    fn required_alignment(&self) -> usize {
+        rustix::param::page_size()
+    }
+
+    fn publish_executable(&self, ptr: *const u8, len: usize) -> wasmtime::Result<()> {
+        Pages::protect(ptr, len, MprotectFlags::READ | MprotectFlags::EXEC)
+    }
+
+    fn unpublish_executable(&self, ptr: *const u8, len: usize) -> wasmtime::Result<()> {
+        Pages::protect(ptr, len, MprotectFlags::READ)
+    }
 }

@@ -1,0 +1,163 @@
+//! Whether two heads would do more than one: the same remote-write bodies into one head instance,
+//! and split by series between two that work side by side, each on a thread and with a log of its
+//! own. This is what a host that shards by connection could win at most: its heads share nothing.
+//!
+//! `cargo bench -p tidepool --bench shards`, on a machine with two free cores. CPU time is that of
+//! the threads that append, memory that of their instances.
+
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
+use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
+use tidepool_host::wasm::{
+    Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Options,
+    RemoteWriteVersion, Role, Runtime,
+};
+use tidepool_tests::remote_write::{Version, message_bytes};
+use tidepool_tests::series::{Dataset, Row, Shape, Texture};
+
+const SERIES: usize = 20_000;
+const SCRAPES: usize = 120;
+const ROWS_PER_REQUEST: usize = 2000;
+const ROUNDS: usize = 5;
+
+/// What one way to split took.
+struct Cost {
+    wall: Duration,
+    cpu: Duration,
+    memory_bytes: u64,
+}
+
+fn open(runtime: &Runtime) -> (Instance, TempDir) {
+    let dir = TempDir::new().expect("a temporary directory");
+    let data = DataDir::open(dir.path()).expect("a fresh data directory");
+    let wal = WalOptions {
+        sync: SyncPolicy::Off,
+        segment_bytes_max: SEGMENT_BYTES_DEFAULT,
+        compression: Compression::Snappy,
+    };
+    let logs = Logs::open(&data, wal).expect("fresh logs");
+    let options = Options {
+        role: Role::Head,
+        block_duration_ms: 7_200_000,
+        future_limit_ms: 600_000,
+        out_of_order_window_ms: 0,
+        series_max: 0,
+        exemplars_max: 0,
+        memory_bytes_max: 0,
+        label_limits: LabelLimits::NONE,
+        block_duration_max_ms: 0,
+        retention_ms: 0,
+        retention_bytes: 0,
+        hash_seed: 1,
+    };
+    let storage = InstanceStorage {
+        logs: InstanceLogs::Owned(Arc::new(Mutex::new(logs))),
+        blocks: BlockDirs::open(&data),
+        head: None,
+        memory: None,
+    };
+    let limits = InstanceLimits { memory_bytes_max: 1 << 31, deadline: None };
+    let mut instance = runtime.instantiate(options, storage, limits).expect("a fresh instance");
+    while !instance.replay(1).expect("a fresh log").done {}
+    (instance, dir)
+}
+
+/// CPU time of this thread, as Linux tells it in nanoseconds.
+fn thread_cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+    let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    Duration::from_nanos(nanos.expect("a number of nanoseconds"))
+}
+
+/// Appends each part through an instance of its own, all at the same time.
+fn append(
+    runtime: &Runtime,
+    version: RemoteWriteVersion,
+    parts: &[Vec<Vec<u8>>],
+    now_ms: i64,
+) -> Cost {
+    let start = Barrier::new(parts.len() + 1);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = parts
+            .iter()
+            .map(|bodies| {
+                let start = &start;
+                scope.spawn(move || {
+                    let (mut instance, _dir) = open(runtime);
+                    start.wait();
+                    let before = thread_cpu();
+                    for body in bodies {
+                        let outcome = instance.append_remote_write(version, body, now_ms);
+                        assert_eq!(outcome.expect("a sound body").refused, 0);
+                    }
+                    let cpu = thread_cpu() - before;
+                    (cpu, instance.stats().expect("figures").memory_used_bytes)
+                })
+            })
+            .collect();
+        start.wait();
+        let begun = Instant::now();
+        let done: Vec<_> =
+            threads.into_iter().map(|thread| thread.join().expect("it appends")).collect();
+        Cost {
+            wall: begun.elapsed(),
+            cpu: done.iter().map(|(cpu, _)| *cpu).sum(),
+            memory_bytes: done.iter().map(|(_, memory_bytes)| memory_bytes).sum(),
+        }
+    })
+}
+
+/// Every scrape of a part of the series as requests.
+fn bodies(version: Version, scrapes: &[Vec<Row<'_>>], part: usize, parts: usize) -> Vec<Vec<u8>> {
+    let of_part = |rows: &Vec<Row<'_>>| -> Vec<Vec<u8>> {
+        let rows = &rows[rows.len() * part / parts..rows.len() * (part + 1) / parts];
+        rows.chunks(ROWS_PER_REQUEST).map(|rows| message_bytes(version, rows)).collect()
+    };
+    scrapes.iter().flat_map(of_part).collect()
+}
+
+fn main() {
+    let data = Dataset::generate(Shape {
+        seed: 1,
+        series: SERIES,
+        scrapes: SCRAPES,
+        start_ms: 1_800_000_000_000,
+        interval_ms: 15_000,
+        texture: Texture::Regular,
+    });
+    let now_ms = data.time_range_ms().map_or(0, |(_, end_ms)| end_ms);
+    let million = data.sample_count() as f64 / 1e6;
+    let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
+    let runtime = Runtime::new().expect("the component");
+    println!("{SERIES} series, {million:.1} million samples; the best of {ROUNDS} rounds\n");
+    println!("| remote write | heads | million samples/s | CPU s per million | memory MB |");
+    println!("| --- | --- | --- | --- | --- |");
+    for (version, engine_version) in
+        [(Version::V1, RemoteWriteVersion::V1), (Version::V2, RemoteWriteVersion::V2)]
+    {
+        let ways: Vec<Vec<Vec<Vec<u8>>>> = [1, 2]
+            .map(|parts| (0..parts).map(|part| bodies(version, &scrapes, part, parts)).collect())
+            .into();
+        let mut costs: [Vec<Cost>; 2] = Default::default();
+        // In turn, so that whatever else the machine does meets both.
+        for _ in 0..ROUNDS {
+            for (parts, costs) in ways.iter().zip(&mut costs) {
+                costs.push(append(&runtime, engine_version, parts, now_ms));
+            }
+        }
+        for (heads, costs) in costs.iter().enumerate() {
+            let seconds = |of: fn(&Cost) -> Duration| {
+                costs.iter().map(|cost| of(cost).as_secs_f64()).fold(f64::MAX, f64::min)
+            };
+            println!(
+                "| {version} | {} | {:.2} | {:.3} | {:.1} |",
+                heads + 1,
+                million / seconds(|cost| cost.wall),
+                seconds(|cost| cost.cpu) / million,
+                costs[0].memory_bytes as f64 / 1e6,
+            );
+        }
+    }
+}

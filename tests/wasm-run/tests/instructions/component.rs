@@ -1,0 +1,212 @@
+//! The component with storage in memory, and the instructions that its calls take.
+
+use crate::bindings;
+use crate::bindings::exports::tidepool::tsdb::store::{
+    FrameFormat, LabelLimits, Options, RemoteWriteVersion, Role, Room, Selection, WriteOutcome,
+};
+use crate::bindings::tidepool::tsdb::types::{Error, Matcher, TimeRange};
+use crate::storage::Storage;
+use std::path::Path;
+use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::error::Context;
+use wasmtime::{Config, Engine, Result, Store};
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+const COMPONENT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../target/wasm32-wasip2/component/tidepool_engine.wasm"
+);
+
+/// Blocks of two hours, as Prometheus has them.
+pub const BLOCK_DURATION_MS: i64 = 7_200_000;
+
+/// Bytes that one piece of a replay or an answer takes, as the host asks for them.
+const PIECE_BYTES: u32 = 1 << 20;
+
+/// What wasmtime keeps for one instance.
+pub struct State {
+    pub storage: Storage,
+    pub table: ResourceTable,
+    wasi: WasiCtx,
+}
+
+/// The compiled component.
+pub struct Runtime {
+    engine: Engine,
+    component: Component,
+    linker: Linker<State>,
+}
+
+/// An open store.
+pub struct Instance {
+    store: Store<State>,
+    bindings: bindings::Engine,
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl Runtime {
+    pub fn new() -> Result<Runtime> {
+        let mut config = Config::new();
+        // One unit for each instruction of the component and each byte that it copies, whatever the
+        // machine makes of it. What the host does is none.
+        config.consume_fuel(true);
+        let engine = Engine::new(&config)?;
+        let component = Component::from_file(&engine, Path::new(COMPONENT))
+            .context(format!("cannot load {COMPONENT}; `cargo build-component` makes it"))?;
+        let mut linker = Linker::<State>::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
+        bindings::Engine::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        Ok(Runtime { engine, component, linker })
+    }
+
+    /// A store on some storage; its log is not read yet. Blocks grow up to the given span.
+    pub fn open(&self, storage: Storage, block_duration_max_ms: i64) -> Result<Instance> {
+        // The seed of std's hash maps is the one thing that would differ from run to run.
+        let wasi = WasiCtx::builder().inherit_stderr().insecure_random_seed(0).build();
+        let state = State { storage, table: ResourceTable::new(), wasi };
+        let mut store = Store::new(&self.engine, state);
+        store.set_fuel(u64::MAX)?;
+        let bindings = bindings::Engine::instantiate(&mut store, &self.component, &self.linker)?;
+        let options = Options {
+            role: Role::All,
+            block_duration_ms: BLOCK_DURATION_MS,
+            future_limit_ms: 600_000,
+            out_of_order_window_ms: BLOCK_DURATION_MS,
+            series_max: 0,
+            exemplars_max: 0,
+            memory_bytes_max: 0,
+            label_limits: LabelLimits {
+                labels_max: 128,
+                name_bytes_max: 1024,
+                value_bytes_max: 4096,
+            },
+            block_duration_max_ms,
+            retention_ms: 0,
+            retention_bytes: 0,
+            hash_seed: 1,
+        };
+        check(bindings.tidepool_tsdb_store().call_open(&mut store, options)?)?;
+        Ok(Instance { store, bindings })
+    }
+}
+
+impl Instance {
+    /// The instructions that some calls take.
+    pub fn count(&mut self, calls: impl FnOnce(&mut Instance) -> Result<()>) -> Result<u64> {
+        let before = self.store.get_fuel()?;
+        calls(self)?;
+        Ok(before - self.store.get_fuel()?)
+    }
+
+    /// Reads the log to its end; gives the samples in it.
+    pub fn replay(&mut self) -> Result<u64> {
+        let guest = self.bindings.tidepool_tsdb_store();
+        loop {
+            let progress = check(guest.call_replay(&mut self.store, PIECE_BYTES)?)?;
+            if progress.done {
+                return Ok(progress.samples);
+            }
+        }
+    }
+
+    /// Ends the store and gives its head.
+    pub fn save_head(&mut self) -> Result<Vec<Vec<u8>>> {
+        let guest = self.bindings.tidepool_tsdb_store();
+        let saved = check(guest.call_save_head(&mut self.store)?)?;
+        let mut pieces = Vec::new();
+        loop {
+            let piece = guest.saved_head().call_next(&mut self.store, saved, PIECE_BYTES)?;
+            if piece.is_empty() {
+                break;
+            }
+            pieces.push(piece);
+        }
+        saved.resource_drop(&mut self.store)?;
+        Ok(pieces)
+    }
+
+    /// Takes a saved head; gives whether it was whole.
+    pub fn load_head(&mut self, pieces: &[Vec<u8>]) -> Result<bool> {
+        let guest = self.bindings.tidepool_tsdb_store();
+        let mut is_last = false;
+        for piece in pieces {
+            is_last = check(guest.call_load_head(&mut self.store, piece)?)?;
+        }
+        Ok(is_last)
+    }
+
+    pub fn append(
+        &mut self,
+        version: RemoteWriteVersion,
+        body: &[u8],
+        now_ms: i64,
+    ) -> Result<WriteOutcome> {
+        let guest = self.bindings.tidepool_tsdb_store();
+        check(guest.call_append_remote_write(&mut self.store, version, body, now_ms)?)
+    }
+
+    /// Does what is due with blocks; gives the levels of those it made.
+    pub fn compact(&mut self, now_ms: i64) -> Result<Vec<u32>> {
+        let guest = self.bindings.tidepool_tsdb_store();
+        let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
+        let mut levels = Vec::new();
+        loop {
+            let progress = check(guest.call_compact(&mut self.store, now_ms, room)?)?;
+            levels.extend(progress.block.map(|block| block.level));
+            if progress.done {
+                return Ok(levels);
+            }
+        }
+    }
+
+    /// Takes a whole answer; gives its length. One of samples is gone over twice, as the host does
+    /// that must tell its length first.
+    pub fn select(
+        &mut self,
+        format: FrameFormat,
+        matchers: Vec<Matcher>,
+        range: TimeRange,
+    ) -> Result<u64> {
+        let guest = self.bindings.tidepool_tsdb_store();
+        let selection = Selection {
+            matchers,
+            range,
+            format,
+            query_index: 0,
+            frame_bytes_max: 0,
+            samples_max: 0,
+            external_labels: Vec::new(),
+        };
+        let store = &mut self.store;
+        let cursor = check(guest.call_select(&mut *store, &selection)?)?;
+        if format == FrameFormat::Samples {
+            while !check(guest.cursor().call_measure(&mut *store, cursor, PIECE_BYTES)?)?.done {}
+            check(guest.cursor().call_rewind(&mut *store, cursor)?)?;
+        }
+        let mut bytes = 0;
+        loop {
+            let piece =
+                check(guest.cursor().call_next_frames(&mut *store, cursor, PIECE_BYTES)?)?;
+            if piece.is_empty() {
+                break;
+            }
+            bytes += piece.len() as u64;
+        }
+        cursor.resource_drop(store)?;
+        Ok(bytes)
+    }
+
+    /// Ends the instance, as a kill would, and gives what it stored.
+    pub fn into_storage(self) -> Storage {
+        self.store.into_data().storage
+    }
+}
+
+fn check<T>(result: std::result::Result<T, Error>) -> Result<T> {
+    result.map_err(wasmtime::Error::new)
+}
