@@ -6,7 +6,9 @@ mod varint;
 
 pub use bits::{BitReader, BitWriter};
 pub use bytes::{bytes_equal, hash_bytes, hash_word};
-pub use varint::{put_uvarint, put_varint, split_uvarint, split_varint, uvarint_bytes};
+pub use varint::{
+    put_uvarint, put_varint, split_uvarint, split_varint, uvarint_bytes, uvarint_of_six,
+};
 
 /// CRC-32C (Castagnoli), the checksum of every upstream format.
 pub fn crc32c(bytes: &[u8]) -> u32 {

@@ -27,9 +27,25 @@ pub fn uvarint_bytes(value: u64) -> usize {
 #[inline]
 pub fn split_uvarint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     match bytes {
-        [first, rest @ ..] if *first < 0x80 => Some((u64::from(*first), rest)),
+        [first @ 0..0x80, rest @ ..] => Some((u64::from(*first), rest)),
+        // References to symbols have two bytes, mostly.
+        [first, second @ 0..0x80, rest @ ..] => {
+            Some((u64::from(*first & 0x7f) | u64::from(*second) << 7, rest))
+        }
         _ => split_long_uvarint(bytes),
     }
+}
+
+/// The value of the six bytes that times of these decades take, the first byte lowest. `None` if
+/// the value's end is not the sixth byte; what is above that must be zero.
+#[inline]
+pub fn uvarint_of_six(bytes: u64) -> Option<u64> {
+    if bytes & 0x8080_8080_8080 != 0x0080_8080_8080 {
+        return None;
+    }
+    // Groups of seven bits, then of fourteen, then of all.
+    let pairs = (bytes & 0x007f_007f_007f) | (bytes & 0x7f00_7f00_7f00) >> 1;
+    Some((pairs & 0x3fff) | (pairs >> 2 & 0x0fff_c000) | (pairs >> 4 & 0x03ff_f000_0000))
 }
 
 /// Takes a zigzag-folded value off the front. `None` if it is cut short or overflows 64 bits.
@@ -68,6 +84,21 @@ mod tests {
             let (first, rest) = split_uvarint(&bytes).expect("first value");
             let (second, rest) = split_varint(rest).expect("second value");
             prop_assert_eq!((first, second, rest.len()), (unsigned, signed, 0));
+        }
+
+        #[test]
+        fn six_bytes_are_read_as_by_any_other_way(bytes: [u8; 6], value in 0u64..1 << 43) {
+            let mut encoded = Vec::new();
+            put_uvarint(&mut encoded, value);
+            for bytes in [&bytes[..], &encoded] {
+                let mut word = [0; 8];
+                let Some(place) = word.get_mut(..bytes.len()) else { continue };
+                place.copy_from_slice(bytes);
+                let plain = split_uvarint(bytes);
+                let expected = plain.filter(|_| bytes.len() == 6).filter(|(_, rest)| rest.is_empty());
+                let found = uvarint_of_six(u64::from_le_bytes(word));
+                prop_assert_eq!(found, expected.map(|(value, _)| value));
+            }
         }
 
         #[test]

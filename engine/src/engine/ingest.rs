@@ -1,15 +1,17 @@
 //! A decoded request on its way into the head.
 
+use super::shapes::{Shapes, Shaping};
+use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
 use crate::head::{
-    Batch, Exemplar, Head, LookupError, REFUSAL_DETAIL_BYTES_MAX, RefusalReason, RequestSymbols,
-    Slot,
+    Batch, Course, Exemplar, Head, LookupError, REFUSAL_DETAIL_BYTES_MAX, RefusalReason,
+    RequestSymbols, Slot,
 };
 use crate::model::histogram::Count;
 use crate::model::{
-    HistogramError, LABEL_NAME, LabelError, Labels, NativeHistogram, Value, start_of,
+    HistogramError, LABEL_NAME, LabelError, Labels, NativeHistogram, Sample, Value, start_of,
 };
-use crate::wire::{self, ExemplarLabels, SeriesData, WriteSink};
+use crate::wire::{self, EncodedSeries, ExemplarLabels, SeriesData, Taken, WriteSink};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
@@ -18,6 +20,11 @@ pub struct Ingest<'h, 'r> {
     head: &'h mut Head,
     batch: &'h mut Batch,
     symbols: RequestSymbols<'r>,
+    course: Course<'r>,
+    shapes: &'h mut Shapes,
+    shaping: Shaping<'r>,
+    /// The series that comes decoded now, as it was encoded.
+    encoded: Option<EncodedSeries<'r>>,
     /// Metadata of this request that was taken already, as symbol references: a family's series
     /// all carry the same.
     metadata_taken: FxHashSet<[u32; 4]>,
@@ -25,11 +32,15 @@ pub struct Ingest<'h, 'r> {
 }
 
 impl<'h, 'r> Ingest<'h, 'r> {
-    pub fn new(head: &'h mut Head, batch: &'h mut Batch) -> Ingest<'h, 'r> {
+    pub fn new(head: &'h mut Head, batch: &'h mut Batch, shapes: &'h mut Shapes) -> Ingest<'h, 'r> {
         Ingest {
             head,
             batch,
             symbols: RequestSymbols::default(),
+            course: Course::default(),
+            shapes,
+            shaping: Shaping::Off,
+            encoded: None,
             metadata_taken: FxHashSet::default(),
             damaged: None,
         }
@@ -38,6 +49,14 @@ impl<'h, 'r> Ingest<'h, 'r> {
     /// Drops what only refused rows needed. Tells of damage in the head's own memory, which no row
     /// can be blamed for.
     pub fn finish(self) -> Result<()> {
+        match self.shaping {
+            Shaping::Held(held) => self.shapes.keep(held, self.head.now_ms()),
+            // A series of this request may still be taken out again.
+            Shaping::Noted(noted) if self.head.created(self.batch).is_empty() => {
+                self.shapes.add(noted, self.head.now_ms());
+            }
+            _ => {}
+        }
         self.head.drop_unused(self.batch);
         self.damaged.map_or(Ok(()), Err)
     }
@@ -51,20 +70,18 @@ impl<'h, 'r> Ingest<'h, 'r> {
         timestamp_ms: i64,
         value: Value,
     ) -> Result<()> {
-        head.check(batch, slot, timestamp_ms, value).map_err(|source| {
-            let series = head.packed_labels(slot).to_string();
-            Error::Chunk { series, source }
-        })
+        let checked = head.check(batch, slot, timestamp_ms, value);
+        checked.map_err(|source| chunk_error(head, slot, source))
     }
 
-    /// Takes the rows of one series, whose labels `find` looks up.
+    /// Takes the rows of one series, whose labels `find` looks up. Gives it, unless it was refused.
     #[inline]
     fn series(
         &mut self,
         data: SeriesData<'_>,
         find: impl FnOnce(&mut Self) -> std::result::Result<Slot, LookupError>,
         name: impl Fn(&Self) -> String,
-    ) {
+    ) -> Option<Slot> {
         let rows = (data.samples.len() + data.histograms.len() + data.exemplars.len()) as u64;
         // Before its labels are looked up, which would make the series.
         if data.samples.is_empty() && data.histograms.is_empty() {
@@ -72,7 +89,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
             self.batch.refuse(RefusalReason::NoSamples, 0, rows.max(1), || {
                 format!("series {name:?}: it has neither samples nor histograms")
             });
-            return;
+            return None;
         }
         let slot = match find(self) {
             Ok(slot) => slot,
@@ -87,11 +104,20 @@ impl<'h, 'r> Ingest<'h, 'r> {
                 };
                 let name = name(self);
                 self.batch.refuse(reason, 0, rows.max(1), || format!("series {name:?}: {error}"));
-                return;
+                return None;
             }
         };
-        for sample in data.samples {
-            self.row(slot, sample.timestamp_ms, Value::Float(sample.value));
+        self.rows(slot, data);
+        Some(slot)
+    }
+
+    #[inline]
+    fn rows(&mut self, slot: Slot, data: SeriesData<'_>) {
+        for Sample { timestamp_ms, value } in data.samples {
+            let checked = self.head.check_float(self.batch, slot, *timestamp_ms, *value);
+            if let Err(source) = checked {
+                self.damaged = Some(chunk_error(self.head, slot, source));
+            }
         }
         for (timestamp_ms, histogram) in data.histograms {
             self.histogram(slot, *timestamp_ms, histogram.clone());
@@ -101,7 +127,6 @@ impl<'h, 'r> Ingest<'h, 'r> {
         }
     }
 
-    #[inline]
     fn row(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
         if let Err(error) = Self::check(self.head, self.batch, slot, timestamp_ms, value) {
             self.damaged = Some(error);
@@ -158,6 +183,11 @@ impl<'h, 'r> Ingest<'h, 'r> {
     }
 }
 
+#[cold]
+fn chunk_error(head: &Head, slot: Slot, source: ChunkError) -> Error {
+    Error::Chunk { series: head.packed_labels(slot).to_string(), source }
+}
+
 /// Brings a histogram down to the finest resolution that is stored, and checks it.
 fn storable(value: &mut Value) -> std::result::Result<(), HistogramError> {
     match value {
@@ -182,28 +212,60 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         self.head.memory_bytes_max()
     }
 
-    fn symbols(&mut self, symbols: &[&'r [u8]]) {
-        self.symbols = RequestSymbols::new(self.head, symbols);
+    fn symbols(&mut self, symbols: &[&'r [u8]], encoded: &'r [u8]) {
+        self.symbols = RequestSymbols::new(symbols);
+        self.shaping = Shaping::Begins(encoded);
+    }
+
+    #[inline]
+    fn series_by_bytes(&mut self, series: EncodedSeries<'r>, data: SeriesData<'_>) -> Taken {
+        if let Shaping::Begins(symbols) = self.shaping {
+            self.shaping = self.shapes.begin(self.head, symbols, series);
+        }
+        self.encoded = Some(series);
+        let Shaping::Held(held) = &mut self.shaping else { return Taken::Nothing };
+        let has_rows = !data.samples.is_empty() || !data.histograms.is_empty();
+        let known = held.next(series).filter(|_| has_rows);
+        let Some((slot, says_metadata)) = known else {
+            // The shape is dropped, and may be noted anew the next time.
+            self.shaping = Shaping::Off;
+            return Taken::Nothing;
+        };
+        self.rows(slot, data);
+        if says_metadata { Taken::Data } else { Taken::All }
     }
 
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
         self.series(
             data,
-            |this| this.head.series_by_pairs(this.batch, labels),
+            |this| this.head.next_by_pairs(this.batch, &mut this.course, labels),
             |_| name_of(labels.iter().copied()),
         );
     }
 
     fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_>) {
-        self.series(
+        let encoded = self.encoded.take();
+        let slot = self.series(
             data,
-            |this| this.head.series_by_refs(this.batch, &mut this.symbols, labels),
+            |this| {
+                let Ingest { head, batch, course, symbols, .. } = this;
+                head.next_by_refs(batch, course, symbols, labels)
+            },
             |this| {
                 let text = |symbol_ref| this.symbols.text(symbol_ref).unwrap_or_default();
                 let (pairs, _) = labels.as_chunks::<2>();
                 name_of(pairs.iter().map(|[name, value]| (text(*name), text(*value))))
             },
         );
+        if let Shaping::Noted(noted) = &mut self.shaping {
+            let is_noted = match (encoded, slot) {
+                (Some(encoded), Some(slot)) => noted.push(encoded, slot),
+                _ => false,
+            };
+            if !is_noted {
+                self.shaping = Shaping::Off;
+            }
+        }
     }
 
     fn family_metadata(&mut self, family: &'r [u8], kind: u32, help: &'r [u8], unit: &'r [u8]) {
@@ -211,6 +273,10 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
     }
 
     fn series_metadata(&mut self, labels: &[u32], kind: u32, help_ref: u32, unit_ref: u32) {
+        // Senders that know nothing say so with every series; the first symbol is empty.
+        if [kind, help_ref, unit_ref] == [0; 3] {
+            return;
+        }
         let text = |symbol_ref| self.symbols.text(symbol_ref).unwrap_or_default();
         let (pairs, _) = labels.as_chunks::<2>();
         let name = pairs.iter().find(|[name, _]| text(*name) == LABEL_NAME.as_bytes());
@@ -219,6 +285,9 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         {
             let (help, unit) = (text(help_ref), text(unit_ref));
             self.head.metadata.set_of_series(text(*value), kind, help, unit);
+            if let Shaping::Noted(noted) = &mut self.shaping {
+                noted.says_metadata();
+            }
         }
     }
 }

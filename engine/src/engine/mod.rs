@@ -11,6 +11,7 @@ mod log;
 mod lookup;
 mod records;
 mod saved;
+mod shapes;
 mod upkeep;
 
 use crate::compact::{ends_a_head, survey};
@@ -29,6 +30,7 @@ use local_head::LocalHead;
 use log::Log;
 use lookup::merged;
 use saved::Loading;
+use shapes::Shapes;
 use std::cell::RefCell;
 use std::rc::Rc;
 use upkeep::{Task, Upkeep, UpkeepOptions};
@@ -156,6 +158,7 @@ struct Owned {
     head: Rc<RefCell<Head>>,
     log: Rc<RefCell<Log>>,
     batch: Batch,
+    shapes: Shapes,
     replayed: bool,
     /// A saved head that is being taken in place of a replay.
     loading: Option<Loading>,
@@ -180,8 +183,8 @@ impl Engine {
                 let head = Rc::new(RefCell::new(head));
                 let log = Rc::new(RefCell::new(Log::new(wal, block_duration_ms)));
                 let local = LocalHead { head: Rc::clone(&head), log: Rc::clone(&log) };
-                let batch = Batch::default();
-                let owned = Owned { head, log, batch, replayed: false, loading: None };
+                let (batch, shapes) = (Batch::default(), Shapes::default());
+                let owned = Owned { head, log, batch, shapes, replayed: false, loading: None };
                 (Some(owned), Rc::new(local))
             }
             Role::Query | Role::Compactor => {
@@ -222,14 +225,21 @@ impl Engine {
         body: &[u8],
         now_ms: i64,
     ) -> Result<WriteOutcome> {
-        self.append_batch("append-remote-write", now_ms, |head, batch| {
-            let mut ingest = Ingest::new(head, batch);
+        let owned = self.owned.as_mut();
+        // Lent to the request, as the head is.
+        let mut shapes = owned.map(|owned| std::mem::take(&mut owned.shapes)).unwrap_or_default();
+        let outcome = self.append_batch("append-remote-write", now_ms, |head, batch| {
+            let mut ingest = Ingest::new(head, batch, &mut shapes);
             match version {
                 RemoteWriteVersion::V1 => crate::wire::decode_write_v1(body, &mut ingest)?,
                 RemoteWriteVersion::V2 => crate::wire::decode_write_v2(body, &mut ingest)?,
             }
             ingest.finish()
-        })
+        });
+        if let Some(owned) = &mut self.owned {
+            owned.shapes = shapes;
+        }
+        outcome
     }
 
     /// Stores rows of series that [`Engine::series_ref`] gave; on an error, nothing of them.

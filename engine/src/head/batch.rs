@@ -114,6 +114,8 @@ impl WriteOutcome {
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub slot: Slot,
+    /// The number by which the log knows the series.
+    pub series_ref: u64,
     /// Earlier row of the same series in this batch, or `NO_ROW`; of a late row only if it was the
     /// first.
     pub previous: u32,
@@ -139,6 +141,8 @@ pub struct Batch {
     pub(super) by_time: FxHashMap<(Slot, i64), u32>,
     /// Whether it has all.
     pub(super) is_indexed: bool,
+    /// Floats newer than all of their series come in order within these times, ends included.
+    pub(super) in_order_ms: (i64, i64),
     pub(super) outcome: WriteOutcome,
 }
 
@@ -168,7 +172,7 @@ impl Batch {
     #[inline]
     pub(super) fn push(
         &mut self,
-        slot: Slot,
+        (slot, series_ref): (Slot, u64),
         previous: u32,
         timestamp_ms: i64,
         value: Value,
@@ -185,7 +189,7 @@ impl Batch {
             self.by_time.insert((slot, timestamp_ms), self.rows.len() as u32);
         }
         let sample = Sample { timestamp_ms, value };
-        self.rows.push(Row { slot, previous, sample, histogram, is_late });
+        self.rows.push(Row { slot, series_ref, previous, sample, histogram, is_late });
     }
 
     /// What a row stores.

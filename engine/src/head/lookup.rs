@@ -2,11 +2,12 @@
 //!
 //! Labels arrive as strings (remote write 1.0) or as references into a table of symbols (2.0). A
 //! series' hash is folded from the hashes of its names and values, so that both ways lead to the
-//! same entry, and 2.0 hashes each symbol once a request. A hit is verified label by label against
+//! same entry, and 2.0 hashes each symbol at most once a request. A hit is verified label by label against
 //! the stored set, which is sorted and valid; only a miss needs sorting and checks.
 
 use super::batch::Batch;
 use super::series::{Series, SeriesKey, Slot};
+use super::slab::Place;
 use super::symbols::{SymbolId, Symbols};
 use super::{Head, Labels};
 use crate::codec::{bytes_equal, hash_word};
@@ -23,8 +24,26 @@ pub type Pairs<'r> = Vec<(&'r [u8], &'r [u8])>;
 
 struct RequestSymbol<'r> {
     text: &'r [u8],
+    /// Once it was needed.
     hash: u64,
-    known_as: Option<SymbolId>,
+    /// The number that it has in the head, or one of the two below.
+    known_as: u32,
+}
+
+/// Nothing is known of a symbol.
+const UNHASHED: u32 = u32::MAX;
+/// A symbol that the head did not have when it was last looked for.
+const UNKNOWN: u32 = u32::MAX - 1;
+
+impl RequestSymbol<'_> {
+    #[inline]
+    fn hash(&mut self, table: &Symbols) -> u64 {
+        if self.known_as == UNHASHED {
+            self.hash = table.hash(self.text);
+            self.known_as = UNKNOWN;
+        }
+        self.hash
+    }
 }
 
 /// Why labels lead to no series.
@@ -65,12 +84,9 @@ pub enum LookupError {
 }
 
 impl<'r> RequestSymbols<'r> {
-    /// Hashes a request's symbols.
-    pub fn new(head: &Head, texts: &[&'r [u8]]) -> RequestSymbols<'r> {
-        let symbol = |text: &&'r [u8]| {
-            let hash = head.symbols.hash(text);
-            RequestSymbol { text, hash, known_as: None }
-        };
+    /// The symbols of a request. Each is hashed when it is first needed.
+    pub fn new(texts: &[&'r [u8]]) -> RequestSymbols<'r> {
+        let symbol = |text: &&'r [u8]| RequestSymbol { text, hash: 0, known_as: UNHASHED };
         RequestSymbols { symbols: texts.iter().map(symbol).collect() }
     }
 
@@ -93,12 +109,14 @@ impl<'r> RequestSymbols<'r> {
     }
 
     /// Whether a reference means a symbol of the head.
-    fn is(&mut self, table: &Symbols, symbol_ref: u32, id: SymbolId) -> bool {
+    #[inline]
+    pub(super) fn is(&mut self, table: &Symbols, symbol_ref: u32, id: SymbolId) -> bool {
         let Some(symbol) = self.symbols.get_mut(symbol_ref as usize) else { return false };
-        if symbol.known_as.is_none() {
-            symbol.known_as = table.find(symbol.text, symbol.hash);
+        if symbol.known_as >= UNKNOWN {
+            let hash = symbol.hash(table);
+            symbol.known_as = table.find(symbol.text, hash).map_or(UNKNOWN, Place::number);
         }
-        symbol.known_as == Some(id)
+        symbol.known_as == id.number()
     }
 }
 
@@ -136,12 +154,12 @@ impl Head {
     ) -> Result<Slot, LookupError> {
         let mut hash = self.options.hash_seed;
         for symbol_ref in refs {
-            let symbol =
-                request.symbols.get(*symbol_ref as usize).ok_or(LookupError::SymbolRef {
-                    symbol_ref: *symbol_ref,
-                    symbols: request.symbols.len(),
-                })?;
-            hash = hash_word(hash, symbol.hash);
+            let symbols = request.symbols.len();
+            let symbol = request
+                .symbols
+                .get_mut(*symbol_ref as usize)
+                .ok_or(LookupError::SymbolRef { symbol_ref: *symbol_ref, symbols })?;
+            hash = hash_word(hash, symbol.hash(&self.symbols));
         }
         let (pairs, odd) = refs.as_chunks::<2>();
         if !odd.is_empty() {

@@ -4,13 +4,15 @@
 //! knows nothing of the log or of blocks: the engine writes the log between [`Head::check`] and
 //! [`Head::apply`].
 //!
-//! Reading order: `order` decides which rows are accepted, `series` and `late` keep them, `cut`
+//! Reading order: `lookup` finds the series of a request, `course` finds them sooner;
+//! `order` decides which rows are accepted, `series` and `late` keep them, `cut`
 //! says when a block is due and forgets what it holds, `deletion` takes samples out, `cursor`
 //! reads series, `labels` names and values. Beside the series stand `metadata` and `exemplars`;
 //! `saved` makes bytes of it all.
 
 mod batch;
 mod cardinality;
+mod course;
 mod cursor;
 mod cut;
 mod deletion;
@@ -30,6 +32,7 @@ mod work;
 
 pub use batch::{Batch, REFUSAL_DETAIL_BYTES_MAX, Refusal, RefusalReason, WriteOutcome};
 pub use cardinality::Cardinality;
+pub use course::Course;
 pub use cursor::{HeadCursor, HeadSeries};
 pub use deletion::DeletedSpan;
 pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExemplars};
@@ -324,6 +327,7 @@ impl Head {
     pub fn begin(&mut self, batch: &mut Batch, now_ms: i64) {
         self.now_ms = now_ms;
         batch.begin();
+        batch.in_order_ms = self.in_order_ms();
     }
 
     /// The clock, as the last write told it.
@@ -355,7 +359,7 @@ impl Head {
     ) -> impl Iterator<Item = (u64, Sample)> + 'a {
         let of_kind = move |row: &&Row| row.is_late == is_late && row.histogram == IS_FLOAT;
         let rows = batch.rows.iter().filter(of_kind);
-        rows.map(|row| (self.at(row.slot).series_ref, row.sample))
+        rows.map(|row| (row.series_ref, row.sample))
     }
 
     /// Whether a batch has histograms; nearly all have none.
@@ -371,7 +375,7 @@ impl Head {
         is_late: bool,
     ) -> impl Iterator<Item = (u64, i64, Value)> + 'a {
         let rows = batch.rows.iter().filter(move |row| row.is_late == is_late);
-        rows.map(|row| (self.at(row.slot).series_ref, row.sample.timestamp_ms, batch.value(row)))
+        rows.map(|row| (row.series_ref, row.sample.timestamp_ms, batch.value(row)))
     }
 
     /// Exemplars that the log must hold, as (series reference, exemplar).
@@ -390,7 +394,12 @@ impl Head {
     /// Makes a checked batch visible, once the log has it.
     pub fn apply(&mut self, batch: &mut Batch) -> WriteOutcome {
         for row in &batch.rows {
-            let Row { slot, sample: Sample { timestamp_ms, .. }, is_late, .. } = *row;
+            let Row { slot, sample: Sample { timestamp_ms, value }, is_late, .. } = *row;
+            if row.histogram == IS_FLOAT && !is_late {
+                batch.outcome.samples_written += 1;
+                self.append(slot, timestamp_ms, &Value::Float(value));
+                continue;
+            }
             let value = batch.value(row);
             batch.outcome.count_written(&value);
             match is_late {

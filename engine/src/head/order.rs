@@ -65,8 +65,41 @@ impl Head {
         self.newest_ms() > self.clock_limit_ms()
     }
 
-    /// Checks one row, and takes it into the batch or counts its refusal.
+    /// The times between which [`Head::check_float`] accepts at once, as long as a batch is checked.
+    pub(super) fn in_order_ms(&self) -> (i64, i64) {
+        (self.ordered_from_ms(), self.clock_limit_ms())
+    }
+
+    /// [`Head::check`] of a float. Nearly all are the first of their series in a batch, and come in
+    /// order.
     #[inline]
+    pub fn check_float(
+        &mut self,
+        batch: &mut Batch,
+        slot: Slot,
+        time_ms: i64,
+        value: f64,
+    ) -> Result<(), ChunkError> {
+        let (from_ms, until_ms) = batch.in_order_ms;
+        if let Some(series) = self.series.get_mut(slot)
+            && series.pending_row == NO_ROW
+            && series.newest_ms().is_none_or(|newest_ms| time_ms > newest_ms)
+            && time_ms >= from_ms
+            && time_ms <= until_ms
+            && time_ms != i64::MIN
+            && !is_stale_nan(value)
+            && !batch.is_indexed
+        {
+            series.pending_row = batch.rows.len() as u32;
+            let place = (slot, series.series_ref);
+            batch.push(place, NO_ROW, time_ms, Value::Float(value), false);
+            return Ok(());
+        }
+        self.check(batch, slot, time_ms, Value::Float(value))
+    }
+
+    /// Checks one row, and takes it into the batch or counts its refusal.
+    #[inline(never)]
     pub fn check(
         &mut self,
         batch: &mut Batch,
@@ -124,13 +157,15 @@ impl Head {
     #[inline]
     fn accept(&mut self, batch: &mut Batch, slot: Slot, time_ms: i64, value: Value, is_late: bool) {
         let row = batch.rows.len() as u32;
-        let pending_row = &mut self.at_mut(slot).pending_row;
+        let series = self.at_mut(slot);
+        let series_ref = series.series_ref;
+        let pending_row = &mut series.pending_row;
         // Late rows are found by their time. Among the others they would only be in the way.
         let previous = match is_late && *pending_row != NO_ROW {
             true => NO_ROW,
             false => std::mem::replace(pending_row, row),
         };
-        batch.push(slot, previous, time_ms, value, is_late);
+        batch.push((slot, series_ref), previous, time_ms, value, is_late);
     }
 
     /// Time of the newest ordered value of a series, those of the running batch included.

@@ -25,6 +25,9 @@ impl Place for Slot {
     }
 }
 
+/// The place of no series.
+pub(super) const NO_SERIES: Slot = Slot(u32::MAX);
+
 /// Marks that no row of the running batch belongs to a series.
 pub(super) const NO_ROW: u32 = u32::MAX;
 
@@ -55,6 +58,8 @@ pub struct Series {
     pub(super) labels: SeriesLabels,
     /// Latest row of the running batch that is meant for this series, or [`NO_ROW`].
     pub(super) pending_row: u32,
+    /// The series that came next in the request that last found out; it may be forgotten by now.
+    pub(super) follower: Slot,
     /// Full chunks, in time order.
     sealed: Vec<Chunk>,
     open: Option<Box<OpenChunk>>,
@@ -78,6 +83,7 @@ impl Series {
             key,
             labels,
             pending_row: NO_ROW,
+            follower: NO_SERIES,
             sealed: Vec::new(),
             open: None,
             newest_ms: i64::MIN,
@@ -86,6 +92,7 @@ impl Series {
     }
 
     /// Time of the newest value that came in order.
+    #[inline]
     pub(super) fn newest_ms(&self) -> Option<i64> {
         Some(self.newest_ms).filter(|newest_ms| *newest_ms != i64::MIN)
     }

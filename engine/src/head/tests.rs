@@ -118,7 +118,7 @@ fn labels_come_in_any_order_and_by_either_way() {
     let sorted: [(&[u8], &[u8]); 2] = [(b"__name__", b"up"), (b"job", b"x")];
     assert_eq!(head.series_by_pairs(&mut batch, &sorted).ok(), Some(slot));
     let texts: [&[u8]; 5] = [b"", b"__name__", b"up", b"job", b"x"];
-    let mut symbols = RequestSymbols::new(&head, &texts);
+    let mut symbols = RequestSymbols::new(&texts);
     for refs in [[1, 2, 3, 4], [3, 4, 1, 2]] {
         assert_eq!(head.series_by_refs(&mut batch, &mut symbols, &refs).ok(), Some(slot));
     }

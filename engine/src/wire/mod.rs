@@ -21,7 +21,7 @@ pub use sample_time::SampleTimes;
 pub use samples::{
     float_bytes, float_bytes_in, put_float, put_series_head, put_value, series_bytes,
 };
-pub use write::{SeriesData, WriteSink, decode_write_v1, decode_write_v2};
+pub use write::{EncodedSeries, SeriesData, Taken, WriteSink, decode_write_v1, decode_write_v2};
 
 /// A protobuf message that does not decode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

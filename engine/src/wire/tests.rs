@@ -15,7 +15,7 @@ struct Seen {
 }
 
 impl<'r> WriteSink<'r> for Seen {
-    fn symbols(&mut self, symbols: &[&'r [u8]]) {
+    fn symbols(&mut self, symbols: &[&'r [u8]], _: &'r [u8]) {
         self.symbols = symbols.iter().map(|symbol| symbol.to_vec()).collect();
     }
 

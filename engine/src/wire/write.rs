@@ -7,7 +7,7 @@ use super::WireError;
 use super::exemplar::{Exemplar, decode_exemplar_v1, decode_exemplar_v2};
 use super::fields::{Fields, Value};
 use super::histogram::decode_histogram;
-use crate::codec::split_uvarint;
+use crate::codec::{bytes_equal, split_uvarint, uvarint_of_six};
 use crate::model::{self, Sample};
 
 /// What one time series of a request carries beside its labels.
@@ -22,6 +22,26 @@ pub struct SeriesData<'a> {
     pub exemplars: &'a [Exemplar<'a>],
 }
 
+/// What tells a series of a 2.0 request from others, as it is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodedSeries<'r> {
+    /// Packed references to the symbols of its labels.
+    pub refs: &'r [u8],
+    /// The message of its metadata, if there is one.
+    pub metadata: Option<&'r [u8]>,
+}
+
+/// What was taken of an encoded series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Its bytes are not known.
+    Nothing,
+    /// Its samples, histograms and exemplars, but not its metadata.
+    Data,
+    /// Everything.
+    All,
+}
+
 /// Takes what a request holds, in its order. Symbols and metadata may be passed over.
 pub trait WriteSink<'r> {
     /// Memory that the store may have in use, of which a request gets a part; 0 is no limit.
@@ -29,10 +49,17 @@ pub trait WriteSink<'r> {
         0
     }
 
-    /// The symbols of a 2.0 request, before its series.
-    fn symbols(&mut self, _symbols: &[&'r [u8]]) {}
+    /// The symbols of a 2.0 request, before its series; `encoded` is the part of the body from the
+    /// first to the last of them.
+    fn symbols(&mut self, _symbols: &[&'r [u8]], _encoded: &'r [u8]) {}
 
-    /// A series of a 1.0 request; labels are (name, value) in the sender's order.
+    /// A series of a 2.0 request as it is encoded. What is not taken of it comes again, decoded.
+    fn series_by_bytes(&mut self, _series: EncodedSeries<'r>, _data: SeriesData<'_>) -> Taken {
+        Taken::Nothing
+    }
+
+    /// A series of a 1.0 request; labels are (name, value) in the sender's order. Where a label is
+    /// the one that the series before had at the same place, it is given as the very same slices.
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>);
 
     /// A series of a 2.0 request; labels are references to names and values in turn.
@@ -64,8 +91,13 @@ pub(super) struct Place<'r> {
 impl<'r> Place<'r> {
     /// An error at the beginning of `rest`, which is part of the body.
     pub(super) fn error(&self, rest: &[u8], reason: &'static str) -> WireError {
-        let offset = (rest.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
-        WireError { message: self.message, offset: offset.min(self.body.len()), reason }
+        WireError { message: self.message, offset: self.offset(rest), reason }
+    }
+
+    /// Where a part of the body begins.
+    fn offset(&self, part: &[u8]) -> usize {
+        let offset = (part.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
+        offset.min(self.body.len())
     }
 
     /// Walks over the fields of a message inside the body.
@@ -145,14 +177,14 @@ impl Decoded {
 pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Result<(), WireError> {
     let place = Place { message: V1, body };
     let mut decoded = Decoded::of(body, sink.memory_bytes_max());
-    let mut labels = Vec::with_capacity(32);
+    let mut labels = Labels::default();
     let mut samples = Vec::with_capacity(8);
     let (mut histograms, mut exemplars) = (Vec::new(), Vec::new());
     let (mut is_own, mut is_other) = (false, false);
     place.walk(body, |number, value| match (number, value) {
         (1, Value::Bytes(series)) => {
             is_own = true;
-            labels.clear();
+            labels.count = 0;
             samples.clear();
             histograms.clear();
             exemplars.clear();
@@ -161,7 +193,7 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
                 match (number, value) {
                     (1, Value::Bytes(label)) => {
                         decoded.take(&place, label, cost::LABEL)?;
-                        labels.push(label_pair(&place, label)?);
+                        labels.push(&place, label)?;
                     }
                     (2, Value::Bytes(sample)) => {
                         decoded.take(&place, sample, cost::SAMPLE)?;
@@ -181,7 +213,7 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
             })?;
             let data =
                 SeriesData { samples: &samples, histograms: &histograms, exemplars: &exemplars };
-            sink.series_by_pairs(&labels, data);
+            sink.series_by_pairs(labels.pairs(), data);
             Ok(())
         }
         (3, Value::Bytes(metadata)) => {
@@ -209,17 +241,55 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
     if is_other && !is_own { Err(place.error(body, IS_V2)) } else { Ok(()) }
 }
 
+/// Labels of a series of a 1.0 request. Most are those of the series before, at the same places: a
+/// comparison of bytes says so sooner than they are decoded, and spares whoever takes them another.
+#[derive(Default)]
+struct Labels<'r> {
+    pairs: Vec<(&'r [u8], &'r [u8])>,
+    /// What each is decoded from.
+    messages: Vec<&'r [u8]>,
+    /// How many this series has so far; behind them are those of an earlier one.
+    count: usize,
+}
+
+impl<'r> Labels<'r> {
+    fn pairs(&self) -> &[(&'r [u8], &'r [u8])] {
+        &self.pairs[..self.count]
+    }
+
+    #[inline]
+    fn push(&mut self, place: &Place<'r>, message: &'r [u8]) -> Result<(), WireError> {
+        match self.messages.get_mut(self.count) {
+            Some(before) if bytes_equal(before, message) => {}
+            Some(before) => {
+                self.pairs[self.count] = label_pair(place, message)?;
+                *before = message;
+            }
+            None => {
+                self.pairs.push(label_pair(place, message)?);
+                self.messages.push(message);
+            }
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
 /// Decodes a 2.0 body. What was given to the sink before an error must be thrown away.
 pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Result<(), WireError> {
     let place = Place { message: V2, body };
     let mut decoded = Decoded::of(body, sink.memory_bytes_max());
     // Protobuf lets symbols follow the series that refer to them, hence two walks.
     let mut symbols: Vec<&'r [u8]> = Vec::with_capacity(256);
+    let (mut first_at, mut last_end) = (0, 0);
     let (mut is_own, mut is_other) = (false, false);
     place.walk(body, |number, value| {
         is_own |= matches!(number, 4 | 5);
         is_other |= matches!(number, 1 | 3);
         if let (4, Value::Bytes(symbol)) = (number, value) {
+            let at = place.offset(symbol);
+            first_at = if symbols.is_empty() { at } else { first_at };
+            last_end = at + symbol.len();
             if symbols.is_empty() && !symbol.is_empty() {
                 return Err(place.error(symbol, "the first symbol must be the empty string"));
             }
@@ -231,7 +301,7 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
     if is_other && !is_own {
         return Err(place.error(body, IS_V1));
     }
-    sink.symbols(&symbols);
+    sink.symbols(&symbols, body.get(first_at..last_end).unwrap_or_default());
     let mut refs = Vec::with_capacity(64);
     let mut samples = Vec::with_capacity(8);
     let (mut histograms, mut exemplars) = (Vec::new(), Vec::new());
@@ -242,15 +312,24 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
         histograms.clear();
         exemplars.clear();
         let mut metadata = None;
+        // Decoded only if it has to be.
+        let mut only_packed: Option<&'r [u8]> = None;
         decoded.take(&place, series, cost::SERIES)?;
         place.walk(series, |number, value| {
             match (number, value) {
                 (1, Value::Bytes(packed)) => {
                     decoded.take(&place, packed, packed.len() * cost::REF)?;
-                    packed_refs(&place, packed, &mut refs)?;
+                    match only_packed.take() {
+                        None if refs.is_empty() => only_packed = Some(packed),
+                        before => {
+                            packed_refs(&place, before.unwrap_or_default(), &mut refs)?;
+                            packed_refs(&place, packed, &mut refs)?;
+                        }
+                    }
                 }
                 (1, Value::Varint(symbol_ref)) => {
                     decoded.take(&place, series, cost::REF)?;
+                    packed_refs(&place, only_packed.take().unwrap_or_default(), &mut refs)?;
                     refs.push(narrow_ref(symbol_ref));
                 }
                 (2, Value::Bytes(sample)) => {
@@ -271,7 +350,17 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
             Ok(())
         })?;
         let data = SeriesData { samples: &samples, histograms: &histograms, exemplars: &exemplars };
-        sink.series_by_refs(&refs, data);
+        let mut taken = Taken::Nothing;
+        if let Some(packed) = only_packed {
+            taken = sink.series_by_bytes(EncodedSeries { refs: packed, metadata }, data);
+            if taken == Taken::All {
+                return Ok(());
+            }
+            packed_refs(&place, packed, &mut refs)?;
+        }
+        if taken == Taken::Nothing {
+            sink.series_by_refs(&refs, data);
+        }
         let Some(metadata) = metadata else { return Ok(()) };
         let (mut kind, mut help, mut unit) = (0, 0, 0);
         place.walk(metadata, |number, value| {
@@ -317,6 +406,13 @@ pub(super) fn label_pair<'r>(
 #[inline]
 fn float_sample<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Sample, WireError> {
     // The shape that every sender writes; protobuf leaves out a field that is zero.
+    if let Ok([0x09, value @ .., 0x10, _, _, _, _, _, _]) = <&[u8; 16]>::try_from(message)
+        && let Some(end) = message.last_chunk::<8>()
+        && let Some(timestamp_ms) = uvarint_of_six(u64::from_le_bytes(*end) >> 16)
+    {
+        let value = f64::from_le_bytes(*value);
+        return Ok(Sample { timestamp_ms: timestamp_ms as i64, value });
+    }
     if let [0x09, rest @ ..] = message
         && let Some((value, [0x10, time @ ..])) = rest.split_first_chunk::<8>()
         && let Some((timestamp_ms, [])) = split_uvarint(time)

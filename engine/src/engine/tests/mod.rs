@@ -7,6 +7,7 @@ mod hostile;
 mod kinds;
 mod lookups;
 mod model;
+mod repeated;
 mod requests;
 mod saved;
 mod space;
