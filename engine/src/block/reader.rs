@@ -51,6 +51,17 @@ impl BlockReader {
         Ok(self.index.series(series)?)
     }
 
+    /// Labels of a series, and those of its chunks that reach into a range, in time order, in
+    /// `chunks`; none without such chunks.
+    pub fn series_in(
+        &self,
+        series: SeriesRef,
+        range: TimeRange,
+        chunks: &mut Vec<ChunkMeta>,
+    ) -> Result<Option<Labels>, BlockError> {
+        Ok(self.index.series_in(series, range, chunks)?)
+    }
+
     /// Labels of a series.
     pub fn series_labels(&self, series: SeriesRef) -> Result<Labels, BlockError> {
         Ok(self.index.series_labels(series)?)

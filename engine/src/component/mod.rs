@@ -146,6 +146,7 @@ impl Guest for Component {
                 store::FrameFormat::StreamedChunks => FrameFormat::StreamedChunks,
                 store::FrameFormat::Samples => FrameFormat::Samples,
                 store::FrameFormat::ChunkedSeries => FrameFormat::ChunkedSeries,
+                store::FrameFormat::UnsealedStreamedChunks => FrameFormat::UnsealedStreamedChunks,
             },
             query_index: selection.query_index,
             frame_bytes_max: selection.frame_bytes_max,

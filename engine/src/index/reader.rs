@@ -1,7 +1,9 @@
 //! Answers from an index: names, values, postings, series.
 
 use super::postings_table::{EntryOrder, PostingsTable};
-use super::series::{LabelNumbers, SERIES_ENTRY_BYTES_MAX, decode_chunks, decode_labels};
+use super::series::{
+    LabelNumbers, SERIES_ENTRY_BYTES_MAX, decode_chunks, decode_labels, each_chunk,
+};
 use super::symbol_table::SymbolTable;
 use super::toc::Toc;
 use super::{
@@ -9,7 +11,7 @@ use super::{
     SERIES_ALIGN_BYTES, SeriesRef, VERSION, VERSION_1,
 };
 use crate::codec::{crc32c, split_uvarint};
-use crate::model::Labels;
+use crate::model::{Labels, TimeRange};
 use crate::storage::Blocks;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -141,6 +143,26 @@ impl IndexReader {
         self.entry(series, |numbers, chunks, symbols| {
             let chunks = decode_chunks(chunks).map_err(|what| self.damaged_series(series, what))?;
             Ok((labels(numbers, symbols)?, chunks))
+        })
+    }
+
+    /// Labels of a series, and those of its chunks that reach into a range, in time order, in
+    /// `chunks`. A series without such chunks gives none: its labels are not even looked up.
+    pub fn series_in(
+        &self,
+        series: SeriesRef,
+        range: TimeRange,
+        chunks: &mut Vec<ChunkMeta>,
+    ) -> Result<Option<Labels>, IndexError> {
+        chunks.clear();
+        self.entry(series, |numbers, entry, symbols| {
+            let found = each_chunk(entry, |chunk| {
+                if chunk.min_time_ms <= range.end_ms && chunk.max_time_ms >= range.start_ms {
+                    chunks.push(chunk);
+                }
+            });
+            found.map_err(|what| self.damaged_series(series, what))?;
+            if chunks.is_empty() { Ok(None) } else { labels(numbers, symbols).map(Some) }
         })
     }
 

@@ -72,19 +72,30 @@ pub(crate) fn decode_labels<'a>(
 
 /// Reads what [`decode_labels`] left over.
 pub(crate) fn decode_chunks(bytes: &[u8]) -> Result<Vec<ChunkMeta>, &'static str> {
+    let count = split_uvarint(bytes).map_or(0, |(count, _)| count);
+    // A chunk takes three bytes or more, so a false count cannot ask for much memory.
+    let plausible = count.min(bytes.len() as u64 / 3) as usize;
+    let mut chunks = Vec::with_capacity(plausible);
+    each_chunk(bytes, |chunk| chunks.push(chunk))?;
+    Ok(chunks)
+}
+
+/// Calls `visit` with each chunk of what [`decode_labels`] left over.
+#[inline]
+pub(super) fn each_chunk(
+    bytes: &[u8],
+    mut visit: impl FnMut(ChunkMeta),
+) -> Result<(), &'static str> {
     let (count, mut rest) =
         split_uvarint(bytes).ok_or("the series entry ends within its labels")?;
-    // A chunk takes three bytes or more, so a false count cannot ask for much memory.
-    let plausible = count.min(rest.len() as u64 / 3) as usize;
-    let mut chunks = Vec::with_capacity(plausible);
     let mut before = None;
     for _ in 0..count {
         let (chunk, after) =
             split_chunk(rest, before).ok_or("a chunk of the series entry does not decode")?;
-        chunks.push(chunk);
+        visit(chunk);
         (before, rest) = (Some(chunk), after);
     }
-    Ok(chunks)
+    Ok(())
 }
 
 fn split_chunk(bytes: &[u8], before: Option<ChunkMeta>) -> Option<(ChunkMeta, &[u8])> {

@@ -202,9 +202,12 @@ impl Decoded {
 
     #[inline]
     fn text(&self, place: usize) -> &str {
-        let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        let start = match place {
+            0 => 0,
+            _ => self.ends.get(place - 1).copied().unwrap_or_default(),
+        };
         let end = self.ends.get(place).copied().unwrap_or_default();
-        self.text.get(start.unwrap_or_default() as usize..end as usize).unwrap_or_default()
+        self.text.get(start as usize..end as usize).unwrap_or_default()
     }
 
     fn memory_bytes(&self) -> usize {

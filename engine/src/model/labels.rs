@@ -12,15 +12,22 @@
 //! Invariants: names ascend strictly (bytewise), no name and no value is empty, all is UTF-8.
 //! An empty value means the same as no label, so it is never stored.
 
-use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
+use crate::codec::{bytes_equal, put_uvarint, split_uvarint, uvarint_bytes};
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// The label that holds a series' metric name.
 pub const LABEL_NAME: &str = "__name__";
 
+/// Field 1 with a length: a label of the set, and a label's name.
+const TAG_FIRST: u8 = 0x0a;
+
+/// Field 2 with a length: a label's value.
+const TAG_SECOND: u8 = 0x12;
+
 /// A sorted, duplicate-free label set in its packed form.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Eq, Default)]
 pub struct Labels {
     packed: Box<[u8]>,
 }
@@ -141,6 +148,25 @@ impl Labels {
         Labels { packed: packed.into_boxed_slice() }
     }
 
+    /// Takes packed bytes as another instance of the engine gives them: `None` unless they keep the
+    /// invariants.
+    pub fn from_packed(packed: &[u8]) -> Option<Labels> {
+        let mut rest = packed;
+        let mut name_before = "";
+        while !rest.is_empty() {
+            let ((name, value), after) = split_packed(rest)?;
+            // Names ascend, and so the first is not empty either.
+            let has_place = name_before < name && !value.is_empty();
+            let bytes = label_bytes(name, value);
+            let is_plain = rest.len() - after.len() == 1 + uvarint_bytes(bytes as u64) + bytes;
+            if !has_place || !is_plain {
+                return None;
+            }
+            (name_before, rest) = (name, after);
+        }
+        Some(Labels { packed: packed.into() })
+    }
+
     /// The packed bytes, described at the head of this file.
     pub fn packed(&self) -> &[u8] {
         &self.packed
@@ -212,10 +238,38 @@ pub(crate) fn sort_and_check(pairs: &mut Vec<(&str, &str)>) -> Result<(), LabelE
     Ok(())
 }
 
+impl Hash for Labels {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.packed.hash(state);
+    }
+}
+
+impl PartialEq for Labels {
+    fn eq(&self, other: &Labels) -> bool {
+        bytes_equal(&self.packed, &other.packed)
+    }
+}
+
 impl Ord for Labels {
     /// Upstream's order: pair by pair, name before value; a prefix comes first.
+    ///
+    /// Texts compare as their bytes do. What two sets have in common is skipped a whole label at a
+    /// time: the sets of neighbours are alike in most of them.
     fn cmp(&self, other: &Self) -> Ordering {
-        self.iter().cmp(other.iter())
+        let (mut a, mut b) = (&*self.packed, &*other.packed);
+        loop {
+            match (split_field(a, TAG_FIRST), split_field(b, TAG_FIRST)) {
+                (None, None) => return Ordering::Equal,
+                (None, Some(_)) => return Ordering::Less,
+                (Some(_), None) => return Ordering::Greater,
+                (Some((label_a, after_a)), Some((label_b, after_b))) => {
+                    if !bytes_equal(label_a, label_b) {
+                        return split_label(label_a).cmp(&split_label(label_b));
+                    }
+                    (a, b) = (after_a, after_b);
+                }
+            }
+        }
     }
 }
 
@@ -243,31 +297,44 @@ impl fmt::Debug for Labels {
     }
 }
 
+/// Bytes of a packed label without its own tag and length.
+fn label_bytes(name: &str, value: &str) -> usize {
+    let string_bytes = |text: &str| 1 + uvarint_bytes(text.len() as u64) + text.len();
+    string_bytes(name) + string_bytes(value)
+}
+
 fn pack_label(out: &mut Vec<u8>, name: &str, value: &str) {
-    let string_bytes = |text: &str| uvarint_bytes(text.len() as u64) + text.len();
-    let inner = 2 + string_bytes(name) + string_bytes(value);
-    out.push(0x0a);
-    put_uvarint(out, inner as u64);
-    out.push(0x0a);
+    out.push(TAG_FIRST);
+    put_uvarint(out, label_bytes(name, value) as u64);
+    out.push(TAG_FIRST);
     put_uvarint(out, name.len() as u64);
     out.extend_from_slice(name.as_bytes());
-    out.push(0x12);
+    out.push(TAG_SECOND);
     put_uvarint(out, value.len() as u64);
     out.extend_from_slice(value.as_bytes());
 }
 
 /// Splits the first label off a packed set. `None` only where the invariants do not hold.
 fn split_packed(packed: &[u8]) -> Option<((&str, &str), &[u8])> {
-    let (_, rest) = split_uvarint(packed.get(1..)?)?;
-    let (name, rest) = split_string(rest)?;
-    let (value, rest) = split_string(rest)?;
-    Some(((name, value), rest))
+    let (label, rest) = split_field(packed, TAG_FIRST)?;
+    let (name, value) = split_label(label)?;
+    Some(((std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?), rest))
 }
 
-fn split_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let (len, rest) = split_uvarint(bytes.get(1..)?)?;
-    let (text, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
-    Some((std::str::from_utf8(text).ok()?, rest))
+/// Splits a field with this tag and a length off the front.
+#[inline]
+fn split_field(packed: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (first, rest) = packed.split_first()?;
+    let (len, rest) = split_uvarint(rest).filter(|_| *first == tag)?;
+    rest.split_at_checked(usize::try_from(len).ok()?)
+}
+
+/// Name and value of a label.
+#[inline]
+fn split_label(label: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, rest) = split_field(label, TAG_FIRST)?;
+    let (value, _) = split_field(rest, TAG_SECOND)?;
+    Some((name, value))
 }
 
 #[cfg(test)]
@@ -288,6 +355,31 @@ mod tests {
     fn packed_bytes_are_the_protobuf_of_label_messages() {
         let labels = Labels::from_sorted([("a", "bc")]);
         assert_eq!(labels.packed(), b"\x0a\x07\x0a\x01a\x12\x02bc");
+    }
+
+    #[test]
+    fn only_what_keeps_the_invariants_is_taken_as_packed() {
+        let long = "x".repeat(300);
+        let labels = Labels::from_sorted([("a", "bc"), ("b", long.as_str()), ("ß", "ü")]);
+        assert_eq!(Labels::from_packed(labels.packed()), Some(labels.clone()));
+        assert_eq!(Labels::from_packed(&[]), Some(Labels::default()));
+        for end in 1..labels.packed().len() {
+            let cut = Labels::from_packed(&labels.packed()[..end]);
+            assert!(cut.is_none_or(|cut| labels.iter().take(cut.iter().count()).eq(cut.iter())));
+        }
+        for broken in [
+            &b"\x0a\x06\x0a\x00\x12\x02bc"[..],
+            b"\x0a\x05\x0a\x01a\x12\x00",
+            b"\x0a\x06\x0a\x01b\x12\x01c\x0a\x06\x0a\x01a\x12\x01c",
+            b"\x0a\x06\x0a\x01a\x12\x01c\x0a\x06\x0a\x01a\x12\x01c",
+            b"\x0a\x06\x0a\x01a\x12\x01\xff",
+            b"\x0a\x08\x0a\x01a\x12\x01c\x18\x01",
+            b"\x0a\x07\x0a\x81\x00a\x12\x01c",
+            b"\x0a\x86\x00\x0a\x01a\x12\x01c",
+            b"\x12\x06\x0a\x01a\x12\x01c",
+        ] {
+            assert_eq!(Labels::from_packed(broken), None, "{broken:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::samples::{Extent, SeriesWriter, extent};
 use crate::error::{Error, Result};
 use crate::model::{Labels, MatcherSpec, TimeRange};
 use crate::wire::{
-    ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, put_chunked_series, put_streamed_frames,
+    ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, FrameOptions, put_chunked_series, put_streamed_frames,
 };
 
 /// Most bytes of frames for which room is made at once.
@@ -23,6 +23,8 @@ pub enum FrameFormat {
     Samples,
     /// Length-delimited `prometheus.ChunkedSeries`.
     ChunkedSeries,
+    /// Frames of the streamed remote read, with zeros in place of their checksums.
+    UnsealedStreamedChunks,
 }
 
 /// What to select, and how to write it.
@@ -239,8 +241,14 @@ impl Cursor {
     /// A series in one of the forms that have chunks.
     fn put_frames(&self, out: &mut Vec<u8>, series: &ChunkedSeries) {
         let ChunkedSeries { labels, chunks } = series;
-        if self.format == FrameFormat::StreamedChunks {
-            put_streamed_frames(out, self.query_index, self.frame_bytes_max, labels, chunks);
+        let is_sealed = self.format == FrameFormat::StreamedChunks;
+        if is_sealed || self.format == FrameFormat::UnsealedStreamedChunks {
+            let frames = FrameOptions {
+                query_index: self.query_index,
+                bytes_max: self.frame_bytes_max,
+                is_sealed,
+            };
+            put_streamed_frames(out, frames, labels, chunks);
         } else {
             put_chunked_series(out, labels, chunks);
         }

@@ -5,10 +5,13 @@ use crate::chunk::{Chunk, encode, values};
 use crate::error::{Error, Result};
 use crate::model::{Labels, TimeRange, Value};
 use crate::wire::ChunkedSeries;
+use std::cmp::Ordering;
 
 /// Merges sources; of samples at the same time the one of the earlier source counts.
 pub struct Merge {
     sources: Vec<Peeked>,
+    /// Which sources have the series that comes next; kept for its memory.
+    holders: Vec<usize>,
 }
 
 struct Peeked {
@@ -23,27 +26,67 @@ impl Merge {
             let next = source.next_series()?;
             Ok(Peeked { source, next })
         };
-        Ok(Merge { sources: sources.into_iter().map(peek).collect::<Result<_>>()? })
+        let sources = sources.into_iter().map(peek).collect::<Result<_>>()?;
+        Ok(Merge { sources, holders: Vec::new() })
+    }
+
+    /// Finds the sources whose next series is the first in label order.
+    fn find_holders(&mut self) {
+        let Merge { sources, holders } = self;
+        holders.clear();
+        let mut first: Option<&Labels> = None;
+        for (number, peeked) in sources.iter().enumerate() {
+            let Some(ChunkedSeries { labels, .. }) = &peeked.next else { continue };
+            match first.map_or(Ordering::Less, |first| labels.cmp(first)) {
+                Ordering::Greater => {}
+                Ordering::Equal => holders.push(number),
+                Ordering::Less => {
+                    holders.clear();
+                    holders.push(number);
+                    first = Some(labels);
+                }
+            }
+        }
+    }
+}
+
+impl Peeked {
+    fn take(&mut self) -> Result<Option<ChunkedSeries>> {
+        let taken = self.next.take();
+        if taken.is_some() {
+            self.next = self.source.next_series()?;
+        }
+        Ok(taken)
     }
 }
 
 impl SeriesSource for Merge {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        let pending = self.sources.iter().filter_map(|peeked| peeked.next.as_ref());
-        let Some(labels) = pending.map(|series| &series.labels).min().cloned() else {
-            return Ok(None);
-        };
-        let mut chunks: Vec<Chunk> = Vec::new();
-        let mut holders = 0;
-        for peeked in &mut self.sources {
-            // With external labels, a source can have several that became the same.
-            while let Some(series) = peeked.next.take_if(|series| series.labels == labels) {
-                peeked.next = peeked.source.next_series()?;
-                chunks.extend(series.chunks);
-                holders += 1;
+        self.find_holders();
+        let mut merged: Option<ChunkedSeries> = None;
+        let mut has_several = false;
+        for number in &self.holders {
+            let Some(peeked) = self.sources.get_mut(*number) else { continue };
+            loop {
+                let Some(series) = peeked.take()? else { break };
+                match &mut merged {
+                    None => merged = Some(series),
+                    Some(merged) => {
+                        merged.chunks.extend(series.chunks);
+                        has_several = true;
+                    }
+                }
+                // With external labels, a source can have several that became the same.
+                let is_same = |next: &ChunkedSeries| {
+                    merged.as_ref().is_some_and(|merged| merged.labels == next.labels)
+                };
+                if !peeked.next.as_ref().is_some_and(is_same) {
+                    break;
+                }
             }
         }
-        let chunks = if holders > 1 { merge_chunks(&labels, chunks)? } else { chunks };
+        let Some(ChunkedSeries { labels, chunks }) = merged else { return Ok(None) };
+        let chunks = if has_several { merge_chunks(&labels, chunks)? } else { chunks };
         Ok(Some(ChunkedSeries { labels, chunks }))
     }
 
@@ -62,6 +105,9 @@ impl SeriesSource for Merge {
 pub fn merge_chunks(labels: &Labels, chunks: Vec<Chunk>) -> Result<Vec<Chunk>> {
     let mut by_time: Vec<(usize, Chunk)> = chunks.into_iter().enumerate().collect();
     by_time.sort_by_key(|(rank, chunk)| (chunk.min_time_ms, *rank));
+    if by_time.is_sorted_by(|(_, a), (_, b)| a.max_time_ms < b.min_time_ms) {
+        return Ok(by_time.into_iter().map(|(_, chunk)| chunk).collect());
+    }
     let mut merged = Vec::with_capacity(by_time.len());
     let mut rest = by_time.as_slice();
     while let Some((_, first)) = rest.first() {

@@ -60,6 +60,8 @@ pub struct BlockSeries {
     given: usize,
     range: TimeRange,
     external: Labels,
+    /// Kept between series for its memory.
+    metas: Vec<ChunkMeta>,
 }
 
 impl BlockSeries {
@@ -70,7 +72,16 @@ impl BlockSeries {
         range: TimeRange,
     ) -> Result<BlockSeries> {
         let refs = block.select(matchers)?;
-        Ok(BlockSeries { block, refs, given: 0, range, external: Labels::default() })
+        Ok(BlockSeries::of(block, refs, range, Labels::default()))
+    }
+
+    fn of(
+        block: Rc<BlockReader>,
+        refs: Vec<SeriesRef>,
+        range: TimeRange,
+        external: Labels,
+    ) -> BlockSeries {
+        BlockSeries { block, refs, given: 0, range, external, metas: Vec::new() }
     }
 
     /// Gives the series external labels besides their own: as several sources, since one alone
@@ -90,10 +101,7 @@ impl BlockSeries {
             groups.entry(group).or_default().push(series);
         }
         let block = &self.block;
-        let source = |refs| {
-            let (block, external) = (Rc::clone(block), external.clone());
-            BlockSeries { block, refs, given: 0, range: self.range, external }
-        };
+        let source = |refs| BlockSeries::of(Rc::clone(block), refs, self.range, external.clone());
         // What stores a label has the word before what is only given it.
         Ok(groups.into_values().rev().map(source).collect())
     }
@@ -103,13 +111,11 @@ impl SeriesSource for BlockSeries {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         while let Some(series_ref) = self.refs.get(self.given).copied() {
             self.given += 1;
-            let (labels, metas) = self.block.series(series_ref)?;
-            let mut chunks: Vec<Chunk> = Vec::new();
-            for meta in &metas {
-                let span = TimeRange { start_ms: meta.min_time_ms, end_ms: meta.max_time_ms };
-                if span.overlaps(&self.range) {
-                    chunks.push(self.block.chunk(meta)?);
-                }
+            let found = self.block.series_in(series_ref, self.range, &mut self.metas)?;
+            let Some(labels) = found else { continue };
+            let mut chunks: Vec<Chunk> = Vec::with_capacity(self.metas.len());
+            for meta in &self.metas {
+                chunks.push(self.block.chunk(meta)?);
             }
             let deleted = self.block.deleted_ranges(series_ref);
             if !deleted.is_empty() {

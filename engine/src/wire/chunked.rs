@@ -31,11 +31,21 @@ pub struct ChunkedSeries {
     pub chunks: Vec<Chunk>,
 }
 
+/// How streamed frames are written.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameOptions {
+    /// Number of the query in its request.
+    pub query_index: u32,
+    /// Size at which a frame is closed.
+    pub bytes_max: usize,
+    /// Whether frames get their checksums; zeros stand there otherwise.
+    pub is_sealed: bool,
+}
+
 /// Appends a series as one or more streamed frames.
 pub fn put_streamed_frames(
     out: &mut Vec<u8>,
-    query_index: u32,
-    frame_bytes_max: usize,
+    options: FrameOptions,
     labels: &Labels,
     chunks: &[Chunk],
 ) {
@@ -43,17 +53,18 @@ pub fn put_streamed_frames(
     while !rest.is_empty() {
         let mut bytes = labels.packed().len();
         let mut count = 0;
-        while count < rest.len() && (count == 0 || bytes < frame_bytes_max) {
+        while count < rest.len() && (count == 0 || bytes < options.bytes_max) {
             bytes += chunk_message_bytes(&rest[count]);
             count += 1;
         }
         let (now, later) = rest.split_at(count);
-        put_frame(out, query_index, labels, now);
+        put_frame(out, options, labels, now);
         rest = later;
     }
 }
 
-fn put_frame(out: &mut Vec<u8>, query_index: u32, labels: &Labels, chunks: &[Chunk]) {
+fn put_frame(out: &mut Vec<u8>, options: FrameOptions, labels: &Labels, chunks: &[Chunk]) {
+    let FrameOptions { query_index, is_sealed, .. } = options;
     let series_bytes = chunked_series_bytes(labels, chunks);
     let index_bytes = if query_index == 0 { 0 } else { 1 + uvarint_bytes(u64::from(query_index)) };
     let payload_bytes = 1 + uvarint_bytes(series_bytes as u64) + series_bytes + index_bytes;
@@ -69,8 +80,10 @@ fn put_frame(out: &mut Vec<u8>, query_index: u32, labels: &Labels, chunks: &[Chu
         out.push(0x10);
         put_uvarint(out, u64::from(query_index));
     }
-    let checksum = crc32c(&out[payload_at..]);
-    out[checksum_at..payload_at].copy_from_slice(&checksum.to_be_bytes());
+    if is_sealed {
+        let checksum = crc32c(&out[payload_at..]);
+        out[checksum_at..payload_at].copy_from_slice(&checksum.to_be_bytes());
+    }
 }
 
 /// Appends a series as a length-delimited `prometheus.ChunkedSeries`.
@@ -85,17 +98,22 @@ pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), Wire
     let message = split_uvarint(bytes)
         .and_then(|(len, rest)| rest.split_at_checked(usize::try_from(len).ok()?));
     let (message, rest) = message.ok_or_else(|| error("the message is cut short"))?;
-    let mut pairs = Vec::with_capacity(16);
     let mut chunks = Vec::new();
-    for field in Fields::new(message) {
+    // Labels come first, as they are packed.
+    let mut labels_end = 0;
+    let mut fields = Fields::new(message);
+    while let Some(field) = fields.next() {
         match field.map(|field| (field.number, field.value)) {
-            Ok((1, Value::Bytes(label))) => pairs.push(label_pair(label).map_err(error)?),
+            Ok((1, Value::Bytes(_))) if chunks.is_empty() => {
+                labels_end = message.len() - fields.rest().len();
+            }
             Ok((2, Value::Bytes(chunk))) => chunks.push(decode_chunk(chunk).map_err(error)?),
-            Ok(_) => {}
+            Ok(_) => return Err(error("a field does not belong here")),
             Err(reason) => return Err(error(reason)),
         }
     }
-    let labels = Labels::from_pairs(pairs).map_err(|_| error("the labels are no label set"))?;
+    let labels = message.get(..labels_end).and_then(Labels::from_packed);
+    let labels = labels.ok_or_else(|| error("the labels are no label set"))?;
     Ok((ChunkedSeries { labels, chunks }, rest))
 }
 
@@ -151,19 +169,4 @@ fn decode_chunk(message: &[u8]) -> Result<Chunk, &'static str> {
     let encoding = u8::try_from(kind).ok().and_then(Encoding::try_from_u8);
     let encoding = encoding.ok_or("a chunk has an unknown encoding")?;
     Ok(Chunk { encoding, min_time_ms, max_time_ms, data: data.into() })
-}
-
-fn label_pair(message: &[u8]) -> Result<(&str, &str), &'static str> {
-    let mut pair = ("", "");
-    for field in Fields::new(message) {
-        let field = field?;
-        let Value::Bytes(text) = field.value else { continue };
-        let text = std::str::from_utf8(text).map_err(|_| "a label is not UTF-8")?;
-        match field.number {
-            1 => pair.0 = text,
-            2 => pair.1 = text,
-            _ => {}
-        }
-    }
-    Ok(pair)
 }

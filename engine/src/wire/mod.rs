@@ -12,7 +12,7 @@ mod samples;
 mod write;
 
 pub use chunked::{
-    ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, put_chunked_series, put_streamed_frames,
+    ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, FrameOptions, put_chunked_series, put_streamed_frames,
     split_chunked_series,
 };
 pub use exemplar::{Exemplar, ExemplarLabels};

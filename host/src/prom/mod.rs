@@ -4,6 +4,7 @@
 pub mod duration;
 pub mod external_labels;
 pub mod fragments;
+pub mod frames;
 pub mod label_name;
 pub mod media_type;
 pub mod native;

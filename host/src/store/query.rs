@@ -3,6 +3,7 @@
 mod samples;
 
 use super::{Shared, StoreError};
+use crate::prom::frames::seal_frames;
 use crate::wasm::{
     CursorHandle, FrameFormat, Instance, InstanceLogs, InstanceStorage, Label, Matcher, Role,
     Selection, TimeRange,
@@ -183,9 +184,12 @@ impl Read {
         frame_bytes_max: u32,
     ) -> Result<(), Cut> {
         for query_index in 0..self.queries.len() {
-            let selection = self.selection(query_index, FrameFormat::StreamedChunks);
+            let selection = self.selection(query_index, FrameFormat::UnsealedStreamedChunks);
             let cursor = instance.select(&Selection { frame_bytes_max, ..selection })?;
-            each_part(instance, cursor, |frames| parts.send(frames))?;
+            each_part(instance, cursor, |mut frames| {
+                seal(&mut frames)?;
+                parts.send(frames)
+            })?;
             instance.close_cursor(cursor)?;
         }
         Ok(())
@@ -203,6 +207,14 @@ impl Read {
             external_labels: self.external_labels.clone(),
         }
     }
+}
+
+/// Puts checksums into frames.
+fn seal(frames: &mut [u8]) -> Result<(), StoreError> {
+    let failed = |offset| {
+        StoreError::Runtime(format!("the answer was not made: no frame begins at byte {offset}"))
+    };
+    seal_frames(frames).map_err(failed)
 }
 
 /// Gives all that a cursor has.
