@@ -72,6 +72,15 @@ impl Contender {
         self != Contender::VictoriaMetrics
     }
 
+    /// How long what was taken may stay in memory alone before it is written.
+    pub fn held_back(self) -> Duration {
+        match self {
+            // By default its memory goes to disk every 5 s.
+            Contender::VictoriaMetrics => Duration::from_secs(6),
+            Contender::Tidepool | Contender::Prometheus(_) => Duration::ZERO,
+        }
+    }
+
     /// Fails unless the server has so many samples in a range, both ends included.
     pub fn check(
         self,

@@ -32,6 +32,7 @@ pub struct Trial {
     launch: Launch,
     directory: TempDir,
     idle_window: Duration,
+    held_back: Duration,
 }
 
 /// CPU of the server, and time.
@@ -131,7 +132,8 @@ impl Trial {
         let launch = contender.launch(directory.path(), &all)?;
         let (server, cost) = started(&launch, timeout)?;
         let idle_window = context.idle_window;
-        Ok((Trial { contender, server, launch, directory, idle_window }, cost))
+        let held_back = if context.quick { Duration::ZERO } else { contender.held_back() };
+        Ok((Trial { contender, server, launch, directory, idle_window, held_back }, cost))
     }
 
     /// Starts a server on an empty directory.
@@ -150,10 +152,10 @@ impl Trial {
         self,
         end: impl FnOnce(Server) -> Result<T, ProcessError>,
     ) -> Result<(Trial, StartCost), BenchError> {
-        let Trial { contender, server, launch, directory, idle_window } = self;
+        let Trial { server, launch, .. } = self;
         end(server)?;
         let (server, cost) = started(&launch, READY_TIMEOUT)?;
-        Ok((Trial { contender, server, launch, directory, idle_window }, cost))
+        Ok((Trial { server, launch, ..self }, cost))
     }
 
     /// Waits until the server is idle and reads its usage.
@@ -177,6 +179,7 @@ impl Trial {
         let start = Instant::now();
         let retries = load.send_scrapes(&self.server.url(), scrapes)?;
         let wall = start.elapsed();
+        std::thread::sleep(self.held_back);
         let after = self.settle()?;
         Ok(WriteCost {
             samples: (load.samples as f64 * part).round() as u64,

@@ -21,7 +21,7 @@ const DAYS_QUICK: &[usize] = &[1, 2];
 const SERIES: usize = 1_000;
 const INTERVAL_MS: i64 = 60_000;
 const INTERVAL_QUICK_MS: i64 = 1_800_000;
-const NARROW_READS: usize = 50;
+const NARROW_READS: usize = 300;
 
 /// Writes by 2.0, streamed reads of everything, and narrow ones of the newest day.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {

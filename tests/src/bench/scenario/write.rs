@@ -18,7 +18,7 @@ const SENDERS: usize = 180;
 const SENDERS_QUICK: usize = 6;
 const SERIES_PER_SENDER: usize = 1_000;
 const SENDER_SCRAPES: usize = 20;
-const NARROW_READS: usize = 200;
+const NARROW_READS: usize = 1_000;
 
 /// 10k series × 360.
 pub fn ten_thousand(context: &Context) -> Result<Outcome, BenchError> {
