@@ -30,7 +30,11 @@ pub struct Runtime {
 impl Runtime {
     /// Loads the component and starts the thread that ticks deadlines.
     pub fn new() -> wasmtime::Result<Runtime> {
-        let engine = wasmtime::Engine::new(&tuning::config())?;
+        let mut config = tuning::config();
+        if cfg!(feature = "profiling") {
+            config.profiler(wasmtime::ProfilingStrategy::PerfMap);
+        }
+        let engine = wasmtime::Engine::new(&config)?;
         let component = precompiled::load(&engine)?;
         let mut linker = Linker::<InstanceState>::new(&engine);
         wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
