@@ -125,6 +125,17 @@ impl ValueAppender {
         }
     }
 
+    /// The chunk of floats that one more can be added to.
+    #[inline]
+    pub fn open_floats(&mut self) -> Option<&mut XorAppender> {
+        match self {
+            ValueAppender::Float(appender) => {
+                (usize::from(appender.count()) < SAMPLES_PER_CHUNK).then_some(appender)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the next value should begin a new chunk: after [`SAMPLES_PER_CHUNK`] floats, or
     /// when histograms, of which there are at least [`HISTOGRAMS_PER_CHUNK_MIN`], take
     /// [`HISTOGRAM_CHUNK_BYTES`].

@@ -236,7 +236,7 @@ impl XorAppender {
     }
 
     /// Writes the `width` bits (at most 24) that say the time, then the value.
-    #[inline]
+    #[inline(always)]
     fn put_value(&mut self, mut bits: u64, mut width: u32, value: f64) {
         let difference = value.to_bits() ^ self.last_value.to_bits();
         let mut writer = BitWriter::resume(&mut self.tail, self.tail_bits.into());

@@ -4,7 +4,7 @@
 //! if the log refuses it, so that a batch either reaches the log or leaves no trace.
 
 use super::exemplars::Exemplar;
-use super::series::Slot;
+use super::series::{NO_ROW, Slot};
 use crate::model::{Sample, Value};
 use rustc_hash::FxHashMap;
 
@@ -189,6 +189,13 @@ impl Batch {
             self.by_time.insert((slot, timestamp_ms), self.rows.len() as u32);
         }
         let sample = Sample { timestamp_ms, value };
+        self.rows.push(Row { slot, series_ref, previous, sample, histogram, is_late });
+    }
+
+    /// Takes a float in that comes in order and is the first row of its series.
+    #[inline]
+    pub(super) fn push_float(&mut self, slot: Slot, series_ref: u64, sample: Sample) {
+        let (previous, histogram, is_late) = (NO_ROW, IS_FLOAT, false);
         self.rows.push(Row { slot, series_ref, previous, sample, histogram, is_late });
     }
 

@@ -302,11 +302,28 @@ impl Head {
     }
 
     #[inline]
-    fn append(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) {
+    fn append_float(&mut self, slot: Slot, timestamp_ms: i64, value: f64) {
         let block_duration_ms = self.options.block_duration_ms;
         let Some(series) = self.series.get_mut(slot) else { return };
         series.pending_row = NO_ROW;
-        self.chunk_count += usize::from(series.append(timestamp_ms, value, block_duration_ms));
+        let begins_chunk = series.append_float(timestamp_ms, value, block_duration_ms);
+        self.note_appended(timestamp_ms, begins_chunk);
+    }
+
+    fn append(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) {
+        if let Value::Float(value) = value {
+            return self.append_float(slot, timestamp_ms, *value);
+        }
+        let block_duration_ms = self.options.block_duration_ms;
+        let Some(series) = self.series.get_mut(slot) else { return };
+        series.pending_row = NO_ROW;
+        let begins_chunk = series.append(timestamp_ms, value, block_duration_ms);
+        self.note_appended(timestamp_ms, begins_chunk);
+    }
+
+    #[inline]
+    fn note_appended(&mut self, timestamp_ms: i64, begins_chunk: bool) {
+        self.chunk_count += usize::from(begins_chunk);
         self.min_time_ms = self.min_time_ms.min(timestamp_ms);
         self.max_time_ms = self.max_time_ms.max(timestamp_ms);
     }
@@ -397,7 +414,7 @@ impl Head {
             let Row { slot, sample: Sample { timestamp_ms, value }, is_late, .. } = *row;
             if row.histogram == IS_FLOAT && !is_late {
                 batch.outcome.samples_written += 1;
-                self.append(slot, timestamp_ms, &Value::Float(value));
+                self.append_float(slot, timestamp_ms, value);
                 continue;
             }
             let value = batch.value(row);

@@ -18,7 +18,7 @@ use super::series::NO_ROW;
 use super::{Batch, Head, RefusalReason, Slot};
 use crate::chunk::{ChunkError, Encoding};
 use crate::model::histogram::is_stale_nan;
-use crate::model::{FloatHistogram, Histogram, Value};
+use crate::model::{FloatHistogram, Histogram, Sample, Value};
 
 /// Rows of a series that are looked through one by one for an equal time.
 const PENDING_WALK_MAX: usize = 64;
@@ -91,8 +91,8 @@ impl Head {
             && !batch.is_indexed
         {
             series.pending_row = batch.rows.len() as u32;
-            let place = (slot, series.series_ref);
-            batch.push(place, NO_ROW, time_ms, Value::Float(value), false);
+            let sample = Sample { timestamp_ms: time_ms, value };
+            batch.push_float(slot, series.series_ref, sample);
             return Ok(());
         }
         self.check(batch, slot, time_ms, Value::Float(value))

@@ -103,7 +103,6 @@ impl Series {
     }
 
     /// Adds a value newer than all before; gives whether that began a chunk.
-    #[inline]
     pub(super) fn append(
         &mut self,
         timestamp_ms: i64,
@@ -122,6 +121,25 @@ impl Series {
         }
         self.begin_chunk(timestamp_ms, value, block_duration_ms);
         true
+    }
+
+    /// [`Series::append`] of a float, which nearly all values are.
+    #[inline]
+    pub(super) fn append_float(
+        &mut self,
+        timestamp_ms: i64,
+        value: f64,
+        block_duration_ms: i64,
+    ) -> bool {
+        if let Some(open) = &mut self.open
+            && timestamp_ms < open.block_end_ms
+            && let Some(floats) = open.appender.open_floats()
+        {
+            self.newest_ms = timestamp_ms;
+            floats.append(timestamp_ms, value);
+            return false;
+        }
+        self.append(timestamp_ms, &Value::Float(value), block_duration_ms)
     }
 
     fn begin_chunk(&mut self, timestamp_ms: i64, value: &Value, block_duration_ms: i64) {

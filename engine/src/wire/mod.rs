@@ -9,6 +9,7 @@ mod fields;
 mod histogram;
 mod sample_time;
 mod samples;
+mod series_parts;
 mod write;
 
 pub use chunked::{

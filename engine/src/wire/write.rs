@@ -7,7 +7,7 @@ use super::WireError;
 use super::exemplar::{Exemplar, decode_exemplar_v1, decode_exemplar_v2};
 use super::fields::{Fields, Value};
 use super::histogram::decode_histogram;
-use crate::codec::{bytes_equal, split_uvarint, uvarint_of_six};
+use super::series_parts::{Labels, float_sample, narrow_ref, packed_refs};
 use crate::model::{self, Sample};
 
 /// What one time series of a request carries beside its labels.
@@ -184,12 +184,21 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
     place.walk(body, |number, value| match (number, value) {
         (1, Value::Bytes(series)) => {
             is_own = true;
-            labels.count = 0;
+            labels.clear();
             samples.clear();
             histograms.clear();
             exemplars.clear();
             decoded.take(&place, series, cost::SERIES)?;
-            place.walk(series, |number, value| {
+            let mut rest = series;
+            // Labels come first, each shorter than 128 bytes, from every sender.
+            while let [0x0a, len @ 0..0x80, after @ ..] = rest
+                && let Some((label, after)) = after.split_at_checked(usize::from(*len))
+            {
+                decoded.take(&place, label, cost::LABEL)?;
+                labels.push(&place, label)?;
+                rest = after;
+            }
+            place.walk(rest, |number, value| {
                 match (number, value) {
                     (1, Value::Bytes(label)) => {
                         decoded.take(&place, label, cost::LABEL)?;
@@ -239,40 +248,6 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
         _ => Ok(()),
     })?;
     if is_other && !is_own { Err(place.error(body, IS_V2)) } else { Ok(()) }
-}
-
-/// Labels of a series of a 1.0 request. Most are those of the series before, at the same places: a
-/// comparison of bytes says so sooner than they are decoded, and spares whoever takes them another.
-#[derive(Default)]
-struct Labels<'r> {
-    pairs: Vec<(&'r [u8], &'r [u8])>,
-    /// What each is decoded from.
-    messages: Vec<&'r [u8]>,
-    /// How many this series has so far; behind them are those of an earlier one.
-    count: usize,
-}
-
-impl<'r> Labels<'r> {
-    fn pairs(&self) -> &[(&'r [u8], &'r [u8])] {
-        &self.pairs[..self.count]
-    }
-
-    #[inline]
-    fn push(&mut self, place: &Place<'r>, message: &'r [u8]) -> Result<(), WireError> {
-        match self.messages.get_mut(self.count) {
-            Some(before) if bytes_equal(before, message) => {}
-            Some(before) => {
-                self.pairs[self.count] = label_pair(place, message)?;
-                *before = message;
-            }
-            None => {
-                self.pairs.push(label_pair(place, message)?);
-                self.messages.push(message);
-            }
-        }
-        self.count += 1;
-        Ok(())
-    }
 }
 
 /// Decodes a 2.0 body. What was given to the sink before an error must be thrown away.
@@ -375,81 +350,4 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
         sink.series_metadata(&refs, kind, help, unit);
         Ok(())
     })
-}
-
-#[inline]
-pub(super) fn label_pair<'r>(
-    place: &Place<'r>,
-    label: &'r [u8],
-) -> Result<(&'r [u8], &'r [u8]), WireError> {
-    // The shape that every sender writes: both strings, each shorter than 128 bytes.
-    if let [0x0a, name_len @ 0..0x80, rest @ ..] = label
-        && let Some((name, [0x12, value_len @ 0..0x80, value @ ..])) =
-            rest.split_at_checked(usize::from(*name_len))
-        && value.len() == usize::from(*value_len)
-    {
-        return Ok((name, value));
-    }
-    let mut pair = (&[][..], &[][..]);
-    place.walk(label, |number, value| {
-        match (number, value) {
-            (1, Value::Bytes(name)) => pair.0 = name,
-            (2, Value::Bytes(value)) => pair.1 = value,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(pair)
-}
-
-/// A sample: value 1, timestamp 2, in both versions.
-#[inline]
-fn float_sample<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Sample, WireError> {
-    // The shape that every sender writes; protobuf leaves out a field that is zero.
-    if let Ok([0x09, value @ .., 0x10, _, _, _, _, _, _]) = <&[u8; 16]>::try_from(message)
-        && let Some(end) = message.last_chunk::<8>()
-        && let Some(timestamp_ms) = uvarint_of_six(u64::from_le_bytes(*end) >> 16)
-    {
-        let value = f64::from_le_bytes(*value);
-        return Ok(Sample { timestamp_ms: timestamp_ms as i64, value });
-    }
-    if let [0x09, rest @ ..] = message
-        && let Some((value, [0x10, time @ ..])) = rest.split_first_chunk::<8>()
-        && let Some((timestamp_ms, [])) = split_uvarint(time)
-    {
-        let value = f64::from_le_bytes(*value);
-        return Ok(Sample { timestamp_ms: timestamp_ms as i64, value });
-    }
-    let mut sample = Sample { timestamp_ms: 0, value: 0.0 };
-    place.walk(message, |number, value| {
-        match (number, value) {
-            (1, Value::Fixed64(bits)) => sample.value = f64::from_bits(bits),
-            (2, Value::Varint(time)) => sample.timestamp_ms = time as i64,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(sample)
-}
-
-#[inline]
-pub(super) fn packed_refs(
-    place: &Place<'_>,
-    packed: &[u8],
-    refs: &mut Vec<u32>,
-) -> Result<(), WireError> {
-    let mut rest = packed;
-    while !rest.is_empty() {
-        let Some((symbol_ref, after)) = split_uvarint(rest) else {
-            return Err(place.error(rest, "a label reference is cut short or too long"));
-        };
-        refs.push(narrow_ref(symbol_ref));
-        rest = after;
-    }
-    Ok(())
-}
-
-/// A reference; one that does not fit is out of every table's range, and stays so.
-pub(super) fn narrow_ref(symbol_ref: u64) -> u32 {
-    u32::try_from(symbol_ref).unwrap_or(u32::MAX)
 }

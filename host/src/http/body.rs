@@ -3,7 +3,7 @@
 use super::reply::{Reply, error, text};
 use super::server::Context;
 use crate::prom::{BodyError, decompress, decompressed_len};
-use crate::store::BodyRoom;
+use crate::store::{Body as StoredBody, BodyRoom};
 use flate2::read::MultiGzDecoder;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
@@ -17,7 +17,7 @@ const BUFFER_BYTES_MIN: usize = 4 * 1024;
 /// Bytes in memory and the room they take there.
 pub struct Held {
     /// The body.
-    pub bytes: Vec<u8>,
+    pub bytes: StoredBody,
     /// To be kept as long as the bytes.
     pub room: BodyRoom,
 }
@@ -32,8 +32,10 @@ pub async fn read_snappy(
     let compressed = collect(context, body, bytes_max).await?;
     let bytes = decompressed_len(&compressed.bytes, bytes_max).map_err(refused)?;
     let room = context.bodies.whole(bytes).await.map_err(|full| error(&full))?;
-    let bytes = decompress(&compressed.bytes, bytes).map_err(refused)?;
-    Ok(Held { bytes, room })
+    let mut whole = context.bodies.buffer(bytes);
+    let written = decompress(&compressed.bytes, &mut whole).map_err(refused)?;
+    whole.truncate(written);
+    Ok(Held { bytes: whole, room })
 }
 
 /// Reads a body that may be compressed with gzip; both its sizes are bounded.
@@ -83,7 +85,7 @@ async fn gunzip(context: &Context, compressed: &[u8], bytes_max: usize) -> Resul
             return Err(text(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         if read < left {
-            return Ok(Held { bytes, room });
+            return Ok(Held { bytes: bytes.into(), room });
         }
         tokio::task::yield_now().await;
     }
@@ -145,5 +147,5 @@ async fn read(context: &Context, mut body: Incoming, bytes_max: usize) -> Result
         }
         bytes.extend_from_slice(&piece);
     }
-    Ok(Held { bytes, room })
+    Ok(Held { bytes: bytes.into(), room })
 }

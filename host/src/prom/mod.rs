@@ -62,12 +62,10 @@ pub fn decompressed_len(body: &[u8], bytes_max: usize) -> Result<usize, BodyErro
     Ok(bytes)
 }
 
-/// Decompresses a body in Snappy's block format to as many bytes as it says.
-pub fn decompress(body: &[u8], bytes: usize) -> Result<Vec<u8>, BodyError> {
-    let mut whole = vec![0; bytes];
-    let written = snap::raw::Decoder::new().decompress(body, &mut whole)?;
-    whole.truncate(written);
-    Ok(whole)
+/// Decompresses a body in Snappy's block format to as many bytes as it says, at most as many as
+/// there is place for. Gives how many there were.
+pub fn decompress(body: &[u8], place: &mut [u8]) -> Result<usize, BodyError> {
+    Ok(snap::raw::Decoder::new().decompress(body, place)?)
 }
 
 #[cfg(test)]
@@ -79,7 +77,9 @@ mod tests {
         for bytes in [0, 1, 64, 100_000, 10_000_000] {
             let compressed = snap::raw::Encoder::new().compress_vec(&vec![0; bytes])?;
             assert_eq!(decompressed_len(&compressed, bytes)?, bytes);
-            assert_eq!(decompress(&compressed, bytes)?, vec![0; bytes]);
+            let mut whole = vec![1; bytes];
+            assert_eq!(decompress(&compressed, &mut whole)?, bytes);
+            assert_eq!(whole, vec![0; bytes]);
             let too_large = decompressed_len(&compressed, bytes.saturating_sub(1));
             assert_eq!(too_large.is_err(), bytes > 0);
         }

@@ -11,6 +11,7 @@
 //! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
 //! is made anew and replays the log; senders are told to come back meanwhile.
 
+mod buffer;
 mod clock;
 mod compactor;
 mod error;
@@ -26,6 +27,7 @@ mod space;
 mod starts;
 mod tasks;
 
+pub use buffer::Body;
 pub use error::StoreError;
 pub use hold::HoldConfig;
 pub use lookup::LookupPart;
@@ -253,13 +255,13 @@ impl Store {
     pub async fn append(
         &self,
         version: RemoteWriteVersion,
-        body: Vec<u8>,
+        body: impl Into<Body>,
         room: BodyRoom,
     ) -> Result<WriteOutcome, StoreError> {
         self.shared.head.check_ready()?;
         self.shared.space.check()?;
         let (reply, answer) = oneshot::channel();
-        self.shared.head.send(Job::Append { version, body, reply, room })?;
+        self.shared.head.send(Job::Append { version, body: body.into(), reply, room })?;
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 

@@ -6,6 +6,7 @@
 //! cannot make others wait for each other.
 
 use super::StoreError;
+use super::buffer::{Body, Buffers};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -23,6 +24,7 @@ pub struct BodyBudget {
     whole: Arc<Semaphore>,
     half_units: usize,
     wait: Duration,
+    buffers: Buffers,
 }
 
 /// What one body takes. Given back when dropped.
@@ -41,7 +43,13 @@ impl BodyBudget {
     fn with_wait(bytes_max: usize, wait: Duration) -> BodyBudget {
         let half_units = (bytes_max / 2).div_ceil(UNIT_BYTES).clamp(1, u32::MAX as usize);
         let half = || Arc::new(Semaphore::new(half_units));
-        BodyBudget { arriving: half(), whole: half(), half_units, wait }
+        BodyBudget {
+            arriving: half(),
+            whole: half(),
+            half_units,
+            wait,
+            buffers: Buffers::default(),
+        }
     }
 
     /// For a body that arrives: nothing yet.
@@ -55,6 +63,11 @@ impl BodyBudget {
         let mut room = BodyRoom { of, held: None, wait: self.wait };
         room.grow_to(bytes).await?;
         Ok(room)
+    }
+
+    /// A buffer of so many bytes, for which room was taken. What it holds may be any.
+    pub fn buffer(&self, bytes: usize) -> Body {
+        self.buffers.take(bytes)
     }
 
     /// How many bytes are taken.

@@ -32,6 +32,9 @@ impl Runtime {
     pub fn new() -> wasmtime::Result<Runtime> {
         let mut config = tuning::config();
         precompiled::configure(&mut config);
+        if cfg!(feature = "profiling") {
+            config.profiler(wasmtime::ProfilingStrategy::PerfMap);
+        }
         let engine = wasmtime::Engine::new(&config)?;
         let component = precompiled::load(&engine)?;
         let mut linker = Linker::<InstanceState>::new(&engine);

@@ -2,7 +2,7 @@
 
 use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
-use crate::store::{BodyRoom, StoreError};
+use crate::store::{Body, BodyRoom, StoreError};
 use crate::wasm::{
     CallError, CursorHandle, Deletion, Error, FrameFormat, HeadAccess, Instance, Label, Lookup,
     Matcher, RemoteWriteVersion, Selection, StorageError, TextsHandle, TimeRange, WriteOutcome,
@@ -18,7 +18,7 @@ pub(in crate::store) enum Job {
     /// Store a body and answer once the log has it.
     Append {
         version: RemoteWriteVersion,
-        body: Vec<u8>,
+        body: Body,
         reply: oneshot::Sender<Result<WriteOutcome, StoreError>>,
         /// Room for the body, given back when the job is done.
         room: BodyRoom,
