@@ -7,6 +7,7 @@ mod hostile;
 mod kinds;
 mod lookups;
 mod model;
+mod replay_cuts;
 mod requests;
 mod saved;
 mod space;
