@@ -44,7 +44,7 @@ impl storage::Wal for DiskWal {
         Ok(batch.map(|batch| WalBatch {
             log: LogKind::Ordered,
             segment: batch.segment,
-            records: batch.records,
+            records: batch.records.iter().collect(),
         }))
     }
 

@@ -70,6 +70,18 @@ pub struct XorAppender {
     tail: [u8; TAIL_BYTES],
 }
 
+/// What changes with each sample, to be kept in registers from one to the next. The fields are
+/// those of [`XorAppender`].
+struct Pen {
+    last_timestamp_ms: i64,
+    last_step_ms: u64,
+    last_value_bits: u64,
+    tail_bits: u32,
+    has_window: bool,
+    leading_zeros: u32,
+    trailing_zeros: u32,
+}
+
 #[derive(Debug)]
 struct Page {
     before: Option<Box<Page>>,
@@ -107,21 +119,57 @@ impl XorAppender {
     /// If the chunk already holds [`SAMPLES_PER_CHUNK_MAX`] samples; callers cut long before.
     #[inline]
     pub fn append(&mut self, timestamp_ms: i64, value: f64) {
-        assert!(self.count < SAMPLES_PER_CHUNK_MAX, "a chunk counts at most 65535 samples");
-        if usize::from(self.tail_bits) >= 8 * PAGE_BYTES {
-            self.turn_page();
+        self.append_all(&[(timestamp_ms, value)]);
+    }
+
+    /// Adds samples, each later than the one before.
+    ///
+    /// # Panics
+    ///
+    /// If the chunk would hold more than [`SAMPLES_PER_CHUNK_MAX`] samples.
+    #[inline]
+    pub fn append_all(&mut self, samples: &[(i64, f64)]) {
+        let room = usize::from(SAMPLES_PER_CHUNK_MAX - self.count);
+        assert!(samples.len() <= room, "a chunk counts at most 65535 samples");
+        let mut rest = samples;
+        while self.count < 2
+            && let [(timestamp_ms, value), after @ ..] = rest
+        {
+            self.put_early(*timestamp_ms, *value);
+            rest = after;
         }
-        let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
-        if self.count > 1 {
-            let (bits, width) = self.put_step(step_ms);
-            self.put_value(bits, width, value);
-            self.last_step_ms = step_ms;
-        } else {
-            self.put_early(timestamp_ms, step_ms, value);
+        let mut pen = self.pen();
+        for (timestamp_ms, value) in rest {
+            if pen.tail_bits as usize >= 8 * PAGE_BYTES {
+                self.turn_page();
+                pen.tail_bits -= 8 * PAGE_BYTES as u32;
+            }
+            pen.put(&mut self.tail, *timestamp_ms, *value);
         }
-        self.last_timestamp_ms = timestamp_ms;
-        self.last_value = value;
-        self.count += 1;
+        self.keep(pen);
+        self.count += rest.len() as u16;
+    }
+
+    fn pen(&self) -> Pen {
+        Pen {
+            last_timestamp_ms: self.last_timestamp_ms,
+            last_step_ms: self.last_step_ms,
+            last_value_bits: self.last_value.to_bits(),
+            tail_bits: u32::from(self.tail_bits),
+            has_window: self.has_window,
+            leading_zeros: u32::from(self.leading_zeros),
+            trailing_zeros: u32::from(self.trailing_zeros),
+        }
+    }
+
+    fn keep(&mut self, pen: Pen) {
+        self.last_timestamp_ms = pen.last_timestamp_ms;
+        self.last_step_ms = pen.last_step_ms;
+        self.last_value = f64::from_bits(pen.last_value_bits);
+        self.tail_bits = pen.tail_bits as u16;
+        self.has_window = pen.has_window;
+        self.leading_zeros = pen.leading_zeros as u8;
+        self.trailing_zeros = pen.trailing_zeros as u8;
     }
 
     #[cold]
@@ -130,7 +178,6 @@ impl XorAppender {
         self.pages = Some(Box::new(Page { bytes: *bytes, before: self.pages.take() }));
         self.page_count += 1;
         self.tail.copy_within(PAGE_BYTES.., 0);
-        self.tail_bits -= 8 * PAGE_BYTES as u16;
     }
 
     /// How many samples were appended.
@@ -193,7 +240,8 @@ impl XorAppender {
 
     /// The first two samples begin with numbers of whole bytes.
     #[cold]
-    fn put_early(&mut self, timestamp_ms: i64, step_ms: u64, value: f64) {
+    fn put_early(&mut self, timestamp_ms: i64, value: f64) {
+        let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
         let mut bytes = Vec::with_capacity(10);
         if self.count == 0 {
             put_varint(&mut bytes, timestamp_ms);
@@ -210,14 +258,31 @@ impl XorAppender {
         }
         self.tail_bits = writer.position_bits() as u16;
         if self.count == 1 {
-            self.put_value(0, 0, value);
+            let mut pen = self.pen();
+            pen.put_value(&mut self.tail, 0, 0, value);
+            self.keep(pen);
         }
+        self.last_timestamp_ms = timestamp_ms;
+        self.last_value = value;
+        self.count += 1;
+    }
+}
+
+impl Pen {
+    /// Writes the third sample, or a later one.
+    #[inline(always)]
+    fn put(&mut self, tail: &mut [u8; TAIL_BYTES], timestamp_ms: i64, value: f64) {
+        let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
+        let (bits, width) = self.put_step(tail, step_ms);
+        self.put_value(tail, bits, width, value);
+        self.last_step_ms = step_ms;
+        self.last_timestamp_ms = timestamp_ms;
     }
 
     /// The bits that say the step, to be written together with the value's first ones. The rare
     /// escape of 68 bits is written at once and leaves nothing over.
-    #[inline]
-    fn put_step(&mut self, step_ms: u64) -> (u64, u32) {
+    #[inline(always)]
+    fn put_step(&mut self, tail: &mut [u8; TAIL_BYTES], step_ms: u64) -> (u64, u32) {
         let change_ms = step_ms.wrapping_sub(self.last_step_ms) as i64;
         let low = |bits: u32| change_ms as u64 & ((1 << bits) - 1);
         match change_ms {
@@ -226,10 +291,10 @@ impl XorAppender {
             -65535..=65536 => (0b110 << 17 | low(17), 20),
             -524_287..=524_288 => (0b1110 << 20 | low(20), 24),
             _ => {
-                let mut writer = BitWriter::resume(&mut self.tail, self.tail_bits.into());
+                let mut writer = BitWriter::resume(tail, self.tail_bits);
                 writer.put(0b1111, 4);
                 writer.put(change_ms as u64, 64);
-                self.tail_bits = writer.position_bits() as u16;
+                self.tail_bits = writer.position_bits();
                 (0, 0)
             }
         }
@@ -237,19 +302,21 @@ impl XorAppender {
 
     /// Writes the `width` bits (at most 24) that say the time, then the value.
     #[inline(always)]
-    fn put_value(&mut self, mut bits: u64, mut width: u32, value: f64) {
-        let difference = value.to_bits() ^ self.last_value.to_bits();
-        let mut writer = BitWriter::resume(&mut self.tail, self.tail_bits.into());
+    fn put_value(&mut self, tail: &mut [u8; TAIL_BYTES], bits: u64, width: u32, value: f64) {
+        let (mut bits, mut width) = (bits, width);
+        let difference = value.to_bits() ^ self.last_value_bits;
+        let mut writer = BitWriter::resume(tail, self.tail_bits);
         if difference == 0 {
             writer.put(bits << 1, width + 1);
-            self.tail_bits = writer.position_bits() as u16;
+            self.tail_bits = writer.position_bits();
             return;
         }
+        self.last_value_bits = value.to_bits();
         let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
         let trailing_zeros = difference.trailing_zeros();
         let fits = self.has_window
-            && leading_zeros >= u32::from(self.leading_zeros)
-            && trailing_zeros >= u32::from(self.trailing_zeros);
+            && leading_zeros >= self.leading_zeros
+            && trailing_zeros >= self.trailing_zeros;
         if fits {
             (bits, width) = (bits << 2 | 0b10, width + 2);
         } else {
@@ -257,19 +324,18 @@ impl XorAppender {
             let window = u64::from(leading_zeros) << 6 | u64::from(significant_bits & 63);
             (bits, width) = (bits << 13 | 0b11 << 11 | window, width + 13);
             self.has_window = true;
-            self.leading_zeros = leading_zeros as u8;
-            self.trailing_zeros = trailing_zeros as u8;
+            self.leading_zeros = leading_zeros;
+            self.trailing_zeros = trailing_zeros;
         }
-        let trailing_zeros = u32::from(self.trailing_zeros);
-        let value_width = 64 - u32::from(self.leading_zeros) - trailing_zeros;
-        let value_bits = difference >> trailing_zeros;
+        let value_width = 64 - self.leading_zeros - self.trailing_zeros;
+        let value_bits = difference >> self.trailing_zeros;
         if width + value_width <= 64 {
             writer.put(bits << value_width | value_bits, width + value_width);
         } else {
             writer.put(bits, width);
             writer.put(value_bits, value_width);
         }
-        self.tail_bits = writer.position_bits() as u16;
+        self.tail_bits = writer.position_bits();
     }
 }
 

@@ -8,7 +8,7 @@ use crate::select::{
     HeadSource, Lookup, RemoteCursor, RemoteHeadSeries, RemoteTexts, SeriesSource, TextSource,
 };
 use crate::storage::{
-    BlockFile, BlockWriter, Blocks, LogKind, StorageResult, Wal, WalBatch, WalCheckpoint,
+    BlockFile, BlockWriter, Blocks, LogKind, Records, StorageResult, Wal, WalBatch, WalCheckpoint,
 };
 use std::rc::Rc;
 
@@ -22,10 +22,10 @@ impl Wal for HostWal {
 
     fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>> {
         let batch = wal::replay(bytes_max)?;
-        Ok(batch.map(|wal::Batch { log, segment, records }| WalBatch {
+        Ok(batch.map(|wal::Batch { log, segment, bytes, lengths }| WalBatch {
             log: log.into(),
             segment,
-            records,
+            records: Records { bytes, lengths },
         }))
     }
 

@@ -2,6 +2,7 @@
 
 use super::compile;
 use super::log::Log;
+use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
 use crate::head::{Head, HeadCursor, HeadSeries, HeadTexts};
 use crate::model::{Labels, MatcherSpec, TimeRange};
@@ -79,9 +80,14 @@ impl HeadSource for LocalHead {
             if head.open_cursors() > 0 {
                 return Err(Error::Busy);
             }
+            if log.is_replaying() {
+                // Nothing may be dropped from a log that is being read.
+                head.forget(before_ms).map_err(late_chunk)?;
+                head.end_plan(before_ms);
+                return Ok(false);
+            }
             let generation = head.planned_generation();
-            head.forget(before_ms)
-                .map_err(|source| Error::Chunk { series: "with late samples".into(), source })?;
+            head.forget(before_ms).map_err(late_chunk)?;
             if let Err(error) = log.truncate_late(before_ms, generation) {
                 return Err(without_room(&mut head, before_ms, error.into()));
             }
@@ -100,6 +106,10 @@ impl HeadSource for LocalHead {
     fn deletion_mark(&self) -> Result<u64> {
         Ok(self.head.borrow().deletion_mark())
     }
+}
+
+fn late_chunk(source: ChunkError) -> Error {
+    Error::Chunk { series: "with late samples".into(), source }
 }
 
 /// Lets the plan of a cut stand if the log could not forget it for want of space: then it is done

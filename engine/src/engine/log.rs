@@ -15,8 +15,8 @@ pub use state::LogState;
 
 use super::records::{Rows, metadata_of, series_of};
 use crate::error;
-use crate::head::{Batch, Exemplar, Head, Metadata, Slot};
-use crate::model::{Labels, Value};
+use crate::head::{Batch, Exemplar, Head, Metadata, ReplayedRows, Slot};
+use crate::model::{Labels, Sample, Value};
 use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
 use crate::wal::{Record, RecordError, decode};
 use deletion::Deletions;
@@ -125,26 +125,53 @@ impl Log {
         head: &mut Head,
         batch: &mut Batch,
         bytes_max: u32,
-    ) -> StorageResult<ReplayProgress> {
+    ) -> error::Result<ReplayProgress> {
         if self.progress.done {
             return Ok(self.progress);
         }
         let Some(read) = self.wal.replay(bytes_max)? else {
+            self.end_replay(head)?;
             self.progress.done = true;
-            self.end_replay_of_deletions();
             return Ok(self.progress);
         };
         self.progress.segment = read.segment;
         if read.log == LogKind::Ordered {
             self.checkpoint.get_or_insert(read.segment);
         }
-        for record in &read.records {
+        if read.log == LogKind::Late {
+            // What waits came before.
+            head.settle_replay();
+        }
+        for record in read.records.iter() {
             self.progress.records += 1;
             if !self.replay_record(head, batch, (read.log, read.segment), record) {
                 self.progress.skipped_records += 1;
             }
         }
+        head.end_replayed_part();
+        self.progress.samples = head.replayed_samples();
         Ok(self.progress)
+    }
+
+    /// Whether the log is not read to its end yet.
+    pub fn is_replaying(&self) -> bool {
+        !self.progress.done
+    }
+
+    /// Ends the replay. What came behind a cut is written down as late, which it is from now on:
+    /// as soon as the cut's block is committed, the ordered log is no longer asked for it.
+    fn end_replay(&mut self, head: &mut Head) -> error::Result<()> {
+        head.settle_replay();
+        self.progress.samples = head.replayed_samples();
+        self.end_replay_of_deletions();
+        if head.has_behind() {
+            self.deletions.late_is_stale = true;
+            match self.deletions.unsettled {
+                true => self.settle_deletions(head)?,
+                false => self.rewrite_late(head)?,
+            }
+        }
+        Ok(())
     }
 
     /// Gives whether the whole record was understood.
@@ -170,14 +197,8 @@ impl Log {
                 self.note(segment, i64::MIN);
                 understood
             }
-            Ok(Record::Samples(rows)) => {
-                let rows = rows.map(|row| row.map(|(at, s)| (at, s.timestamp_ms, s.value.into())));
-                self.replay_rows(head, (log, segment), rows)
-            }
-            Ok(Record::SamplesV2(rows)) => {
-                let rows = rows.map(|row| row.map(|(at, s)| (at, s.timestamp_ms, s.value.into())));
-                self.replay_rows(head, (log, segment), rows)
-            }
+            Ok(Record::Samples(rows)) => self.replay_samples(head, (log, segment), rows),
+            Ok(Record::SamplesV2(rows)) => self.replay_samples(head, (log, segment), rows),
             Ok(Record::Histograms(rows)) => {
                 let rows =
                     rows.map(|row| row.map(|r| (r.series_ref, r.timestamp_ms, r.histogram.into())));
@@ -194,7 +215,7 @@ impl Log {
                     let Ok(row) = row else { return false };
                     let Ok(labels) = Labels::from_pairs(row.labels) else { return false };
                     newest_ms = newest_ms.max(row.timestamp_ms);
-                    let Some(slot) = head.by_ref(row.series_ref) else { continue };
+                    let Some(slot) = head.replayed(row.series_ref) else { continue };
                     let (value, timestamp_ms) = (row.value, row.timestamp_ms);
                     head.replay_exemplar(slot, Exemplar { labels, value, timestamp_ms });
                 }
@@ -204,7 +225,7 @@ impl Log {
             Ok(Record::Metadata(rows)) => {
                 for row in rows {
                     let Ok(row) = row else { return false };
-                    let Some(slot) = head.by_ref(row.series_ref) else { continue };
+                    let Some(slot) = head.replayed(row.series_ref) else { continue };
                     let (help, unit) = (row.help.into(), row.unit.into());
                     let metadata = Metadata { metric_type: row.kind.into(), help, unit };
                     head.replay_metadata(slot, row.family, metadata);
@@ -224,6 +245,22 @@ impl Log {
 
     /// Gives whether all rows were understood.
     #[inline]
+    fn replay_samples(
+        &mut self,
+        head: &mut Head,
+        (log, segment): (LogKind, u32),
+        rows: impl Iterator<Item = Result<(u64, Sample), RecordError>>,
+    ) -> bool {
+        if log == LogKind::Late {
+            let rows = rows.map(|row| row.map(|(at, s)| (at, s.timestamp_ms, s.value.into())));
+            return self.replay_rows(head, (log, segment), rows);
+        }
+        let ReplayedRows { newest_ms, understood } = head.replay_floats(rows);
+        self.note(segment, newest_ms);
+        understood
+    }
+
+    /// Gives whether all rows were understood.
     fn replay_rows(
         &mut self,
         head: &mut Head,
@@ -238,19 +275,15 @@ impl Log {
                 break;
             };
             newest_ms = newest_ms.max(timestamp_ms);
-            let Some(slot) = head.by_ref(series_ref) else {
+            let Some(slot) = head.replayed(series_ref) else {
                 head.retire_ref(series_ref);
                 continue;
             };
-            let is_new = match log {
+            match log {
                 LogKind::Ordered => head.replay_ordered(slot, timestamp_ms, &value),
-                LogKind::Late if self.hides(series_ref, timestamp_ms) => false,
-                LogKind::Late => {
-                    head.replay_late(slot, timestamp_ms, value);
-                    true
-                }
-            };
-            self.progress.samples += u64::from(is_new);
+                LogKind::Late if self.hides(series_ref, timestamp_ms) => {}
+                LogKind::Late => head.replay_late(slot, timestamp_ms, value),
+            }
         }
         match log {
             LogKind::Ordered => self.note(segment, newest_ms),

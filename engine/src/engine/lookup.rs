@@ -1,6 +1,6 @@
 //! Lookups of labels, and the blocks that reads need.
 
-use super::Engine;
+use super::{Engine, Owned, Role};
 use crate::block::{BlockError, BlockReader, read_meta};
 use crate::error::{Error, Result};
 use crate::index::IndexError;
@@ -48,6 +48,13 @@ impl Engine {
             sources.push(Box::new(BlockLabels::select(block, &sets, range)?));
         }
         Ok(Cursor::of_labels(merged(sources)?, range, lookup.limit))
+    }
+
+    /// Whether a cut was planned while the log is read. Only a head's owner takes part in that: a
+    /// read would find neither blocks nor all of the head.
+    pub(super) fn is_cut_while_replaying(&self) -> bool {
+        let planned = |owned: &Owned| !owned.replayed && owned.head.borrow().has_plan();
+        self.role == Role::Head && self.owned.as_ref().is_some_and(planned)
     }
 
     pub(super) fn check_replayed(&self) -> Result<()> {

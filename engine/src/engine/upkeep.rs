@@ -112,17 +112,24 @@ enum Work {
     Merge(Box<BlockMerge>),
 }
 
-impl Upkeep {
-    /// Nothing is begun yet.
-    pub fn new(head: Rc<dyn HeadSource>, blocks: Rc<dyn Blocks>, options: UpkeepOptions) -> Upkeep {
-        let levels = Levels::new(options.block_duration_ms, options.retention_ms);
-        let levels = match options.block_duration_max_ms {
+impl UpkeepOptions {
+    /// The ranges that blocks grow through.
+    pub fn levels(&self) -> Levels {
+        let levels = Levels::new(self.block_duration_ms, self.retention_ms);
+        match self.block_duration_max_ms {
             0 => levels,
             max_ms => {
                 let ranges = levels.ranges_ms().iter().copied();
                 Levels::from_ranges(ranges.filter(|range_ms| *range_ms <= max_ms))
             }
-        };
+        }
+    }
+}
+
+impl Upkeep {
+    /// Nothing is begun yet.
+    pub fn new(head: Rc<dyn HeadSource>, blocks: Rc<dyn Blocks>, options: UpkeepOptions) -> Upkeep {
+        let levels = options.levels();
         Upkeep {
             head,
             blocks,

@@ -21,7 +21,7 @@ use crate::model::TimeRange;
 pub(super) struct PlannedCut {
     pub(super) range: TimeRange,
     /// Late samples of this generation and later came after the plan.
-    generation: u64,
+    pub(super) generation: u64,
 }
 
 impl Head {
@@ -35,6 +35,9 @@ impl Head {
     pub fn plan_cut(&mut self) -> Option<TimeRange> {
         if let Some(planned) = &self.planned {
             return Some(planned.range);
+        }
+        if self.replay.is_some() {
+            return self.plan_replayed_cut();
         }
         if self.options.memory.caches_go() {
             self.postings.drop_caches();
@@ -69,6 +72,11 @@ impl Head {
         Some(range)
     }
 
+    /// Whether a cut was planned that is not forgotten yet.
+    pub fn has_plan(&self) -> bool {
+        self.planned.is_some()
+    }
+
     /// The generation from which on late samples are not part of the cut that was planned.
     pub fn planned_generation(&self) -> u64 {
         self.planned.map_or(0, |planned| planned.generation)
@@ -82,7 +90,11 @@ impl Head {
     /// Drops samples before a time, and series that have none left. Late samples that came after
     /// the cut was planned stay. The plan stands until [`Head::end_plan`].
     pub fn forget(&mut self, before_ms: i64) -> Result<(), ChunkError> {
-        let generation = self.planned_generation();
+        let generation = match self.replay {
+            // The log of late samples, which would have them, is not read yet.
+            Some(_) => 0,
+            None => self.planned_generation(),
+        };
         self.forget_before(before_ms, generation)?;
         self.left_by_cut_bytes = (self.options.memory.used_bytes)();
         Ok(())
@@ -107,7 +119,8 @@ impl Head {
             let Some(series) = self.series.get_mut(slot) else { continue };
             self.chunk_count -= series.forget(before_ms, generation)?;
             let (ordered, late) = (series.min_time_ms(), series.late_min_time_ms());
-            if ordered.is_none() && late.is_none() {
+            // Rows that the log gives later name their series by numbers.
+            if ordered.is_none() && late.is_none() && self.replay.is_none() {
                 empty.push(slot);
             }
             min_time_ms = min_time_ms.min(ordered.unwrap_or(i64::MAX));

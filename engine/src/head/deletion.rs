@@ -60,7 +60,9 @@ impl Head {
 
     /// Takes samples out that came in order, as a tombstone says that the log holds.
     pub fn replay_deletion(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
+        self.settle_replay();
         self.times_are_stale = true;
+        self.deletion_mark = self.deletion_mark.wrapping_add(1);
         self.delete_ordered(slot, range)
     }
 
@@ -77,17 +79,23 @@ impl Head {
     /// with them.
     pub fn replay_floor(&mut self, floor_ms: i64) -> Result<(), ChunkError> {
         let Some(end_ms) = floor_ms.checked_sub(1) else { return Ok(()) };
+        self.settle_replay();
+        self.deletion_mark = self.deletion_mark.wrapping_add(1);
         let slots: Vec<Slot> = self.slots().collect();
         for slot in slots {
             self.delete_ordered(slot, TimeRange { start_ms: i64::MIN, end_ms })?;
         }
         self.min_valid_ms = self.min_valid_ms.max(floor_ms);
+        self.stored_until_ms = self.stored_until_ms.max(floor_ms);
         Ok(())
     }
 
     /// Ordered samples before this time are in committed blocks, or in nothing at all. A cut that
-    /// is planned has no block yet.
+    /// is planned has no block yet, nor have those that were done while the log is read.
     pub fn floor_ms(&self) -> i64 {
+        if self.replay.is_some() {
+            return self.stored_until_ms;
+        }
         let planned = self.planned.map_or(i64::MAX, |planned| planned.range.start_ms);
         self.min_valid_ms.min(planned)
     }

@@ -8,7 +8,8 @@
 //! `order` decides which rows are accepted, `series` and `late` keep them, `cut`
 //! says when a block is due and forgets what it holds, `deletion` takes samples out, `cursor`
 //! reads series, `labels` names and values. Beside the series stand `metadata` and `exemplars`;
-//! `saved` makes bytes of it all.
+//! `replay` takes rows back from the
+//! log, `saved` makes bytes of it all.
 
 mod batch;
 mod cardinality;
@@ -24,6 +25,7 @@ mod lookup;
 mod metadata;
 mod order;
 mod postings;
+mod replay;
 mod saved;
 mod series;
 mod slab;
@@ -39,11 +41,11 @@ pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExempl
 pub use labels::HeadTexts;
 pub use lookup::{LookupError, RequestSymbols};
 pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};
+pub use replay::ReplayedRows;
 pub use saved::{Bytes, HeadLoader, HeadSaver, SavedHeadError};
 pub use series::Slot;
 pub use work::{TooMuchWork, VALUES_TESTED_MAX};
 
-use crate::chunk::ChunkError;
 use crate::memory::MemoryBudget;
 use crate::model::{LabelLimits, Labels, Sample, TimeRange, Value};
 use batch::{IS_FLOAT, Row};
@@ -53,6 +55,7 @@ use hashbrown::HashTable;
 use label_names::NameLists;
 use late::Arrival;
 use postings::Postings;
+use replay::Replay;
 use rustc_hash::{FxHashMap, FxHashSet};
 use series::{NO_ROW, Series};
 use slab::{Slab, shrink_above};
@@ -112,7 +115,7 @@ pub struct Head {
     series: Slab<Slot, Series>,
     by_key: HashTable<Slot>,
     name_lists: NameLists,
-    /// Series that somebody knows by their number: embedders, and the log during replay.
+    /// Series that embedders know by their number.
     by_ref: FxHashMap<u64, Slot>,
     next_ref: u64,
     chunk_count: usize,
@@ -122,6 +125,8 @@ pub struct Head {
     times_are_stale: bool,
     /// Everything before is in blocks, or about to be; only late samples may be older.
     min_valid_ms: i64,
+    /// What of that the log need not give back: everything before is in committed blocks.
+    stored_until_ms: i64,
     /// Nothing late is older; the largest time if nothing is late.
     late_min_time_ms: i64,
     /// How many cuts were planned; late samples are told apart by it.
@@ -134,8 +139,13 @@ pub struct Head {
     now_ms: i64,
     /// The cut that was planned and not forgotten yet.
     planned: Option<PlannedCut>,
-    /// Whether the log is read back. What it holds has passed the limits of its time.
+    /// Whether a series comes from the log, which no limit refuses.
     is_replaying: bool,
+    /// Until the log is read to its end, from its first series on.
+    replay: Option<Box<Replay>>,
+    /// Longest span of a block that is cut meanwhile, in milliseconds, if it may be longer than one
+    /// that is cut later.
+    replay_cut_ms: i64,
     /// Another number after each deletion, and in each life.
     deletion_mark: u64,
     /// How many cursors were ever opened: what comes late is told apart by it.
@@ -166,6 +176,7 @@ impl Head {
             max_time_ms: i64::MIN,
             times_are_stale: false,
             min_valid_ms,
+            stored_until_ms: min_valid_ms,
             late_min_time_ms: i64::MAX,
             generation: 0,
             cuts_all: false,
@@ -173,6 +184,8 @@ impl Head {
             now_ms: i64::MAX,
             planned: None,
             is_replaying: false,
+            replay: None,
+            replay_cut_ms: 0,
             deletion_mark: options.hash_seed,
             moment: 0,
             open_cursors: Rc::default(),
@@ -232,64 +245,9 @@ impl Head {
         self.by_ref.insert(self.at(slot).series_ref, slot);
     }
 
-    /// Takes a series back from the log, under the number it has there.
-    pub fn replay_series(
-        &mut self,
-        batch: &mut Batch,
-        series_ref: u64,
-        labels: &[(&[u8], &[u8])],
-    ) -> Result<(), LookupError> {
-        self.is_replaying = true;
-        let found = self.series_by_pairs(batch, labels);
-        self.is_replaying = false;
-        let slot = found?;
-        batch.created.clear();
-        // Of several numbers for one series the last is the one that newer records use.
-        self.at_mut(slot).series_ref = series_ref;
-        self.retire_ref(series_ref);
-        self.by_ref.insert(series_ref, slot);
-        Ok(())
-    }
-
     /// Makes sure that no new series gets a number that records of a forgotten series still carry.
     pub fn retire_ref(&mut self, series_ref: u64) {
         self.next_ref = self.next_ref.max(series_ref.saturating_add(1));
-    }
-
-    /// Takes a value back from the log of ordered samples; gives whether it was new. All else is
-    /// what a block holds, or what was logged twice.
-    #[inline]
-    pub fn replay_ordered(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) -> bool {
-        let newest_ms = self.at(slot).newest_ms();
-        let is_new = timestamp_ms >= self.min_valid_ms
-            && timestamp_ms != i64::MIN
-            && newest_ms.is_none_or(|newest_ms| timestamp_ms > newest_ms);
-        if is_new {
-            self.append(slot, timestamp_ms, value);
-        }
-        is_new
-    }
-
-    /// Takes a value back from the log of late samples; of the same time the last one counts.
-    pub fn replay_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
-        self.append_late(slot, timestamp_ms, value);
-    }
-
-    /// Takes an exemplar back from the log.
-    pub fn replay_exemplar(&mut self, slot: Slot, exemplar: Exemplar) {
-        let series = self.packed_labels(slot);
-        self.exemplars.add(&series, exemplar);
-    }
-
-    /// Ends the replay: forgets numbers that only the log used, and series without samples.
-    pub fn end_replay(&mut self) -> Result<(), ChunkError> {
-        self.by_ref = FxHashMap::default();
-        // Late samples may be older than what blocks hold, and stay.
-        self.forget_before(self.min_valid_ms, 0)?;
-        if self.times_are_stale {
-            self.find_times();
-        }
-        Ok(())
     }
 
     fn append_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {

@@ -7,7 +7,7 @@ use super::cursor::Seen;
 use super::label_names::SeriesLabels;
 use super::late::{Arrival, LateSamples, value_in};
 use super::slab::Place;
-use crate::chunk::{Chunk, ChunkError, Encoding, ValueAppender, without};
+use crate::chunk::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, ValueAppender, without};
 use crate::codec::hash_word;
 use crate::model::{TimeRange, Value};
 
@@ -140,6 +140,27 @@ impl Series {
             return false;
         }
         self.append(timestamp_ms, &Value::Float(value), block_duration_ms)
+    }
+
+    /// Adds the first of these floats to the chunk that is being filled, as long as they ascend from
+    /// the newest value and belong there; gives how many.
+    #[inline]
+    pub(super) fn append_floats(&mut self, rows: &[(i64, f64)]) -> usize {
+        let Some(open) = &mut self.open else { return 0 };
+        let ValueAppender::Float(xor) = &mut open.appender else { return 0 };
+        let room = SAMPLES_PER_CHUNK.saturating_sub(usize::from(xor.count()));
+        let (mut newest_ms, block_end_ms) = (self.newest_ms, open.block_end_ms);
+        let mut fitting = 0;
+        for (timestamp_ms, _) in &rows[..rows.len().min(room)] {
+            if *timestamp_ms <= newest_ms || *timestamp_ms >= block_end_ms {
+                break;
+            }
+            newest_ms = *timestamp_ms;
+            fitting += 1;
+        }
+        xor.append_all(&rows[..fitting]);
+        self.newest_ms = newest_ms;
+        fitting
     }
 
     fn begin_chunk(&mut self, timestamp_ms: i64, value: &Value, block_duration_ms: i64) {

@@ -17,19 +17,19 @@ pub struct MemoryWal {
     replayed: usize,
 }
 
-type Records = Vec<Vec<u8>>;
+type LogRecords = Vec<Vec<u8>>;
 
 #[derive(Default)]
 struct Log {
-    checkpoint: Option<(u32, Records)>,
-    ordered: BTreeMap<u32, Records>,
-    late: BTreeMap<u32, Records>,
+    checkpoint: Option<(u32, LogRecords)>,
+    ordered: BTreeMap<u32, LogRecords>,
+    late: BTreeMap<u32, LogRecords>,
 }
 
 struct MemoryCheckpoint {
     log: Rc<RefCell<Log>>,
     last_segment: u32,
-    records: Records,
+    records: LogRecords,
 }
 
 /// Blocks in memory.
@@ -60,7 +60,7 @@ impl MemoryWal {
 }
 
 impl Log {
-    fn segments(&mut self, log: LogKind) -> &mut BTreeMap<u32, Records> {
+    fn segments(&mut self, log: LogKind) -> &mut BTreeMap<u32, LogRecords> {
         match log {
             LogKind::Ordered => &mut self.ordered,
             LogKind::Late => &mut self.late,
@@ -96,7 +96,7 @@ impl Wal for MemoryWal {
         Ok(next.map(|(log, segment, record)| WalBatch {
             log,
             segment,
-            records: vec![record.clone()],
+            records: [record].into_iter().collect(),
         }))
     }
 

@@ -52,7 +52,40 @@ pub struct WalBatch {
     /// The segment all of these records are in; a checkpoint counts as the segment it ends with.
     pub segment: u32,
     /// The records, whole.
-    pub records: Vec<Vec<u8>>,
+    pub records: Records,
+}
+
+/// Records, one directly after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Records {
+    /// All their bytes.
+    pub bytes: Vec<u8>,
+    /// The length of each in bytes. What they claim beyond `bytes` is cut off.
+    pub lengths: Vec<u32>,
+}
+
+impl Records {
+    /// The records in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.bytes[..];
+        self.lengths.iter().map(move |len| {
+            let (record, after) = rest.split_at(rest.len().min(*len as usize));
+            rest = after;
+            record
+        })
+    }
+}
+
+impl<R: AsRef<[u8]>> FromIterator<R> for Records {
+    fn from_iter<I: IntoIterator<Item = R>>(records: I) -> Records {
+        let mut all = Records::default();
+        for record in records {
+            let record = record.as_ref();
+            all.bytes.extend_from_slice(record);
+            all.lengths.push(record.len() as u32);
+        }
+        all
+    }
 }
 
 /// Two append-only logs of records, each split into numbered segments.

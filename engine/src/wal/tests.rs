@@ -37,7 +37,11 @@ fn unknown_kinds_are_told_by_their_number() {
 
 proptest! {
     #[test]
-    fn samples_come_back(rows: Vec<(u64, i64, u64)>) {
+    fn samples_come_back(
+        any_rows: Vec<(u64, i64, u64)>,
+        near_rows in prop::collection::vec((0u64..20_000, -3_000_000i64..3_000_000, any::<u64>()), 0..20),
+    ) {
+        let rows = near_rows.into_iter().chain(any_rows).collect::<Vec<_>>();
         let rows: Rows = rows.into_iter().map(|(series_ref, timestamp_ms, bits)| {
             (series_ref, Sample { timestamp_ms, value: f64::from_bits(bits) })
         }).collect();

@@ -91,7 +91,9 @@ impl wal::Host for State {
     fn replay(&mut self, bytes_max: u32) -> Result<Stored<Option<wal::Batch>>> {
         for log in [wal::Log::Ordered, wal::Log::Late] {
             if let Some((segment, records)) = self.storage.log(log).replay(bytes_max) {
-                return Ok(Ok(Some(wal::Batch { log, segment, records })));
+                let lengths = records.iter().map(|record| record.len() as u32).collect();
+                let bytes = records.concat();
+                return Ok(Ok(Some(wal::Batch { log, segment, bytes, lengths })));
             }
         }
         // The next life begins anew.

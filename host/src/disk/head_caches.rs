@@ -158,7 +158,7 @@ mod tests {
         let mut wal = Wal::open_late(data, WalOptions::default())?;
         let mut records = Vec::new();
         while let Some(batch) = wal.replay_batch(1 << 20)? {
-            records.extend(batch.records);
+            records.extend(batch.records.iter().map(<[u8]>::to_vec));
         }
         Ok(records)
     }

@@ -44,9 +44,10 @@ impl Staging {
             let from = self.dir.join(block);
             let to = self.data.path().join(block);
             disk.rename(&from, &to).map_err(Action::Rename.failed(&from))?;
+            // One by one, for good: whoever sees a block takes all that is older for seen.
+            let root = self.data.path();
+            disk.sync_dir(root).map_err(Action::Sync.failed(root))?;
         }
-        let root = self.data.path();
-        disk.sync_dir(root).map_err(Action::Sync.failed(root))?;
         Ok(blocks)
     }
 }

@@ -5,6 +5,7 @@
 //! then one sync serves them all.
 
 mod handle;
+mod replay;
 mod snapshot;
 
 pub(super) use handle::{HeadHandle, HeadInstance, Job};
@@ -28,12 +29,6 @@ use tokio::sync::oneshot;
 /// Most writes that share one sync.
 const GROUP_WRITES_MAX: usize = 256;
 
-/// Bytes of log that are replayed in one call.
-const REPLAY_BYTES: u32 = 1024 * 1024;
-
-/// How often a replay tells how far it is.
-const REPLAY_REPORT_EVERY: Duration = Duration::from_secs(5);
-
 /// How long to wait before a crashed head is started again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
@@ -42,6 +37,9 @@ pub(super) struct HeadThread {
     shared: Arc<Shared>,
     data: DataDir,
 }
+
+/// A head, and the logs that it owns.
+type Started = (HeadInstance, Arc<Mutex<Logs>>);
 
 /// A write that is in the log and waits for its group's sync.
 type Written = (oneshot::Sender<Result<WriteOutcome, StoreError>>, WriteOutcome, BodyRoom);
@@ -134,7 +132,7 @@ impl HeadThread {
 
     /// Makes an instance with what was there at the last stop.
     /// If starts have failed, that is taken from the logs, lest they pay for a bad snapshot.
-    fn start(&self, have_failed: bool) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StartError> {
+    fn start(&self, have_failed: bool) -> Result<Started, StartError> {
         if have_failed && let Err(error) = self.data.remove_head_snapshot() {
             tracing::warn!(%error, "the head snapshot could not be removed");
         }
@@ -142,68 +140,6 @@ impl HeadThread {
             Some(started) => Ok(started),
             None => self.start_from_logs(),
         }
-    }
-
-    /// Makes an instance and replays the log into it.
-    fn start_from_logs(&self) -> Result<(HeadInstance, Arc<Mutex<Logs>>), StartError> {
-        let started = Instant::now();
-        self.shared.head.state.snapshot_used.store(false, Relaxed);
-        let logs = Logs::open(&self.data, self.shared.config.wal).map_err(StartError::opening)?;
-        let monitor = logs.monitor();
-        let (mut instance, logs) = self.instantiate(logs).map_err(StartError::Hopeless)?;
-        let mut reported = started;
-        loop {
-            if self.shared.stopping.load(Relaxed) {
-                return Err(StartError::Stopped);
-            }
-            let progress = instance.replay(REPLAY_BYTES);
-            let progress = progress.map_err(|error| StartError::Failed(error.into()))?;
-            let found = monitor.replay();
-            if progress.done {
-                tracing::info!(
-                    segments = found.segments_done,
-                    records = progress.records,
-                    samples = progress.samples,
-                    skipped_records = progress.skipped_records,
-                    torn_bytes = found.torn_bytes,
-                    damaged_bytes = found.damaged_bytes,
-                    seconds = started.elapsed().as_secs_f64(),
-                    "log replayed; the store is ready"
-                );
-                let state = &self.shared.head.state;
-                state.skipped_records.store(progress.skipped_records, Relaxed);
-                if progress.skipped_records > 0 {
-                    tracing::warn!(
-                        skipped_records = progress.skipped_records,
-                        "the log has records of types that this version does not know, or that do \
-                         not decode; they were skipped, all others were replayed"
-                    );
-                }
-                self.data.retire_head_caches(&mut lock(&logs)).unwrap_or_else(|error| {
-                    tracing::warn!(
-                        %error,
-                        "Prometheus' cache of its head gets out of date and could not be removed; \
-                         start again before Prometheus is started here"
-                    );
-                });
-                break;
-            }
-            if reported.elapsed() >= REPLAY_REPORT_EVERY {
-                reported = Instant::now();
-                tracing::info!(
-                    segment = progress.segment,
-                    segment_max = found.segment_max,
-                    percent = found.percent(),
-                    bytes = found.bytes_done,
-                    bytes_total = found.bytes_total,
-                    samples = progress.samples,
-                    "replaying the log"
-                );
-            }
-        }
-        let pulse = self.take_pulse(&mut instance);
-        pulse.map_err(|error| StartError::Failed(error.into()))?;
-        Ok((HeadInstance::new(instance, &logs), logs))
     }
 
     /// Looks at what changes with every write.

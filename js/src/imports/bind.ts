@@ -8,7 +8,7 @@
 
 import { StorageError } from '../errors.js';
 import { dispose } from './dispose.js';
-import type { BlockFile, BlockWriter, Storage, WalCheckpoint } from './storage.js';
+import type { BlockFile, BlockWriter, Storage, WalBatch, WalCheckpoint } from './storage.js';
 
 /** The names that the contract gives to the two logs. */
 type Log = 'ordered' | 'late';
@@ -79,9 +79,9 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
       replay: (bytesMax: number) =>
         tell(() => {
           const ordered = wal.replay(bytesMax);
-          if (ordered !== undefined) return { log: 'ordered', ...ordered };
+          if (ordered !== undefined) return batch('ordered', ordered);
           const late = wbl.replay(bytesMax);
-          return late === undefined ? undefined : { log: 'late', ...late };
+          return late === undefined ? undefined : batch('late', late);
         }),
       cutSegment: (log: Log) => tell(() => logs[log].cutSegment()),
       truncateLate: (lastSegment: number) => tell(() => wbl.truncate(lastSegment)),
@@ -108,6 +108,18 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
       deletionMark: noOtherHead,
     },
   };
+}
+
+/** Records as the contract wants them: one directly after the other. */
+function batch(log: Log, { segment, records }: WalBatch) {
+  const lengths = Uint32Array.from(records, (record) => record.length);
+  const bytes = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));
+  let at = 0;
+  for (const record of records) {
+    bytes.set(record, at);
+    at += record.length;
+  }
+  return { log, segment, bytes, lengths };
 }
 
 /** A store here plays the role `all`: it owns its head and never asks for another's. */

@@ -81,7 +81,7 @@ impl Log {
     }
 
     /// Replaces the late log by what the head holds of it.
-    fn rewrite_late(&mut self, head: &Head) -> Result<()> {
+    pub(super) fn rewrite_late(&mut self, head: &Head) -> Result<()> {
         let last_segment = self.wal.cut_segment(LogKind::Late)?;
         let mut rows: Vec<(u64, i64, Value)> = Vec::new();
         for slot in head.slots().collect::<Vec<Slot>>() {
@@ -125,7 +125,7 @@ impl Log {
             self.deletions.unsettled = true;
             self.deletions.late_is_stale = true;
             self.deletions.hidden.entry(series_ref).or_default().push(range);
-            match head.by_ref(series_ref) {
+            match head.replayed(series_ref) {
                 None => head.retire_ref(series_ref),
                 Some(slot) if head.replay_deletion(slot, range).is_err() => return false,
                 Some(_) => {}

@@ -8,6 +8,7 @@ mod kinds;
 mod lookups;
 mod model;
 mod repeated;
+mod replay_cuts;
 mod requests;
 mod saved;
 mod space;

@@ -22,6 +22,8 @@ pub struct Logs {
     options: WalOptions,
     ordered: Wal,
     late: Option<Wal>,
+    /// Until the late log is read: whether and how it is read ahead.
+    ahead_bytes_max: Option<u32>,
 }
 
 /// A view of both logs' figures that outlives them and can go to any thread.
@@ -52,7 +54,7 @@ impl Logs {
             true => Some(Wal::open_late(data, options)?),
             false => None,
         };
-        Ok(Logs { data: data.clone(), options, ordered, late })
+        Ok(Logs { data: data.clone(), options, ordered, late, ahead_bytes_max: None })
     }
 
     /// One of the two. Everything must have been replayed.
@@ -93,7 +95,16 @@ impl Logs {
             return Ok(Some((LogKind::Ordered, batch)));
         }
         let Some(late) = &mut self.late else { return Ok(None) };
+        if let Some(bytes_max) = self.ahead_bytes_max.take() {
+            late.read_ahead(bytes_max);
+        }
         Ok(late.replay_batch(bytes_max)?.map(|batch| (LogKind::Late, batch)))
+    }
+
+    /// Reads both logs ahead, one after the other: see [`Wal::read_ahead`].
+    pub fn read_ahead(&mut self, bytes_max: u32) {
+        self.ordered.read_ahead(bytes_max);
+        self.ahead_bytes_max = Some(bytes_max);
     }
 
     /// Takes both logs for read to their ends: see [`Wal::skip_replay`].

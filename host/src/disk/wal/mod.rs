@@ -13,9 +13,10 @@
 //! segment whole or nowhere; a sync that failed is reported, and never made good by another one.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
-//! (waiting in memory), `reader`, `replay`, `repair`, `look` (without touching), `checkpoint`,
+//! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` (without touching), `checkpoint`,
 //! `removal`, `rewrite`, `sync` (when), `stats` (figures).
 
+mod ahead;
 mod checkpoint;
 mod gather;
 mod logs;
@@ -25,6 +26,7 @@ mod page;
 mod plan;
 mod position;
 mod reader;
+mod records;
 mod removal;
 mod repair;
 mod replay;
@@ -45,6 +47,7 @@ pub use page::{Compression, DamageCause};
 pub use plan::Oddity;
 pub use position::position;
 pub use reader::DamagedPlace;
+pub use records::Records;
 pub use replay::ReplayBatch;
 pub use stats::{ReplayStats, WalMonitor, WalStats};
 pub use sync::{BATCH_INTERVAL_DEFAULT, SYNC_INTERVAL_DEFAULT, SyncPolicy};
@@ -56,6 +59,7 @@ use super::error::{Action, DiskError, Result};
 use super::fs::{Disk, Lock};
 use super::set_aside::SetAside;
 use super::wear::WrittenFor;
+use ahead::ReadAhead;
 use checkpoint::BusyFlag;
 use page::PAGE_BYTES;
 use removal::Removal;
@@ -89,7 +93,7 @@ pub struct Wal {
     dir: PathBuf,
     options: WalOptions,
     /// Until the log was read to its end.
-    replay: Option<Replay>,
+    replay: Option<ReadAhead>,
     writer: SegmentWriter,
     clock: SyncClock,
     is_checkpointing: Arc<AtomicBool>,
@@ -148,7 +152,7 @@ impl Wal {
             disk,
             dir,
             options,
-            replay: Some(replay),
+            replay: Some(ReadAhead::new(replay)),
             writer,
             clock: SyncClock::new(options.sync),
             is_checkpointing: Arc::default(),
@@ -162,13 +166,21 @@ impl Wal {
     /// Must be read to its end before the first append.
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<ReplayBatch>> {
         let Some(replay) = &mut self.replay else { return Ok(None) };
-        let batch = replay.batch(bytes_max)?;
+        let batch = replay.next(bytes_max)?;
         if batch.is_none()
             && let Some(replay) = self.replay.take()
         {
-            self.repair(replay.into_damaged());
+            self.repair(replay.ended(Replay::take_damaged));
         }
         Ok(batch)
+    }
+
+    /// Reads, checks and unpacks on another thread what [`replay_batch`](Wal::replay_batch) gives,
+    /// in batches of about `bytes_max`.
+    pub fn read_ahead(&mut self, bytes_max: u32) {
+        if let Some(replay) = &mut self.replay {
+            replay.start(bytes_max);
+        }
     }
 
     /// Takes the log for read to its end: what it holds is known from elsewhere. It must be as a

@@ -73,42 +73,51 @@ impl Packer {
 }
 
 impl Unpacker {
-    /// The record that was packed; `None` if the bytes are no such record.
-    pub fn unpack(&mut self, packed: &[u8], compression: Compression) -> Option<Vec<u8>> {
-        match compression {
-            Compression::None => Some(packed.to_vec()),
-            Compression::Snappy => {
-                let len = snap::raw::decompress_len(packed).ok()?;
-                let mut record = zeroed(len as u64)?;
-                let written = self.snappy.decompress(packed, &mut record).ok()?;
-                (written == len).then_some(record)
+    /// Adds the record that was packed to `out`; gives whether the bytes are such a record.
+    pub fn unpack(&mut self, packed: &[u8], compression: Compression, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
+        let unpacked = match compression {
+            Compression::None => {
+                out.extend_from_slice(packed);
+                Some(())
             }
-            Compression::Zstd => self.unzstd(packed),
+            Compression::Snappy => self.unsnap(packed, out),
+            Compression::Zstd => self.unzstd(packed, out),
+        };
+        if unpacked.is_none() {
+            out.truncate(before);
         }
+        unpacked.is_some()
     }
 
-    fn unzstd(&mut self, packed: &[u8]) -> Option<Vec<u8>> {
+    fn unsnap(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let len = snap::raw::decompress_len(packed).ok()?;
+        let record = grown(out, len as u64)?;
+        let written = self.snappy.decompress(packed, record).ok()?;
+        (written == len).then_some(())
+    }
+
+    fn unzstd(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let Some(len) = zstd::zstd_safe::get_frame_content_size(packed).ok()? else {
-            return unzstd_stream(packed);
+            return unzstd_stream(packed, out);
         };
-        let mut record = zeroed(len)?;
+        let record = grown(out, len)?;
         let zstd = match &mut self.zstd {
             Some(zstd) => zstd,
             none => none.insert(Decompressor::new().ok()?),
         };
         let written = zstd.decompress_to_buffer(packed, &mut record[..]).ok()?;
-        (written == record.len()).then_some(record)
+        (written == record.len()).then_some(())
     }
 }
 
 /// A frame that does not tell its content's length beforehand.
-fn unzstd_stream(packed: &[u8]) -> Option<Vec<u8>> {
+fn unzstd_stream(packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
     use std::io::Read as _;
 
-    let mut record = Vec::new();
     let stream = zstd::stream::read::Decoder::with_buffer(packed).ok()?;
-    stream.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(&mut record).ok()?;
-    (record.len() <= RECORD_BYTES_MAX).then_some(record)
+    let len = stream.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(out).ok()?;
+    (len <= RECORD_BYTES_MAX).then_some(())
 }
 
 fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
@@ -118,9 +127,12 @@ fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     &mut buffer[..len]
 }
 
-fn zeroed(len: u64) -> Option<Vec<u8>> {
+/// Room for a record of this length, at the end.
+fn grown(out: &mut Vec<u8>, len: u64) -> Option<&mut [u8]> {
     let len = usize::try_from(len).ok().filter(|len| *len <= RECORD_BYTES_MAX)?;
-    Some(vec![0; len])
+    let before = out.len();
+    out.resize(before + len, 0);
+    Some(&mut out[before..])
 }
 
 #[cfg(test)]
@@ -138,7 +150,9 @@ mod tests {
                 assert!(packed.len() <= record.len());
                 let how_short = if record.len() < 2 { Compression::None } else { compression };
                 assert_eq!(how, how_short);
-                assert_eq!(unpacker.unpack(packed, how).as_deref(), Some(record));
+                let mut out = vec![9; 3];
+                assert!(unpacker.unpack(packed, how, &mut out));
+                assert_eq!((&out[..3], &out[3..]), (&[9; 3][..], record));
             }
         }
     }
@@ -148,19 +162,20 @@ mod tests {
         let mut unpacker = Unpacker::default();
         // Claims of four gigabytes, of nothing, and of too much.
         for bytes in [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[], &[5, 0], b"\x28\xb5\x2f\xfd\xe0"] {
-            assert_eq!(unpacker.unpack(bytes, Compression::Snappy), None);
-            assert_eq!(unpacker.unpack(bytes, Compression::Zstd), None);
+            let mut out = vec![9; 3];
+            assert!(!unpacker.unpack(bytes, Compression::Snappy, &mut out));
+            assert!(!unpacker.unpack(bytes, Compression::Zstd, &mut out));
+            assert_eq!(out, [9; 3]);
         }
     }
 
     #[test]
     fn lengths_beyond_the_limit_are_not_allocated() {
-        assert_eq!(
-            zeroed(RECORD_BYTES_MAX as u64).map(|record| record.len()),
-            Some(RECORD_BYTES_MAX)
-        );
-        assert_eq!(zeroed(RECORD_BYTES_MAX as u64 + 1), None);
-        assert_eq!(zeroed(u64::MAX), None);
+        let mut out = Vec::new();
+        for len in [RECORD_BYTES_MAX as u64 + 1, u64::MAX] {
+            assert!(grown(&mut out, len).is_none());
+        }
+        assert_eq!(out.capacity(), 0);
     }
 
     #[test]
@@ -171,7 +186,8 @@ mod tests {
         encoder.write_all(&[7; 5000]).expect("write");
         let frame = encoder.finish().expect("finish");
         assert!(matches!(zstd::zstd_safe::get_frame_content_size(&frame), Ok(None)));
-        let record = Unpacker::default().unpack(&frame, Compression::Zstd);
-        assert_eq!(record, Some(vec![7; 5000]));
+        let mut record = Vec::new();
+        assert!(Unpacker::default().unpack(&frame, Compression::Zstd, &mut record));
+        assert_eq!(record, [7; 5000]);
     }
 }

@@ -149,6 +149,12 @@ impl SegmentReader {
 
     /// The next record; `None` at the end of the segment.
     pub fn next(&mut self, unpacker: &mut Unpacker) -> Option<Vec<u8>> {
+        let mut record = Vec::new();
+        self.next_onto(unpacker, &mut record).then_some(record)
+    }
+
+    /// Adds the next record to `out`; gives whether there was one.
+    pub fn next_onto(&mut self, unpacker: &mut Unpacker, out: &mut Vec<u8>) -> bool {
         while self.at < self.size_bytes {
             let page_end = (self.at / PAGE_BYTES as u64 + 1) * PAGE_BYTES as u64;
             match self.find() {
@@ -161,14 +167,13 @@ impl SegmentReader {
                 Found::Fragment { kind, compression, data, end } => {
                     let start = self.at;
                     self.at = end;
-                    let record = self.take(kind, compression, data, start, unpacker);
-                    if record.is_some() {
-                        return record;
+                    if self.take(kind, compression, data, start, unpacker, out) {
+                        return true;
                     }
                 }
             }
         }
-        None
+        false
     }
 
     /// What is at the end, once [`next`](SegmentReader::next) has given `None`. A tail that is
@@ -232,7 +237,7 @@ impl SegmentReader {
         self.whole_records
     }
 
-    /// Takes in a fragment; gives the record that it completes.
+    /// Takes in a fragment; gives whether it completes a record, which is added to `out`.
     fn take(
         &mut self,
         kind: FragmentKind,
@@ -240,7 +245,8 @@ impl SegmentReader {
         data: Range<usize>,
         start: u64,
         unpacker: &mut Unpacker,
-    ) -> Option<Vec<u8>> {
+        out: &mut Vec<u8>,
+    ) -> bool {
         match kind {
             FragmentKind::Full | FragmentKind::First => {
                 if let Some(begun) = self.begun {
@@ -253,7 +259,7 @@ impl SegmentReader {
                 if let Some(damage) = &mut self.damage {
                     damage.has_fragments = true;
                 }
-                return None;
+                return false;
             }
             FragmentKind::Middle | FragmentKind::Last => {}
         }
@@ -265,10 +271,10 @@ impl SegmentReader {
         }
         if self.parts.len() > RECORD_BYTES_MAX {
             self.lose(start, DamageCause::Undecodable);
-            return None;
+            return false;
         }
         if matches!(kind, FragmentKind::First | FragmentKind::Middle) {
-            return None;
+            return false;
         }
 
         // A fragment's checksum does not cover its head, so the last head speaks for all, as
@@ -278,21 +284,21 @@ impl SegmentReader {
             FragmentKind::Full => &self.window[data],
             _ => &self.parts,
         };
-        let record = compression.and_then(|how| unpacker.unpack(packed, how));
+        let is_whole = compression.is_some_and(|how| unpacker.unpack(packed, how, out));
         self.parts.clear();
         // Even one that does not unpack was written whole: no crash has torn it.
         self.whole_end = self.at;
-        match record {
-            Some(_) => {
+        match is_whole {
+            true => {
                 self.record_start = begun;
                 self.whole_records += 1;
             }
-            None => {
+            false => {
                 self.lose(begun, DamageCause::Undecodable);
                 self.end_damage(self.at);
             }
         }
-        record
+        is_whole
     }
 
     /// Where in the page a fragment is found behind damage at `at`.

@@ -9,6 +9,7 @@ use super::pack::Unpacker;
 use super::page::DamageCause;
 use super::plan::{ReadingPlan, Source};
 use super::reader::{DamageTally, DamagedPlace, SegmentReader, Tail};
+use super::records::Records;
 use super::repair::DamagedSegment;
 use super::segment::{SegmentFile, WalListing};
 use super::stats::Counters;
@@ -26,7 +27,7 @@ pub struct ReplayBatch {
     /// The segment all of these records are in; a checkpoint counts as the segment it ends with.
     pub segment: u32,
     /// The records, whole.
-    pub records: Vec<Vec<u8>>,
+    pub records: Records,
 }
 
 /// Reads a log from its front to its end, once.
@@ -86,17 +87,20 @@ impl Replay {
             }
             let Some((source, _, reader)) = &mut self.current else { return Ok(None) };
             let segment = source.segment;
-            let mut records = Vec::new();
-            let mut bytes = 0;
+            let mut records = Records::default();
             let mut is_at_end = false;
-            while bytes < bytes_max as usize || records.is_empty() {
-                let Some(record) = reader.next(&mut self.unpacker) else {
+            let is_full = |records: &Records| {
+                // Even an empty one takes some memory.
+                records.bytes.len().max(records.len()) >= bytes_max as usize
+            };
+            while !is_full(&records) || records.is_empty() {
+                let before = records.bytes.len();
+                if !reader.next_onto(&mut self.unpacker, &mut records.bytes) {
                     is_at_end = true;
                     break;
-                };
-                // Even an empty one takes some memory.
-                bytes += record.len().max(1);
-                records.push(record);
+                }
+                // None is longer than its limit, which four bytes can say.
+                records.lengths.push((records.bytes.len() - before) as u32);
             }
             report_damage(&source.path, reader);
             let position = self.bytes_done + reader.position();
@@ -112,8 +116,8 @@ impl Replay {
     }
 
     /// The segments in which damage was found, at the end.
-    pub(super) fn into_damaged(self) -> Vec<DamagedSegment> {
-        self.damaged
+    pub(super) fn take_damaged(&mut self) -> Vec<DamagedSegment> {
+        std::mem::take(&mut self.damaged)
     }
 
     /// Opens the next file that opens.

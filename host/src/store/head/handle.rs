@@ -42,7 +42,7 @@ pub(in crate::store) struct HeadInstance {
 
 /// What others have open on the head.
 #[derive(Clone, Copy)]
-enum OpenOnHead {
+pub(super) enum OpenOnHead {
     Cursor(CursorHandle),
     Texts(TextsHandle),
 }
@@ -127,19 +127,6 @@ impl HeadHandle {
         self.start_call(call)?.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Runs a call on the head thread and blocks until it is done.
-    fn call_blocking<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, Error> {
-        let answer = self.start_call(call);
-        let answer = answer.and_then(|a| a.blocking_recv().map_err(|_| StoreError::Stopped)?);
-        answer.map_err(|error| match error {
-            StoreError::Refused(error) => error,
-            other => Error::Storage(StorageError::Io(other.to_string())),
-        })
-    }
-
     /// Deletes samples of the head, and blocks until that is durable.
     pub fn delete(
         &self,
@@ -170,18 +157,31 @@ impl HeadHandle {
     }
 }
 
-impl HeadHandle {
+/// A way to call the head.
+pub(super) trait CallsHead: Send + Sync {
+    /// Runs a call and blocks until it is done.
+    fn call_now<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Error>;
+
+    /// Runs a call, at once or later, unless the head is gone.
+    fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static);
+
+    /// What is known of the head.
+    fn state(&self) -> &HeadState;
+
     /// Opens something on the head and gives its number.
     fn open_on_head(
         &self,
         open: impl FnOnce(&mut Instance) -> Result<OpenOnHead, CallError> + Send + 'static,
     ) -> Result<u64, Error> {
         let number = {
-            let mut last = lock(&self.state.last_number);
+            let mut last = lock(&self.state().last_number);
             *last += 1;
             *last
         };
-        self.call_blocking(move |head| {
+        self.call_now(move |head| {
             let opened = open(&mut head.instance)?;
             head.open.insert(number, opened);
             Ok(number)
@@ -189,7 +189,30 @@ impl HeadHandle {
     }
 }
 
-impl HeadAccess for HeadHandle {
+impl CallsHead for HeadHandle {
+    fn call_now<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let answer = self.start_call(call);
+        let answer = answer.and_then(|a| a.blocking_recv().map_err(|_| StoreError::Stopped)?);
+        answer.map_err(|error| match error {
+            StoreError::Refused(error) => error,
+            other => Error::Storage(StorageError::Io(other.to_string())),
+        })
+    }
+
+    fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static) {
+        // A head that is gone has closed what was open on it.
+        let _ = self.send(Job::Call(Box::new(call)));
+    }
+
+    fn state(&self) -> &HeadState {
+        &self.state
+    }
+}
+
+impl<C: CallsHead> HeadAccess for C {
     fn open(
         &self,
         matchers: Vec<Matcher>,
@@ -223,45 +246,44 @@ impl HeadAccess for HeadHandle {
     }
 
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error> {
-        self.call_blocking(move |head| match head.open.get(&cursor) {
+        self.call_now(move |head| match head.open.get(&cursor) {
             Some(OpenOnHead::Cursor(handle)) => head.instance.next_frames(*handle, bytes_max),
             _ => Err(CallError::Refused(head_restarted())),
         })
     }
 
     fn rewind(&self, cursor: u64) -> Result<(), Error> {
-        self.call_blocking(move |head| match head.open.get(&cursor) {
+        self.call_now(move |head| match head.open.get(&cursor) {
             Some(OpenOnHead::Cursor(handle)) => head.instance.rewind(*handle),
             _ => Err(CallError::Refused(head_restarted())),
         })
     }
 
     fn next_texts(&self, texts: u64, bytes_max: u32) -> Result<Vec<String>, Error> {
-        self.call_blocking(move |head| match head.open.get(&texts) {
+        self.call_now(move |head| match head.open.get(&texts) {
             Some(OpenOnHead::Texts(handle)) => head.instance.next_texts(*handle, bytes_max),
             _ => Err(CallError::Refused(head_restarted())),
         })
     }
 
     fn close(&self, number: u64) {
-        // A head that is gone has closed what was open on it.
-        let _ = self.send(Job::Call(Box::new(move |head| {
+        self.call_later(move |head| {
             let Some(open) = head.open.remove(&number) else { return };
             let closed = head.close(open);
             let _ = head.noting_crash(closed);
-        })));
+        });
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
-        self.call_blocking(|head| head.instance.plan_cut())
+        self.call_now(|head| head.instance.plan_cut())
     }
 
     fn forget(&self, before_ms: i64) -> Result<bool, Error> {
-        self.call_blocking(move |head| head.instance.forget(before_ms))
+        self.call_now(move |head| head.instance.forget(before_ms))
     }
 
     fn deletion_mark(&self) -> Result<u64, Error> {
-        self.call_blocking(|head| head.instance.deletion_mark())
+        self.call_now(|head| head.instance.deletion_mark())
     }
 }
 

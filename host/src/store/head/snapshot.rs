@@ -1,11 +1,10 @@
 //! A start from the head as it was at the last stop, and what is written for that at the end.
 
-use super::{HeadInstance, HeadThread, StartError, StoreError};
+use super::{HeadInstance, HeadThread, StartError, Started, StoreError};
 use crate::disk::head_snapshot::{HeadSnapshot, HeadSnapshotError, HeadSnapshotWriter};
 use crate::disk::wal::Logs;
 use crate::wasm::CallError;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Bytes of a piece.
@@ -24,8 +23,6 @@ enum SnapshotError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
-
-type Started = (HeadInstance, Arc<Mutex<Logs>>);
 
 impl HeadThread {
     /// An instance with the head of the last stop, if that was saved and nobody worked in the

@@ -2,7 +2,7 @@
 
 use super::storage_error;
 use crate::disk::DiskError;
-use crate::disk::wal::{CheckpointWriter, DamagedPlace, LogKind, LogReader, Logs};
+use crate::disk::wal::{CheckpointWriter, DamagedPlace, LogKind, LogReader, Logs, Records};
 use crate::wasm::StorageError;
 use crate::wasm::bindings::tidepool::tsdb::wal::{Batch, Host, HostCheckpoint, Log};
 use crate::wasm::state::{InstanceLogs, InstanceState};
@@ -45,6 +45,11 @@ fn wit_kind(log: LogKind) -> Log {
     }
 }
 
+fn batch(log: LogKind, segment: u32, records: Records) -> Batch {
+    let Records { bytes, lengths } = records;
+    Batch { log: wit_kind(log), segment, bytes, lengths }
+}
+
 /// The next records, stepping over what is damaged.
 fn look(reader: &mut LogReader, bytes_max: u32) -> Option<Batch> {
     loop {
@@ -57,8 +62,8 @@ fn look(reader: &mut LogReader, bytes_max: u32) -> Option<Batch> {
             );
         }
         if !piece.records.is_empty() {
-            let records = piece.records.into_iter().map(|(_, record)| record).collect();
-            return Some(Batch { log: wit_kind(piece.log), segment: piece.segment, records });
+            let records = piece.records.iter().map(|(_, record)| record).collect();
+            return Some(batch(piece.log, piece.segment, records));
         }
     }
 }
@@ -73,11 +78,8 @@ impl Host for InstanceState {
             return Ok(Ok(look(reader, bytes_max)));
         }
         self.with_logs(|logs| {
-            let batch = logs.replay_batch(bytes_max)?;
-            Ok(batch.map(|(log, batch)| {
-                let log = wit_kind(log);
-                Batch { log, segment: batch.segment, records: batch.records }
-            }))
+            let next = logs.replay_batch(bytes_max)?;
+            Ok(next.map(|(log, next)| batch(log, next.segment, next.records)))
         })
     }
 

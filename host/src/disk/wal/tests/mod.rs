@@ -45,7 +45,7 @@ fn open_on(disk: &FaultyDisk, path: &Path, options: WalOptions) -> Wal {
 fn replay(wal: &mut Wal) -> Vec<(u32, Vec<u8>)> {
     let mut all = Vec::new();
     while let Some(batch) = wal.replay_batch(10_000).expect("replays") {
-        all.extend(batch.records.into_iter().map(|record| (batch.segment, record)));
+        all.extend(batch.records.iter().map(|record| (batch.segment, record.to_vec())));
     }
     all
 }

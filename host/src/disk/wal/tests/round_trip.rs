@@ -102,7 +102,7 @@ fn batches_of_replay_are_bounded_and_stay_in_their_segment() {
     while let Some(batch) = wal.replay_batch(5000).expect("replays") {
         assert!((1..=5).contains(&batch.records.len()));
         count += batch.records.len() as u64;
-        for (i, record) in (count - batch.records.len() as u64..).zip(&batch.records) {
+        for (i, record) in (count - batch.records.len() as u64..).zip(batch.records.iter()) {
             assert!(*record == noise(i, 1000));
         }
         let replay = wal.stats().replay;

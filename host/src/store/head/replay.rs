@@ -1,0 +1,301 @@
+//! Starting the head from the logs.
+//!
+//! The logs are read, checked and unpacked on a thread of their own while the head takes what came
+//! before. If they hold more than a head should, and it takes much memory, blocks are cut from it in
+//! between, by instances of the compactor as ever:
+//!
+//! ```text
+//! replay … cut ─▶ staging/A … cut ─▶ staging/B … the end ─▶ publish A, then B ─▶ logs may shrink
+//! ```
+//!
+//! Until the logs are read to their end, nobody sees these blocks: a crash leaves nothing of them, and
+//! the next start begins anew. When they are published, the log of late samples has, durably, what
+//! came too late for one of them, and a crash in the middle leaves the oldest: their samples are
+//! not taken from the logs again, all others are.
+//!
+//! A deletion in the logs concerns what stands before it, of which blocks may hold some by then. The
+//! replay starts over, and cuts nothing before it is past that.
+
+use super::handle::{CallsHead, HeadState};
+use super::{HeadInstance, HeadThread, Started, lock};
+use crate::disk::Staging;
+use crate::disk::wal::{Logs, LogsMonitor};
+use crate::store::StoreError;
+use crate::store::starts::StartError;
+use crate::wasm::{
+    CallError, Error, HeadAccess, InstanceLimits, InstanceLogs, InstanceStorage, ReplayProgress,
+    Role, Room, StorageError,
+};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Bytes of log that are replayed in one call.
+const REPLAY_BYTES: u32 = 1024 * 1024;
+
+/// How often a replay tells how far it is.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
+
+/// Memory of the head above which blocks are cut while the log is read; a smaller head may take a
+/// quarter of what it is allowed to. Below, that waits until writes are taken again.
+const CUT_ABOVE_BYTES: u64 = 128 * 1024 * 1024;
+const CUT_ABOVE_PART: u64 = 4;
+
+/// Deletions for which a replay starts over. After them it cuts nothing any more.
+const RESTARTS_MAX: u32 = 2;
+
+/// The head while the logs are read: called by whoever needs it, on the head thread.
+pub(super) struct ReplayedHead {
+    head: Mutex<HeadInstance>,
+    state: Arc<HeadState>,
+}
+
+/// When a replay may cut.
+#[derive(Clone, Copy, Default)]
+struct CutPolicy {
+    restarts: u32,
+    /// Records of the logs after which it may.
+    after_records: u64,
+}
+
+/// Blocks that were cut from what was read so far.
+struct Cuts {
+    staging: Staging,
+    /// The head's when the first of them was planned.
+    deletion_mark: u64,
+    /// End of the last of them, not included.
+    end_ms: i64,
+    blocks: u64,
+    /// Time of the last block's ULID: their names tell their order, whatever the clock does.
+    created_ms: i64,
+}
+
+/// Why a replay did not come to its end.
+enum Ended {
+    /// A deletion came after cuts.
+    Deletion {
+        after_records: u64,
+    },
+    Start(StartError),
+}
+
+impl From<CallError> for Ended {
+    fn from(error: CallError) -> Ended {
+        Ended::Start(StartError::Failed(error.into()))
+    }
+}
+
+impl CallsHead for ReplayedHead {
+    fn call_now<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Error> {
+        call(&mut lock(&self.head)).map_err(|error| match error {
+            CallError::Refused(error) => error,
+            other => Error::Storage(StorageError::Io(other.to_string())),
+        })
+    }
+
+    fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static) {
+        call(&mut lock(&self.head));
+    }
+
+    fn state(&self) -> &HeadState {
+        &self.state
+    }
+}
+
+impl HeadThread {
+    /// Makes an instance and replays the logs into it.
+    pub(super) fn start_from_logs(&self) -> Result<Started, StartError> {
+        self.shared.head.state.snapshot_used.store(false, Relaxed);
+        let mut policy = CutPolicy::default();
+        loop {
+            match self.replay(policy) {
+                Ok(started) => return Ok(started),
+                Err(Ended::Start(error)) => return Err(error),
+                Err(Ended::Deletion { after_records }) => {
+                    let restarts = policy.restarts + 1;
+                    tracing::info!(
+                        after_records,
+                        "the log holds a deletion of what was cut from it: it is read once more"
+                    );
+                    policy = CutPolicy { restarts, after_records };
+                }
+            }
+        }
+    }
+
+    fn replay(&self, policy: CutPolicy) -> Result<Started, Ended> {
+        let started = Instant::now();
+        let opened = Logs::open(&self.data, self.shared.config.wal);
+        let mut logs = opened.map_err(|error| Ended::Start(StartError::opening(error)))?;
+        logs.read_ahead(REPLAY_BYTES);
+        let monitor = logs.monitor();
+        let hopeless = |error| Ended::Start(StartError::Hopeless(error));
+        let (instance, logs) = self.instantiate(logs).map_err(hopeless)?;
+        let head = Arc::new(ReplayedHead {
+            head: Mutex::new(HeadInstance::new(instance, &logs)),
+            state: Arc::clone(&self.shared.head.state),
+        });
+        let (mut cuts, mut may_cut) = (None, policy.restarts <= RESTARTS_MAX);
+        let mut reported = started;
+        loop {
+            if self.shared.stopping.load(Relaxed) {
+                return Err(Ended::Start(StartError::Stopped));
+            }
+            let progress = lock(&head.head).instance.replay(REPLAY_BYTES)?;
+            if let Some(Cuts { deletion_mark, .. }) = &cuts
+                && lock(&head.head).instance.deletion_mark()? != *deletion_mark
+            {
+                return Err(Ended::Deletion { after_records: progress.records });
+            }
+            if progress.done {
+                self.tell(started, &monitor, &progress);
+                break;
+            }
+            if may_cut && progress.records > policy.after_records && self.wants_cut(&head)? {
+                may_cut = self.cut(&head, &mut cuts).unwrap_or_else(|error| {
+                    tracing::warn!(
+                        %error,
+                        "no block can be cut while the log is read; the head takes all of it"
+                    );
+                    false
+                });
+            }
+            if reported.elapsed() >= REPORT_EVERY {
+                reported = Instant::now();
+                self.tell_progress(&monitor, &progress);
+            }
+        }
+        let failed = |error: StoreError| Ended::Start(StartError::Failed(error));
+        if let Some(cuts) = cuts {
+            self.publish(&head, cuts, &logs).map_err(failed)?;
+        }
+        self.data.retire_head_caches(&mut lock(&logs)).unwrap_or_else(|error| {
+            tracing::warn!(
+                %error,
+                "Prometheus' cache of its head gets out of date and could not be removed; start \
+                 again before Prometheus is started here"
+            );
+        });
+        self.take_pulse(&mut lock(&head.head).instance)?;
+        // Instances that knew of it are gone.
+        let head = Arc::into_inner(head).and_then(|head| head.head.into_inner().ok());
+        let lost = || failed(StoreError::Runtime("the head is held by a cut that ended".into()));
+        Ok((head.ok_or_else(lost)?, logs))
+    }
+
+    /// Whether the head takes so much memory that what can be cut should be.
+    fn wants_cut(&self, head: &ReplayedHead) -> Result<bool, CallError> {
+        let above = CUT_ABOVE_BYTES.min(self.shared.config.memory.head_bytes / CUT_ABOVE_PART);
+        Ok(lock(&head.head).instance.pulse()?.memory_used_bytes > above)
+    }
+
+    /// Cuts a block if one is due; gives whether another one may be tried later.
+    fn cut(&self, head: &Arc<ReplayedHead>, cuts: &mut Option<Cuts>) -> Result<bool, StoreError> {
+        let deletion_mark = lock(&head.head).instance.deletion_mark()?;
+        let Some(range) = lock(&head.head).instance.plan_cut()? else { return Ok(true) };
+        let started = Instant::now();
+        let cuts = match cuts {
+            Some(cuts) => cuts,
+            none => {
+                let staging = Staging::new(&self.data)?;
+                none.insert(Cuts { staging, deletion_mark, end_ms: 0, blocks: 0, created_ms: 0 })
+            }
+        };
+        cuts.created_ms = self.shared.clock.now_ms().max(cuts.created_ms + 1);
+        let source = Arc::clone(head) as Arc<dyn HeadAccess>;
+        let storage = InstanceStorage {
+            logs: InstanceLogs::None,
+            blocks: cuts.staging.blocks(),
+            head: Some(source),
+            memory: None,
+        };
+        let memory_bytes_max = self.shared.config.memory.compactor_bytes;
+        let limits = InstanceLimits { memory_bytes_max: memory_bytes_max as usize, deadline: None };
+        // What is old goes, and what is small is merged, once writes are taken again.
+        let mut options = self.shared.options(Role::Compactor);
+        (options.retention_ms, options.retention_bytes) = (0, 0);
+        let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
+        let room = Room {
+            free_bytes: self.data.free_bytes()?,
+            other_bytes: 0,
+            memory_bytes: memory_bytes_max,
+        };
+        loop {
+            let progress = instance.compact(cuts.created_ms, room)?;
+            if let Some(block) = progress.block {
+                cuts.blocks += 1;
+                cuts.end_ms = range.end_ms.saturating_add(1);
+                let (samples, seconds) = (block.samples, started.elapsed().as_secs_f64());
+                tracing::info!(block = block.id, samples, seconds, "block cut from the log");
+                // One slice more: the head forgets the range.
+                instance.compact(cuts.created_ms, room)?;
+                return Ok(true);
+            }
+            if progress.done {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Makes the blocks visible, and lets the logs forget what they hold.
+    fn publish(
+        &self,
+        head: &ReplayedHead,
+        cuts: Cuts,
+        logs: &Mutex<Logs>,
+    ) -> Result<(), StoreError> {
+        // What came too late for them must be as durable as they are.
+        lock(logs).sync()?;
+        cuts.staging.publish()?;
+        self.shared.counters.blocks_cut.fetch_add(cuts.blocks, Relaxed);
+        loop {
+            match lock(&head.head).instance.forget(cuts.end_ms) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) if error.is_end() => return Err(error.into()),
+                Err(error) => {
+                    tracing::warn!(%error, "the log could not be shortened; the next cut does it");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn tell(&self, started: Instant, monitor: &LogsMonitor, progress: &ReplayProgress) {
+        let found = monitor.replay();
+        tracing::info!(
+            segments = found.segments_done,
+            records = progress.records,
+            samples = progress.samples,
+            skipped_records = progress.skipped_records,
+            torn_bytes = found.torn_bytes,
+            damaged_bytes = found.damaged_bytes,
+            seconds = started.elapsed().as_secs_f64(),
+            "log replayed; the store is ready"
+        );
+        self.shared.head.state.skipped_records.store(progress.skipped_records, Relaxed);
+        if progress.skipped_records > 0 {
+            tracing::warn!(
+                skipped_records = progress.skipped_records,
+                "the log has records of types that this version does not know, or that do not \
+                 decode; they were skipped, all others were replayed"
+            );
+        }
+    }
+
+    fn tell_progress(&self, monitor: &LogsMonitor, progress: &ReplayProgress) {
+        let found = monitor.replay();
+        tracing::info!(
+            segment = progress.segment,
+            segment_max = found.segment_max,
+            percent = found.percent(),
+            bytes = found.bytes_done,
+            bytes_total = found.bytes_total,
+            samples = progress.samples,
+            "replaying the log"
+        );
+    }
+}
