@@ -24,7 +24,7 @@ const SHEETS: [Sheet; 2] = [
         &[
             ("series-write", "writes: CPU s per M samples", "series"),
             ("series-new", "first samples: CPU s per M new series", "series"),
-            ("series-memory", "peak memory: bytes per series", "series"),
+            ("series-memory", "peak memory on top of an empty server: bytes per series", "series"),
             ("series-read", "streamed read of the newest: CPU s per M series", "series"),
         ],
     ),

@@ -64,7 +64,8 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
             let write = trial.write(&load)?;
             let per_million = write.cost.cpu_s_per_million(write.samples);
             outcome.point("days-write", contender, x, per_million);
-            let read = trial.read(Answer::Streamed, &everything(start_ms, end_ms - 1), 1)?;
+            let everything = everything(start_ms, end_ms - 1);
+            let read = trial.read(Answer::Streamed, &everything, (most as usize / days) as u32)?;
             outcome.point("days-read", contender, x, read.cost.cpu_s_per_million(samples));
             let times = context.sized(NARROW_READS, 2) as u32;
             let one_pod = one_pod(&Dataset::generate(newest));

@@ -17,6 +17,8 @@ const INTERVAL_MS: i64 = 1_000;
 /// Reads go on until they have given so many series.
 const SERIES_READ: usize = 1_000_000;
 const READS_MAX: usize = 100;
+/// Fewer new series take less CPU than can be measured.
+const NEW_SERIES_MIN: usize = 10_000;
 const ROWS_PER_REQUEST: usize = 1_000;
 
 /// Remote write 2.0, and streamed reads of the newest sample of every series.
@@ -29,13 +31,16 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
         let x = count as f64;
         for &contender in context.servers.iter().filter(|contender| contender.takes(load.version)) {
             let trial = Trial::start(context, contender)?;
+            let empty_bytes = trial.settle()?.memory_bytes;
             let first = trial.write_scrapes(&load, 0..1)?;
-            let new = first.cost.cpu_s_per_million(first.samples);
-            outcome.point("series-new", contender, x, new);
+            if count >= NEW_SERIES_MIN {
+                let new = first.cost.cpu_s_per_million(first.samples);
+                outcome.point("series-new", contender, x, new);
+            }
             let rest = trial.write_scrapes(&load, 1..load.scrape_count())?;
             outcome.point("series-write", contender, x, rest.cost.cpu_s_per_million(rest.samples));
-            let per_series = rest.peak_memory_bytes as f64 / x;
-            outcome.point("series-memory", contender, x, per_series);
+            let added_bytes = rest.peak_memory_bytes.saturating_sub(empty_bytes);
+            outcome.point("series-memory", contender, x, added_bytes as f64 / x);
             // A chunk of each, however many samples they have.
             let (_, end_ms) = load.time_range_ms;
             let newest = everything(end_ms - INTERVAL_MS, end_ms);
