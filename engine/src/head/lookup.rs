@@ -44,6 +44,14 @@ impl RequestSymbol<'_> {
         }
         self.hash
     }
+
+    /// Looks for a symbol in the head; gives whether it is this one.
+    #[inline(never)]
+    fn is_found(&mut self, table: &Symbols, id: SymbolId) -> bool {
+        let hash = self.hash(table);
+        self.known_as = table.find(self.text, hash).map_or(UNKNOWN, Place::number);
+        self.known_as == id.number()
+    }
 }
 
 /// Why labels lead to no series.
@@ -109,14 +117,10 @@ impl<'r> RequestSymbols<'r> {
     }
 
     /// Whether a reference means a symbol of the head.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is(&mut self, table: &Symbols, symbol_ref: u32, id: SymbolId) -> bool {
         let Some(symbol) = self.symbols.get_mut(symbol_ref as usize) else { return false };
-        if symbol.known_as >= UNKNOWN {
-            let hash = symbol.hash(table);
-            symbol.known_as = table.find(symbol.text, hash).map_or(UNKNOWN, Place::number);
-        }
-        symbol.known_as == id.number()
+        symbol.known_as == id.number() || symbol.known_as >= UNKNOWN && symbol.is_found(table, id)
     }
 }
 

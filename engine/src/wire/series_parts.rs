@@ -72,16 +72,61 @@ pub(super) fn label_pair<'r>(
     Ok(pair)
 }
 
+/// A series of a 2.0 request as nearly all are: packed references, one sample, perhaps metadata.
+pub(super) struct UsualSeries<'r> {
+    pub packed: &'r [u8],
+    /// What the sample is decoded from.
+    pub message: &'r [u8],
+    pub sample: Sample,
+    pub metadata: Option<&'r [u8]>,
+}
+
+/// The series that a message is, if it is such a one.
+#[inline]
+pub(super) fn usual_series(series: &[u8]) -> Option<UsualSeries<'_>> {
+    let [0x0a, len @ 0..0x80, rest @ ..] = series else { return None };
+    let (packed, rest) = rest.split_at_checked(usize::from(*len))?;
+    let (end, rest) = rest.split_at_checked(ONLY_SAMPLE_BYTES)?;
+    let (message, sample) = only_sample(end)?;
+    let metadata = match rest {
+        [] => None,
+        [0x2a, len @ 0..0x80, metadata @ ..] if metadata.len() == usize::from(*len) => {
+            Some(metadata)
+        }
+        _ => return None,
+    };
+    Some(UsualSeries { packed, message, sample, metadata })
+}
+
+/// A usual sample with its tag and length.
+const ONLY_SAMPLE_BYTES: usize = 18;
+
+/// The sample that the rest of a series consists of, and its message.
+#[inline]
+pub(super) fn only_sample(rest: &[u8]) -> Option<(&[u8], Sample)> {
+    match <&[u8; ONLY_SAMPLE_BYTES]>::try_from(rest) {
+        Ok([0x12, 0x10, message @ ..]) => Some((message, usual_sample(message)?)),
+        _ => None,
+    }
+}
+
+/// A sample with a value and a time of these decades, which is what nearly all are.
+#[inline]
+fn usual_sample(message: &[u8; 16]) -> Option<Sample> {
+    let [0x09, value @ .., 0x10, _, _, _, _, _, _] = message else { return None };
+    let end = message.last_chunk::<8>()?;
+    let timestamp_ms = uvarint_of_six(u64::from_le_bytes(*end) >> 16)? as i64;
+    Some(Sample { timestamp_ms, value: f64::from_le_bytes(*value) })
+}
+
 /// A sample: value 1, timestamp 2, in both versions.
 #[inline]
 pub(super) fn float_sample<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Sample, WireError> {
     // The shape that every sender writes; protobuf leaves out a field that is zero.
-    if let Ok([0x09, value @ .., 0x10, _, _, _, _, _, _]) = <&[u8; 16]>::try_from(message)
-        && let Some(end) = message.last_chunk::<8>()
-        && let Some(timestamp_ms) = uvarint_of_six(u64::from_le_bytes(*end) >> 16)
+    if let Ok(message) = message.try_into()
+        && let Some(sample) = usual_sample(message)
     {
-        let value = f64::from_le_bytes(*value);
-        return Ok(Sample { timestamp_ms: timestamp_ms as i64, value });
+        return Ok(sample);
     }
     if let [0x09, rest @ ..] = message
         && let Some((value, [0x10, time @ ..])) = rest.split_first_chunk::<8>()
@@ -109,14 +154,27 @@ pub(super) fn packed_refs(
     refs: &mut Vec<u32>,
 ) -> Result<(), WireError> {
     let mut rest = packed;
-    while !rest.is_empty() {
-        let Some((symbol_ref, after)) = split_uvarint(rest) else {
-            return Err(place.error(rest, "a label reference is cut short or too long"));
+    loop {
+        // Few requests have more symbols than two bytes can count.
+        rest = match rest {
+            [] => return Ok(()),
+            [first @ 0..0x80, after @ ..] => {
+                refs.push(u32::from(*first));
+                after
+            }
+            [first, second @ 0..0x80, after @ ..] => {
+                refs.push(u32::from(*first & 0x7f) | u32::from(*second) << 7);
+                after
+            }
+            _ => {
+                let Some((symbol_ref, after)) = split_uvarint(rest) else {
+                    return Err(place.error(rest, "a label reference is cut short or too long"));
+                };
+                refs.push(narrow_ref(symbol_ref));
+                after
+            }
         };
-        refs.push(narrow_ref(symbol_ref));
-        rest = after;
     }
-    Ok(())
 }
 
 /// A reference; one that does not fit is out of every table's range, and stays so.

@@ -7,7 +7,9 @@ use super::WireError;
 use super::exemplar::{Exemplar, decode_exemplar_v1, decode_exemplar_v2};
 use super::fields::{Fields, Value};
 use super::histogram::decode_histogram;
-use super::series_parts::{Labels, float_sample, narrow_ref, packed_refs};
+use super::series_parts::{
+    Labels, UsualSeries, float_sample, narrow_ref, only_sample, packed_refs, usual_series,
+};
 use crate::model::{self, Sample};
 
 /// What one time series of a request carries beside its labels.
@@ -198,6 +200,12 @@ pub fn decode_write_v1<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
                 labels.push(&place, label)?;
                 rest = after;
             }
+            if let Some((message, sample)) = only_sample(rest) {
+                decoded.take(&place, message, cost::SAMPLE)?;
+                let data = SeriesData { samples: &[sample], histograms: &[], exemplars: &[] };
+                sink.series_by_pairs(labels.pairs(), data);
+                return Ok(());
+            }
             place.walk(rest, |number, value| {
                 match (number, value) {
                     (1, Value::Bytes(label)) => {
@@ -283,6 +291,14 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
     place.walk(body, |number, value| {
         let (5, Value::Bytes(series)) = (number, value) else { return Ok(()) };
         refs.clear();
+        if let Some(UsualSeries { packed, message, sample, metadata }) = usual_series(series) {
+            decoded.take(&place, series, cost::SERIES)?;
+            decoded.take(&place, packed, packed.len() * cost::REF)?;
+            decoded.take(&place, message, cost::SAMPLE)?;
+            let data = SeriesData { samples: &[sample], histograms: &[], exemplars: &[] };
+            let refs = EncodedRefs { only_packed: Some(packed), refs: &mut refs };
+            return give_series(&place, sink, refs, metadata, data);
+        }
         samples.clear();
         histograms.clear();
         exemplars.clear();
@@ -325,29 +341,48 @@ pub fn decode_write_v2<'r>(body: &'r [u8], sink: &mut impl WriteSink<'r>) -> Res
             Ok(())
         })?;
         let data = SeriesData { samples: &samples, histograms: &histograms, exemplars: &exemplars };
-        let mut taken = Taken::Nothing;
-        if let Some(packed) = only_packed {
-            taken = sink.series_by_bytes(EncodedSeries { refs: packed, metadata }, data);
-            if taken == Taken::All {
-                return Ok(());
-            }
-            packed_refs(&place, packed, &mut refs)?;
-        }
-        if taken == Taken::Nothing {
-            sink.series_by_refs(&refs, data);
-        }
-        let Some(metadata) = metadata else { return Ok(()) };
-        let (mut kind, mut help, mut unit) = (0, 0, 0);
-        place.walk(metadata, |number, value| {
-            match (number, value) {
-                (1, Value::Varint(number)) => kind = number as u32,
-                (3, Value::Varint(symbol_ref)) => help = narrow_ref(symbol_ref),
-                (4, Value::Varint(symbol_ref)) => unit = narrow_ref(symbol_ref),
-                _ => {}
-            }
-            Ok(())
-        })?;
-        sink.series_metadata(&refs, kind, help, unit);
-        Ok(())
+        give_series(&place, sink, EncodedRefs { only_packed, refs: &mut refs }, metadata, data)
     })
+}
+
+/// Label references as far as they are decoded.
+struct EncodedRefs<'a, 'r> {
+    /// All of them, if nothing else is in `refs`.
+    only_packed: Option<&'r [u8]>,
+    refs: &'a mut Vec<u32>,
+}
+
+/// Gives a series of a 2.0 request to the sink: by its bytes if that will do.
+#[inline]
+fn give_series<'r>(
+    place: &Place<'r>,
+    sink: &mut impl WriteSink<'r>,
+    EncodedRefs { only_packed, refs }: EncodedRefs<'_, 'r>,
+    metadata: Option<&'r [u8]>,
+    data: SeriesData<'_>,
+) -> Result<(), WireError> {
+    let mut taken = Taken::Nothing;
+    if let Some(packed) = only_packed {
+        taken = sink.series_by_bytes(EncodedSeries { refs: packed, metadata }, data);
+        if taken == Taken::All {
+            return Ok(());
+        }
+        packed_refs(place, packed, refs)?;
+    }
+    if taken == Taken::Nothing {
+        sink.series_by_refs(refs, data);
+    }
+    let Some(metadata) = metadata else { return Ok(()) };
+    let (mut kind, mut help, mut unit) = (0, 0, 0);
+    place.walk(metadata, |number, value| {
+        match (number, value) {
+            (1, Value::Varint(number)) => kind = number as u32,
+            (3, Value::Varint(symbol_ref)) => help = narrow_ref(symbol_ref),
+            (4, Value::Varint(symbol_ref)) => unit = narrow_ref(symbol_ref),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    sink.series_metadata(refs, kind, help, unit);
+    Ok(())
 }
