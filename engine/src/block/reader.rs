@@ -3,7 +3,7 @@
 use super::chunk_file::ChunkFileReader;
 use super::{BlockError, BlockMeta, Tombstones, read_meta};
 use crate::chunk::Chunk;
-use crate::index::{ChunkMeta, IndexReader, SeriesRef};
+use crate::index::{ChunkMeta, IndexError, IndexReader, SeriesRef};
 use crate::model::{Labels, Matcher, TimeRange};
 use crate::storage::Blocks;
 
@@ -18,9 +18,22 @@ pub struct BlockReader {
 impl BlockReader {
     /// Opens all files of a block.
     pub fn open(blocks: &dyn Blocks, block: &str) -> Result<BlockReader, BlockError> {
+        BlockReader::open_with(blocks, block, IndexReader::open)
+    }
+
+    /// Opens all files of a block, for a read: see [`IndexReader::reopen`].
+    pub fn reopen(blocks: &dyn Blocks, block: &str) -> Result<BlockReader, BlockError> {
+        BlockReader::open_with(blocks, block, IndexReader::reopen)
+    }
+
+    fn open_with(
+        blocks: &dyn Blocks,
+        block: &str,
+        open_index: impl FnOnce(&dyn Blocks, &str) -> Result<IndexReader, IndexError>,
+    ) -> Result<BlockReader, BlockError> {
         Ok(BlockReader {
             meta: read_meta(blocks, block)?,
-            index: IndexReader::open(blocks, block)?,
+            index: open_index(blocks, block)?,
             chunk_files: ChunkFileReader::open(blocks, block)?,
             tombstones: Tombstones::read(blocks, block)?,
         })

@@ -1,6 +1,7 @@
 mod damage;
 mod far_offsets;
 mod files;
+mod notes;
 pub(crate) mod select;
 pub(crate) mod version_1;
 mod worked_bytes;

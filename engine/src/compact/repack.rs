@@ -15,7 +15,7 @@ use crate::model::Sample;
 
 /// Samples up to which neighbouring chunks are joined. Every reader of upstream's takes up to
 /// 65,535; who asks for a moment decodes a whole chunk, so it is not made longer than pays.
-pub const SAMPLES_PER_CHUNK_COMPACTED: usize = 480;
+pub const SAMPLES_PER_CHUNK_COMPACTED: usize = 960;
 
 /// Bytes of a chunk that its data does not show: length, encoding, checksum, entry in the index.
 const CHUNK_OVERHEAD_BYTES: usize = 14;

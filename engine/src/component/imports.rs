@@ -108,6 +108,14 @@ impl BlockFile for HostFile {
     fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>> {
         Ok(self.0.read_at(offset, len)?)
     }
+
+    fn notes(&self) -> Option<Vec<u8>> {
+        self.0.notes()
+    }
+
+    fn keep_notes(&self, notes: &[u8]) {
+        self.0.keep_notes(notes);
+    }
 }
 
 struct HostBlockWriter {

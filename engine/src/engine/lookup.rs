@@ -78,7 +78,7 @@ impl Engine {
             for id in self.blocks.list()? {
                 let block = match read_meta(&*self.blocks, &id) {
                     Ok(meta) if !range.overlaps(&meta.time_range()) => continue,
-                    Ok(_) => BlockReader::open(&*self.blocks, &id),
+                    Ok(_) => BlockReader::reopen(&*self.blocks, &id),
                     Err(error) => Err(error),
                 };
                 match block {

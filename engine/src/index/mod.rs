@@ -20,6 +20,7 @@
 mod error;
 mod lookup;
 mod named_file;
+mod notes;
 mod postings;
 mod postings_builder;
 mod postings_table;

@@ -72,6 +72,16 @@ impl NamedFile {
         Ok(Some(bytes))
     }
 
+    /// What was noted about the file.
+    pub(super) fn notes(&self) -> Option<Vec<u8>> {
+        self.file.notes()
+    }
+
+    /// Notes something about the file, for whoever opens it next.
+    pub(super) fn keep_notes(&self, notes: &[u8]) {
+        self.file.keep_notes(notes);
+    }
+
     /// Finds the ends of a section that begins at `offset`.
     pub(crate) fn section(&self, offset: u64) -> Result<Section, IndexError> {
         let cut_short = || self.damage(offset, "the file ends within this section");

@@ -12,6 +12,7 @@
 //! [`PostingsTable`] keeps every 32nd value of each name in memory and reads what is between.
 
 use super::named_file::{ENTRY_BYTES_MAX, Section};
+use super::notes::split_u32;
 use super::{IndexError, NamedFile, ReadAhead, SAMPLING};
 use crate::codec::{put_uvarint, split_uvarint};
 use std::collections::BTreeMap;
@@ -156,6 +157,45 @@ impl PostingsTable {
             }
         }
         Ok(PostingsTable { file, start: section.start, names })
+    }
+
+    /// Appends what [`PostingsTable::read`] found out of a table that ascends.
+    pub(super) fn put_notes(&self, notes: &mut Vec<u8>) {
+        put_uvarint(notes, self.start);
+        put_uvarint(notes, self.names.len() as u64);
+        for (name, values) in &self.names {
+            put_string(notes, name.as_bytes());
+            put_uvarint(notes, u64::from(values.count));
+            for Group { first_value, offset, end } in &values.groups {
+                put_string(notes, first_value.as_bytes());
+                put_uvarint(notes, u64::from(*offset));
+                put_uvarint(notes, u64::from(*end));
+            }
+        }
+    }
+
+    /// Takes what [`PostingsTable::put_notes`] appended off the front.
+    pub(super) fn split_notes(file: NamedFile, notes: &[u8]) -> Option<(PostingsTable, &[u8])> {
+        let (start, notes) = split_uvarint(notes)?;
+        let (name_count, mut notes) = split_uvarint(notes)?;
+        let text = |bytes: &[u8]| Some(Box::from(std::str::from_utf8(bytes).ok()?));
+        let mut names: BTreeMap<Box<str>, Values> = BTreeMap::new();
+        for _ in 0..name_count {
+            let (name, rest) = split_string(notes)?;
+            let (count, mut rest) = split_u32(rest)?;
+            let group_count = (count as usize).div_ceil(SAMPLING);
+            let mut groups = Vec::with_capacity(group_count.min(rest.len()));
+            for _ in 0..group_count {
+                let (first_value, after) = split_string(rest)?;
+                let (offset, after) = split_u32(after)?;
+                let (end, after) = split_u32(after)?;
+                groups.push(Group { first_value: text(first_value)?, offset, end });
+                rest = after;
+            }
+            names.insert(text(name)?, Values { count, groups });
+            notes = rest;
+        }
+        Some((PostingsTable { file, start, names }, notes))
     }
 
     /// All label names, ascending.

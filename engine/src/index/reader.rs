@@ -8,7 +8,7 @@ use super::symbol_table::SymbolTable;
 use super::toc::Toc;
 use super::{
     ChunkMeta, HEADER_BYTES, INDEX_FILE, IndexError, MAGIC, NamedFile, ReadAhead,
-    SERIES_ALIGN_BYTES, SeriesRef, VERSION, VERSION_1,
+    SERIES_ALIGN_BYTES, SeriesRef, VERSION, VERSION_1, notes,
 };
 use crate::codec::{crc32c, split_uvarint};
 use crate::model::{Labels, TimeRange};
@@ -26,7 +26,8 @@ const LIST_BYTES_MAX: usize = 256 * 1024 * 1024;
 const UVARINT_BYTES_MAX: usize = 10;
 
 /// An open index. Keeps one string in 32 in memory, a bounded cache of symbols, and two bounded
-/// pieces of the file; what it reads is checked against its checksum.
+/// pieces of the file; what it reads is checked against its checksum, the tables when they are
+/// first read.
 pub struct IndexReader {
     file: NamedFile,
     toc: Toc,
@@ -47,6 +48,20 @@ struct SeriesWindow {
 impl IndexReader {
     /// Opens the index of a block, reading its symbols and its postings table once.
     pub fn open(blocks: &dyn Blocks, block: &str) -> Result<IndexReader, IndexError> {
+        IndexReader::open_with(blocks, block, false)
+    }
+
+    /// Opens the index of a block; what was noted about its tables when it was opened this way
+    /// before is not read and checked again.
+    pub fn reopen(blocks: &dyn Blocks, block: &str) -> Result<IndexReader, IndexError> {
+        IndexReader::open_with(blocks, block, true)
+    }
+
+    fn open_with(
+        blocks: &dyn Blocks,
+        block: &str,
+        uses_notes: bool,
+    ) -> Result<IndexReader, IndexError> {
         let file = NamedFile::new(blocks.open(block, INDEX_FILE)?, block, INDEX_FILE);
         let header = file.read(0, HEADER_BYTES as usize)?.unwrap_or_default();
         let version = match header.split_first_chunk::<4>() {
@@ -62,14 +77,24 @@ impl IndexReader {
             }
         };
         let toc = Toc::read(&file)?;
+        // Tables of version 1 are rare, and may have to be kept whole.
+        let uses_notes = uses_notes && version == VERSION;
+        let noted = if uses_notes { notes::recall(&file, &toc) } else { None };
+        let (symbols, postings_table) = match noted {
+            Some(tables) => tables,
+            None => {
+                let table = PostingsTable::read(file.clone(), toc.postings_table, order)?;
+                let symbols = SymbolTable::read(file.clone(), toc.symbols, version == VERSION_1)?;
+                if uses_notes {
+                    notes::keep(&file, &toc, &symbols, &table);
+                }
+                (symbols, table)
+            }
+        };
         let window = ReadAhead::new(file.clone(), AHEAD_BYTES_MAX);
         Ok(IndexReader {
-            postings_table: PostingsTable::read(file.clone(), toc.postings_table, order)?,
-            symbols: RefCell::new(SymbolTable::read(
-                file.clone(),
-                toc.symbols,
-                version == VERSION_1,
-            )?),
+            postings_table,
+            symbols: RefCell::new(symbols),
             postings: RefCell::new(ReadAhead::new(file.clone(), AHEAD_BYTES_MAX)),
             series: RefCell::new(SeriesWindow { window, numbers: Vec::new() }),
             file,

@@ -147,6 +147,14 @@ pub trait BlockFile {
 
     /// Exactly `len` bytes from `offset`; an error if the file ends before.
     fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>>;
+
+    /// The latest notes about the file's content, if they are still there.
+    fn notes(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Keeps notes about the file's content in memory, as long as the storage likes.
+    fn keep_notes(&self, _notes: &[u8]) {}
 }
 
 /// A block being written. Dropped without `commit` it leaves no trace.

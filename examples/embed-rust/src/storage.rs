@@ -190,6 +190,15 @@ impl blocks::HostFile for State {
         Ok(bytes.map(<[u8]>::to_vec).ok_or_else(past_end))
     }
 
+    /// One instance that reads from memory has no need of them.
+    fn notes(&mut self, _file: Resource<File>) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    fn keep_notes(&mut self, _file: Resource<File>, _notes: Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+
     fn drop(&mut self, file: Resource<File>) -> Result<()> {
         self.table.delete(file)?;
         Ok(())

@@ -14,6 +14,7 @@ use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
 use super::wear::{CountingDisk, WrittenFor};
+use notes::Notes;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use ulid::Ulid;
 
+mod notes;
 mod tombstones;
 
 #[cfg(test)]
@@ -39,6 +41,7 @@ pub struct BlockDirs {
     disk: CountingDisk,
     dir: PathBuf,
     is_read_only: bool,
+    notes: Notes,
     _lock: Lock,
 }
 
@@ -48,6 +51,7 @@ pub struct BlockFile {
     file: Arc<dyn DiskFile>,
     path: Arc<Path>,
     size_bytes: u64,
+    notes: Notes,
 }
 
 /// A block being written. Dropped without [`commit`](BlockWriter::commit) it leaves no trace.
@@ -81,6 +85,7 @@ impl BlockDirs {
             disk: data.disk.clone(),
             dir,
             is_read_only: data.is_read_only(),
+            notes: Notes::default(),
             _lock: data.lock(),
         }
     }
@@ -127,7 +132,8 @@ impl BlockDirs {
             opened => opened.map_err(Action::Open.failed(&path))?,
         };
         let size_bytes = opened.size().map_err(Action::Read.failed(&path))?;
-        Ok(BlockFile { file: opened, path: path.into(), size_bytes })
+        let notes = self.notes.clone();
+        Ok(BlockFile { file: opened, path: path.into(), size_bytes, notes })
     }
 
     /// Begins a block under a fresh ULID of this time (milliseconds since the epoch).
@@ -232,6 +238,16 @@ impl BlockFile {
     pub fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.check_range(offset, out.len() as u64)?;
         self.file.read_at(offset, out).map_err(Action::Read.failed(&*self.path))
+    }
+
+    /// What was noted about the file, if it is still there.
+    pub fn notes(&self) -> Option<Vec<u8>> {
+        self.notes.of(&self.path)
+    }
+
+    /// Keeps notes about the file in memory for a while.
+    pub fn keep_notes(&self, notes: Vec<u8>) {
+        self.notes.keep(&self.path, notes);
     }
 
     /// Comes before any allocation: the length is the guest's word.

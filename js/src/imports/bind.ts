@@ -46,6 +46,11 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
     readAt(offset: bigint, length: number): Uint8Array {
       return tell(() => this.#file.readAt(Number(offset), length));
     }
+    /** Storages keep none: they would save a read of what is in memory anyway. */
+    notes(): undefined {
+      return undefined;
+    }
+    keepNotes(): void {}
     [dispose](): void {
       this.#file.close();
     }

@@ -73,15 +73,15 @@ proptest! {
 fn untouched_chunks_are_copied_and_small_ones_joined() -> TestResult {
     let blocks = MemoryBlocks::default();
     let samples = |range: std::ops::Range<i64>| range.map(|i| (i * 15_000, (i as f64).to_bits()));
-    let big: BTreeMap<i64, u64> = samples(0..300).collect();
-    let small: BTreeMap<i64, u64> = samples(300..540).collect();
+    let big: BTreeMap<i64, u64> = samples(0..500).collect();
+    let small: BTreeMap<i64, u64> = samples(500..740).collect();
     let histograms = vec![histogram_chunk(0, 9, 5, 1), histogram_chunk(10, 4_499_999, 120, 2)];
-    let later = vec![histogram_chunk(4_500_000, 8_099_999, 3, 3)];
-    let first = [(labels("a"), xor_chunks(&big, 300)), (labels("h"), histograms.clone())];
+    let later = vec![histogram_chunk(7_500_000, 11_099_999, 3, 3)];
+    let first = [(labels("a"), xor_chunks(&big, 500)), (labels("h"), histograms.clone())];
     let second =
         [(labels("a"), xor_chunks(&small, SAMPLES_PER_CHUNK)), (labels("h"), later.clone())];
-    write_chunks(&blocks, &first, 0..4_500_000)?;
-    write_chunks(&blocks, &second, 4_500_000..8_100_000)?;
+    write_chunks(&blocks, &first, 0..7_500_000)?;
+    write_chunks(&blocks, &second, 7_500_000..11_100_000)?;
     let child = run(&mut BlockMerge::new(Rc::new(blocks.clone()), plan_all(&blocks)?, 7)?)?;
     let child = child.ok_or("no block")?;
     assert_eq!((child.stats.num_chunks, child.stats.num_histogram_samples), (5, 128));

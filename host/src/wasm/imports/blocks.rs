@@ -62,6 +62,15 @@ impl HostFile for InstanceState {
         Ok(self.table.get(&file)?.read_at(offset, len).map_err(storage_error))
     }
 
+    fn notes(&mut self, file: Resource<BlockFile>) -> Result<Option<Vec<u8>>> {
+        Ok(self.table.get(&file)?.notes())
+    }
+
+    fn keep_notes(&mut self, file: Resource<BlockFile>, notes: Vec<u8>) -> Result<()> {
+        self.table.get(&file)?.keep_notes(notes);
+        Ok(())
+    }
+
     fn drop(&mut self, file: Resource<BlockFile>) -> Result<()> {
         self.table.delete(file)?;
         Ok(())
