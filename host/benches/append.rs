@@ -132,7 +132,7 @@ fn append(criterion: &mut Criterion) {
     };
     let data = Dataset::generate(shape);
     let now_ms = data.time_range_ms().map_or(0, |(_, end_ms)| end_ms);
-    let runtime = Runtime::new().expect("the component");
+    let runtime = Runtime::shared().expect("the component");
     let mut group = criterion.benchmark_group("append");
     group.sample_size(10).throughput(Throughput::Elements(data.sample_count()));
     println!("{} samples per pass", data.sample_count());

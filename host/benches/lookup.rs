@@ -256,7 +256,7 @@ fn least_memory_bytes(fixture: &Fixture, question: Question) -> usize {
 fn bench(criterion: &mut Criterion) {
     let series = std::env::var("LOOKUP_SERIES").ok().and_then(|text| text.parse().ok());
     let data = Dataset::generate(Shape { series: series.unwrap_or(SHAPE.series), ..SHAPE });
-    let runtime = Runtime::new().expect("the component");
+    let runtime = Runtime::shared().expect("the component");
     let fixture = Fixture::new(&runtime);
     let mut head = fixture.head(&data);
     let mut group = criterion.benchmark_group("lookup");

@@ -130,7 +130,7 @@ fn main() {
     let now_ms = data.time_range_ms().map_or(0, |(_, end_ms)| end_ms);
     let million = data.sample_count() as f64 / 1e6;
     let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
-    let runtime = Runtime::new().expect("the component");
+    let runtime = Runtime::shared().expect("the component");
     println!("{SERIES} series, {million:.1} million samples; the best of {ROUNDS} rounds\n");
     println!("| remote write | heads | million samples/s | CPU s per million | memory MB |");
     println!("| --- | --- | --- | --- | --- |");

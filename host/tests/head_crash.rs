@@ -34,7 +34,8 @@ fn send(url: &str, stop: &AtomicBool, refused: &AtomicU64) -> TestResult<Vec<Ser
     let (scrapes, interval_ms) = (60, 1000);
     let writer = Writer::new(url);
     let mut acknowledged = Vec::new();
-    let mut start_ms = wait::now_ms() - 3_600_000;
+    // A day is more than can be sent before the test ends.
+    let mut start_ms = wait::now_ms() - 86_400_000;
     while !stop.load(Relaxed) {
         let texture = Texture::Regular;
         let shape = Shape { seed: 5, series: 300, scrapes, start_ms, interval_ms, texture };

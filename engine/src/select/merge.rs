@@ -67,8 +67,7 @@ impl SeriesSource for Merge {
         let mut has_several = false;
         for number in &self.holders {
             let Some(peeked) = self.sources.get_mut(*number) else { continue };
-            loop {
-                let Some(series) = peeked.take()? else { break };
+            while let Some(series) = peeked.take()? {
                 match &mut merged {
                     None => merged = Some(series),
                     Some(merged) => {

@@ -42,7 +42,7 @@ impl Workspace {
     }
 
     fn new(data: DataDir, memory_bytes_max: u64) -> Result<Workspace, CliError> {
-        let runtime = Runtime::new().map_err(|error| CliError::Runtime(format!("{error:#}")))?;
+        let runtime = Runtime::shared().map_err(|error| CliError::Runtime(format!("{error:#}")))?;
         let blocks = BlockDirs::open(&data);
         let memory_bytes_max = usize::try_from(memory_bytes_max).unwrap_or(usize::MAX);
         Ok(Workspace { data, blocks, runtime, memory_bytes_max })

@@ -197,7 +197,7 @@ impl Store {
     /// until then [`Store::is_ready`] says no and calls are refused.
     pub fn open(config: StoreConfig) -> Result<(Store, StoreThreads), StoreError> {
         config.memory.check()?;
-        let runtime = Runtime::new().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
+        let runtime = Runtime::shared().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
         let data = DataDir::open(&config.data_dir)?;
         data.set_aside().set_bytes_max(config.set_aside_bytes_max);
         let (head, jobs) = HeadHandle::new();

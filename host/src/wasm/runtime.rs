@@ -5,6 +5,7 @@ use super::instance::{CallError, Instance};
 use super::precompiled;
 use super::state::{InstanceState, InstanceStorage};
 use super::{Options, tuning};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wasmtime::component::Linker;
 
@@ -27,9 +28,23 @@ pub struct Runtime {
     component: EnginePre<InstanceState>,
 }
 
+/// The one of this process: the machine code runs where it lies in the binary, which is one place.
+static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
+
 impl Runtime {
+    /// The runtime of this process; the first who asks loads the component.
+    pub fn shared() -> wasmtime::Result<Runtime> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = &*shared {
+            return Ok(runtime.clone());
+        }
+        let runtime = Runtime::load()?;
+        *shared = Some(runtime.clone());
+        Ok(runtime)
+    }
+
     /// Loads the component and starts the thread that ticks deadlines.
-    pub fn new() -> wasmtime::Result<Runtime> {
+    fn load() -> wasmtime::Result<Runtime> {
         let mut config = tuning::config();
         precompiled::configure(&mut config);
         if cfg!(feature = "profiling") {
@@ -45,11 +60,10 @@ impl Runtime {
         )?;
         let component = EnginePre::new(linker.instantiate_pre(&component)?)?;
         // An operating-system thread, because a busy async runtime would delay the ticks.
-        let ticker = engine.weak();
+        let ticker = engine.clone();
         std::thread::Builder::new().name("epoch".into()).spawn(move || {
-            while let Some(engine) = ticker.upgrade() {
-                engine.increment_epoch();
-                drop(engine);
+            loop {
+                ticker.increment_epoch();
                 std::thread::sleep(EPOCH_TICK);
             }
         })?;

@@ -46,5 +46,5 @@ fn seeds(count: u64) -> std::ops::Range<u64> {
 }
 
 fn runtime() -> TestResult<Runtime> {
-    Runtime::new().map_err(|error| format!("{error:#}").into())
+    Runtime::shared().map_err(|error| format!("{error:#}").into())
 }

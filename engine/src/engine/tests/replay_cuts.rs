@@ -72,7 +72,11 @@ enum Ended {
     Crashed,
     /// A deletion came after a cut, at this record.
     Deletion(u64),
-    Done { head: Box<Engine>, staged: Staged, end_ms: Option<i64> },
+    Done {
+        head: Box<Engine>,
+        staged: Staged,
+        end_ms: Option<i64>,
+    },
 }
 
 /// Replays with a cut wherever one is due, as the host's head thread does.
