@@ -46,7 +46,8 @@ mod tests {
     fn what_is_cut_short_is_no_frame() {
         let whole = [1, 0, 0, 0, 0, 9, 3, 0, 0, 0, 0, 1, 2, 3];
         for end in 7..whole.len() {
-            assert_eq!(seal_frames(&mut whole.clone()[..end]), Err(6), "{end}");
+            let mut cut = whole;
+            assert_eq!(seal_frames(&mut cut[..end]), Err(6), "{end}");
         }
         assert_eq!(seal_frames(&mut [0x80; 12]), Err(0));
     }
