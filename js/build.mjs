@@ -55,6 +55,11 @@ async function transpileComponent() {
   for (const [name, bytes] of Object.entries(files)) {
     const file = join(generated, name);
     mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, bytes);
+    writeFileSync(file, name.endsWith('.d.ts') ? declared(bytes) : bytes);
   }
+}
+
+// jco leaves a word out of functions whose names are JavaScript's own, such as `delete`.
+function declared(bytes) {
+  return new TextDecoder().decode(bytes).replaceAll(/^function /gm, 'declare function ');
 }

@@ -9,6 +9,64 @@
 //! [`backfill`] makes blocks of old samples, [`inspect`] looks at what is there;
 //! [`engine`] joins them.
 //! Dependencies point up this list only.
+//!
+//! # Used directly
+//!
+//! A Rust program may link the engine instead of running the component: [`engine::Engine`] is the
+//! same store, and [`storage`] the two traits to implement, here in memory. There is no sandbox
+//! then, and an engine stays on its thread.
+//!
+//! ```
+//! use std::rc::Rc;
+//! use tidepool_engine::chunk::samples;
+//! use tidepool_engine::engine::{Engine, Role, Room, Storage};
+//! use tidepool_engine::head::HeadOptions;
+//! use tidepool_engine::model::{Labels, MatchOp, MatcherSpec, Sample, TimeRange};
+//! use tidepool_engine::select::{FrameFormat, Selection};
+//! use tidepool_engine::storage::memory::{MemoryBlocks, MemoryWal};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (wal, blocks) = (MemoryWal::default(), Rc::new(MemoryBlocks::default()));
+//! let storage = Storage { wal: Box::new(wal), blocks, head: None };
+//! // The seed keeps crafted labels from slowing the series table: a real program takes a random one.
+//! let mut store = Engine::open(Role::All, HeadOptions::new(7), storage)?;
+//! while !store.replay(1 << 20)?.done {}
+//!
+//! // Series once, then rows; the clock is a parameter.
+//! let now_ms = 1_700_000_000_000;
+//! let up = store.series_ref(&Labels::from_pairs([("__name__", "up"), ("job", "api")])?)?;
+//! let rows = (0..4).map(|step| Sample { timestamp_ms: now_ms + 15_000 * step, value: 1.0 });
+//! let outcome = store.append(rows.map(|sample| (up, sample)), now_ms)?;
+//! assert_eq!(outcome.samples_written, 4);
+//!
+//! // Series with their chunks, which reach past the range; about a mebibyte of them at a time.
+//! let api = MatcherSpec { name: "job".into(), op: MatchOp::Equal, value: "api".into() };
+//! let range = TimeRange { start_ms: now_ms, end_ms: now_ms + 30_000 };
+//! let mut cursor = store.select(&Selection {
+//!     matchers: vec![api],
+//!     range,
+//!     format: FrameFormat::ChunkedSeries,
+//!     query_index: 0,
+//!     frame_bytes_max: 0,
+//!     samples_max: 0,
+//!     external: Labels::default(),
+//! })?;
+//! let series = cursor.next(1 << 20)?;
+//! assert_eq!(series[0].labels.to_string(), r#"{__name__="up", job="api"}"#);
+//! let mut times_ms = Vec::new();
+//! for sample in samples(&series[0].chunks[0])? {
+//!     times_ms.push(sample?.timestamp_ms);
+//! }
+//! assert_eq!(times_ms.len(), 4);
+//! assert!(cursor.next(1 << 20)?.is_empty());
+//! drop(cursor); // While it is open, the head forgets nothing.
+//!
+//! // Blocks, merges and retention: a slice at a time, now and then.
+//! let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
+//! while !store.compact(now_ms, room)?.done {}
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod model;
 

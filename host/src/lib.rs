@@ -10,7 +10,7 @@
 pub mod access;
 pub mod cli;
 pub mod config;
-pub mod disk;
+pub use tidepool_disk as disk;
 pub mod http;
 pub mod otlp;
 pub mod prom;

@@ -7,7 +7,7 @@
 
 import type { StoreExports } from './component.js';
 import { InvalidError } from './errors.js';
-import type { Columns, Labels, Matcher, MatchOp, Selection } from './model.js';
+import type { Columns, Labels, Lookup, Matcher, MatchOp, Selection } from './model.js';
 
 const TIME_MIN = -(2n ** 63n);
 const TIME_MAX = 2n ** 63n - 1n;
@@ -101,6 +101,17 @@ export function toSelection(selection: Selection): StoreExports.Selection {
   };
 }
 
+/** What to look up. */
+export function toLookup(lookup: Lookup): StoreExports.Lookup {
+  const { matchers, range } = toSelection(lookup);
+  return { matcherSets: [matchers], range, limit: toCount(lookup.limit ?? 0, 'limit') };
+}
+
+/** Damage, for people. */
+export function damageText(damage: { where: string; offset: bigint; reason: string }): string {
+  return `${damage.where} at byte ${damage.offset}: ${damage.reason}`;
+}
+
 function toMatcher({ name, op, value }: Matcher): StoreExports.Matcher {
   const known = MATCH_OPS.get(op);
   if (known === undefined) {
@@ -110,7 +121,8 @@ function toMatcher({ name, op, value }: Matcher): StoreExports.Matcher {
   return { name: toText(name, `${what} name`), op: known, value: toText(value, `${what} value`) };
 }
 
-function toText(text: unknown, what: string): string {
+/** A string. */
+export function toText(text: unknown, what: string): string {
   if (typeof text === 'string') return text;
   throw new InvalidError(`${what} is ${String(text)}, not a string`);
 }

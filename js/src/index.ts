@@ -6,6 +6,8 @@
 
 export { decodeChunk, type Samples } from './chunk.js';
 export * from './errors.js';
+export { decodeHistograms, histogramBuckets, type Bucket } from './histogram.js';
+export { snappyUnpack as unpackSnappy } from './files/snappy.js';
 export { MemoryStorage } from './imports/memory.js';
 export type * from './imports/storage.js';
 export type * from './model.js';

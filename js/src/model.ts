@@ -47,12 +47,56 @@ export interface Selection {
   readonly endMs?: number;
 }
 
+/** What to look up names or values of. */
+export interface Lookup extends Selection {
+  /** Most names or values given: the first ones. Left out or 0, all. */
+  readonly limit?: number;
+}
+
 /** A series with its samples inside the selected range; at least one, by ascending time. */
 export interface Series {
   readonly labels: Labels;
+  /** Times of the values; histograms have their own. */
   readonly timestampsMs: Float64Array;
   /** As many as there are times. The bits of a NaN are kept: see {@link isStale}. */
   readonly values: Float64Array;
+  /** Native histograms, by ascending time; most series have none, few have both. */
+  readonly histograms: readonly Histogram[];
+}
+
+/**
+ * A native histogram. Counts are exact up to 2^53. `histogramBuckets` gives its buckets with their
+ * bounds.
+ */
+export interface Histogram {
+  readonly timestampMs: number;
+  /** Whether counts are whole numbers, or may be fractions. */
+  readonly kind: 'integer' | 'float';
+  /** The series ends here: all else says nothing. */
+  readonly isStale: boolean;
+  /** What is known of the counter since the sample before. `gauge`: it is no counter. */
+  readonly counterReset: 'unknown' | 'not-reset' | 'gauge';
+  /** Resolution: a bucket is 2^(2^-schema) times as wide as the one before; -53: custom bounds. */
+  readonly schema: number;
+  readonly count: number;
+  readonly sum: number;
+  /** Observations in the bucket around zero are at most this far from it. */
+  readonly zeroThreshold: number;
+  readonly zeroCount: number;
+  readonly positiveSpans: readonly BucketSpan[];
+  /** The count of each bucket that the spans name. */
+  readonly positiveBuckets: Float64Array;
+  readonly negativeSpans: readonly BucketSpan[];
+  readonly negativeBuckets: Float64Array;
+  /** Upper bounds, with schema -53 only. */
+  readonly customBounds: Float64Array;
+}
+
+/** A run of buckets next to each other. */
+export interface BucketSpan {
+  /** Buckets left out since the span before; of the first, its bucket's number. */
+  readonly offset: number;
+  readonly length: number;
 }
 
 /** A series with its chunks as they are stored, by ascending time, none overlapping. */
@@ -119,6 +163,16 @@ export interface WriteOutcome {
   readonly refused: number;
   /** The first ten refusals. */
   readonly refusals: readonly Refusal[];
+}
+
+/** What a deletion found. */
+export interface Deletion {
+  /** Series of the head that may have had samples in the range. */
+  readonly headSeries: number;
+  /** Blocks in which more is deleted than before. */
+  readonly blocks: readonly string[];
+  /** Blocks in which nothing could be deleted, and why. */
+  readonly damaged: readonly string[];
 }
 
 /** A block that a compaction wrote. */

@@ -3,9 +3,9 @@
 import { toSelection } from './arguments.js';
 import { sampleCount, XorDecoder } from './chunk.js';
 import type { Instance, StoreExports } from './component.js';
-import { InvalidError } from './errors.js';
+import { decodeHistograms } from './histogram.js';
 import { dispose } from './imports/dispose.js';
-import type { Chunk, Labels, Selection, Series, SeriesChunks } from './model.js';
+import type { Chunk, Histogram, Labels, Selection, Series, SeriesChunks } from './model.js';
 
 /** About how many bytes of labels and chunks are taken out of the engine at a time. */
 const BATCH_BYTES = 256 * 1024;
@@ -30,13 +30,17 @@ export function selectSeries(instance: Instance, selection: Selection): Iterable
 /** The samples of a series' chunks, of those between two times, both included. */
 export function decodeSeries(series: SeriesChunks, startMs?: number, endMs?: number): Series {
   const { labels, chunks } = series;
-  const counts = chunks.map(({ encoding, data }) => {
-    if (encoding === 'xor') return sampleCount(data);
-    throw new InvalidError(`samples of ${encoding} chunks are not decoded by this version`);
-  });
-  const decoder = new XorDecoder(counts.reduce((sum, count) => sum + count, 0));
-  for (const { data } of chunks) decoder.decode(data);
-  return { labels, ...decoder.samples(startMs, endMs) };
+  const floats = chunks.filter(({ encoding }) => encoding === 'xor');
+  const decoder = new XorDecoder(floats.reduce((sum, { data }) => sum + sampleCount(data), 0));
+  for (const { data } of floats) decoder.decode(data);
+  const histograms: Histogram[] = [];
+  for (const { encoding, data } of floats.length === chunks.length ? [] : chunks) {
+    if (encoding === 'xor') continue;
+    const all = decodeHistograms(data, encoding === 'histogram' ? 'integer' : 'float');
+    const isIn = (timeMs: number) => timeMs >= (startMs ?? -Infinity) && timeMs <= (endMs ?? Infinity);
+    histograms.push(...all.filter(({ timestampMs }) => isIn(timestampMs)));
+  }
+  return { labels, ...decoder.samples(startMs, endMs), histograms };
 }
 
 /** Not a generator: leaving one that was never started would not run its end. */
@@ -59,7 +63,7 @@ class SeriesIterator implements IterableIterator<Series> {
       const series = this.#chunks.next();
       if (series.done) return series;
       const value = this.#decode(series.value, startMs, endMs);
-      if (value.timestampsMs.length > 0) return { done: false, value };
+      if (value.timestampsMs.length + value.histograms.length > 0) return { done: false, value };
     }
   }
 

@@ -2,6 +2,8 @@
 
 import * as args from './arguments.js';
 import { Instance, type StoreExports } from './component.js';
+import { InvalidError } from './errors.js';
+import { dispose } from './imports/dispose.js';
 import type { Storage } from './imports/storage.js';
 import type * as model from './model.js';
 import { selectChunks, selectSeries } from './select.js';
@@ -62,6 +64,9 @@ export const LABEL_VALUE_BYTES_MAX = 4096;
 
 /** About how many bytes of the log are read back at a time. */
 const REPLAY_BYTES = 1024 * 1024;
+
+/** About how many bytes of names or values are taken out of the engine at a time. */
+const TEXTS_BYTES = 64 * 1024;
 
 /** A storage says by itself when it is full. */
 const ROOM = { freeBytes: 2n ** 64n - 1n, otherBytes: 0n, memoryBytes: 2n ** 32n };
@@ -186,6 +191,7 @@ export class Store {
       const { done, block } = this.compactSlice(nowMs);
       if (block !== undefined) blocks.push(block);
       if (done) return blocks;
+      await this.#storage.ready?.();
       await nextTurn();
     }
   }
@@ -198,9 +204,34 @@ export class Store {
       done,
       block: block && { id: block.id, level: block.level, samples: Number(block.samples) },
       deleted,
-      damaged: bad.map(({ where, offset, reason }) => `${where} at byte ${offset}: ${reason}`),
+      damaged: bad.map(args.damageText),
       unmerged: unmerged.map(({ where, reason }) => `${where}: ${reason}`),
     };
+  }
+
+  /** Names of the labels that the selected series carry, ascending. */
+  labelNames(lookup: model.Lookup = {}): string[] {
+    const wanted = args.toLookup(lookup);
+    return this.#texts((store) => store.labelNames(wanted));
+  }
+
+  /** Values that the selected series have for a label, ascending; none if no series has it. */
+  labelValues(name: string, lookup: model.Lookup = {}): string[] {
+    const [known, wanted] = [args.toText(name, 'the name'), args.toLookup(lookup)];
+    return this.#texts((store) => store.labelValues(known, wanted));
+  }
+
+  /**
+   * Deletes the samples in a range of all selected series, in head and blocks: they are hidden
+   * from every read that begins afterwards, and gone when their block is merged. What is written
+   * later counts, wherever it lies in time. At least one matcher, so that nobody deletes all by
+   * leaving something out.
+   */
+  delete(selection: model.Selection & { matchers: readonly model.Matcher[] }): model.Deletion {
+    const { matchers, range } = args.toSelection(selection);
+    if (matchers.length === 0) throw new InvalidError('a deletion without a matcher is refused');
+    const { headSeries, blocks, bad } = this.#call((store) => store.delete([matchers], range));
+    return { headSeries: Number(headSeries), blocks, damaged: bad.map(args.damageText) };
   }
 
   /** The store's figures at this moment. */
@@ -223,6 +254,20 @@ export class Store {
     } finally {
       this.#instance.end();
       await this.#storage.release();
+    }
+  }
+
+  #texts(ask: (store: typeof StoreExports) => StoreExports.Texts): string[] {
+    const texts = this.#call(ask) as StoreExports.Texts & Disposable;
+    try {
+      const all: string[] = [];
+      for (;;) {
+        const some = this.#call(() => texts.next(TEXTS_BYTES));
+        if (some.length === 0) return all;
+        all.push(...some);
+      }
+    } finally {
+      if (!this.#instance.hasEnded) this.#call(() => texts[dispose]());
     }
   }
 

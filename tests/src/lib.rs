@@ -16,6 +16,7 @@
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are; [`thanos`] starts those that read shipped blocks, [`victoria_metrics`]
 //!   what the benchmark compares with as well.
+//! - [`wit_reference`]: the page that describes the component's contract.
 
 pub mod admin;
 pub mod bench;
@@ -45,4 +46,5 @@ pub mod thanos;
 pub mod tidepool;
 pub mod victoria_metrics;
 pub mod wait;
+pub mod wit_reference;
 pub mod xor_chunk;

@@ -144,11 +144,12 @@ fn check_newest(store: &Store, senders: &[Sender], what: &str) {
     assert_same(what, acknowledged.iter().chain(&more), &got[0]);
 }
 
-fn kill_again_and_again(policy: WalSync) {
+fn kill_again_and_again(policy: WalSync, records: &str) {
     let kills = std::env::var("TIDEPOOL_SOAK_KILLS").ok().and_then(|text| text.parse().ok());
     let kills = kills.unwrap_or(KILLS);
     let mut store = Store::start_with(|config| {
-        config.wal_sync(policy).merged_block_duration("10s").flag("--wal-segment-size=64KiB")
+        let config = config.wal_sync(policy).flag(&format!("--wal-records={records}"));
+        config.merged_block_duration("10s").flag("--wal-segment-size=64KiB")
     })
     .expect("tidepool starts");
     let start_ms = now_ms() - 48 * 3_600_000;
@@ -204,10 +205,15 @@ fn kill_again_and_again(policy: WalSync) {
 
 #[test]
 fn hundreds_of_kills_cost_nothing_acknowledged_with_sync_always() {
-    kill_again_and_again(WalSync::Always);
+    kill_again_and_again(WalSync::Always, "prometheus");
 }
 
 #[test]
 fn hundreds_of_kills_cost_nothing_acknowledged_with_sync_interval() {
-    kill_again_and_again(WalSync::Interval);
+    kill_again_and_again(WalSync::Interval, "prometheus");
+}
+
+#[test]
+fn hundreds_of_kills_cost_nothing_acknowledged_with_a_log_of_columns() {
+    kill_again_and_again(WalSync::Interval, "columns");
 }

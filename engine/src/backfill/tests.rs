@@ -93,6 +93,13 @@ fn times_at_the_ends_are_no_trouble() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_value_that_is_given_again_after_another_counts() -> Result<()> {
+    let rows = vec![(0, 10, 2), (0, 10, 0), (0, 10, 2), (1, 10, 2), (1, 10, 2), (1, 10, 0)];
+    assert_eq!(import(&rows, usize::MAX)?.0, expected(&rows));
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn any_order_and_any_memory_give_the_same(

@@ -24,7 +24,7 @@ pub struct Window {
 struct Samples {
     full: Vec<Chunk>,
     open: Option<XorAppender>,
-    /// Time and bits of the newest sample in order.
+    /// Time of the newest sample, and what counts at that time so far.
     newest: Option<Sample>,
     /// As they came.
     late: Vec<Sample>,
@@ -43,11 +43,16 @@ impl Window {
             *bytes += SERIES_BYTES;
             Samples::default()
         });
-        if samples.newest.is_some_and(|newest| sample.timestamp_ms <= newest.timestamp_ms) {
+        if let Some(newest) = &mut samples.newest
+            && sample.timestamp_ms <= newest.timestamp_ms
+        {
             // Repeated lines change nothing and cost nothing.
-            if samples.newest != Some(sample) {
+            if *newest != sample {
                 *bytes += size_of::<Sample>();
                 samples.late.push(sample);
+            }
+            if newest.timestamp_ms == sample.timestamp_ms {
+                *newest = sample;
             }
             return Ok(());
         }

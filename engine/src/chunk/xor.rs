@@ -28,7 +28,7 @@
 mod state;
 
 use super::{Chunk, Encoding};
-use crate::codec::{BitWriter, put_uvarint, put_varint, split_varint};
+use crate::codec::{put_uvarint, put_varint, split_varint};
 
 /// Most samples that a chunk can count.
 pub const SAMPLES_PER_CHUNK_MAX: u16 = u16::MAX;
@@ -40,9 +40,8 @@ const HEADER_BYTES: usize = 2;
 /// included.
 const PAGE_BYTES: usize = 56;
 
-/// A full page, and what a sample can touch that begins with the page's last bit: 145 bits of it
-/// in four writes, of which the last begins eleven bytes later.
-const TAIL_BYTES: usize = PAGE_BYTES + 10 + BitWriter::SPARE_BYTES;
+/// Bits of a page: whole words, which is what is written at a time.
+const PAGE_BITS: usize = 8 * PAGE_BYTES;
 
 /// Largest count of leading zeros that the five bits for it can say.
 const LEADING_ZEROS_MAX: u32 = 31;
@@ -60,26 +59,32 @@ pub struct XorAppender {
     pages: Option<Box<Page>>,
     page_count: u16,
     count: u16,
-    /// Where the next bit goes in the tail.
+    /// Where the next bit goes in the tail: below [`PAGE_BITS`].
     tail_bits: u16,
     /// Whether a window of value bits is set; it has these numbers of zeros before and after it.
     has_window: bool,
     leading_zeros: u8,
     trailing_zeros: u8,
     /// What fills no page yet.
-    tail: [u8; TAIL_BYTES],
+    tail: [u8; PAGE_BYTES],
 }
 
-/// What changes with each sample, to be kept in registers from one to the next. The fields are
-/// those of [`XorAppender`].
-struct Pen {
+/// An appender at work: what changes with each sample stays in registers from one to the next.
+/// [`Pen::keep`] writes it back.
+struct Pen<'a> {
+    appender: &'a mut XorAppender,
     last_timestamp_ms: i64,
     last_step_ms: u64,
     last_value_bits: u64,
-    tail_bits: u32,
     has_window: bool,
     leading_zeros: u32,
     trailing_zeros: u32,
+    /// Where the word being filled begins in the tail.
+    word_at: usize,
+    /// The word: bits from the top, zeros below.
+    word: u64,
+    /// How many bits it has, at most 63.
+    word_bits: u32,
 }
 
 #[derive(Debug)]
@@ -108,7 +113,7 @@ impl XorAppender {
             has_window: false,
             leading_zeros: 0,
             trailing_zeros: 0,
-            tail: [0; TAIL_BYTES],
+            tail: [0; PAGE_BYTES],
         }
     }
 
@@ -131,53 +136,25 @@ impl XorAppender {
     pub fn append_all(&mut self, samples: &[(i64, f64)]) {
         let room = usize::from(SAMPLES_PER_CHUNK_MAX - self.count);
         assert!(samples.len() <= room, "a chunk counts at most 65535 samples");
+        let mut pen = Pen::of(self);
         let mut rest = samples;
-        while self.count < 2
+        while pen.appender.count < 2
             && let [(timestamp_ms, value), after @ ..] = rest
         {
-            self.put_early(*timestamp_ms, *value);
+            pen.put_early(*timestamp_ms, *value);
             rest = after;
         }
-        let mut pen = self.pen();
         for (timestamp_ms, value) in rest {
-            if pen.tail_bits as usize >= 8 * PAGE_BYTES {
-                self.turn_page();
-                pen.tail_bits -= 8 * PAGE_BYTES as u32;
-            }
-            pen.put(&mut self.tail, *timestamp_ms, *value);
+            pen.put(*timestamp_ms, *value);
         }
-        self.keep(pen);
-        self.count += rest.len() as u16;
-    }
-
-    fn pen(&self) -> Pen {
-        Pen {
-            last_timestamp_ms: self.last_timestamp_ms,
-            last_step_ms: self.last_step_ms,
-            last_value_bits: self.last_value.to_bits(),
-            tail_bits: u32::from(self.tail_bits),
-            has_window: self.has_window,
-            leading_zeros: u32::from(self.leading_zeros),
-            trailing_zeros: u32::from(self.trailing_zeros),
-        }
-    }
-
-    fn keep(&mut self, pen: Pen) {
-        self.last_timestamp_ms = pen.last_timestamp_ms;
-        self.last_step_ms = pen.last_step_ms;
-        self.last_value = f64::from_bits(pen.last_value_bits);
-        self.tail_bits = pen.tail_bits as u16;
-        self.has_window = pen.has_window;
-        self.leading_zeros = pen.leading_zeros as u8;
-        self.trailing_zeros = pen.trailing_zeros as u8;
+        pen.appender.count += rest.len() as u16;
+        pen.keep();
     }
 
     #[cold]
     fn turn_page(&mut self) {
-        let Some(bytes) = self.tail.first_chunk::<PAGE_BYTES>() else { return };
-        self.pages = Some(Box::new(Page { bytes: *bytes, before: self.pages.take() }));
+        self.pages = Some(Box::new(Page { bytes: self.tail, before: self.pages.take() }));
         self.page_count += 1;
-        self.tail.copy_within(PAGE_BYTES.., 0);
     }
 
     /// How many samples were appended.
@@ -237,44 +214,110 @@ impl XorAppender {
     pub fn last_value(&self) -> Option<f64> {
         (self.count > 0).then_some(self.last_value)
     }
+}
+
+impl<'a> Pen<'a> {
+    #[inline(always)]
+    fn of(appender: &'a mut XorAppender) -> Pen<'a> {
+        let word_at = usize::from(appender.tail_bits) / 64 * 8;
+        let word_bits = u32::from(appender.tail_bits) % 64;
+        let held = appender.tail.get(word_at..).and_then(|rest| rest.first_chunk());
+        // What lies behind the last bit is of another page.
+        let word = u64::from_be_bytes(*held.unwrap_or(&[0; 8])) & !(u64::MAX >> word_bits);
+        Pen {
+            last_timestamp_ms: appender.last_timestamp_ms,
+            last_step_ms: appender.last_step_ms,
+            last_value_bits: appender.last_value.to_bits(),
+            has_window: appender.has_window,
+            leading_zeros: u32::from(appender.leading_zeros),
+            trailing_zeros: u32::from(appender.trailing_zeros),
+            word_at,
+            word,
+            word_bits,
+            appender,
+        }
+    }
+
+    #[inline(always)]
+    fn keep(mut self) {
+        self.store_word();
+        let appender = self.appender;
+        appender.last_timestamp_ms = self.last_timestamp_ms;
+        appender.last_step_ms = self.last_step_ms;
+        appender.last_value = f64::from_bits(self.last_value_bits);
+        appender.tail_bits = (8 * self.word_at) as u16 + self.word_bits as u16;
+        appender.has_window = self.has_window;
+        appender.leading_zeros = self.leading_zeros as u8;
+        appender.trailing_zeros = self.trailing_zeros as u8;
+    }
+
+    #[inline(always)]
+    fn store_word(&mut self) {
+        if let Some(place) = self.appender.tail.get_mut(self.word_at..)
+            && let Some(place) = place.first_chunk_mut()
+        {
+            *place = self.word.to_be_bytes();
+        }
+    }
+
+    /// Writes the low `width` bits (1 to 64) of `bits`, whose other bits are zero.
+    #[inline(always)]
+    fn put_bits(&mut self, bits: u64, width: u32) {
+        let free = 64 - self.word_bits;
+        if width < free {
+            self.word |= bits << (free - width);
+            self.word_bits += width;
+        } else {
+            self.put_over(bits, width - free);
+        }
+    }
+
+    /// Writes bits of which all but the last `over` (at most 63) fill the word.
+    #[inline]
+    fn put_over(&mut self, bits: u64, over: u32) {
+        self.word |= bits >> over;
+        self.store_word();
+        self.word_at += 8;
+        if self.word_at == PAGE_BYTES {
+            self.appender.turn_page();
+            self.word_at = 0;
+        }
+        // In two steps, since all 64 bits may have to go.
+        self.word = bits << 1 << (63 - over);
+        self.word_bits = over;
+    }
 
     /// The first two samples begin with numbers of whole bytes.
     #[cold]
     fn put_early(&mut self, timestamp_ms: i64, value: f64) {
         let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
+        let is_first = self.appender.count == 0;
         let mut bytes = Vec::with_capacity(10);
-        if self.count == 0 {
+        if is_first {
             put_varint(&mut bytes, timestamp_ms);
         } else {
             put_uvarint(&mut bytes, step_ms);
             self.last_step_ms = step_ms;
         }
-        let mut writer = BitWriter::resume(&mut self.tail, self.tail_bits.into());
         for byte in bytes {
-            writer.put(u64::from(byte), 8);
+            self.put_bits(u64::from(byte), 8);
         }
-        if self.count == 0 {
-            writer.put(value.to_bits(), 64);
-        }
-        self.tail_bits = writer.position_bits() as u16;
-        if self.count == 1 {
-            let mut pen = self.pen();
-            pen.put_value(&mut self.tail, 0, 0, value);
-            self.keep(pen);
+        if is_first {
+            self.put_bits(value.to_bits(), 64);
+            self.last_value_bits = value.to_bits();
+        } else {
+            self.put_value(0, 0, value);
         }
         self.last_timestamp_ms = timestamp_ms;
-        self.last_value = value;
-        self.count += 1;
+        self.appender.count += 1;
     }
-}
 
-impl Pen {
     /// Writes the third sample, or a later one.
     #[inline(always)]
-    fn put(&mut self, tail: &mut [u8; TAIL_BYTES], timestamp_ms: i64, value: f64) {
+    fn put(&mut self, timestamp_ms: i64, value: f64) {
         let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
-        let (bits, width) = self.put_step(tail, step_ms);
-        self.put_value(tail, bits, width, value);
+        let (bits, width) = self.put_step(step_ms);
+        self.put_value(bits, width, value);
         self.last_step_ms = step_ms;
         self.last_timestamp_ms = timestamp_ms;
     }
@@ -282,7 +325,7 @@ impl Pen {
     /// The bits that say the step, to be written together with the value's first ones. The rare
     /// escape of 68 bits is written at once and leaves nothing over.
     #[inline(always)]
-    fn put_step(&mut self, tail: &mut [u8; TAIL_BYTES], step_ms: u64) -> (u64, u32) {
+    fn put_step(&mut self, step_ms: u64) -> (u64, u32) {
         let change_ms = step_ms.wrapping_sub(self.last_step_ms) as i64;
         let low = |bits: u32| change_ms as u64 & ((1 << bits) - 1);
         match change_ms {
@@ -291,10 +334,8 @@ impl Pen {
             -65535..=65536 => (0b110 << 17 | low(17), 20),
             -524_287..=524_288 => (0b1110 << 20 | low(20), 24),
             _ => {
-                let mut writer = BitWriter::resume(tail, self.tail_bits);
-                writer.put(0b1111, 4);
-                writer.put(change_ms as u64, 64);
-                self.tail_bits = writer.position_bits();
+                self.put_bits(0b1111, 4);
+                self.put_bits(change_ms as u64, 64);
                 (0, 0)
             }
         }
@@ -302,14 +343,10 @@ impl Pen {
 
     /// Writes the `width` bits (at most 24) that say the time, then the value.
     #[inline(always)]
-    fn put_value(&mut self, tail: &mut [u8; TAIL_BYTES], bits: u64, width: u32, value: f64) {
-        let (mut bits, mut width) = (bits, width);
+    fn put_value(&mut self, mut bits: u64, mut width: u32, value: f64) {
         let difference = value.to_bits() ^ self.last_value_bits;
-        let mut writer = BitWriter::resume(tail, self.tail_bits);
         if difference == 0 {
-            writer.put(bits << 1, width + 1);
-            self.tail_bits = writer.position_bits();
-            return;
+            return self.put_bits(bits << 1, width + 1);
         }
         self.last_value_bits = value.to_bits();
         let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
@@ -330,12 +367,11 @@ impl Pen {
         let value_width = 64 - self.leading_zeros - self.trailing_zeros;
         let value_bits = difference >> self.trailing_zeros;
         if width + value_width <= 64 {
-            writer.put(bits << value_width | value_bits, width + value_width);
+            self.put_bits(bits << value_width | value_bits, width + value_width);
         } else {
-            writer.put(bits, width);
-            writer.put(value_bits, value_width);
+            self.put_bits(bits, width);
+            self.put_bits(value_bits, value_width);
         }
-        self.tail_bits = writer.position_bits();
     }
 }
 

@@ -105,6 +105,10 @@ impl Guest for Component {
         })
     }
 
+    fn log_by_columns() -> Result<(), wit::Error> {
+        with_engine(|engine| engine.log_by_columns())
+    }
+
     fn append_remote_write(
         version: store::RemoteWriteVersion,
         body: Vec<u8>,

@@ -8,6 +8,7 @@
 //! Late samples have a log of their own, as upstream's do: replay tells them from ordered samples
 //! that a block holds already. Its segments are dropped once all in them is in blocks.
 
+mod columns;
 mod deletion;
 mod state;
 
@@ -15,10 +16,11 @@ pub use state::LogState;
 
 use super::records::{Rows, metadata_of, series_of};
 use crate::error;
-use crate::head::{Batch, Exemplar, Head, Metadata, ReplayedRows, Slot};
-use crate::model::{Labels, Sample, Value};
+use crate::head::{Batch, Exemplar, Head, Metadata, Slot};
+use crate::model::{Labels, Value};
 use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
-use crate::wal::{Record, RecordError, decode};
+use crate::wal::{ColumnReader, Record, RecordError, decode};
+use columns::Columns;
 use deletion::Deletions;
 use std::collections::BTreeMap;
 
@@ -60,6 +62,10 @@ pub struct Log {
     progress: ReplayProgress,
     deletions: Deletions,
     truncation: Option<Truncation>,
+    /// If floats are written by columns.
+    columns: Option<Columns>,
+    /// While the log is replayed.
+    column_reader: ColumnReader,
 }
 
 /// A checkpoint on its way.
@@ -82,6 +88,8 @@ impl Log {
             progress: ReplayProgress::default(),
             deletions: Deletions::default(),
             truncation: None,
+            columns: None,
+            column_reader: ColumnReader::default(),
         }
     }
 
@@ -91,7 +99,7 @@ impl Log {
     /// the last of several samples of one time counts. Ordered rows that nobody knows of would
     /// hide older ones of their series that come after them.
     pub fn append(&mut self, head: &mut Head, batch: &Batch) -> error::Result<()> {
-        let late = Rows::of(head, batch, true);
+        let late = Rows::of(head, batch, true, None);
         if !late.records.is_empty() {
             self.settle_deletions(head)?;
             let segment = self.wal.append(LogKind::Late, &late.records)?;
@@ -101,21 +109,30 @@ impl Log {
         if !head.created(batch).is_empty() {
             records.push(series_of(head, head.created(batch)));
         }
-        let mut ordered = Rows::of(head, batch, false);
+        let is_chained = self.columns.as_ref().is_some_and(Columns::is_chained);
+        let mut ordered = Rows::of(head, batch, false, self.column_writer());
         ordered.add_exemplars(head, batch);
         records.append(&mut ordered.records);
         let metadata = head.unlogged_metadata();
         records.extend(metadata_of(head, &metadata));
         if !records.is_empty() {
             if ordered.newest_ms.saturating_sub(self.segment_start_ms) > self.segment_span_ms {
-                self.wal.cut_segment(LogKind::Ordered)?;
-                self.segment_start_ms = i64::MAX;
+                self.cut_ordered().inspect_err(|_| self.restart_columns())?;
             }
-            let segment = self.wal.append(LogKind::Ordered, &records)?;
+            let appended = self.wal.append(LogKind::Ordered, &records);
+            // Nothing may build on what the log does not have.
+            let segment = appended.inspect_err(|_| self.restart_columns())?;
+            self.note_columns(segment, ordered.newest_ms, is_chained);
             self.segment_start_ms = self.segment_start_ms.min(ordered.oldest_ms);
             self.note(segment, ordered.newest_ms);
         }
         head.metadata_is_logged();
+        Ok(())
+    }
+
+    fn cut_ordered(&mut self) -> StorageResult<()> {
+        self.wal.cut_segment(LogKind::Ordered)?;
+        self.segment_start_ms = i64::MAX;
         Ok(())
     }
 
@@ -148,7 +165,6 @@ impl Log {
                 self.progress.skipped_records += 1;
             }
         }
-        head.end_replayed_part();
         self.progress.samples = head.replayed_samples();
         Ok(self.progress)
     }
@@ -163,6 +179,7 @@ impl Log {
     fn end_replay(&mut self, head: &mut Head) -> error::Result<()> {
         head.settle_replay();
         self.progress.samples = head.replayed_samples();
+        self.column_reader = ColumnReader::default();
         self.end_replay_of_deletions();
         if head.has_behind() {
             self.deletions.late_is_stale = true;
@@ -197,8 +214,24 @@ impl Log {
                 self.note(segment, i64::MIN);
                 understood
             }
-            Ok(Record::Samples(rows)) => self.replay_samples(head, (log, segment), rows),
-            Ok(Record::SamplesV2(rows)) => self.replay_samples(head, (log, segment), rows),
+            Ok(Record::Samples(rows)) if log == LogKind::Ordered => {
+                let mut floats = head.replay_floats();
+                let read = rows.each(|series_ref, sample| floats.take(series_ref, sample));
+                let newest_ms = floats.end();
+                self.note(segment, newest_ms);
+                read.is_ok()
+            }
+            Ok(Record::Samples(rows)) => {
+                let rows = rows.map(|row| row.map(|(at, s)| (at, s.timestamp_ms, s.value.into())));
+                self.replay_rows(head, (log, segment), rows)
+            }
+            Ok(Record::Columns(record)) if log == LogKind::Ordered => {
+                self.replay_columns(head, segment, &record)
+            }
+            Ok(Record::SamplesV2(rows)) => {
+                let rows = rows.map(|row| row.map(|(at, s)| (at, s.timestamp_ms, s.value.into())));
+                self.replay_rows(head, (log, segment), rows)
+            }
             Ok(Record::Histograms(rows)) => {
                 let rows =
                     rows.map(|row| row.map(|r| (r.series_ref, r.timestamp_ms, r.histogram.into())));
@@ -241,23 +274,6 @@ impl Log {
             // Other kinds, and what does not decode.
             _ => false,
         }
-    }
-
-    /// Gives whether all rows were understood.
-    #[inline]
-    fn replay_samples(
-        &mut self,
-        head: &mut Head,
-        (log, segment): (LogKind, u32),
-        rows: impl Iterator<Item = Result<(u64, Sample), RecordError>>,
-    ) -> bool {
-        if log == LogKind::Late {
-            let rows = rows.map(|row| row.map(|(at, s)| (at, s.timestamp_ms, s.value.into())));
-            return self.replay_rows(head, (log, segment), rows);
-        }
-        let ReplayedRows { newest_ms, understood } = head.replay_floats(rows);
-        self.note(segment, newest_ms);
-        understood
     }
 
     /// Gives whether all rows were understood.
@@ -368,8 +384,8 @@ impl Log {
         // A tombstone concerns only what stands before it, so that checkpoints need none.
         self.settle_deletions(head)?;
         if self.segments.keys().next_back() == Some(&last_segment) {
-            self.wal.cut_segment(LogKind::Ordered)?;
-            self.segment_start_ms = i64::MAX;
+            self.cut_ordered()?;
+            self.restart_columns();
         }
         let checkpoint = self.wal.checkpoint(last_segment)?;
         let slots = head.slots().collect::<Vec<_>>().into_iter();

@@ -4,10 +4,11 @@
 
 use crate::head::{Batch, Head, Metadata, Slot};
 use crate::model::{NativeHistogram, Sample, Value};
+use crate::wal::columns::ROWS_MAX;
 use crate::wal::{
-    ExemplarRecord, MetadataRecord, WalCount, exemplars_record, histograms_record, metadata_record,
-    put_exemplar, put_histogram, put_metadata, put_samples, put_series, samples_record,
-    series_record,
+    ColumnWriter, ExemplarRecord, MetadataRecord, WalCount, exemplars_record, histograms_record,
+    metadata_record, put_exemplar, put_histogram, put_metadata, put_samples, put_series,
+    samples_record, series_record,
 };
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -21,41 +22,51 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Those of a batch's rows that come in order, or those that come late.
-    pub fn of(head: &Head, batch: &Batch, is_late: bool) -> Rows {
+    /// Those of a batch's rows that come in order, or those that come late; floats by columns if
+    /// somebody writes these.
+    pub fn of(
+        head: &Head,
+        batch: &Batch,
+        is_late: bool,
+        columns: Option<&mut ColumnWriter>,
+    ) -> Rows {
         if !head.has_histograms(batch) {
             let mut rows = Rows::none();
-            rows.add_samples(head.rows(batch, is_late));
+            rows.add_floats(head.rows(batch, is_late), columns);
             return rows;
         }
-        Rows::of_values(head.value_rows(batch, is_late))
+        Rows::of_values(head.value_rows(batch, is_late), columns)
     }
 
     /// Those of (series reference, time, value), of one series in this order.
-    pub fn of_values(values: impl Iterator<Item = (u64, i64, Value)>) -> Rows {
+    pub fn of_values(
+        values: impl Iterator<Item = (u64, i64, Value)>,
+        mut columns: Option<&mut ColumnWriter>,
+    ) -> Rows {
         let mut rows = Rows::none();
         let mut group: Vec<(u64, i64, Value)> = Vec::new();
         let mut kinds: FxHashMap<u64, RowKind> = FxHashMap::default();
         for (series_ref, timestamp_ms, value) in values {
             let kind = RowKind::of(&value);
             if *kinds.entry(series_ref).or_insert(kind) != kind {
-                rows.add_group(&group);
+                rows.add_group(&group, columns.as_deref_mut());
                 group.clear();
                 kinds.clear();
                 kinds.insert(series_ref, kind);
             }
             group.push((series_ref, timestamp_ms, value));
         }
-        rows.add_group(&group);
+        rows.add_group(&group, columns);
         rows
     }
 
     /// Adds rows of which each series has one kind.
-    fn add_group(&mut self, group: &[(u64, i64, Value)]) {
-        self.add_samples(group.iter().filter_map(|(series_ref, timestamp_ms, value)| {
+    fn add_group(&mut self, group: &[(u64, i64, Value)], columns: Option<&mut ColumnWriter>) {
+        let floats = group.iter().filter_map(|(series_ref, timestamp_ms, value)| {
             let Value::Float(value) = *value else { return None };
             Some((*series_ref, Sample { timestamp_ms: *timestamp_ms, value }))
-        }));
+        });
+        self.add_floats(floats, columns);
         for is_custom in [false, true] {
             self.add_histograms(group, is_custom, whole);
             self.add_histograms(group, is_custom, fractional);
@@ -77,6 +88,24 @@ impl Rows {
             put_exemplar(record, *first, &exemplar);
         }
         self.records.extend(record.map(|(record, _)| record));
+    }
+
+    fn add_floats(
+        &mut self,
+        rows: impl Iterator<Item = (u64, Sample)>,
+        columns: Option<&mut ColumnWriter>,
+    ) {
+        let Some(columns) = columns else { return self.add_samples(rows) };
+        let rows: Vec<(u64, Sample)> = rows.collect();
+        for rows in rows.chunks(ROWS_MAX) {
+            match columns.record(rows) {
+                Some(record) => {
+                    rows.iter().for_each(|(_, sample)| self.take_time(sample.timestamp_ms));
+                    self.records.push(record);
+                }
+                None => self.add_samples(rows.iter().copied()),
+            }
+        }
     }
 
     fn add_samples(&mut self, rows: impl Iterator<Item = (u64, Sample)>) {

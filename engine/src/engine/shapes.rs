@@ -5,26 +5,38 @@
 //! of each series its encoded references and its slot. A request that has the same bytes is known
 //! without decoding or hashing any of them.
 //!
+//! Series that come one after the other share most references, and have neighbouring slots. So a
+//! shape holds of each series what differs from the one before:
+//!
+//! ```text
+//! ┌───────┬────────┬────────┬───────┬─────────────────┬─────────────────────────┐
+//! │ flags │ before │ length │ after │ references      │ length, metadata        │
+//! └───────┴────────┴────────┴───────┴─────────────────┴─────────────────────────┘
+//!   a byte each: the flags below;     `length` bytes,   with neither SAME_METADATA
+//!   bytes at the beginning and the    in between        nor NO_METADATA
+//!   end that are those of the series before
+//! ```
+//!
 //! Invariants: nothing is taken for known but by comparing all its bytes; a slot in a shape holds
 //! the series that it held when the shape was made, since shapes go when series are forgotten;
 //! bytes are bounded, and what is seen but once is not kept.
 
 use crate::codec::{bytes_equal, hash_bytes};
 use crate::head::{Head, HeadOptions, Slot};
-use crate::memory::MemoryBudget;
 use crate::wire::EncodedSeries;
 use rustc_hash::FxHashMap;
 
-/// Most bytes that all shapes take together, however much memory there is.
-const BYTES_MAX: usize = 8 << 20;
-/// Their part of a bounded memory.
+/// Bytes that all shapes may take together in any case, and for each series of the head.
+const BYTES_MIN: usize = 160 << 10;
+const BYTES_PER_SERIES: usize = 12;
+/// Their part of a bounded memory at most.
 const MEMORY_PART: u64 = 64;
 /// Fewest series of a request that is worth it.
 const SERIES_MIN: usize = 32;
 /// A shape that was not seen for so long makes room for others.
 const IDLE_MS: u64 = 10 * 60 * 1000;
 /// How many requests are remembered as seen once.
-const SEEN: usize = 2048;
+const SEEN: usize = 1024;
 /// Taken for each shape beside its bytes.
 const SHAPE_BYTES: usize = 128;
 
@@ -42,23 +54,21 @@ pub struct Shapes {
 /// One shape. While a request is held against it, it is the request's.
 struct Shape {
     symbols: Box<[u8]>,
-    /// Of each series the references, and the metadata if it has any.
-    encoded: Box<[u8]>,
-    series: Box<[KnownSeries]>,
+    /// The series, as described above.
+    series: Box<[u8]>,
+    /// Of the series without [`NEXT_SLOT`].
+    slots: Box<[Slot]>,
     used_ms: i64,
 }
 
-#[derive(Clone, Copy)]
-struct KnownSeries {
-    slot: Slot,
-    refs_bytes: u16,
-    /// [`NO_METADATA`] if there is none.
-    metadata_bytes: u8,
-    /// Whether no earlier series of the request said the same of the same metric.
-    says_metadata: bool,
-}
-
-const NO_METADATA: u8 = u8::MAX;
+/// The slot is the one behind that of the series before.
+const NEXT_SLOT: u8 = 1;
+/// No earlier series of the request said the same of the same metric.
+const SAYS_METADATA: u8 = 2;
+/// The metadata is that of the series before, or there is none as there.
+const SAME_METADATA: u8 = 4;
+/// There is no metadata.
+const NO_METADATA: u8 = 8;
 
 /// What is done with the running request.
 pub enum Shaping<'r> {
@@ -67,26 +77,40 @@ pub enum Shaping<'r> {
     /// Its symbols are these, and its first series decides.
     Begins(&'r [u8]),
     /// It is held against a shape.
-    Held(Held),
+    Held(Held<'r>),
     /// It may become one.
     Noted(Noted<'r>),
 }
 
 /// A request that is held against a shape.
-pub struct Held {
+pub struct Held<'r> {
     key: u64,
     shape: Shape,
-    next: usize,
+    /// Where the next series is, and the next of the slots.
     next_at: usize,
+    next_slot: usize,
+    before: Before<'r>,
 }
 
 /// A request that becomes a shape.
 pub struct Noted<'r> {
     key: u64,
     symbols: &'r [u8],
-    series: Vec<(EncodedSeries<'r>, KnownSeries)>,
-    bytes: usize,
+    series: Vec<u8>,
+    slots: Vec<Slot>,
+    count: usize,
     bytes_max: usize,
+    before: Before<'r>,
+    /// Where the flags of the last series are.
+    flags_at: usize,
+}
+
+/// The series before, or nothing.
+#[derive(Default)]
+struct Before<'r> {
+    refs: &'r [u8],
+    metadata: Option<&'r [u8]>,
+    slot: Option<Slot>,
 }
 
 impl Shapes {
@@ -108,7 +132,7 @@ impl Shapes {
         if let Some(shape) = self.shapes.remove(&key) {
             self.bytes -= shape.bytes();
             if bytes_equal(&shape.symbols, symbols) {
-                return Shaping::Held(Held { key, shape, next: 0, next_at: 0 });
+                return Shaping::Held(Held::new(key, shape));
             }
         }
         if self.seen.is_empty() {
@@ -118,13 +142,21 @@ impl Shapes {
         if std::mem::replace(seen, key) != key || memory.caches_go() {
             return Shaping::Off;
         }
-        let bytes = SHAPE_BYTES + symbols.len();
-        let bytes_max = bytes_max(memory);
-        Shaping::Noted(Noted { key, symbols, series: Vec::new(), bytes, bytes_max })
+        let bytes_max = bytes_max(head);
+        Shaping::Noted(Noted {
+            key,
+            symbols,
+            series: Vec::new(),
+            slots: Vec::new(),
+            count: 0,
+            bytes_max,
+            before: Before::default(),
+            flags_at: 0,
+        })
     }
 
     /// Keeps what the running request was held against.
-    pub fn keep(&mut self, held: Held, now_ms: i64) {
+    pub fn keep(&mut self, held: Held<'_>, now_ms: i64) {
         let shape = Shape { used_ms: now_ms, ..held.shape };
         self.bytes += shape.bytes();
         self.shapes.insert(held.key, shape);
@@ -132,18 +164,20 @@ impl Shapes {
 
     /// Keeps a request that was noted, if there is room.
     pub fn add(&mut self, noted: Noted<'_>, now_ms: i64) {
-        if noted.series.len() < SERIES_MIN || noted.bytes > noted.bytes_max {
+        if noted.count < SERIES_MIN || noted.bytes() > noted.bytes_max {
             return;
         }
-        if self.bytes + noted.bytes > noted.bytes_max {
+        if self.bytes + noted.bytes() > noted.bytes_max {
             let is_used = |shape: &Shape| shape.used_ms.abs_diff(now_ms) < IDLE_MS;
             self.shapes.retain(|_, shape| is_used(shape));
             self.bytes = self.shapes.values().map(Shape::bytes).sum();
-            if self.bytes + noted.bytes > noted.bytes_max {
+            if self.bytes + noted.bytes() > noted.bytes_max {
                 return;
             }
         }
-        self.keep(Held { key: noted.key, shape: noted.shape(), next: 0, next_at: 0 }, now_ms);
+        let Noted { key, symbols, series, slots, .. } = noted;
+        let (symbols, series, slots) = (symbols.into(), series.into(), slots.into());
+        self.keep(Held::new(key, Shape { symbols, series, slots, used_ms: now_ms }), now_ms);
     }
 
     /// How many there are.
@@ -153,82 +187,120 @@ impl Shapes {
     }
 }
 
-fn bytes_max(memory: &MemoryBudget) -> usize {
+fn bytes_max(head: &Head) -> usize {
+    let memory = head.options().memory;
+    let bytes_max = BYTES_MIN.max(head.series_count() * BYTES_PER_SERIES);
     match usize::try_from(memory.bytes_max / MEMORY_PART) {
-        Ok(part) if memory.bytes_max > 0 => part.min(BYTES_MAX),
-        _ => BYTES_MAX,
+        Ok(part) if memory.bytes_max > 0 => bytes_max.min(part),
+        _ => bytes_max,
     }
 }
 
 impl Shape {
     fn bytes(&self) -> usize {
-        let series = std::mem::size_of_val(&*self.series);
-        SHAPE_BYTES + self.symbols.len() + self.encoded.len() + series
+        let slots = size_of_val(&*self.slots);
+        SHAPE_BYTES + self.symbols.len() + self.series.len() + slots
     }
 }
 
-impl Held {
+impl<'r> Held<'r> {
+    fn new(key: u64, shape: Shape) -> Held<'r> {
+        Held { key, shape, next_at: 0, next_slot: 0, before: Before::default() }
+    }
+
     /// The slot of the next series, if it is the one that the shape has next, and whether it has
     /// metadata that no earlier one of the request has. If it is another one, the request must not
     /// be held against the shape any longer.
     #[inline]
-    pub fn next(&mut self, series: EncodedSeries<'_>) -> Option<(Slot, bool)> {
-        let known = self.shape.series.get(self.next)?;
-        let rest = self.shape.encoded.get(self.next_at..)?;
-        let (refs, rest) = rest.split_at_checked(known.refs_bytes.into())?;
-        if !bytes_equal(refs, series.refs) {
+    pub fn next(&mut self, given: EncodedSeries<'r>) -> Option<(Slot, bool)> {
+        let [flags, begin, middle, end, rest @ ..] = self.shape.series.get(self.next_at..)? else {
+            return None;
+        };
+        let (middle, mut rest) = rest.split_at_checked(usize::from(*middle))?;
+        let (given_begin, given_rest) = given.refs.split_at_checked(usize::from(*begin))?;
+        let (given_middle, given_end) = given_rest.split_at_checked(middle.len())?;
+        let before = &self.before;
+        let begin = before.refs.get(..given_begin.len())?;
+        let end_at = before.refs.len().checked_sub(usize::from(*end))?;
+        let are_refs_same = bytes_equal(given_middle, middle)
+            && bytes_equal(given_begin, begin)
+            && bytes_equal(given_end, before.refs.get(end_at..)?);
+        let metadata = match flags & (SAME_METADATA | NO_METADATA) {
+            0 => {
+                let (len, after) = rest.split_first()?;
+                let (metadata, after) = after.split_at_checked(usize::from(*len))?;
+                rest = after;
+                Some(metadata)
+            }
+            NO_METADATA => None,
+            _ => before.metadata,
+        };
+        let is_metadata_same = match (given.metadata, metadata) {
+            (None, None) => true,
+            (Some(given), Some(held)) => bytes_equal(given, held),
+            _ => false,
+        };
+        if !are_refs_same || !is_metadata_same {
             return None;
         }
-        let mut bytes = refs.len();
-        match series.metadata {
-            None if known.metadata_bytes == NO_METADATA => {}
-            Some(metadata) => {
-                let held = rest.get(..known.metadata_bytes.into())?;
-                if !bytes_equal(held, metadata) {
-                    return None;
-                }
-                bytes += held.len();
-            }
-            None => return None,
-        }
-        self.next += 1;
-        self.next_at += bytes;
-        Some((known.slot, known.says_metadata))
+        let slot = if flags & NEXT_SLOT != 0 {
+            before.slot?.next()?
+        } else {
+            self.next_slot += 1;
+            *self.shape.slots.get(self.next_slot - 1)?
+        };
+        self.next_at = self.shape.series.len() - rest.len();
+        self.before = Before { refs: given.refs, metadata: given.metadata, slot: Some(slot) };
+        Some((slot, flags & SAYS_METADATA != 0))
     }
 }
 
 impl<'r> Noted<'r> {
     /// Notes the next series; gives whether the request can become a shape.
     pub fn push(&mut self, series: EncodedSeries<'r>, slot: Slot) -> bool {
-        let metadata = series.metadata.unwrap_or_default();
-        self.bytes += size_of::<KnownSeries>() + series.refs.len() + metadata.len();
-        let (Ok(refs_bytes), Ok(metadata_bytes)) =
-            (u16::try_from(series.refs.len()), u8::try_from(metadata.len()))
+        let EncodedSeries { refs, metadata } = series;
+        let before =
+            std::mem::replace(&mut self.before, Before { refs, metadata, slot: Some(slot) });
+        let same = |pair: &(&u8, &u8)| pair.0 == pair.1;
+        let begin = refs.iter().zip(before.refs).take_while(same).count();
+        let (new, old) = (&refs[begin..], &before.refs[begin..]);
+        let end = new.iter().rev().zip(old.iter().rev()).take_while(same).count();
+        let middle = &new[..new.len() - end];
+        let lengths = [begin, middle.len(), end, metadata.map_or(0, <[u8]>::len)];
+        let [Ok(begin), Ok(middle_bytes), Ok(end), Ok(metadata_bytes)] = lengths.map(u8::try_from)
         else {
             return false;
         };
-        let fits = metadata_bytes != NO_METADATA && self.bytes <= self.bytes_max;
-        let metadata_bytes = series.metadata.map_or(NO_METADATA, |_| metadata_bytes);
-        let says_metadata = false;
-        self.series.push((series, KnownSeries { slot, refs_bytes, metadata_bytes, says_metadata }));
-        fits
+        let mut flags = 0;
+        if before.slot.and_then(Slot::next) == Some(slot) {
+            flags |= NEXT_SLOT;
+        } else {
+            self.slots.push(slot);
+        }
+        flags |= match metadata {
+            _ if metadata == before.metadata => SAME_METADATA,
+            None => NO_METADATA,
+            Some(_) => 0,
+        };
+        self.flags_at = self.series.len();
+        self.series.extend_from_slice(&[flags, begin, middle_bytes, end]);
+        self.series.extend_from_slice(middle);
+        if flags & (SAME_METADATA | NO_METADATA) == 0 {
+            self.series.push(metadata_bytes);
+            self.series.extend_from_slice(metadata.unwrap_or_default());
+        }
+        self.count += 1;
+        self.bytes() <= self.bytes_max
     }
 
     /// Notes that the last series has metadata that no earlier one has.
     pub fn says_metadata(&mut self) {
-        if let Some((_, last)) = self.series.last_mut() {
-            last.says_metadata = true;
+        if let Some(flags) = self.series.get_mut(self.flags_at) {
+            *flags |= SAYS_METADATA;
         }
     }
 
-    fn shape(&self) -> Shape {
-        let mut encoded = Vec::with_capacity(self.bytes);
-        let series = self.series.iter().map(|(series, known)| {
-            encoded.extend_from_slice(series.refs);
-            encoded.extend_from_slice(series.metadata.unwrap_or_default());
-            *known
-        });
-        let series = series.collect();
-        Shape { symbols: self.symbols.into(), encoded: encoded.into(), series, used_ms: 0 }
+    fn bytes(&self) -> usize {
+        SHAPE_BYTES + self.symbols.len() + self.series.len() + size_of_val(&*self.slots)
     }
 }

@@ -1,11 +1,12 @@
-//! Finding the series of a request by what followed the one before, the last time.
+//! Guessing the series of a request from the one before.
 //!
-//! Senders name their series in the same order again and again, if not in the same requests. So each
-//! series remembers its follower, which is held against the labels that come: no hash is computed
-//! and no table is searched. A wrong guess costs a comparison and changes nothing.
+//! Senders name their series in the same order again and again, if not in the same requests, and
+//! slots were given to them in that order. So the next slot's series is held against the labels that
+//! come: no hash is computed and no table is searched. A wrong guess costs a comparison and changes
+//! nothing.
 
 use super::lookup::{LookupError, RequestSymbols};
-use super::series::{NO_SERIES, Slot};
+use super::series::Slot;
 use super::symbols::SymbolId;
 use super::{Batch, Head};
 use crate::codec::bytes_equal;
@@ -26,9 +27,9 @@ struct KnownLabel<'r> {
 }
 
 impl Course<'_> {
-    /// Goes on behind a series that was found by other means.
-    pub fn go_on(&mut self, slot: Slot) {
-        self.last = Some(slot);
+    #[inline]
+    fn guess(&self) -> Option<Slot> {
+        self.last.and_then(Slot::next)
     }
 }
 
@@ -42,13 +43,12 @@ impl Head {
         course: &mut Course<'r>,
         pairs: &[(&'r [u8], &'r [u8])],
     ) -> Result<Slot, LookupError> {
-        let guess = self.follower(course);
-        if self.has_pairs(guess, course, pairs) {
-            course.last = Some(guess);
-            return Ok(guess);
-        }
-        let slot = self.series_by_pairs(batch, pairs)?;
-        self.follow(course, slot);
+        let guess = course.guess().filter(|guess| self.has_pairs(*guess, course, pairs));
+        let slot = match guess {
+            Some(slot) => slot,
+            None => self.series_by_pairs(batch, pairs)?,
+        };
+        course.last = Some(slot);
         Ok(slot)
     }
 
@@ -61,28 +61,13 @@ impl Head {
         request: &mut RequestSymbols<'r>,
         refs: &[u32],
     ) -> Result<Slot, LookupError> {
-        let guess = self.follower(course);
-        if self.has_refs(guess, request, refs) {
-            course.last = Some(guess);
-            return Ok(guess);
-        }
-        let slot = self.series_by_refs(batch, request, refs)?;
-        self.follow(course, slot);
+        let guess = course.guess().filter(|guess| self.has_refs(*guess, request, refs));
+        let slot = match guess {
+            Some(slot) => slot,
+            None => self.series_by_refs(batch, request, refs)?,
+        };
+        course.last = Some(slot);
         Ok(slot)
-    }
-
-    #[inline]
-    fn follower(&self, course: &Course<'_>) -> Slot {
-        let last = course.last.and_then(|last| self.series.get(last));
-        last.map_or(NO_SERIES, |series| series.follower)
-    }
-
-    fn follow(&mut self, course: &mut Course<'_>, slot: Slot) {
-        if let Some(last) = course.last.replace(slot)
-            && let Some(series) = self.series.get_mut(last)
-        {
-            series.follower = slot;
-        }
     }
 
     fn has_pairs<'r>(

@@ -22,6 +22,8 @@ pub(super) struct PlannedCut {
     pub(super) range: TimeRange,
     /// Late samples of this generation and later came after the plan.
     pub(super) generation: u64,
+    /// [`Head::floor_ms`] as long as the plan stands: where it was, until the range is forgotten.
+    pub(super) floor_ms: i64,
 }
 
 impl Head {
@@ -66,10 +68,15 @@ impl Head {
             end_ms = end_ms.min(newest_end_ms.max(oldest_ms.saturating_add(1)));
         }
         let range = TimeRange { start_ms: block_start(oldest_ms, block), end_ms: end_ms - 1 };
-        self.min_valid_ms = self.min_valid_ms.max(end_ms);
-        self.generation += 1;
-        self.planned = Some(PlannedCut { range, generation: self.generation });
+        self.plan(range);
         Some(range)
+    }
+
+    pub(super) fn plan(&mut self, range: TimeRange) {
+        let floor_ms = self.min_valid_ms;
+        self.min_valid_ms = floor_ms.max(range.end_ms.saturating_add(1));
+        self.generation += 1;
+        self.planned = Some(PlannedCut { range, generation: self.generation, floor_ms });
     }
 
     /// Whether a cut was planned that is not forgotten yet.
@@ -93,7 +100,13 @@ impl Head {
         let generation = match self.replay {
             // The log of late samples, which would have them, is not read yet.
             Some(_) => 0,
-            None => self.planned_generation(),
+            None => {
+                // It has a block now, whether or not the log can forget it soon.
+                if let Some(planned) = &mut self.planned {
+                    planned.floor_ms = planned.floor_ms.max(before_ms);
+                }
+                self.planned_generation()
+            }
         };
         self.forget_before(before_ms, generation)?;
         self.left_by_cut_bytes = (self.options.memory.used_bytes)();

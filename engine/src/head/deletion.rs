@@ -91,13 +91,13 @@ impl Head {
     }
 
     /// Ordered samples before this time are in committed blocks, or in nothing at all. A cut that
-    /// is planned has no block yet, nor have those that were done while the log is read.
+    /// is planned has no block before it is forgotten, nor have those that were done while the log
+    /// is read.
     pub fn floor_ms(&self) -> i64 {
         if self.replay.is_some() {
             return self.stored_until_ms;
         }
-        let planned = self.planned.map_or(i64::MAX, |planned| planned.range.start_ms);
-        self.min_valid_ms.min(planned)
+        self.planned.map_or(self.min_valid_ms, |planned| planned.floor_ms)
     }
 
     /// Another number after each deletion, and in each life of a head.

@@ -35,6 +35,8 @@ pub(super) struct LateSamples {
     open_generation: u64,
     open_moment: u64,
     sealed: Vec<LateChunk>,
+    /// Nothing is newer; it may be that nothing is that new any more.
+    newest_ms: i64,
 }
 
 struct LateChunk {
@@ -56,6 +58,13 @@ impl LateSamples {
         }
         self.open_generation = arrival.generation;
         self.open_moment = arrival.moment;
+        self.newest_ms = self.newest_ms.max(timestamp_ms);
+    }
+
+    /// Whether there may be a sample at this time, or a newer one.
+    #[inline]
+    pub fn may_reach(&self, timestamp_ms: i64) -> bool {
+        timestamp_ms <= self.newest_ms
     }
 
     fn seal(&mut self) {
@@ -101,8 +110,10 @@ impl LateSamples {
 
     /// Samples of these chunks; of the same time, what is listed last counts.
     pub fn from_parts(parts: Vec<Chunk>) -> LateSamples {
+        let newest_ms = parts.iter().map(|chunk| chunk.max_time_ms).max().unwrap_or(0);
         let late = |chunk| LateChunk { chunk, generation: 0, moment: 0 };
-        LateSamples { sealed: parts.into_iter().map(late).collect(), ..LateSamples::default() }
+        let sealed = parts.into_iter().map(late).collect();
+        LateSamples { sealed, newest_ms, ..LateSamples::default() }
     }
 
     /// Whether [`LateSamples::chunks`] gives any (where kinds of values alternate, it may not).

@@ -41,7 +41,7 @@ pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExempl
 pub use labels::HeadTexts;
 pub use lookup::{LookupError, RequestSymbols};
 pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};
-pub use replay::ReplayedRows;
+pub use replay::FloatReplay;
 pub use saved::{Bytes, HeadLoader, HeadSaver, SavedHeadError};
 pub use series::Slot;
 pub use work::{TooMuchWork, VALUES_TESTED_MAX};
@@ -82,6 +82,23 @@ pub struct HeadOptions {
     pub label_limits: LabelLimits,
     /// Mixed into every hash of labels.
     pub hash_seed: u64,
+}
+
+impl HeadOptions {
+    /// Prometheus' block of two hours and its ten minutes ahead of the clock, two hours for late
+    /// samples, no exemplars and no limits. The seed is any number that nobody can guess.
+    pub fn new(hash_seed: u64) -> HeadOptions {
+        HeadOptions {
+            block_duration_ms: 2 * 60 * 60 * 1000,
+            future_limit_ms: 10 * 60 * 1000,
+            out_of_order_window_ms: 2 * 60 * 60 * 1000,
+            series_max: 0,
+            exemplars_max: 0,
+            memory: MemoryBudget::UNBOUNDED,
+            label_limits: LabelLimits::NONE,
+            hash_seed,
+        }
+    }
 }
 
 /// Counts since the head was made.
@@ -257,6 +274,8 @@ impl Head {
         series.pending_row = NO_ROW;
         series.append_late(timestamp_ms, value, arrival);
         self.late_min_time_ms = self.late_min_time_ms.min(timestamp_ms);
+        // The newest of all it is where what was newer was deleted before a cut had an end.
+        self.max_time_ms = self.max_time_ms.max(timestamp_ms);
     }
 
     #[inline]

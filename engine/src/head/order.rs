@@ -89,6 +89,7 @@ impl Head {
             && time_ms != i64::MIN
             && !is_stale_nan(value)
             && !batch.is_indexed
+            && !series.late_may_reach(time_ms)
         {
             series.pending_row = batch.rows.len() as u32;
             let sample = Sample { timestamp_ms: time_ms, value };
@@ -118,14 +119,25 @@ impl Head {
             value => value,
         };
         // The smallest time stands for none.
-        if is_newest && time_ms >= self.ordered_from_ms() && time_ms != i64::MIN {
+        if is_newest
+            && time_ms >= self.ordered_from_ms()
+            && time_ms != i64::MIN
+            && !self.is_held_as_late(slot, time_ms)?
+        {
             self.accept(batch, slot, time_ms, value, false);
             return Ok(());
         }
         self.check_not_newest(batch, slot, time_ms, value)
     }
 
-    /// A row that is not newer than all of its series, or older than what blocks hold.
+    /// Whether a late sample of this time is held, although all that came in order is older: what
+    /// was newer was deleted, or is behind a cut that never came to be.
+    fn is_held_as_late(&self, slot: Slot, time_ms: i64) -> Result<bool, ChunkError> {
+        let series = self.at(slot);
+        Ok(series.late_may_reach(time_ms) && series.value_at(time_ms)?.is_some())
+    }
+
+    /// A row that is not newer than all of its series, or older than what blocks hold, or held.
     fn check_not_newest(
         &mut self,
         batch: &mut Batch,

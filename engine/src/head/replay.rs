@@ -10,117 +10,100 @@
 //! number that it has. The cut's blocks are none until the log was read to its end: whoever
 //! commits them waits for that.
 
-use super::cut::PlannedCut;
 use super::series::{block_end, block_start};
 use super::slab::Place;
 use super::{Batch, Exemplar, Head, LookupError, Slot};
 use crate::chunk::ChunkError;
-use crate::model::{Sample, TimeRange, Value};
-use rustc_hash::FxHashMap;
+use crate::model::{RefTable, Sample, TimeRange, Value};
 
 /// Floats of a series that wait, at most. Chunks are full after a multiple of it.
-const WAITING_ROWS: usize = 8;
+const WAITING_ROWS: usize = 24;
 
 /// Series whose floats wait: those of a larger head would take too much memory, and come too
 /// rarely for several to be there soon.
-const WAITING_SERIES_MAX: usize = 128 * 1024;
+const WAITING_SERIES_MAX: usize = 64 * 1024;
 
-/// A table of numbers may be so many times as long as there are series, beside a start.
-const DENSE_PER_SERIES: u64 = 4;
-const DENSE_MIN: u64 = 64 * 1024;
-
-/// Marks a number without a series.
-const NO_SLOT: u32 = u32::MAX;
-
-/// Parts of the log that count as recent, as `replay` gives them.
+/// Rows of the log that count as recent: so many parts, of so many rows for each series, on average.
 const RECENT_PARTS: usize = 16;
+const PART_ROWS_PER_SERIES: usize = 4;
 
 /// What is known while the log is read.
 #[derive(Default)]
 pub(super) struct Replay {
-    refs: Refs,
+    /// Numbers of slots.
+    refs: RefTable,
     /// Floats that wait, by the number of their slot, and how many of them count.
     waiting: Vec<[(i64, f64); WAITING_ROWS]>,
     waiting_rows: Vec<u8>,
     /// Times of the oldest rows of the last parts, and of the one being read.
     recent: [Option<i64>; RECENT_PARTS],
     part: usize,
+    part_rows: usize,
+    series: usize,
     /// Samples that were new.
     samples: u64,
     /// Whether any came behind a cut.
     has_behind: bool,
 }
 
-/// Slots of series by their numbers in the log: a table where these lie close together, as they do
-/// in all but the oldest logs, a map elsewhere.
-#[derive(Default)]
-struct Refs {
-    first: u64,
-    dense: Vec<u32>,
-    sparse: FxHashMap<u64, u32>,
-    count: u64,
+/// Takes the floats of a record; dropped without [`FloatReplay::end`], what waits is lost.
+pub struct FloatReplay<'h> {
+    head: &'h mut Head,
+    replay: Box<Replay>,
+    oldest_ms: i64,
+    newest_ms: i64,
+    rows: usize,
 }
 
-/// Times of rows, and whether all were understood.
-#[derive(Clone, Copy, Debug)]
-pub struct ReplayedRows {
-    /// The newest; the smallest time without any.
-    pub newest_ms: i64,
-    /// Whether the iterator came to its end without an error.
-    pub understood: bool,
-}
-
-impl Refs {
-    fn insert(&mut self, series_ref: u64, slot: u32) {
-        if self.count == 0 {
-            self.first = series_ref;
-        }
-        self.count += 1;
-        let at = series_ref.wrapping_sub(self.first);
-        if at < self.dense.len() as u64 || at < DENSE_MIN + DENSE_PER_SERIES * self.count {
-            let at = at as usize;
-            if at >= self.dense.len() {
-                self.dense.resize(at + 1, NO_SLOT);
+impl FloatReplay<'_> {
+    /// Takes a row.
+    #[inline(always)]
+    pub fn take(&mut self, series_ref: u64, sample: Sample) {
+        let Sample { timestamp_ms, value } = sample;
+        self.oldest_ms = self.oldest_ms.min(timestamp_ms);
+        self.newest_ms = self.newest_ms.max(timestamp_ms);
+        self.rows += 1;
+        let replay = &mut *self.replay;
+        let Some(slot) = replay.refs.get(series_ref) else {
+            return self.head.retire_ref(series_ref);
+        };
+        let at = slot as usize;
+        if let Some(rows) = replay.waiting.get_mut(at)
+            && let Some(count) = replay.waiting_rows.get_mut(at)
+        {
+            if let Some(row) = rows.get_mut(usize::from(*count)) {
+                *row = (timestamp_ms, value);
             }
-            self.dense[at] = slot;
+            *count += 1;
+            if usize::from(*count) == WAITING_ROWS {
+                self.head.settle_rows(replay, Slot::of(slot));
+            }
         } else {
-            self.sparse.insert(series_ref, slot);
+            self.head.append_run(replay, Slot::of(slot), &[(timestamp_ms, value)]);
         }
     }
 
-    #[inline]
-    fn get(&self, series_ref: u64) -> Option<u32> {
-        let at = usize::try_from(series_ref.wrapping_sub(self.first)).ok();
-        match at.and_then(|at| self.dense.get(at)) {
-            Some(slot) if *slot != NO_SLOT => Some(*slot),
-            _ => self.sparse.get(&series_ref).copied(),
+    /// Ends the record; gives the newest time, or the smallest without any row.
+    pub fn end(mut self) -> i64 {
+        if self.oldest_ms <= self.newest_ms {
+            self.replay.see(self.oldest_ms, self.rows);
         }
+        self.head.replay = Some(self.replay);
+        self.newest_ms
     }
 }
 
 impl Replay {
-    /// Adds a float to those that wait; gives those that are as many as may wait.
-    #[inline]
-    fn push(&mut self, slot: u32, row: (i64, f64)) -> Option<[(i64, f64); WAITING_ROWS]> {
-        let at = slot as usize;
-        let (rows, count) = (self.waiting.get_mut(at)?, self.waiting_rows.get_mut(at)?);
-        rows[usize::from(*count) % WAITING_ROWS] = row;
-        *count += 1;
-        if usize::from(*count) < WAITING_ROWS {
-            return None;
-        }
-        *count = 0;
-        Some(*rows)
-    }
-
-    #[inline]
-    fn waits(&self, slot: u32) -> bool {
-        (slot as usize) < self.waiting.len()
-    }
-
-    fn see(&mut self, oldest_ms: i64) {
+    /// Notes rows, of which this is the oldest.
+    fn see(&mut self, oldest_ms: i64, rows: usize) {
         let recent = &mut self.recent[self.part % RECENT_PARTS];
         *recent = Some(recent.map_or(oldest_ms, |known| known.min(oldest_ms)));
+        self.part_rows += rows;
+        if self.part_rows > PART_ROWS_PER_SERIES * self.series {
+            self.part += 1;
+            self.part_rows = 0;
+            self.recent[self.part % RECENT_PARTS] = None;
+        }
     }
 }
 
@@ -143,6 +126,7 @@ impl Head {
         self.retire_ref(series_ref);
         let replay = self.replay.get_or_insert_default();
         replay.refs.insert(series_ref, slot.number());
+        replay.series += 1;
         let places = (slot.number() as usize + 1).min(WAITING_SERIES_MAX);
         if replay.waiting.len() < places {
             replay.waiting.resize(places, [(0, 0.0); WAITING_ROWS]);
@@ -157,36 +141,10 @@ impl Head {
         self.replay.as_ref()?.refs.get(series_ref).map(Slot::of)
     }
 
-    /// Takes floats back from the log of ordered samples, as (series reference, sample).
-    pub fn replay_floats<E>(
-        &mut self,
-        rows: impl Iterator<Item = Result<(u64, Sample), E>>,
-    ) -> ReplayedRows {
-        let mut replay = self.replay.take().unwrap_or_default();
-        let (mut oldest_ms, mut newest_ms, mut understood) = (i64::MAX, i64::MIN, true);
-        for row in rows {
-            let Ok((series_ref, Sample { timestamp_ms, value })) = row else {
-                understood = false;
-                break;
-            };
-            oldest_ms = oldest_ms.min(timestamp_ms);
-            newest_ms = newest_ms.max(timestamp_ms);
-            let Some(slot) = replay.refs.get(series_ref) else {
-                self.retire_ref(series_ref);
-                continue;
-            };
-            let row = (timestamp_ms, value);
-            if let Some(full) = replay.push(slot, row) {
-                self.append_run(&mut replay, Slot::of(slot), &full);
-            } else if !replay.waits(slot) {
-                self.append_run(&mut replay, Slot::of(slot), &[row]);
-            }
-        }
-        if oldest_ms <= newest_ms {
-            replay.see(oldest_ms);
-        }
-        self.replay = Some(replay);
-        ReplayedRows { newest_ms, understood }
+    /// Takes floats back from the log of ordered samples.
+    pub fn replay_floats(&mut self) -> FloatReplay<'_> {
+        let replay = self.replay.take().unwrap_or_default();
+        FloatReplay { head: self, replay, oldest_ms: i64::MAX, newest_ms: i64::MIN, rows: 0 }
     }
 
     /// Appends floats of a series that come in the log's order.
@@ -238,7 +196,7 @@ impl Head {
         let mut replay = self.replay.take().unwrap_or_default();
         self.settle_rows(&mut replay, slot);
         self.append_replayed(&mut replay, slot, timestamp_ms, value);
-        replay.see(timestamp_ms);
+        replay.see(timestamp_ms, 1);
         self.replay = Some(replay);
     }
 
@@ -257,6 +215,7 @@ impl Head {
     }
 
     /// Appends what waits of one series.
+    #[inline(never)]
     fn settle_rows(&mut self, replay: &mut Replay, slot: Slot) {
         let at = slot.number() as usize;
         let Some(count) = replay.waiting_rows.get_mut(at) else { return };
@@ -274,13 +233,6 @@ impl Head {
             self.settle_rows(&mut replay, Slot::of(at as u32));
         }
         self.replay = Some(replay);
-    }
-
-    /// Ends a part of the log.
-    pub fn end_replayed_part(&mut self) {
-        let Some(replay) = &mut self.replay else { return };
-        replay.part += 1;
-        replay.recent[replay.part % RECENT_PARTS] = None;
     }
 
     /// How many samples of the log were new so far, but for those that wait.
@@ -307,9 +259,7 @@ impl Head {
             return None;
         }
         let range = TimeRange { start_ms, end_ms: end_ms - 1 };
-        self.min_valid_ms = self.min_valid_ms.max(end_ms);
-        self.generation += 1;
-        self.planned = Some(PlannedCut { range, generation: self.generation });
+        self.plan(range);
         Some(range)
     }
 
@@ -329,8 +279,7 @@ impl Head {
         self.replay = None;
         // Late samples may be older than what blocks hold, and stay. So does a planned cut's range:
         // it has no block yet.
-        let planned_ms = self.planned.map_or(i64::MAX, |planned| planned.range.start_ms);
-        self.forget_before(self.min_valid_ms.min(planned_ms), 0)?;
+        self.forget_before(self.floor_ms(), 0)?;
         if self.times_are_stale {
             self.find_times();
         }

@@ -15,6 +15,14 @@ use crate::model::{TimeRange, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
+impl Slot {
+    /// The place behind this one.
+    #[inline]
+    pub fn next(self) -> Option<Slot> {
+        self.0.checked_add(1).map(Slot)
+    }
+}
+
 impl Place for Slot {
     fn of(number: u32) -> Slot {
         Slot(number)
@@ -24,9 +32,6 @@ impl Place for Slot {
         self.0
     }
 }
-
-/// The place of no series.
-pub(super) const NO_SERIES: Slot = Slot(u32::MAX);
 
 /// Marks that no row of the running batch belongs to a series.
 pub(super) const NO_ROW: u32 = u32::MAX;
@@ -58,8 +63,6 @@ pub struct Series {
     pub(super) labels: SeriesLabels,
     /// Latest row of the running batch that is meant for this series, or [`NO_ROW`].
     pub(super) pending_row: u32,
-    /// The series that came next in the request that last found out; it may be forgotten by now.
-    pub(super) follower: Slot,
     /// Full chunks, in time order.
     sealed: Vec<Chunk>,
     open: Option<Box<OpenChunk>>,
@@ -83,7 +86,6 @@ impl Series {
             key,
             labels,
             pending_row: NO_ROW,
-            follower: NO_SERIES,
             sealed: Vec::new(),
             open: None,
             newest_ms: i64::MIN,
@@ -189,6 +191,12 @@ impl Series {
             (None, Some(late)) => late.value_at(timestamp_ms),
             (ordered, _) => Ok(ordered),
         }
+    }
+
+    /// Whether a late sample may be held at this time, or a newer one.
+    #[inline]
+    pub(super) fn late_may_reach(&self, timestamp_ms: i64) -> bool {
+        self.late.as_ref().is_some_and(|late| late.may_reach(timestamp_ms))
     }
 
     /// Whether late samples are held, so that [`Series::chunks`] may overlap.

@@ -74,6 +74,21 @@ fn values_are_told_apart_by_their_bits() {
 }
 
 #[test]
+fn what_is_held_as_late_is_not_taken_in_order_too() {
+    let mut writer = Writer::new(HeadOptions { out_of_order_window_ms: 500, ..OPTIONS });
+    writer.write("a", &[(900, 1.0), (800, 1.0), (850, 1.0)]);
+    let Writer { head, .. } = &mut writer;
+    let slot = head.slots().next().expect("a series");
+    let range = TimeRange { start_ms: 900, end_ms: 900 };
+    head.delete(&[DeletedSpan { slot, range }]).expect("sound chunks");
+    // Nothing that came in order is left.
+    assert_eq!(writer.reason("a", (800, 2.0)), Some(RefusalReason::DuplicateSample));
+    let outcome = writer.write("a", &[(800, 1.0), (825, 1.0), (850, 2.0), (875, 1.0)]);
+    assert_eq!((outcome.samples_written, outcome.samples_duplicate, outcome.refused), (3, 1, 1));
+    assert_eq!(writer.head.counters.samples_late, 2, "825 and 875 came in order");
+}
+
+#[test]
 fn an_aborted_batch_leaves_no_trace() {
     let mut writer = Writer::new(OPTIONS);
     writer.write("a", &[(100, 1.0)]);

@@ -9,6 +9,7 @@ mod matcher;
 mod matcher_sets;
 mod order_group;
 mod prefixes;
+mod ref_table;
 mod value;
 
 pub use histogram::{FloatHistogram, Histogram, HistogramError, NativeHistogram};
@@ -17,6 +18,7 @@ pub(crate) use labels::{sort_and_check, start_of};
 pub use matcher::{MatchOp, Matcher, MatcherError, MatcherSpec};
 pub use matcher_sets::{MatcherSets, Verdict};
 pub use order_group::OrderGroup;
+pub use ref_table::RefTable;
 pub use value::Value;
 
 /// One measured value of a series.

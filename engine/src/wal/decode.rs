@@ -5,8 +5,8 @@ use super::others::{
 };
 use super::samples_v2::{RowHeads, SampleV2Records};
 use super::{
-    EXEMPLARS, FLOAT_HISTOGRAMS_V2, HISTOGRAMS_V2, HistogramRecords, METADATA, MMAP_MARKERS,
-    SAMPLES, SAMPLES_V2, SERIES, SETTLED, TOMBSTONES, WalCount, settled,
+    COLUMNS, ColumnRecord, EXEMPLARS, FLOAT_HISTOGRAMS_V2, HISTOGRAMS_V2, HistogramRecords,
+    METADATA, MMAP_MARKERS, SAMPLES, SAMPLES_V2, SERIES, SETTLED, TOMBSTONES, WalCount, settled,
 };
 use crate::codec::{split_uvarint, split_varint};
 use crate::model::Sample;
@@ -31,6 +31,8 @@ pub enum Record<'a> {
     FloatHistograms(HistogramRecords<'a, f64>),
     /// Samples as upstream writes them together with start timestamps.
     SamplesV2(SampleV2Records<'a>),
+    /// Samples by columns; a [`ColumnReader`](super::ColumnReader) makes rows of it.
+    Columns(ColumnRecord<'a>),
     /// All deletions before are done; the number is a time in milliseconds, see `settled.rs`.
     Settled(i64),
     /// A kind that this version has never heard of.
@@ -113,6 +115,7 @@ pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
             let heads = RowHeads::with_start();
             Ok(Record::FloatHistograms(HistogramRecords::new(record, rest, heads)))
         }
+        COLUMNS => Ok(Record::Columns(ColumnRecord::split(record, rest)?)),
         SETTLED => Ok(Record::Settled(settled::floor_ms(record, rest)?)),
         kind => Ok(Record::Unknown(kind)),
     }
@@ -157,6 +160,36 @@ impl<'a> Iterator for SeriesRecords<'a> {
     }
 }
 
+impl SampleRecords<'_> {
+    /// Hands over all rows, as (series reference, sample): the same as the iterator gives, in a
+    /// loop that replay spends its time in.
+    #[inline(always)]
+    pub fn each(mut self, mut take: impl FnMut(u64, Sample)) -> Result<(), RecordError> {
+        loop {
+            let near = self.rest.first_chunk().and_then(near_sample);
+            let (series_ref, sample) = match near {
+                Some((ref_delta, time_delta, bits, len)) => {
+                    self.rest = &self.rest[len..];
+                    let timestamp_ms = self.first_timestamp_ms.wrapping_add(time_delta);
+                    let series_ref = self.first_ref.wrapping_add(ref_delta as u64);
+                    (series_ref, Sample { timestamp_ms, value: f64::from_bits(bits) })
+                }
+                // What is longer than most, or the last.
+                None => match self.next_far() {
+                    Some(row) => row?,
+                    None => return Ok(()),
+                },
+            };
+            take(series_ref, sample);
+        }
+    }
+
+    #[cold]
+    fn next_far(&mut self) -> Option<Result<(u64, Sample), RecordError>> {
+        self.next()
+    }
+}
+
 impl Iterator for SampleRecords<'_> {
     type Item = Result<(u64, Sample), RecordError>;
 
@@ -198,45 +231,41 @@ pub(super) fn split_labels(bytes: &[u8]) -> Option<(LabelPairs<'_>, &[u8])> {
     Some((labels, rest))
 }
 
-/// Bytes within which a row lies if both of its differences take three bytes at most.
-const NEAR_BYTES: usize = 16;
-
 #[inline]
 fn split_sample(bytes: &[u8]) -> Option<(i64, i64, f64, &[u8])> {
-    // Nearly all rows: their bytes are looked at without asking again and again whether they are
-    // there.
-    if let Some(near) = bytes.first_chunk::<NEAR_BYTES>()
-        && let Some((ref_delta, time_at)) = short_varint(near, 0)
-        && let Some((time_delta, value_at)) = short_varint(near, time_at)
-        && let Some(bits) = near[value_at..].first_chunk::<8>()
-    {
-        let value = f64::from_bits(u64::from_be_bytes(*bits));
-        return Some((ref_delta, time_delta, value, &bytes[value_at + 8..]));
-    }
-    split_any_sample(bytes)
-}
-
-/// A zigzag-folded value of at most three bytes, and where it ends.
-#[inline]
-fn short_varint(bytes: &[u8; NEAR_BYTES], at: usize) -> Option<(i64, usize)> {
-    let byte = |i: usize| u32::from(bytes[(at + i) % NEAR_BYTES]);
-    let (folded, end) = match (byte(0), byte(1), byte(2)) {
-        (first @ ..0x80, _, _) => (first, at + 1),
-        (first, second @ ..0x80, _) => (first & 0x7f | second << 7, at + 2),
-        (first, second, third @ ..0x80) => {
-            (first & 0x7f | (second & 0x7f) << 7 | third << 14, at + 3)
-        }
-        _ => return None,
-    };
-    Some((i64::from((folded >> 1) as i32 ^ -((folded & 1) as i32)), end))
-}
-
-#[cold]
-fn split_any_sample(bytes: &[u8]) -> Option<(i64, i64, f64, &[u8])> {
     let (ref_delta, rest) = split_varint(bytes)?;
     let (time_delta, rest) = split_varint(rest)?;
     let (bits, rest) = split_be_u64(rest)?;
     Some((ref_delta, time_delta, f64::from_bits(bits), rest))
+}
+
+/// Bytes within which a row lies if its differences take three bytes each at most.
+const NEAR_BYTES: usize = 3 + 3 + 8;
+
+/// Takes a row off that lies within so many bytes: reference, time and value, and its length.
+#[inline(always)]
+fn near_sample(bytes: &[u8; NEAR_BYTES]) -> Option<(i64, i64, u64, usize)> {
+    let word = u64::from_le_bytes(*bytes.first_chunk()?);
+    let (ref_delta, ref_bytes) = near_varint(word)?;
+    let (time_delta, time_bytes) = near_varint(word >> (8 * ref_bytes))?;
+    let len = ref_bytes + time_bytes;
+    let bits = u64::from_be_bytes(*bytes.get(len..)?.first_chunk()?);
+    Some((ref_delta, time_delta, bits, len + 8))
+}
+
+/// The zigzag-folded value of at most three bytes with which a word begins, and how many they are.
+#[inline(always)]
+fn near_varint(word: u64) -> Option<(i64, usize)> {
+    let low = (word & 0x7f) as u32;
+    let middle = (word >> 1 & 0x7f << 7) as u32;
+    let high = (word >> 2 & 0x7f << 14) as u32;
+    let (folded, bytes) = match word {
+        _ if word & 0x80 == 0 => (low, 1),
+        _ if word & 0x8000 == 0 => (low | middle, 2),
+        _ if word & 0x80_0000 == 0 => (low | middle | high, 3),
+        _ => return None,
+    };
+    Some((i64::from((folded >> 1) as i32 ^ -((folded & 1) as i32)), bytes))
 }
 
 #[inline]

@@ -18,8 +18,9 @@
 //!
 //! The other types: `others.rs` for tombstones, exemplars, markers and metadata (3 to 6),
 //! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13),
-//! `settled.rs` for the one that is not upstream's (200).
+//! `settled.rs` and `columns/` for the two that are not upstream's (200, 201).
 
+pub mod columns;
 mod decode;
 mod encode;
 mod histograms;
@@ -27,6 +28,7 @@ mod others;
 mod samples_v2;
 mod settled;
 
+pub use columns::{ColumnReader, ColumnRecord, ColumnWriter};
 pub use decode::{
     LabelPairs, Record, RecordError, SampleRecords, SeriesRecord, SeriesRecords, decode,
 };
@@ -52,6 +54,7 @@ const SAMPLES_V2: u8 = 11;
 const HISTOGRAMS_V2: u8 = 12;
 const FLOAT_HISTOGRAMS_V2: u8 = 13;
 const SETTLED: u8 = 200;
+const COLUMNS: u8 = 201;
 
 #[cfg(test)]
 mod histogram_tests;

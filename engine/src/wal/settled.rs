@@ -1,4 +1,4 @@
-//! The one record that upstream does not have: what deletions before it are done with.
+//! A record that upstream does not have: what deletions before it are done with.
 //!
 //! ```text
 //! ┌──────────┬───────────────┐

@@ -50,6 +50,11 @@ proptest! {
         for (series_ref, sample) in &rows {
             put_samples(&mut record, first, *series_ref, *sample);
         }
+        let mut each = Vec::new();
+        if let Ok(Record::Samples(samples)) = decode(&record) {
+            prop_assert_eq!(samples.each(|series_ref, sample| each.push((series_ref, sample))), Ok(()));
+        }
+        prop_assert_eq!(&each, &rows);
         prop_assert_eq!(read_samples(&record), Ok(rows));
     }
 

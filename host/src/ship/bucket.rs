@@ -37,11 +37,10 @@ impl Bucket {
         let wrong = |reason: String| ShipError::Url { url: url.to_owned(), reason };
         let unusable = |source| ShipError::Configuration { url: url.to_owned(), source };
         let parsed = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
-        let (scheme, prefix) =
-            ObjectStoreScheme::parse(&parsed).map_err(|error| wrong(error.to_string()))?;
+        let place = ObjectStoreScheme::parse(&parsed).map_err(|error| wrong(error.to_string()))?;
         let pace = Pace::new(bytes_per_second_max);
-        match scheme {
-            ObjectStoreScheme::Local => {
+        match place {
+            (ObjectStoreScheme::Local, _) => {
                 let dir = parsed.to_file_path().map_err(|()| wrong("is no path".to_owned()))?;
                 std::fs::create_dir_all(&dir).map_err(|error| wrong(error.to_string()))?;
                 let store = LocalFileSystem::new_with_prefix(&dir).map_err(unusable)?;
@@ -53,9 +52,12 @@ impl Bucket {
                 })
             }
             #[cfg(feature = "cloud")]
-            ObjectStoreScheme::AmazonS3
-            | ObjectStoreScheme::GoogleCloudStorage
-            | ObjectStoreScheme::MicrosoftAzure => {
+            (
+                scheme @ (ObjectStoreScheme::AmazonS3
+                | ObjectStoreScheme::GoogleCloudStorage
+                | ObjectStoreScheme::MicrosoftAzure),
+                prefix,
+            ) => {
                 let store = super::client::cloud_store(scheme, url, pace).map_err(unusable)?;
                 Ok(Bucket { store, prefix, url: url.to_owned(), pace: None })
             }

@@ -126,7 +126,10 @@ impl HeadThread {
         let memory_bytes_max = self.shared.config.memory.head_bytes as usize;
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         let options = self.shared.options(Role::Head);
-        let instance = self.shared.runtime.instantiate(options, storage, limits)?;
+        let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
+        if self.shared.config.wal_by_columns {
+            instance.log_by_columns()?;
+        }
         Ok((instance, logs))
     }
 

@@ -71,6 +71,8 @@ pub struct StoreConfig {
     pub data_dir: PathBuf,
     /// How the log is written.
     pub wal: WalOptions,
+    /// Whether floats lie in the log by columns, which Prometheus does not read.
+    pub wal_by_columns: bool,
     /// Bytes that are kept of what was set aside.
     pub set_aside_bytes_max: u64,
     /// Starts in a row that may fail before the log is set aside; 0 means that it never is.

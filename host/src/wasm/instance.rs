@@ -120,6 +120,11 @@ impl Instance {
         self.call(|guest, store| guest.call_replay(store, bytes_max))
     }
 
+    /// `store.log-by-columns`
+    pub fn log_by_columns(&mut self) -> Result<(), CallError> {
+        self.call(|guest, store| guest.call_log_by_columns(store))
+    }
+
     /// `store.save-head`
     pub fn save_head(&mut self) -> Result<SavedHeadHandle, CallError> {
         self.call(|guest, store| guest.call_save_head(store)).map(SavedHeadHandle)

@@ -10,6 +10,9 @@
 //! after the build; they are constants of this program, which nobody writes to; and the runtime
 //! itself refuses code of another version or configuration.
 //!
+//! Profilers name machine code by where it lies, and take this for a part of the program. So with the
+//! feature `profiling` it is copied after all.
+//!
 //! What is made executable is the range that the runtime names, which holds code and nothing else,
 //! and lies on pages of its own inside these bytes: both is checked.
 
@@ -28,14 +31,21 @@ static MACHINE_CODE: &OnPages<[u8]> =
 
 /// Lets an engine of this configuration load the component.
 pub fn configure(config: &mut Config) {
-    config.with_custom_code_memory(Some(Arc::new(Pages)));
+    if !cfg!(feature = "profiling") {
+        config.with_custom_code_memory(Some(Arc::new(Pages)));
+    }
 }
 
 /// Loads the component that the build script compiled.
 #[allow(unsafe_code)]
 pub fn load(engine: &wasmtime::Engine) -> wasmtime::Result<Component> {
     // SAFETY: see above.
-    unsafe { Component::deserialize_raw(engine, NonNull::from(&MACHINE_CODE.0)) }
+    unsafe {
+        match cfg!(feature = "profiling") {
+            true => Component::deserialize(engine, &MACHINE_CODE.0),
+            false => Component::deserialize_raw(engine, NonNull::from(&MACHINE_CODE.0)),
+        }
+    }
 }
 
 /// The pages of the binary.

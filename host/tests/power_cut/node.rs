@@ -72,6 +72,11 @@ impl Node {
         Ok(Node { runtime, data, blocks, logs, head, left: Vec::new(), bad: Vec::new() })
     }
 
+    /// Writes floats by columns from now on.
+    pub fn log_by_columns(&mut self) -> TestResult {
+        Ok(lock(&self.head.instance).log_by_columns()?)
+    }
+
     /// Stores a body.
     pub fn append(
         &self,

@@ -30,6 +30,8 @@ pub struct Run<'a> {
     /// Missing only where a start failed.
     node: Option<Node>,
     random: Random,
+    /// Which kind of records each life writes.
+    kinds: Random,
     /// Time of the newest sample, about.
     clock_ms: i64,
     series: Vec<usize>,
@@ -90,6 +92,7 @@ impl<'a> Run<'a> {
             model,
             node: None,
             random: Random::new(seed, 0x90),
+            kinds: Random::new(seed, 0x91),
             clock_ms: newest_ms.unwrap_or(START_MS),
             series: (0..SERIES).collect(),
             next_series: SERIES,
@@ -102,7 +105,13 @@ impl<'a> Run<'a> {
 
     fn open(&mut self) -> TestResult {
         for _ in 0..STARTS_MAX {
-            match Node::open(self.runtime, &self.disk, self.policy) {
+            let opened = Node::open(self.runtime, &self.disk, self.policy).and_then(|mut node| {
+                if self.kinds.below(2) == 1 {
+                    node.log_by_columns()?;
+                }
+                Ok(node)
+            });
+            match opened {
                 Ok(node) => {
                     self.node = Some(node);
                     return Ok(());

@@ -1,6 +1,8 @@
 /** Storage in memory, which lives as long as the object: for tests, and for data that may go. */
 
 import { StorageError } from '../errors.js';
+import { ulid } from '../files/ulid.js';
+import { batches } from './batches.js';
 import type {
   BlockFile,
   Blocks,
@@ -55,19 +57,7 @@ class MemoryWal implements Wal {
 
   *#batches(): Generator<WalBatch, undefined> {
     for (const [segment, all] of [...this.#segments]) {
-      let records: Uint8Array[] = [];
-      let bytes = 0;
-      for (const record of all) {
-        if (records.length > 0 && bytes + record.length > this.#bytesMax) {
-          yield { segment, records };
-          records = [];
-          bytes = 0;
-        }
-        // The bound is on what follows the first record.
-        bytes += records.length === 0 ? 0 : record.length;
-        records.push(record);
-      }
-      if (records.length > 0) yield { segment, records };
+      yield* batches(segment, all, () => this.#bytesMax);
     }
     return undefined;
   }
@@ -124,7 +114,8 @@ class MemoryBlocks implements Blocks {
 
   create(nowMs: number): BlockWriter {
     this.#created += 1;
-    const id = ulid(nowMs, this.#created);
+    // In memory the rest need not be random.
+    const id = ulid(nowMs, BigInt(this.#created));
     const files = new Map<string, GrowingFile>();
     return {
       id,
@@ -175,13 +166,4 @@ class GrowingFile {
   content(): Uint8Array {
     return this.#buffer.subarray(0, this.length);
   }
-}
-
-const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
-
-/** A ULID: 48 bits of milliseconds, then 80 that in memory need not be random and just count. */
-function ulid(nowMs: number, count: number): string {
-  const value = (BigInt.asUintN(48, BigInt(Math.max(0, nowMs))) << 80n) | BigInt(count);
-  const digit = (_: unknown, i: number) => CROCKFORD[Number((value >> BigInt(5 * (25 - i))) & 31n)];
-  return Array.from({ length: 26 }, digit).join('');
 }

@@ -18,6 +18,11 @@ export interface Storage {
   acquire(): void | Promise<void>;
   /** Called when that store was closed; what it had begun and not committed is gone. */
   release(): void | Promise<void>;
+  /**
+   * Waited for between the slices of a compaction, by storages that must prepare for what will be
+   * written at once.
+   */
+  ready?(): Promise<void>;
 }
 
 /** An append-only log of records, in numbered segments. */

@@ -1,6 +1,10 @@
 /** What writing and reading cost, printed as a table: `npm run bench`. */
 
-import { MemoryStorage, open, type Columns, type Store } from '../../src/index.js';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MemoryStorage, open, type Columns, type Storage, type Store } from '../../src/index.js';
+import { NodeFiles } from '../../src/node/index.js';
 
 const SERIES = 1000;
 const STEPS = 300;
@@ -44,8 +48,13 @@ async function time<T>(what: string, samples: number, run: () => T | Promise<T>)
   return result;
 }
 
-async function filled(rowsOf: typeof plainRows, steps: number, what: string): Promise<Store> {
-  const store = await open({ storage: new MemoryStorage() });
+async function filled(
+  rowsOf: typeof plainRows,
+  steps: number,
+  what: string,
+  storage: Storage = new MemoryStorage(),
+): Promise<Store> {
+  const store = await open({ storage });
   const refs = Array.from({ length: SERIES }, (_, i) => {
     return store.seriesRef({
       __name__: 'http_requests_total',
@@ -70,6 +79,13 @@ for (let warm = 0; warm < 2; warm += 1) {
 }
 await (await filled(typedRows, 1, 'append, typed, 1000 rows a call')).close();
 await (await filled(plainRows, 10, 'append, plain arrays, 10000 rows a call')).close();
+
+const dir = mkdtempSync(join(tmpdir(), 'tidepool-'));
+const inFiles = await filled(typedRows, 10, 'append into files, 10000 rows a call', new NodeFiles(dir));
+await inFiles.close();
+const reopened = await time('reopen files', SAMPLES, () => open({ storage: new NodeFiles(dir) }));
+await reopened.close();
+rmSync(dir, { recursive: true });
 
 const storage = new MemoryStorage();
 const store = await filled(typedRows, 10, 'append, typed, 10000 rows a call');

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isStale, setStale, STALE_NAN_BITS, type Columns } from '../../src/index.js';
+import { label, message } from '../shared/protobuf.js';
 import { bits, NOW_MS, openMemory, plain, read, seeded } from './support.js';
 
 const SERIES = 7;
@@ -49,7 +50,8 @@ test('thousands of samples come back with their bits', async () => {
     }
     const [from, to] = [s * SAMPLES, (s + 1) * SAMPLES];
     const timestampsMs = Float64Array.from(rows.timestampsMs.slice(from, to));
-    expected.push(plain({ labels, timestampsMs, values: values.slice(from, to) }));
+    const floats = values.slice(from, to);
+    expected.push(plain({ labels, timestampsMs, values: floats, histograms: [] }));
   }
   const nowMs = Math.max(...rows.timestampsMs);
   const outcome = store.append({ ...rows, values }, nowMs);
@@ -172,13 +174,6 @@ test('late rows are accepted within the window, in any order', async () => {
 
 test('a remote-write body is stored, and its bad rows are refused', async () => {
   const store = await openMemory();
-  const text = (tag: number, value: string) => [tag, value.length, ...Buffer.from(value)];
-  const message = (tag: number, ...fields: number[][]) => [
-    tag,
-    fields.flat().length,
-    ...fields.flat(),
-  ];
-  const label = (name: string, value: string) => message(0x0a, text(0x0a, name), text(0x12, value));
   // value 1.5 at 12 ms
   const sample = message(0x12, [0x09, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0x10, 12]);
   const body = [

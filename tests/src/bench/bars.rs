@@ -88,6 +88,8 @@ pub const ROWS: &[Row] = &[
     row(Reads, "8h-cpu", "10k series × 8 h with all cuts and merges: CPU s per M samples (wall)", NO),
     row(Reads, "8h-memory", "10k series × 8 h with all cuts and merges: peak memory, MB", NO),
     row(Reads, "8h-written", "10k series × 8 h with all cuts and merges: bytes written to disk per sample", ratio(5.0, 10.7)),
+    row(Reads, "8h-columns-cpu", "the same with `--wal-records=columns`: CPU s per M samples (wall)", NO),
+    row(Reads, "8h-columns-written", "the same with `--wal-records=columns`: bytes written to disk per sample", ratio(5.0, 10.7)),
     row(Compaction, "compaction-cpu", "merging 22 h of 2 h blocks, 10k series: CPU s per M samples (wall)", NO),
     row(Compaction, "compaction-memory", "merging 22 h of 2 h blocks, 10k series: peak memory, MB", NO),
     row(Compaction, "kept", "merging 22 h of 2 h blocks, 10k series: bytes kept per sample, compacted", ratio(1.9, 2.22)),

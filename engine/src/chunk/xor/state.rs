@@ -1,12 +1,12 @@
 //! An appender's state as bytes, so that another life can go on with its chunk; the layout is in
 //! `engine/docs/format/head.md`.
 
-use super::{LEADING_ZEROS_MAX, PAGE_BYTES, Page, SAMPLES_PER_CHUNK_MAX, TAIL_BYTES, XorAppender};
+use super::{LEADING_ZEROS_MAX, PAGE_BITS, PAGE_BYTES, Page, SAMPLES_PER_CHUNK_MAX, XorAppender};
 
 /// Bytes before those of the chunk.
 const STATE_BYTES: usize = 33;
 
-/// What a sample adds at most to a tail that is not full.
+/// What a sample adds at most: earlier versions turned a page before the next one only.
 const SAMPLE_BITS_MAX: usize = 145;
 
 impl XorAppender {
@@ -31,23 +31,25 @@ impl XorAppender {
         let short = |at: usize| Some(u16::from_le_bytes(*state.get(at..)?.first_chunk()?));
         let (count, page_count, tail_bits) = (short(24)?, short(26)?, short(28)?);
         let (has_window, leading_zeros, trailing_zeros) = (state[30] == 1, state[31], state[32]);
-        let in_pages = usize::from(page_count) * PAGE_BYTES;
-        let in_tail = usize::from(tail_bits.div_ceil(8));
+        let turned = usize::from(tail_bits) / PAGE_BITS;
+        let data_bytes = usize::from(page_count) * PAGE_BYTES + usize::from(tail_bits.div_ceil(8));
         let is_possible = (1..=SAMPLES_PER_CHUNK_MAX).contains(&count)
-            && usize::from(tail_bits) < 8 * PAGE_BYTES + SAMPLE_BITS_MAX
-            && in_pages + in_tail > super::HEADER_BYTES
+            && usize::from(tail_bits) < PAGE_BITS + SAMPLE_BITS_MAX
+            && data_bytes > super::HEADER_BYTES
             && state[30] <= 1
             && u32::from(leading_zeros) <= LEADING_ZEROS_MAX
             && trailing_zeros < 64 - leading_zeros;
-        let (data, rest) = bytes.split_at_checked(in_pages + in_tail).filter(|_| is_possible)?;
-        let (pages, last) = data.split_at(in_pages);
-        let (full, _) = pages.as_chunks::<PAGE_BYTES>();
+        let (data, rest) = bytes.split_at_checked(data_bytes).filter(|_| is_possible)?;
+        let page_count = page_count.checked_add(turned as u16)?;
+        let tail_bits = tail_bits - (turned * PAGE_BITS) as u16;
+        let (full, last) = data.split_at(usize::from(page_count) * PAGE_BYTES);
+        let (full, _) = full.as_chunks::<PAGE_BYTES>();
         let pages = full.iter().fold(None, |before, bytes| {
             let bytes = *bytes;
             Some(Box::new(Page { before, bytes }))
         });
-        let mut tail = [0; TAIL_BYTES];
-        tail[..in_tail].copy_from_slice(last);
+        let mut tail = [0; PAGE_BYTES];
+        tail[..last.len()].copy_from_slice(last);
         let appender = XorAppender {
             last_timestamp_ms: word(0)? as i64,
             last_step_ms: word(8)?,

@@ -104,7 +104,7 @@ impl Log {
     }
 
     fn append_late(&mut self, head: &Head, rows: Vec<(u64, i64, Value)>) -> StorageResult<()> {
-        let rows = Rows::of_values(rows.into_iter());
+        let rows = Rows::of_values(rows.into_iter(), None);
         if !rows.records.is_empty() {
             let segment = self.wal.append(LogKind::Late, &rows.records)?;
             self.note_late(segment, rows.newest_ms, head.generation());

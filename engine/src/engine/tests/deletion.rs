@@ -1,11 +1,13 @@
 //! Deletions: hidden at once, and for good, whatever comes after.
 
-use super::model::{replace, same_model, value};
+use super::faults::Fault;
+use super::model::{same_model, value};
 use super::*;
 use crate::model::MatchOp;
 use crate::storage::StorageError;
 use crate::wal::{TombstoneRecord, tombstones_record};
 use proptest::prelude::*;
+use std::cell::Cell;
 
 type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -20,6 +22,20 @@ enum Operation {
     CleanTombstones,
     Restart,
     CleanRestart,
+    /// Until the next restart all is due to be cut.
+    CutAll,
+    /// Whether memory is short: then all is cut once, however recent.
+    Memory(bool),
+    /// What the clock shows, counted from the newest time.
+    Clock(i64),
+    /// Rows of one request, no time of a series twice; as with a single row.
+    Batch(Vec<((u8, i64), Value)>),
+    /// What is asked of storage will fail once; whether that ends in a crash.
+    Fail(Fault, bool),
+}
+
+thread_local! {
+    static USED_PERCENT: Cell<u64> = const { Cell::new(0) };
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -35,12 +51,31 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// Those, requests of several rows, cuts of all that there is, a clock that jumps, and storage that fails.
+fn any_operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        24 => operation(),
+        3 => prop::collection::btree_map((0u8..4, -2200i64..300), value(), 2..8)
+            .prop_map(|rows| rows.into_iter().collect::<Vec<_>>())
+            .prop_shuffle()
+            .prop_map(Operation::Batch),
+        1 => Just(Operation::CutAll),
+        1 => any::<bool>().prop_map(Operation::Memory),
+        1 => (-4000i64..1000).prop_map(Operation::Clock),
+        2 => (0u32..8, any::<(bool, bool, bool)>()).prop_map(
+            |(after_calls, (is_full, takes_effect, crashes))| {
+                Operation::Fail(Fault { after_calls, is_full, takes_effect }, crashes)
+            }
+        ),
+    ]
+}
+
 fn named(regex: &str) -> Vec<MatcherSpec> {
     vec![MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Regex, value: regex.into() }]
 }
 
 impl Node {
-    fn delete(&mut self, regex: &str, start_ms: i64, end_ms: i64) -> Result<Deleted> {
+    pub(super) fn delete(&mut self, regex: &str, start_ms: i64, end_ms: i64) -> Result<Deleted> {
         let range = TimeRange { start_ms, end_ms };
         self.engine.delete(&[named(regex)], range)
     }
@@ -48,6 +83,24 @@ impl Node {
     fn clean(&mut self) -> Result<()> {
         while !self.engine.clean_tombstones(1_000_000, ROOM)?.done {}
         Ok(())
+    }
+
+    /// Does what may fail a second time if it did, after a crash or without one.
+    fn twice<T>(
+        &mut self,
+        crashes: bool,
+        mut call: impl FnMut(&mut Node) -> Result<T>,
+    ) -> Result<T> {
+        let may_fail = Fault::is_due();
+        match call(self) {
+            Err(_) if may_fail && !Fault::is_due() => {
+                if crashes {
+                    self.restart();
+                }
+                call(self)
+            }
+            done => done,
+        }
     }
 
     fn all(&self) -> Model {
@@ -60,7 +113,7 @@ impl Node {
     }
 }
 
-fn delete_from_model(model: &mut Model, regex: &str, range: TimeRange) -> Result<()> {
+pub(super) fn delete_from_model(model: &mut Model, regex: &str, range: TimeRange) -> Result<()> {
     let matcher = Matcher::new(&named(regex)[0])?;
     for (_, samples) in model.iter_mut().filter(|(name, _)| matcher.matches(name)) {
         samples.retain(|time_ms, _| !range.contains(*time_ms));
@@ -69,54 +122,100 @@ fn delete_from_model(model: &mut Model, regex: &str, range: TimeRange) -> Result
     Ok(())
 }
 
+/// Holds a node against a plain map after each of these operations.
+fn compare(
+    operations: Vec<Operation>,
+    with_late: bool,
+    by_columns: bool,
+) -> std::result::Result<(), TestCaseError> {
+    USED_PERCENT.set(0);
+    Fault::set(None);
+    let mut crashes = false;
+    let memory = MemoryBudget { bytes_max: 100 << 20, used_bytes: || USED_PERCENT.get() << 20 };
+    let options = if with_late { WITH_LATE } else { OPTIONS };
+    let mut node = Node::with(HeadOptions { future_limit_ms: 500, memory, ..options });
+    node.write_columns(by_columns)?;
+    let mut model = Model::new();
+    let (mut newest_ms, mut now_ms) = (3000, 1_000_000);
+    for operation in operations {
+        match operation {
+            Operation::Append(series, step_ms, value) => {
+                let rows = [(format!("s{series}"), newest_ms + step_ms, value)];
+                let append = |node: &mut Node| node.append_to_both(&mut model, &rows, now_ms);
+                newest_ms = node.twice(crashes, append)?.unwrap_or(i64::MIN).max(newest_ms);
+            }
+            Operation::Batch(rows) => {
+                let row =
+                    |((series, step_ms), value)| (format!("s{series}"), newest_ms + step_ms, value);
+                let rows: Vec<_> = rows.into_iter().map(row).collect();
+                let append = |node: &mut Node| node.append_to_both(&mut model, &rows, now_ms);
+                newest_ms = node.twice(crashes, append)?.unwrap_or(i64::MIN).max(newest_ms);
+            }
+            Operation::Delete(series, from_ms, span_ms) => {
+                let start_ms = newest_ms + from_ms;
+                let end_ms = start_ms + span_ms;
+                node.twice(crashes, |node| node.delete(&series, start_ms, end_ms))?;
+                delete_from_model(&mut model, &series, TimeRange { start_ms, end_ms })?;
+            }
+            Operation::CompactSlices(slices) => {
+                for _ in 0..slices {
+                    node.twice(crashes, |node| node.engine.compact(1_000_000, ROOM))?;
+                }
+            }
+            Operation::CleanTombstones => {
+                node.twice(crashes, |node| node.clean())?;
+                prop_assert_eq!(node.tombstones()?, 0);
+            }
+            Operation::Restart => {
+                node.restart();
+                node.write_columns(by_columns)?;
+            }
+            Operation::CleanRestart => {
+                node.restart_cleanly();
+                node.write_columns(by_columns)?;
+            }
+            Operation::CutAll => node.engine.cut_all()?,
+            Operation::Memory(is_short) => USED_PERCENT.set(if is_short { 60 } else { 0 }),
+            Operation::Clock(step_ms) => now_ms = newest_ms + step_ms,
+            Operation::Fail(fault, then_crashes) => {
+                Fault::set(Some(fault));
+                crashes = then_crashes;
+            }
+        }
+        let got = node.all();
+        prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
+    }
+    Fault::set(None);
+    node.clean()?;
+    node.restart();
+    let got = node.all();
+    prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
+    node.compact();
+    node.restart_cleanly();
+    let got = node.all();
+    prop_assert!(same_model(&got, &model), "compacted: {got:?}\n{model:?}");
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
+    /// The seeds of cases that failed once fit these operations.
     #[test]
     fn what_is_deleted_stays_deleted_and_nothing_else_goes(
         operations in prop::collection::vec(operation(), 1..250),
         with_late: bool,
     ) {
-        let mut node = Node::with(if with_late { WITH_LATE } else { OPTIONS });
-        let mut model = Model::new();
-        let mut newest_ms = 3000;
-        for operation in operations {
-            match operation {
-                Operation::Append(series, step_ms, value) => {
-                    let name = format!("s{series}");
-                    let time_ms = newest_ms + step_ms;
-                    let outcome = node.append_value(&name, time_ms, &value);
-                    if outcome.refused == 0 {
-                        let samples = model.entry(name).or_default();
-                        samples.entry(time_ms).and_modify(|held| replace(held, &value)).or_insert(value);
-                        newest_ms = newest_ms.max(time_ms);
-                    }
-                }
-                Operation::Delete(series, from_ms, span_ms) => {
-                    let start_ms = newest_ms + from_ms;
-                    let end_ms = start_ms + span_ms;
-                    node.delete(&series, start_ms, end_ms)?;
-                    delete_from_model(&mut model, &series, TimeRange { start_ms, end_ms })?;
-                }
-                Operation::CompactSlices(slices) => {
-                    for _ in 0..slices {
-                        node.engine.compact(1_000_000, ROOM)?;
-                    }
-                }
-                Operation::CleanTombstones => {
-                    node.clean()?;
-                    prop_assert_eq!(node.tombstones()?, 0);
-                }
-                Operation::Restart => node.restart(),
-                Operation::CleanRestart => node.restart_cleanly(),
-            }
-            let got = node.all();
-            prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
-        }
-        node.clean()?;
-        node.restart();
-        let got = node.all();
-        prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
+        compare(operations, with_late, false)?;
+    }
+
+    #[test]
+    fn deletions_go_with_all_else(
+        operations in prop::collection::vec(any_operation(), 1..250),
+        with_late: bool,
+        by_columns: bool,
+    ) {
+        compare(operations, with_late, by_columns)?;
     }
 }
 
@@ -293,5 +392,25 @@ fn a_deletion_during_a_cut_is_not_lost() -> TestResult {
     assert!(same_model(&node.all(), &model));
     node.restart();
     assert!(same_model(&node.all(), &model));
+    Ok(())
+}
+
+/// The head has forgotten what the block holds, the log has not, for want of space.
+#[test]
+fn a_deletion_before_the_log_could_forget_is_for_good() -> TestResult {
+    let mut node = Node::new();
+    for time_ms in (0..1600).step_by(10) {
+        node.append(if time_ms < 900 { "early" } else { "s" }, time_ms, 1);
+    }
+    while node.engine.compact(1_000_000, ROOM)?.committed.is_none() {}
+    Fault::set(Some(Fault { after_calls: 0, is_full: true, takes_effect: false }));
+    assert!(node.engine.compact(1_000_000, ROOM).is_err());
+    node.delete(".*", 0, 999)?;
+    let expected = node.all();
+    assert_eq!(expected.len(), 1);
+    node.clean()?;
+    assert!(node.blocks.list()?.is_empty());
+    node.restart();
+    assert_eq!(node.all(), expected);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod deletion;
+mod faults;
 mod foreign_blocks;
 mod hostile;
 mod kinds;
@@ -19,6 +20,7 @@ use crate::model::{LABEL_NAME, LabelLimits};
 use crate::select::FrameFormat;
 use crate::storage::LogKind;
 use crate::storage::memory::{MemoryBlocks, MemoryWal};
+use faults::{FailingBlocks, FailingWal};
 use std::collections::BTreeMap;
 
 const OPTIONS: HeadOptions = HeadOptions {
@@ -59,15 +61,25 @@ impl Node {
     }
 
     fn open(wal: &MemoryWal, blocks: &MemoryBlocks, options: HeadOptions) -> Engine {
-        let storage =
-            Storage { wal: Box::new(wal.reopened()), blocks: Rc::new(blocks.clone()), head: None };
-        let mut engine = Engine::open(Role::All, options, storage).expect("sound options");
+        let mut engine = Node::open_unread(wal, blocks, options);
         while !engine.replay(64).expect("a sound log").done {}
         engine
     }
 
+    /// One that has read nothing yet.
+    fn open_unread(wal: &MemoryWal, blocks: &MemoryBlocks, options: HeadOptions) -> Engine {
+        let wal = Box::new(FailingWal(wal.reopened()));
+        let storage = Storage { wal, blocks: Rc::new(FailingBlocks(blocks.clone())), head: None };
+        Engine::open(Role::All, options, storage).expect("sound options")
+    }
+
     fn restart(&mut self) {
         self.engine = Node::open(&self.wal, &self.blocks, self.options);
+    }
+
+    /// Until the next restart.
+    fn write_columns(&mut self, by_columns: bool) -> Result<()> {
+        if by_columns { self.engine.log_by_columns() } else { Ok(()) }
     }
 
     fn append(&mut self, name: &str, timestamp_ms: i64, bits: u64) -> WriteOutcome {
@@ -78,12 +90,20 @@ impl Node {
     }
 
     fn append_value(&mut self, name: &str, timestamp_ms: i64, value: &Value) -> WriteOutcome {
-        let labels = Labels::from_sorted([(LABEL_NAME, name), ("job", "test")]);
-        let outcome = self.engine.append_batch("append", 1_000_000, |head, batch| {
-            let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
-            Ingest::check(head, batch, slot, timestamp_ms, value.clone())
-        });
-        outcome.expect("storage that works")
+        let rows = [(name.to_owned(), timestamp_ms, value.clone())];
+        self.append_rows(&rows, 1_000_000).expect("storage that works")
+    }
+
+    /// One batch of (metric name, time, value).
+    fn append_rows(&mut self, rows: &[(String, i64, Value)], now_ms: i64) -> Result<WriteOutcome> {
+        self.engine.append_batch("append", now_ms, |head, batch| {
+            for (name, timestamp_ms, value) in rows {
+                let labels = Labels::from_sorted([(LABEL_NAME, &**name), ("job", "test")]);
+                let slot = head.series_by_labels(batch, &labels).expect("a valid label set");
+                Ingest::check(head, batch, slot, *timestamp_ms, value.clone())?;
+            }
+            Ok(())
+        })
     }
 
     fn compact(&mut self) {

@@ -46,7 +46,7 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// What is said again changes nothing, a gauge's hint included.
-pub(super) fn replace(held: &mut Value, value: &Value) {
+fn replace(held: &mut Value, value: &Value) {
     if !same(held, value) {
         *held = value.clone();
     }
@@ -59,6 +59,36 @@ pub(super) fn same_model(a: &Model, b: &Model) -> bool {
             let both = || a.values().zip(b.values());
             a.keys().eq(b.keys()) && both().all(|(a, b)| same(a, b) && is_gauge(a) == is_gauge(b))
         })
+}
+
+impl Node {
+    /// Appends in one batch rows of different series or times, and to a plain map what the node
+    /// takes of them; gives the newest time of that.
+    pub(super) fn append_to_both(
+        &mut self,
+        model: &mut Model,
+        rows: &[(String, i64, Value)],
+        now_ms: i64,
+    ) -> Result<Option<i64>> {
+        let outcome = self.append_rows(rows, now_ms)?;
+        let mut newest_ms = None;
+        for (name, time_ms, value) in rows {
+            let is_refused = outcome.refusals.iter().any(|refusal| {
+                refusal.timestamp_ms == *time_ms
+                    && refusal.detail.contains(&format!("__name__=\"{name}\""))
+            });
+            if is_refused {
+                continue;
+            }
+            newest_ms = newest_ms.max(Some(*time_ms));
+            let samples = model.entry(name.clone()).or_default();
+            samples
+                .entry(*time_ms)
+                .and_modify(|held| replace(held, value))
+                .or_insert_with(|| value.clone());
+        }
+        Ok(newest_ms)
+    }
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -88,8 +118,10 @@ proptest! {
     fn the_engine_equals_a_plain_map(
         operations in prop::collection::vec(operation(), 1..300),
         with_late: bool,
+        by_columns: bool,
     ) {
         let mut node = Node::with(if with_late { WITH_LATE } else { OPTIONS });
+        node.write_columns(by_columns)?;
         let window_ms = if with_late { 2000 } else { OPTIONS.block_duration_ms / 2 };
         let mut model = Model::new();
         let mut newest_ms = 1000;
@@ -123,8 +155,14 @@ proptest! {
                     }
                 }
                 Operation::Compact => node.compact(),
-                Operation::Restart => node.restart(),
-                Operation::CleanRestart => node.restart_cleanly(),
+                Operation::Restart => {
+                    node.restart();
+                    node.write_columns(by_columns)?;
+                }
+                Operation::CleanRestart => {
+                    node.restart_cleanly();
+                    node.write_columns(by_columns)?;
+                }
                 Operation::Select(range, op, value) => {
                     let spec = MatcherSpec { name: LABEL_NAME.into(), op, value };
                     let matcher = Matcher::new(&spec).expect("a valid matcher");

@@ -1,9 +1,10 @@
 //! Blocks that are cut while the log is read: nothing is lost and nothing comes twice, wherever a
-//! crash ends it, with values of every kind, late ones, deletions, and series that lag behind.
+//! crash ends it, with values of every kind, late ones, deletions, and series that lag behind; and
+//! the head that comes of it is like any other.
 
+use super::deletion::delete_from_model;
 use super::model::{same_model, value};
 use super::*;
-use crate::model::MatchOp;
 use crate::storage::{BlockFile, BlockWriter, StorageError, StorageResult};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -14,7 +15,9 @@ enum Operation {
     Append(u8, i64, Value),
     /// Many samples in order, which make the log long.
     Advance(u8),
-    Delete(u8, TimeRange),
+    /// Of which series, and when, counted from the newest time.
+    Delete(u8, i64, i64),
+    Compact,
 }
 
 /// Blocks that are written, but seen only once they are published.
@@ -86,7 +89,7 @@ fn replay(node: &Node, after_records: u64, parts_max: usize) -> Result<Ended> {
         blocks: Rc::new(node.blocks.clone()),
         head: None,
     };
-    let mut head = Engine::open(Role::Head, WITH_LATE, storage)?;
+    let mut head = Engine::open(Role::All, WITH_LATE, storage)?;
     let staged = Staged { blocks: node.blocks.clone(), ..Staged::default() };
     let (mut end_ms, mut mark) = (None, None);
     for _ in 0..parts_max {
@@ -124,9 +127,13 @@ fn replay(node: &Node, after_records: u64, parts_max: usize) -> Result<Ended> {
     Ok(Ended::Crashed)
 }
 
-/// Restarts until a replay comes to its end, and publishes so many of its blocks; gives whether
-/// that were all.
-fn restart_with_cuts(node: &Node, mut crashes: Vec<usize>, published_max: usize) -> Result<bool> {
+/// Restarts until a replay comes to its end, and publishes so many of its blocks; gives the head if
+/// that were all, and `None` if the end is a crash.
+fn restart_with_cuts(
+    node: &Node,
+    mut crashes: Vec<usize>,
+    published_max: usize,
+) -> Result<Option<Box<Engine>>> {
     let mut after_records = 0;
     loop {
         match replay(node, after_records, crashes.pop().unwrap_or(usize::MAX))? {
@@ -137,11 +144,13 @@ fn restart_with_cuts(node: &Node, mut crashes: Vec<usize>, published_max: usize)
                 for writer in written.by_ref().take(published_max) {
                     writer.commit()?;
                 }
-                let is_all = written.next().is_none();
-                if let Some(end_ms) = end_ms.filter(|_| is_all) {
+                if written.next().is_some() {
+                    return Ok(None);
+                }
+                if let Some(end_ms) = end_ms {
                     while head.forget(end_ms)? {}
                 }
-                return Ok(is_all);
+                return Ok(Some(head));
             }
         }
     }
@@ -152,9 +161,9 @@ fn operation() -> impl Strategy<Value = Operation> {
         12 => (0u8..6, -1900i64..300, value())
             .prop_map(|(series, step_ms, value)| Operation::Append(series, step_ms, value)),
         4 => (0u8..6).prop_map(Operation::Advance),
-        1 => (0u8..6, 0i64..9000, 0i64..3000).prop_map(|(series, start_ms, span)| {
-            Operation::Delete(series, TimeRange { start_ms, end_ms: start_ms + span })
-        }),
+        1 => (0u8..6, -9000i64..0, 0i64..3000)
+            .prop_map(|(series, from_ms, span_ms)| Operation::Delete(series, from_ms, span_ms)),
+        1 => Just(Operation::Compact),
     ]
 }
 
@@ -162,56 +171,83 @@ fn name(series: u8) -> String {
     format!("s{series}")
 }
 
+impl Node {
+    /// Does it to the node and to a plain map.
+    fn run_in(
+        &mut self,
+        model: &mut Model,
+        newest_ms: &mut i64,
+        operation: Operation,
+        deletes: bool,
+    ) -> Result<()> {
+        match operation {
+            Operation::Append(series, step_ms, value) => {
+                let row = (name(series), *newest_ms + step_ms, value);
+                let taken_ms = self.append_to_both(model, &[row], 1_000_000)?;
+                *newest_ms = taken_ms.unwrap_or(i64::MIN).max(*newest_ms);
+            }
+            Operation::Advance(series) => {
+                for _ in 0..20 {
+                    *newest_ms += 30;
+                    let value = f64::from_bits(*newest_ms as u64).into();
+                    self.append_to_both(model, &[(name(series), *newest_ms, value)], 1_000_000)?;
+                }
+            }
+            Operation::Delete(series, from_ms, span_ms) if deletes => {
+                let start_ms = *newest_ms + from_ms;
+                let range = TimeRange { start_ms, end_ms: start_ms + span_ms };
+                self.delete(&name(series), range.start_ms, range.end_ms)?;
+                delete_from_model(model, &name(series), range)?;
+            }
+            Operation::Delete(..) => {}
+            Operation::Compact => self.compact(),
+        }
+        Ok(())
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_lost_and_nothing_comes_twice(
-        operations in prop::collection::vec(operation(), 1..120),
+        lives in prop::collection::vec(prop::collection::vec(operation(), 1..80), 1..4),
         crashes in prop::collection::vec(1usize..400, 0..3),
         published in 0usize..4,
         deletes: bool,
+        by_columns: bool,
+        goes_on: bool,
     ) {
-        // Nothing is cut in the life that writes the log.
-        let options = HeadOptions { block_duration_ms: 1_000_000, ..WITH_LATE };
-        let mut node = Node::with(options);
+        // Nothing is cut in the life that writes the first log.
+        let mut node = Node::with(HeadOptions { block_duration_ms: 1_000_000, ..WITH_LATE });
+        let mut model = Model::new();
         let mut newest_ms = 1000;
-        for operation in operations {
-            match operation {
-                Operation::Append(series, step_ms, value) => {
-                    let time_ms = newest_ms + step_ms;
-                    if node.append_value(&name(series), time_ms, &value).refusals.is_empty() {
-                        newest_ms = newest_ms.max(time_ms);
-                    }
-                }
-                Operation::Advance(series) => {
-                    for _ in 0..20 {
-                        newest_ms += 30;
-                        node.append(&name(series), newest_ms, newest_ms as u64);
-                    }
-                }
-                Operation::Delete(series, range) if deletes => {
-                    let value = name(series);
-                    let spec = MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Equal, value };
-                    node.engine.delete(&[vec![spec]], range)?;
-                }
-                Operation::Delete(..) => {}
+        for life in lives {
+            node.write_columns(by_columns)?;
+            for operation in life {
+                node.run_in(&mut model, &mut newest_ms, operation, deletes)?;
             }
+            node.options = WITH_LATE;
+            let mut published_max = published;
+            let head = loop {
+                let ended = restart_with_cuts(&node, crashes.clone(), published_max)?;
+                if let Some(head) = ended {
+                    break head;
+                }
+                // A crash between the blocks.
+                node.restart();
+                let got = node.select(Vec::new(), TimeRange::ALL);
+                prop_assert!(same_model(&got, &model), "between: {got:?}\n{model:?}");
+                published_max += 1;
+            };
+            if goes_on {
+                node.engine = *head;
+            } else {
+                node.restart();
+            }
+            let got = node.select(Vec::new(), TimeRange::ALL);
+            prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
         }
-        let model = node.select(Vec::new(), TimeRange::ALL);
-        node.options = WITH_LATE;
-        let mut published_max = published;
-        while !restart_with_cuts(&node, crashes.clone(), published_max)? {
-            // A crash between the blocks.
-            let engine = Node::open(&node.wal, &node.blocks, WITH_LATE);
-            let between = Node { wal: node.wal.clone(), blocks: node.blocks.clone(), options, engine };
-            let got = between.select(Vec::new(), TimeRange::ALL);
-            prop_assert!(same_model(&got, &model), "between: {got:?}\n{model:?}");
-            published_max += 1;
-        }
-        node.restart();
-        let got = node.select(Vec::new(), TimeRange::ALL);
-        prop_assert!(same_model(&got, &model), "{got:?}\n{model:?}");
         node.compact();
         node.restart();
         let got = node.select(Vec::new(), TimeRange::ALL);
@@ -236,7 +272,7 @@ fn a_long_log_is_cut_and_what_lags_behind_is_kept() -> Result<()> {
     }
     let model = node.select(Vec::new(), TimeRange::ALL);
     node.options = WITH_LATE;
-    assert!(restart_with_cuts(&node, Vec::new(), usize::MAX)?);
+    assert!(restart_with_cuts(&node, Vec::new(), usize::MAX)?.is_some());
     assert!(node.blocks.list()?.len() > 4, "{:?}", node.blocks.list());
     node.restart();
     assert!(same_model(&node.select(Vec::new(), TimeRange::ALL), &model));

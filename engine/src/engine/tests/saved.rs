@@ -31,10 +31,8 @@ fn load(engine: &mut Engine, pieces: &[Vec<u8>]) -> Result<bool> {
 impl Node {
     /// An engine that has read nothing yet; with another seed than those before.
     fn unread(&self, hash_seed: u64) -> Engine {
-        let wal = Box::new(self.wal.reopened());
-        let storage = Storage { wal, blocks: Rc::new(self.blocks.clone()), head: None };
         let options = HeadOptions { hash_seed, ..self.options };
-        Engine::open(Role::All, options, storage).expect("sound options")
+        Node::open_unread(&self.wal, &self.blocks, options)
     }
 
     /// Ends the engine and starts one from its saved head.

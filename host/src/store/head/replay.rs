@@ -38,7 +38,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 /// Memory of the head above which blocks are cut while the log is read; a smaller head may take a
 /// quarter of what it is allowed to. Below, that waits until writes are taken again.
-const CUT_ABOVE_BYTES: u64 = 128 * 1024 * 1024;
+const CUT_ABOVE_BYTES: u64 = 256 * 1024 * 1024;
 const CUT_ABOVE_PART: u64 = 4;
 
 /// Deletions for which a replay starts over. After them it cuts nothing any more.

@@ -1,10 +1,12 @@
 //! Eight hours of 10k series: what is written to disk for them, and what reads cost.
 
+use super::super::contender::Contender;
 use super::super::load::Load;
 use super::super::outcome::Outcome;
 use super::super::trial::{Answer, ReadCost, Trial, WriteCost};
 use super::super::{BenchError, Context};
 use super::megabytes;
+use crate::process::{READY_TIMEOUT, Server};
 use crate::remote_read::everything;
 use crate::remote_write::Version;
 use crate::series::Dataset;
@@ -14,6 +16,7 @@ const HOURS: i64 = 8;
 const INTERVAL_MS: i64 = 15_000;
 /// Each read is repeated so often; the mean counts.
 const READS: u32 = 3;
+const COLUMNS: &str = "--wal-records=columns";
 
 /// By 2.0, and by 1.0 where that is all.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
@@ -29,11 +32,14 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
         for contender in [first].into_iter().chain(takers) {
             let trial = Trial::start(context, contender)?;
             let write = trial.write(&load)?;
-            let WriteCost { cost, samples, .. } = write;
-            let (cpu, wall) = (cost.cpu_s_per_million(samples), cost.wall_s_per_million(samples));
-            outcome.add_timed("8h-cpu", contender, cpu, wall);
             outcome.add("8h-memory", contender, megabytes(write.peak_memory_bytes));
-            outcome.add("8h-written", contender, write.per_sample(write.written_bytes));
+            add_write("8h", contender, &write, &mut outcome);
+            // The log of the others has one kind of records.
+            if contender == Contender::Tidepool {
+                by_columns(context, &load, &mut outcome)?;
+            } else {
+                add_write("8h-columns", contender, &write, &mut outcome);
+            }
             if contender.is_like_prometheus() {
                 reads(&trial, load.time_range_ms, &mut outcome)?;
             }
@@ -42,6 +48,27 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
         }
     }
     Ok(outcome)
+}
+
+/// What a write of everything took, in the rows of this name.
+fn add_write(rows: &str, contender: Contender, write: &WriteCost, outcome: &mut Outcome) {
+    let WriteCost { cost, samples, .. } = write;
+    let (cpu, wall) = (cost.cpu_s_per_million(*samples), cost.wall_s_per_million(*samples));
+    outcome.add_timed(&format!("{rows}-cpu"), contender, cpu, wall);
+    let written = write.per_sample(write.written_bytes);
+    outcome.add(&format!("{rows}-written"), contender, written);
+}
+
+fn by_columns(context: &Context, load: &Load, outcome: &mut Outcome) -> Result<(), BenchError> {
+    let flags = [COLUMNS.to_owned()];
+    let contender = Contender::Tidepool;
+    let (trial, _) = Trial::start_on(context, contender, &flags, |_| Ok(()), READY_TIMEOUT)?;
+    let write = trial.write(load)?;
+    add_write("8h-columns", contender, &write, outcome);
+    let (trial, _) = trial.restart(Server::kill)?;
+    trial.check(load)?;
+    trial.server.terminate()?;
+    Ok(())
 }
 
 fn reads(

@@ -1,0 +1,77 @@
+//! Floats by columns in the log of ordered samples.
+//!
+//! A record builds on those before it, which may lie in the segment before: the host ends segments
+//! as well, and says so only once a record lies behind the end. From then on a new chain begins, and
+//! the segment before is kept until what builds on it is in blocks.
+
+use super::{Head, Log};
+use crate::codec::hash_word;
+use crate::wal::{ColumnRecord, ColumnWriter};
+
+/// How floats are written by columns.
+pub(super) struct Columns {
+    seed: u64,
+    /// With the first float.
+    writer: Option<ColumnWriter>,
+    /// The segment that the last record went to.
+    segment: Option<u32>,
+}
+
+impl Columns {
+    /// Whether the next record may build on the last one.
+    pub fn is_chained(&self) -> bool {
+        self.writer.as_ref().is_some_and(ColumnWriter::is_chained)
+    }
+}
+
+impl Log {
+    /// Writes floats by columns from now on.
+    pub fn write_columns(&mut self, seed: u64) {
+        self.columns = Some(Columns { seed, writer: None, segment: None });
+    }
+
+    /// The writer of columns. Whatever the seed, it names no chain as a life before did.
+    pub(super) fn column_writer(&mut self) -> Option<&mut ColumnWriter> {
+        let newest = self.segments.keys().next_back();
+        let life = newest.map_or(0, |segment| u64::from(*segment) + 1);
+        let Columns { seed, writer, .. } = self.columns.as_mut()?;
+        let words = [*seed, life, self.progress.records];
+        let seed = words.into_iter().fold(0, hash_word);
+        Some(writer.get_or_insert_with(|| ColumnWriter::new(seed)))
+    }
+
+    /// Lets the next record build on nothing.
+    pub(super) fn restart_columns(&mut self) {
+        if let Some(Columns { writer: Some(writer), .. }) = &mut self.columns {
+            writer.restart();
+        }
+    }
+
+    /// Notes where a batch went, of which the first record may build on the one before.
+    pub(super) fn note_columns(&mut self, segment: u32, newest_ms: i64, is_chained: bool) {
+        let Some(columns) = &mut self.columns else { return };
+        let before = columns.segment.replace(segment);
+        if let Some(before) = before.filter(|before| *before != segment && is_chained) {
+            self.note(before, newest_ms);
+            self.restart_columns();
+        }
+    }
+
+    /// Takes floats back; gives whether the record was understood.
+    pub(super) fn replay_columns(
+        &mut self,
+        head: &mut Head,
+        segment: u32,
+        record: &ColumnRecord<'_>,
+    ) -> bool {
+        let mut floats = head.replay_floats();
+        let read = self.column_reader.read(record, segment).map(|rows| {
+            rows.iter().for_each(|(series_ref, sample)| floats.take(*series_ref, *sample));
+        });
+        let newest_ms = floats.end();
+        self.note(segment, newest_ms);
+        // What it builds on must stay as long.
+        self.note(self.column_reader.first_segment().min(segment), newest_ms);
+        read.is_ok()
+    }
+}

@@ -1,0 +1,229 @@
+//! Records to rows.
+
+use super::{Chain, ROWS_MAX, SCALES, Series, scaled};
+use crate::codec::{BitReader, split_uvarint, split_varint};
+use crate::model::Sample;
+use crate::wal::RecordError;
+use crate::wal::decode::split_be_u64;
+
+/// A record's head, and what is behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnRecord<'a> {
+    record: &'a [u8],
+    rest: &'a [u8],
+    epoch: u64,
+    seq: u64,
+    rows: u64,
+}
+
+/// Reads records in their log's order.
+#[derive(Debug, Default)]
+pub struct ColumnReader {
+    /// Of no use before its first record was read.
+    chain: Option<Chain>,
+    /// Segment in which the chain begins.
+    first_segment: u32,
+    places: Vec<u32>,
+    rows: Vec<(u64, Sample)>,
+}
+
+/// Why a record gives no rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColumnError {
+    /// It is damaged.
+    #[error(transparent)]
+    Damaged(#[from] RecordError),
+    /// The record before it is missing.
+    #[error("the record before it is missing, on which its values build")]
+    Unchained,
+}
+
+impl<'a> ColumnRecord<'a> {
+    /// Reads a record's head.
+    pub(in crate::wal) fn split(
+        record: &'a [u8],
+        rest: &'a [u8],
+    ) -> Result<ColumnRecord<'a>, RecordError> {
+        let head = || {
+            let (epoch, rest) = split_be_u64(rest)?;
+            let (seq, rest) = split_uvarint(rest)?;
+            let (rows, rest) = split_uvarint(rest)?;
+            let is_possible = (1..=ROWS_MAX as u64).contains(&rows);
+            is_possible.then_some(ColumnRecord { record, rest, epoch, seq, rows })
+        };
+        head().ok_or_else(|| RecordError::at(record, &mut &*rest))
+    }
+}
+
+impl ColumnReader {
+    /// The rows of a record, as (series reference, sample): none if it was read before, or the same
+    /// once more.
+    pub fn read(
+        &mut self,
+        record: &ColumnRecord<'_>,
+        segment: u32,
+    ) -> Result<&[(u64, Sample)], ColumnError> {
+        self.rows.clear();
+        let mut chain = self.chain.take().unwrap_or_default();
+        if record.seq == 0 {
+            // Even if it is there twice: what follows is, too, and says the same once more.
+            chain.begin(record.epoch);
+            self.first_segment = segment;
+        }
+        let (epoch_before, seq_before) = chain.before;
+        if record.epoch != chain.epoch && record.epoch == epoch_before && record.seq < seq_before {
+            self.chain = Some(chain);
+            return Ok(&self.rows);
+        }
+        if chain.epoch != record.epoch || chain.seq < record.seq {
+            // It may still go on: what is missing may be of another chain.
+            self.chain = Some(chain);
+            return Err(ColumnError::Unchained);
+        }
+        if chain.seq == record.seq {
+            let mut rest = record.rest;
+            if self.read_rows(&mut chain, record, &mut rest).is_none() {
+                self.rows.clear();
+                return Err(RecordError::at(record.record, &mut rest).into());
+            }
+            chain.seq += 1;
+        }
+        self.chain = Some(chain);
+        Ok(&self.rows)
+    }
+
+    /// The segment in which the records begin that the last one builds on.
+    pub fn first_segment(&self) -> u32 {
+        self.first_segment
+    }
+
+    fn read_rows(
+        &mut self,
+        chain: &mut Chain,
+        record: &ColumnRecord<'_>,
+        rest: &mut &[u8],
+    ) -> Option<()> {
+        let rows = usize::try_from(record.rows).ok()?;
+        self.read_series(chain, rows, rest)?;
+        self.read_times(chain, rows, rest)?;
+        self.read_values(chain, rest)
+    }
+
+    fn read_series(&mut self, chain: &mut Chain, rows: usize, rest: &mut &[u8]) -> Option<()> {
+        self.places.clear();
+        let mut before = 0u64;
+        while self.places.len() < rows {
+            let known = take_uvarint(rest)?;
+            let left = (rows - self.places.len()) as u64;
+            if known > left {
+                return None;
+            }
+            for _ in 0..known {
+                let at = chain.expected()?;
+                let series = chain.series.get(at as usize)?;
+                before = series.series_ref;
+                chain.last = Some(at);
+                self.places.push(at);
+            }
+            if known < left {
+                let (step, after) = split_varint(rest)?;
+                *rest = after;
+                before = before.wrapping_add(step as u64);
+                self.places.push(chain.follow(before)?);
+            }
+        }
+        Some(())
+    }
+
+    fn read_times(&mut self, chain: &mut Chain, rows: usize, rest: &mut &[u8]) -> Option<()> {
+        let mut before_ms = 0i64;
+        while self.rows.len() < rows {
+            let run = take_uvarint(rest)?;
+            let (step_ms, after) = split_varint(rest)?;
+            *rest = after;
+            let begun = self.rows.len();
+            let run = usize::try_from(run).ok().filter(|run| (1..=rows - begun).contains(run))?;
+            for place in self.places.get(begun..begun + run)? {
+                let series = chain.series.get_mut(*place as usize)?;
+                let from_ms = if series.has_time { series.time_ms } else { before_ms };
+                before_ms = from_ms.wrapping_add(step_ms);
+                (series.time_ms, series.has_time) = (before_ms, true);
+                let sample = Sample { timestamp_ms: before_ms, value: 0.0 };
+                self.rows.push((series.series_ref, sample));
+            }
+        }
+        Some(())
+    }
+
+    fn read_values(&mut self, chain: &mut Chain, rest: &mut &[u8]) -> Option<()> {
+        let mut bits = BitReader::new(rest);
+        for (place, (_, sample)) in self.places.iter().zip(&mut self.rows) {
+            let series = chain.series.get_mut(*place as usize)?;
+            sample.value = f64::from_bits(take_value(&mut bits, series)?);
+        }
+        Some(())
+    }
+}
+
+fn take_uvarint(rest: &mut &[u8]) -> Option<u64> {
+    let (number, after) = split_uvarint(rest)?;
+    *rest = after;
+    Some(number)
+}
+
+#[inline]
+fn take_value(bits: &mut BitReader<'_>, series: &mut Series) -> Option<u64> {
+    let step_before = std::mem::take(&mut series.step);
+    if bits.take(1)? == 0 {
+        return Some(series.value_bits);
+    }
+    if bits.take(1)? == 0 {
+        let change = take_change(bits)?;
+        return take_scaled(series, step_before.wrapping_add(change));
+    }
+    if bits.take(1)? == 1 {
+        if bits.take(1)? == 1 {
+            series.scale = bits.take(3)? as u8;
+            series.is_exact = true;
+            let step = take_change(bits)?;
+            return take_scaled(series, step);
+        }
+        let leading_zeros = bits.take(5)? as u8;
+        let width = match bits.take(6)? as u8 {
+            0 => 64,
+            width => width,
+        };
+        series.trailing_zeros = 64u8.checked_sub(leading_zeros)?.checked_sub(width)?;
+        series.leading_zeros = leading_zeros;
+        series.has_window = true;
+    } else if !series.has_window {
+        return None;
+    }
+    let width = 64 - series.leading_zeros - series.trailing_zeros;
+    series.value_bits ^= bits.take(u32::from(width))? << series.trailing_zeros;
+    series.is_exact = scaled(series.value_bits, series.scale).is_some();
+    Some(series.value_bits)
+}
+
+/// A value that lies so far from the one before, at the series' scale.
+#[inline]
+fn take_scaled(series: &mut Series, step: i64) -> Option<u64> {
+    let before = scaled(series.value_bits, series.scale).filter(|_| series.is_exact)?;
+    let scale = SCALES.get(usize::from(series.scale))?;
+    series.step = step;
+    series.value_bits = (before.wrapping_add(step) as f64 / scale).to_bits();
+    Some(series.value_bits)
+}
+
+#[inline]
+fn take_change(bits: &mut BitReader<'_>) -> Option<i64> {
+    for width in [0, 8, 12, 20, 32] {
+        if bits.take(1)? == 0 {
+            let folded = bits.take(width)?;
+            // The topmost of the bits is the sign.
+            let unused = (64 - width) % 64;
+            return Some((folded << unused) as i64 >> unused);
+        }
+    }
+    bits.take(64).map(|change| change as i64)
+}

@@ -1,0 +1,248 @@
+//! Rows to records.
+
+#[cfg(doc)]
+use super::ROWS_MAX;
+use super::{Chain, LEADING_ZEROS_MAX, SCALES, Series, scaled};
+use crate::codec::{BitWriter, hash_word, put_uvarint, put_varint};
+use crate::model::Sample;
+use crate::wal::COLUMNS;
+
+/// Rows of an epoch for each of its series, on average: what a series' first row costs is spread
+/// over so many, and damage costs so many at most.
+const ROWS_PER_SERIES: u64 = 64;
+
+/// Fewest rows of an epoch: a small store gains nothing from many.
+const ROWS_MIN: u64 = 64 * 1024;
+
+/// Most bits of a value.
+const VALUE_BITS_MAX: usize = 4 + 5 + 6 + 64;
+
+/// How often a scale is looked for: values without one are many in most series that have any.
+const MISSES_MAX: u8 = 3;
+
+/// Makes records.
+#[derive(Debug)]
+pub struct ColumnWriter {
+    pub(super) chain: Chain,
+    /// Rows of the epoch so far; none if the next record begins one.
+    rows: u64,
+    /// Mixed into the names of epochs, which no other life may have.
+    seed: u64,
+    epochs: u64,
+    /// Series of the record's rows.
+    places: Vec<u32>,
+}
+
+impl ColumnWriter {
+    /// Begins an epoch with the first record. No two writers of a log may have the same seed.
+    pub fn new(seed: u64) -> ColumnWriter {
+        ColumnWriter { chain: Chain::default(), rows: 0, seed, epochs: 0, places: Vec::new() }
+    }
+
+    /// Lets the next record begin an epoch: the last one did not reach the log, or lies in another
+    /// segment than the ones before.
+    pub fn restart(&mut self) {
+        self.rows = 0;
+    }
+
+    /// Whether the next record needs the ones before it.
+    pub fn is_chained(&self) -> bool {
+        self.rows > 0
+    }
+
+    /// The record of these rows, of which there are 1 to [`ROWS_MAX`]; `None` if they have too many
+    /// series to go by columns.
+    pub fn record(&mut self, rows: &[(u64, Sample)]) -> Option<Vec<u8>> {
+        let due = (ROWS_PER_SERIES * self.chain.series.len() as u64).max(ROWS_MIN);
+        if self.rows == 0 || self.rows >= due {
+            self.begin();
+        }
+        let record = self.chained_record(rows).or_else(|| {
+            self.begin();
+            self.chained_record(rows)
+        });
+        match &record {
+            Some(_) => self.rows += rows.len() as u64,
+            None => self.rows = 0,
+        }
+        record
+    }
+
+    fn begin(&mut self) {
+        self.epochs += 1;
+        self.chain.begin(hash_word(hash_word(0, self.seed), self.epochs));
+        self.rows = 0;
+    }
+
+    /// `None` if there are too many series; the chain is of no use then.
+    fn chained_record(&mut self, rows: &[(u64, Sample)]) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(64 + 4 * rows.len());
+        out.push(COLUMNS);
+        out.extend_from_slice(&self.chain.epoch.to_be_bytes());
+        put_uvarint(&mut out, self.chain.seq);
+        put_uvarint(&mut out, rows.len() as u64);
+        self.put_series(&mut out, rows)?;
+        self.put_times(&mut out, rows);
+        self.put_values(&mut out, rows);
+        self.chain.seq += 1;
+        Some(out)
+    }
+
+    fn put_series(&mut self, out: &mut Vec<u8>, rows: &[(u64, Sample)]) -> Option<()> {
+        self.places.clear();
+        let (mut known, mut before) = (0, 0);
+        for (series_ref, _) in rows {
+            let expected = self.chain.expected();
+            let held = expected.and_then(|at| Some((at, self.chain.series.get(at as usize)?)));
+            let place = match held {
+                Some((at, series)) if series.series_ref == *series_ref => {
+                    known += 1;
+                    self.chain.last = Some(at);
+                    at
+                }
+                _ => {
+                    put_uvarint(out, known);
+                    put_varint(out, series_ref.wrapping_sub(before) as i64);
+                    known = 0;
+                    self.chain.follow(*series_ref)?
+                }
+            };
+            self.places.push(place);
+            before = *series_ref;
+        }
+        if known > 0 {
+            put_uvarint(out, known);
+        }
+        Some(())
+    }
+
+    fn put_times(&mut self, out: &mut Vec<u8>, rows: &[(u64, Sample)]) {
+        let (mut run, mut step_ms, mut before_ms) = (0u64, 0i64, 0i64);
+        for (place, (_, sample)) in self.places.iter().zip(rows) {
+            let Some(series) = self.chain.series.get_mut(*place as usize) else { continue };
+            let from_ms = if series.has_time { series.time_ms } else { before_ms };
+            let this_ms = sample.timestamp_ms.wrapping_sub(from_ms);
+            if this_ms != step_ms && run > 0 {
+                put_uvarint(out, run);
+                put_varint(out, step_ms);
+                run = 0;
+            }
+            step_ms = this_ms;
+            run += 1;
+            before_ms = sample.timestamp_ms;
+            (series.time_ms, series.has_time) = (before_ms, true);
+        }
+        put_uvarint(out, run);
+        put_varint(out, step_ms);
+    }
+
+    fn put_values(&mut self, out: &mut Vec<u8>, rows: &[(u64, Sample)]) {
+        let start = out.len();
+        let bits_max = rows.len() * VALUE_BITS_MAX;
+        out.resize(start + bits_max.div_ceil(8) + BitWriter::SPARE_BYTES, 0);
+        let mut writer = BitWriter::resume(&mut out[start..], 0);
+        for (place, (_, sample)) in self.places.iter().zip(rows) {
+            let Some(series) = self.chain.series.get_mut(*place as usize) else { continue };
+            put_value(&mut writer, series, sample.value.to_bits());
+        }
+        let bytes = writer.position_bits().div_ceil(8) as usize;
+        out.truncate(start + bytes);
+    }
+}
+
+#[inline]
+fn put_value(writer: &mut BitWriter<'_>, series: &mut Series, value_bits: u64) {
+    let before_bits = std::mem::replace(&mut series.value_bits, value_bits);
+    let step_before = std::mem::take(&mut series.step);
+    if value_bits == before_bits {
+        return writer.put(0, 1);
+    }
+    let difference = value_bits ^ before_bits;
+    let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
+    let trailing_zeros = difference.trailing_zeros();
+    let width = 64 - leading_zeros - trailing_zeros;
+    let fits = series.has_window
+        && leading_zeros >= u32::from(series.leading_zeros)
+        && trailing_zeros >= u32::from(series.trailing_zeros);
+    let window_width = u32::from(64 - series.leading_zeros - series.trailing_zeros);
+    let xor_width = if fits { 3 + window_width } else { 4 + 5 + 6 + width };
+
+    let scaled_value = scaled(value_bits, series.scale);
+    if let Some(value) = scaled_value.filter(|_| series.is_exact) {
+        let step = value - scaled(before_bits, series.scale).unwrap_or_default();
+        let (bits, width) = change(step - step_before);
+        if 2 + width.bits() <= xor_width {
+            series.step = step;
+            writer.put(0b10, 2);
+            return width.put(writer, bits);
+        }
+    } else if scaled_value.is_none()
+        && series.misses < MISSES_MAX
+        && let Some((scale, step)) = new_scale(series.scale, before_bits, value_bits)
+    {
+        (series.scale, series.is_exact, series.step) = (scale, true, step);
+        writer.put(0b1111 << 3 | u64::from(scale), 7);
+        let (bits, width) = change(step);
+        return width.put(writer, bits);
+    } else {
+        series.misses = series.misses.saturating_add(u8::from(scaled_value.is_none()));
+    }
+    series.is_exact = scaled_value.is_some();
+    if fits {
+        writer.put(0b110, 3);
+        return writer.put(difference >> series.trailing_zeros, window_width);
+    }
+    let window = u64::from(leading_zeros) << 6 | u64::from(width & 63);
+    writer.put(0b1110 << 11 | window, 15);
+    writer.put(difference >> trailing_zeros, width);
+    series.has_window = true;
+    series.leading_zeros = leading_zeros as u8;
+    series.trailing_zeros = trailing_zeros as u8;
+}
+
+/// A finer scale at which two values are exact, and their difference there.
+#[cold]
+fn new_scale(scale: u8, before_bits: u64, value_bits: u64) -> Option<(u8, i64)> {
+    (scale + 1..SCALES.len() as u8).find_map(|scale| {
+        let step = scaled(value_bits, scale)? - scaled(before_bits, scale)?;
+        Some((scale, step))
+    })
+}
+
+/// How a change is written: so many bits behind some that say how many.
+#[derive(Clone, Copy)]
+struct ChangeWidth {
+    prefix: u64,
+    prefix_bits: u32,
+    bits: u32,
+}
+
+impl ChangeWidth {
+    fn bits(self) -> u32 {
+        self.prefix_bits + self.bits
+    }
+
+    #[inline]
+    fn put(self, writer: &mut BitWriter<'_>, bits: u64) {
+        if self.bits > 32 {
+            writer.put(self.prefix, self.prefix_bits);
+            return writer.put(bits, self.bits);
+        }
+        writer.put(self.prefix << self.bits | bits, self.bits());
+    }
+}
+
+/// The bits of a change.
+#[inline]
+fn change(change: i64) -> (u64, ChangeWidth) {
+    let (prefix, prefix_bits, bits) = match change {
+        0 => (0b0, 1, 0),
+        -0x80..=0x7f => (0b10, 2, 8),
+        -0x800..=0x7ff => (0b110, 3, 12),
+        -0x8_0000..=0x7_ffff => (0b1110, 4, 20),
+        -0x8000_0000..=0x7fff_ffff => (0b1_1110, 5, 32),
+        _ => (0b1_1111, 5, 64),
+    };
+    let low = if bits == 0 { 0 } else { change as u64 & u64::MAX >> (64 - bits) };
+    (low, ChangeWidth { prefix, prefix_bits, bits })
+}

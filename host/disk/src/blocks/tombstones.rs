@@ -1,0 +1,41 @@
+//! The files of a committed block that change: what was deleted, and how much that is.
+//!
+//! ```text
+//! tombstones.tmp ─ write, sync ─ rename, sync directory ─▶ tombstones
+//! meta.json.tmp  ─ write, sync ─ rename, sync directory ─▶ meta.json
+//! ```
+//!
+//! The first says what reads leave out, the second only counts it; so a crash between the two
+//! leaves a count that lags behind, and no reader that is wrong. What bears the temporary names at
+//! start is swept.
+
+use super::{BlockDirs, META_FILE};
+use crate::error::{Action, Result};
+use crate::fs::Disk;
+use crate::replace::{REPLACEMENT_SUFFIX, replace_file};
+
+impl BlockDirs {
+    /// Replaces the `tombstones` of a block, then its `meta.json`: each durably and in one step,
+    /// for whoever opens it. Open handles and hard links keep the old content.
+    pub fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let dir = self.block_path(block)?;
+        replace_file(&self.disk, &dir, "tombstones", tombstones)?;
+        replace_file(&self.disk, &dir, META_FILE, meta)
+    }
+
+    /// Removes what a crash left of files that were being replaced.
+    pub(crate) fn sweep_replacements(&self) -> Result<()> {
+        for block in self.list()? {
+            let dir = self.dir.join(block);
+            for entry in self.disk.list(&dir).map_err(Action::List.failed(&dir))? {
+                if !entry.is_dir && entry.name().is_some_and(|n| n.ends_with(REPLACEMENT_SUFFIX)) {
+                    let path = dir.join(&entry.name);
+                    self.disk.remove_file(&path).map_err(Action::Remove.failed(&path))?;
+                    tracing::info!(path = %path.display(), "removed an unfinished deletion");
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! What Unix has beyond the standard library's portable part.
+
+use super::Lock;
+use rustix::fs::{FlockOperation, flock, statvfs};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
+use std::sync::Arc;
+
+pub fn free_bytes(dir: &Path) -> io::Result<u64> {
+    let stat = statvfs(dir)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+pub fn total_bytes(dir: &Path) -> io::Result<u64> {
+    let stat = statvfs(dir)?;
+    Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+}
+
+pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
+    loop {
+        let mut options = OpenOptions::new();
+        let opened = options.read(true).write(true).create(true).truncate(false).open(path);
+        let file = match opened {
+            // Somebody else's file may be locked all the same.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                File::open(path).map_err(|_| error)?
+            }
+            opened => opened?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        }
+        // Upstream removes its lock file when it ends. A lock on a file whose name went away
+        // between the two calls would exclude nobody.
+        let locked = file.metadata()?;
+        let named = std::fs::metadata(path);
+        if named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino())) {
+            return Ok(Some(Arc::new(file)));
+        }
+    }
+}
+
+pub fn read_exact_at(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    file.read_exact_at(out, offset)
+}
+
+pub fn write_all_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    file.write_all_at(bytes, offset)
+}

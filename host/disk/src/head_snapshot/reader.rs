@@ -1,0 +1,119 @@
+//! Reading a head snapshot.
+
+use super::{HeadSnapshotError, MAGIC, PIECE_BYTES_MAX, Result, VERSION};
+use crate::DataDir;
+use crate::error::Action;
+use crate::fs::{Access, DiskFile};
+use crate::wal::position;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes before the position: magic, version, length.
+const START_BYTES: u64 = 16;
+
+/// A head snapshot that belongs to the logs as they are.
+pub struct HeadSnapshot {
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    size_bytes: u64,
+    /// Where the next piece begins.
+    offset: u64,
+    /// Of all lengths and checksums so far.
+    checksum: u32,
+}
+
+impl HeadSnapshot {
+    /// Opens the directory's head snapshot, if there is one; an error if it is of no use.
+    pub fn open(data: &DataDir) -> Result<Option<HeadSnapshot>> {
+        let path = data.head_snapshot_path();
+        let file = match data.disk().open(&path, Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(Action::Open.failed(&path))?,
+        };
+        let size_bytes = file.size().map_err(Action::Open.failed(&path))?;
+        let mut snapshot = HeadSnapshot { path, file, size_bytes, offset: 0, checksum: 0 };
+        let written_at = snapshot.read_start()?;
+        if data.has_head_caches()? {
+            return Err(HeadSnapshotError::OtherCaches);
+        }
+        if written_at != position(data)?.as_bytes() {
+            return Err(HeadSnapshotError::OtherLogs);
+        }
+        Ok(Some(snapshot))
+    }
+
+    /// Length in bytes.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Puts the next piece in the place of what the buffer holds; gives whether there was one. At
+    /// the end all that was read is known to be what was written.
+    pub fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool> {
+        let at = self.offset;
+        let mut frame = [0; 8];
+        self.read(&mut frame)?;
+        let (len, checksum) = (word(&frame, 0), word(&frame, 4));
+        if len == 0 {
+            return match checksum == self.checksum && self.offset == self.size_bytes {
+                true => Ok(false),
+                false => Err(HeadSnapshotError::Damaged { offset: at, reason: "its end is wrong" }),
+            };
+        }
+        self.checksum = crc32c::crc32c_append(self.checksum, &frame);
+        let too_long = len as usize > PIECE_BYTES_MAX;
+        if too_long || u64::from(len) > self.size_bytes - self.offset {
+            return Err(HeadSnapshotError::Damaged { offset: at, reason: "a piece is too long" });
+        }
+        piece.resize(len as usize, 0);
+        self.read(piece)?;
+        match crc32c::crc32c(piece) == checksum {
+            true => Ok(true),
+            false => Err(HeadSnapshotError::Damaged { offset: at, reason: "a checksum is wrong" }),
+        }
+    }
+
+    /// Gives what the logs looked like.
+    fn read_start(&mut self) -> Result<Vec<u8>> {
+        let damaged = |reason| HeadSnapshotError::Damaged { offset: 0, reason };
+        let mut start = vec![0; START_BYTES as usize];
+        self.read(&mut start)?;
+        if !start.starts_with(MAGIC) {
+            return Err(damaged("it begins with something else"));
+        }
+        let (version, len) = (word(&start, 8), word(&start, 12));
+        if version != VERSION {
+            return Err(HeadSnapshotError::Version { version });
+        }
+        if u64::from(len) > self.size_bytes - self.offset {
+            return Err(damaged("it is cut short"));
+        }
+        start.resize(start.len() + len as usize, 0);
+        self.read(&mut start[START_BYTES as usize..])?;
+        let mut checksum = [0; 4];
+        self.read(&mut checksum)?;
+        self.checksum = crc32c::crc32c(&start);
+        if self.checksum != word(&checksum, 0) {
+            return Err(damaged("a checksum is wrong"));
+        }
+        Ok(start.split_off(START_BYTES as usize))
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> Result<()> {
+        if out.len() as u64 > self.size_bytes - self.offset {
+            let reason = "it is cut short";
+            return Err(HeadSnapshotError::Damaged { offset: self.offset, reason });
+        }
+        let read = self.file.read_at(self.offset, out);
+        read.map_err(Action::Read.failed(&self.path))?;
+        self.offset += out.len() as u64;
+        Ok(())
+    }
+}
+
+/// Four bytes as a number; 0 past the end.
+fn word(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);
+    word.map_or(0, |word| u32::from_le_bytes(*word))
+}

@@ -1,0 +1,267 @@
+//! The data directory: who may work in it, what is swept at start, and the way to its log and
+//! blocks. Neither WebAssembly nor HTTP is known here, nor what a record or a block means.
+//!
+//! ```text
+//! DIR/
+//! ├── lock                           held (flock) while a process works here; never removed
+//! ├── wal/
+//! │   ├── 00000007                   segments, ascending without gaps
+//! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
+//! ├── wbl/                           the same for late samples, without checkpoints
+//! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
+//! ├── head_snapshot                  the head at the last clean stop: see `head_snapshot`
+//! ├── set-aside/                     what was damaged, as it was found: see `set_aside`
+//! ├── failed-starts.2                while starting: how many starts failed: see `failed_starts`
+//! ├── thanos.shipper.json            blocks copied to object storage: see `ship`
+//! ├── snapshots/<name>/              blocks as they were at some moment, for backups
+//! └── 01J…ULID/                      one committed block
+//!     ├── meta.json  index  tombstones
+//!     └── chunks/000001
+//! ```
+//!
+//! This is a Prometheus data directory (`tsdb/docs/format` in prometheus/prometheus), down to the
+//! lock: either program can open what the other left, never both at once (but Debian's build of
+//! Prometheus locks only when started with `--storage.tsdb.use-lockfile`).
+//!
+//! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. Work
+//! is finished by a rename, so what bears such a name at start belongs to nobody and is swept.
+//!
+//! Read on in [`fs`] (what is assumed of a disk), [`wal`], [`blocks`], [`wear`], [`error`].
+
+pub mod blocks;
+pub mod error;
+mod failed_starts;
+pub mod fs;
+mod head_caches;
+pub mod head_snapshot;
+mod replace;
+pub mod set_aside;
+mod snapshot;
+mod staging;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod wal;
+pub mod wear;
+
+pub use blocks::{BlockDirs, BlockFile, BlockWriter};
+pub use error::{DiskError, Result};
+pub use set_aside::{SET_ASIDE_BYTES_DEFAULT, SetAside, SetAsideStats};
+pub use snapshot::SnapshotWriter;
+pub use staging::Staging;
+pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};
+pub use wear::{Wear, WrittenFor};
+
+use error::Action;
+use fs::{Disk, Lock, RealDisk};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wear::CountingDisk;
+
+const LOCK_FILE: &str = "lock";
+const WAL_DIR: &str = "wal";
+const LATE_WAL_DIR: &str = "wbl";
+const SNAPSHOTS_DIR: &str = "snapshots";
+/// What upstream calls a block being made, in this and in older versions, and one being deleted.
+const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-deletion", ".tmp"];
+
+/// A data directory that this process alone works in.
+///
+/// Clones share the lock, as do the log and the blocks opened from it: it is released when the
+/// last of them is dropped.
+#[derive(Clone)]
+pub struct DataDir {
+    disk: CountingDisk,
+    path: PathBuf,
+    lock: Lock,
+    set_aside: SetAside,
+    is_read_only: bool,
+}
+
+impl DataDir {
+    /// Creates the directory if need be, locks it, and sweeps what earlier lives left unfinished.
+    pub fn open(path: impl Into<PathBuf>) -> Result<DataDir> {
+        DataDir::open_on(Arc::new(RealDisk), path)
+    }
+
+    /// [`DataDir::open`] on any disk.
+    pub fn open_on(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Result<DataDir> {
+        let (path, disk) = (path.into(), CountingDisk::new(disk));
+        let wal = path.join(WAL_DIR);
+        disk.create_dir(&path).map_err(Action::Create.failed(&path))?;
+        let lock_path = path.join(LOCK_FILE);
+        let Some(lock) = disk.lock(&lock_path).map_err(Action::Lock.failed(&lock_path))? else {
+            return Err(DiskError::Locked { path: lock_path });
+        };
+        let set_aside = SetAside::new(disk.with_account(WrittenFor::Other), path.clone());
+        make_wal_dir(&disk, &wal, &set_aside)?;
+        // Before the sweep: the name by which something is swept may be newer than the last sync,
+        // and a power cut in the middle would bring back what is left under the name before.
+        for dir in [&wal, &path] {
+            disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
+        }
+        sweep(&disk, &path, is_unfinished, |name| name.ends_with(".tmp"))?;
+        sweep(&disk, &wal, wal::is_unfinished_checkpoint, |_| false)?;
+        let snapshots = path.join(SNAPSHOTS_DIR);
+        if has_dir(&disk, &path, SNAPSHOTS_DIR)? {
+            sweep(&disk, &snapshots, snapshot::is_unfinished, |_| false)?;
+        }
+        for parent in path.ancestors().skip(1) {
+            let is_here = parent.as_os_str().is_empty();
+            sync_parent(&disk, if is_here { Path::new(".") } else { parent })?;
+        }
+        set_aside.sweep().unwrap_or_else(|error| {
+            tracing::warn!(%error, "what an earlier run left unfinished takes space");
+        });
+        let data = DataDir { disk, path, lock, set_aside, is_read_only: false };
+        BlockDirs::open(&data).sweep_replacements()?;
+        Ok(data)
+    }
+
+    /// A directory to look at, whoever works in it: nothing is created, locked or swept, and its
+    /// blocks cannot be changed.
+    pub fn open_read_only(path: impl Into<PathBuf>) -> Result<DataDir> {
+        let (path, disk) = (path.into(), CountingDisk::new(Arc::new(RealDisk)));
+        match disk.list(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(DiskError::NotFound { path });
+            }
+            listed => drop(listed.map_err(Action::List.failed(&path))?),
+        }
+        let set_aside = SetAside::new(disk.with_account(WrittenFor::Other), path.clone());
+        Ok(DataDir { disk, path, lock: Arc::new(()), set_aside, is_read_only: true })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where its write-ahead log is.
+    pub fn wal_path(&self) -> PathBuf {
+        self.path.join(WAL_DIR)
+    }
+
+    /// The log of late samples.
+    pub fn late_wal_path(&self) -> PathBuf {
+        self.path.join(LATE_WAL_DIR)
+    }
+
+    /// Where what is damaged is kept.
+    pub fn set_aside(&self) -> &SetAside {
+        &self.set_aside
+    }
+
+    /// Whether there is a log of late samples.
+    pub fn has_late_wal(&self) -> Result<bool> {
+        has_dir(&self.disk, &self.path, LATE_WAL_DIR)
+    }
+
+    /// Bytes that everything in the directory takes but for snapshots, which share most of theirs
+    /// with blocks and are nobody's to drop. Walks it.
+    pub fn size_bytes(&self) -> Result<u64> {
+        let bytes_of = |dir: &Path| fs::tree_bytes(&self.disk, dir);
+        let all = bytes_of(&self.path).map_err(Action::List.failed(&self.path))?;
+        let snapshots = self.path.join(SNAPSHOTS_DIR);
+        match bytes_of(&snapshots) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(all),
+            counted => {
+                let snapshots_bytes = counted.map_err(Action::List.failed(&snapshots))?;
+                Ok(all.saturating_sub(snapshots_bytes))
+            }
+        }
+    }
+
+    /// Bytes that the file system still has for this process.
+    pub fn free_bytes(&self) -> Result<u64> {
+        self.disk.free_bytes(&self.path).map_err(Action::List.failed(&self.path))
+    }
+
+    /// Bytes of the whole file system.
+    pub fn total_bytes(&self) -> Result<u64> {
+        self.disk.total_bytes(&self.path).map_err(Action::List.failed(&self.path))
+    }
+
+    /// What was written here since this was opened.
+    pub fn wear(&self) -> Arc<Wear> {
+        self.disk.wear()
+    }
+
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        self.disk_for(WrittenFor::Other)
+    }
+
+    /// The disk, counting what is written for a purpose.
+    pub(crate) fn disk_for(&self, account: WrittenFor) -> Arc<dyn Disk> {
+        self.disk.with_account(account)
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    pub(crate) fn lock(&self) -> Lock {
+        Arc::clone(&self.lock)
+    }
+}
+
+/// Syncs one of the names that lead to the data directory, which may all be new. Those further up
+/// may be out of bounds for this process, or on a file system that is never written to; a component
+/// sees nothing above the directory it was given.
+fn sync_parent(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    use std::io::ErrorKind::*;
+
+    let Err(error) = disk.sync_dir(dir) else { return Ok(()) };
+    match error.kind() {
+        NotFound | PermissionDenied | InvalidInput | Unsupported | ReadOnlyFilesystem => {
+            tracing::debug!(path = %dir.display(), %error, "parent directory not synced");
+            Ok(())
+        }
+        _ => Err(Action::Sync.failed(dir)(error)),
+    }
+}
+
+/// Makes the log's directory; a file that has its name goes out of the way.
+fn make_wal_dir(disk: &dyn Disk, wal: &Path, set_aside: &SetAside) -> Result<()> {
+    let Err(error) = disk.create_dir(wal) else { return Ok(()) };
+    match error.kind() {
+        std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => {
+            let kept = set_aside.take(wal)?;
+            tracing::warn!(path = %wal.display(), ?kept, "the log's directory was a file");
+            disk.create_dir(wal).map_err(Action::Create.failed(wal))
+        }
+        _ => Err(Action::Create.failed(wal)(error)),
+    }
+}
+
+fn has_dir(disk: &dyn Disk, path: &Path, name: &str) -> Result<bool> {
+    let found = disk.list(path).map_err(Action::List.failed(path))?;
+    Ok(found.iter().any(|entry| entry.is_dir && entry.name() == Some(name)))
+}
+
+fn is_unfinished(name: &str) -> bool {
+    let mut suffixes = UNFINISHED_BLOCK_SUFFIXES.iter();
+    suffixes.any(|suffix| name.strip_suffix(suffix).is_some_and(blocks::is_block_name))
+        || head_caches::is_unfinished_head_cache(name)
+}
+
+/// Removes the directories and the files of `dir` that are leftovers by their names.
+fn sweep(
+    disk: &dyn Disk,
+    dir: &Path,
+    is_leftover_dir: fn(&str) -> bool,
+    is_leftover_file: fn(&str) -> bool,
+) -> Result<()> {
+    for entry in disk.list(dir).map_err(Action::List.failed(dir))? {
+        let path = dir.join(&entry.name);
+        let removed = match (entry.name(), entry.is_dir) {
+            (Some(name), true) if is_leftover_dir(name) => fs::remove_tree(disk, &path),
+            (Some(name), false) if is_leftover_file(name) => disk.remove_file(&path),
+            _ => continue,
+        };
+        removed.map_err(Action::Remove.failed(&path))?;
+        tracing::info!(path = %path.display(), "removed what an earlier run left unfinished");
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! Checkpoints: a shorter log that stands for all segments up to one.
+//!
+//! ```text
+//! checkpoint.00000006.tmp/00000000…   written, synced
+//!   └─ rename, sync directory ──▶ checkpoint.00000006/     from here on, it counts
+//!        └─ remove segments up to 6 and older checkpoints, oldest first
+//! ```
+//!
+//! A crash before the rename leaves the old log, a crash after it the new one. What it could not
+//! remove any more is ignored by replay and removed by the next checkpoint. Oldest first, so that
+//! the segments that stay have no gap, which upstream would refuse.
+
+use super::removal::Removal;
+use super::segment::{WalListing, checkpoint_name, unfinished_checkpoint_name};
+use super::writer::{SegmentWriter, WriterOptions};
+use crate::error::{Action, DiskError, Result};
+use crate::fs::{Disk, Lock, remove_tree};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A checkpoint being written, beside the log. Dropped without
+/// [`commit`](CheckpointWriter::commit) it leaves no trace.
+pub struct CheckpointWriter {
+    disk: Arc<dyn Disk>,
+    wal_dir: PathBuf,
+    /// The temporary directory.
+    dir: PathBuf,
+    last_segment: u32,
+    writer: SegmentWriter,
+    removal: Arc<Removal>,
+    committed: bool,
+    _busy: BusyFlag,
+    _lock: Lock,
+}
+
+/// Says that a checkpoint is being written, as long as it lives.
+pub(super) struct BusyFlag(Arc<AtomicBool>);
+
+impl BusyFlag {
+    pub fn raise(flag: &Arc<AtomicBool>) -> Result<BusyFlag> {
+        match flag.swap(true, Ordering::AcqRel) {
+            true => Err(DiskError::CheckpointBusy),
+            false => Ok(BusyFlag(Arc::clone(flag))),
+        }
+    }
+}
+
+impl Drop for BusyFlag {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl CheckpointWriter {
+    /// Begins a checkpoint; the caller has checked that its number makes sense.
+    pub(super) fn begin(
+        removal: Arc<Removal>,
+        wal_dir: PathBuf,
+        last_segment: u32,
+        options: WriterOptions,
+        busy: BusyFlag,
+        lock: Lock,
+    ) -> Result<CheckpointWriter> {
+        let disk = Arc::clone(&removal.disk);
+        let dir = wal_dir.join(unfinished_checkpoint_name(last_segment));
+        remove_tree(&*disk, &dir).map_err(Action::Remove.failed(&dir))?;
+        disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
+        let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), Some(0), options);
+        let (_busy, _lock) = (busy, lock);
+        let committed = false;
+        Ok(CheckpointWriter {
+            disk,
+            wal_dir,
+            dir,
+            last_segment,
+            writer,
+            removal,
+            committed,
+            _busy,
+            _lock,
+        })
+    }
+
+    /// Adds records, in replay order: all, or none.
+    pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<()> {
+        self.writer.append(records).map(drop)
+    }
+
+    /// Makes the checkpoint durable, then deletes what it stands for.
+    pub fn commit(mut self) -> Result<()> {
+        self.writer.finish()?;
+        self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
+
+        let target = self.wal_dir.join(checkpoint_name(self.last_segment));
+        // Only a directory without segments can be in the way: see `Wal::checkpoint`.
+        self.removal.remove_checkpoint(&target)?;
+        self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
+        self.committed = true;
+        // Until this is done a power cut may bring the old name back: nothing may go before.
+        self.disk.sync_dir(&self.wal_dir).map_err(Action::Sync.failed(&self.wal_dir))?;
+        self.removal.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = self.remove_replaced() {
+            tracing::warn!(
+                %error,
+                "the WAL checkpoint is done, but what it replaces takes space until the next one"
+            );
+        }
+        Ok(())
+    }
+
+    fn remove_replaced(&self) -> Result<()> {
+        let listing = WalListing::read(&*self.disk, &self.wal_dir)?;
+        self.removal.remove_segments(&listing, self.last_segment)?;
+        for found in listing.checkpoints.iter().filter(|found| found.number < self.last_segment) {
+            self.removal.remove_checkpoint(&found.path)?;
+        }
+        self.disk.sync_dir(&self.wal_dir).map_err(Action::Sync.failed(&self.wal_dir))
+    }
+}
+
+impl Drop for CheckpointWriter {
+    fn drop(&mut self) {
+        if self.committed {
+            return;
+        }
+        if let Err(error) = remove_tree(&*self.disk, &self.dir) {
+            let path = self.dir.display();
+            tracing::warn!(%path, %error, "an abandoned checkpoint takes space until the next start");
+        }
+    }
+}

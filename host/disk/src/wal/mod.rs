@@ -1,0 +1,356 @@
+//! The write-ahead log: numbered segments of records, read once at start, then appended to.
+//!
+//! ```text
+//! open ──▶ replay_batch … None ──▶ append / sync / cut_segment / checkpoint
+//! ```
+//!
+//! What a record means is not known here. Bytes and names are upstream's (`tsdb/docs/format/wal.md`
+//! and `tsdb/wlog` in prometheus/prometheus), so Prometheus can read what is written, and back.
+//!
+//! Invariants: a segment of an earlier life is never written to, but for cutting a torn tail off
+//! the last one; one that is damaged, or in which Prometheus left marks, may be replaced by another
+//! (see `repair`, `rewrite`); damage is never deleted, but set aside; a batch lies in one
+//! segment whole or nowhere; a sync that failed is reported, and never made good by another one.
+//!
+//! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
+//! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` (without touching), `checkpoint`,
+//! `removal`, `rewrite`, `sync` (when), `stats` (figures).
+
+mod ahead;
+mod checkpoint;
+mod gather;
+mod logs;
+mod look;
+mod pack;
+mod page;
+mod plan;
+mod position;
+mod reader;
+mod records;
+mod removal;
+mod repair;
+mod replay;
+mod rewrite;
+mod segment;
+mod stats;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod unsynced;
+mod writer;
+mod zstandard;
+
+pub use checkpoint::CheckpointWriter;
+pub use logs::{LogKind, Logs, LogsMonitor};
+pub use look::{LogPiece, LogReader, wal_bytes};
+pub use pack::RECORD_BYTES_MAX;
+pub use page::{Compression, DamageCause};
+pub use plan::Oddity;
+pub use position::position;
+pub use reader::DamagedPlace;
+pub use records::Records;
+pub use replay::ReplayBatch;
+pub use stats::{ReplayStats, WalMonitor, WalStats};
+pub use sync::{BATCH_INTERVAL_DEFAULT, SYNC_INTERVAL_DEFAULT, SyncPolicy};
+
+pub(super) use segment::is_unfinished_checkpoint;
+
+use super::DataDir;
+use super::error::{Action, DiskError, Result};
+use super::fs::{Disk, Lock};
+use super::set_aside::SetAside;
+use super::wear::WrittenFor;
+use ahead::ReadAhead;
+use checkpoint::BusyFlag;
+use page::PAGE_BYTES;
+use removal::Removal;
+use replay::Replay;
+use segment::WalListing;
+use stats::Counters;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use sync::SyncClock;
+use writer::{SegmentWriter, WriterOptions};
+
+/// Upstream's segment length. A longer one is made only for a single batch that is longer.
+pub const SEGMENT_BYTES_DEFAULT: u64 = 128 * 1024 * 1024;
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalOptions {
+    /// Where a segment ends: a positive multiple of 32 KiB.
+    pub segment_bytes_max: u64,
+    /// How records are packed.
+    pub compression: Compression,
+    /// When records are synced.
+    pub sync: SyncPolicy,
+}
+
+/// The write-ahead log of one data directory.
+pub struct Wal {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    options: WalOptions,
+    /// Until the log was read to its end.
+    replay: Option<ReadAhead>,
+    writer: SegmentWriter,
+    clock: SyncClock,
+    is_checkpointing: Arc<AtomicBool>,
+    removal: Arc<Removal>,
+    counters: Arc<Counters>,
+    lock: Lock,
+}
+
+impl Default for WalOptions {
+    fn default() -> WalOptions {
+        WalOptions {
+            segment_bytes_max: SEGMENT_BYTES_DEFAULT,
+            compression: Compression::default(),
+            sync: SyncPolicy::default(),
+        }
+    }
+}
+
+impl Wal {
+    /// Opens the log of ordered samples for replay. No other `Wal` of it, and no checkpoint of one,
+    /// may be left.
+    pub fn open(data: &DataDir, options: WalOptions) -> Result<Wal> {
+        Wal::open_in(data, data.wal_path(), options)
+    }
+
+    /// Opens the log of late samples for replay. No other `Wal` of it may be left.
+    pub fn open_late(data: &DataDir, options: WalOptions) -> Result<Wal> {
+        let dir = data.late_wal_path();
+        data.disk().create_dir(&dir).map_err(Action::Create.failed(&dir))?;
+        // Its name must be as durable as what is synced in it.
+        data.disk().sync_dir(data.path()).map_err(Action::Sync.failed(data.path()))?;
+        Wal::open_in(data, dir, options)
+    }
+
+    fn open_in(data: &DataDir, dir: PathBuf, options: WalOptions) -> Result<Wal> {
+        let bytes = options.segment_bytes_max;
+        if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES as u64) {
+            return Err(DiskError::SegmentSize { bytes, page_bytes: PAGE_BYTES as u64 });
+        }
+        let disk = data.disk_for(WrittenFor::Log);
+        rewrite::sweep(&*disk, &dir);
+        let listing = without_strays(&*disk, &dir, data.set_aside())?;
+        let counters = Arc::new(Counters::default());
+        let set_aside = data.set_aside().clone();
+        let checkpoint_disk = data.disk_for(WrittenFor::Checkpoint);
+        let removal = Removal::new(checkpoint_disk, set_aside, Arc::clone(&counters));
+        let sync_last = options.sync != SyncPolicy::Off;
+        let replay = Replay::plan(Arc::clone(&disk), &listing, sync_last, Arc::clone(&counters))?;
+        let first = listing.number_max.map_or(Some(0), |number| number.checked_add(1));
+        counters.segment_current.store(first.unwrap_or(u32::MAX), Ordering::Relaxed);
+        let mut writer_options = options.writer(sync_last, &counters);
+        writer_options.gathered_bytes_max = options.sync.gathered_bytes_max();
+        writer_options.writes_again = sync_last;
+        let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), first, writer_options);
+        Ok(Wal {
+            disk,
+            dir,
+            options,
+            replay: Some(ReadAhead::new(replay)),
+            writer,
+            clock: SyncClock::new(options.sync),
+            is_checkpointing: Arc::default(),
+            removal: Arc::new(removal),
+            counters,
+            lock: data.lock(),
+        })
+    }
+
+    /// The next batch of what earlier lives appended, about `bytes_max` long; `None` at the end.
+    /// Must be read to its end before the first append.
+    pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<ReplayBatch>> {
+        let Some(replay) = &mut self.replay else { return Ok(None) };
+        let batch = replay.next(bytes_max)?;
+        if batch.is_none()
+            && let Some(replay) = self.replay.take()
+        {
+            self.repair(replay.ended(Replay::take_damaged));
+        }
+        Ok(batch)
+    }
+
+    /// Reads, checks and unpacks on another thread what [`replay_batch`](Wal::replay_batch) gives,
+    /// in batches of about `bytes_max`.
+    pub fn read_ahead(&mut self, bytes_max: u32) {
+        if let Some(replay) = &mut self.replay {
+            replay.start(bytes_max);
+        }
+    }
+
+    /// Takes the log for read to its end: what it holds is known from elsewhere. It must be as a
+    /// clean stop left it.
+    pub fn skip_replay(&mut self) {
+        self.replay = None;
+        self.counters.replay_segments_total.store(0, Ordering::Relaxed);
+        self.counters.replay_bytes_total.store(0, Ordering::Relaxed);
+    }
+
+    /// Appends all records, or none, and says in which segment they lie (all in one). They survive
+    /// a crash of the process from here on (under [`SyncPolicy::Batch`], once synced), and a power
+    /// cut once synced.
+    pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
+        self.check_replayed()?;
+        let segment = self.writer.append(records)?;
+        self.counters.segment_current.store(segment, Ordering::Relaxed);
+        if !records.is_empty() {
+            self.clock.written(Instant::now());
+        }
+        Ok(segment)
+    }
+
+    /// When the policy asks for the next [`sync`](Wal::sync): for a group of appends under
+    /// [`SyncPolicy::Always`], at once. `None` while it asks for none.
+    pub fn sync_due_at(&self) -> Option<Instant> {
+        self.clock.due_at()
+    }
+
+    /// Makes every record appended so far survive a power cut. After an error the records since
+    /// the last sync may not: the log goes on in a new segment, which begins with a copy of them.
+    /// But if gathered records could not be written, nothing is lost, and syncing again may help.
+    pub fn sync(&mut self) -> Result<()> {
+        let synced = self.writer.sync();
+        match &synced {
+            Err(DiskError::WalHeld { .. }) => self.clock.held(Instant::now()),
+            _ => self.clock.synced(),
+        }
+        synced
+    }
+
+    /// Bytes of records that only this process's memory has: none but under
+    /// [`SyncPolicy::Batch`].
+    pub fn unwritten_bytes(&self) -> u64 {
+        self.writer.unwritten_bytes()
+    }
+
+    /// Ends the segment being written, so that a checkpoint can cover it; gives its number.
+    pub fn cut_segment(&mut self) -> Result<u32> {
+        self.check_replayed()?;
+        let ended = self.writer.cut_segment()?;
+        self.counters.segment_current.store(ended.saturating_add(1), Ordering::Relaxed);
+        Ok(ended)
+    }
+
+    /// Deletes all segments up to `last_segment`, inclusive, but for the one being written.
+    pub fn truncate(&mut self, last_segment: u32) -> Result<()> {
+        self.check_replayed()?;
+        let current = self.writer.open_segment()?;
+        let last_segment = last_segment.min(current.saturating_sub(1));
+        // One by one, for good: after a power cut an older sample must not stand alone where a
+        // newer one of the same time followed.
+        for found in WalListing::read(&*self.disk, &self.dir)?.segments {
+            if found.number <= last_segment {
+                self.removal.remove_segment(&found.path)?;
+                self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. It is
+    /// written beside the log, which goes on meanwhile.
+    pub fn checkpoint(&mut self, last_segment: u32) -> Result<CheckpointWriter> {
+        self.check_replayed()?;
+        let busy = BusyFlag::raise(&self.is_checkpointing)?;
+        // A segment must stay: upstream begins anew at number 0 where it finds none, and then
+        // takes what it writes there for older than the checkpoint.
+        let current_segment = self.writer.open_segment()?;
+        let listing = WalListing::read(&*self.disk, &self.dir)?;
+        let mut newest_checkpoint = None;
+        for found in &listing.checkpoints {
+            // One that cannot be looked at may well hold something.
+            let inside = WalListing::read(&*self.disk, &found.path);
+            if inside.map_or(true, |inside| !inside.segments.is_empty()) {
+                newest_checkpoint = Some(found.number);
+            }
+        }
+        if last_segment >= current_segment || newest_checkpoint >= Some(last_segment) {
+            return Err(DiskError::CheckpointRange {
+                last_segment,
+                current_segment,
+                newest_checkpoint,
+            });
+        }
+        CheckpointWriter::begin(
+            Arc::clone(&self.removal),
+            self.dir.clone(),
+            last_segment,
+            self.options.writer(true, &self.counters),
+            busy,
+            Arc::clone(&self.lock),
+        )
+    }
+
+    /// The figures as of now.
+    pub fn stats(&self) -> WalStats {
+        self.counters.snapshot()
+    }
+
+    /// A view of the figures for other threads.
+    pub fn monitor(&self) -> WalMonitor {
+        WalMonitor {
+            counters: Arc::clone(&self.counters),
+            disk: Arc::clone(&self.disk),
+            dir: self.dir.clone(),
+        }
+    }
+
+    fn check_replayed(&self) -> Result<()> {
+        match self.replay {
+            Some(_) => Err(DiskError::WalNotReplayed),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a log's directory holds, once what is only named like a part of it is out of the way:
+/// upstream's programs do not start beside it.
+fn without_strays(disk: &dyn Disk, dir: &Path, set_aside: &SetAside) -> Result<WalListing> {
+    let listing = WalListing::read(disk, dir)?;
+    if listing.strays.is_empty() {
+        return Ok(listing);
+    }
+    for path in &listing.strays {
+        match set_aside.take(path) {
+            Ok(kept) => tracing::warn!(
+                path = %path.display(), to = kept.map(|kept| kept.display().to_string()),
+                "set aside what is named like a part of the WAL, but is none"
+            ),
+            Err(error) => tracing::warn!(
+                path = %path.display(), %error,
+                "ignored what is named like a part of the WAL, but is none"
+            ),
+        }
+    }
+    WalListing::read(disk, dir)
+}
+
+impl WalOptions {
+    fn writer(&self, sync_retired: bool, counters: &Arc<Counters>) -> WriterOptions {
+        WriterOptions {
+            segment_bytes_max: self.segment_bytes_max,
+            compression: self.compression,
+            gathered_bytes_max: 0,
+            sync_retired,
+            writes_again: false,
+            counters: Arc::clone(counters),
+        }
+    }
+}
+
+impl Drop for Wal {
+    /// Syncs what is unsynced: the next `Wal` knows nothing of it.
+    fn drop(&mut self) {
+        if self.options.sync != SyncPolicy::Off
+            && let Err(error) = self.writer.sync()
+        {
+            tracing::warn!(%error, "the last WAL records may be lost");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the logs look like at rest: every file with its length, and a checksum of each log's end.
+//! Whoever writes to a log changes it, since every life begins a segment of its own.
+
+use super::segment::{SegmentFile, WalListing};
+use crate::DataDir;
+use crate::error::{Action, Result};
+use crate::fs::{Access, Disk};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// How much of a log's end is looked at.
+const END_BYTES_MAX: u64 = 64 * 1024;
+
+/// A description of both logs, one file a line. Logs with the same description are the same, as far
+/// as that can be told without reading them.
+pub fn position(data: &DataDir) -> Result<String> {
+    let mut text = String::new();
+    let disk = data.disk();
+    describe(&*disk, &data.wal_path(), "wal", &mut text)?;
+    if data.has_late_wal()? {
+        describe(&*disk, &data.late_wal_path(), "wbl", &mut text)?;
+    }
+    Ok(text)
+}
+
+fn describe(disk: &dyn Disk, dir: &Path, name: &str, text: &mut String) -> Result<()> {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{name}/");
+    let listing = WalListing::read(disk, dir)?;
+    for checkpoint in &listing.checkpoints {
+        let _ = writeln!(text, "{name}/{}/", file_name(&checkpoint.path));
+        let inside = WalListing::read(disk, &checkpoint.path)?;
+        list(&inside.segments, text);
+    }
+    list(&listing.segments, text);
+    if let Some(last) = listing.segments.iter().rfind(|found| found.size_bytes > 0) {
+        let _ = writeln!(text, "ends in {:08x}", end_checksum(disk, last)?);
+    }
+    Ok(())
+}
+
+fn list(segments: &[SegmentFile], text: &mut String) {
+    for found in segments {
+        let _ = writeln!(text, "{} {}", file_name(&found.path), found.size_bytes);
+    }
+}
+
+fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default()
+}
+
+fn end_checksum(disk: &dyn Disk, segment: &SegmentFile) -> Result<u32> {
+    let len = segment.size_bytes.min(END_BYTES_MAX);
+    let mut end = vec![0; len as usize];
+    let file = disk.open(&segment.path, Access::Read);
+    let file = file.map_err(Action::Open.failed(&segment.path))?;
+    let read = file.read_at(segment.size_bytes - len, &mut end);
+    read.map_err(Action::Read.failed(&segment.path))?;
+    Ok(crc32c::crc32c(&end))
+}

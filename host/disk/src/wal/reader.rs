@@ -1,0 +1,376 @@
+//! Reading one segment back, around whatever is damaged in it.
+//!
+//! Damage never ends reading. After it, reading goes on at the next fragment whose checksum is right,
+//! in the same page or behind it, and records begin again at the next full or first one:
+//!
+//! ```text
+//! page 0                            page 1                    page 2
+//! ┌──────┬─────────┬──────┬────────┬────────┬───────┬────────┬──────────
+//! │ full │ ✗ . . . │ full │ ✗  . . │ middle │ last  │ first  │ last …
+//! └──────┴─────────┴──────┴────────┴────────┴───────┴────────┴──────────
+//!        └ damaged ┘ read └──── damaged ────────────┘ read again
+//! ```
+//!
+//! A damaged place that reaches the end of the file is a *torn tail* if it looks like what a crash
+//! leaves of a write: the file ends inside of a record, or in zeros that were never written. What
+//! that means depends on the segment, so whoever reads the log decides. Any other is damage.
+//!
+//! Invariants: at most a window and one record, packed and not, are in memory; every byte of the file lies in a
+//! record that was given out, in padding, or in a damaged place that was counted and told of.
+
+use super::pack::{RECORD_BYTES_MAX, Unpacker};
+use super::page::{
+    Compression, DamageCause, FragmentKind, PAGE_BYTES, Parsed, find_fragment, parse,
+};
+use super::stats::Counters;
+use crate::fs::DiskFile;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Bytes fetched by one read: whole pages, and enough of them for flash and spinning disks.
+const WINDOW_BYTES: usize = 16 * PAGE_BYTES;
+
+/// What a disk writes at least at a time: no crash tears anything smaller.
+const SECTOR_BYTES: u64 = 512;
+
+/// Reads the records of one segment.
+pub struct SegmentReader {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    size_bytes: u64,
+    /// A run of pages that begins at `window_start`.
+    window: Vec<u8>,
+    window_start: u64,
+    /// Where the next fragment begins.
+    at: u64,
+    /// Fragments of a record whose last one has not come yet.
+    parts: Vec<u8>,
+    /// Where that record begins.
+    begun: Option<u64>,
+    damage: Option<Damage>,
+    /// The end of the last whole record.
+    whole_end: u64,
+    /// Where the last record that was given out begins.
+    record_start: u64,
+    /// Whole records so far, for the log lines.
+    whole_records: u64,
+    /// Damaged places whose ends were found, until they are taken.
+    damaged: Vec<DamagedPlace>,
+    tally: DamageTally,
+    counters: Arc<Counters>,
+}
+
+/// What is at the end of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tail {
+    /// A whole record, or padding.
+    Clean,
+    /// Bytes that are no record, from `whole_end` on.
+    Torn {
+        /// The end of the last whole record.
+        whole_end: u64,
+        /// What is wrong with the bytes.
+        cause: DamageCause,
+    },
+}
+
+/// Bytes of a segment that were skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DamagedPlace {
+    /// Where they begin.
+    pub offset: u64,
+    /// How many there are.
+    pub bytes: u64,
+    /// What is wrong with them.
+    pub cause: DamageCause,
+}
+
+/// All damaged places of a segment, as far as it was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DamageTally {
+    /// How many.
+    pub places: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Whether the device would not read some of them, so that it may another time.
+    pub is_unreadable: bool,
+}
+
+/// A damaged place whose end was not found yet.
+#[derive(Clone, Copy)]
+struct Damage {
+    offset: u64,
+    cause: DamageCause,
+    was_unreadable: bool,
+    /// Whether whole fragments lie in it whose record has lost its beginning.
+    has_fragments: bool,
+}
+
+/// A fragment by its place in the window, so that nothing stays borrowed.
+enum Found {
+    Fragment { kind: FragmentKind, compression: Option<Compression>, data: Range<usize>, end: u64 },
+    Padding,
+    Damaged(DamageCause),
+}
+
+impl SegmentReader {
+    /// Begins at the front of a segment of this length.
+    pub(super) fn new(
+        file: Arc<dyn DiskFile>,
+        path: PathBuf,
+        size_bytes: u64,
+        counters: Arc<Counters>,
+    ) -> SegmentReader {
+        SegmentReader {
+            file,
+            path,
+            size_bytes,
+            window: Vec::new(),
+            window_start: 0,
+            at: 0,
+            parts: Vec::new(),
+            begun: None,
+            damage: None,
+            whole_end: 0,
+            record_start: 0,
+            whole_records: 0,
+            damaged: Vec::new(),
+            tally: DamageTally::default(),
+            counters,
+        }
+    }
+
+    /// Where reading has come to, in bytes.
+    pub fn position(&self) -> u64 {
+        self.at.min(self.size_bytes)
+    }
+
+    /// The next record; `None` at the end of the segment.
+    pub fn next(&mut self, unpacker: &mut Unpacker) -> Option<Vec<u8>> {
+        let mut record = Vec::new();
+        self.next_onto(unpacker, &mut record).then_some(record)
+    }
+
+    /// Adds the next record to `out`; gives whether there was one.
+    pub fn next_onto(&mut self, unpacker: &mut Unpacker, out: &mut Vec<u8>) -> bool {
+        while self.at < self.size_bytes {
+            let page_end = (self.at / PAGE_BYTES as u64 + 1) * PAGE_BYTES as u64;
+            match self.find() {
+                Found::Padding => self.at = page_end,
+                Found::Damaged(cause) => {
+                    let next = self.find_behind();
+                    self.lose(self.at, cause);
+                    self.at = next.unwrap_or(page_end);
+                }
+                Found::Fragment { kind, compression, data, end } => {
+                    let start = self.at;
+                    self.at = end;
+                    if self.take(kind, compression, data, start, unpacker, out) {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// What is at the end, once [`next`](SegmentReader::next) has given `None`. A tail that is
+    /// torn is not counted yet: see [`count_tail`](SegmentReader::count_tail).
+    pub fn tail(&mut self) -> Tail {
+        if let Some(begun) = self.begun {
+            self.lose(begun, DamageCause::NoEnd);
+        }
+        match self.damage {
+            Some(damage) if self.is_torn(&damage) => {
+                Tail::Torn { whole_end: self.whole_end, cause: damage.cause }
+            }
+            Some(_) => {
+                self.end_damage(self.size_bytes);
+                Tail::Clean
+            }
+            None => Tail::Clean,
+        }
+    }
+
+    /// Whether a crash may have left this at the end.
+    fn is_torn(&self, damage: &Damage) -> bool {
+        if damage.was_unreadable || damage.has_fragments {
+            return false;
+        }
+        match damage.cause {
+            DamageCause::CutShort | DamageCause::NoEnd => true,
+            // The length was written, but not what comes last.
+            _ => {
+                let last_sector = (self.size_bytes - 1) / SECTOR_BYTES * SECTOR_BYTES;
+                let in_window = last_sector.checked_sub(self.window_start);
+                let unwritten = in_window.and_then(|start| self.window.get(start as usize..));
+                last_sector > damage.offset
+                    && unwritten.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+            }
+        }
+    }
+
+    /// Counts a torn tail as damage that stays where it is.
+    pub fn count_tail(&mut self) {
+        self.end_damage(self.size_bytes);
+    }
+
+    /// Damaged places found since this was last asked. Ask after every record or batch of them.
+    pub fn take_damaged(&mut self) -> Vec<DamagedPlace> {
+        std::mem::take(&mut self.damaged)
+    }
+
+    /// All damage so far, but for a torn tail that was not counted.
+    pub fn damage(&self) -> DamageTally {
+        self.tally
+    }
+
+    /// Where the record that was given out last begins.
+    pub fn record_start(&self) -> u64 {
+        self.record_start
+    }
+
+    /// Whole records given out so far.
+    pub fn whole_records(&self) -> u64 {
+        self.whole_records
+    }
+
+    /// Takes in a fragment; gives whether it completes a record, which is added to `out`.
+    fn take(
+        &mut self,
+        kind: FragmentKind,
+        compression: Option<Compression>,
+        data: Range<usize>,
+        start: u64,
+        unpacker: &mut Unpacker,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        match kind {
+            FragmentKind::Full | FragmentKind::First => {
+                if let Some(begun) = self.begun {
+                    self.lose(begun, DamageCause::NoEnd);
+                }
+                self.end_damage(start);
+            }
+            FragmentKind::Middle | FragmentKind::Last if self.begun.is_none() => {
+                self.lose(start, DamageCause::NoBeginning);
+                if let Some(damage) = &mut self.damage {
+                    damage.has_fragments = true;
+                }
+                return false;
+            }
+            FragmentKind::Middle | FragmentKind::Last => {}
+        }
+        if kind == FragmentKind::First {
+            self.begun = Some(start);
+        }
+        if kind != FragmentKind::Full {
+            self.parts.extend_from_slice(&self.window[data.clone()]);
+        }
+        if self.parts.len() > RECORD_BYTES_MAX {
+            self.lose(start, DamageCause::Undecodable);
+            return false;
+        }
+        if matches!(kind, FragmentKind::First | FragmentKind::Middle) {
+            return false;
+        }
+
+        // A fragment's checksum does not cover its head, so the last head speaks for all, as
+        // upstream has it.
+        let begun = self.begun.take().unwrap_or(start);
+        let packed = match kind {
+            FragmentKind::Full => &self.window[data],
+            _ => &self.parts,
+        };
+        let is_whole = compression.is_some_and(|how| unpacker.unpack(packed, how, out));
+        self.parts.clear();
+        // Even one that does not unpack was written whole: no crash has torn it.
+        self.whole_end = self.at;
+        match is_whole {
+            true => {
+                self.record_start = begun;
+                self.whole_records += 1;
+            }
+            false => {
+                self.lose(begun, DamageCause::Undecodable);
+                self.end_damage(self.at);
+            }
+        }
+        is_whole
+    }
+
+    /// Where in the page a fragment is found behind damage at `at`.
+    fn find_behind(&self) -> Option<u64> {
+        let page_start = self.at - self.at % PAGE_BYTES as u64;
+        let page_at = usize::try_from(page_start.checked_sub(self.window_start)?).ok()?;
+        let page = self.window.get(page_at..self.window.len().min(page_at + PAGE_BYTES))?;
+        let found = find_fragment(page, (self.at - page_start) as usize + 1)?;
+        Some(page_start + found as u64)
+    }
+
+    /// What lies at `at`, which is inside the file.
+    fn find(&mut self) -> Found {
+        let page_start = self.at - self.at % PAGE_BYTES as u64;
+        let window_end = self.window_start + self.window.len() as u64;
+        if !(self.window_start..window_end).contains(&page_start) && !self.fetch(page_start) {
+            return Found::Damaged(DamageCause::Unreadable);
+        }
+        // Both differences are below the window's length.
+        let page_at = (page_start - self.window_start) as usize;
+        let in_page = (self.at - page_start) as usize;
+        let page = &self.window[page_at..self.window.len().min(page_at + PAGE_BYTES)];
+        match parse(page, in_page) {
+            Parsed::Padding => Found::Padding,
+            Parsed::Damaged(cause) => Found::Damaged(cause),
+            Parsed::Fragment(fragment) => {
+                let data_end = page_at + fragment.end;
+                let data = data_end - fragment.data.len()..data_end;
+                let end = page_start + fragment.end as u64;
+                let (kind, compression) = (fragment.kind, fragment.compression);
+                Found::Fragment { kind, compression, data, end }
+            }
+        }
+    }
+
+    /// Fills the window from a page on. If the device will not read that much, the page alone.
+    fn fetch(&mut self, page_start: u64) -> bool {
+        self.window_start = page_start;
+        [WINDOW_BYTES, PAGE_BYTES].into_iter().any(|bytes_max| {
+            let bytes = (self.size_bytes - page_start).min(bytes_max as u64) as usize;
+            self.window.resize(bytes, 0);
+            let read = self.file.read_at(page_start, &mut self.window);
+            if let Err(error) = &read {
+                let (path, offset) = (self.path.display(), page_start);
+                tracing::warn!(%path, offset, bytes, %error, "could not read from a WAL segment");
+                self.window.clear();
+            }
+            read.is_ok()
+        })
+    }
+
+    /// Opens a damaged place here, or where the unfinished record begins, unless one is open.
+    fn lose(&mut self, offset: u64, cause: DamageCause) {
+        let offset = self.begun.take().unwrap_or(offset);
+        self.parts.clear();
+        let damage = self.damage.get_or_insert(Damage {
+            offset,
+            cause,
+            was_unreadable: false,
+            has_fragments: false,
+        });
+        damage.was_unreadable |= cause == DamageCause::Unreadable;
+    }
+
+    fn end_damage(&mut self, end: u64) {
+        let Some(Damage { offset, cause, was_unreadable, .. }) = self.damage.take() else { return };
+        let bytes = end - offset;
+        self.tally.places += 1;
+        self.tally.bytes += bytes;
+        self.tally.is_unreadable |= was_unreadable;
+        self.counters.damaged_places.fetch_add(1, Relaxed);
+        self.counters.damaged_bytes.fetch_add(bytes, Relaxed);
+        self.damaged.push(DamagedPlace { offset, bytes, cause });
+    }
+}

@@ -1,0 +1,87 @@
+//! Deleting what a checkpoint stands for. A damaged file that could not be repaired is not deleted
+//! but set aside, since the device may give another time what it did not give this time.
+
+use super::segment::WalListing;
+use super::stats::Counters;
+use crate::error::{Action, Result};
+use crate::fs::{Disk, remove_tree};
+use crate::set_aside::SetAside;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How a log's files are deleted.
+pub(super) struct Removal {
+    pub disk: Arc<dyn Disk>,
+    pub set_aside: SetAside,
+    pub counters: Arc<Counters>,
+    /// Damaged segments that stay as they are.
+    damaged: Mutex<HashSet<PathBuf>>,
+}
+
+impl Removal {
+    pub fn new(disk: Arc<dyn Disk>, set_aside: SetAside, counters: Arc<Counters>) -> Removal {
+        Removal { disk, set_aside, counters, damaged: Mutex::default() }
+    }
+
+    /// This segment stays damaged.
+    pub fn note_damaged(&self, path: PathBuf) {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+    }
+
+    /// Whether a segment, or one in this directory, is damaged.
+    pub fn is_damaged(&self, path: &Path) -> bool {
+        let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        damaged.iter().any(|found| found.starts_with(path))
+    }
+
+    /// Deletes the segments up to `last_segment`, inclusive. The caller syncs the directory.
+    pub fn remove_segments(&self, listing: &WalListing, last_segment: u32) -> Result<()> {
+        let mut segments = listing.segments.iter().filter(|found| found.number <= last_segment);
+        segments.try_for_each(|found| self.remove_segment(&found.path))
+    }
+
+    /// Deletes a segment.
+    pub fn remove_segment(&self, path: &Path) -> Result<()> {
+        if !self.take_damaged(path) {
+            self.disk.remove_file(path).map_err(Action::Remove.failed(path))?;
+        }
+        self.counters.segments_deleted.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// Deletes a checkpoint.
+    pub fn remove_checkpoint(&self, path: &Path) -> Result<()> {
+        match self.take_damaged(path) {
+            true => Ok(()),
+            false => remove_tree(&*self.disk, path).map_err(Action::Remove.failed(path)),
+        }
+    }
+
+    /// Sets it aside if it is damaged; gives whether it is gone. If that fails it must go all the
+    /// same: a log that only grows ends in a full disk.
+    fn take_damaged(&self, path: &Path) -> bool {
+        if !self.is_damaged(path) {
+            return false;
+        }
+        match self.set_aside.take(path) {
+            Ok(kept) => {
+                let to = kept.map(|kept| kept.display().to_string());
+                tracing::warn!(
+                    path = %path.display(), to,
+                    "set aside a damaged file of the log that is needed no more"
+                );
+                true
+            }
+            Err(error) => {
+                tracing::error!(
+                    path = %path.display(), %error,
+                    "a damaged file of the log is needed no more and could not be set aside; it is \
+                     deleted"
+                );
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Replay: the newest checkpoint, then the segments after it, as batches of bounded size.
+//!
+//! The last segment that holds anything may end in a *torn tail*, what a crash left of the last
+//! batch: it is cut off, so that neither the next replay nor upstream stumbles over it. Everywhere
+//! else damage is skipped, for `repair` to look after. Gaps between segments, and files that do not
+//! open, are logged and stepped over.
+
+use super::pack::Unpacker;
+use super::page::DamageCause;
+use super::plan::{ReadingPlan, Source};
+use super::reader::{DamageTally, DamagedPlace, SegmentReader, Tail};
+use super::records::Records;
+use super::repair::DamagedSegment;
+use super::segment::{SegmentFile, WalListing};
+use super::stats::Counters;
+use crate::error::{Action, Result};
+use crate::fs::{Access, Disk, DiskFile};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+/// Records read back, in the order they were appended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplayBatch {
+    /// The segment all of these records are in; a checkpoint counts as the segment it ends with.
+    pub segment: u32,
+    /// The records, whole.
+    pub records: Records,
+}
+
+/// Reads a log from its front to its end, once.
+pub struct Replay {
+    disk: Arc<dyn Disk>,
+    sources: VecDeque<Source>,
+    current: Option<(Source, Arc<dyn DiskFile>, SegmentReader)>,
+    damaged: Vec<DamagedSegment>,
+    unpacker: Unpacker,
+    sync_last: bool,
+    /// Bytes of the files read to their end.
+    bytes_done: u64,
+    started: Instant,
+    counters: Arc<Counters>,
+}
+
+impl Replay {
+    /// Plans the reading of what a directory holds. With `sync_last`, the last segment is synced
+    /// at the end: the life that wrote it may have been killed before it could.
+    pub(super) fn plan(
+        disk: Arc<dyn Disk>,
+        listing: &WalListing,
+        sync_last: bool,
+        counters: Arc<Counters>,
+    ) -> Result<Replay> {
+        let plan = ReadingPlan::new(&*disk, listing);
+        for oddity in &plan.oddities {
+            tracing::warn!(path = %oddity.path().display(), "stepped over: {oddity}");
+            counters.gaps.fetch_add(1, Relaxed);
+        }
+        let (bytes_total, sources) = (plan.size_bytes(), plan.sources);
+        counters.replay_segments_total.store(sources.len() as u32, Relaxed);
+        counters.replay_bytes_total.store(bytes_total, Relaxed);
+        let numbers = || sources.iter().map(|source| source.segment);
+        counters.replay_segment_min.store(numbers().min().unwrap_or(0), Relaxed);
+        counters.replay_segment_max.store(numbers().max().unwrap_or(0), Relaxed);
+        counters.replay_segment_current.store(numbers().next().unwrap_or(0), Relaxed);
+        let (unpacker, started) = (Unpacker::default(), Instant::now());
+        Ok(Replay {
+            disk,
+            sources,
+            current: None,
+            damaged: Vec::new(),
+            unpacker,
+            sync_last,
+            bytes_done: 0,
+            started,
+            counters,
+        })
+    }
+
+    /// The next records of one segment, about `bytes_max` long; `None` at the end of the log.
+    pub fn batch(&mut self, bytes_max: u32) -> Result<Option<ReplayBatch>> {
+        loop {
+            if self.current.is_none() && !self.open_next()? {
+                return Ok(None);
+            }
+            let Some((source, _, reader)) = &mut self.current else { return Ok(None) };
+            let segment = source.segment;
+            let mut records = Records::default();
+            let mut is_at_end = false;
+            let is_full = |records: &Records| {
+                // Even an empty one takes some memory.
+                records.bytes.len().max(records.len()) >= bytes_max as usize
+            };
+            while !is_full(&records) || records.is_empty() {
+                let before = records.bytes.len();
+                if !reader.next_onto(&mut self.unpacker, &mut records.bytes) {
+                    is_at_end = true;
+                    break;
+                }
+                // None is longer than its limit, which four bytes can say.
+                records.lengths.push((records.bytes.len() - before) as u32);
+            }
+            report_damage(&source.path, reader);
+            let position = self.bytes_done + reader.position();
+            self.counters.replay_bytes_done.store(position, Relaxed);
+            if is_at_end {
+                self.close();
+            }
+            if !records.is_empty() {
+                self.counters.replayed_records.fetch_add(records.len() as u64, Relaxed);
+                return Ok(Some(ReplayBatch { segment, records }));
+            }
+        }
+    }
+
+    /// The segments in which damage was found, at the end.
+    pub(super) fn take_damaged(&mut self) -> Vec<DamagedSegment> {
+        std::mem::take(&mut self.damaged)
+    }
+
+    /// Opens the next file that opens.
+    fn open_next(&mut self) -> Result<bool> {
+        loop {
+            let Some(source) = self.sources.front() else {
+                self.report();
+                return Ok(false);
+            };
+            let path = source.path.clone();
+            self.counters.replay_segment_current.store(source.segment, Relaxed);
+            let opened = match self.open(source) {
+                // The file is not to blame: the next call tries again.
+                Err(error) if is_shortage(&error) => {
+                    return Err(Action::Open.failed(&path)(error));
+                }
+                opened => opened,
+            };
+            let Some(source) = self.sources.pop_front() else { return Ok(false) };
+            match opened {
+                Ok(file) => {
+                    let counters = Arc::clone(&self.counters);
+                    let disk_file = Arc::clone(&file);
+                    let reader = SegmentReader::new(disk_file, path, source.size_bytes, counters);
+                    self.current = Some((source, file, reader));
+                    return Ok(true);
+                }
+                Err(error) => self.step_over(source, &error),
+            }
+        }
+    }
+
+    fn open(&self, source: &Source) -> std::io::Result<Arc<dyn DiskFile>> {
+        if source.is_last
+            && let Ok(file) = self.disk.open(&source.path, Access::Write)
+        {
+            return Ok(file);
+        }
+        self.disk.open(&source.path, Access::Read)
+    }
+
+    /// A file that does not open: all of it counts as damaged.
+    fn step_over(&mut self, source: Source, error: &std::io::Error) {
+        tracing::error!(
+            path = %source.path.display(), bytes = source.size_bytes, %error,
+            "a WAL segment cannot be read at all; stepped over it; check its owner and the disk"
+        );
+        let bytes = source.size_bytes;
+        self.counters.damaged_places.fetch_add(1, Relaxed);
+        self.counters.damaged_bytes.fetch_add(bytes, Relaxed);
+        self.counters.replay_segments_done.fetch_add(1, Relaxed);
+        self.bytes_done += bytes;
+        let damage = DamageTally { places: 1, bytes, is_unreadable: true };
+        self.note_damaged(source, damage, 0);
+    }
+
+    fn note_damaged(&mut self, source: Source, damage: DamageTally, records: u64) {
+        let Source { segment: number, path, size_bytes, must_stay, .. } = source;
+        let file = SegmentFile { number, path, size_bytes };
+        self.damaged.push(DamagedSegment { file, damage, records, must_stay });
+    }
+
+    fn close(&mut self) {
+        let Some((source, file, mut reader)) = self.current.take() else { return };
+        match reader.tail() {
+            Tail::Torn { whole_end, cause } if source.is_last => {
+                self.cut_tail(&source, &*file, whole_end, cause, reader.whole_records());
+            }
+            Tail::Torn { .. } => reader.count_tail(),
+            Tail::Clean => {}
+        }
+        report_damage(&source.path, &mut reader);
+        if source.is_last
+            && self.sync_last
+            && let Err(error) = file.sync_data()
+        {
+            let path = source.path.display();
+            tracing::warn!(%path, %error, "could not sync the last WAL segment; check the disk");
+        }
+        self.counters.replay_segments_done.fetch_add(1, Relaxed);
+        self.bytes_done += source.size_bytes;
+        let damage = reader.damage();
+        if damage.places > 0 {
+            // A tail may be cut off already: what is there now is what was read.
+            let size_bytes = file.size().unwrap_or(source.size_bytes);
+            self.note_damaged(Source { size_bytes, ..source }, damage, reader.whole_records());
+        }
+    }
+
+    fn cut_tail(
+        &self,
+        source: &Source,
+        file: &dyn DiskFile,
+        whole_end: u64,
+        cause: DamageCause,
+        records: u64,
+    ) {
+        let (path, bytes) = (source.path.display(), source.size_bytes - whole_end);
+        self.counters.torn_tails.fetch_add(1, Relaxed);
+        self.counters.torn_bytes.fetch_add(bytes, Relaxed);
+        match file.set_len(whole_end).and_then(|()| file.sync_data()) {
+            Ok(()) => tracing::warn!(
+                %path, offset = whole_end, bytes, %cause, records_before = records,
+                "cut off what a crash left of the last WAL write"
+            ),
+            Err(error) => tracing::warn!(
+                %path, offset = whole_end, bytes, %cause, records_before = records, %error,
+                "could not cut off what a crash left of the last WAL write; check the disk"
+            ),
+        }
+    }
+
+    fn report(&self) {
+        let replay = self.counters.snapshot().replay;
+        tracing::info!(
+            records = replay.records,
+            segments = replay.segments_done,
+            bytes = replay.bytes_done,
+            seconds = self.started.elapsed().as_secs_f64(),
+            "WAL replayed"
+        );
+    }
+}
+
+/// Whether the process or the system lacks something that it may have again later.
+fn is_shortage(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
+}
+
+fn report_damage(path: &Path, reader: &mut SegmentReader) {
+    let records_before = reader.whole_records();
+    for DamagedPlace { offset, bytes, cause } in reader.take_damaged() {
+        tracing::warn!(
+            path = %path.display(), offset, bytes, %cause, records_before,
+            "a WAL segment is damaged; skipped what cannot be read; if this repeats, check the disk"
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! Taking records out of a log that is already written: segment by segment, each written anew
+//! beside the log and then put in the old one's place.
+//!
+//! ```text
+//! rewrite.tmp/00000000 ──── rename ────▶ 00000003     atomically; the next segment follows
+//! ```
+//!
+//! A crash leaves a log in which some segments still have the records, so whoever asks must be
+//! able to live with that, and ask again.
+
+use super::pack::Unpacker;
+use super::reader::SegmentReader;
+use super::segment::{SegmentFile, WalListing, segment_name};
+use super::writer::SegmentWriter;
+use super::{Counters, Wal};
+use crate::error::{Action, Result};
+use crate::fs::{Access, Disk, remove_tree};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const UNFINISHED_DIR: &str = "rewrite.tmp";
+
+/// Removes what a crash left of a segment that was written anew.
+pub(super) fn sweep(disk: &dyn Disk, dir: &Path) {
+    let unfinished = dir.join(UNFINISHED_DIR);
+    if let Err(error) = remove_tree(disk, &unfinished) {
+        let path = unfinished.display();
+        tracing::warn!(%path, %error, "could not remove what an earlier run left unfinished");
+    }
+}
+
+/// Bytes of records that are read before they are written.
+const BATCH_BYTES: usize = 1024 * 1024;
+
+impl Wal {
+    /// Takes records out of all segments that earlier lives wrote, but not out of checkpoints, and
+    /// gives how many. Segments without any stay as they are; a damaged one is set aside first. To be called after the replay and before the first append.
+    pub fn drop_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
+        self.check_replayed()?;
+        let listing = WalListing::read(&*self.disk, &self.dir)?;
+        let mut dropped = 0;
+        for found in &listing.segments {
+            let mut to_drop = 0;
+            let records = self.read_segment(found, |records| {
+                to_drop += records.iter().filter(|record| is_dropped(record)).count();
+                Ok(())
+            })?;
+            if to_drop > 0 {
+                let keep = self.removal.is_damaged(&found.path);
+                self.replace_segment(found, records, &is_dropped, keep)?;
+                dropped += to_drop as u64;
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Writes a segment anew, without the records that are dropped. If asked to, sets it aside
+    /// first, and gives where to.
+    pub(super) fn replace_segment(
+        &self,
+        found: &SegmentFile,
+        records_expected: u64,
+        is_dropped: &impl Fn(&[u8]) -> bool,
+        keep: bool,
+    ) -> Result<Option<PathBuf>> {
+        let dir = self.dir.join(UNFINISHED_DIR);
+        let replaced = self.write_anew(&dir, found, records_expected, is_dropped).and_then(|()| {
+            let kept = if keep { self.removal.set_aside.keep_segment(&found.path)? } else { None };
+            let from = dir.join(segment_name(0));
+            self.disk.rename(&from, &found.path).map_err(Action::Rename.failed(&from))?;
+            let parent = found.path.parent().unwrap_or(&self.dir);
+            self.disk.sync_dir(parent).map_err(Action::Sync.failed(parent))?;
+            Ok(kept)
+        });
+        // If that fails the next one does it; and the space may be needed.
+        if let Err(error) = remove_tree(&*self.disk, &dir) {
+            tracing::debug!(path = %dir.display(), %error, "unfinished work stays for now");
+        }
+        replaced
+    }
+
+    fn write_anew(
+        &self,
+        dir: &Path,
+        found: &SegmentFile,
+        records_expected: u64,
+        is_dropped: &impl Fn(&[u8]) -> bool,
+    ) -> Result<()> {
+        remove_tree(&*self.disk, dir).map_err(Action::Remove.failed(dir))?;
+        self.disk.create_dir(dir).map_err(Action::Create.failed(dir))?;
+        let mut options = self.options.writer(true, &self.counters);
+        // One segment in the place of one, however it was packed.
+        options.segment_bytes_max = u64::MAX;
+        let mut writer =
+            SegmentWriter::new(Arc::clone(&self.disk), dir.to_owned(), Some(0), options);
+        let records = self.read_segment(found, |mut records| {
+            records.retain(|record| !is_dropped(record));
+            writer.append(&records).map(drop)
+        })?;
+        // A device that gives less the second time must not cost what it gave the first time.
+        if records != records_expected {
+            let differs = io::Error::other(format!("{records} records, of {records_expected}"));
+            return Err(Action::Read.failed(&found.path)(differs));
+        }
+        writer.finish()
+    }
+
+    /// Hands over all records of a segment, some at a time, and gives how many there are.
+    fn read_segment(
+        &self,
+        found: &SegmentFile,
+        mut take: impl FnMut(Vec<Vec<u8>>) -> Result<()>,
+    ) -> Result<u64> {
+        let file = self.disk.open(&found.path, Access::Read);
+        let file = file.map_err(Action::Open.failed(&found.path))?;
+        let size_bytes = file.size().map_err(Action::Open.failed(&found.path))?;
+        // The replay has counted what is damaged.
+        let counters = Arc::new(Counters::default());
+        let mut reader = SegmentReader::new(file, found.path.clone(), size_bytes, counters);
+        let mut unpacker = Unpacker::default();
+        let mut count = 0;
+        loop {
+            let (mut records, mut bytes) = (Vec::new(), 0);
+            while bytes < BATCH_BYTES
+                && let Some(record) = reader.next(&mut unpacker)
+            {
+                bytes += record.len().max(1);
+                records.push(record);
+            }
+            if records.is_empty() {
+                return Ok(count);
+            }
+            count += records.len() as u64;
+            take(records)?;
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! Writing: batches of records to the end of the newest segment of a directory.
+//!
+//! A batch is packed and framed into one buffer and written with one call, so it lies in one
+//! segment whole. All state about a segment is its length, which moves only when the write did:
+//!
+//! ```text
+//! append ─┬─ fits ────────────────────────────▶ write ─┬─ done: length moves
+//!         └─ too long ─▶ cut: create next, retire old ─┘
+//!                                                      └─ failed: cut the file back to its length
+//!                                                           └─ failed too: abandon the segment
+//! ```
+//!
+//! Records may be gathered in memory before they are written (see `gather`). They are written before
+//! a segment ends, so only the open one has any. As long as they cannot be, no batch is taken.
+//!
+//! A segment is *retired* (padded to a whole page, synced) when the next one exists. It is given
+//! up for new records when it is full, when a failed write could not be undone, and when a sync
+//! failed: after that the kernel may have dropped the pages, and syncing again would lie. Then the
+//! next one begins with a copy of what was not synced (`unsynced.rs`). Bytes of a failed write are
+//! cut off before anything else is written: replay would give them out before what came later.
+
+use super::Compression;
+use super::gather::{AppendFailure, SegmentTail};
+use super::pack::Packer;
+use super::page::{PAGE_BYTES, put_record};
+use super::segment::segment_name;
+use super::stats::Counters;
+use super::unsynced::Unsynced;
+use crate::error::{Action, DiskError, Result};
+use crate::fs::Disk;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// A larger buffer is given back after the batch that needed it.
+const BUFFER_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How long after a failure gathered records are not written again for a batch that comes.
+const HELD_PAUSE: Duration = Duration::from_secs(1);
+
+/// Writes the segments of one directory.
+pub struct SegmentWriter {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    segment_bytes_max: u64,
+    gathered_bytes_max: usize,
+    sync_retired: bool,
+    packer: Packer,
+    framed: Vec<u8>,
+    open: Option<OpenSegment>,
+    next_number: Option<u32>,
+    /// A retired segment whose sync failed, until somebody who asks for a sync has heard of it.
+    unreported: Option<u32>,
+    /// Since gathered records could not be written.
+    held: Option<Held>,
+    /// Since the last completed sync; `None` where nothing is written again.
+    unsynced: Option<Unsynced>,
+    /// Whether that is to be written again, to the open segment.
+    writes_again: bool,
+    counters: Arc<Counters>,
+}
+
+/// How a [`SegmentWriter`] writes.
+pub struct WriterOptions {
+    /// The length that a segment exceeds only if a single batch is longer.
+    pub segment_bytes_max: u64,
+    /// How records are packed.
+    pub compression: Compression,
+    /// Bytes of records that may be gathered in memory before they are written.
+    pub gathered_bytes_max: usize,
+    /// Whether a segment is synced when the next one begins.
+    pub sync_retired: bool,
+    /// Whether what a failed sync may have lost is written again.
+    pub writes_again: bool,
+    /// Where the writer's figures go.
+    pub counters: Arc<Counters>,
+}
+
+struct OpenSegment {
+    number: u32,
+    path: PathBuf,
+    tail: SegmentTail,
+    is_synced: bool,
+    state: SegmentState,
+}
+
+/// Why gathered records could not be written, and when.
+struct Held {
+    kind: io::ErrorKind,
+    reason: String,
+    at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SegmentState {
+    /// Takes records.
+    Usable,
+    /// A sync failed.
+    Suspect,
+    /// Bytes of a failed batch lie behind its end.
+    Abandoned,
+}
+
+impl SegmentWriter {
+    /// Will write to `dir`, beginning with segment `first`, which is created when it is needed.
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        first: Option<u32>,
+        options: WriterOptions,
+    ) -> SegmentWriter {
+        SegmentWriter {
+            disk,
+            dir,
+            segment_bytes_max: options.segment_bytes_max,
+            gathered_bytes_max: options.gathered_bytes_max,
+            sync_retired: options.sync_retired,
+            packer: Packer::new(options.compression),
+            framed: Vec::new(),
+            open: None,
+            next_number: first,
+            unreported: None,
+            held: None,
+            unsynced: options.writes_again.then(Unsynced::default),
+            writes_again: false,
+            counters: options.counters,
+        }
+    }
+
+    /// Appends all records, or none, and says in which segment they lie.
+    pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
+        self.flush_held()?;
+        let (number, size_bytes) = self.usable()?;
+        if records.is_empty() {
+            return Ok(number);
+        }
+        self.frame(records, size_bytes)?;
+        if size_bytes > 0 && size_bytes + self.framed.len() as u64 > self.segment_bytes_max {
+            self.cut()?;
+            let size_bytes = self.open.as_ref().map_or(0, |open| open.tail.size_bytes());
+            self.frame(records, size_bytes)?;
+        }
+        let number = self.write_framed()?;
+        if let Some(unsynced) = &mut self.unsynced {
+            unsynced.add(records);
+        }
+        self.counters.records_written.fetch_add(records.len() as u64, Relaxed);
+        self.counters.bytes_written.fetch_add(self.framed.len() as u64, Relaxed);
+        if self.framed.capacity() > BUFFER_KEPT_BYTES_MAX {
+            self.framed = Vec::new();
+        }
+        self.packer.shrink(BUFFER_KEPT_BYTES_MAX);
+        Ok(number)
+    }
+
+    /// Makes sure that a segment is open for records, and gives its number.
+    pub fn open_segment(&mut self) -> Result<u32> {
+        self.usable().map(|(number, _)| number)
+    }
+
+    /// Ends the open segment, opening one if there is none, and begins the next. Gives the number
+    /// of the one that ended. If an error says that its sync failed, it has ended all the same.
+    pub fn cut_segment(&mut self) -> Result<u32> {
+        loop {
+            let number = match &self.open {
+                Some(open) => open.number,
+                None => self.open_segment()?,
+            };
+            self.cut()?;
+            // What was written again is to lie behind the cut as well, and safely.
+            if self.unsynced.as_ref().is_none_or(Unsynced::is_empty) {
+                return Ok(number);
+            }
+            self.sync()?;
+        }
+    }
+
+    /// Makes every record appended so far survive a power cut, or says that it may not. After an
+    /// error it can be tried again, unless there was too much to be kept for that.
+    pub fn sync(&mut self) -> Result<()> {
+        let is_suspect = |open: &OpenSegment| open.state == SegmentState::Suspect;
+        if self.writes_again
+            || self.unsynced.is_some() && self.open.as_ref().is_some_and(is_suspect)
+        {
+            self.usable()?;
+        }
+        self.flush()?;
+        if let Some(segment) = self.unreported.take() {
+            return Err(DiskError::WalSyncFailedBefore { segment });
+        }
+        match &mut self.open {
+            Some(open) if open.state == SegmentState::Suspect => {
+                return Err(DiskError::WalSyncFailedBefore { segment: open.number });
+            }
+            Some(open) => open.sync(&self.counters)?,
+            None => {}
+        }
+        if let Some(unsynced) = &mut self.unsynced {
+            unsynced.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes what is gathered. After an error it still is.
+    pub fn flush(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        match open.tail.flush() {
+            Ok(()) => {
+                self.held = None;
+                Ok(())
+            }
+            Err(source) => Err(self.hold(source)),
+        }
+    }
+
+    /// Bytes of records that are not written yet.
+    pub fn unwritten_bytes(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.tail.unwritten_bytes())
+    }
+
+    /// Pads and syncs the last segment; nothing can be appended to it afterwards.
+    pub fn finish(&mut self) -> Result<()> {
+        self.open_segment()?;
+        match self.open.take() {
+            Some(open) => self.retire(open),
+            None => Ok(()),
+        }
+    }
+
+    /// The open segment's number and length, after beginning one if the last one is given up.
+    fn usable(&mut self) -> Result<(u32, u64)> {
+        if let Some(open) = &self.open
+            && open.state == SegmentState::Abandoned
+        {
+            let cut = open.tail.end_at(open.tail.size_bytes());
+            cut.map_err(Action::Write.failed(&open.path))?;
+        }
+        if self.open.as_ref().is_none_or(|open| open.state != SegmentState::Usable) {
+            self.cut()?;
+        }
+        if self.writes_again {
+            self.write_again()?;
+        }
+        match &self.open {
+            Some(open) => Ok((open.number, open.tail.size_bytes())),
+            None => Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() }),
+        }
+    }
+
+    fn frame<R: AsRef<[u8]>>(&mut self, records: &[R], offset: u64) -> Result<()> {
+        let base = (offset % PAGE_BYTES as u64) as usize;
+        self.framed.clear();
+        for record in records {
+            let (packed, compression) = self.packer.pack(record.as_ref())?;
+            put_record(&mut self.framed, base, packed, compression);
+        }
+        Ok(())
+    }
+
+    fn write_framed(&mut self) -> Result<u32> {
+        let Some(open) = &mut self.open else {
+            return Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() });
+        };
+        let (offset, bytes) = (open.tail.size_bytes(), self.framed.len() as u64);
+        // Set before the write: a torn write that was undone still leaves something to sync.
+        open.is_synced = false;
+        match open.tail.append(&self.framed) {
+            Ok(()) => Ok(open.number),
+            Err(AppendFailure::Flush(source)) => Err(self.hold(source)),
+            Err(AppendFailure::Write { left_behind: abandoned, source }) => {
+                self.counters.writes_failed.fetch_add(1, Relaxed);
+                if abandoned {
+                    open.state = SegmentState::Abandoned;
+                }
+                let (path, segment) = (open.path.clone(), open.number);
+                Err(DiskError::WalWrite { path, segment, offset, bytes, abandoned, source })
+            }
+        }
+    }
+
+    /// Writes what is gathered if that failed before, but not at every call: what fails may have
+    /// written much until it did.
+    fn flush_held(&mut self) -> Result<()> {
+        match &self.held {
+            None => Ok(()),
+            Some(held) if held.at.elapsed() >= HELD_PAUSE => self.flush(),
+            Some(held) => Err(self.held_error(io::Error::new(held.kind, held.reason.clone()))),
+        }
+    }
+
+    /// Takes no batch until what is gathered could be written.
+    fn hold(&mut self, source: io::Error) -> DiskError {
+        self.counters.writes_failed.fetch_add(1, Relaxed);
+        let (kind, reason) = (source.kind(), source.to_string());
+        self.held = Some(Held { kind, reason, at: Instant::now() });
+        self.held_error(source)
+    }
+
+    fn held_error(&self, source: io::Error) -> DiskError {
+        let (path, segment) = match &self.open {
+            Some(open) => (open.path.clone(), open.number),
+            None => (self.dir.clone(), 0),
+        };
+        DiskError::WalHeld { path, segment, bytes: self.unwritten_bytes(), source }
+    }
+
+    /// Creates the next segment, then retires the open one. Without the next segment everything
+    /// stays as it is.
+    fn cut(&mut self) -> Result<()> {
+        self.flush_held()?;
+        self.flush()?;
+        let next = self.create_next()?;
+        let Some(ended) = self.open.replace(next) else { return Ok(()) };
+        let (number, was_suspect) = (ended.number, ended.state == SegmentState::Suspect);
+        let retired = self.retire(ended);
+        let Some(unsynced) = &mut self.unsynced else {
+            if retired.is_err() && !was_suspect {
+                self.unreported = Some(number);
+                return retired;
+            }
+            return Ok(());
+        };
+        if retired.is_ok() && !self.writes_again {
+            unsynced.clear();
+            return Ok(());
+        }
+        if unsynced.records().is_none() {
+            // Too much to be kept: this is all that can be said, once.
+            unsynced.clear();
+            self.unreported = Some(number);
+            return retired;
+        }
+        self.writes_again = true;
+        self.write_again()
+    }
+
+    /// Writes to the open segment what a failed sync may have lost.
+    fn write_again(&mut self) -> Result<()> {
+        let Some(unsynced) = self.unsynced.take() else { return Ok(()) };
+        let records = unsynced.records().unwrap_or_default();
+        let offset = self.open.as_ref().map_or(0, |open| open.tail.size_bytes());
+        let framed = self.frame(&records, offset);
+        let count = records.len();
+        self.unsynced = Some(unsynced);
+        framed?;
+        let segment = self.write_framed()?;
+        self.writes_again = false;
+        tracing::warn!(
+            segment,
+            records = count,
+            bytes = self.framed.len(),
+            "wrote again what a failed sync of the WAL may have lost; if this repeats, check the disk"
+        );
+        Ok(())
+    }
+
+    fn create_next(&mut self) -> Result<OpenSegment> {
+        loop {
+            let Some(number) = self.next_number else {
+                return Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() });
+            };
+            let path = self.dir.join(segment_name(number));
+            let file = match self.disk.create(&path) {
+                // What an attempt left whose clean-up below failed. It is empty and stays, so that
+                // the numbers have no gap.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.next_number = number.checked_add(1);
+                    continue;
+                }
+                created => created.map_err(Action::Create.failed(&path))?,
+            };
+            if let Err(source) = self.disk.sync_dir(&self.dir) {
+                let _ = self.disk.remove_file(&path);
+                return Err(Action::Sync.failed(&self.dir)(source));
+            }
+            self.next_number = number.checked_add(1);
+            let state = SegmentState::Usable;
+            let tail = SegmentTail::new(file, self.gathered_bytes_max);
+            return Ok(OpenSegment { number, path, tail, is_synced: true, state });
+        }
+    }
+
+    fn retire(&mut self, mut ended: OpenSegment) -> Result<()> {
+        // Full pages everywhere but at the very end of the log, as upstream leaves them. A short
+        // page reads the same, so a failure does no harm; after an abandoned batch this is also
+        // the second attempt to get rid of its bytes.
+        if ended.state == SegmentState::Abandoned
+            && ended.tail.end_at(ended.tail.size_bytes()).is_err()
+        {
+            let (path, offset) = (ended.path.display(), ended.tail.size_bytes());
+            tracing::warn!(%path, offset, "bytes of a failed batch stay behind a WAL segment's end");
+        } else {
+            let padded = ended.tail.size_bytes().next_multiple_of(PAGE_BYTES as u64);
+            let _ = ended.tail.end_at(padded);
+        }
+        match ended.state {
+            _ if !self.sync_retired => Ok(()),
+            SegmentState::Suspect => Err(DiskError::WalSyncFailedBefore { segment: ended.number }),
+            _ => ended.sync(&self.counters),
+        }
+    }
+}
+
+impl OpenSegment {
+    fn sync(&mut self, counters: &Counters) -> Result<()> {
+        if self.is_synced {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let synced = self.tail.sync();
+        counters.fsyncs.fetch_add(1, Relaxed);
+        counters.fsync_nanos.fetch_add(started.elapsed().as_nanos() as u64, Relaxed);
+        match synced {
+            Ok(()) => {
+                self.is_synced = true;
+                Ok(())
+            }
+            Err(source) => {
+                self.state = SegmentState::Suspect;
+                counters.fsyncs_failed.fetch_add(1, Relaxed);
+                Err(DiskError::WalSync { path: self.path.clone(), segment: self.number, source })
+            }
+        }
+    }
+}

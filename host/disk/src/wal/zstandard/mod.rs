@@ -1,0 +1,11 @@
+//! Zstandard frames: by the C library, or, where there is none, by one in Rust that only unpacks.
+
+#[cfg(any(test, target_arch = "wasm32"))]
+mod pure;
+#[cfg(not(target_arch = "wasm32"))]
+mod system;
+
+#[cfg(target_arch = "wasm32")]
+pub use pure::{Packer, Unpacker, packed_bytes_max};
+#[cfg(not(target_arch = "wasm32"))]
+pub use system::{Packer, Unpacker, packed_bytes_max};

@@ -1,0 +1,56 @@
+//! By the C library.
+
+use crate::wal::pack::{RECORD_BYTES_MAX, grown};
+use zstd::bulk::{Compressor, Decompressor};
+
+/// The cheapest regular level: who picks Zstandard saves flash, yet it runs per batch.
+const LEVEL: i32 = 1;
+
+/// Packs records one after the other.
+#[derive(Default)]
+pub struct Packer(Option<Compressor<'static>>);
+
+/// Unpacks records one after the other.
+#[derive(Default)]
+pub struct Unpacker(Option<Decompressor<'static>>);
+
+/// Most bytes that a record of this length takes.
+pub fn packed_bytes_max(record_bytes: usize) -> usize {
+    zstd::zstd_safe::compress_bound(record_bytes)
+}
+
+impl Packer {
+    /// Packs a record into `room`, which is large enough; gives the length.
+    pub fn pack(&mut self, record: &[u8], room: &mut [u8]) -> Result<usize, String> {
+        let compressor = match &mut self.0 {
+            Some(compressor) => compressor,
+            none => none.insert(Compressor::new(LEVEL).map_err(|error| error.to_string())?),
+        };
+        compressor.compress_to_buffer(record, room).map_err(|error| error.to_string())
+    }
+}
+
+impl Unpacker {
+    /// Adds the record to `out`; `None` if the bytes are none, when anything may be there.
+    pub fn unpack(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let Some(len) = zstd::zstd_safe::get_frame_content_size(packed).ok()? else {
+            return unpack_stream(packed, out);
+        };
+        let record = grown(out, len)?;
+        let decompressor = match &mut self.0 {
+            Some(decompressor) => decompressor,
+            none => none.insert(Decompressor::new().ok()?),
+        };
+        let written = decompressor.decompress_to_buffer(packed, &mut record[..]).ok()?;
+        (written == record.len()).then_some(())
+    }
+}
+
+/// A frame that does not tell its content's length beforehand.
+fn unpack_stream(packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    use std::io::Read as _;
+
+    let stream = zstd::stream::read::Decoder::with_buffer(packed).ok()?;
+    let len = stream.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(out).ok()?;
+    (len <= RECORD_BYTES_MAX).then_some(())
+}

@@ -1,0 +1,27 @@
+//! What stands before the engine in the standalone component: samples by the string (`packed`),
+//! and the command that `wasmtime run` starts. Runs as WebAssembly only; built for anything else it
+//! is empty.
+
+#![cfg(target_arch = "wasm32")]
+
+mod answer;
+mod command;
+mod lines;
+mod packed;
+mod selector;
+
+// Generated code calls the canonical ABI, which is unsafe by nature.
+#[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
+mod bindings {
+    wit_bindgen::generate!({
+        path: ["../../../wit", "../wit"],
+        world: "tidepool:standalone/front",
+        generate_all,
+    });
+
+    use super::Component;
+    export!(Component with_types_in self);
+    wasip2::cli::command::export!(Component);
+}
+
+struct Component;

@@ -1,0 +1,120 @@
+//! `cargo build-standalone`: builds the engine's component and the two around it, and composes them
+//! into `tidepool-standalone.wasm`, which needs nothing but a directory.
+//!
+//! With `--contract`, the checks of a host's storage (`tests/contract`) take the engine's place, and
+//! the result is `tidepool-contract-standalone.wasm`.
+//!
+//! ```text
+//!  store inspect backfill       packed wasi:cli/run        directory
+//!       ▲                            ▲                         ▲
+//!  ┌────┴─────┐    store        ┌────┴────┐   directory  ┌─────┴─────┐
+//!  │  engine  │───────────────▶ │  front  │ ◀─────────── │  storage  │──▶ wasi:filesystem
+//!  └────▲─────┘                 └─────────┘              └─────┬─────┘
+//!       └───────────── wal, blocks, head-source ───────────────┘
+//! ```
+
+mod strip;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use wac_graph::types::Package;
+use wac_graph::{CompositionGraph, EncodeOptions, NodeId};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// A component to compose.
+struct Product {
+    file: &'static str,
+    /// Crates, each after those whose exports it imports.
+    parts: &'static [&'static str],
+}
+
+const STANDALONE: Product = Product {
+    file: "tidepool-standalone.wasm",
+    parts: &["tidepool-standalone-storage", "tidepool-engine", "tidepool-standalone-front"],
+};
+
+const CONTRACT: Product = Product {
+    file: "tidepool-contract-standalone.wasm",
+    parts: &["tidepool-standalone-storage", "tidepool-contract"],
+};
+
+/// What one part offers and nobody outside needs.
+const INSIDE: [&str; 3] =
+    ["tidepool:tsdb/wal@", "tidepool:tsdb/blocks@", "tidepool:tsdb/head-source@"];
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Product { file, parts: names } =
+        match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] => STANDALONE,
+            ["--contract"] => CONTRACT,
+            _ => return Err("usage: cargo build-standalone [--contract]".into()),
+        };
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let folder = target_dir(&workspace).join("wasm32-wasip2/component");
+    let mut parts = Vec::new();
+    for &part in names {
+        build(&workspace, part)?;
+        let built = folder.join(part.replace('-', "_")).with_extension("wasm");
+        parts.push((part, std::fs::read(&built).map_err(|error| named(&built, error))?));
+    }
+    let composed = compose(parts)?;
+    let composed = strip::stripped(&composed).ok_or("what was composed is no component")?;
+    let output = folder.join(file);
+    std::fs::write(&output, &composed).map_err(|error| named(&output, error))?;
+    println!("{}: {} bytes", output.display(), composed.len());
+    Ok(())
+}
+
+fn named(path: &Path, error: std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn target_dir(workspace: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from)
+}
+
+fn build(workspace: &Path, part: &str) -> Outcome<()> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.current_dir(workspace);
+    cargo.args(["rustc", "--package", part, "--lib", "--crate-type", "cdylib"]);
+    cargo.args(["--target", "wasm32-wasip2", "--profile", "component", "--locked"]);
+    // What the outer build sets for this machine does not fit WebAssembly.
+    cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
+    let status = cargo.status()?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("building {part} failed: {status}").into()),
+    }
+}
+
+/// Gives each part what those before it export, and exports what all offer to the outside.
+fn compose(parts: Vec<(&str, Vec<u8>)>) -> Outcome<Vec<u8>> {
+    let mut graph = CompositionGraph::new();
+    let mut offered: Vec<(String, NodeId)> = Vec::new();
+    for (name, bytes) in parts {
+        let package = Package::from_bytes(name, None, bytes, graph.types_mut())?;
+        let package = graph.register_package(package)?;
+        let world = &graph.types()[graph[package].ty()];
+        let imports: Vec<String> = world.imports.keys().cloned().collect();
+        let exports: Vec<String> = world.exports.keys().cloned().collect();
+        let instance = graph.instantiate(package);
+        for import in imports {
+            if let Some((_, node)) = offered.iter().find(|(export, _)| *export == import) {
+                graph.set_instantiation_argument(instance, &import, *node)?;
+            }
+        }
+        for export in exports {
+            let node = graph.alias_instance_export(instance, &export)?;
+            offered.push((export, node));
+        }
+    }
+    for (name, node) in offered {
+        if !INSIDE.iter().any(|inside| name.starts_with(inside)) {
+            graph.export(node, &name)?;
+        }
+    }
+    Ok(graph.encode(EncodeOptions::default())?)
+}

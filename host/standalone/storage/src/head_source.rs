@@ -1,0 +1,63 @@
+//! `head-source`: there is one instance, and its own head answers. So nothing here is called.
+
+use crate::Component;
+use crate::bindings::exports::tidepool::tsdb::head_source::{
+    Cursor, Guest, GuestCursor, GuestTexts, Texts,
+};
+use crate::bindings::tidepool::tsdb::types::{Error, Label, Lookup, Matcher, TimeRange};
+
+/// What nobody opens.
+pub enum Nothing {}
+
+fn refused<T>() -> Result<T, Error> {
+    Err(Error::WrongRole("head-source".into()))
+}
+
+impl Guest for Component {
+    type Cursor = Nothing;
+    type Texts = Nothing;
+
+    fn open(_: Vec<Matcher>, _: TimeRange, _: Vec<Label>) -> Result<Cursor, Error> {
+        refused()
+    }
+
+    fn series(_: Lookup) -> Result<Cursor, Error> {
+        refused()
+    }
+
+    fn label_names(_: Lookup) -> Result<Texts, Error> {
+        refused()
+    }
+
+    fn label_values(_: String, _: Lookup) -> Result<Texts, Error> {
+        refused()
+    }
+
+    fn plan_cut() -> Result<Option<TimeRange>, Error> {
+        refused()
+    }
+
+    fn forget(_: i64) -> Result<bool, Error> {
+        refused()
+    }
+
+    fn deletion_mark() -> Result<u64, Error> {
+        refused()
+    }
+}
+
+impl GuestCursor for Nothing {
+    fn next(&self, _: u32) -> Result<Vec<u8>, Error> {
+        match *self {}
+    }
+
+    fn rewind(&self) -> Result<(), Error> {
+        match *self {}
+    }
+}
+
+impl GuestTexts for Nothing {
+    fn next(&self, _: u32) -> Result<Vec<String>, Error> {
+        match *self {}
+    }
+}

@@ -1,0 +1,28 @@
+//! The engine's imports `wal` and `blocks`, answered from the data directory that the component was
+//! given. Runs as WebAssembly only; built for anything else it is empty.
+//!
+//! The directory's formats and rules are those of the host, whose disk room this is.
+
+#![cfg(target_arch = "wasm32")]
+
+mod blocks;
+mod directory;
+mod head_source;
+mod messages;
+mod state;
+mod wal;
+
+// Generated code calls the canonical ABI, which is unsafe by nature.
+#[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
+mod bindings {
+    wit_bindgen::generate!({
+        path: ["../../../wit", "../wit"],
+        world: "tidepool:standalone/storage",
+        generate_all,
+    });
+
+    use super::Component;
+    export!(Component with_types_in self);
+}
+
+struct Component;

@@ -1,0 +1,53 @@
+//! Warnings and errors of the disk room, a line each on standard error. Whoever wants none gives
+//! the component none.
+
+use std::fmt::{self, Write as _};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+struct ToStderr;
+
+/// The message first, then its fields.
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+/// From now on. Asking again changes nothing.
+pub fn to_stderr() {
+    let _ = tracing::subscriber::set_global_default(ToStderr);
+}
+
+impl Subscriber for ToStderr {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let level = event.metadata().level();
+        eprintln!("tidepool: {level}: {}{}", line.message, line.fields);
+    }
+
+    // The disk room has no spans.
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a string does not fail.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
+}

@@ -1,0 +1,114 @@
+//! What the component keeps: the data directory, its logs and its blocks, opened by the first call
+//! that needs them.
+
+use crate::bindings::tidepool::tsdb::types::StorageError;
+use crate::messages;
+use std::cell::RefCell;
+use std::time::Duration;
+use tidepool_disk::wal::{LogKind, Logs, ReplayBatch, SYNC_INTERVAL_DEFAULT};
+use tidepool_disk::{BlockDirs, DataDir, DiskError, SyncPolicy, WalOptions};
+
+/// The open directory.
+pub struct State {
+    pub data: DataDir,
+    pub blocks: BlockDirs,
+    logs: LifeOfLogs,
+}
+
+/// The logs, in one life of the store.
+enum LifeOfLogs {
+    /// No store has asked yet.
+    Closed,
+    /// They are being read, or, if all was read, written.
+    Open { logs: Box<Logs>, is_read: bool },
+}
+
+thread_local! {
+    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+    static SYNC: RefCell<Duration> = const { RefCell::new(SYNC_INTERVAL_DEFAULT) };
+}
+
+/// How long a record may wait for its sync.
+pub fn set_sync_interval(interval: Duration) {
+    SYNC.replace(interval);
+}
+
+/// Works on the directory, which the first call opens.
+pub fn with<T>(call: impl FnOnce(&mut State) -> Result<T, DiskError>) -> Result<T, StorageError> {
+    STATE.with_borrow_mut(|state| {
+        let state = match state {
+            Some(state) => state,
+            none => none.insert(State::open()?),
+        };
+        call(state).map_err(storage_error)
+    })
+}
+
+/// The same, if it was opened.
+pub fn with_opened<T>(
+    call: impl FnOnce(&mut State) -> Result<T, DiskError>,
+) -> Option<Result<T, StorageError>> {
+    let is_open = STATE.with_borrow(Option::is_some);
+    is_open.then(|| with(call))
+}
+
+impl State {
+    fn open() -> Result<State, StorageError> {
+        messages::to_stderr();
+        let given = wasip2::filesystem::preopens::get_directories();
+        let Some((_, path)) = given.first() else {
+            return Err(StorageError::Io(
+                "no directory was given: the store needs one to keep its data in, as by \
+                 `wasmtime run --dir DIR`"
+                    .into(),
+            ));
+        };
+        let data = DataDir::open(path).map_err(storage_error)?;
+        let blocks = BlockDirs::open(&data);
+        Ok(State { data, blocks, logs: LifeOfLogs::Closed })
+    }
+
+    /// The next records of earlier lives. After the last ones a new life begins with the first.
+    pub fn replay(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>, DiskError> {
+        if matches!(self.logs, LifeOfLogs::Open { is_read: true, .. }) {
+            self.sync()?;
+            self.logs = LifeOfLogs::Closed;
+        }
+        let batch = self.opened_logs()?.replay_batch(bytes_max)?;
+        if let LifeOfLogs::Open { is_read, .. } = &mut self.logs {
+            *is_read = batch.is_none();
+        }
+        Ok(batch)
+    }
+
+    /// The logs, as far as they were opened.
+    pub fn opened_logs(&mut self) -> Result<&mut Logs, DiskError> {
+        if let LifeOfLogs::Closed = self.logs {
+            let sync = SyncPolicy::Interval(SYNC.with_borrow(|interval| *interval));
+            let logs = Logs::open(&self.data, WalOptions { sync, ..WalOptions::default() })?;
+            self.logs = LifeOfLogs::Open { logs: Box::new(logs), is_read: false };
+        }
+        match &mut self.logs {
+            LifeOfLogs::Open { logs, .. } => Ok(logs),
+            LifeOfLogs::Closed => Err(DiskError::WalNotReplayed),
+        }
+    }
+
+    /// Forces what was appended to the device.
+    pub fn sync(&mut self) -> Result<(), DiskError> {
+        match &mut self.logs {
+            LifeOfLogs::Open { logs, .. } => logs.sync(),
+            LifeOfLogs::Closed => Ok(()),
+        }
+    }
+}
+
+/// A disk's error as the contract words it.
+pub fn storage_error(error: DiskError) -> StorageError {
+    let text = error.to_string();
+    match () {
+        () if error.is_no_space() => StorageError::NoSpace(text),
+        () if error.is_not_found() => StorageError::NotFound(text),
+        () => StorageError::Io(text),
+    }
+}

@@ -1,0 +1,105 @@
+//! The blocks.
+
+use crate::bindings::tidepool::tsdb::blocks::{self, Writer};
+use crate::bindings::tidepool::tsdb::types::StorageError;
+use crate::broken::Broken;
+
+const TIME_MS: i64 = 1_700_000_000_000;
+const INDEX: &[u8] = b"an index, overwritten here";
+
+/// Bytes of a file in a committed block.
+fn content(broken: &mut Broken, block: &str, name: &str) -> Option<Vec<u8>> {
+    let file = broken.done("open", blocks::open(block, name))?;
+    broken.done("read-at", file.read_at(0, file.size() as u32))
+}
+
+/// A block with all of its files.
+fn filled(broken: &mut Broken, time_ms: i64) -> Option<Writer> {
+    let writer = broken.done("create", blocks::create(time_ms))?;
+    let mut write = |name: &str, offset: u64, bytes: &[u8]| {
+        broken.done(&format!("write-at of {name}"), writer.write_at(name, offset, bytes));
+    };
+    write("chunks/000001", 0, &[1; 70_000]);
+    write("chunks/000001", 70_000, &[2; 30_000]);
+    write("index", 0, b"an index, first written ");
+    write("index", 10, b"overwritten here");
+    write("tombstones", 0, b"none");
+    write("meta.json", 0, b"{}");
+    Some(writer)
+}
+
+fn listed(broken: &mut Broken) -> Vec<String> {
+    broken.done("list", blocks::list()).unwrap_or_default()
+}
+
+pub fn write(broken: &mut Broken) {
+    let found = listed(broken);
+    broken.same("list of no blocks", found, vec![]);
+    let missing = "01HF7YAT00EHFH9QTP1ZESPAGM";
+    let not_found =
+        |result: Result<(), StorageError>| matches!(result, Err(StorageError::NotFound(_)));
+    broken.holds("delete of no block is not-found", not_found(blocks::delete(missing)));
+    let opened = blocks::open(missing, "index").map(drop);
+    broken.holds("open in no block is not-found", not_found(opened));
+
+    let Some(writer) = filled(broken, TIME_MS + 1) else { return };
+    let later = writer.id();
+    broken.same("the length of a ULID", later.len(), 26);
+    broken.holds("a hole is an error", writer.write_at("index", 1000, b"x").is_err());
+    let found = listed(broken);
+    broken.same("a block that is being written is not listed", found, vec![]);
+    broken.done("commit", Writer::commit(writer));
+    let found = listed(broken);
+    broken.same("a committed block is listed", found, vec![later.clone()]);
+
+    drop(filled(broken, TIME_MS));
+    let found = listed(broken);
+    broken.same("a dropped block leaves no trace", found, vec![later.clone()]);
+    let Some(writer) = filled(broken, TIME_MS) else { return };
+    let earlier = writer.id();
+    broken.done("commit", Writer::commit(writer));
+    let found = listed(broken);
+    broken.same("names ascend with time", found, vec![earlier.clone(), later.clone()]);
+
+    let opened = blocks::open(&later, "chunks/000002").map(drop);
+    broken.holds("open of a missing file is not-found", not_found(opened));
+    let Some(file) = broken.done("open", blocks::open(&earlier, "chunks/000001")) else { return };
+    broken.same("size", file.size(), 100_000);
+    let middle = broken.done("read-at", file.read_at(69_999, 2));
+    broken.same("bytes in the middle", middle, Some(vec![1, 2]));
+    broken.same("no bytes", file.read_at(100_000, 0).ok(), Some(vec![]));
+    broken.holds("a read past the end is an error", file.read_at(99_999, 2).is_err());
+    broken.holds("a read far beyond is an error", file.read_at(u64::MAX, u32::MAX).is_err());
+
+    let Some(old) = broken.done("open", blocks::open(&later, "tombstones")) else { return };
+    let replaced = blocks::replace_tombstones(&later, b"one more", b"{\"n\":1}");
+    broken.done("replace-tombstones", replaced);
+    let new = content(broken, &later, "tombstones");
+    broken.same("new tombstones", new, Some(b"one more".to_vec()));
+    let kept = broken.done("read-at", old.read_at(0, old.size() as u32));
+    broken.same("a file that was open keeps what it held", kept, Some(b"none".to_vec()));
+    let none = blocks::replace_tombstones(missing, b"", b"");
+    broken.holds("tombstones of no block are not-found", not_found(none));
+
+    broken.done("delete", blocks::delete(&earlier));
+    let found = listed(broken);
+    broken.same("a deleted block is not listed", found, vec![later]);
+    let still = broken.done("read-at of a deleted block", file.read_at(0, 1));
+    broken.same("an open file outlives its block", still, Some(vec![1]));
+}
+
+pub fn read_back(broken: &mut Broken) {
+    let blocks = listed(broken);
+    broken.same("blocks that were left", blocks.len(), 1);
+    let Some(block) = blocks.first() else { return };
+    let expected: [(&str, Vec<u8>); 4] = [
+        ("chunks/000001", [vec![1; 70_000], vec![2; 30_000]].concat()),
+        ("index", INDEX.to_vec()),
+        ("tombstones", b"one more".to_vec()),
+        ("meta.json", b"{\"n\":1}".to_vec()),
+    ];
+    for (name, bytes) in expected {
+        let read = content(broken, block, name);
+        broken.holds(&format!("{name} is as it was left"), read == Some(bytes));
+    }
+}

@@ -1,0 +1,16 @@
+//! The checks as a command.
+
+use crate::Component;
+use crate::bindings::exports::tidepool::contract::checks::Guest;
+
+impl wasip2::exports::cli::run::Guest for Component {
+    fn run() -> Result<(), ()> {
+        let broken = match std::env::args().nth(1).as_deref() {
+            Some("write") => Component::write(),
+            Some("read-back") => Component::read_back(),
+            _ => vec!["usage: write | read-back".to_owned()],
+        };
+        broken.iter().for_each(|sentence| eprintln!("{sentence}"));
+        if broken.is_empty() { Ok(()) } else { Err(()) }
+    }
+}

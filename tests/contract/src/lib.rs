@@ -1,0 +1,43 @@
+//! Checks a host's storage from where the engine stands: a component that imports `wal` and
+//! `blocks`, and says what of `wit/storage.wit` they do not keep. Any host can run it on its own
+//! storage: `write` on an empty one, then, in another instance, `read-back`. As a command it takes
+//! these two as its argument. Runs as WebAssembly only; built for anything else it is empty.
+
+#![cfg(target_arch = "wasm32")]
+
+mod blocks;
+mod broken;
+mod command;
+mod wal;
+
+// Generated code calls the canonical ABI, which is unsafe by nature.
+#[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
+mod bindings {
+    wit_bindgen::generate!({
+        path: ["../../wit", "wit"],
+        world: "tidepool:contract/contract",
+        generate_all,
+    });
+
+    use super::Component;
+    export!(Component with_types_in self);
+    wasip2::cli::command::export!(Component);
+}
+
+struct Component;
+
+impl bindings::exports::tidepool::contract::checks::Guest for Component {
+    fn write() -> Vec<String> {
+        let mut broken = broken::Broken::default();
+        wal::write(&mut broken);
+        blocks::write(&mut broken);
+        broken.sentences
+    }
+
+    fn read_back() -> Vec<String> {
+        let mut broken = broken::Broken::default();
+        wal::read_back(&mut broken);
+        blocks::read_back(&mut broken);
+        broken.sentences
+    }
+}

@@ -1,0 +1,72 @@
+//! A log that holds far more than a head should: blocks are cut while it is read, and a kill at any
+//! moment of that neither loses nor doubles anything.
+
+use std::time::Duration;
+use tidepool_tests::data_dir;
+use tidepool_tests::process::Server;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::{assert_holds, send_all};
+use tidepool_tests::series::{Dataset, Random, Shape, Texture};
+use tidepool_tests::tidepool::{Config, Store};
+use tidepool_tests::wait::now_ms;
+
+/// Kills while the log is read.
+const KILLS: u64 = 12;
+
+/// Twenty hours, too many for the memory that the second life has.
+fn data(seed: u64) -> Dataset {
+    let (scrapes, interval_ms) = (4800, 15_000);
+    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    let texture = Texture::Rough;
+    Dataset::generate(Shape { seed, series: 400, scrapes, start_ms, interval_ms, texture })
+}
+
+/// The same directory with blocks of two hours and little memory.
+fn small(config: &Config) -> Config {
+    let config = Config::new(config.data_dir().parent().expect("a directory of the test's"));
+    config.flag("--memory-limit=96MiB").flag("--max-failed-starts=0").flag("--retention-time=0")
+}
+
+fn kills_cost_nothing(records: &str) {
+    let data = data(7);
+    // Nothing is cut in the life that writes.
+    let store = Store::start_with(|config| {
+        let config = config.flag("--block-duration=1000h").flag("--out-of-order-window=24h");
+        config.flag("--wal-segment-size=1MiB").flag(&format!("--wal-records={records}"))
+    })
+    .expect("tidepool starts");
+    send_all(&store, Version::V2, &data);
+    let Store { server, config, directory } = store;
+    server.kill().expect("a kill");
+    let log_bytes = data_dir::total_bytes(&config.data_dir().join("wal"));
+
+    let config = small(&config);
+    let mut random = Random::new(KILLS, 1);
+    for _ in 0..KILLS {
+        let server = config.launch().and_then(|launch| launch.spawn()).expect("tidepool starts");
+        std::thread::sleep(Duration::from_millis(50 + random.below(1200)));
+        server.kill().expect("a kill");
+    }
+    let server = config.start().expect("tidepool starts");
+    let mut store = Store { server, config, directory };
+    assert!(store.server.log().contains("block cut from the log"), "{}", store.server.log());
+    let blocks = data_dir::blocks(store.config.data_dir()).expect("blocks");
+    assert!(blocks.len() >= 3, "{blocks:?}");
+    let left_bytes = data_dir::total_bytes(&store.config.data_dir().join("wal"));
+    assert!(left_bytes < log_bytes / 2, "{left_bytes} of {log_bytes} bytes of log are left");
+    assert_holds(&store, &data);
+    for end in [Server::kill, Server::terminate] {
+        store = store.restart(end).expect("tidepool starts again");
+        assert_holds(&store, &data);
+    }
+}
+
+#[test]
+fn kills_while_blocks_are_cut_from_the_log_cost_nothing() {
+    kills_cost_nothing("prometheus");
+}
+
+#[test]
+fn kills_while_blocks_are_cut_from_a_log_of_columns_cost_nothing() {
+    kills_cost_nothing("columns");
+}
