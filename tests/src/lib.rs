@@ -10,7 +10,7 @@
 //!   [`otlp`]: metrics of OpenTelemetry; [`sender`]: what was acknowledged, and whether a store
 //!   holds it.
 //! - [`small_disk`]: a file system that runs full; [`target`]: a page to scrape that is known;
-//!   [`object_storage`]: an S3-compatible server.
+//!   [`object_storage`]: an S3-compatible server; [`fault_proxy`]: a way on which things go wrong.
 //! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory, [`fake_clock`] its time; [`tidepool`] and
 //!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
@@ -25,6 +25,7 @@ pub mod checksum;
 pub mod cli;
 pub mod data_dir;
 pub mod fake_clock;
+pub mod fault_proxy;
 pub mod histogram;
 pub mod http;
 pub mod node;

@@ -14,6 +14,7 @@ mod precompiled;
 mod runtime;
 mod state;
 mod tuning;
+mod wasi;
 mod words;
 
 pub use bindings::exports::tidepool::tsdb::backfill::{AppendStep, PassStep, Rows, WrittenBlock};

@@ -11,12 +11,14 @@
 //! itself refuses code of another version or configuration.
 //!
 //! Profilers name machine code by where it lies, and take this for a part of the program. So with the
-//! feature `profiling` it is copied after all.
+//! feature `profiling` it is copied after all. A program built for size carries it packed, and
+//! unpacks it into memory: a third of the flash for as much memory as the code takes.
 //!
 //! What is made executable is the range that the runtime names, which holds code and nothing else,
 //! and lies on pages of its own inside these bytes: both is checked.
 
 use rustix::mm::{MprotectFlags, mprotect};
+use std::borrow::Cow;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use wasmtime::component::Component;
@@ -29,9 +31,12 @@ struct OnPages<B: ?Sized>(B);
 static MACHINE_CODE: &OnPages<[u8]> =
     &OnPages(*include_bytes!(concat!(env!("OUT_DIR"), "/engine.cwasm")));
 
+/// Whether the code runs where it lies in the program.
+const IN_PLACE: bool = !cfg!(any(feature = "profiling", packed_machine_code));
+
 /// Lets an engine of this configuration load the component.
 pub fn configure(config: &mut Config) {
-    if !cfg!(feature = "profiling") {
+    if IN_PLACE {
         config.with_custom_code_memory(Some(Arc::new(Pages)));
     }
 }
@@ -39,13 +44,16 @@ pub fn configure(config: &mut Config) {
 /// Loads the component that the build script compiled.
 #[allow(unsafe_code)]
 pub fn load(engine: &wasmtime::Engine) -> wasmtime::Result<Component> {
-    // SAFETY: see above.
-    unsafe {
-        match cfg!(feature = "profiling") {
-            true => Component::deserialize(engine, &MACHINE_CODE.0),
-            false => Component::deserialize_raw(engine, NonNull::from(&MACHINE_CODE.0)),
-        }
+    if IN_PLACE {
+        // SAFETY: see above.
+        return unsafe { Component::deserialize_raw(engine, NonNull::from(&MACHINE_CODE.0)) };
     }
+    let unpacked = match cfg!(packed_machine_code) {
+        true => Cow::Owned(zstd::decode_all(&MACHINE_CODE.0)?),
+        false => Cow::Borrowed(&MACHINE_CODE.0),
+    };
+    // SAFETY: see above.
+    unsafe { Component::deserialize(engine, unpacked) }
 }
 
 /// The pages of the binary.

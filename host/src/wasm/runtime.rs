@@ -4,7 +4,7 @@ use super::bindings::EnginePre;
 use super::instance::{CallError, Instance};
 use super::precompiled;
 use super::state::{InstanceState, InstanceStorage};
-use super::{Options, tuning};
+use super::{Options, tuning, wasi};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wasmtime::component::Linker;
@@ -53,7 +53,7 @@ impl Runtime {
         let engine = wasmtime::Engine::new(&config)?;
         let component = precompiled::load(&engine)?;
         let mut linker = Linker::<InstanceState>::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
+        wasi::add_to_linker(&mut linker)?;
         super::bindings::Engine::add_to_linker::<_, wasmtime::component::HasSelf<_>>(
             &mut linker,
             |state| state,

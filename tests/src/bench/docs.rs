@@ -129,7 +129,7 @@ fn ratios(kept: &Kept) -> String {
         let title = filled.row.title.trim_end_matches(" (wall)").to_string();
         bars.push(RatioBar { title, ratio, bar });
     }
-    plot::ratios(&bars)
+    plot::ratios("tidepool ÷ Prometheus; less is better", &bars)
 }
 
 fn panel(kept: &Kept, key: &str, title: &str, x_title: &str) -> Panel {

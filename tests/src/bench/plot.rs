@@ -30,7 +30,7 @@ pub struct Panel {
     pub curves: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// How much of what Prometheus needs.
+/// How much of what another needs.
 #[derive(Clone, Debug)]
 pub struct RatioBar {
     /// Of what.
@@ -58,7 +58,7 @@ pub fn panels(panels: &[Panel]) -> String {
 }
 
 /// Ratios on a logarithmic axis, with a tick where the bar is.
-pub fn ratios(bars: &[RatioBar]) -> String {
+pub fn ratios(title: &str, bars: &[RatioBar]) -> String {
     let height = TOP + bars.len() as f64 * BAR_HEIGHT + BOTTOM;
     let width = BAR_LABELS_WIDTH + BARS_WIDTH + 3.0 * RIGHT;
     let all = || bars.iter().flat_map(|bar| [Some(bar.ratio), bar.bar]).flatten();
@@ -69,7 +69,7 @@ pub fn ratios(bars: &[RatioBar]) -> String {
         BAR_LABELS_WIDTH + part * BARS_WIDTH
     };
     let mut svg = open(width, height);
-    text(&mut svg, RIGHT, 22.0, "start", "title", "tidepool ÷ Prometheus; less is better");
+    text(&mut svg, RIGHT, 22.0, "start", "title", title);
     let note = "the upright stroke is the bar; left of it is good";
     text(&mut svg, RIGHT, 38.0, "start", "", note);
     let bottom = height - BOTTOM;

@@ -1,0 +1,268 @@
+//! A way between a sender and a receiver on which things go wrong, request by request.
+//!
+//! It takes a request whole before it decides what becomes of it, so a request either reaches the
+//! receiver as it was sent or not at all; what gets lost on the way back are answers.
+
+use crate::http::{self, HttpError, Response};
+use crate::process::{ProcessError, free_address};
+use crate::series::Random;
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A receiver that takes longer is as good as gone.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Header fields that a request may have.
+const HEADERS_MAX: usize = 64;
+/// How much of an answer goes out at a time where bytes are slow.
+const SLOW_BYTES: usize = 16;
+
+/// What may become of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// It arrives, and so does its answer.
+    Arrives,
+    /// The connection is reset, and the receiver never hears of it.
+    Lost,
+    /// It arrives, but the connection is reset in place of an answer.
+    AnswerLost,
+    /// It arrives, and half of the answer comes back.
+    AnswerCut,
+    /// Both ways take this long.
+    Delayed {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// The answer comes sixteen bytes at a time, with such pauses.
+    Slow {
+        /// Milliseconds.
+        pause_ms: u64,
+    },
+    /// Another answers in the receiver's place, who never hears of it.
+    Refused {
+        /// The status code.
+        status: u16,
+        /// For the header `Retry-After`.
+        retry_after_s: Option<u64>,
+    },
+}
+
+/// A running proxy, which ends when it is dropped.
+pub struct FaultProxy {
+    address: SocketAddr,
+    way: Arc<Way>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Way {
+    to: SocketAddr,
+    plan: Mutex<Plan>,
+    ends: AtomicBool,
+}
+
+struct Plan {
+    random: Random,
+    fates: Vec<Fate>,
+    counts: BTreeMap<Fate, u64>,
+}
+
+impl FaultProxy {
+    /// Starts on a free port; until told otherwise, all requests arrive.
+    pub fn start(to: SocketAddr, seed: u64) -> Result<FaultProxy, ProcessError> {
+        let address = free_address()?;
+        let system = |source| ProcessError::System { what: "listening as a proxy", source };
+        let listener = TcpListener::bind(address).map_err(system)?;
+        let random = Random::new(seed, 0);
+        let plan = Plan { random, fates: vec![Fate::Arrives], counts: BTreeMap::new() };
+        let way = Arc::new(Way { to, plan: Mutex::new(plan), ends: AtomicBool::new(false) });
+        let shared = Arc::clone(&way);
+        let thread = std::thread::spawn(move || accept(&listener, &shared));
+        Ok(FaultProxy { address, way, thread: Some(thread) })
+    }
+
+    /// Where senders send to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From now on each request meets one of these, each as often as it stands here.
+    pub fn meets(&self, fates: &[Fate]) {
+        self.way.with_plan(|plan| plan.fates = fates.to_vec());
+    }
+
+    /// What became of how many requests so far.
+    pub fn counts(&self) -> BTreeMap<Fate, u64> {
+        self.way.with_plan(|plan| plan.counts.clone())
+    }
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        self.way.ends.store(true, Ordering::SeqCst);
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Way {
+    fn with_plan<T>(&self, look: impl FnOnce(&mut Plan) -> T) -> T {
+        look(&mut self.plan.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn next_fate(&self) -> Fate {
+        self.with_plan(|plan| {
+            let fate = plan.random.pick(&plan.fates);
+            *plan.counts.entry(fate).or_default() += 1;
+            fate
+        })
+    }
+}
+
+fn accept(listener: &TcpListener, way: &Arc<Way>) {
+    for stream in listener.incoming() {
+        if way.ends.load(Ordering::SeqCst) {
+            break;
+        }
+        let way = Arc::clone(way);
+        // Connections end with their senders; whatever breaks one is a fault like any other.
+        std::thread::spawn(move || stream.map(|stream| serve(stream, &way)));
+    }
+}
+
+/// Serves a connection until it ends or a fault ends it.
+fn serve(mut sender: TcpStream, way: &Way) {
+    let mut waiting = Vec::new();
+    while let Ok(Some(request)) = read_request(&mut sender, &mut waiting) {
+        let answer = match way.next_fate() {
+            Fate::Arrives => pass_on(way, request).and_then(|answer| send(&mut sender, &answer)),
+            Fate::Lost => Err(reset(&sender)),
+            Fate::AnswerLost => pass_on(way, request).and_then(|_| Err(reset(&sender))),
+            Fate::AnswerCut => pass_on(way, request).and_then(|answer| {
+                sender.write_all(&answer[..answer.len() / 2])?;
+                Err(reset(&sender))
+            }),
+            Fate::Delayed { ms } => {
+                std::thread::sleep(Duration::from_millis(ms));
+                pass_on(way, request).and_then(|answer| {
+                    std::thread::sleep(Duration::from_millis(ms));
+                    send(&mut sender, &answer)
+                })
+            }
+            Fate::Slow { pause_ms } => pass_on(way, request).and_then(|answer| {
+                answer.chunks(SLOW_BYTES).try_for_each(|piece| {
+                    std::thread::sleep(Duration::from_millis(pause_ms));
+                    send(&mut sender, piece)
+                })
+            }),
+            Fate::Refused { status, retry_after_s } => {
+                let retry_after = retry_after_s.map(|s| ("retry-after".into(), s.to_string()));
+                let headers = retry_after.into_iter().collect();
+                let body = b"refused by the proxy".to_vec();
+                send(&mut sender, &bytes_of(&Response { status, headers, body }))
+            }
+        };
+        if answer.is_err() {
+            break;
+        }
+    }
+}
+
+/// The next request's bytes, whole, or nothing where the connection ended before one.
+fn read_request(reader: &mut impl Read, waiting: &mut Vec<u8>) -> io::Result<Option<Vec<u8>>> {
+    let mut piece = [0; 16 * 1024];
+    loop {
+        if let Some(bytes) = request_length(waiting).map_err(io::Error::other)? {
+            let rest = waiting.split_off(bytes);
+            return Ok(Some(std::mem::replace(waiting, rest)));
+        }
+        match reader.read(&mut piece)? {
+            0 => return Ok(None),
+            read => waiting.extend_from_slice(&piece[..read]),
+        }
+    }
+}
+
+/// How long the first request in these bytes is, if all of it is there.
+fn request_length(bytes: &[u8]) -> Result<Option<usize>, httparse::Error> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Request::new(&mut headers);
+    let httparse::Status::Complete(head_bytes) = head.parse(bytes)? else { return Ok(None) };
+    let length = head.headers.iter().find(|h| h.name.eq_ignore_ascii_case("content-length"));
+    let length = length.and_then(|h| std::str::from_utf8(h.value).ok()?.parse().ok());
+    let total = head_bytes + length.unwrap_or(0);
+    Ok((bytes.len() >= total).then_some(total))
+}
+
+/// What the receiver answers; where there is none, a gateway's word for that.
+fn pass_on(way: &Way, request: Vec<u8>) -> io::Result<Vec<u8>> {
+    let answer = http::exchange(way.to, request, ANSWER_TIMEOUT);
+    Ok(bytes_of(&answer.unwrap_or_else(|error: HttpError| Response {
+        status: 502,
+        headers: Vec::new(),
+        body: error.to_string().into_bytes(),
+    })))
+}
+
+fn bytes_of(answer: &Response) -> Vec<u8> {
+    let mut head = format!("HTTP/1.1 {} Answer\r\n", answer.status);
+    for (name, value) in &answer.headers {
+        let is_ours =
+            matches!(name.as_str(), "content-length" | "transfer-encoding" | "connection");
+        if !is_ours {
+            head += &format!("{name}: {value}\r\n");
+        }
+    }
+    if answer.status != 204 {
+        head += &format!("content-length: {}\r\n", answer.body.len());
+    }
+    [head.as_bytes(), b"\r\n", &answer.body].concat()
+}
+
+fn send(sender: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+    sender.write_all(bytes)
+}
+
+/// Lets the connection end with a reset, as soon as it is dropped.
+fn reset(sender: &TcpStream) -> io::Error {
+    // Without a time to linger, closing is a reset.
+    match rustix::net::sockopt::set_socket_linger(sender, Some(Duration::ZERO)) {
+        Ok(()) => io::ErrorKind::ConnectionReset.into(),
+        Err(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Client;
+    use crate::target::Target;
+
+    /// A page that counts how often it was asked for shows what arrived.
+    #[test]
+    fn each_fate_is_what_it_says() {
+        let target = Target::start().expect("a target");
+        let proxy = FaultProxy::start(target.address(), 1).expect("a proxy");
+        let url = format!("http://{}/metrics", proxy.address());
+        let ask = |fate| {
+            proxy.meets(&[fate]);
+            let before = target.scrapes();
+            let status = Client::default().get(&url).map(|answer| answer.status).ok();
+            (status, target.scrapes() - before)
+        };
+        let refused = Fate::Refused { status: 429, retry_after_s: Some(1) };
+        assert_eq!(ask(Fate::Arrives), (Some(200), 1));
+        assert_eq!(ask(Fate::Lost), (None, 0));
+        assert_eq!(ask(Fate::AnswerLost), (None, 1));
+        assert_eq!(ask(Fate::AnswerCut), (None, 1));
+        assert_eq!(ask(Fate::Delayed { ms: 1 }), (Some(200), 1));
+        assert_eq!(ask(Fate::Slow { pause_ms: 0 }), (Some(200), 1));
+        assert_eq!(ask(refused), (Some(429), 0));
+        assert_eq!(proxy.counts().get(&refused), Some(&1));
+    }
+}
