@@ -1,10 +1,12 @@
-// Builds what `tsc` does not: the component, and its JavaScript face in src/generated/.
+// Builds what `tsc` does not: the component, and its JavaScript face in src/generated/; and for the
+// tests the component that checks storages, in test/generated/.
 //
-//   node build.mjs          cargo builds the component if its sources changed, jco transpiles it
+//   node build.mjs          cargo builds what has changed, jco transpiles it
 //   node build.mjs --copy   copies the generated files beside the compiled TypeScript
 //
-// The component comes from `cargo build-component`, which does nothing when it is up to date.
-// Without cargo, a component that was built elsewhere and lies in its place is used as it is.
+// The components come from `cargo build-component` and `cargo build-contract`, which do nothing when
+// they are up to date. Without cargo, one that was built elsewhere and lies in its place is used as
+// it is.
 //
 // `jco-transpile` is the part of jco that is needed here, a tenth of its packages. package.json
 // overrides the version of `jco-node-fs`, of which transpiling uses nothing: the newer one asks
@@ -19,18 +21,26 @@ import { fileURLToPath } from 'node:url';
 const here = fileURLToPath(new URL('.', import.meta.url));
 const root = join(here, '..');
 const target = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
-const component = join(target, 'wasm32-wasip2', 'component', 'tidepool_engine.wasm');
-const generated = join(here, 'src', 'generated');
 
-if (process.argv.includes('--copy')) {
-  cpSync(generated, join(here, 'dist', 'src', 'generated'), { recursive: true });
-} else {
-  buildComponent();
-  await transpileComponent();
+/** What is built, and where its JavaScript goes. */
+const PRODUCTS = [
+  { command: 'build-component', file: 'tidepool_engine.wasm', name: 'engine', folder: 'src' },
+  { command: 'build-contract', file: 'tidepool_contract.wasm', name: 'contract', folder: 'test' },
+];
+
+for (const { command, file, name, folder } of PRODUCTS) {
+  const generated = join(here, folder, 'generated');
+  if (process.argv.includes('--copy')) {
+    cpSync(generated, join(here, 'dist', folder, 'generated'), { recursive: true });
+  } else {
+    const component = join(target, 'wasm32-wasip2', 'component', file);
+    buildComponent(command, component);
+    await transpileComponent(component, name, generated);
+  }
 }
 
-function buildComponent() {
-  const cargo = spawnSync('cargo', ['build-component'], { cwd: root, stdio: 'inherit' });
+function buildComponent(command, component) {
+  const cargo = spawnSync('cargo', [command], { cwd: root, stdio: 'inherit' });
   if (cargo.error === undefined) {
     if (cargo.status !== 0) process.exit(cargo.status ?? 1);
   } else if (!existsSync(component)) {
@@ -40,9 +50,9 @@ function buildComponent() {
   }
 }
 
-async function transpileComponent() {
+async function transpileComponent(component, name, generated) {
   const { files } = await transpileBytes(readFileSync(component), {
-    name: 'engine',
+    name,
     // The imports are given when a store is opened: each has storage of its own.
     instantiation: 'async',
     minify: true,

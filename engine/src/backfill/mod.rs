@@ -122,16 +122,18 @@ impl Backfill {
         number
     }
 
-    /// Takes samples. Those of other passes are passed over.
+    /// Takes samples, or none if one is of a series that is not known. Those of other passes are
+    /// passed over.
     pub fn append(
         &mut self,
-        rows: impl Iterator<Item = (u32, Sample)>,
+        rows: impl Iterator<Item = (u32, Sample)> + Clone,
         now_ms: i64,
     ) -> Result<AppendStep> {
+        let is_unknown = |(series, _): &(u32, Sample)| *series as usize >= self.series.len();
+        if let Some((series, _)) = rows.clone().find(is_unknown) {
+            return Err(Error::Invalid(format!("series {series} is not known (any more)")));
+        }
         for (series, sample) in rows {
-            if series as usize >= self.series.len() {
-                return Err(Error::Invalid(format!("series {series} is not known (any more)")));
-            }
             let time_ms = sample.timestamp_ms;
             if time_ms < self.from_ms || self.until_ms.is_some_and(|until_ms| time_ms >= until_ms) {
                 continue;

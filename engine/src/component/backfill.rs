@@ -51,9 +51,10 @@ impl GuestImporter for Importer {
         if series.len() != timestamps_ms.len() || series.len() != values.len() {
             return Err(wit::Error::Invalid("the columns differ in length".into()));
         }
-        let samples = timestamps_ms.into_iter().zip(values);
-        let samples = samples.map(|(timestamp_ms, value)| Sample { timestamp_ms, value });
-        let step = self.with(|import| import.append(series.into_iter().zip(samples), now_ms))?;
+        let samples = timestamps_ms.iter().zip(&values);
+        let samples = samples.map(|(&timestamp_ms, &value)| Sample { timestamp_ms, value });
+        let rows = series.iter().copied().zip(samples);
+        let step = self.with(|import| import.append(rows, now_ms))?;
         Ok(backfill::AppendStep { block: step.block.map(Into::into), forgotten: step.forgotten })
     }
 

@@ -1,99 +1,28 @@
-//! The tidepool component in a host of your own: load it, give it storage, write, read.
-//!
-//! `storage.rs` holds the storage, here plain memory, and answers the component's imports from it.
-//! This file is all the rest that a host needs.
+//! Loads the component, gives it storage, writes a few series and reads some of them back.
 
-#[allow(missing_docs, clippy::all)]
-mod bindings {
-    wasmtime::component::bindgen!({
-        path: "../../wit",
-        world: "engine",
-        // An import may trap, which is for bugs; what can go wrong is in its result.
-        imports: { default: trappable },
-        with: {
-            "tidepool:tsdb/wal.checkpoint": crate::storage::Checkpoint,
-            "tidepool:tsdb/blocks.file": crate::storage::File,
-            "tidepool:tsdb/blocks.writer": crate::storage::Writer,
-        },
-    });
-}
-mod storage;
-
-use bindings::exports::tidepool::tsdb::store::{
-    Columns, FrameFormat, LabelLimits, Options, Role, Selection,
+use embed_rust::bindings::exports::tidepool::tsdb::store::{
+    Columns, LabelLimits, Options, Role, TextFormat,
 };
-use bindings::tidepool::tsdb::types::{Error, Label, MatchOp, Matcher, TimeRange};
-use prost::Message;
-use wasmtime::component::{Component, HasSelf, Linker};
+use embed_rust::bindings::tidepool::tsdb::types::{Error, Label, MatchOp, Matcher, TimeRange};
+use embed_rust::{State, bindings, linker};
+use wasmtime::component::Component;
 use wasmtime::error::Context;
-use wasmtime::{Config, Engine, Result, Store};
-use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+use wasmtime::{Engine, Result, Store};
 
 const COMPONENT: &str = "target/wasm32-wasip2/component/tidepool_engine.wasm";
 
 /// A day in November 2023; a real host asks its clock.
 const NOW_MS: i64 = 1_700_000_000_000;
 
-/// What wasmtime keeps for one instance of the component.
-struct State {
-    storage: storage::Storage,
-    table: ResourceTable,
-    /// Rust's standard library wants some WASI; it gets a way to say why it panics.
-    wasi: WasiCtx,
-}
-
-impl WasiView for State {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
-}
-
-/// The answer in the format `samples`: the fields of a `prometheus.QueryResult`.
-#[derive(Message)]
-struct Answer {
-    #[prost(message, repeated, tag = "1")]
-    series: Vec<TimeSeries>,
-}
-
-#[derive(Message)]
-struct TimeSeries {
-    #[prost(message, repeated, tag = "1")]
-    labels: Vec<LabelPair>,
-    #[prost(message, repeated, tag = "2")]
-    samples: Vec<Sample>,
-}
-
-#[derive(Message)]
-struct LabelPair {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "2")]
-    value: String,
-}
-
-#[derive(Message)]
-struct Sample {
-    #[prost(double, tag = "1")]
-    value: f64,
-    #[prost(int64, tag = "2")]
-    timestamp_ms: i64,
-}
-
 fn main() -> Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| COMPONENT.into());
-    let engine = Engine::new(&Config::new())?;
+    let engine = Engine::default();
     let component = Component::from_file(&engine, &path)
         .context(format!("cannot load {path}; `cargo build-component` makes it"))?;
-
-    let mut linker = Linker::<State>::new(&engine);
-    wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
-    bindings::Engine::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
-    let state = State {
-        storage: storage::Storage::default(),
-        table: ResourceTable::new(),
-        wasi: WasiCtx::builder().inherit_stderr().build(),
-    };
-    let store = &mut Store::new(&engine, state);
+    let mut linker = linker(&engine)?;
+    // What is left is `head-source`: the heads of other instances, which the role `all` never asks.
+    linker.define_unknown_imports_as_traps(&component)?;
+    let store = &mut Store::new(&engine, State::default());
     let instance = bindings::Engine::instantiate(&mut *store, &component, &linker)?;
     let tidepool = instance.tidepool_tsdb_store();
 
@@ -130,39 +59,23 @@ fn main() -> Result<()> {
     let outcome = check(tidepool.call_append(&mut *store, &rows, NOW_MS)?)?;
     println!("{} samples written, {} refused", outcome.samples_written, outcome.refused);
 
-    // Read, piece by piece: each call gives about as many bytes as asked for, and together they are
-    // the message. A piece may end within a long series.
+    // Read, piece by piece: here as lines of text. `select` gives chunks, or bytes for the network.
     let errors = Matcher { name: "code".into(), op: MatchOp::Regex, value: "[45]..".into() };
-    let selection = Selection {
-        matchers: vec![errors],
-        range: TimeRange { start_ms: NOW_MS, end_ms: NOW_MS + 30_000 },
-        format: FrameFormat::Samples,
-        query_index: 0,
-        frame_bytes_max: 0,
-        samples_max: 0,
-        external_labels: vec![],
-    };
-    let cursor = check(tidepool.call_select(&mut *store, &selection)?)?;
-    let mut answer = vec![];
+    let range = TimeRange { start_ms: NOW_MS, end_ms: NOW_MS + 30_000 };
+    let lines = tidepool.call_dump(&mut *store, &[vec![errors]], range, TextFormat::Dump)?;
+    let lines = check(lines)?;
     loop {
-        let bytes = check(tidepool.cursor().call_next_frames(&mut *store, cursor, 64 << 10)?)?;
-        if bytes.is_empty() {
+        let piece = check(tidepool.line_cursor().call_next(&mut *store, lines, 64 << 10)?)?;
+        if piece.is_empty() {
             break;
         }
-        answer.extend(bytes);
+        print!("{}", String::from_utf8_lossy(&piece));
     }
-    for TimeSeries { labels, samples } in Answer::decode(&*answer)?.series {
-        let label = |pair: LabelPair| format!("{}={:?}", pair.name, pair.value);
-        println!("{{{}}}", labels.into_iter().map(label).collect::<Vec<_>>().join(", "));
-        for Sample { value, timestamp_ms } in samples {
-            println!("  {value} at {timestamp_ms}");
-        }
-    }
-    cursor.resource_drop(&mut *store)?;
+    lines.resource_drop(&mut *store)?;
     check(tidepool.call_close(&mut *store)?)
 }
 
 /// What the store refused, as an error of this program.
-fn check<T>(result: std::result::Result<T, Error>) -> Result<T> {
+fn check<T>(result: Result<T, Error>) -> Result<T> {
     result.map_err(wasmtime::Error::new)
 }

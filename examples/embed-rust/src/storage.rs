@@ -4,16 +4,15 @@
 //! each call promises.
 
 use crate::State;
-use crate::bindings::tidepool::tsdb::types::{
-    Error, Label, Lookup, Matcher, StorageError, TimeRange,
-};
-use crate::bindings::tidepool::tsdb::{blocks, head_source, types, wal};
+use crate::bindings::tidepool::tsdb::types::StorageError;
+use crate::bindings::tidepool::tsdb::{blocks, wal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-type Stored<T> = std::result::Result<T, StorageError>;
+/// What an import gives: a trap is for bugs, the inner result for what can go wrong.
+type Answer<T> = Result<Result<T, StorageError>>;
 
 /// Logs and blocks. A store that is opened on it again reads the logs from their beginning.
 #[derive(Default)]
@@ -50,8 +49,6 @@ pub struct Writer {
     files: BTreeMap<String, Vec<u8>>,
 }
 
-impl types::Host for State {}
-
 impl Storage {
     fn log(&mut self, log: wal::Log) -> &mut Log {
         match log {
@@ -61,38 +58,20 @@ impl Storage {
     }
 }
 
-impl Log {
-    /// The next records of one segment, as many as fit.
-    fn replay(&mut self, bytes_max: u32) -> Option<(u32, Vec<Vec<u8>>)> {
-        let left = self.records.get(self.replayed..).unwrap_or_default();
-        let (segment, first) = left.first()?;
-        let mut records = vec![first.clone()];
-        let mut bytes = 0;
-        for (other_segment, record) in left.iter().skip(1) {
-            bytes += record.len();
-            if other_segment != segment || bytes > bytes_max as usize {
-                break;
-            }
-            records.push(record.clone());
-        }
-        let segment = *segment;
-        self.replayed += records.len();
-        Some((segment, records))
-    }
-}
-
 impl wal::Host for State {
-    fn append(&mut self, log: wal::Log, records: Vec<Vec<u8>>) -> Result<Stored<u32>> {
+    fn append(&mut self, log: wal::Log, records: Vec<Vec<u8>>) -> Answer<u32> {
         let log = self.storage.log(log);
         log.records.extend(records.into_iter().map(|record| (log.segment, record)));
         Ok(Ok(log.segment))
     }
 
-    fn replay(&mut self, bytes_max: u32) -> Result<Stored<Option<wal::Batch>>> {
+    /// One record at a time is the simplest that the contract allows.
+    fn replay(&mut self, _bytes_max: u32) -> Answer<Option<wal::Batch>> {
         for log in [wal::Log::Ordered, wal::Log::Late] {
-            if let Some((segment, records)) = self.storage.log(log).replay(bytes_max) {
-                let lengths = records.iter().map(|record| record.len() as u32).collect();
-                let bytes = records.concat();
+            let Log { records, replayed, .. } = self.storage.log(log);
+            if let Some((segment, bytes)) = records.get(*replayed).cloned() {
+                *replayed += 1;
+                let lengths = vec![bytes.len() as u32];
                 return Ok(Ok(Some(wal::Batch { log, segment, bytes, lengths })));
             }
         }
@@ -101,13 +80,13 @@ impl wal::Host for State {
         Ok(Ok(None))
     }
 
-    fn cut_segment(&mut self, log: wal::Log) -> Result<Stored<u32>> {
+    fn cut_segment(&mut self, log: wal::Log) -> Answer<u32> {
         let log = self.storage.log(log);
         log.segment += 1;
         Ok(Ok(log.segment - 1))
     }
 
-    fn truncate_late(&mut self, last_segment: u32) -> Result<Stored<()>> {
+    fn truncate_late(&mut self, last_segment: u32) -> Answer<()> {
         self.storage.late.records.retain(|(segment, _)| *segment > last_segment);
         Ok(Ok(()))
     }
@@ -118,14 +97,14 @@ impl wal::HostCheckpoint for State {
         Ok(self.table.push(Checkpoint { last_segment, records: Vec::new() })?)
     }
 
-    fn append(&mut self, to: Resource<Checkpoint>, records: Vec<Vec<u8>>) -> Result<Stored<()>> {
-        let checkpoint = self.table.get_mut(&to)?;
+    fn append(&mut self, this: Resource<Checkpoint>, records: Vec<Vec<u8>>) -> Answer<()> {
+        let checkpoint = self.table.get_mut(&this)?;
         let segment = checkpoint.last_segment;
         checkpoint.records.extend(records.into_iter().map(|record| (segment, record)));
         Ok(Ok(()))
     }
 
-    fn commit(&mut self, this: Resource<Checkpoint>) -> Result<Stored<()>> {
+    fn commit(&mut self, this: Resource<Checkpoint>) -> Answer<()> {
         let Checkpoint { last_segment, mut records } = self.table.delete(this)?;
         let log = &mut self.storage.ordered.records;
         records.extend(log.drain(..).filter(|(segment, _)| *segment > last_segment));
@@ -140,183 +119,97 @@ impl wal::HostCheckpoint for State {
 }
 
 impl blocks::Host for State {
-    fn list(&mut self) -> Result<Stored<Vec<String>>> {
+    fn list(&mut self) -> Answer<Vec<String>> {
         Ok(Ok(self.storage.blocks.keys().cloned().collect()))
     }
 
-    fn open(&mut self, block: String, name: String) -> Result<Stored<Resource<File>>> {
+    fn open(&mut self, block: String, name: String) -> Answer<Resource<File>> {
         match self.storage.blocks.get(&block).and_then(|files| files.get(&name)) {
             Some(file) => Ok(Ok(self.table.push(Arc::clone(file))?)),
             None => Ok(Err(StorageError::NotFound(format!("{block}/{name}")))),
         }
     }
 
-    fn create(&mut self, now_ms: i64) -> Result<Stored<Resource<Writer>>> {
+    fn create(&mut self, now_ms: i64) -> Answer<Resource<Writer>> {
         self.storage.blocks_created += 1;
         let id = ulid(now_ms, self.storage.blocks_created);
         Ok(Ok(self.table.push(Writer { id, files: BTreeMap::new() })?))
     }
 
-    fn delete(&mut self, block: String) -> Result<Stored<()>> {
+    fn delete(&mut self, block: String) -> Answer<()> {
         let deleted = self.storage.blocks.remove(&block);
         Ok(deleted.map(drop).ok_or(StorageError::NotFound(block)))
     }
 
-    fn replace_tombstones(
-        &mut self,
-        block: String,
-        tombstones: Vec<u8>,
-        meta: Vec<u8>,
-    ) -> Result<Stored<()>> {
+    fn replace_tombstones(&mut self, block: String, new: Vec<u8>, meta: Vec<u8>) -> Answer<()> {
         let Some(files) = self.storage.blocks.get_mut(&block) else {
             return Ok(Err(StorageError::NotFound(block)));
         };
-        files.insert("tombstones".into(), tombstones.into());
+        files.insert("tombstones".into(), new.into());
         files.insert("meta.json".into(), meta.into());
         Ok(Ok(()))
     }
 }
 
 impl blocks::HostFile for State {
-    fn size(&mut self, file: Resource<File>) -> Result<u64> {
-        Ok(self.table.get(&file)?.len() as u64)
+    fn size(&mut self, this: Resource<File>) -> Result<u64> {
+        Ok(self.table.get(&this)?.len() as u64)
     }
 
-    fn read_at(&mut self, file: Resource<File>, offset: u64, len: u32) -> Result<Stored<Vec<u8>>> {
-        let file = self.table.get(&file)?;
+    fn read_at(&mut self, this: Resource<File>, offset: u64, len: u32) -> Answer<Vec<u8>> {
+        let file = self.table.get(&this)?;
         let from = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
         let bytes = from.and_then(|from| from.get(..len as usize));
         let past_end = || StorageError::Io(format!("{len} bytes at {offset} reach past the end"));
         Ok(bytes.map(<[u8]>::to_vec).ok_or_else(past_end))
     }
 
-    /// One instance that reads from memory has no need of them.
-    fn notes(&mut self, _file: Resource<File>) -> Result<Option<Vec<u8>>> {
+    /// Keeping none is allowed: they would save a read of what is in memory anyway.
+    fn notes(&mut self, _this: Resource<File>) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
 
-    fn keep_notes(&mut self, _file: Resource<File>, _notes: Vec<u8>) -> Result<()> {
+    fn keep_notes(&mut self, _this: Resource<File>, _notes: Vec<u8>) -> Result<()> {
         Ok(())
     }
 
-    fn drop(&mut self, file: Resource<File>) -> Result<()> {
-        self.table.delete(file)?;
+    fn drop(&mut self, this: Resource<File>) -> Result<()> {
+        self.table.delete(this)?;
         Ok(())
     }
 }
 
 impl blocks::HostWriter for State {
-    fn id(&mut self, writer: Resource<Writer>) -> Result<String> {
-        Ok(self.table.get(&writer)?.id.clone())
+    fn id(&mut self, this: Resource<Writer>) -> Result<String> {
+        Ok(self.table.get(&this)?.id.clone())
     }
 
     fn write_at(
         &mut self,
-        writer: Resource<Writer>,
+        this: Resource<Writer>,
         name: String,
         offset: u64,
         bytes: Vec<u8>,
-    ) -> Result<Stored<()>> {
-        let file = self.table.get_mut(&writer)?.files.entry(name).or_default();
-        let Some(offset) = usize::try_from(offset).ok().filter(|offset| *offset <= file.len())
-        else {
+    ) -> Answer<()> {
+        let files = &mut self.table.get_mut(&this)?.files;
+        let size = files.get(&name).map_or(0, Vec::len);
+        let Some(offset) = usize::try_from(offset).ok().filter(|offset| *offset <= size) else {
             return Ok(Err(StorageError::Io(format!("a write at {offset} leaves a hole"))));
         };
-        let end = file.len().min(offset + bytes.len());
-        file.splice(offset..end, bytes);
+        let end = size.min(offset + bytes.len());
+        files.entry(name).or_default().splice(offset..end, bytes);
         Ok(Ok(()))
     }
 
-    fn commit(&mut self, this: Resource<Writer>) -> Result<Stored<()>> {
+    fn commit(&mut self, this: Resource<Writer>) -> Answer<()> {
         let Writer { id, files } = self.table.delete(this)?;
         let files = files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect();
         self.storage.blocks.insert(id, files);
         Ok(Ok(()))
     }
 
-    fn drop(&mut self, writer: Resource<Writer>) -> Result<()> {
-        self.table.delete(writer)?;
-        Ok(())
-    }
-}
-
-/// The store's own head answers in the role `all`, so that none of this is ever called.
-impl head_source::Host for State {
-    fn open(
-        &mut self,
-        _: Vec<Matcher>,
-        _: TimeRange,
-        _: Vec<Label>,
-    ) -> Result<std::result::Result<Resource<head_source::Cursor>, Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-
-    fn series(
-        &mut self,
-        _: Lookup,
-    ) -> Result<std::result::Result<Resource<head_source::Cursor>, Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-
-    fn label_names(
-        &mut self,
-        _: Lookup,
-    ) -> Result<std::result::Result<Resource<head_source::Texts>, Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-
-    fn label_values(
-        &mut self,
-        _: String,
-        _: Lookup,
-    ) -> Result<std::result::Result<Resource<head_source::Texts>, Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-
-    fn plan_cut(&mut self) -> Result<std::result::Result<Option<TimeRange>, Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-
-    fn forget(&mut self, _: i64) -> Result<std::result::Result<bool, Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-
-    fn deletion_mark(&mut self) -> Result<std::result::Result<u64, Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-}
-
-impl head_source::HostCursor for State {
-    fn next(
-        &mut self,
-        _: Resource<head_source::Cursor>,
-        _: u32,
-    ) -> Result<std::result::Result<Vec<u8>, Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-
-    fn rewind(
-        &mut self,
-        _: Resource<head_source::Cursor>,
-    ) -> Result<std::result::Result<(), Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-
-    fn drop(&mut self, _: Resource<head_source::Cursor>) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl head_source::HostTexts for State {
-    fn next(
-        &mut self,
-        _: Resource<head_source::Texts>,
-        _: u32,
-    ) -> Result<std::result::Result<Vec<String>, Error>> {
-        wasmtime::bail!("there is no other head")
-    }
-
-    fn drop(&mut self, _: Resource<head_source::Texts>) -> Result<()> {
+    fn drop(&mut self, this: Resource<Writer>) -> Result<()> {
+        self.table.delete(this)?;
         Ok(())
     }
 }

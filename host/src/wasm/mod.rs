@@ -5,6 +5,8 @@
 //! at a time on the thread that calls it; after a trap it is of no further use.
 
 mod bindings;
+#[cfg(test)]
+mod contract;
 mod import;
 mod imports;
 mod inspect;

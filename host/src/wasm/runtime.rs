@@ -52,13 +52,7 @@ impl Runtime {
         }
         let engine = wasmtime::Engine::new(&config)?;
         let component = precompiled::load(&engine)?;
-        let mut linker = Linker::<InstanceState>::new(&engine);
-        wasi::add_to_linker(&mut linker)?;
-        super::bindings::Engine::add_to_linker::<_, wasmtime::component::HasSelf<_>>(
-            &mut linker,
-            |state| state,
-        )?;
-        let component = EnginePre::new(linker.instantiate_pre(&component)?)?;
+        let component = EnginePre::new(linker(&engine)?.instantiate_pre(&component)?)?;
         // An operating-system thread, because a busy async runtime would delay the ticks.
         let ticker = engine.clone();
         std::thread::Builder::new().name("epoch".into()).spawn(move || {
@@ -95,6 +89,17 @@ impl Runtime {
         let bindings = self.component.instantiate(&mut store).map_err(CallError::Trap)?;
         Ok(Instance::new(store, bindings))
     }
+}
+
+/// All that an instance may call.
+pub(super) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<InstanceState>> {
+    let mut linker = Linker::new(engine);
+    wasi::add_to_linker(&mut linker)?;
+    super::bindings::Engine::add_to_linker::<_, wasmtime::component::HasSelf<_>>(
+        &mut linker,
+        |state| state,
+    )?;
+    Ok(linker)
 }
 
 /// A deadline in ticks, rounded up; without one, more than there will ever be.

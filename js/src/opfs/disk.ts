@@ -31,14 +31,22 @@ export class OpfsDisk implements Disk {
   #growing: Promise<void> | undefined;
   #isClosed = false;
 
-  private constructor(source: HandleSource, names: Names, slots: Map<string, Slot>) {
+  readonly #freeSlots: number;
+
+  private constructor(
+    source: HandleSource,
+    names: Names,
+    slots: Map<string, Slot>,
+    freeSlots: number,
+  ) {
     this.#source = source;
     this.#names = names;
     this.#slots = slots;
+    this.#freeSlots = freeSlots;
   }
 
-  /** Opens all files that there are, and some more. */
-  static async open(source: HandleSource): Promise<OpfsDisk> {
+  /** Opens all files that there are, and as many more as may be made at once. */
+  static async open(source: HandleSource, freeSlots: number = FREE_SLOTS): Promise<OpfsDisk> {
     const opened: SyncHandle[] = [];
     const open = async (name: string) => {
       const handle = await source.open(name);
@@ -52,7 +60,7 @@ export class OpfsDisk implements Disk {
       for (const name of found) {
         slots.set(name, { name, handle: await open(name), readers: 0, isNamed: false });
       }
-      const disk = new OpfsDisk(source, new Names(tables), slots);
+      const disk = new OpfsDisk(source, new Names(tables), slots, freeSlots);
       disk.#tables = tables;
       disk.#sort();
       await disk.ready();
@@ -81,7 +89,7 @@ export class OpfsDisk implements Disk {
     this.#removeIfThere(path);
     const slot = this.#free.at(-1);
     // To start another is too late for this one; but the next may find it.
-    if (this.#free.length <= FREE_SLOTS / 2) this.ready().catch(() => {});
+    if (this.#free.length <= this.#freeSlots / 2) this.ready().catch(() => {});
     if (slot === undefined) {
       throw new StorageError('io', `could not create ${path}: too many files were made at once`);
     }
@@ -161,7 +169,7 @@ export class OpfsDisk implements Disk {
   }
 
   async #grow(): Promise<void> {
-    for (let next = this.#slots.size; this.#free.length < FREE_SLOTS; next += 1) {
+    for (let next = this.#slots.size; this.#free.length < this.#freeSlots; next += 1) {
       const name = String(next);
       if (this.#slots.has(name)) continue;
       const handle = await this.#source.open(name).catch((error: unknown) => {

@@ -18,6 +18,15 @@ const ROOT_DIR = 'tidepool';
 const OPEN_TRIES = 40;
 const OPEN_PAUSE_MS = 50;
 
+/** How a store in the browser is kept. */
+export interface OpfsOptions extends FileStorageOptions {
+  /**
+   * Files that may be made between two calls of `ready`: so many are open before they are needed.
+   * Default: 16, more than a slice of a compaction makes.
+   */
+  readonly filesAtOnce?: number;
+}
+
 /** TypeScript knows it in workers only. */
 interface SyncFileHandle extends FileSystemFileHandle {
   createSyncAccessHandle?: () => Promise<SyncHandle>;
@@ -31,11 +40,13 @@ interface SyncFileHandle extends FileSystemFileHandle {
 export class OpfsFiles extends FileStorage {
   /** The store's name. */
   readonly name: string;
+  readonly #filesAtOnce: number | undefined;
   #disk: OpfsDisk | undefined;
 
   /** A name is any text that is a file's name: no `/`, not `.` or `..`. */
-  constructor(name = 'default', options: FileStorageOptions = {}) {
+  constructor(name = 'default', options: OpfsOptions = {}) {
     super(options);
+    this.#filesAtOnce = options.filesAtOnce;
     if (!isName(name)) throw new StorageError('io', `${name} is no name for a store`);
     this.name = name;
   }
@@ -72,7 +83,7 @@ export class OpfsFiles extends FileStorage {
   protected async hold(): Promise<HeldDisk> {
     const unlock = await lock(this.name);
     try {
-      const disk = await OpfsDisk.open(await directory(this.name));
+      const disk = await OpfsDisk.open(await directory(this.name), this.#filesAtOnce);
       this.#disk = disk;
       const letGo = () => {
         this.#disk = undefined;

@@ -56,6 +56,19 @@ test('append, select, compact, reload, and read again', async () => {
   await next.close();
 });
 
+test('the engine finds no promise of the storage broken', async () => {
+  const page = await profile.tab();
+  const broken = await page.evaluate(async () => {
+    const worker = new Worker('/test/browser/contract_worker.js', { type: 'module' });
+    return new Promise((resolve, reject) => {
+      worker.addEventListener('message', ({ data }) => resolve(data));
+      worker.addEventListener('error', ({ message }) => reject(new Error(message)));
+    });
+  });
+  assert.deepEqual(broken, []);
+  await page.close();
+});
+
 test('what a browser wrote opens in Node', async () => {
   const page = await profile.tab();
   assert.equal(await call(page, 'open', { name: 'taken' }), 'open');

@@ -1,43 +1,16 @@
 //! Checks a host's storage from where the engine stands: a component that imports `wal` and
 //! `blocks`, and says what of `wit/storage.wit` they do not keep. Any host can run it on its own
 //! storage: `write` on an empty one, then, in another instance, `read-back`. As a command it takes
-//! these two as its argument. Runs as WebAssembly only; built for anything else it is empty.
+//! these two as its argument. Built for anything but WebAssembly, this crate runs that component
+//! for hosts in Rust: [`Checks`].
+//!
+//! What cannot be seen from inside: whether bytes survive a power cut, and what happens when the
+//! disk is full or fails. That is for tests of the host's own.
 
-#![cfg(target_arch = "wasm32")]
+#[cfg(target_arch = "wasm32")]
+mod component;
+#[cfg(not(target_arch = "wasm32"))]
+mod runner;
 
-mod blocks;
-mod broken;
-mod command;
-mod wal;
-
-// Generated code calls the canonical ABI, which is unsafe by nature.
-#[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
-mod bindings {
-    wit_bindgen::generate!({
-        path: ["../../wit", "wit"],
-        world: "tidepool:contract/contract",
-        generate_all,
-    });
-
-    use super::Component;
-    export!(Component with_types_in self);
-    wasip2::cli::command::export!(Component);
-}
-
-struct Component;
-
-impl bindings::exports::tidepool::contract::checks::Guest for Component {
-    fn write() -> Vec<String> {
-        let mut broken = broken::Broken::default();
-        wal::write(&mut broken);
-        blocks::write(&mut broken);
-        broken.sentences
-    }
-
-    fn read_back() -> Vec<String> {
-        let mut broken = broken::Broken::default();
-        wal::read_back(&mut broken);
-        blocks::read_back(&mut broken);
-        broken.sentences
-    }
-}
+#[cfg(not(target_arch = "wasm32"))]
+pub use runner::{Checks, Life, target_dir};

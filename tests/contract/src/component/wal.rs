@@ -1,7 +1,7 @@
 //! The two logs.
 
-use crate::bindings::tidepool::tsdb::wal::{self, Batch, Checkpoint, Log};
-use crate::broken::Broken;
+use super::bindings::tidepool::tsdb::wal::{self, Batch, Checkpoint, Log};
+use super::broken::Broken;
 
 /// All bytes, and long enough for more than one page of a file.
 fn long_record() -> Vec<u8> {
@@ -10,6 +10,16 @@ fn long_record() -> Vec<u8> {
 
 fn records(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Enough that a batch holds many.
+fn numbered() -> Vec<Vec<u8>> {
+    (0..500).map(|number| format!("record {number}").into_bytes()).collect()
+}
+
+/// A record that says in which segment the one before it lies.
+fn segment_note(segment: u32) -> Vec<Vec<u8>> {
+    records(&[&format!("after segment {segment}")])
 }
 
 pub fn write(broken: &mut Broken) {
@@ -32,9 +42,13 @@ pub fn write(broken: &mut Broken) {
     last.extend(records(&["kept"]));
     let second = broken.done("append", wal::append(Log::Ordered, &last)).unwrap_or_default();
     broken.holds("later records lie in higher segments", second > first);
+    broken.done("append", wal::append(Log::Ordered, &segment_note(second)));
+    let empty = broken.done("cut-segment", wal::cut_segment(Log::Late));
+    broken.holds("a segment without records may be ended", empty > Some(late));
     let kept = broken.done("append", wal::append(Log::Late, &records(&["late"])));
-    broken.holds("later records of the late log lie in higher segments", kept > Some(late));
+    broken.holds("later records of the late log lie in higher segments", kept > empty);
     broken.done("truncate-late", wal::truncate_late(late));
+    broken.done("truncate-late where nothing is left", wal::truncate_late(late));
 
     let dropped = Checkpoint::new(first);
     broken.done("append to a checkpoint", dropped.append(&records(&["never seen"])));
@@ -43,38 +57,56 @@ pub fn write(broken: &mut Broken) {
     broken.done("append to a checkpoint", checkpoint.append(&records(&["checkpoint 1"])));
     broken.done("append to a checkpoint", checkpoint.append(&records(&["checkpoint 2"])));
     broken.done("commit of a checkpoint", Checkpoint::commit(checkpoint));
-    broken.done("append after a checkpoint", wal::append(Log::Ordered, &records(&["last"])));
+    broken.done("append after a checkpoint", wal::append(Log::Ordered, &numbered()));
+
+    // This life ends before it is committed.
+    broken.done("cut-segment", wal::cut_segment(Log::Ordered));
+    let unfinished = Box::leak(Box::new(Checkpoint::new(second)));
+    broken.done("append to a checkpoint", unfinished.append(&records(&["never seen either"])));
 }
 
 pub fn read_back(broken: &mut Broken) {
     let mut read: Vec<(Log, u32, Vec<u8>)> = Vec::new();
-    // So small that each batch is one record.
-    while let Some(Some(batch)) = broken.done("replay", wal::replay(1)) {
+    // At first so small that each batch is one record, then so large that one holds many.
+    let mut sizes = [0, 1, 10].into_iter().chain(std::iter::repeat(2000));
+    while let Some(bytes_max) = sizes.next()
+        && let Some(Some(batch)) = broken.done("replay", wal::replay(bytes_max))
+    {
         let Batch { log, segment, bytes, lengths } = batch;
         broken.holds("a batch has at least one record", !lengths.is_empty());
-        let total: usize = lengths.iter().map(|length| *length as usize).sum();
-        broken.same("the lengths of a batch add up to its bytes", total, bytes.len());
+        let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
+        broken.same("the lengths of a batch add up to its bytes", total, bytes.len() as u64);
+        let behind_first = total - lengths.first().map_or(0, |length| u64::from(*length));
+        broken.holds("a batch fits into bytes-max", behind_first <= u64::from(bytes_max));
         let mut rest = &bytes[..];
         for length in lengths {
             let (record, after) = rest.split_at_checked(length as usize).unwrap_or((rest, &[]));
             read.push((log, segment, record.to_vec()));
             rest = after;
         }
+        if read.len() > 10_000 {
+            broken.holds("a replay comes to its end", false);
+            return;
+        }
     }
     let again = broken.done("append after a replay", wal::append(Log::Ordered, &[]));
     broken.holds("a segment is being written after a replay", again.is_some());
 
-    let mut ordered = records(&["checkpoint 1", "checkpoint 2"]);
-    ordered.push(long_record());
-    ordered.extend(records(&["kept", "last"]));
     let of = |wanted: Log| read.iter().filter(move |(log, ..)| *log == wanted);
     let bytes_of = |wanted| of(wanted).map(|(.., record)| record.clone()).collect::<Vec<_>>();
+    let segments: Vec<u32> = of(Log::Ordered).map(|(_, segment, _)| *segment).collect();
+    let mut ordered = records(&["checkpoint 1", "checkpoint 2"]);
+    ordered.push(long_record());
+    ordered.extend(records(&["kept"]));
+    ordered.extend(segments.get(3).into_iter().flat_map(|kept| segment_note(*kept)));
+    ordered.extend(numbered());
     broken.holds("the records of the ordered log come back", bytes_of(Log::Ordered) == ordered);
     broken.holds("those of the late log come back", bytes_of(Log::Late) == records(&["late"]));
-    broken.holds("segments ascend", of(Log::Ordered).is_sorted_by_key(|(_, segment, _)| *segment));
-    let first_late = read.iter().position(|(log, ..)| *log == Log::Late);
-    broken.same("the late log comes after the ordered one", first_late, Some(ordered.len()));
-    let segments: Vec<u32> = of(Log::Ordered).map(|(_, segment, _)| *segment).collect();
+    broken.holds("segments ascend", segments.is_sorted());
+    let late_at = read.iter().position(|(log, ..)| *log == Log::Late);
+    let is_late_last =
+        late_at.is_none_or(|at| read[at..].iter().all(|(log, ..)| *log == Log::Late));
+    broken.holds("the late log comes after the ordered one", is_late_last);
     let is_checkpoint_lower =
         matches!(segments[..], [one, two, three, ..] if one == two && two < three);
     broken.holds("a checkpoint counts as the segment it replaced", is_checkpoint_lower);

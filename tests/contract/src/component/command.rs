@@ -1,7 +1,7 @@
 //! The checks as a command.
 
-use crate::Component;
-use crate::bindings::exports::tidepool::contract::checks::Guest;
+use super::Component;
+use super::bindings::exports::tidepool::contract::checks::Guest;
 
 impl wasip2::exports::cli::run::Guest for Component {
     fn run() -> Result<(), ()> {

@@ -1,8 +1,8 @@
 //! The blocks.
 
-use crate::bindings::tidepool::tsdb::blocks::{self, Writer};
-use crate::bindings::tidepool::tsdb::types::StorageError;
-use crate::broken::Broken;
+use super::bindings::tidepool::tsdb::blocks::{self, Writer};
+use super::bindings::tidepool::tsdb::types::StorageError;
+use super::broken::Broken;
 
 const TIME_MS: i64 = 1_700_000_000_000;
 const INDEX: &[u8] = b"an index, overwritten here";
@@ -25,6 +25,7 @@ fn filled(broken: &mut Broken, time_ms: i64) -> Option<Writer> {
     write("index", 10, b"overwritten here");
     write("tombstones", 0, b"none");
     write("meta.json", 0, b"{}");
+    write("chunks/000002", 0, b"");
     Some(writer)
 }
 
@@ -42,9 +43,14 @@ pub fn write(broken: &mut Broken) {
     let opened = blocks::open(missing, "index").map(drop);
     broken.holds("open in no block is not-found", not_found(opened));
 
+    broken.holds(
+        "open of what can be no block is not-found",
+        not_found(blocks::open("../secrets", "index").map(drop)),
+    );
+
+    names(broken);
     let Some(writer) = filled(broken, TIME_MS + 1) else { return };
     let later = writer.id();
-    broken.same("the length of a ULID", later.len(), 26);
     broken.holds("a hole is an error", writer.write_at("index", 1000, b"x").is_err());
     let found = listed(broken);
     broken.same("a block that is being written is not listed", found, vec![]);
@@ -61,7 +67,7 @@ pub fn write(broken: &mut Broken) {
     let found = listed(broken);
     broken.same("names ascend with time", found, vec![earlier.clone(), later.clone()]);
 
-    let opened = blocks::open(&later, "chunks/000002").map(drop);
+    let opened = blocks::open(&later, "chunks/000003").map(drop);
     broken.holds("open of a missing file is not-found", not_found(opened));
     let Some(file) = broken.done("open", blocks::open(&earlier, "chunks/000001")) else { return };
     broken.same("size", file.size(), 100_000);
@@ -81,22 +87,62 @@ pub fn write(broken: &mut Broken) {
     let none = blocks::replace_tombstones(missing, b"", b"");
     broken.holds("tombstones of no block are not-found", not_found(none));
 
+    notes(broken, &later);
     broken.done("delete", blocks::delete(&earlier));
     let found = listed(broken);
     broken.same("a deleted block is not listed", found, vec![later]);
+    let gone = blocks::open(&earlier, "index").map(drop);
+    broken.holds("open in a deleted block is not-found", not_found(gone));
+    broken.holds("delete of a deleted block is not-found", not_found(blocks::delete(&earlier)));
     let still = broken.done("read-at of a deleted block", file.read_at(0, 1));
     broken.same("an open file outlives its block", still, Some(vec![1]));
+
+    // This life ends before it is committed.
+    if let Some(writer) = filled(broken, TIME_MS + 2) {
+        Box::leak(Box::new(writer));
+    }
+}
+
+/// The first ten characters of a ULID are its time, the others make it the only one.
+fn names(broken: &mut Broken) {
+    let mut id = |time_ms| {
+        let writer = broken.done("create", blocks::create(time_ms));
+        writer.map(|writer| writer.id()).unwrap_or_default()
+    };
+    let [one, other, early] = [id(TIME_MS), id(TIME_MS), id(-1)];
+    broken.same("the length of a ULID", one.len(), 26);
+    broken.holds("a ULID begins with its time", one.starts_with("01HF7YAT00"));
+    broken.holds("a ULID from before the epoch has the time zero", early.starts_with("0000000000"));
+    broken.holds("each block has a ULID of its own", one != other);
+}
+
+/// Notes may be kept or not, but never those of another file.
+fn notes(broken: &mut Broken, block: &str) {
+    let open = |name| blocks::open(block, name);
+    let (Some(index), Some(chunks)) =
+        (broken.done("open", open("index")), broken.done("open", open("chunks/000001")))
+    else {
+        return;
+    };
+    broken.same("notes before any were kept", index.notes(), None);
+    index.keep_notes(b"old");
+    index.keep_notes(b"of the index");
+    let found = broken.done("open", open("index")).and_then(|again| again.notes());
+    let is_right = found.is_none_or(|found| found == b"of the index");
+    broken.holds("notes are those that were kept last", is_right);
+    broken.same("notes of a file for which none were kept", chunks.notes(), None);
 }
 
 pub fn read_back(broken: &mut Broken) {
     let blocks = listed(broken);
     broken.same("blocks that were left", blocks.len(), 1);
     let Some(block) = blocks.first() else { return };
-    let expected: [(&str, Vec<u8>); 4] = [
+    let expected: [(&str, Vec<u8>); 5] = [
         ("chunks/000001", [vec![1; 70_000], vec![2; 30_000]].concat()),
         ("index", INDEX.to_vec()),
         ("tombstones", b"one more".to_vec()),
         ("meta.json", b"{\"n\":1}".to_vec()),
+        ("chunks/000002", vec![]),
     ];
     for (name, bytes) in expected {
         let read = content(broken, block, name);

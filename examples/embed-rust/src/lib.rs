@@ -1,0 +1,51 @@
+//! The tidepool component in a host of your own, with storage in plain memory.
+//!
+//! This file is the surroundings that the component needs, `storage.rs` the storage behind its
+//! imports, and `main.rs` uses both: opens a store, writes, and reads.
+
+#[allow(missing_docs, clippy::all)]
+pub mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "engine",
+        // An import may trap, which is for bugs; what can go wrong is in its result.
+        imports: { default: trappable },
+        with: {
+            "tidepool:tsdb/wal.checkpoint": crate::storage::Checkpoint,
+            "tidepool:tsdb/blocks.file": crate::storage::File,
+            "tidepool:tsdb/blocks.writer": crate::storage::Writer,
+        },
+    });
+}
+pub mod storage;
+
+use bindings::tidepool::tsdb::{blocks, wal};
+use storage::Storage;
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime::{Engine, Result};
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+/// What wasmtime keeps for one instance of the component.
+#[derive(Default)]
+pub struct State {
+    storage: Storage,
+    /// What the component holds open.
+    table: ResourceTable,
+    /// Rust's standard library wants some WASI; it gets a way to say why it panics.
+    wasi: WasiCtx,
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+/// Answers the component's imports: WASI, and the two of storage.
+pub fn linker(engine: &Engine) -> Result<Linker<State>> {
+    let mut linker = Linker::new(engine);
+    wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
+    wal::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    blocks::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    Ok(linker)
+}

@@ -1,0 +1,59 @@
+//! The checks find what they are there to find: each test breaks one promise of a storage that
+//! keeps the contract, and wants it named.
+
+mod blocks;
+mod wal;
+
+use embed_rust::State;
+use std::sync::LazyLock;
+use tidepool_contract::{Checks, Life};
+use wasmtime::component::{ComponentNamedList, ComponentType, Lift, LinkerInstance, Lower};
+use wasmtime::{Engine, Result, Store, StoreContextMut};
+
+static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::default);
+static CHECKS: LazyLock<Checks> = LazyLock::new(|| Checks::load(&ENGINE).expect("the checks"));
+
+/// What the checks, both lives, say of a storage.
+struct Found(Vec<String>);
+
+impl Found {
+    /// On a good storage of which a fault has replaced some imports of one interface.
+    fn with(
+        interface: &str,
+        fault: impl FnOnce(&mut LinkerInstance<State>) -> Result<()>,
+    ) -> Found {
+        let mut linker = embed_rust::linker(&ENGINE).expect("a linker");
+        linker.allow_shadowing(true);
+        let interface = format!("tidepool:tsdb/{interface}@0.1.0");
+        fault(&mut linker.instance(&interface).expect("an interface")).expect("imports");
+        let mut store = Store::new(&ENGINE, State::default());
+        let lives = Life::ALL.map(|life| CHECKS.broken(life, &linker, &mut store));
+        Found(lives.into_iter().flat_map(|life| life.expect("an answer")).collect())
+    }
+
+    #[track_caller]
+    fn says(&self, sentence: &str) {
+        assert!(self.0.iter().any(|found| found.contains(sentence)), "{:?}", self.0);
+    }
+}
+
+/// Puts a faulty function in the place of a good one.
+fn replace<P, R>(
+    imports: &mut LinkerInstance<State>,
+    function: &str,
+    faulty: impl Fn(&mut State, P) -> Result<R> + Send + Sync + 'static,
+) -> Result<()>
+where
+    P: ComponentNamedList + Lift + 'static,
+    R: ComponentType + Lower + 'static,
+{
+    imports.func_wrap(function, move |mut store: StoreContextMut<State>, arguments: P| {
+        Ok((faulty(store.data_mut(), arguments)?,))
+    })
+}
+
+/// Without a fault nothing is found.
+#[test]
+fn a_good_storage_breaks_nothing() {
+    assert_eq!(Found::with("wal", |_| Ok(())).0, Vec::<String>::new());
+}

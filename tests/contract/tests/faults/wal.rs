@@ -1,0 +1,305 @@
+//! Faults of the logs.
+
+use crate::{Found, replace};
+use embed_rust::State;
+use embed_rust::bindings::tidepool::tsdb::types::StorageError;
+use embed_rust::bindings::tidepool::tsdb::wal::{Batch, Host as Wal, HostCheckpoint, Log};
+use embed_rust::storage::Checkpoint;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use wasmtime::Result;
+use wasmtime::component::{ComponentNamedList, ComponentType, Lift, Lower, Resource};
+
+type Records = Vec<Vec<u8>>;
+type Replayed = Result<Result<Option<Batch>, StorageError>>;
+
+const ORDERED: &str = "the records of the ordered log come back";
+const LATE: &str = "those of the late log come back";
+
+fn faulty<P, R>(
+    function: &str,
+    faulty: impl Fn(&mut State, P) -> Result<R> + Send + Sync + 'static,
+) -> Found
+where
+    P: ComponentNamedList + Lift + 'static,
+    R: ComponentType + Lower + 'static,
+{
+    Found::with("wal", |imports| replace(imports, function, faulty))
+}
+
+/// A replay that changes each batch.
+fn replay_with(change: impl Fn(Batch) -> Batch + Send + Sync + 'static) -> Found {
+    faulty("replay", move |state, (bytes_max,): (u32,)| {
+        Ok(state.replay(bytes_max)?.map(|batch| batch.map(&change)))
+    })
+}
+
+/// An append that changes what it is to append.
+fn append_with(change: impl Fn(Log, Records) -> (Log, Records) + Send + Sync + 'static) -> Found {
+    faulty("append", move |state, (log, records): (Log, Records)| {
+        let (log, records) = change(log, records);
+        Wal::append(state, log, records)
+    })
+}
+
+#[test]
+fn a_replay_that_forgets_a_record() {
+    faulty("replay", |state, (bytes_max,): (u32,)| -> Replayed {
+        match state.replay(bytes_max)? {
+            Ok(Some(batch)) if batch.bytes == b"kept" => state.replay(bytes_max),
+            batch => Ok(batch),
+        }
+    })
+    .says(ORDERED);
+}
+
+#[test]
+fn a_replay_that_gives_a_record_twice() {
+    replay_with(|batch| match &batch.bytes[..] {
+        b"late" => Batch { bytes: b"latelate".into(), lengths: vec![4, 4], ..batch },
+        _ => batch,
+    })
+    .says(LATE);
+}
+
+#[test]
+fn a_replay_that_swaps_two_records() {
+    let held: Mutex<Option<Batch>> = Mutex::new(None);
+    faulty("replay", move |state, (bytes_max,): (u32,)| -> Replayed {
+        let mut held = held.lock().expect("a lock");
+        if let Some(batch) = held.take() {
+            return Ok(Ok(Some(batch)));
+        }
+        match state.replay(bytes_max)? {
+            Ok(Some(batch)) if batch.bytes == b"record 7" => {
+                *held = Some(batch);
+                state.replay(bytes_max)
+            }
+            batch => Ok(batch),
+        }
+    })
+    .says(ORDERED);
+}
+
+#[test]
+fn a_replay_that_cuts_long_records_off() {
+    replay_with(|mut batch| {
+        batch.bytes.truncate(32 * 1024);
+        Batch { lengths: vec![batch.bytes.len() as u32], ..batch }
+    })
+    .says(ORDERED);
+}
+
+#[test]
+fn a_replay_with_the_late_log_first() {
+    let late: Mutex<Option<Vec<Batch>>> = Mutex::new(None);
+    let is_second_life = AtomicBool::new(false);
+    faulty("replay", move |state, (bytes_max,): (u32,)| -> Replayed {
+        if !is_second_life.swap(true, Ordering::Relaxed) {
+            return state.replay(bytes_max);
+        }
+        let mut late = late.lock().expect("a lock");
+        if late.is_none() {
+            let mut all = vec![];
+            while let Ok(Some(batch)) = state.replay(bytes_max)? {
+                all.push(batch);
+            }
+            // What comes first is taken from the end.
+            all.reverse();
+            all.sort_by_key(|batch| batch.log == Log::Late);
+            *late = Some(all);
+        }
+        Ok(Ok(late.as_mut().and_then(Vec::pop)))
+    })
+    .says("the late log comes after the ordered one");
+}
+
+#[test]
+fn a_replay_that_gives_more_than_was_asked() {
+    faulty("replay", |state, (bytes_max,): (u32,)| -> Replayed {
+        let first = state.replay(bytes_max)?;
+        let (Ok(Some(first)), Ok(Some(second))) = (&first, state.replay(bytes_max)?) else {
+            return Ok(first);
+        };
+        let bytes = [&first.bytes[..], &second.bytes].concat();
+        let lengths = [&first.lengths[..], &second.lengths].concat();
+        Ok(Ok(Some(Batch { bytes, lengths, log: first.log, segment: first.segment })))
+    })
+    .says("a batch fits into bytes-max");
+}
+
+#[test]
+fn a_replay_with_an_empty_batch() {
+    let is_first = AtomicBool::new(true);
+    faulty("replay", move |state, (bytes_max,): (u32,)| -> Replayed {
+        match state.replay(bytes_max)? {
+            Ok(Some(batch)) if is_first.swap(false, Ordering::Relaxed) => {
+                Ok(Ok(Some(Batch { bytes: vec![], lengths: vec![], ..batch })))
+            }
+            batch => Ok(batch),
+        }
+    })
+    .says("a batch has at least one record");
+}
+
+#[test]
+fn a_replay_with_wrong_lengths() {
+    replay_with(|batch| Batch { lengths: vec![1], ..batch })
+        .says("the lengths of a batch add up to its bytes");
+}
+
+#[test]
+fn a_replay_that_never_ends() {
+    let is_second_life = AtomicBool::new(false);
+    faulty("replay", move |state, (bytes_max,): (u32,)| -> Replayed {
+        match state.replay(bytes_max)? {
+            // The next call of the good one begins anew.
+            Ok(None) if is_second_life.swap(true, Ordering::Relaxed) => state.replay(bytes_max),
+            batch => Ok(batch),
+        }
+    })
+    .says("a replay comes to its end");
+}
+
+#[test]
+fn a_replay_that_fails() {
+    let is_first = AtomicBool::new(true);
+    faulty("replay", move |state, (bytes_max,): (u32,)| -> Replayed {
+        match is_first.swap(false, Ordering::Relaxed) {
+            true => Ok(Err(StorageError::NotFound("no log yet".into()))),
+            false => state.replay(bytes_max),
+        }
+    })
+    .says("replay of an empty log: failed");
+}
+
+#[test]
+fn a_replay_that_loses_the_segment() {
+    replay_with(|batch| Batch { segment: 0, ..batch })
+        .says("a checkpoint counts as the segment it replaced");
+}
+
+#[test]
+fn a_replay_that_counts_segments_anew() {
+    // What follows the checkpoint lies in another segment than `append` has said.
+    replay_with(|batch| Batch { segment: batch.segment * 2, ..batch }).says(ORDERED);
+}
+
+#[test]
+fn an_append_that_keeps_half_of_a_batch() {
+    append_with(|log, mut records| {
+        records.truncate(records.len().div_ceil(2));
+        (log, records)
+    })
+    .says(ORDERED);
+}
+
+#[test]
+fn an_append_that_turns_a_batch_around() {
+    append_with(|log, records| (log, records.into_iter().rev().collect())).says(ORDERED);
+}
+
+#[test]
+fn an_append_to_the_wrong_log() {
+    append_with(|_, records| (Log::Ordered, records)).says(LATE);
+}
+
+/// As a log that says it was synced, and was not: what is left is what an earlier sync left.
+#[test]
+fn an_append_that_is_lost_with_its_instance() {
+    let appended = AtomicU32::new(0);
+    append_with(move |log, records| match appended.fetch_add(1, Ordering::Relaxed) {
+        0..5 => (log, records),
+        _ => (log, vec![]),
+    })
+    .says(ORDERED);
+}
+
+#[test]
+fn an_append_that_names_another_segment() {
+    faulty("append", |state, (log, records): (Log, Records)| {
+        Ok(Wal::append(state, log, records)?.map(|segment| segment + 1))
+    })
+    .says("the segment that was ended");
+}
+
+#[test]
+fn an_append_of_nothing_that_fails() {
+    faulty("append", |state, (log, records): (Log, Records)| match records.is_empty() {
+        true => Ok(Err(StorageError::Io("no records".into()))),
+        false => Wal::append(state, log, records),
+    })
+    .says("append: failed");
+}
+
+#[test]
+fn a_cut_that_cuts_nothing() {
+    faulty("cut-segment", |state, (log,): (Log,)| Wal::append(state, log, vec![]))
+        .says("later records lie in higher segments");
+}
+
+#[test]
+fn a_cut_of_the_other_log() {
+    faulty("cut-segment", |state, (_,): (Log,)| state.cut_segment(Log::Ordered))
+        .says("later records of the late log lie in higher segments");
+}
+
+#[test]
+fn a_truncate_that_leaves_all() {
+    faulty("truncate-late", |_, (_,): (u32,)| Ok(Ok::<(), StorageError>(()))).says(LATE);
+}
+
+#[test]
+fn a_truncate_that_takes_too_much() {
+    faulty("truncate-late", |state, (_,): (u32,)| state.truncate_late(u32::MAX)).says(LATE);
+}
+
+#[test]
+fn a_truncate_that_wants_something_to_take() {
+    let is_first = AtomicBool::new(true);
+    faulty("truncate-late", move |state, (last_segment,): (u32,)| {
+        match is_first.swap(false, Ordering::Relaxed) {
+            true => state.truncate_late(last_segment),
+            false => Ok(Err(StorageError::NotFound(last_segment.to_string()))),
+        }
+    })
+    .says("truncate-late where nothing is left: failed");
+}
+
+#[test]
+fn a_checkpoint_that_is_seen_before_its_commit() {
+    type Append = (Resource<Checkpoint>, Records);
+    faulty("[method]checkpoint.append", |state, (_, records): Append| {
+        Ok(Wal::append(state, Log::Ordered, records)?.map(drop))
+    })
+    .says(ORDERED);
+}
+
+#[test]
+fn a_checkpoint_that_replaces_nothing() {
+    faulty("[static]checkpoint.commit", |state, (this,): (Resource<Checkpoint>,)| {
+        HostCheckpoint::drop(state, this)?;
+        Ok(Ok::<(), StorageError>(()))
+    })
+    .says(ORDERED);
+}
+
+#[test]
+fn a_checkpoint_that_replaces_too_much() {
+    faulty("[static]checkpoint.commit", |state, (this,): (Resource<Checkpoint>,)| {
+        let all = HostCheckpoint::new(state, u32::MAX)?;
+        HostCheckpoint::commit(state, all)?.expect("memory");
+        HostCheckpoint::commit(state, this)
+    })
+    .says(ORDERED);
+}
+
+#[test]
+fn a_checkpoint_that_forgets_its_first_records() {
+    type Append = (Resource<Checkpoint>, Records);
+    faulty("[method]checkpoint.append", |state, (this, records): Append| {
+        let records = records.into_iter().filter(|record| record != b"checkpoint 1").collect();
+        HostCheckpoint::append(state, this, records)
+    })
+    .says(ORDERED);
+}
