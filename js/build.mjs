@@ -4,8 +4,8 @@
 //   node build.mjs          cargo builds what has changed, jco transpiles it
 //   node build.mjs --copy   copies the generated files beside the compiled TypeScript
 //
-// The components come from `cargo build-component` and `cargo build-contract`, which do nothing when
-// they are up to date. Without cargo, one that was built elsewhere and lies in its place is used as
+// The components come from `cargo build-component-small` and `cargo build-contract`, which do nothing
+// when they are up to date. Without cargo, one that was built elsewhere and lies in its place is used as
 // it is.
 //
 // `jco-transpile` is the part of jco that is needed here, a tenth of its packages. package.json
@@ -24,7 +24,7 @@ const target = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
 
 /** What is built, and where its JavaScript goes. */
 const PRODUCTS = [
-  { command: 'build-component', file: 'tidepool_engine.wasm', name: 'engine', folder: 'src' },
+  { command: 'build-component-small', file: 'tidepool_engine.wasm', name: 'engine', folder: 'src' },
   { command: 'build-contract', file: 'tidepool_contract.wasm', name: 'contract', folder: 'test' },
 ];
 
@@ -33,7 +33,7 @@ for (const { command, file, name, folder } of PRODUCTS) {
   if (process.argv.includes('--copy')) {
     cpSync(generated, join(here, 'dist', folder, 'generated'), { recursive: true });
   } else {
-    const component = join(target, 'wasm32-wasip2', 'component', file);
+    const component = join(target, 'wasm32-wasip2', 'component-small', file);
     buildComponent(command, component);
     await transpileComponent(component, name, generated);
   }

@@ -6,7 +6,8 @@
 //! Reading order: [`model`], [`memory`] and [`storage`] give the words and the outside world; [`codec`],
 //! [`chunk`] and [`index`] the small formats; [`head`], [`wal`] and [`wire`] the way in;
 //! [`block`], [`select`] and [`compact`] the way to disk and back, [`text`] the way to people;
-//! [`backfill`] makes blocks of old samples, [`inspect`] looks at what is there;
+//! [`backfill`] makes blocks of old samples, [`inspect`] looks at what is there; [`forward`] makes
+//! requests to other receivers of it, after [`relabel`] changed its labels;
 //! [`engine`] joins them.
 //! Dependencies point up this list only.
 //!
@@ -97,6 +98,10 @@ pub mod compact;
 pub mod backfill;
 
 pub mod inspect;
+
+pub mod relabel;
+
+pub mod forward;
 
 pub mod engine;
 

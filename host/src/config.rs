@@ -5,18 +5,25 @@ mod flags;
 mod memory;
 mod network;
 mod otlp;
+mod plugins;
+pub(crate) mod section;
 mod ship;
 mod source;
 
 pub use file::FileError;
+pub(crate) use file::Wrong;
 pub use memory::UnusedMemory;
 pub use network::ClientLimits;
 pub use source::{ConfigError, ConfigSource, Settings};
 
 use crate::access::{AccessConfig, CorsOrigin};
+#[cfg(feature = "plugins")]
+use crate::cli::PluginCommandArgs;
 use crate::cli::TsdbArgs;
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
+use crate::forward::{DestinationConfig, ForwardConfig};
+use crate::plugin::config::PluginsConfig;
 use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
 use crate::ship::ShipConfig;
 use crate::store::{DiskShare, StoreConfig};
@@ -25,6 +32,7 @@ use crate::wasm::InstanceLimits;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use network::NetworkArgs;
 use otlp::OtlpArgs;
+use plugins::PluginArgs;
 use ship::ShipArgs;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -50,6 +58,9 @@ enum Command {
     Serve(Box<ServeArgs>),
     /// Look at and work on a data directory, without a server
     Tsdb(TsdbArgs),
+    /// Make, check and try plugins, without a server
+    #[cfg(feature = "plugins")]
+    Plugin(PluginCommandArgs),
 }
 
 /// Longest time between two syncs of the log that may be asked for.
@@ -209,6 +220,19 @@ struct ServeArgs {
     #[command(flatten)]
     ship: ShipArgs,
 
+    #[command(flatten)]
+    plugins: PluginArgs,
+
+    /// Send all samples on to this receiver of remote write, with Prometheus' defaults; may be given
+    /// several times. The section remote_write of --config says more
+    #[arg(long, value_name = "URL", value_parser = DestinationConfig::of_url)]
+    remote_write_url: Vec<DestinationConfig>,
+
+    /// Bytes of log segments that are kept for destinations that lag; beyond, they get from blocks
+    /// what they have not got from the log
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes)]
+    remote_write_log_size: u64,
+
     /// Reads that run at a time; more wait
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     read_concurrency: usize,
@@ -288,6 +312,9 @@ pub enum Invocation {
     },
     /// Run a command over a data directory.
     Tsdb(TsdbArgs),
+    /// Run a command about plugins.
+    #[cfg(feature = "plugins")]
+    Plugin(PluginCommandArgs),
 }
 
 /// All that `tidepool serve` needs to know.
@@ -303,6 +330,10 @@ pub struct ServeConfig {
     pub http: HttpConfig,
     /// Where finished blocks go, if anywhere.
     pub ship: Option<ShipConfig>,
+    /// Which plugins there are.
+    pub plugins: PluginsConfig,
+    /// Who else gets all samples.
+    pub forward: ForwardConfig,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Least level of log lines.
@@ -351,6 +382,7 @@ impl ServeConfig {
     fn check(&self) -> Result<(), String> {
         self.store.memory.check().map_err(|error| error.to_string())?;
         self.check_ship()?;
+        self.forward.check()?;
         self.check_network()
     }
 }
@@ -373,8 +405,9 @@ impl From<ServeArgs> for ServeConfig {
             WalCompression::Snappy => Compression::Snappy,
             WalCompression::Zstd => Compression::Zstd,
         };
-        let memory = memory::memory_split(&args);
+        let mut memory = memory::memory_split(&args);
         let unused_memory = memory::unused_memory(&args, &memory);
+        let plugins_bytes = args.plugins.take_memory(&mut memory);
         let head_part = memory.head_bytes / 8;
         let inflight_bytes = memory.network_bytes.min(INFLIGHT_BYTES);
         let inflight_bytes = args.network.max_inflight_bytes.unwrap_or(inflight_bytes);
@@ -398,6 +431,7 @@ impl From<ServeArgs> for ServeConfig {
             exemplars_max: args.max_exemplars,
             label_limits: args.network.label_limits(),
             reads_max: args.read_concurrency.max(1),
+            holds_log: false,
             head_snapshot: args.head_snapshot,
             memory,
             query_limits: InstanceLimits {
@@ -431,7 +465,22 @@ impl From<ServeArgs> for ServeConfig {
         };
         let access = args.network.access();
         let (log_format, log_level) = (args.log_format, args.log_level);
-        ServeConfig { store, unused_memory, access, http, ship, log_format, log_level }
+        let plugins = args.plugins.config(plugins_bytes);
+        let forward = ForwardConfig {
+            destinations: args.remote_write_url,
+            log_bytes_max: args.remote_write_log_size,
+        };
+        ServeConfig {
+            store,
+            unused_memory,
+            access,
+            http,
+            ship,
+            plugins,
+            forward,
+            log_format,
+            log_level,
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
 //! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
 //! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text,
-//! [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage;
+//! [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage,
+//! [`forward`] sends what is stored on to other receivers;
 //! [`cli`] works without a server; [`telemetry`], [`reload`] and [`shutdown`] serve the operator.
 //! Dependencies point one way: http and cli → prom, store → wasm, ship → disk.
 
@@ -11,8 +12,10 @@ pub mod access;
 pub mod cli;
 pub mod config;
 pub use tidepool_disk as disk;
+pub mod forward;
 pub mod http;
 pub mod otlp;
+pub mod plugin;
 pub mod prom;
 pub mod reload;
 pub mod ship;

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use tidepool_host::access::Access;
 use tidepool_host::cli;
 use tidepool_host::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
+use tidepool_host::forward::Forwarding;
 use tidepool_host::http::{Server, ServerConfig};
+use tidepool_host::plugin::Plugins;
+use tidepool_host::plugin::config::PluginsConfig;
 use tidepool_host::reload::{ReloadHandle, Reloader};
 use tidepool_host::ship::{CleanTombstones, Shipper};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::Store;
 use tidepool_host::telemetry::{self, LogLevel};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 fn main() -> ExitCode {
@@ -18,6 +22,8 @@ fn main() -> ExitCode {
     let (config, settings) = match source.read() {
         Ok(Invocation::Serve { config, settings }) => (*config, settings),
         Ok(Invocation::Tsdb(args)) => return cli::run(args),
+        #[cfg(feature = "plugins")]
+        Ok(Invocation::Plugin(args)) => return cli::run_plugin(args),
         // Clap's way: help on standard output, mistakes on standard error.
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => {
@@ -63,22 +69,28 @@ async fn serve(
     let shutdown = Shutdown::on_signals()?;
     let (reload, requests) = ReloadHandle::new();
     reload.clone().on_hangup(shutdown.clone())?;
+    let forwarding = Forwarding::open(&config.forward, &config.store.data_dir)?;
+    let external_labels = config.http.external_labels.clone();
     let (store, mut threads) = Store::open(config.store)?;
+    let plugins = open_plugins(config.plugins, &store).await?;
     let (http, live_http) = watch::channel(Arc::new(config.http));
     let server = Server::bind(ServerConfig {
         store: store.clone(),
+        plugins: plugins.clone(),
         access: Arc::clone(&access),
         ship: shipper.as_ref().map(Shipper::figures),
+        forward: forwarding.figures(),
         http: live_http,
         reload,
     });
     let started = server.await.and_then(|server| {
         let spawn = |shipper: Shipper| shipper.spawn(store.data(), clean(&store), shutdown.clone());
-        Ok((server, shipper.map(spawn).transpose()?))
+        let forwarding = forwarding.spawn(&store, &external_labels, &shutdown)?;
+        Ok((server, shipper.map(spawn).transpose()?, forwarding))
     });
-    let mut ship_thread = None;
+    let (mut ship_thread, mut forward_threads) = (None, None);
     let served = match started {
-        Ok((server, shipping)) => {
+        Ok((server, shipping, forwarding)) => {
             tracing::info!(address = %server.address(), "listening");
             let reloader = Reloader {
                 source,
@@ -86,13 +98,14 @@ async fn serve(
                 current: settings,
                 store: store.clone(),
                 http,
+                plugins,
                 access,
                 log_level,
             };
             tokio::spawn(reloader.run(requests));
             tokio::select! {
                 () = server.run(shutdown) => {
-                    ship_thread = shipping;
+                    (ship_thread, forward_threads) = (shipping, Some(forwarding));
                     Ok(())
                 }
                 Ok(error) = &mut threads.failed => Err(error.into()),
@@ -105,6 +118,9 @@ async fn serve(
         if ship_thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that ships blocks panicked");
         }
+        if let Some(threads) = forward_threads {
+            threads.join();
+        }
         store.close(threads);
     })
     .await?;
@@ -112,6 +128,19 @@ async fn serve(
         tracing::info!("stopped cleanly");
     }
     served
+}
+
+/// Loads plugins before anything is taken, so that nothing comes past them.
+async fn open_plugins(
+    config: PluginsConfig,
+    store: &Store,
+) -> Result<Option<Plugins>, Box<dyn std::error::Error>> {
+    if config.directory.is_none() {
+        return Ok(None);
+    }
+    let (store, handle) = (store.clone(), Handle::current());
+    let opened = tokio::task::spawn_blocking(move || Plugins::open(config, &store, handle));
+    Ok(Some(opened.await??))
 }
 
 /// How shipping asks for blocks to be rewritten without what was deleted from them.

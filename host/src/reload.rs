@@ -3,6 +3,7 @@
 
 use crate::access::Access;
 use crate::config::{ConfigError, ConfigSource, HttpConfig, Settings};
+use crate::plugin::Plugins;
 use crate::shutdown::Shutdown;
 use crate::store::{Store, StoreError, system_now_ms};
 use crate::telemetry::LogLevel;
@@ -90,6 +91,8 @@ pub struct Reloader {
     pub store: Store,
     /// Takes limits, labels and what is offered.
     pub http: watch::Sender<Arc<HttpConfig>>,
+    /// Take what the file says of them.
+    pub plugins: Option<Plugins>,
     /// Reads its files again.
     pub access: Arc<Access>,
     /// Logs more or less.
@@ -187,6 +190,9 @@ impl Reloader {
         self.store.reload(&config.store)?;
         self.http.send_replace(Arc::new(config.http));
         self.access.refresh();
+        if let Some(plugins) = &self.plugins {
+            plugins.reload(&config.plugins);
+        }
         let owned = |names: Vec<&str>, reloadable: bool| {
             let can =
                 |name: &str| RELOADABLE.contains(&name) && !(ships && name == "external-label");

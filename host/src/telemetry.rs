@@ -49,6 +49,9 @@ pub fn init(format: LogFormat, level: &str) -> LogLevel {
     }
 }
 
+/// A histogram's labels, its upper bounds with cumulative counts, its count and sum.
+pub type HistogramValue<'a> = (&'a str, Vec<(f64, u64)>, u64, f64);
+
 /// Writes metrics in Prometheus' text format, version 0.0.4.
 #[derive(Default)]
 pub struct MetricsText(String);
@@ -72,6 +75,20 @@ impl MetricsText {
     /// Gauges that differ in their labels.
     pub fn gauges(&mut self, name: &str, help: &str, values: &[(&str, impl Display)]) {
         self.family(name, help, "gauge", values);
+    }
+
+    /// Histograms that differ in their labels: upper bounds with cumulative counts, count, sum.
+    pub fn histograms(&mut self, name: &str, help: &str, values: &[HistogramValue<'_>]) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} histogram");
+        for (labels, buckets, count, sum) in values {
+            for (bound, below) in buckets {
+                let _ = writeln!(self.0, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
+            }
+            let _ = writeln!(self.0, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
+            let _ =
+                writeln!(self.0, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");
+        }
     }
 
     /// The text.

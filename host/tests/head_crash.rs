@@ -66,7 +66,14 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let access = Arc::new(Access::open(&config.access)?);
     let (_live, http) = tokio::sync::watch::channel(Arc::new(config.http));
     let (reload, _requests) = ReloadHandle::new();
-    let server = ServerConfig { store: store.clone(), access, ship: None, http, reload };
+    let server = ServerConfig {
+        store: store.clone(),
+        access,
+        ship: None,
+        forward: Vec::new(),
+        http,
+        reload,
+    };
     let server = Server::bind(server).await?;
     let url = format!("http://{}", server.address());
     let (trigger, shutdown) = Shutdown::manual();

@@ -1,4 +1,4 @@
-//! Runs `tidepool tsdb` as a user would.
+//! Runs commands of tidepool's, such as `tidepool tsdb`, as a user would.
 
 use crate::tidepool::binary;
 use std::ffi::OsStr;
@@ -19,8 +19,14 @@ pub struct Output {
 /// Runs `tidepool tsdb` with these arguments and this input.
 #[track_caller]
 pub fn run(arguments: &[&OsStr], input: &str) -> Output {
+    run_command("tsdb", arguments, input)
+}
+
+/// Runs a command with these arguments and this input.
+#[track_caller]
+pub fn run_command(command: &str, arguments: &[&OsStr], input: &str) -> Output {
     let mut child = Command::new(binary())
-        .arg("tsdb")
+        .arg(command)
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -32,6 +32,7 @@ pub mod node;
 pub mod object_storage;
 pub mod otlp;
 pub mod peers;
+pub mod plugins;
 pub mod process;
 pub mod prometheus;
 pub mod promtool;

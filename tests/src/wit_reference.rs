@@ -17,11 +17,12 @@ pub const WIT_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit");
 pub const PAGE: &str = "reference.md";
 
 /// The order in which a reader wants the interfaces, and for whom each is.
-const INTERFACES: [(&str, &str); 7] = [
+const INTERFACES: [(&str, &str); 8] = [
     ("types", "words of all others"),
     ("store", "exported: what embedders call"),
     ("inspect", "exported: tools look at blocks"),
     ("backfill", "exported: tools make blocks of old samples"),
+    ("forward", "exported: requests for other receivers"),
     ("wal", "imported: what a host implements"),
     ("blocks", "imported: what a host implements"),
     ("head-source", "imported: answered only by hosts that keep the roles apart"),

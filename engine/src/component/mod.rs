@@ -14,6 +14,7 @@ mod bindings {
 
 mod backfill;
 mod convert;
+mod forward;
 mod imports;
 mod inspect;
 mod memory;

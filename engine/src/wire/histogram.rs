@@ -213,9 +213,19 @@ pub(super) fn put_histogram<C: WireCount>(
     timestamp_ms: i64,
     histogram: &NativeHistogram<C>,
 ) {
+    put_histogram_field(out, 4, timestamp_ms, histogram);
+}
+
+/// Appends a histogram as a field of this number.
+pub(super) fn put_histogram_field<C: WireCount>(
+    out: &mut Vec<u8>,
+    field: u32,
+    timestamp_ms: i64,
+    histogram: &NativeHistogram<C>,
+) {
     let mut message = Vec::with_capacity(256);
     put_content(&mut message, timestamp_ms, histogram);
-    put_message(out, 4, &message);
+    put_message(out, field, &message);
 }
 
 fn put_content<C: WireCount>(out: &mut Vec<u8>, timestamp_ms: i64, histogram: &NativeHistogram<C>) {

@@ -7,6 +7,7 @@ mod chunked;
 mod exemplar;
 mod fields;
 mod histogram;
+mod request;
 mod sample_time;
 mod samples;
 mod series_parts;
@@ -18,6 +19,10 @@ pub use chunked::{
 };
 pub use exemplar::{Exemplar, ExemplarLabels};
 pub use fields::{Field, Fields, Value};
+pub use request::{
+    put_exemplar_end, put_family_metadata, put_label, put_label_refs, put_message_field,
+    put_series_metadata, put_series_value, put_symbol,
+};
 pub use sample_time::SampleTimes;
 pub use samples::{
     float_bytes, float_bytes_in, put_float, put_series_head, put_value, series_bytes,

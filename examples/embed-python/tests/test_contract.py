@@ -11,7 +11,7 @@ from wasmtime.component import Component, Linker
 
 ROOT = Path(__file__).resolve().parents[3]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-COMPONENT = TARGET / "wasm32-wasip2" / "component" / "tidepool-contract-standalone.wasm"
+COMPONENT = TARGET / "wasm32-wasip2" / "component-small" / "tidepool-contract-standalone.wasm"
 
 
 def broken_promises(life: str, directory: Path) -> list[str]:

@@ -21,7 +21,7 @@ pub mod storage;
 
 use bindings::tidepool::tsdb::{blocks, wal};
 use storage::Storage;
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::{HasSelf, Linker, ResourceType};
 use wasmtime::{Engine, Result};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
@@ -41,11 +41,33 @@ impl WasiView for State {
     }
 }
 
-/// Answers the component's imports: WASI, and the two of storage.
+/// What the component asks of other instances' heads.
+const HEAD_SOURCE: [&str; 10] = [
+    "open",
+    "series",
+    "label-names",
+    "label-values",
+    "plan-cut",
+    "forget",
+    "deletion-mark",
+    "[method]cursor.next",
+    "[method]cursor.rewind",
+    "[method]texts.next",
+];
+
+/// Answers the component's imports: WASI, the two of storage, and one that is never called, since
+/// in the role `all` the store's own head answers.
 pub fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
     wal::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     blocks::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+    let mut other_head = linker.instance("tidepool:tsdb/head-source@0.1.0")?;
+    for resource in ["cursor", "texts"] {
+        other_head.resource(resource, ResourceType::host::<()>(), |_, _| Ok(()))?;
+    }
+    for function in HEAD_SOURCE {
+        other_head.func_new(function, |_, _, _, _| wasmtime::bail!("there is no other head"))?;
+    }
     Ok(linker)
 }

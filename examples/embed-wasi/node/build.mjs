@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const target = process.env.CARGO_TARGET_DIR ?? join(here, '../../../target');
-const component = join(target, 'wasm32-wasip2/component/tidepool-standalone.wasm');
+const component = join(target, 'wasm32-wasip2/component-small/tidepool-standalone.wasm');
 const generated = join(here, 'generated');
 
 const { files } = await transpileBytes(readFileSync(component), { name: 'standalone' });

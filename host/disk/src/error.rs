@@ -265,9 +265,10 @@ impl DiskError {
         }
     }
 
-    /// Whether the block or file asked for does not exist.
+    /// Whether the block or file asked for does not exist, or cannot exist under this name.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, DiskError::NotFound { .. })
+        use DiskError::{BlockFileName, BlockName, NotFound};
+        matches!(self, NotFound { .. } | BlockName { .. } | BlockFileName { .. })
     }
 }
 

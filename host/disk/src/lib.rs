@@ -76,6 +76,7 @@ pub struct DataDir {
     path: PathBuf,
     lock: Lock,
     set_aside: SetAside,
+    holding: wal::Holding,
     is_read_only: bool,
 }
 
@@ -114,7 +115,8 @@ impl DataDir {
         set_aside.sweep().unwrap_or_else(|error| {
             tracing::warn!(%error, "what an earlier run left unfinished takes space");
         });
-        let data = DataDir { disk, path, lock, set_aside, is_read_only: false };
+        let holding = wal::Holding::new(&path);
+        let data = DataDir { disk, path, lock, set_aside, holding, is_read_only: false };
         BlockDirs::open(&data).sweep_replacements()?;
         Ok(data)
     }
@@ -130,7 +132,8 @@ impl DataDir {
             listed => drop(listed.map_err(Action::List.failed(&path))?),
         }
         let set_aside = SetAside::new(disk.with_account(WrittenFor::Other), path.clone());
-        Ok(DataDir { disk, path, lock: Arc::new(()), set_aside, is_read_only: true })
+        let holding = wal::Holding::new(&path);
+        Ok(DataDir { disk, path, lock: Arc::new(()), set_aside, holding, is_read_only: true })
     }
 
     /// Where it is.
@@ -151,6 +154,11 @@ impl DataDir {
     /// Where what is damaged is kept.
     pub fn set_aside(&self) -> &SetAside {
         &self.set_aside
+    }
+
+    /// Whether segments that the head needs no more are kept for others.
+    pub fn holding(&self) -> &wal::Holding {
+        &self.holding
     }
 
     /// Whether there is a log of late samples.

@@ -14,6 +14,8 @@ mod dump;
 mod error;
 mod import;
 mod list;
+#[cfg(feature = "plugins")]
+mod plugin;
 mod progress;
 mod set_aside;
 mod snapshot;
@@ -22,6 +24,8 @@ mod verify;
 mod workspace;
 
 pub use error::CliError;
+#[cfg(feature = "plugins")]
+pub use plugin::{PluginCommandArgs, run as run_plugin};
 
 use progress::Progress;
 use workspace::Workspace;

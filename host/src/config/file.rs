@@ -7,10 +7,14 @@
 //!   node: edge-7
 //! ```
 //!
-//! Each key becomes the flag of its name and is judged by the same rules, so that the two cannot
+//! Sections that flags cannot say, such as `remote_write`, are read by whom they concern.
+//!
+//! Each other key becomes the flag of its name and is judged by the same rules, so that the two cannot
 //! differ. What the command line says as well holds as the command line says it.
 
 use super::ServeArgs;
+use crate::forward::DestinationConfig;
+use crate::plugin::config::PluginSettings;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command};
@@ -20,8 +24,14 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+/// The section that is no flag.
+const PLUGINS: &str = "plugins";
+
 /// Largest configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The section that names other receivers, as in Prometheus' configuration.
+const REMOTE_WRITE: &str = "remote_write";
 
 /// What is wrong with a configuration file.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +71,24 @@ struct Entry {
 pub(super) struct ConfigFile {
     path: PathBuf,
     entries: Vec<Entry>,
+    /// What it says that no flag could.
+    pub sections: Sections,
+}
+
+/// The parts of a file that are no flags.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sections {
+    /// Of each plugin that it speaks of.
+    pub plugins: Vec<PluginSettings>,
+    /// Who else gets all samples.
+    pub remote_write: Vec<DestinationConfig>,
+}
+
+/// What a file holds.
+#[derive(Default)]
+struct Content {
+    entries: Vec<Entry>,
+    sections: Sections,
 }
 
 impl ConfigFile {
@@ -75,8 +103,8 @@ impl ConfigFile {
             return Err(unreadable(std::io::Error::other(what)));
         }
         let wrong = |(line, what)| FileError::Line { path: path.to_owned(), line, what };
-        let entries = entries(&text).map_err(wrong)?;
-        Ok(ConfigFile { path: path.to_owned(), entries })
+        let Content { entries, sections } = content(&text).map_err(wrong)?;
+        Ok(ConfigFile { path: path.to_owned(), entries, sections })
     }
 
     /// The flags that the command line leaves to the file.
@@ -116,9 +144,10 @@ fn find<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     })
 }
 
-type Wrong = (usize, String);
+/// A line, counted from one, and what is wrong there.
+pub(crate) type Wrong = (usize, String);
 
-fn entries(text: &str) -> Result<Vec<Entry>, Wrong> {
+fn content(text: &str) -> Result<Content, Wrong> {
     let mut loader = YamlLoader::<MarkedYaml<'_>>::default();
     // What a scalar means is its flag's affair.
     loader.early_parse(false);
@@ -128,17 +157,30 @@ fn entries(text: &str) -> Result<Vec<Entry>, Wrong> {
     }
     let documents = loader.into_documents();
     let document = match documents.as_slice() {
-        [] => return Ok(Vec::new()),
+        [] => return Ok(Content::default()),
         [document] => document,
         [_, second, ..] => return Err((line(second), "a second document".to_owned())),
     };
     let map = match &document.data {
         YamlData::Mapping(map) => map,
-        data if is_nothing(data) => return Ok(Vec::new()),
+        data if is_nothing(data) => return Ok(Content::default()),
         _ => return Err((line(document), "lines of the form `flag: value` are wanted".to_owned())),
     };
     let command = flags_command();
-    map.iter().map(|(key, value)| entry(&command, key, value)).collect()
+    let mut content = Content::default();
+    for (key, value) in map {
+        match scalar(key) {
+            // A list is the section; a plain value is the flag of the same name.
+            Some(PLUGINS) if matches!(value.data, YamlData::Sequence(_)) => {
+                content.sections.plugins = crate::plugin::config::read(value)?;
+            }
+            Some(REMOTE_WRITE) => {
+                content.sections.remote_write = DestinationConfig::read_all(REMOTE_WRITE, value)?;
+            }
+            _ => content.entries.push(entry(&command, key, value)?),
+        }
+    }
+    Ok(content)
 }
 
 fn entry(command: &Command, key: &MarkedYaml<'_>, value: &MarkedYaml<'_>) -> Result<Entry, Wrong> {
@@ -202,7 +244,7 @@ fn flags(arg: &Arg, name: &str, value: &MarkedYaml<'_>) -> Result<Vec<String>, W
 }
 
 /// The text of a plain value. Nothing, as in `key:`, is the empty text.
-fn scalar<'a>(node: &'a MarkedYaml<'_>) -> Option<&'a str> {
+pub(super) fn scalar<'a>(node: &'a MarkedYaml<'_>) -> Option<&'a str> {
     match &node.data {
         data if is_nothing(data) => Some(""),
         YamlData::Representation(text, ..) => Some(text),
@@ -210,7 +252,7 @@ fn scalar<'a>(node: &'a MarkedYaml<'_>) -> Option<&'a str> {
     }
 }
 
-fn is_nothing<'a>(data: &YamlData<'a, MarkedYaml<'a>>) -> bool {
+pub(super) fn is_nothing<'a>(data: &YamlData<'a, MarkedYaml<'a>>) -> bool {
     match data {
         YamlData::BadValue => true,
         YamlData::Representation(text, ScalarStyle::Plain, _) => {
@@ -220,7 +262,7 @@ fn is_nothing<'a>(data: &YamlData<'a, MarkedYaml<'a>>) -> bool {
     }
 }
 
-fn line(node: &MarkedYaml<'_>) -> usize {
+pub(super) fn line(node: &MarkedYaml<'_>) -> usize {
     node.span.start.line()
 }
 
@@ -249,7 +291,7 @@ mod tests {
     use super::*;
 
     fn flags_of(text: &str) -> Result<Vec<String>, Wrong> {
-        Ok(entries(text)?.into_iter().flat_map(|entry| entry.flags).collect())
+        Ok(content(text)?.entries.into_iter().flat_map(|entry| entry.flags).collect())
     }
 
     #[test]
@@ -292,13 +334,14 @@ mod tests {
             ("- data-dir\n", 1, "`flag: value`"),
             ("data-dir: a\n---\ndata-dir: b\n", 3, "second document"),
             ("config: other.yml\n", 1, "names no other"),
+            ("plugins:\n  - name: a\n    wrld: job\n", 3, "no key \"wrld\""),
         ] {
-            match entries(text) {
+            match content(text).map(|content| content.entries) {
                 Err((at, said)) => {
                     assert!(said.contains(what), "{text:?}: {said}");
                     assert_eq!(at, line, "{text:?}: {said}");
                 }
-                Ok(entries) => panic!("{text:?}: {entries:?}"),
+                Ok(content) => panic!("{text:?}: {content:?}"),
             }
         }
     }
@@ -306,7 +349,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[ -~\n]{0,200}|(?s).{0,60}") {
-            let _ = entries(&text);
+            let _ = content(&text);
         }
     }
 }

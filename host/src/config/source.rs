@@ -1,9 +1,10 @@
 //! Where the configuration comes from: the command line, and the file that it names. Both can be
 //! read again.
 
-use super::file::{ConfigFile, FileError, in_one_line};
+use super::file::{ConfigFile, FileError, Sections, in_one_line};
 use super::flags::flags;
 use super::{Cli, Command, Invocation, ServeArgs, ServeConfig};
+use crate::forward::DestinationConfig;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -68,6 +69,8 @@ impl ConfigSource {
         let cli = Cli::from_arg_matches(&matches)?;
         match cli.command {
             Some(Command::Tsdb(args)) => Ok(Invocation::Tsdb(args)),
+            #[cfg(feature = "plugins")]
+            Some(Command::Plugin(args)) => Ok(Invocation::Plugin(args)),
             _ => {
                 let (config, settings) = self.serve_by(&matches)?;
                 Ok(Invocation::Serve { config: Box::new(config), settings })
@@ -81,12 +84,14 @@ impl ConfigSource {
     }
 
     fn serve_by(&self, matches: &ArgMatches) -> Result<(ServeConfig, Settings), ConfigError> {
-        let Some(path) = serve_args(matches)?.config else { return configured(matches) };
+        let Some(path) = serve_args(matches)?.config else {
+            return configured(matches, &Sections::default());
+        };
         let file = ConfigFile::read(&path)?;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
         let arguments = self.arguments.iter().cloned().chain(flags);
         let read = Cli::command().try_get_matches_from(arguments).map_err(ConfigError::from);
-        read.and_then(|matches| configured(&matches)).map_err(|error| {
+        read.and_then(|matches| configured(&matches, &file.sections)).map_err(|error| {
             let what = match &error {
                 ConfigError::CommandLine(error) => in_one_line(error),
                 error => error.to_string(),
@@ -96,10 +101,19 @@ impl ConfigSource {
     }
 }
 
-fn configured(matches: &ArgMatches) -> Result<(ServeConfig, Settings), ConfigError> {
-    let mut config = ServeConfig::from(serve_args(matches)?);
+fn configured(
+    matches: &ArgMatches,
+    sections: &Sections,
+) -> Result<(ServeConfig, Settings), ConfigError> {
+    let config = ServeConfig::from(serve_args(matches)?);
+    let with_plugins = config.with_plugins(sections.plugins.clone());
+    let mut config = with_plugins.map_err(ConfigError::Contradiction)?;
+    config.forward.destinations.extend_from_slice(&sections.remote_write);
+    config.store.holds_log = !config.forward.destinations.is_empty();
     config.check().map_err(ConfigError::Contradiction)?;
-    let settings = Settings::of(serve_matches(matches));
+    let mut settings = Settings::of(serve_matches(matches));
+    let names = sections.remote_write.iter().map(DestinationConfig::fingerprint);
+    settings.0.insert("remote_write".to_owned(), names.collect());
     config.http.flags = flags(&config, &settings);
     Ok((config, settings))
 }

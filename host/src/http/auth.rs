@@ -3,7 +3,7 @@
 use super::reload;
 use super::reply::{Reply, retry_later, text};
 use super::server::Context;
-use super::{import, otlp};
+use super::{import, otlp, push};
 use crate::access::{Denied, Kinds, Scope};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
@@ -13,6 +13,7 @@ fn scope_of(path: &str) -> Option<Scope> {
     match path {
         "/api/v1/write" | otlp::PATH => Some(Scope::Write),
         _ if path.starts_with(import::PATH) => Some(Scope::Write),
+        _ if path.starts_with(push::PREFIX) => Some(Scope::Write),
         "/metrics" => Some(Scope::Read),
         reload::PATH => Some(Scope::Admin),
         _ if path.starts_with("/api/v1/admin/") => Some(Scope::Admin),
@@ -58,6 +59,7 @@ mod tests {
             ("/api/v1/otlp/v1/metrics", Some(Scope::Write)),
             ("/api/v1/import/prometheus", Some(Scope::Write)),
             ("/api/v1/import/prometheus/metrics/job/a", Some(Scope::Write)),
+            ("/api/v1/push/influx/write", Some(Scope::Write)),
             ("/api/v1/read", Some(Scope::Read)),
             ("/api/v1/metadata", Some(Scope::Read)),
             ("/api/v1/whatever/comes", Some(Scope::Read)),

@@ -10,11 +10,12 @@
 //! store fails between two pieces, the sender is told to come back: what is stored may come again.
 
 use super::body::Held;
+use super::intake::Intake;
 use super::reply::{self, Reply};
 use super::server::Context;
 use crate::prom::rows::{Gone, Piece, RequestWriter};
-use crate::prom::write::may_clear;
-use crate::store::{BodyRoom, Store, StoreError};
+use crate::prom::write::{REFUSALS_MAX, may_clear};
+use crate::store::{BodyRoom, StoreError};
 use crate::wasm::WriteOutcome;
 use hyper::StatusCode;
 use std::sync::Arc;
@@ -29,9 +30,6 @@ const TRANSLATORS_MAX: usize = 4;
 /// How long a request waits for its turn before its sender is told to come back.
 const TURN_WAIT: Duration = Duration::from_secs(5);
 
-/// Refusals that are described.
-const REFUSALS_MAX: usize = 10;
-
 /// Turns, and what was counted.
 pub struct Doors {
     turns: Arc<Semaphore>,
@@ -39,6 +37,8 @@ pub struct Doors {
     pub otlp: DoorCounters,
     /// Text.
     pub import: DoorCounters,
+    /// What decoders make of bodies.
+    pub push: DoorCounters,
 }
 
 /// What was counted at a door.
@@ -74,6 +74,7 @@ impl Default for Doors {
             turns: Arc::new(Semaphore::new(TRANSLATORS_MAX)),
             otlp: DoorCounters::default(),
             import: DoorCounters::default(),
+            push: DoorCounters::default(),
         }
     }
 }
@@ -102,7 +103,7 @@ where
         Ok(Err(_)) => return Err(reply::error(&StoreError::Stopped)),
         Err(_) => return Err(reply::error(&StoreError::Overloaded)),
     };
-    let store = context.store.clone();
+    let store = context.intake();
     // Not ended by the end of the connection: pieces on their way must stay bounded.
     let taking = tokio::spawn(take_pieces(store, turn, held, translate));
     match taking.await {
@@ -118,7 +119,7 @@ where
 pub type PieceWriter<'a> = RequestWriter<&'a mut (dyn FnMut(Piece) -> Result<(), Gone> + 'a)>;
 
 async fn take_pieces<R, T>(
-    store: Store,
+    store: Intake,
     turn: OwnedSemaphorePermit,
     held: Held,
     translate: T,

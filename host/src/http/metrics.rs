@@ -5,6 +5,7 @@ use super::reply::{Reply, full};
 use super::server::{Context, HttpCounters};
 use crate::disk::wal::WalStats;
 use crate::disk::{Wear, WrittenFor};
+use crate::forward;
 use crate::reload::ReloadHandle;
 use crate::ship::ShipFigures;
 use crate::store::{SpaceFigures, Store, StoreCounters, resident_bytes};
@@ -63,8 +64,14 @@ pub async fn answer(context: &Context) -> Reply {
     }
     set_aside(&mut text, &context.store);
     blocks(&mut text, &context.store);
+    if !context.forward.is_empty() {
+        forward::figures::show(&mut text, &context.forward);
+    }
     if let Some(figures) = &context.ship {
         ship(&mut text, figures);
+    }
+    if let Some(plugins) = &context.plugins {
+        plugins.write_metrics(&mut text);
     }
     full(
         StatusCode::OK,
@@ -362,12 +369,14 @@ fn http(text: &mut MetricsText, counters: &HttpCounters, doors: &Doors) {
         ("read", &counters.read_requests),
         ("otlp", &doors.otlp.requests),
         ("import", &doors.import.requests),
+        ("push", &doors.push.requests),
     ];
     let failed = [
         ("write", &counters.write_requests_failed),
         ("read", &counters.read_requests_failed),
         ("otlp", &doors.otlp.failed),
         ("import", &doors.import.failed),
+        ("push", &doors.push.failed),
     ];
     for (name, help, values) in [
         ("tidepool_http_requests_total", "Requests, by endpoint.", requests),

@@ -75,6 +75,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::ShortOfMemory(_)
         | StoreError::Deadline
         | StoreError::NotDurable(_)
+        | StoreError::Plugin { .. }
         | StoreError::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::NeedsTooMuchMemory => StatusCode::UNPROCESSABLE_ENTITY,
         StoreError::Runtime(_) | StoreError::Limits(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -3,7 +3,7 @@
 use super::api::{self, Call};
 use super::reply::{Reply, text};
 use super::server::Context;
-use super::{auth, import, metrics, otlp, read, reload, replay, write};
+use super::{auth, import, metrics, otlp, push, read, reload, replay, write};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
@@ -20,6 +20,7 @@ enum Endpoint {
     Write,
     Otlp,
     Import,
+    Push,
     Read,
     /// One of those that answer as Prometheus' API does.
     Api(Call),
@@ -56,6 +57,7 @@ const ROUTES: &[Route] = &[
     route(POST, otlp::PATH, Endpoint::Otlp, "OpenTelemetry metrics: OTLP over HTTP, protobuf"),
     route(POST_PUT, import::PATH, Endpoint::Import, "samples as text: Prometheus' format or OpenMetrics"),
     route(POST_PUT, import::PATH_LABELS, Endpoint::Import, "the same with labels, as /metrics/job/JOB/NAME/VALUE"),
+    route(POST, push::PATH, Endpoint::Push, "bodies for a plugin: its name, and what clients add"),
     route(POST, "/api/v1/read", Endpoint::Read, "remote read: SAMPLES and STREAMED_XOR_CHUNKS"),
     route(GET_POST, "/api/v1/labels", Endpoint::Api(Call::LabelNames), "names of labels"),
     route(GET, "/api/v1/label/{}/values", Endpoint::Api(Call::LabelValues), "values of a label"),
@@ -124,6 +126,7 @@ async fn dispatch(context: &Context, request: Request<Incoming>) -> Reply {
         Endpoint::Write => write::answer(context, request).await,
         Endpoint::Otlp => otlp::answer(context, request).await,
         Endpoint::Import => import::answer(context, request).await,
+        Endpoint::Push => push::answer(context, request).await,
         Endpoint::Read => read::answer(context, request).await,
         Endpoint::Api(call) => api::answer(context, call, request).await,
     }

@@ -4,6 +4,8 @@ use super::connection;
 use super::doors::Doors;
 use crate::access::Access;
 use crate::config::HttpConfig;
+use crate::forward::figures::Figures;
+use crate::plugin::Plugins;
 use crate::reload::ReloadHandle;
 use crate::ship::ShipFigures;
 use crate::shutdown::Shutdown;
@@ -26,10 +28,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct ServerConfig {
     /// What it serves.
     pub store: Store,
+    /// What stands before the store, if anything does.
+    pub plugins: Option<Plugins>,
     /// Whom it serves.
     pub access: Arc<Access>,
     /// What was shipped, if blocks are.
     pub ship: Option<Arc<ShipFigures>>,
+    /// What was forwarded, by destination.
+    pub forward: Vec<Arc<Figures>>,
     /// Where and within which bounds. What changes holds for requests that come later, but for the
     /// address, and the bounds of connections and of bodies together.
     pub http: watch::Receiver<Arc<HttpConfig>>,
@@ -48,8 +54,11 @@ pub struct Server {
 #[derive(Clone)]
 pub(super) struct Context {
     pub store: Store,
+    pub plugins: Option<Plugins>,
     pub access: Arc<Access>,
     pub ship: Option<Arc<ShipFigures>>,
+    /// What was forwarded, by destination.
+    pub forward: Vec<Arc<Figures>>,
     /// As it was when the request came.
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
@@ -94,7 +103,8 @@ pub(super) struct HttpCounters {
 impl Server {
     /// Binds the address.
     pub async fn bind(config: ServerConfig) -> io::Result<Server> {
-        let ServerConfig { store, access, ship, http: live_http, reload } = config;
+        let ServerConfig { store, plugins, access, ship, forward, http: live_http, reload } =
+            config;
         let http = Arc::clone(&live_http.borrow());
         let listener = TcpListener::bind(http.listen).await.map_err(|error| {
             io::Error::new(error.kind(), format!("could not listen on {}: {error}", http.listen))
@@ -102,8 +112,10 @@ impl Server {
         let address = listener.local_addr()?;
         let context = Context {
             store,
+            plugins,
             access,
             ship,
+            forward,
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
             counters: Arc::new(HttpCounters::default()),

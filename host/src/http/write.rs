@@ -33,7 +33,7 @@ async fn write(context: &Context, request: Request<Incoming>) -> Reply {
         Ok(held) => held,
         Err(reply) => return with_written(for_sender(reply), version, None),
     };
-    match context.store.append(version, held.bytes, held.room).await {
+    match context.intake().append(version, held.bytes, held.room).await {
         Ok(outcome) => with_written(outcome_reply(&outcome), version, Some(&outcome)),
         Err(error) => with_written(reply::error(&error), version, None),
     }

@@ -1,9 +1,9 @@
 //! A metric: its name, its metadata, and which of the kinds its data points are.
 
-use super::fields::{last, last_number, messages};
 use super::names::{NameKind, unit_word};
 use super::proto::metrics::v1::AggregationTemporality;
 use super::{NAME_CHARS_MAX, PartError, Source, Times, Translator};
+use crate::prom::fields::{last, last_number, messages};
 use crate::prom::rows::{Family, Gone, MetricType, RowSink};
 
 /// Numbers of the fields that hold a metric's data.

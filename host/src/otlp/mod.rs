@@ -22,7 +22,7 @@
 mod attributes;
 mod exemplar;
 mod exponential;
-mod fields;
+
 mod histogram;
 mod labels;
 mod metric;
@@ -37,11 +37,11 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use fields::Malformed;
+pub use crate::prom::fields::Malformed;
 pub use names::Strategy;
 
+use crate::prom::fields::{Field, Fields, last, messages};
 use crate::prom::rows::{Gone, LabelSet, RowSink, RowValue, STALE_NAN};
-use fields::{Field, Fields, last, messages};
 use labels::ResourceLabels;
 use prost::Message;
 use proto::common::v1::{InstrumentationScope, KeyValue};

@@ -3,6 +3,7 @@
 
 pub mod duration;
 pub mod external_labels;
+pub mod fields;
 pub mod fragments;
 pub mod frames;
 pub mod label_name;

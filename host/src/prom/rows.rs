@@ -114,7 +114,7 @@ struct Scratch {
 }
 
 /// Keys of `io.prometheus.write.v2.Request` and what is inside: field number and wire type.
-mod key {
+pub(crate) mod key {
     pub const SYMBOL: u8 = 0x22;
     pub const SERIES: u8 = 0x2a;
     pub const LABELS: u8 = 0x0a;
@@ -128,6 +128,9 @@ mod key {
     pub const HISTOGRAM_SUM: u8 = 0x19;
     /// Of `prometheus.WriteRequest`.
     pub const METADATA: u8 = 0x1a;
+    pub const SERIES_V1: u8 = 0x0a;
+    pub const LABEL_NAME: u8 = 0x0a;
+    pub const LABEL_VALUE: u8 = 0x12;
 }
 
 impl LabelSet {
@@ -285,18 +288,18 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
     }
 }
 
-fn put_bytes(to: &mut Vec<u8>, key: u8, bytes: &[u8]) {
+pub(crate) fn put_bytes(to: &mut Vec<u8>, key: u8, bytes: &[u8]) {
     to.push(key);
     encode_varint(bytes.len() as u64, to);
     to.extend_from_slice(bytes);
 }
 
-fn put_double(to: &mut Vec<u8>, key: u8, value: f64) {
+pub(crate) fn put_double(to: &mut Vec<u8>, key: u8, value: f64) {
     to.push(key);
     to.extend_from_slice(&value.to_bits().to_le_bytes());
 }
 
-fn put_time(to: &mut Vec<u8>, key: u8, timestamp_ms: i64) {
+pub(crate) fn put_time(to: &mut Vec<u8>, key: u8, timestamp_ms: i64) {
     to.push(key);
     encode_varint(timestamp_ms as u64, to);
 }

@@ -9,6 +9,9 @@ use hyper::HeaderMap;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use std::borrow::Cow;
 
+/// Refusals that are described.
+pub const REFUSALS_MAX: usize = 10;
+
 /// Names of the headers that tell a 2.0 sender what was written.
 pub const WRITTEN_HEADERS: [&str; 3] = [
     "x-prometheus-remote-write-samples-written",

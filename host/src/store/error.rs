@@ -51,6 +51,16 @@ pub enum StoreError {
     /// Two limits that cannot stand beside each other.
     #[error("{0}")]
     Limits(String),
+    /// A transform failed without which nothing may be stored.
+    #[error(
+        "the plugin {plugin} failed, and nothing is stored without it (on-fault: reject): {why}"
+    )]
+    Plugin {
+        /// Its name.
+        plugin: String,
+        /// What happened.
+        why: String,
+    },
     /// The WebAssembly runtime or a thread could not be started.
     #[error("{0}")]
     Runtime(String),

@@ -41,9 +41,9 @@ pub(crate) use tasks::snapshot_name;
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{BlockDirs, DataDir, SetAside, SetAsideStats, WalOptions, Wear};
 use crate::wasm::{
-    CardinalityReport, FamilyMetadata, Figures, InstanceLimits, Label, LabelLimits, Lookup,
-    Matcher, MemoryPool, Options, RemoteWriteVersion, Role, Runtime, SeriesExemplars, TimeRange,
-    WriteOutcome,
+    CardinalityReport, FamilyMetadata, Figures, Instance, InstanceLimits, InstanceLogs,
+    InstanceStorage, Label, LabelLimits, Lookup, Matcher, MemoryPool, Options, RemoteWriteVersion,
+    Role, Runtime, SeriesExemplars, TimeRange, WriteOutcome,
 };
 use clock::Clock;
 use compactor::Compactor;
@@ -101,6 +101,8 @@ pub struct StoreConfig {
     pub label_limits: LabelLimits,
     /// Reads that run at a time; more wait.
     pub reads_max: usize,
+    /// Whether segments of the log that the head needs no more are kept for forwarding.
+    pub holds_log: bool,
     /// Whether a stop leaves a snapshot of the head for a quick start, and a start uses it.
     pub head_snapshot: bool,
     /// How much memory each part may take.
@@ -202,6 +204,9 @@ impl Store {
         let runtime = Runtime::shared().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
         let data = DataDir::open(&config.data_dir)?;
         data.set_aside().set_bytes_max(config.set_aside_bytes_max);
+        if config.holds_log {
+            data.holding().turn_on();
+        }
         let (head, jobs) = HeadHandle::new();
         let (sender, tasks) = task_queue();
         let shared = Arc::new(Shared {
@@ -340,9 +345,27 @@ impl Store {
         self.shared.head.call(|head| head.instance.stats()).await
     }
 
+    /// Time of the newest sample that is stored.
+    pub async fn newest_time_ms(&self) -> Result<i64, StoreError> {
+        let pulse = self.shared.head.call(|head| head.instance.pulse()).await?;
+        Ok(pulse.newest_time_ms)
+    }
+
     /// What the head's series are made of, in lists of at most so many items.
     pub async fn cardinality(&self, items_max: u32) -> Result<CardinalityReport, StoreError> {
         self.shared.head.call(move |head| head.instance.cardinality(items_max)).await
+    }
+
+    /// An instance that is not opened as a store, to make requests for one destination.
+    pub fn forwarding_instance(&self, memory_bytes_max: usize) -> Result<Instance, StoreError> {
+        let storage = InstanceStorage {
+            logs: InstanceLogs::None,
+            blocks: self.shared.blocks.clone(),
+            head: None,
+            memory: None,
+        };
+        let limits = InstanceLimits { memory_bytes_max, deadline: None };
+        Ok(self.shared.runtime.instantiate_closed(storage, limits)?)
     }
 
     /// The data directory.
@@ -495,7 +518,7 @@ fn spawn(
 }
 
 /// Lets this thread wait for others where processors are few: reads must not hold writes up.
-fn lower_priority() {
+pub(crate) fn lower_priority() {
     // On Linux this is the thread's own, whatever POSIX says of processes (setpriority(2)).
     if let Err(error) = rustix::process::setpriority_process(None, READ_NICE) {
         tracing::debug!(%error, "reads run at the priority of writes");

@@ -35,6 +35,11 @@ pub enum ReadFormat {
         /// Size of a frame.
         frame_bytes_max: u32,
     },
+    /// The fields `timeseries` of one `prometheus.QueryResult` after the other: series in label order,
+    /// each with just the samples inside the range. A part may end inside of one.
+    TimeSeries,
+    /// Series as one instance hands them to another; a part ends between two.
+    ChunkedSeries,
     /// A `prometheus.ReadResponse` in Snappy's block format. The limits are kept before the first
     /// part comes.
     Samples {
@@ -161,6 +166,10 @@ impl Read {
                 ReadFormat::StreamedChunks { frame_bytes_max } => {
                     self.stream(instance, &outlet, frame_bytes_max)
                 }
+                ReadFormat::TimeSeries => self.plain(instance, FrameFormat::Samples, &outlet),
+                ReadFormat::ChunkedSeries => {
+                    self.plain(instance, FrameFormat::ChunkedSeries, &outlet)
+                }
                 ReadFormat::Samples { samples_max, bytes_max } => {
                     self.samples(instance, &outlet, samples_max, bytes_max)
                 }
@@ -190,6 +199,20 @@ impl Read {
                 seal(&mut frames)?;
                 parts.send(frames)
             })?;
+            instance.close_cursor(cursor)?;
+        }
+        Ok(())
+    }
+
+    fn plain(
+        &self,
+        instance: &mut Instance,
+        format: FrameFormat,
+        parts: &Parts<'_>,
+    ) -> Result<(), Cut> {
+        for query_index in 0..self.queries.len() {
+            let cursor = instance.select(&self.selection(query_index, format))?;
+            each_part(instance, cursor, |frames| parts.send(frames))?;
             instance.close_cursor(cursor)?;
         }
         Ok(())

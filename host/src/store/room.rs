@@ -78,6 +78,11 @@ impl BodyBudget {
 }
 
 impl BodyRoom {
+    /// Nothing, for what came from no request and is bounded by other means.
+    pub fn none() -> BodyRoom {
+        BodyRoom { of: Arc::new(Semaphore::new(0)), held: None, wait: ROOM_WAIT }
+    }
+
     /// Nothing, for what is made of a body beside it and is bounded by other means.
     pub fn beside(body: &BodyRoom) -> BodyRoom {
         BodyRoom { of: Arc::clone(&body.of), held: None, wait: body.wait }

@@ -7,6 +7,7 @@
 mod bindings;
 #[cfg(test)]
 mod contract;
+mod forward;
 mod import;
 mod imports;
 mod inspect;
@@ -20,6 +21,9 @@ mod wasi;
 mod words;
 
 pub use bindings::exports::tidepool::tsdb::backfill::{AppendStep, PassStep, Rows, WrittenBlock};
+pub use bindings::exports::tidepool::tsdb::forward::{
+    Fed, MetadataRequest, Place, RelabelAction, RelabelRule, Request, ShardPosition, StoreWindow,
+};
 pub use bindings::exports::tidepool::tsdb::inspect::{
     AnalysisOptions, AnalysisReport, AnalysisStep, BlockInfo, BlockState, CheckStep, ChunkFigures,
     Finding, LogCounts, Occurrence, RecordFinding, Severity,
@@ -34,6 +38,7 @@ pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,
 };
 pub use bindings::tidepool::tsdb::wal::Log;
+pub use forward::{Destination, ForwardSettings};
 pub use import::ImporterHandle;
 pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};
 pub use instance::{CallError, CursorHandle, Instance, LinesHandle, SavedHeadHandle, TextsHandle};

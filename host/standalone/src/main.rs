@@ -40,6 +40,9 @@ const CONTRACT: Product = Product {
     parts: &["tidepool-standalone-storage", "tidepool-contract"],
 };
 
+/// Whoever runs the result compiles it, or sends it on: it is built for size.
+const PROFILE: &str = "component-small";
+
 /// What one part offers and nobody outside needs.
 const INSIDE: [&str; 3] =
     ["tidepool:tsdb/wal@", "tidepool:tsdb/blocks@", "tidepool:tsdb/head-source@"];
@@ -53,7 +56,7 @@ fn main() -> Outcome<()> {
             _ => return Err("usage: cargo build-standalone [--contract]".into()),
         };
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
-    let folder = target_dir(&workspace).join("wasm32-wasip2/component");
+    let folder = target_dir(&workspace).join("wasm32-wasip2").join(PROFILE);
     let mut parts = Vec::new();
     for &part in names {
         build(&workspace, part)?;
@@ -80,7 +83,9 @@ fn build(workspace: &Path, part: &str) -> Outcome<()> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(workspace);
     cargo.args(["rustc", "--package", part, "--lib", "--crate-type", "cdylib"]);
-    cargo.args(["--target", "wasm32-wasip2", "--profile", "component", "--locked"]);
+    cargo.args(["--target", "wasm32-wasip2", "--profile", PROFILE, "--locked"]);
+    // As `cargo build-component-small` builds the engine; the others have no features.
+    cargo.arg("--no-default-features");
     // What the outer build sets for this machine does not fit WebAssembly.
     cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
     let status = cargo.status()?;

@@ -27,7 +27,7 @@ pub struct Checks(Component);
 impl Checks {
     /// Compiles what `cargo build-contract` made.
     pub fn load(engine: &Engine) -> Result<Checks> {
-        let file = target_dir().join("wasm32-wasip2/component/tidepool_contract.wasm");
+        let file = target_dir().join("wasm32-wasip2/component-small/tidepool_contract.wasm");
         let component = Component::from_file(engine, &file)
             .context(format!("cannot load {}; `cargo build-contract` makes it", file.display()))?;
         Ok(Checks(component))

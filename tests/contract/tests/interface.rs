@@ -14,7 +14,7 @@ use embed_rust::bindings::tidepool::tsdb::types::{
 };
 use std::sync::LazyLock;
 use tidepool_contract::target_dir;
-use wasmtime::component::{Linker, ResourceAny};
+use wasmtime::component::ResourceAny;
 use wasmtime::{Engine, Result, Store};
 
 const NOW_MS: i64 = 1_700_000_000_000;
@@ -55,8 +55,7 @@ struct Tidepool {
 impl Tidepool {
     fn closed() -> Result<Tidepool> {
         let (engine, component) = &*LOADED;
-        let mut linker: Linker<State> = embed_rust::linker(engine)?;
-        linker.define_unknown_imports_as_traps(component)?;
+        let linker = embed_rust::linker(engine)?;
         let mut store = Store::new(engine, State::default());
         let component = Component::instantiate(&mut store, component, &linker)?;
         Ok(Tidepool { store, component })

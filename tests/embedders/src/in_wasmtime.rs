@@ -19,10 +19,8 @@ struct Opened {
 }
 
 fn open(engine: &Engine, component: &Component) -> Outcome<Opened> {
-    let mut linker = embed_rust::linker(engine)?;
-    linker.define_unknown_imports_as_traps(component)?;
     let mut store = Store::new(engine, State::default());
-    let bindings = Bindings::instantiate(&mut store, component, &linker)?;
+    let bindings = Bindings::instantiate(&mut store, component, &embed_rust::linker(engine)?)?;
     let tidepool = bindings.tidepool_tsdb_store();
     let options = Options {
         role: Role::All,

@@ -15,7 +15,7 @@ pub struct Size {
 }
 
 pub fn measure(workspace: &Path) -> Outcome<Vec<Size>> {
-    let built = tidepool_contract::target_dir().join("wasm32-wasip2/component");
+    let built = tidepool_contract::target_dir().join("wasm32-wasip2");
     let generated = workspace.join("js/dist/src/generated");
     let mut script = Vec::new();
     let mut modules = Vec::new();
@@ -39,10 +39,13 @@ pub fn measure(workspace: &Path) -> Outcome<Vec<Size>> {
         Ok(Size { what, bytes, gzip_bytes })
     };
     Ok(vec![
-        of("`tidepool_engine.wasm`, built for speed", &[built.join("tidepool_engine.wasm")])?,
+        of(
+            "`tidepool_engine.wasm`, built for speed",
+            &[built.join("component/tidepool_engine.wasm")],
+        )?,
         of(
             "`tidepool-standalone.wasm`, built for size",
-            &[built.join("tidepool-standalone.wasm")],
+            &[built.join("component-small/tidepool-standalone.wasm")],
         )?,
         of("the modules of `@tidepool/engine`, built for size", &modules)?,
         of("the code around them that jco makes", &script)?,

@@ -18,12 +18,12 @@ use tidepool_tests::{arguments, cli, data_dir};
 
 const COMPONENT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../target/wasm32-wasip2/component/tidepool-standalone.wasm"
+    "/../../target/wasm32-wasip2/component-small/tidepool-standalone.wasm"
 );
 
 const CONTRACT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../target/wasm32-wasip2/component/tidepool-contract-standalone.wasm"
+    "/../../target/wasm32-wasip2/component-small/tidepool-contract-standalone.wasm"
 );
 
 /// Starts the component's command in a directory.

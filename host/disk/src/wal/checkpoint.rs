@@ -94,7 +94,7 @@ impl CheckpointWriter {
 
         let target = self.wal_dir.join(checkpoint_name(self.last_segment));
         // Only a directory without segments can be in the way: see `Wal::checkpoint`.
-        self.removal.remove_checkpoint(&target)?;
+        remove_tree(&*self.disk, &target).map_err(Action::Remove.failed(&target))?;
         self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
         self.committed = true;
         // Until this is done a power cut may bring the old name back: nothing may go before.

@@ -14,11 +14,13 @@
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
 //! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` (without touching), `checkpoint`,
-//! `removal`, `rewrite`, `sync` (when), `stats` (figures).
+//! `removal`, `held` (moved, not deleted), `follow` (behind the writer), `rewrite`, `sync` (when), `stats` (figures).
 
 mod ahead;
 mod checkpoint;
+mod follow;
 mod gather;
+mod held;
 mod logs;
 mod look;
 mod pack;
@@ -41,6 +43,8 @@ mod writer;
 mod zstandard;
 
 pub use checkpoint::CheckpointWriter;
+pub use follow::{Followed, LogFollower, SeriesFiles};
+pub use held::{FORWARD_DIR, HeldSegments, Holding};
 pub use logs::{LogKind, Logs, LogsMonitor};
 pub use look::{LogPiece, LogReader, wal_bytes};
 pub use pack::RECORD_BYTES_MAX;
@@ -140,7 +144,8 @@ impl Wal {
         let counters = Arc::new(Counters::default());
         let set_aside = data.set_aside().clone();
         let checkpoint_disk = data.disk_for(WrittenFor::Checkpoint);
-        let removal = Removal::new(checkpoint_disk, set_aside, Arc::clone(&counters));
+        let holding = data.holding().clone();
+        let removal = Removal::new(checkpoint_disk, set_aside, holding, Arc::clone(&counters));
         let sync_last = options.sync != SyncPolicy::Off;
         let replay = Replay::plan(Arc::clone(&disk), &listing, sync_last, Arc::clone(&counters))?;
         let first = listing.number_max.map_or(Some(0), |number| number.checked_add(1));

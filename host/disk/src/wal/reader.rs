@@ -142,6 +142,23 @@ impl SegmentReader {
         }
     }
 
+    /// Begins behind a record that ends here.
+    pub(super) fn from(
+        file: Arc<dyn DiskFile>,
+        path: PathBuf,
+        at: u64,
+        size_bytes: u64,
+        counters: Arc<Counters>,
+    ) -> SegmentReader {
+        let reader = SegmentReader::new(file, path, size_bytes, counters);
+        SegmentReader { at, whole_end: at, ..reader }
+    }
+
+    /// The end of the last whole record.
+    pub(super) fn whole_end(&self) -> u64 {
+        self.whole_end
+    }
+
     /// Where reading has come to, in bytes.
     pub fn position(&self) -> u64 {
         self.at.min(self.size_bytes)

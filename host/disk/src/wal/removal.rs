@@ -1,6 +1,7 @@
 //! Deleting what a checkpoint stands for. A damaged file that could not be repaired is not deleted
 //! but set aside, since the device may give another time what it did not give this time.
 
+use super::held::Holding;
 use super::segment::WalListing;
 use super::stats::Counters;
 use crate::error::{Action, Result};
@@ -15,14 +16,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) struct Removal {
     pub disk: Arc<dyn Disk>,
     pub set_aside: SetAside,
+    holding: Holding,
     pub counters: Arc<Counters>,
     /// Damaged segments that stay as they are.
     damaged: Mutex<HashSet<PathBuf>>,
 }
 
 impl Removal {
-    pub fn new(disk: Arc<dyn Disk>, set_aside: SetAside, counters: Arc<Counters>) -> Removal {
-        Removal { disk, set_aside, counters, damaged: Mutex::default() }
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        set_aside: SetAside,
+        holding: Holding,
+        counters: Arc<Counters>,
+    ) -> Removal {
+        Removal { disk, set_aside, holding, counters, damaged: Mutex::default() }
     }
 
     /// This segment stays damaged.
@@ -44,7 +51,7 @@ impl Removal {
 
     /// Deletes a segment.
     pub fn remove_segment(&self, path: &Path) -> Result<()> {
-        if !self.take_damaged(path) {
+        if !self.take_damaged(path) && !self.holding.take(&*self.disk, path)? {
             self.disk.remove_file(path).map_err(Action::Remove.failed(path))?;
         }
         self.counters.segments_deleted.fetch_add(1, Relaxed);
@@ -55,6 +62,7 @@ impl Removal {
     pub fn remove_checkpoint(&self, path: &Path) -> Result<()> {
         match self.take_damaged(path) {
             true => Ok(()),
+            false if self.holding.take(&*self.disk, path)? => Ok(()),
             false => remove_tree(&*self.disk, path).map_err(Action::Remove.failed(path)),
         }
     }

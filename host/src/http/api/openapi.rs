@@ -22,7 +22,10 @@ pub fn described() -> Vec<String> {
         let name = line.trim().trim_end_matches(':');
         match line.len() - line.trim_start().len() {
             2 if name.starts_with('/') => {
-                path = name.replace("{name}", "{}").replace("{labels}", "{*}");
+                path = name
+                    .replace("{name}", "{}")
+                    .replace("{labels}", "{*}")
+                    .replace("{decoder}", "{*}");
             }
             4 if matches!(name, "get" | "post" | "put") && !path.is_empty() => {
                 described.push(format!("{} {path}", name.to_uppercase()));

@@ -3,6 +3,7 @@
 mod checkpoints;
 mod damage;
 mod faults;
+mod follow;
 mod gather;
 mod repair;
 mod round_trip;

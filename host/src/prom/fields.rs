@@ -34,11 +34,17 @@ impl<'a> Fields<'a> {
         Fields { rest: message }
     }
 
+    /// What is not read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     fn error(&self, what: &'static str) -> Malformed {
         Malformed { what, left: self.rest.len() }
     }
 
-    fn varint(&mut self) -> Result<u64, Malformed> {
+    /// Reads a number that is no field, as packed ones are.
+    pub fn varint(&mut self) -> Result<u64, Malformed> {
         let mut number = 0;
         for (place, byte) in self.rest.iter().take(10).enumerate() {
             number |= u64::from(byte & 0x7f) << (7 * place);
@@ -91,8 +97,18 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The messages of a repeated field. What does not decode ends the list: [`super::walk`] has
-/// refused it before.
+/// How many bytes at the beginning are whole fields; the last field may be cut short.
+pub fn whole_fields(bytes: &[u8]) -> usize {
+    let mut fields = Fields::new(bytes);
+    let mut whole = 0;
+    while let Some(Ok(_)) = fields.next() {
+        whole = bytes.len() - fields.rest.len();
+    }
+    whole
+}
+
+/// The messages of a repeated field. What does not decode ends the list: whoever asks has walked
+/// over the message before.
 pub fn messages(message: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
     Fields::new(message).map_while(Result::ok).filter_map(move |field| match field {
         (found, Field::Bytes(bytes)) if found == number => Some(bytes),
@@ -135,6 +151,9 @@ mod tests {
         assert_eq!(numbers, [150, 0, 7]);
         for cut in ["\x08", "\x12\x02a", "\x11\0", "\x0b", "\x08\x7f\x12\x7f"] {
             assert!(Fields::new(cut.as_bytes()).any(|field| field.is_err()), "{cut:?}");
+        }
+        for cut in 0..3 {
+            assert_eq!(whole_fields(&message[..message.len() - cut]), [24, 19, 19][cut]);
         }
         assert!(Fields::new(&[0xff; 11]).any(|field| field.is_err()));
     }

@@ -1,0 +1,250 @@
+//! Rows to the body of a request.
+//!
+//! Rows of one series stand together, in their order: a series' labels are written once. Of 2.0,
+//! each text is a symbol of the request, written once; a table of the texts of all requests says
+//! which symbol it is here, so that no text is compared or hashed.
+
+use super::row::{Extra, Extras, Row};
+use super::series::{Metadata, Series, SeriesTable};
+use crate::engine::RemoteWriteVersion;
+use crate::model::Value;
+use crate::wire::{
+    put_exemplar_end, put_label, put_label_refs, put_message_field, put_series_metadata,
+    put_series_value, put_symbol,
+};
+
+/// A request, and what is in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The message; empty if no row was left to be sent.
+    pub body: Vec<u8>,
+    /// Floats in it.
+    pub samples: u64,
+    /// Native histograms in it.
+    pub histograms: u64,
+    /// Exemplars in it.
+    pub exemplars: u64,
+    /// Samples and histograms that are too old to be sent.
+    pub too_old: u64,
+    /// Time of the newest row; the smallest without any.
+    pub newest_ms: i64,
+}
+
+/// Builds bodies; keeps what can be used again.
+#[derive(Default)]
+pub struct RequestBuilder {
+    rows: Vec<Row>,
+    symbols: RequestSymbols,
+    series: Vec<u8>,
+    part: Vec<u8>,
+    content: Vec<u8>,
+    refs: Vec<u32>,
+}
+
+/// The symbols of the request that is being built.
+#[derive(Default)]
+struct RequestSymbols {
+    /// By symbol of the table: in which request it was met last, and as which symbol.
+    met: Vec<(u32, u32)>,
+    request: u32,
+    /// Symbols of the table, in the request's order; the first stands for the empty text.
+    list: Vec<u32>,
+    /// Texts that only this request has, such as exemplars' labels.
+    others: Vec<(u32, Box<str>)>,
+}
+
+impl RequestSymbols {
+    fn begin(&mut self, symbols: usize) {
+        self.request = self.request.wrapping_add(1);
+        if self.request == 0 || self.met.len() > 4 * symbols.max(1024) {
+            // Numbers of requests are used again.
+            self.met.clear();
+            self.request = 1;
+        }
+        self.met.resize(self.met.len().max(symbols), (0, 0));
+        self.list.clear();
+        self.list.push(u32::MAX);
+        self.others.clear();
+    }
+
+    #[inline]
+    fn symbol(&mut self, symbol: u32) -> u32 {
+        let Some(met) = self.met.get_mut(symbol as usize) else { return 0 };
+        if met.0 != self.request {
+            *met = (self.request, self.list.len() as u32);
+            self.list.push(symbol);
+        }
+        met.1
+    }
+
+    /// The symbol of a text that the table does not have.
+    fn other(&mut self, text: &str) -> u32 {
+        if let Some((symbol, _)) = self.others.iter().find(|(_, known)| **known == *text) {
+            return *symbol;
+        }
+        let symbol = self.list.len() as u32;
+        self.list.push(u32::MAX);
+        self.others.push((symbol, text.into()));
+        symbol
+    }
+
+    fn put(&self, out: &mut Vec<u8>, table: &SeriesTable) {
+        let mut others = self.others.iter().peekable();
+        for (at, symbol) in self.list.iter().enumerate() {
+            let other = others.next_if(|(of, _)| *of as usize == at);
+            let text = match (other, *symbol) {
+                (Some((_, text)), _) => text,
+                (None, u32::MAX) => "",
+                (None, symbol) => table.symbols.text(symbol),
+            };
+            put_symbol(out, text);
+        }
+    }
+}
+
+impl RequestBuilder {
+    /// The texts of the table have got new numbers.
+    pub fn symbols_changed(&mut self) {
+        self.symbols.met.clear();
+    }
+
+    /// Builds the request of some rows, of which those before a time are left out.
+    pub fn build<'r>(
+        &mut self,
+        version: RemoteWriteVersion,
+        rows: impl Iterator<Item = &'r Row>,
+        not_before_ms: i64,
+        table: &SeriesTable,
+        extras: &Extras,
+    ) -> Batch {
+        let mut batch = Batch { newest_ms: i64::MIN, ..Batch::default() };
+        let mut list = std::mem::take(&mut self.rows);
+        list.clear();
+        for row in rows {
+            if row.time_ms < not_before_ms {
+                batch.too_old += 1;
+                continue;
+            }
+            batch.newest_ms = batch.newest_ms.max(row.time_ms);
+            list.push(*row);
+        }
+        if !list.is_sorted_by_key(|row| row.series) {
+            // Stable: rows of a series keep their order.
+            list.sort_by_key(|row| row.series);
+        }
+        self.symbols.begin(table.symbols.len());
+        self.content.clear();
+        // Floats and histograms do not share a message in 2.0.
+        let kind = |row: &Row| {
+            let is_histogram = extras.get(row).is_some_and(|extra| extra.histogram.is_some());
+            (row.series, is_histogram)
+        };
+        for rows in list.chunk_by(|a, b| kind(a) == kind(b)) {
+            let Some(series) = rows.first().and_then(|row| table.get(row.series)) else { continue };
+            self.series.clear();
+            match version {
+                RemoteWriteVersion::V1 => self.put_v1(series, rows, table, extras, &mut batch),
+                RemoteWriteVersion::V2 => self.put_v2(series, rows, extras, &mut batch),
+            }
+            let field = match version {
+                RemoteWriteVersion::V1 => 1,
+                RemoteWriteVersion::V2 => 5,
+            };
+            put_message_field(&mut self.content, field, &self.series);
+        }
+        let is_empty = list.is_empty();
+        self.rows = list;
+        if is_empty {
+            return batch;
+        }
+        if version == RemoteWriteVersion::V2 {
+            batch.body.reserve(self.content.len() + 16 * self.symbols.list.len());
+            self.symbols.put(&mut batch.body, table);
+        }
+        batch.body.extend_from_slice(&self.content);
+        batch
+    }
+
+    fn put_v1(
+        &mut self,
+        series: &Series,
+        rows: &[Row],
+        table: &SeriesTable,
+        extras: &Extras,
+        batch: &mut Batch,
+    ) {
+        for pair in series.labels.as_chunks::<2>().0 {
+            let [name, value] = pair.map(|symbol| table.symbols.text(symbol));
+            put_label(&mut self.series, name, value, &mut self.part);
+        }
+        self.put_values(4, rows, extras, batch);
+        for exemplar in exemplars(rows, extras) {
+            self.part.clear();
+            let mut scratch = Vec::new();
+            for (name, value) in &exemplar.labels {
+                put_label(&mut self.part, name, value, &mut scratch);
+            }
+            put_exemplar_end(&mut self.part, exemplar.value, exemplar.timestamp_ms);
+            put_message_field(&mut self.series, 3, &self.part);
+            batch.exemplars += 1;
+        }
+    }
+
+    fn put_v2(&mut self, series: &Series, rows: &[Row], extras: &Extras, batch: &mut Batch) {
+        self.refs.clear();
+        for symbol in &series.labels {
+            let symbol = self.symbols.symbol(*symbol);
+            self.refs.push(symbol);
+        }
+        put_label_refs(&mut self.series, &self.refs, &mut self.part);
+        self.put_values(3, rows, extras, batch);
+        for exemplar in exemplars(rows, extras) {
+            self.refs.clear();
+            for (name, value) in &exemplar.labels {
+                let pair = [self.symbols.other(name), self.symbols.other(value)];
+                self.refs.extend(pair);
+            }
+            let mut message = Vec::with_capacity(32);
+            put_label_refs(&mut message, &self.refs, &mut self.part);
+            message.push(2 << 3 | 1);
+            message.extend_from_slice(&exemplar.value.to_le_bytes());
+            message.push(3 << 3);
+            crate::codec::put_uvarint(&mut message, exemplar.timestamp_ms as u64);
+            put_message_field(&mut self.series, 4, &message);
+            batch.exemplars += 1;
+        }
+        if let Some(Metadata { kind, help, unit }) = series.metadata {
+            let (help, unit) = (self.symbols.symbol(help), self.symbols.symbol(unit));
+            put_series_metadata(&mut self.series, kind, help, unit);
+        }
+    }
+
+    fn put_values(
+        &mut self,
+        histogram_field: u32,
+        rows: &[Row],
+        extras: &Extras,
+        batch: &mut Batch,
+    ) {
+        for row in rows {
+            match extras.get(row) {
+                Some(Extra { histogram: Some(value), .. }) => {
+                    put_series_value(&mut self.series, histogram_field, row.time_ms, value);
+                    batch.histograms += 1;
+                }
+                _ => {
+                    let value = Value::Float(row.value);
+                    put_series_value(&mut self.series, histogram_field, row.time_ms, &value);
+                    batch.samples += 1;
+                }
+            }
+        }
+    }
+}
+
+fn exemplars<'e>(
+    rows: &'e [Row],
+    extras: &'e Extras,
+) -> impl Iterator<Item = &'e super::row::RowExemplar> {
+    rows.iter().filter_map(|row| extras.get(row)).flat_map(|extra| &extra.exemplars)
+}

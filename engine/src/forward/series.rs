@@ -1,0 +1,247 @@
+//! The series of the logs, as they are sent: labels with external ones added and rules applied once,
+//! every text kept once.
+
+use super::ForwardError;
+use crate::codec::hash_bytes;
+use crate::model::{Labels, RefTable};
+use crate::relabel::{Rule, relabel};
+use hashbrown::HashTable;
+use std::collections::BTreeMap;
+
+/// Mixed into hashes. Shards and gaps are written down by them, so it never changes.
+const HASH_SEED: u64 = 0x7469_6465_706f_6f6c;
+
+/// Of a series: which shard it belongs to, and how gaps know it. Series of which the hashes are the
+/// same by chance share a place in a gap, which can cause duplicates, and no loss.
+pub fn labels_hash(labels: &Labels) -> u64 {
+    hash_bytes(HASH_SEED, labels.packed())
+}
+
+/// What is known of a metric family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// As in log records.
+    pub kind: u8,
+    /// Symbols.
+    pub help: u32,
+    /// Symbols.
+    pub unit: u32,
+}
+
+/// A series as it is sent.
+#[derive(Debug)]
+pub struct Series {
+    /// Of its labels as they are stored.
+    pub hash: u64,
+    /// Symbols of names and values in turn. None at all if the rules drop it.
+    pub labels: Box<[u32]>,
+    /// What is known of its family.
+    pub metadata: Option<Metadata>,
+    /// Where in its shard its newest row was queued.
+    pub newest_ordinal: u64,
+    /// Rows of it that are queued.
+    pub queued: u32,
+    /// Last segment that introduced it; `None` if it came from the store, to be forgotten with its
+    /// last row.
+    segment: Option<u32>,
+}
+
+/// All of them.
+#[derive(Default)]
+pub struct SeriesTable {
+    refs: RefTable,
+    ref_list: Vec<(u64, u32)>,
+    series: Vec<Option<Series>>,
+    free: Vec<u32>,
+    pub symbols: Symbols,
+    external: Labels,
+    rules: Vec<Rule>,
+}
+
+/// Texts, each once.
+#[derive(Default)]
+pub struct Symbols {
+    texts: Vec<Box<str>>,
+    places: HashTable<u32>,
+}
+
+impl Symbols {
+    pub fn intern(&mut self, text: &str) -> u32 {
+        let hash = hash_bytes(HASH_SEED, text.as_bytes());
+        let texts = &self.texts;
+        let text_of = |at: u32| texts.get(at as usize).map_or("", |text| text);
+        if let Some(at) = self.places.find(hash, |at| text_of(*at) == text) {
+            return *at;
+        }
+        let at = self.texts.len() as u32;
+        self.places.insert_unique(hash, at, |at| hash_bytes(HASH_SEED, text_of(*at).as_bytes()));
+        self.texts.push(text.into());
+        at
+    }
+
+    pub fn text(&self, symbol: u32) -> &str {
+        self.texts.get(symbol as usize).map_or("", |text| text)
+    }
+
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+}
+
+impl SeriesTable {
+    pub fn new(external: Labels, rules: Vec<Rule>) -> SeriesTable {
+        SeriesTable { external, rules, ..SeriesTable::default() }
+    }
+
+    #[inline]
+    pub fn by_ref(&self, series_ref: u64) -> Option<u32> {
+        self.refs.get(series_ref)
+    }
+
+    #[inline]
+    pub fn get(&self, at: u32) -> Option<&Series> {
+        self.series.get(at as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, at: u32) -> Option<&mut Series> {
+        self.series.get_mut(at as usize)?.as_mut()
+    }
+
+    /// Takes a series that a log introduces.
+    pub fn note(
+        &mut self,
+        segment: u32,
+        series_ref: u64,
+        labels: &[(&str, &str)],
+    ) -> Result<(), ForwardError> {
+        let labels = Labels::from_pairs(labels.iter().copied())
+            .map_err(|error| ForwardError::Invalid(error.to_string()))?;
+        let hash = labels_hash(&labels);
+        if let Some(known) = self.refs.get(series_ref).and_then(|at| self.get_mut(at))
+            && known.hash == hash
+        {
+            known.segment = known.segment.max(Some(segment));
+            return Ok(());
+        }
+        let at = self.add(&labels, hash, Some(segment));
+        self.refs.insert(series_ref, at);
+        self.ref_list.push((series_ref, at));
+        Ok(())
+    }
+
+    /// Takes a series that the store gives, for as long as rows of it are queued.
+    pub fn note_stored(&mut self, labels: &Labels, hash: u64) -> u32 {
+        self.add(labels, hash, None)
+    }
+
+    fn add(&mut self, labels: &Labels, hash: u64, segment: Option<u32>) -> u32 {
+        let symbols = self.sent_labels(labels);
+        let series =
+            Series { hash, labels: symbols, metadata: None, newest_ordinal: 0, queued: 0, segment };
+        match self.free.pop() {
+            Some(at) => {
+                if let Some(place) = self.series.get_mut(at as usize) {
+                    *place = Some(series);
+                }
+                at
+            }
+            None => {
+                self.series.push(Some(series));
+                self.series.len() as u32 - 1
+            }
+        }
+    }
+
+    /// The labels as they are sent, as symbols.
+    fn sent_labels(&mut self, labels: &Labels) -> Box<[u32]> {
+        let all = labels.with_others(&self.external);
+        let mut sent = Vec::with_capacity(32);
+        let mut put = |symbols: &mut Symbols, name: &str, value: &str| {
+            sent.extend([symbols.intern(name), symbols.intern(value)]);
+        };
+        if self.rules.is_empty() {
+            all.iter().for_each(|(name, value)| put(&mut self.symbols, name, value));
+            return sent.into();
+        }
+        let mut pairs: BTreeMap<String, String> =
+            all.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        if relabel(&mut self.rules, &mut pairs) {
+            pairs.iter().for_each(|(name, value)| put(&mut self.symbols, name, value));
+        }
+        sent.into()
+    }
+
+    /// Notes that a row of a series is queued no more.
+    #[inline]
+    pub fn release(&mut self, at: u32) {
+        let Some(series) = self.get_mut(at) else { return };
+        series.queued = series.queued.saturating_sub(1);
+        if series.queued == 0 && series.segment.is_none() {
+            self.drop_series(at);
+        }
+    }
+
+    /// Forgets a series of the store of which no row was queued.
+    pub fn drop_if_unused(&mut self, at: u32) {
+        if self.get(at).is_some_and(|series| series.queued == 0 && series.segment.is_none()) {
+            self.drop_series(at);
+        }
+    }
+
+    fn drop_series(&mut self, at: u32) {
+        if let Some(place) = self.series.get_mut(at as usize) {
+            *place = None;
+            self.free.push(at);
+        }
+    }
+
+    /// Forgets the series that no segment from this one on has introduced and of which nothing is
+    /// queued, and the texts that are only theirs.
+    pub fn forget(&mut self, before_segment: u32) {
+        let mut refs = RefTable::default();
+        let series = &mut self.series;
+        let mut is_kept = vec![false; series.len()];
+        self.ref_list.retain(|(series_ref, at)| {
+            let found = series.get(*at as usize).and_then(Option::as_ref);
+            let keeps = found.is_some_and(|series| {
+                series.queued > 0 || series.segment.is_none_or(|segment| segment >= before_segment)
+            });
+            if keeps {
+                refs.insert(*series_ref, *at);
+                if let Some(kept) = is_kept.get_mut(*at as usize) {
+                    *kept = true;
+                }
+            }
+            keeps
+        });
+        self.refs = refs;
+        for (at, is_kept) in is_kept.into_iter().enumerate() {
+            let found = series.get(at).and_then(Option::as_ref);
+            if !is_kept && found.is_some_and(|series| series.queued == 0) {
+                self.free.push(at as u32);
+                series[at] = None;
+            }
+        }
+        self.repack_symbols();
+    }
+
+    fn repack_symbols(&mut self) {
+        let before = std::mem::take(&mut self.symbols);
+        for series in self.series.iter_mut().flatten() {
+            let again = |symbols: &mut Symbols, symbol: u32| symbols.intern(before.text(symbol));
+            for symbol in &mut series.labels {
+                *symbol = again(&mut self.symbols, *symbol);
+            }
+            if let Some(metadata) = &mut series.metadata {
+                metadata.help = again(&mut self.symbols, metadata.help);
+                metadata.unit = again(&mut self.symbols, metadata.unit);
+            }
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.series.len() - self.free.len()
+    }
+}

@@ -1,0 +1,321 @@
+//! Rules that change or drop label sets, as Prometheus' `relabel_config` says.
+//!
+//! Source: prometheus/prometheus, `model/relabel` and `docs/configuration/configuration.md`. Rules
+//! are applied in their order. An expression is anchored at both ends, and its dot matches a newline.
+
+use regex_automata::meta::Regex;
+use regex_automata::util::{captures::Captures, interpolate, syntax};
+use std::collections::BTreeMap;
+
+/// Longest expression that is compiled, in bytes.
+const REGEX_BYTES_MAX: usize = 64 * 1024;
+
+/// Memory that one compiled expression may take, in bytes.
+const REGEX_COMPILED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The expression of a rule that gives none.
+pub const REGEX_DEFAULT: &str = "(.*)";
+
+/// What a rule does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Sets the target to the replacement where the expression matches.
+    Replace,
+    /// Keeps sets in which the expression matches.
+    Keep,
+    /// Drops sets in which the expression matches.
+    Drop,
+    /// Keeps sets in which the target is the joined source.
+    KeepEqual,
+    /// Drops sets in which the target is the joined source.
+    DropEqual,
+    /// Sets the target to the hash of the joined source, modulo a number.
+    HashMod,
+    /// Copies labels whose names match to names made by the replacement.
+    LabelMap,
+    /// Takes out labels whose names match.
+    LabelDrop,
+    /// Takes out labels whose names do not match.
+    LabelKeep,
+    /// Sets the target to the joined source in lower case.
+    Lowercase,
+    /// Sets the target to the joined source in upper case.
+    Uppercase,
+}
+
+/// A rule as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleSpec {
+    /// Labels whose values are joined.
+    pub source_labels: Vec<String>,
+    /// What stands between them.
+    pub separator: String,
+    /// The expression (RE2 syntax).
+    pub regex: String,
+    /// For [`Action::HashMod`].
+    pub modulus: u64,
+    /// The label that is set; may name groups of the expression.
+    pub target_label: String,
+    /// Its value; may name groups of the expression.
+    pub replacement: String,
+    /// What is done.
+    pub action: Action,
+}
+
+/// Why a rule cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// The expression does not parse, or is too large.
+    #[error("the regular expression {expression:?} of a relabel rule is invalid: {reason}")]
+    Regex {
+        /// As it was given.
+        expression: String,
+        /// What the parser says.
+        reason: String,
+    },
+    /// The action needs a part that is not given.
+    #[error("a relabel rule with the action {action:?} needs {part}")]
+    Missing {
+        /// The action.
+        action: Action,
+        /// What is missing.
+        part: &'static str,
+    },
+}
+
+/// A rule ready for use.
+#[derive(Debug)]
+pub struct Rule {
+    spec: RuleSpec,
+    regex: Regex,
+    captures: Captures,
+}
+
+/// A label set that is being changed.
+type LabelMap = BTreeMap<String, String>;
+
+impl RuleSpec {
+    /// A rule that only says what it does, with upstream's defaults.
+    pub fn new(action: Action) -> RuleSpec {
+        RuleSpec {
+            source_labels: Vec::new(),
+            separator: ";".into(),
+            regex: REGEX_DEFAULT.into(),
+            modulus: 0,
+            target_label: String::new(),
+            replacement: "$1".into(),
+            action,
+        }
+    }
+}
+
+impl Rule {
+    /// Checks and compiles a rule.
+    pub fn new(spec: RuleSpec) -> Result<Rule, RuleError> {
+        use Action::{DropEqual, HashMod, KeepEqual, Lowercase, Replace, Uppercase};
+        let action = spec.action;
+        let missing = |part| Err(RuleError::Missing { action, part });
+        let needs_target = [Replace, HashMod, Lowercase, Uppercase, KeepEqual, DropEqual];
+        if needs_target.contains(&action) && spec.target_label.is_empty() {
+            return missing("a target_label");
+        }
+        if action == HashMod && spec.modulus == 0 {
+            return missing("a modulus above zero");
+        }
+        let wrong = |reason: String| RuleError::Regex { expression: spec.regex.clone(), reason };
+        if spec.regex.len() > REGEX_BYTES_MAX {
+            return Err(wrong(format!("it has more than {REGEX_BYTES_MAX} bytes")));
+        }
+        let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
+        let regex = Regex::builder()
+            .configure(config)
+            .syntax(syntax::Config::new().dot_matches_new_line(true))
+            .build(&format!("^(?:{})$", spec.regex))
+            .map_err(|error| match error.syntax_error() {
+                Some(error) => wrong(error.to_string()),
+                None => wrong(error.to_string()),
+            })?;
+        let captures = regex.create_captures();
+        Ok(Rule { spec, regex, captures })
+    }
+
+    /// Applies the rule; gives whether the set is kept.
+    fn apply(&mut self, labels: &mut LabelMap) -> bool {
+        let spec = &self.spec;
+        let value_of = |name: &String| labels.get(name).map_or("", String::as_str);
+        let sources: Vec<&str> = spec.source_labels.iter().map(value_of).collect();
+        let source = sources.join(&spec.separator);
+        match spec.action {
+            Action::Keep => return self.regex.is_match(&source),
+            Action::Drop => return !self.regex.is_match(&source),
+            Action::KeepEqual => return value_of(&spec.target_label) == source,
+            Action::DropEqual => return value_of(&spec.target_label) != source,
+            Action::Replace => {
+                self.regex.captures(&source, &mut self.captures);
+                if self.captures.is_match() {
+                    let target = self.expanded(&source, &self.spec.target_label);
+                    let value = self.expanded(&source, &self.spec.replacement);
+                    set(labels, target, value);
+                }
+            }
+            Action::HashMod => {
+                let digest = md5(source.as_bytes());
+                let mut last = [0; 8];
+                last.copy_from_slice(&digest[8..]);
+                let hash = u64::from_be_bytes(last).checked_rem(spec.modulus).unwrap_or(0);
+                set(labels, spec.target_label.clone(), hash.to_string());
+            }
+            Action::Lowercase => set(labels, spec.target_label.clone(), source.to_lowercase()),
+            Action::Uppercase => set(labels, spec.target_label.clone(), source.to_uppercase()),
+            Action::LabelMap => {
+                let mut mapped = Vec::new();
+                for (name, value) in labels.iter() {
+                    self.regex.captures(name, &mut self.captures);
+                    if self.captures.is_match() {
+                        mapped.push((self.expanded(name, &self.spec.replacement), value.clone()));
+                    }
+                }
+                mapped.into_iter().for_each(|(name, value)| set(labels, name, value));
+            }
+            Action::LabelDrop => labels.retain(|name, _| !self.regex.is_match(name)),
+            Action::LabelKeep => labels.retain(|name, _| self.regex.is_match(name)),
+        }
+        true
+    }
+
+    /// A template with the groups of the last match in it.
+    fn expanded(&self, text: &str, template: &str) -> String {
+        let mut out = String::new();
+        interpolate::string(
+            template,
+            |group, out| {
+                let span = self.captures.get_group(group);
+                out.push_str(span.and_then(|span| text.get(span.range())).unwrap_or_default());
+            },
+            |name| {
+                let pattern = self.captures.pattern()?;
+                self.captures.group_info().to_index(pattern, name)
+            },
+            &mut out,
+        );
+        out
+    }
+}
+
+/// Sets a label; without a value it is taken out, and without a name nothing is done.
+fn set(labels: &mut LabelMap, name: String, value: String) {
+    if name.is_empty() {
+        return;
+    }
+    if value.is_empty() {
+        labels.remove(&name);
+    } else {
+        labels.insert(name, value);
+    }
+}
+
+/// Applies rules one after the other; gives whether the set is kept, which one without labels is
+/// not.
+pub fn relabel(rules: &mut [Rule], labels: &mut BTreeMap<String, String>) -> bool {
+    rules.iter_mut().all(|rule| rule.apply(labels)) && !labels.is_empty()
+}
+
+/// The digest of RFC 1321, which upstream spreads label sets by. It keeps no secret here.
+fn md5(bytes: &[u8]) -> [u8; 16] {
+    use md5::{Digest as _, Md5};
+    Md5::digest(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn set_of(pairs: &[(&str, &str)]) -> LabelMap {
+        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    fn apply(spec: RuleSpec, pairs: &[(&str, &str)]) -> Option<LabelMap> {
+        let mut labels = set_of(pairs);
+        let mut rules = [Rule::new(spec).expect("a rule")];
+        relabel(&mut rules, &mut labels).then_some(labels)
+    }
+
+    fn rule(action: Action, source: &[&str], regex: &str, target: &str, to: &str) -> RuleSpec {
+        RuleSpec {
+            source_labels: source.iter().map(|name| (*name).into()).collect(),
+            regex: regex.into(),
+            target_label: target.into(),
+            replacement: to.into(),
+            modulus: 1000,
+            ..RuleSpec::new(action)
+        }
+    }
+
+    /// The cases are those of upstream's documentation and its test of the same name.
+    #[test]
+    fn rules_do_what_upstreams_do() {
+        use Action::*;
+        let abc = [("a", "foo"), ("b", "bar"), ("c", "baz")];
+        let with = |more: &[(&str, &str)]| Some(set_of(&[&abc[..], more].concat()));
+        for (spec, expected) in [
+            (rule(Replace, &["a"], "f(.*)", "d", "ch${1}-ch${1}"), with(&[("d", "choo-choo")])),
+            (rule(Replace, &["a", "b"], "f(.*);(.*)r", "a", "b${1}${2}m"), {
+                Some(set_of(&[("a", "boobam"), ("b", "bar"), ("c", "baz")]))
+            }),
+            (
+                rule(Replace, &["a"], "(f).*", "$1_x", "v"),
+                with(&[("f", "")]).map(|mut l| {
+                    // `$1_x` names a group that is not there: the whole is nothing.
+                    l.remove("f");
+                    l
+                }),
+            ),
+            (rule(Replace, &["a"], "(f).*", "${1}_x", "v"), with(&[("f_x", "v")])),
+            (rule(Replace, &["a"], "no", "d", "x"), with(&[])),
+            (rule(Replace, &["a"], "foo", "b", ""), Some(set_of(&[("a", "foo"), ("c", "baz")]))),
+            (rule(Keep, &["a"], "foo|x", "", ""), with(&[])),
+            (rule(Keep, &["a"], "fo", "", ""), None),
+            (rule(Drop, &["a"], ".*o.*", "", ""), None),
+            (rule(Drop, &["x"], "y", "", ""), with(&[])),
+            (rule(KeepEqual, &["a"], "", "b", ""), None),
+            (rule(DropEqual, &["a"], "", "b", ""), with(&[])),
+            (rule(HashMod, &["c"], "", "d", ""), with(&[("d", "976")])),
+            (rule(LabelMap, &[], "(b.*)", "", "bar_${1}"), with(&[("bar_b", "bar")])),
+            (rule(LabelDrop, &[], "[ab]", "", ""), Some(set_of(&[("c", "baz")]))),
+            (rule(LabelKeep, &[], "[ab]", "", ""), Some(set_of(&abc[..2]))),
+            (rule(LabelKeep, &[], "z", "", ""), None),
+            (rule(Uppercase, &["a"], "", "d", ""), with(&[("d", "FOO")])),
+            (rule(Lowercase, &["a", "b"], "", "d", ""), with(&[("d", "foo;bar")])),
+        ] {
+            assert_eq!(apply(spec.clone(), &abc), expected, "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn rules_that_cannot_work_are_refused() {
+        let wrong = [
+            rule(Action::Replace, &["a"], "(", "b", ""),
+            rule(Action::Replace, &["a"], "a", "", ""),
+            RuleSpec { modulus: 0, ..rule(Action::HashMod, &["a"], "a", "b", "") },
+            rule(Action::Keep, &["a"], &"a".repeat(REGEX_BYTES_MAX + 1), "", ""),
+        ];
+        for spec in wrong {
+            assert!(Rule::new(spec).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_replaced_or_refused(
+            regex in "[a-z().*+?|$^{}\\[\\]\\\\0-9]{0,12}",
+            replacement in "[a-z$ {}0-9]{0,12}",
+            value in "[a-z0-9\n]{0,12}",
+        ) {
+            let spec = rule(Action::Replace, &["a"], &regex, "b", &replacement);
+            if let Ok(rule) = Rule::new(spec) {
+                relabel(&mut [rule], &mut set_of(&[("a", &value)]));
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Series to remote-write bodies: `prometheus.WriteRequest` (1.0) and
+//! `io.prometheus.write.v2.Request` (2.0).
+//!
+//! A body is a run of fields, so it is written series by series. Of 2.0, series refer to symbols
+//! that are known only at the end: [`put_symbol`] writes them in front, see `forward/request.rs`.
+
+use super::histogram::put_histogram_field;
+use super::samples::put_float;
+use crate::codec::put_uvarint;
+use crate::model::Value;
+
+/// Appends a field that holds a message.
+pub fn put_message_field(out: &mut Vec<u8>, field: u32, message: &[u8]) {
+    put_uvarint(out, u64::from(field << 3 | 2));
+    put_uvarint(out, message.len() as u64);
+    out.extend_from_slice(message);
+}
+
+/// Appends a label of a 1.0 series or exemplar, as field 1.
+pub fn put_label(out: &mut Vec<u8>, name: &str, value: &str, scratch: &mut Vec<u8>) {
+    scratch.clear();
+    put_message_field(scratch, 1, name.as_bytes());
+    put_message_field(scratch, 2, value.as_bytes());
+    put_message_field(out, 1, scratch);
+}
+
+/// Appends references to symbols, packed, as field 1 of a 2.0 series or exemplar.
+pub fn put_label_refs(out: &mut Vec<u8>, refs: &[u32], scratch: &mut Vec<u8>) {
+    scratch.clear();
+    refs.iter().for_each(|symbol| put_uvarint(scratch, u64::from(*symbol)));
+    put_message_field(out, 1, scratch);
+}
+
+/// Appends a value as field of a series: floats are field 2 in both versions, histograms field 4 in
+/// 1.0 and 3 in 2.0.
+pub fn put_series_value(out: &mut Vec<u8>, histogram_field: u32, timestamp_ms: i64, value: &Value) {
+    match value {
+        Value::Float(value) => put_float(out, timestamp_ms, *value),
+        Value::Histogram(h) => put_histogram_field(out, histogram_field, timestamp_ms, h),
+        Value::FloatHistogram(h) => put_histogram_field(out, histogram_field, timestamp_ms, h),
+    }
+}
+
+/// Appends what follows an exemplar's labels: value and time.
+pub fn put_exemplar_end(out: &mut Vec<u8>, value: f64, timestamp_ms: i64) {
+    out.push(2 << 3 | 1);
+    out.extend_from_slice(&value.to_le_bytes());
+    out.push(3 << 3);
+    put_uvarint(out, timestamp_ms as u64);
+}
+
+/// Appends a symbol of a 2.0 request.
+pub fn put_symbol(out: &mut Vec<u8>, symbol: &str) {
+    put_message_field(out, 4, symbol.as_bytes());
+}
+
+/// Appends the metadata of a 2.0 series, as field 5; help and unit are references to symbols.
+pub fn put_series_metadata(out: &mut Vec<u8>, kind: u8, help: u32, unit: u32) {
+    let mut message = Vec::with_capacity(16);
+    for (field, number) in [(1, u32::from(kind)), (3, help), (4, unit)] {
+        if number != 0 {
+            put_uvarint(&mut message, field << 3);
+            put_uvarint(&mut message, u64::from(number));
+        }
+    }
+    put_message_field(out, 5, &message);
+}
+
+/// Appends the metadata of a family to a 1.0 request.
+pub fn put_family_metadata(out: &mut Vec<u8>, kind: u8, family: &str, help: &str, unit: &str) {
+    let mut message = Vec::with_capacity(family.len() + help.len() + 16);
+    if kind != 0 {
+        message.extend_from_slice(&[1 << 3, kind]);
+    }
+    for (field, text) in [(2, family), (4, help), (5, unit)] {
+        if !text.is_empty() {
+            put_message_field(&mut message, field, text.as_bytes());
+        }
+    }
+    put_message_field(out, 3, &message);
+}

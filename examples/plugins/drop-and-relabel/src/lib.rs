@@ -1,0 +1,153 @@
+//! Drops and relabels series by rules, written as in Prometheus' `write_relabel_configs`.
+
+mod apply;
+mod labels;
+mod rules;
+
+use apply::relabel;
+use hashbrown::HashMap;
+use labels::Labels;
+use rules::Rule;
+use std::cell::RefCell;
+use std::rc::Rc;
+use tidepool_plugin::transform::{Batch, Guest, Interest, Verdict};
+use tidepool_plugin::{Edits, Series};
+
+/// Bytes of texts and label sets that are remembered; beyond, all are forgotten.
+const KNOWN_BYTES_MAX: usize = 16 << 20;
+
+/// A text that no symbol of the batch is.
+const NOWHERE: u32 = u32::MAX;
+
+/// What becomes of a series.
+#[derive(Clone)]
+enum Fate {
+    Kept,
+    Dropped,
+    /// Numbers of the texts of name and value in turn.
+    Relabeled(Box<[u32]>),
+}
+
+/// What was seen: the same label sets come again with every batch, and most texts with every series.
+#[derive(Default)]
+struct Known {
+    numbers: HashMap<Rc<str>, u32>,
+    texts: Vec<Rc<str>>,
+    /// By the numbers of the texts of name and value in turn.
+    fates: HashMap<Box<[u32]>, Fate>,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Plugin {
+    rules: Vec<Rule>,
+    known: Known,
+}
+
+thread_local! {
+    static PLUGIN: RefCell<Plugin> = RefCell::default();
+}
+
+struct DropAndRelabel;
+
+impl Guest for DropAndRelabel {
+    fn configure(config: String) -> Result<Interest, String> {
+        let rules = rules::read(&config)?;
+        PLUGIN.with_borrow_mut(|plugin| plugin.rules = rules);
+        Ok(Interest::empty())
+    }
+
+    fn transform(batch: Batch) -> Result<Verdict, String> {
+        Ok(PLUGIN.with_borrow_mut(|plugin| plugin.judge(&batch)))
+    }
+}
+
+impl Plugin {
+    fn judge(&mut self, batch: &Batch) -> Verdict {
+        if self.known.bytes > KNOWN_BYTES_MAX {
+            self.known = Known::default();
+        }
+        let series = Series::of(batch);
+        let mut edits = Edits::of(batch);
+        let symbols = 0..series.symbol_count() as u32;
+        let numbers: Vec<u32> =
+            symbols.map(|symbol| self.known.number(series.symbol(symbol))).collect();
+        // The other way round, filled in when the first series is relabeled.
+        let mut places: Vec<u32> = Vec::new();
+        let (mut key, mut refs) = (Vec::new(), Vec::new());
+        for place in 0..series.count() {
+            key.clear();
+            key.extend(
+                series.refs(place).iter().filter_map(|symbol| numbers.get(*symbol as usize)),
+            );
+            if !self.known.fates.contains_key(key.as_slice()) {
+                let fate = self.fate(Labels::of(series.labels(place)));
+                self.known.bytes += 8 * key.len() + 64;
+                self.known.fates.insert(key.clone().into_boxed_slice(), fate);
+            }
+            match self.known.fates.get(key.as_slice()) {
+                None | Some(Fate::Kept) => {}
+                Some(Fate::Dropped) => edits.drop(place),
+                Some(Fate::Relabeled(labels)) => {
+                    if places.is_empty() {
+                        places = self.known.places(&numbers);
+                    }
+                    refs.clear();
+                    for number in labels {
+                        let found = places.get(*number as usize).filter(|p| **p != NOWHERE);
+                        refs.push(match found {
+                            Some(symbol) => *symbol,
+                            None => edits.symbol(self.known.text(*number)),
+                        });
+                    }
+                    edits.relabel_by_refs(place, &refs);
+                }
+            }
+        }
+        edits.verdict()
+    }
+
+    fn fate(&mut self, before: Labels) -> Fate {
+        let mut labels = before.clone();
+        match relabel(&self.rules, &mut labels) {
+            false => Fate::Dropped,
+            true if labels == before => Fate::Kept,
+            true => {
+                let pairs = labels.iter().flat_map(|(name, value)| [name, value]);
+                Fate::Relabeled(pairs.map(|text| self.known.number(text)).collect())
+            }
+        }
+    }
+}
+
+impl Known {
+    /// The number of a text, which it gets when it is seen first.
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = self.texts.len() as u32;
+        let text: Rc<str> = text.into();
+        self.bytes += text.len() + 64;
+        self.texts.push(Rc::clone(&text));
+        self.numbers.insert(text, number);
+        number
+    }
+
+    fn text(&self, number: u32) -> &str {
+        self.texts.get(number as usize).map_or("", |text| text)
+    }
+
+    /// The symbol that each text is in a batch.
+    fn places(&self, numbers: &[u32]) -> Vec<u32> {
+        let mut places = vec![NOWHERE; self.texts.len()];
+        for (symbol, number) in numbers.iter().enumerate() {
+            if let Some(place) = places.get_mut(*number as usize) {
+                *place = symbol as u32;
+            }
+        }
+        places
+    }
+}
+
+tidepool_plugin::export_transform!(DropAndRelabel);

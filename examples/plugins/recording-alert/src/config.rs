@@ -1,0 +1,128 @@
+//! The configuration.
+
+use crate::Labels;
+use saphyr::{LoadableYamlNode as _, Yaml};
+
+/// What is watched, and who is told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    pub alert: String,
+    pub metric: String,
+    /// Values above are beyond.
+    pub above: Option<f64>,
+    /// Values below are beyond.
+    pub below: Option<f64>,
+    pub for_ms: i64,
+    /// Empty: nobody is told.
+    pub webhook: String,
+    /// Labels of all alerts.
+    pub labels: Labels,
+}
+
+impl Config {
+    /// Whether a value is beyond the threshold. NaN is not.
+    pub fn is_beyond(&self, value: f64) -> bool {
+        self.above.is_some_and(|bound| value > bound) || self.below.is_some_and(|b| value < b)
+    }
+
+    /// The labels of an alert: those of its series, those of the configuration, and its name.
+    pub fn labels_of(&self, series: &Labels) -> Labels {
+        let own = |(name, _): &&(String, String)| {
+            name != "alertname" && !self.labels.iter().any(|(other, _)| other == name)
+        };
+        let mut labels: Labels = series.iter().filter(own).cloned().collect();
+        labels.extend(self.labels.iter().filter(|(name, _)| name != "alertname").cloned());
+        labels.push(("alertname".to_owned(), self.alert.clone()));
+        labels.sort();
+        labels
+    }
+}
+
+/// Reads the configuration.
+pub fn read(text: &str) -> Result<Config, String> {
+    let documents = Yaml::load_from_str(text).map_err(|error| format!("no YAML: {error}"))?;
+    let map = documents.first().and_then(Yaml::as_mapping);
+    let map = map.ok_or("lines of the form `key: value` are wanted")?;
+    let mut config = Config::default();
+    for (key, value) in map {
+        let key = key.as_str().unwrap_or_default();
+        match key {
+            "alert" => config.alert = text_of(key, value)?,
+            "metric" => config.metric = text_of(key, value)?,
+            "webhook" => config.webhook = text_of(key, value)?,
+            "above" => config.above = Some(number(key, value)?),
+            "below" => config.below = Some(number(key, value)?),
+            "for" => config.for_ms = duration_ms(&text_of(key, value)?)?,
+            "labels" => {
+                let map = value.as_mapping().ok_or("labels: names and values are wanted")?;
+                for (name, value) in map {
+                    let name = name.as_str().ok_or("labels: a name is no text")?;
+                    config.labels.push((name.to_owned(), text_of(name, value)?));
+                }
+            }
+            _ => return Err(format!("there is no key {key:?}")),
+        }
+    }
+    if config.alert.is_empty() || config.metric.is_empty() {
+        return Err("alert and metric are wanted".to_owned());
+    }
+    if config.above.is_none() && config.below.is_none() {
+        return Err("above or below is wanted".to_owned());
+    }
+    Ok(config)
+}
+
+fn text_of(key: &str, value: &Yaml<'_>) -> Result<String, String> {
+    let number = value.as_integer().map(|number| number.to_string());
+    let text = value.as_str().map(str::to_owned).or(number);
+    text.ok_or_else(|| format!("{key}: a text is wanted"))
+}
+
+fn number(key: &str, value: &Yaml<'_>) -> Result<f64, String> {
+    let number = value.as_floating_point().or(value.as_integer().map(|number| number as f64));
+    number.ok_or_else(|| format!("{key}: a number is wanted"))
+}
+
+fn duration_ms(text: &str) -> Result<i64, String> {
+    let wrong = || format!("{text:?} is no duration such as 30s, 5m or 1h");
+    let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(unit);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(wrong()),
+    };
+    number.parse::<i64>().ok().and_then(|number| number.checked_mul(unit_ms)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_and_mistakes_named() {
+        let text = "alert: A\nmetric: m\nbelow: -1.5\nfor: 5m\nwebhook: http://127.0.0.1:1/\n\
+                    labels: {severity: page, tier: 1}\n";
+        let config = read(text).expect("a configuration");
+        assert_eq!((config.below, config.for_ms), (Some(-1.5), 300_000));
+        assert!(config.is_beyond(-2.0) && !config.is_beyond(-1.5) && !config.is_beyond(f64::NAN));
+        let series = [("room", "a"), ("severity", "none")];
+        let series = series.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let labels = config.labels_of(&series.to_vec());
+        let expected = [("alertname", "A"), ("room", "a"), ("severity", "page"), ("tier", "1")];
+        assert_eq!(labels, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        for (text, why) in [
+            ("", "`key: value`"),
+            ("alert: A\nabove: 1\n", "alert and metric"),
+            ("alert: A\nmetric: m\n", "above or below"),
+            ("alert: A\nmetric: m\nabove: x\n", "a number"),
+            ("alert: A\nmetric: m\nabove: 1\nfor: long\n", "no duration"),
+            ("alarm: A\n", "no key \"alarm\""),
+        ] {
+            let found = read(text);
+            assert!(found.as_ref().is_err_and(|error| error.contains(why)), "{text}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Plugins for tidepool in Rust.
+//!
+//! Choose a world, implement its `Guest`, export it:
+//!
+//! ```ignore
+//! use tidepool_plugin::transform::{Batch, Edits, Guest, Interest, Verdict};
+//!
+//! struct Plugin;
+//!
+//! impl Guest for Plugin {
+//!     fn configure(config: String) -> Result<Interest, String> { … }
+//!     fn transform(batch: Batch) -> Result<Verdict, String> { … }
+//! }
+//!
+//! tidepool_plugin::export_transform!(Plugin);
+//! ```
+//!
+//! [`Series`] reads the columns of a batch, [`BatchBuilder`] makes some, [`Edits`] gathers changes.
+//! What is printed becomes lines of tidepool's log; a panic ends the call and the instance.
+
+mod build;
+mod edits;
+mod read;
+
+pub use build::BatchBuilder;
+pub use edits::Edits;
+pub use read::Series;
+pub use worlds::decoder::export_decoder;
+pub use worlds::job::export_job;
+pub use worlds::observer::export_observer;
+pub use worlds::transform::export_transform;
+
+/// What a plugin sees and gives.
+pub mod types {
+    pub use crate::worlds::transform::tidepool::plugin::types::{
+        Batch, Histograms, Interest, Samples,
+    };
+}
+
+/// A plugin that sees each batch before it is stored.
+pub mod transform {
+    pub use crate::types::{Batch, Interest};
+    pub use crate::worlds::transform::exports::tidepool::plugin::transform_batches::{
+        Edit, Guest, Verdict,
+    };
+}
+
+/// A plugin that makes samples of bodies.
+pub mod decoder {
+    pub use crate::types::Batch;
+    pub use crate::worlds::decoder::exports::tidepool::plugin::decode_bodies::{
+        Decoded, Guest, Refusal, Request,
+    };
+}
+
+/// A plugin that runs on a schedule.
+pub mod job {
+    pub use crate::types::Batch;
+    pub use crate::worlds::job::exports::tidepool::plugin::run_job::Guest;
+    pub use crate::worlds::job::tidepool::plugin::{store, webhook};
+}
+
+/// A plugin that sees what was written.
+pub mod observer {
+    pub use crate::types::{Batch, Interest};
+    pub use crate::worlds::observer::exports::tidepool::plugin::observe_batches::Guest;
+    pub use crate::worlds::observer::tidepool::plugin::webhook;
+}
+
+/// Generated from the WIT.
+#[allow(missing_docs, clippy::all)]
+pub mod worlds {
+    pub mod transform {
+        wit_bindgen::generate!({
+            path: "wit",
+            world: "transform",
+            pub_export_macro: true,
+            export_macro_name: "export_transform",
+            default_bindings_module: "tidepool_plugin::worlds::transform",
+        });
+    }
+
+    pub mod decoder {
+        wit_bindgen::generate!({
+            path: "wit",
+            world: "decoder",
+            pub_export_macro: true,
+            export_macro_name: "export_decoder",
+            default_bindings_module: "tidepool_plugin::worlds::decoder",
+            with: { "tidepool:plugin/types@0.1.0": super::transform::tidepool::plugin::types },
+        });
+    }
+
+    pub mod job {
+        wit_bindgen::generate!({
+            path: "wit",
+            world: "job",
+            pub_export_macro: true,
+            export_macro_name: "export_job",
+            default_bindings_module: "tidepool_plugin::worlds::job",
+            with: { "tidepool:plugin/types@0.1.0": super::transform::tidepool::plugin::types },
+            generate_all,
+        });
+    }
+
+    pub mod observer {
+        wit_bindgen::generate!({
+            path: "wit",
+            world: "observer",
+            pub_export_macro: true,
+            export_macro_name: "export_observer",
+            default_bindings_module: "tidepool_plugin::worlds::observer",
+            with: { "tidepool:plugin/types@0.1.0": super::transform::tidepool::plugin::types },
+            generate_all,
+        });
+    }
+}

@@ -1,0 +1,322 @@
+//! Reading a log behind the one who writes it, held segments included.
+//!
+//! Records of the segment that is being written are read as they come. What looks torn at its end
+//! may be half a write, so it is looked at again later; it is damage once a later segment is there.
+
+use super::LogKind;
+use super::held::{Holding, listing};
+use super::pack::Unpacker;
+use super::reader::{DamagedPlace, SegmentReader, Tail};
+use super::records::Records;
+use super::segment::{SegmentFile, WalListing};
+use super::stats::Counters;
+use crate::DataDir;
+use crate::error::{Action, Result};
+use crate::fs::{Access, Disk, DiskFile};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Reads one log.
+pub struct LogFollower {
+    disk: Arc<dyn Disk>,
+    holding: Holding,
+    log: LogKind,
+    dir: PathBuf,
+    unpacker: Unpacker,
+    /// The segment to be read next, if none is open.
+    next_segment: u32,
+    current: Option<Current>,
+    /// How far it is read: a segment, and how much of it.
+    limit: Option<(u32, u64)>,
+}
+
+struct Current {
+    segment: u32,
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+    reader: SegmentReader,
+    /// As far as it may be read, as it was looked at last.
+    size_bytes: u64,
+    records: u32,
+    /// Whether a later segment was there when its length was taken.
+    is_final: bool,
+}
+
+/// What following a log gives.
+#[derive(Debug)]
+pub enum Followed {
+    /// Whole records of a segment, of which the first is the segment's record of this number.
+    Records {
+        /// The segment.
+        segment: u32,
+        /// Number of the first record.
+        first: u32,
+        /// At least one.
+        records: Records,
+    },
+    /// All of a segment was read.
+    End {
+        /// The segment.
+        segment: u32,
+    },
+    /// The log has no more for now.
+    Nothing,
+}
+
+/// Series as a log has them before a segment: a checkpoint, and the segments behind it.
+pub struct SeriesFiles {
+    files: std::vec::IntoIter<(u32, PathBuf)>,
+    disk: Arc<dyn Disk>,
+}
+
+impl LogFollower {
+    /// Begins at the front of a segment, or the first one behind it.
+    pub fn new(data: &DataDir, log: LogKind, segment: u32) -> LogFollower {
+        let dir = match log {
+            LogKind::Ordered => data.wal_path(),
+            LogKind::Late => data.late_wal_path(),
+        };
+        LogFollower {
+            disk: data.disk(),
+            holding: data.holding().clone(),
+            log,
+            dir,
+            unpacker: Unpacker::default(),
+            next_segment: segment,
+            current: None,
+            limit: None,
+        }
+    }
+
+    /// From now on reads as far as the log is at this moment, until this is called again.
+    pub fn observe(&mut self) -> Result<()> {
+        let last = self.segments()?.pop();
+        self.limit = Some(last.map_or((0, 0), |last| (last.number, last.size_bytes)));
+        Ok(())
+    }
+
+    /// The last segment of those there are, as far as it may be read.
+    fn last_of(&self, segments: &[SegmentFile]) -> Option<u32> {
+        let last = segments.last().map(|found| found.number);
+        self.limit.map_or(last, |(segment, _)| last.min(Some(segment)))
+    }
+
+    /// How much of a segment may be read.
+    fn size_of(&self, segment: u32, size: u64) -> u64 {
+        match self.limit {
+            Some((last, limit)) if last == segment => size.min(limit),
+            Some((last, _)) if last < segment => 0,
+            _ => size,
+        }
+    }
+
+    /// Where it is: the segment, and the number of its next record.
+    pub fn place(&self) -> (u32, u32) {
+        match &self.current {
+            Some(current) => (current.segment, current.records),
+            None => (self.next_segment, 0),
+        }
+    }
+
+    /// Bytes of the log that were not read yet.
+    pub fn bytes_left(&self) -> u64 {
+        let place = self.place().0;
+        let segments = self.segments().unwrap_or_default();
+        let left = segments.into_iter().filter(|found| found.number >= place);
+        let bytes: u64 = left.map(|found| found.size_bytes).sum();
+        bytes.saturating_sub(self.current.as_ref().map_or(0, |c| c.reader.whole_end()))
+    }
+
+    /// All segments, those that are held first.
+    fn segments(&self) -> Result<Vec<SegmentFile>> {
+        let WalListing { mut segments, .. } = listing(&*self.disk, &self.holding.dir(self.log))?;
+        let live = listing(&*self.disk, &self.dir)?;
+        segments.retain(|held| live.segments.iter().all(|found| found.number != held.number));
+        segments.extend(live.segments);
+        segments.sort_by_key(|found| found.number);
+        Ok(segments)
+    }
+
+    /// The next records, about `bytes_max` long.
+    pub fn next(&mut self, bytes_max: usize) -> Result<Followed> {
+        loop {
+            if self.current.is_none() && !self.open_next()? {
+                return Ok(Followed::Nothing);
+            }
+            let Some(current) = &mut self.current else { return Ok(Followed::Nothing) };
+            let (segment, first) = (current.segment, current.records);
+            let records = current.read(&mut self.unpacker, bytes_max);
+            if !records.is_empty() {
+                return Ok(Followed::Records { segment, first, records });
+            }
+            if current.is_final {
+                current.report_damage();
+                self.next_segment = segment.saturating_add(1);
+                self.current = None;
+                return Ok(Followed::End { segment });
+            }
+            // All that was there when it was looked at last is read: only now is it known whether
+            // there is more.
+            if !self.look_again()? {
+                return Ok(Followed::Nothing);
+            }
+        }
+    }
+
+    /// Reads on behind the last whole record, as far as the segment is now; gives whether there is
+    /// more than before.
+    fn look_again(&mut self) -> Result<bool> {
+        let later = self.last_of(&self.segments()?);
+        let Some(Current { segment, path, file, .. }) = &self.current else { return Ok(false) };
+        let is_final = later > Some(*segment);
+        let size = file.size().map_err(Action::Read.failed(path))?;
+        let size = self.size_of(*segment, size);
+        let Some(current) = &mut self.current else { return Ok(false) };
+        if size <= current.size_bytes && !is_final {
+            return Ok(false);
+        }
+        let start = current.reader.whole_end();
+        let (file, path) = (Arc::clone(&current.file), current.path.clone());
+        let counters = Arc::new(Counters::default());
+        current.reader = SegmentReader::from(file, path, start, size.max(start), counters);
+        (current.size_bytes, current.is_final) = (size, is_final);
+        Ok(true)
+    }
+
+    fn open_next(&mut self) -> Result<bool> {
+        let segments = self.segments()?;
+        let last = segments.last().map(|found| found.number);
+        if let Some(last) = last
+            && last.saturating_add(1) < self.next_segment
+        {
+            tracing::warn!(
+                expected = self.next_segment,
+                last,
+                "the log begins anew: it was taken away, and is forwarded from its beginning"
+            );
+            self.next_segment = 0;
+        }
+        let last = self.last_of(&segments);
+        let next = segments.into_iter().find(|found| found.number >= self.next_segment);
+        let Some(SegmentFile { number, path, .. }) = next else { return Ok(false) };
+        if Some(number) > last {
+            return Ok(false);
+        }
+        // It may be held by now.
+        let name = path.file_name().map(|name| self.holding.dir(self.log).join(name));
+        let opened = self.disk.open(&path, Access::Read).or_else(|error| match &name {
+            Some(held) => self.disk.open(held, Access::Read),
+            None => Err(error),
+        });
+        let file = opened.map_err(Action::Open.failed(&path))?;
+        // In this order: what is written until a later segment comes is in the length.
+        let is_final = last > Some(number);
+        let size = file.size().map_err(Action::Open.failed(&path))?;
+        let size = self.size_of(number, size);
+        let counters = Arc::new(Counters::default());
+        let reader = SegmentReader::new(Arc::clone(&file), path.clone(), size, counters);
+        let (segment, size_bytes, records) = (number, size, 0);
+        self.current = Some(Current { segment, path, file, reader, size_bytes, records, is_final });
+        Ok(true)
+    }
+}
+
+impl Current {
+    fn read(&mut self, unpacker: &mut Unpacker, bytes_max: usize) -> Records {
+        let mut records = Records::default();
+        while records.bytes.len().max(records.len()) < bytes_max {
+            let before = records.bytes.len();
+            if !self.reader.next_onto(unpacker, &mut records.bytes) {
+                break;
+            }
+            records.lengths.push((records.bytes.len() - before) as u32);
+        }
+        self.records = self.records.saturating_add(records.len() as u32);
+        records
+    }
+
+    fn report_damage(&mut self) {
+        if let Tail::Torn { .. } = self.reader.tail() {
+            self.reader.count_tail();
+        }
+        for DamagedPlace { offset, bytes, cause } in self.reader.take_damaged() {
+            tracing::warn!(
+                path = %self.path.display(), offset, bytes, %cause,
+                "a WAL segment is damaged; what cannot be read is not forwarded"
+            );
+        }
+    }
+}
+
+impl SeriesFiles {
+    /// Those that introduce the series of a segment of the ordered log, and of later ones.
+    pub fn before(data: &DataDir, segment: u32) -> Result<SeriesFiles> {
+        let (disk, holding) = (data.disk(), data.holding());
+        let held = listing(&*disk, &holding.dir(LogKind::Ordered))?;
+        let live = listing(&*disk, &data.wal_path())?;
+        let mut checkpoints: Vec<_> = held.checkpoints.iter().chain(&live.checkpoints).collect();
+        checkpoints.sort_by_key(|found| found.number);
+        // One that stands for what is still to be read may know series that nothing else does.
+        let base = checkpoints.iter().rposition(|found| found.number < segment);
+        let mut files = Vec::new();
+        for found in checkpoints.iter().skip(base.unwrap_or(0)) {
+            for inside in listing(&*disk, &found.path)?.segments {
+                files.push((found.number, inside.path));
+            }
+        }
+        let first = base.and_then(|at| checkpoints.get(at)).map(|found| found.number);
+        let behind = |found: &&SegmentFile| Some(found.number) > first && found.number < segment;
+        let segments = held.segments.iter().chain(&live.segments).filter(behind);
+        files.extend(segments.map(|found| (found.number, found.path.clone())));
+        // What comes later knows better.
+        files.sort_by_key(|(number, _)| *number);
+        Ok(SeriesFiles { files: files.into_iter(), disk })
+    }
+
+    /// The newest checkpoint's, and its number.
+    pub fn newest_checkpoint(data: &DataDir) -> Result<Option<(u32, SeriesFiles)>> {
+        let disk = data.disk();
+        let live = listing(&*disk, &data.wal_path())?;
+        let Some(found) = live.checkpoints.last() else { return Ok(None) };
+        let inside = listing(&*disk, &found.path)?.segments;
+        let files: Vec<_> = inside.into_iter().map(|file| (found.number, file.path)).collect();
+        Ok(Some((found.number, SeriesFiles { files: files.into_iter(), disk })))
+    }
+
+    /// Hands over all records, in parts of about `bytes_max`.
+    pub fn each<E>(
+        self,
+        bytes_max: usize,
+        mut take: impl FnMut(u32, Records) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut unpacker = Unpacker::default();
+        for (segment, path) in self.files {
+            let opened = self.disk.open(&path, Access::Read);
+            let sized = opened.and_then(|file| Ok((file.size()?, file)));
+            let (size, file) = match sized {
+                Ok(sized) => sized,
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "a WAL file is not read");
+                    continue;
+                }
+            };
+            let counters = Arc::new(Counters::default());
+            let mut reader = SegmentReader::new(file, path, size, counters);
+            loop {
+                let mut records = Records::default();
+                while records.bytes.len() < bytes_max {
+                    let before = records.bytes.len();
+                    if !reader.next_onto(&mut unpacker, &mut records.bytes) {
+                        break;
+                    }
+                    records.lengths.push((records.bytes.len() - before) as u32);
+                }
+                if records.is_empty() {
+                    break;
+                }
+                take(segment, records)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Segments that the head needs no more but somebody else still reads: they are moved instead of
+//! deleted, together with the checkpoints that introduce their series.
+//!
+//! ```text
+//! wal/00000007          ─▶ forward/held/wal/00000007
+//! wal/checkpoint.000…4  ─▶ forward/held/wal/checkpoint.000…4
+//! ```
+//!
+//! Upstream looks at nothing in `forward/`. Whoever reads them deletes them: see
+//! [`HeldSegments::release`].
+
+use super::LogKind;
+use super::segment::WalListing;
+use crate::DataDir;
+use crate::error::{Action, Result};
+use crate::fs::{Disk, remove_tree, tree_bytes};
+use crate::wear::WrittenFor;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The directory of all that forwarding keeps.
+pub const FORWARD_DIR: &str = "forward";
+
+/// In it, that of segments which only forwarding reads.
+const HELD_DIR: &str = "held";
+
+/// Whether what is deleted of the logs is kept for others; clones share it.
+#[derive(Clone, Debug)]
+pub struct Holding {
+    dir: PathBuf,
+    is_on: Arc<AtomicBool>,
+}
+
+/// The segments that were moved.
+pub struct HeldSegments {
+    disk: Arc<dyn Disk>,
+    holding: Holding,
+    wal: PathBuf,
+}
+
+impl Holding {
+    pub(crate) fn new(data: &Path) -> Holding {
+        Holding { dir: data.join(FORWARD_DIR).join(HELD_DIR), is_on: Arc::default() }
+    }
+
+    /// From now on nothing of the logs is deleted, but moved.
+    pub fn turn_on(&self) {
+        self.is_on.store(true, Relaxed);
+    }
+
+    /// Where what is moved of a log goes.
+    pub(super) fn dir(&self, log: LogKind) -> PathBuf {
+        self.dir.join(match log {
+            LogKind::Ordered => crate::WAL_DIR,
+            LogKind::Late => crate::LATE_WAL_DIR,
+        })
+    }
+
+    /// Moves a segment or a checkpoint of a log; gives whether it is gone from there.
+    pub(super) fn take(&self, disk: &dyn Disk, path: &Path) -> Result<bool> {
+        let (true, Some(log), Some(name)) =
+            (self.is_on.load(Relaxed), path.parent().and_then(Path::file_name), path.file_name())
+        else {
+            return Ok(false);
+        };
+        let dir = self.dir.join(log);
+        disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
+        let to = dir.join(name);
+        // What has that name was left by a life whose log was taken away since.
+        let _ = disk.remove_file(&to);
+        remove_tree(disk, &to).or_else(is_file).map_err(Action::Remove.failed(&to))?;
+        disk.rename(path, &to).map_err(Action::Rename.failed(path))?;
+        disk.sync_dir(&dir).map_err(Action::Sync.failed(&dir))?;
+        Ok(true)
+    }
+}
+
+fn is_file(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(()),
+        _ => Err(error),
+    }
+}
+
+impl HeldSegments {
+    /// Those of a data directory.
+    pub fn open(data: &DataDir) -> HeldSegments {
+        let disk = data.disk_for(WrittenFor::Other);
+        HeldSegments { disk, holding: data.holding().clone(), wal: data.wal_path() }
+    }
+
+    /// Bytes they take.
+    pub fn bytes(&self) -> u64 {
+        tree_bytes(&*self.disk, &self.holding.dir).unwrap_or(0)
+    }
+
+    /// The number of the last one of a log.
+    pub fn last(&self, log: LogKind) -> Option<u32> {
+        let listing = listing(&*self.disk, &self.holding.dir(log)).ok()?;
+        listing.segments.last().map(|found| found.number)
+    }
+
+    /// Deletes what nobody needs who reads each log from the given segment on, and needs to know the
+    /// series of what comes before: a checkpoint, and the segments behind it.
+    pub fn release(&self, ordered: u32, late: u32) -> Result<()> {
+        let dir = self.holding.dir(LogKind::Ordered);
+        let held = listing(&*self.disk, &dir)?;
+        let live = listing(&*self.disk, &self.wal)?;
+        let checkpoints = held.checkpoints.iter().chain(&live.checkpoints);
+        let numbers = checkpoints.map(|found| found.number).filter(|number| *number < ordered);
+        if let Some(base) = numbers.max() {
+            for found in held.segments.iter().filter(|found| found.number <= base) {
+                self.remove(&found.path)?;
+            }
+            for found in held.checkpoints.iter().filter(|found| found.number < base) {
+                remove_tree(&*self.disk, &found.path)
+                    .map_err(Action::Remove.failed(&found.path))?;
+            }
+        }
+        let held = listing(&*self.disk, &self.holding.dir(LogKind::Late))?;
+        for found in held.segments.iter().filter(|found| found.number < late) {
+            self.remove(&found.path)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes all of it: nobody reads them any more.
+    pub fn clear(&self) -> Result<()> {
+        let dir = &self.holding.dir;
+        remove_tree(&*self.disk, dir).map_err(Action::Remove.failed(dir))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.disk.remove_file(path).map_err(Action::Remove.failed(path))
+    }
+}
+
+/// What a directory holds; nothing if it is not there.
+pub(super) fn listing(disk: &dyn Disk, dir: &Path) -> Result<WalListing> {
+    match disk.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(WalListing::default()),
+        _ => WalListing::read(disk, dir),
+    }
+}

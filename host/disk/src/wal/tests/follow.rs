@@ -1,0 +1,150 @@
+//! Reading behind the writer, and segments that are moved instead of deleted.
+
+use super::*;
+use crate::wal::{Followed, HeldSegments, LogFollower, SeriesFiles};
+use std::io::Write as _;
+
+/// All that a follower gives now: records with segment and number.
+fn follow(follower: &mut LogFollower) -> Vec<(u32, u32, Vec<u8>)> {
+    let mut all = Vec::new();
+    loop {
+        match follower.next(700).expect("reads") {
+            Followed::Nothing => return all,
+            Followed::End { .. } => {}
+            Followed::Records { segment, first, records } => {
+                let numbered = (first..).zip(records.iter());
+                all.extend(numbered.map(|(number, record)| (segment, number, record.to_vec())));
+            }
+        }
+    }
+}
+
+fn bytes_of(read: &[(u32, u32, Vec<u8>)]) -> Vec<Vec<u8>> {
+    read.iter().map(|(.., record)| record.clone()).collect()
+}
+
+/// Numbers count from 0 in each segment.
+fn assert_numbered(read: &[(u32, u32, Vec<u8>)]) {
+    for pair in read.windows(2) {
+        let ((segment, number, _), (next_segment, next, _)) = (&pair[0], &pair[1]);
+        let follows = match segment == next_segment {
+            true => *next == number + 1,
+            false => next_segment > segment && *next == 0,
+        };
+        assert!(follows, "{segment}/{number}, then {next_segment}/{next}");
+    }
+}
+
+#[test]
+fn records_are_read_as_they_are_written_over_segments_and_lives() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = DataDir::open(dir.path()).expect("data directory");
+    let mut follower = LogFollower::new(&data, LogKind::Ordered, 0);
+    let (mut written, mut read) = (Vec::new(), Vec::new());
+    for life in 0..3u64 {
+        let mut wal = Wal::open(&data, SMALL).expect("log");
+        replay(&mut wal);
+        for number in 0..60u64 {
+            let len = [3, 200, 9_000, 40_000][(number % 4) as usize];
+            let records = [noise(life * 100 + number, len), noise(number, 10)];
+            wal.append(&records).expect("appends");
+            written.extend(records);
+            if number % 3 != 0 {
+                read.extend(follow(&mut follower));
+                assert_eq!(read.len(), written.len(), "nothing is held back");
+            }
+        }
+    }
+    read.extend(follow(&mut follower));
+    assert_eq!(bytes_of(&read), written);
+    assert_numbered(&read);
+    let again = follow(&mut LogFollower::new(&data, LogKind::Ordered, 0));
+    assert_eq!(again, read, "the places are the same from the beginning");
+}
+
+#[test]
+fn half_a_write_at_the_end_is_read_once_it_is_whole() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = DataDir::open(dir.path()).expect("data directory");
+    let other = tempfile::tempdir().expect("directory");
+    let record = noise(1, 5_000);
+    let mut wal = open(other.path(), SMALL);
+    replay(&mut wal);
+    wal.append(&[noise(2, 100)]).expect("appends");
+    wal.append(std::slice::from_ref(&record)).expect("appends");
+    drop(wal);
+    let whole = std::fs::read(other.path().join("wal/00000000")).expect("a segment");
+    let path = data.wal_path().join("00000000");
+    let mut file = std::fs::File::create(path).expect("a file");
+    let mut follower = LogFollower::new(&data, LogKind::Ordered, 0);
+    let mut read = Vec::new();
+    for part in whole.chunks(997) {
+        file.write_all(part).expect("writes");
+        read.extend(follow(&mut follower));
+    }
+    assert_eq!(bytes_of(&read), [noise(2, 100), record]);
+    assert_numbered(&read);
+}
+
+#[test]
+fn a_follower_that_observes_reads_no_further() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = DataDir::open(dir.path()).expect("data directory");
+    let mut wal = Wal::open(&data, SMALL).expect("log");
+    replay(&mut wal);
+    let mut follower = LogFollower::new(&data, LogKind::Ordered, 0);
+    wal.append(&[noise(1, 50)]).expect("appends");
+    follower.observe().expect("looks");
+    for number in 2..40 {
+        wal.append(&[noise(number, 5_000)]).expect("appends");
+    }
+    assert_eq!(bytes_of(&follow(&mut follower)), [noise(1, 50)]);
+    follower.observe().expect("looks");
+    assert_eq!(follow(&mut follower).len(), 38);
+}
+
+#[test]
+fn what_is_held_is_read_until_it_is_released() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = DataDir::open(dir.path()).expect("data directory");
+    data.holding().turn_on();
+    let mut wal = Wal::open(&data, SMALL).expect("log");
+    replay(&mut wal);
+    let held = HeldSegments::open(&data);
+    let mut written = Vec::new();
+    let mut last = 0;
+    for round in 0..3u64 {
+        for number in 0..20 {
+            let record = noise(round * 50 + number, 6_000);
+            wal.append(std::slice::from_ref(&record)).expect("appends");
+            written.push(record);
+        }
+        last = wal.cut_segment().expect("cuts");
+        let mut checkpoint = wal.checkpoint(last).expect("begins");
+        checkpoint.append(&[vec![round as u8 + 1; 4]]).expect("appends");
+        checkpoint.commit().expect("commits");
+        assert_eq!(held.last(LogKind::Ordered), Some(last));
+    }
+    assert!(held.bytes() > 300_000);
+    let read = follow(&mut LogFollower::new(&data, LogKind::Ordered, 0));
+    assert_eq!(bytes_of(&read), written);
+    // Somebody who is at the last segment needs the checkpoint before it, and what lies between.
+    held.release(last, 0).expect("releases");
+    let left = follow(&mut LogFollower::new(&data, LogKind::Ordered, 0));
+    assert!(left.len() < read.len() && read.ends_with(&left), "{} of {}", left.len(), read.len());
+    assert_eq!(left.last(), read.last());
+    let mut series = Vec::new();
+    let files = SeriesFiles::before(&data, last).expect("files");
+    let each = files.each(10_000, |segment, records| {
+        series.extend(records.iter().map(|record| (segment, record.to_vec())));
+        Ok::<_, ()>(())
+    });
+    assert_eq!(each, Ok(()));
+    let checkpoints: Vec<u8> =
+        series.iter().filter(|(_, record)| record.len() == 4).map(|(_, r)| r[0]).collect();
+    assert_eq!(checkpoints, [2, 3], "the one before the segment, and what came later");
+    held.release(last + 1, 0).expect("releases");
+    assert_eq!(held.bytes(), 0, "the log's own checkpoint says all");
+    drop((wal, data));
+    assert_eq!(replayed(dir.path()).first(), Some(&vec![3; 4]));
+}

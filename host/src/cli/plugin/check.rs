@@ -1,0 +1,28 @@
+//! `tidepool plugin check`: whether a file is a plugin, and of which world.
+
+use super::{Done, PluginArg, block_on};
+use crate::plugin::Trial;
+use crate::plugin::config::World;
+use crate::telemetry::{self, LogFormat};
+use clap::Args;
+
+#[derive(Debug, Clone, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    plugin: PluginArg,
+}
+
+pub fn run(args: &CheckArgs) -> Done {
+    telemetry::init(LogFormat::Text, "info");
+    let (wasm, settings) = (args.plugin.wasm()?, args.plugin.settings()?);
+    let trial = block_on(Trial::start(&wasm, settings))?;
+    let trial = trial.map_err(|error| args.plugin.named(&error))?;
+    let world = trial.world();
+    println!("{}: a {} for tidepool:plugin@0.1", args.plugin.file.display(), world.name());
+    if matches!(world, World::Transform | World::Observer) {
+        let labels = ["labels"].into_iter();
+        println!("  sees: {}", labels.chain(trial.interest()).collect::<Vec<_>>().join(", "));
+    }
+    println!("  memory when started: {} KiB", trial.memory_bytes() / 1024);
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! `tidepool plugin`: making, checking and trying plugins, without a server.
+
+mod check;
+mod new;
+mod run;
+
+use crate::plugin::config::{PluginSettings, World};
+use crate::plugin::{compile_file, engine, read_plugin};
+use clap::{Args, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Commands about plugins.
+#[derive(Debug, Clone, Args)]
+pub struct PluginCommandArgs {
+    #[command(subcommand)]
+    command: PluginCommand,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum PluginCommand {
+    /// Begin a plugin in Rust: a folder that builds as it is
+    New(new::NewArgs),
+    /// Say whether a file is a plugin, of which world, and whether it takes its configuration
+    Check(check::CheckArgs),
+    /// Try a plugin on a file of samples, and show what it changes
+    Run(run::RunArgs),
+    /// Make machine code of a plugin: what the server starts for it
+    #[command(hide = true)]
+    Compile {
+        /// A component.
+        source: PathBuf,
+        /// Where its machine code goes.
+        output: PathBuf,
+    },
+}
+
+/// A plugin and its settings.
+#[derive(Debug, Clone, Args)]
+struct PluginArg {
+    /// The plugin: a .wasm file
+    #[arg(value_name = "PLUGIN")]
+    file: PathBuf,
+
+    /// A file with the text that the plugin is configured with
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// The world that it must be made for: transform, decoder, job or observer
+    #[arg(long, value_name = "WORLD", value_parser = str::parse::<World>)]
+    world: Option<World>,
+}
+
+/// What went wrong, in words.
+type Done = Result<(), String>;
+
+impl PluginArg {
+    fn wasm(&self) -> Result<Vec<u8>, String> {
+        read_plugin(&self.file).map_err(|error| self.named(&error))
+    }
+
+    fn settings(&self) -> Result<PluginSettings, String> {
+        let name = self.file.file_stem().unwrap_or_default().to_string_lossy();
+        let config = match &self.config {
+            None => String::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| format!("could not read {}: {error}", path.display()))?,
+        };
+        Ok(PluginSettings { config, world: self.world, ..PluginSettings::named(&name) })
+    }
+
+    fn named(&self, error: &dyn std::error::Error) -> String {
+        format!("{}: {error}", self.file.display())
+    }
+}
+
+/// Runs a command.
+pub fn run(args: PluginCommandArgs) -> ExitCode {
+    let done = match args.command {
+        PluginCommand::New(args) => new::run(&args),
+        PluginCommand::Check(args) => check::run(&args),
+        PluginCommand::Run(args) => run::run(&args),
+        PluginCommand::Compile { source, output } => compile(&source, &output),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tidepool: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compile(source: &Path, output: &Path) -> Done {
+    // Ingestion comes first on a machine with few processors.
+    crate::store::lower_priority();
+    let engine = engine().map_err(|error| format!("{error:#}"))?;
+    compile_file(&engine, source, output).map_err(|error| error.to_string())
+}
+
+/// Where plugins run: they may wait for a time.
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    Ok(runtime.map_err(|error| format!("no async runtime: {error}"))?.block_on(work))
+}

@@ -1,0 +1,121 @@
+//! What is missing in the log: taken from blocks and head, window by window, oldest first.
+
+use super::ForwardError;
+use super::tail::Feeding;
+use crate::store::{ReadFormat, ReadPart, ReadQuery, Store, StoreError};
+use crate::wasm::{StoreWindow, TimeRange};
+use bytes::{Buf as _, Bytes};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Receiver;
+
+/// Longest time that the store is waited for, so that live samples are not held up.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// Time that queues may be full before the read of the store is ended.
+const STUCK: Duration = Duration::from_secs(1);
+
+/// A window that is being taken.
+pub(super) struct Window {
+    start_ms: i64,
+    parts: Option<Receiver<Result<ReadPart, StoreError>>>,
+    part: Bytes,
+    /// Whether the store has given all.
+    has_ended: bool,
+    /// Since when queues are full.
+    stuck: Option<Instant>,
+}
+
+/// So many samples a second.
+pub(super) struct Pace {
+    per_second: u64,
+    room: f64,
+    looked: Instant,
+}
+
+impl Pace {
+    pub fn new(per_second: u64) -> Pace {
+        Pace { per_second, room: 0.0, looked: Instant::now() }
+    }
+
+    /// Whether more may be taken now.
+    pub fn has_room(&mut self) -> bool {
+        if self.per_second == 0 {
+            return true;
+        }
+        let rate = self.per_second as f64;
+        self.room = (self.room + self.looked.elapsed().as_secs_f64() * rate).min(rate);
+        self.looked = Instant::now();
+        self.room > 0.0
+    }
+
+    pub fn took(&mut self, samples: u64) {
+        self.room -= samples as f64;
+    }
+}
+
+impl Window {
+    /// Begins a window, or the same one once more: what was taken of it is passed over.
+    pub fn open(
+        store: &Store,
+        runtime: &Handle,
+        window: &StoreWindow,
+    ) -> Result<Window, ForwardError> {
+        let range = TimeRange { start_ms: window.start_ms, end_ms: window.end_ms };
+        let query = ReadQuery { matchers: Vec::new(), range };
+        let reading = store.read(vec![query], ReadFormat::ChunkedSeries, Vec::new());
+        let parts = Some(runtime.block_on(reading)?);
+        let (start_ms, part) = (window.start_ms, Bytes::new());
+        Ok(Window { start_ms, parts, part, has_ended: false, stuck: None })
+    }
+
+    /// Which one it is.
+    pub fn start_ms(&self) -> i64 {
+        self.start_ms
+    }
+
+    /// Whether queues have been full for long.
+    pub fn is_stuck(&self) -> bool {
+        self.stuck.is_some_and(|since| since.elapsed() > STUCK)
+    }
+
+    /// Whether all of it is in queues or beyond.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended && self.part.is_empty()
+    }
+
+    /// Takes the next part; gives its rows, or nothing if there was nothing to do.
+    pub fn step(
+        &mut self,
+        to: &mut Feeding<'_>,
+        runtime: &Handle,
+    ) -> Result<Option<u64>, ForwardError> {
+        if self.part.is_empty() {
+            let Some(parts) = &mut self.parts else { return Ok(None) };
+            let next = runtime.block_on(async { tokio::time::timeout(WAIT, parts.recv()).await });
+            match next {
+                Err(_) => return Ok(None),
+                Ok(Some(Ok(ReadPart::Bytes(bytes)))) => self.part = bytes,
+                Ok(Some(Ok(ReadPart::End))) => {
+                    self.has_ended = true;
+                    self.parts = None;
+                    return Ok(Some(0));
+                }
+                Ok(Some(Err(error))) => return Err(error.into()),
+                Ok(None) => {
+                    let cut = "a read of what is missing in the log ended before its end";
+                    return Err(StoreError::Runtime(cut.into()).into());
+                }
+            }
+        }
+        let fed = to.destination.feed_store(&self.part, to.capacity)?;
+        self.part.advance((fed.bytes as usize).min(self.part.len()));
+        to.resharding.came_in(fed.rows);
+        if fed.bytes == 0 && fed.is_full {
+            self.stuck.get_or_insert_with(Instant::now);
+            return Ok(None);
+        }
+        self.stuck = None;
+        Ok(Some(fed.rows + fed.dropped))
+    }
+}

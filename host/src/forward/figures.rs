@@ -1,0 +1,298 @@
+//! What is counted for one destination, and how metrics show it: under the names of Prometheus'
+//! `prometheus_remote_storage_*`, so that dashboards and alerts for it work, and a few of ours.
+
+use super::config::DestinationConfig;
+use super::worker::shown_url;
+use crate::telemetry::MetricsText;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Bounds of upstream's histogram of durations, in milliseconds.
+const BUCKETS_MS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
+
+/// Samples, histograms and exemplars, one count each.
+#[derive(Debug, Default)]
+pub struct Kinds {
+    /// Floats.
+    pub samples: AtomicU64,
+    /// Native histograms.
+    pub histograms: AtomicU64,
+    /// Exemplars.
+    pub exemplars: AtomicU64,
+}
+
+/// What is counted for one destination.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Labels of its metrics.
+    pub labels: String,
+    /// Sent and answered with success.
+    pub sent: Kinds,
+    /// Refused by the receiver, and dropped.
+    pub failed: Kinds,
+    /// Sent again after a failure.
+    pub retried: Kinds,
+    /// Of `failed`, by status of the answer.
+    pub refused_by_status: Mutex<BTreeMap<u16, u64>>,
+    /// Not sent, by reason.
+    pub dropped: Dropped,
+    /// Exemplars that found no sample to be sent along with.
+    pub exemplars_dropped: AtomicU64,
+    /// Read from the log.
+    pub samples_in: AtomicU64,
+    /// Times that a queue was full.
+    pub enqueue_retries: AtomicU64,
+    /// Rows in queues.
+    pub pending: AtomicU64,
+    /// Shards there are.
+    pub shards: AtomicU64,
+    /// Shards as computed, in thousandths.
+    pub shards_desired_milli: AtomicU64,
+    /// Bounds and sizes, as configured: most and fewest shards, capacity, rows of a request.
+    pub configured: [AtomicU64; 4],
+    /// Bytes of requests, compressed.
+    pub bytes: AtomicU64,
+    /// Requests answered with success.
+    pub requests: AtomicU64,
+    /// Durations of requests: by bucket, count, sum in microseconds.
+    pub durations: Durations,
+    /// Time of the newest sample in the store; 0 if not known.
+    pub newest_ms: AtomicI64,
+    /// Time of the newest sample delivered; 0 without any.
+    pub newest_sent_ms: AtomicI64,
+    /// Where delivery of the ordered log stands: the segment.
+    pub segment: AtomicU64,
+    /// Rows that will come from blocks and head.
+    pub gap_rows: AtomicU64,
+    /// Bytes that all of it will take, as far as can be told.
+    pub bytes_left: AtomicU64,
+    /// Requests of metadata sent.
+    pub metadata: AtomicU64,
+    /// Requests of metadata that failed.
+    pub metadata_failed: AtomicU64,
+}
+
+/// Samples that were not sent, by reason.
+#[derive(Debug, Default)]
+pub struct Dropped {
+    /// Older than `sample_age_limit`.
+    pub too_old: AtomicU64,
+    /// The rules drop their series.
+    pub dropped_series: AtomicU64,
+    /// The log does not introduce their series.
+    pub unknown_series: AtomicU64,
+    /// Beyond `max_bytes` of the backlog.
+    pub backlog_bytes: AtomicU64,
+    /// Deleted, or dropped by retention, before they were taken from the store.
+    pub not_stored: AtomicU64,
+    /// Late, when more of them waited than a gap can hold.
+    pub backlog_late: AtomicU64,
+}
+
+/// A histogram of durations.
+#[derive(Debug, Default)]
+pub struct Durations {
+    buckets: [AtomicU64; BUCKETS_MS.len()],
+    count: AtomicU64,
+    sum_us: AtomicU64,
+}
+
+impl Durations {
+    /// Adds one.
+    pub fn observe(&self, took: Duration) {
+        for (bound, bucket) in BUCKETS_MS.iter().zip(&self.buckets) {
+            if took <= Duration::from_millis(*bound) {
+                bucket.fetch_add(1, Relaxed);
+            }
+        }
+        self.count.fetch_add(1, Relaxed);
+        self.sum_us.fetch_add(took.as_micros() as u64, Relaxed);
+    }
+}
+
+impl Kinds {
+    /// Adds to each.
+    pub fn add(&self, samples: u64, histograms: u64, exemplars: u64) {
+        self.samples.fetch_add(samples, Relaxed);
+        self.histograms.fetch_add(histograms, Relaxed);
+        self.exemplars.fetch_add(exemplars, Relaxed);
+    }
+}
+
+impl Figures {
+    /// Nothing is counted yet.
+    pub fn new(config: &DestinationConfig) -> Figures {
+        let url = shown_url(config).replace('\\', "\\\\").replace('"', "\\\"");
+        let queue = &config.queue;
+        let configured =
+            [queue.max_shards, queue.min_shards, queue.capacity, queue.max_samples_per_send];
+        Figures {
+            labels: format!("remote_name=\"{}\",url=\"{url}\"", config.name),
+            configured: configured.map(|number| AtomicU64::new(u64::from(number))),
+            ..Figures::default()
+        }
+    }
+
+    /// By how many seconds delivery lags: what the newest sample delivered lies behind the newest
+    /// stored. Nothing is known before both are.
+    pub fn lag_seconds(&self) -> f64 {
+        let (newest, sent) = (self.newest_ms.load(Relaxed), self.newest_sent_ms.load(Relaxed));
+        let is_known = newest != 0 && sent != 0;
+        if is_known { (newest - sent).max(0) as f64 / 1000.0 } else { 0.0 }
+    }
+
+    /// Bytes of a request for each sample until now; a guess before the first.
+    pub fn bytes_per_sample(&self) -> f64 {
+        let samples = self.sent.samples.load(Relaxed) + self.sent.histograms.load(Relaxed);
+        match samples {
+            0 => 8.0,
+            samples => self.bytes.load(Relaxed) as f64 / samples as f64,
+        }
+    }
+
+    /// Counts rows that were refused with this status.
+    pub fn refused(&self, status: u16, rows: u64) {
+        let mut refused = self.refused_by_status.lock().unwrap_or_else(PoisonError::into_inner);
+        *refused.entry(status).or_default() += rows;
+    }
+}
+
+/// Shows the figures of all destinations.
+pub fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
+    let load = |value: &AtomicU64| value.load(Relaxed) as f64;
+    type Value = (&'static str, &'static str, fn(&Figures) -> f64);
+    let counters: [Value; 16] = [
+        ("samples_total", "Samples sent.", |f| f.sent.samples.load(Relaxed) as f64),
+        ("histograms_total", "Histograms sent.", |f| f.sent.histograms.load(Relaxed) as f64),
+        ("exemplars_total", "Exemplars sent.", |f| f.sent.exemplars.load(Relaxed) as f64),
+        ("metadata_total", "Requests of metadata sent.", |f| f.metadata.load(Relaxed) as f64),
+        ("samples_failed_total", "Samples that the receiver refused; they are dropped.", |f| {
+            f.failed.samples.load(Relaxed) as f64
+        }),
+        ("histograms_failed_total", "Histograms that the receiver refused.", |f| {
+            f.failed.histograms.load(Relaxed) as f64
+        }),
+        ("exemplars_failed_total", "Exemplars that the receiver refused.", |f| {
+            f.failed.exemplars.load(Relaxed) as f64
+        }),
+        ("metadata_failed_total", "Requests of metadata that failed.", |f| {
+            f.metadata_failed.load(Relaxed) as f64
+        }),
+        ("samples_retried_total", "Samples sent again after a failure.", |f| {
+            f.retried.samples.load(Relaxed) as f64
+        }),
+        ("histograms_retried_total", "Histograms sent again after a failure.", |f| {
+            f.retried.histograms.load(Relaxed) as f64
+        }),
+        ("exemplars_retried_total", "Exemplars sent again after a failure.", |f| {
+            f.retried.exemplars.load(Relaxed) as f64
+        }),
+        ("exemplars_dropped_total", "Exemplars without a sample to be sent along with.", |f| {
+            f.exemplars_dropped.load(Relaxed) as f64
+        }),
+        ("samples_in_total", "Samples read from the log.", |f| f.samples_in.load(Relaxed) as f64),
+        ("enqueue_retries_total", "Times that a queue was full.", |f| {
+            f.enqueue_retries.load(Relaxed) as f64
+        }),
+        ("bytes_total", "Bytes of requests, compressed.", |f| f.bytes.load(Relaxed) as f64),
+        ("requests_total", "Requests answered with success.", |f| f.requests.load(Relaxed) as f64),
+    ];
+    let gauges: [Value; 9] = [
+        ("samples_pending", "Samples in queues.", |f| f.pending.load(Relaxed) as f64),
+        ("shards", "Shards.", |f| f.shards.load(Relaxed) as f64),
+        ("shards_desired", "Shards that the rates ask for.", |f| {
+            f.shards_desired_milli.load(Relaxed) as f64 / 1000.0
+        }),
+        ("shards_max", "Most shards.", |f| f.configured[0].load(Relaxed) as f64),
+        ("shards_min", "Fewest shards.", |f| f.configured[1].load(Relaxed) as f64),
+        ("shard_capacity", "Samples that a shard may hold.", |f| {
+            f.configured[2].load(Relaxed) as f64
+        }),
+        ("max_samples_per_send", "Samples of a request.", |f| f.configured[3].load(Relaxed) as f64),
+        ("highest_timestamp_in_seconds", "Time of the newest sample stored.", |f| {
+            f.newest_ms.load(Relaxed) as f64 / 1000.0
+        }),
+        ("queue_highest_sent_timestamp_seconds", "Time of the newest sample delivered.", |f| {
+            f.newest_sent_ms.load(Relaxed) as f64 / 1000.0
+        }),
+    ];
+    let ours: [Value; 4] = [
+        (
+            "lag_seconds",
+            "What the newest sample delivered lies behind the newest stored.",
+            Figures::lag_seconds,
+        ),
+        ("position_segment", "Log segment of the first sample that is not delivered.", |f| {
+            f.segment.load(Relaxed) as f64
+        }),
+        ("backlog_samples", "Samples that will be taken from blocks and head.", |f| {
+            f.gap_rows.load(Relaxed) as f64
+        }),
+        (
+            "bytes_left",
+            "Bytes that wait to be sent: of the log, and of requests for the backlog.",
+            |f| f.bytes_left.load(Relaxed) as f64,
+        ),
+    ];
+    let values = |value: fn(&Figures) -> f64| -> Vec<(&str, f64)> {
+        all.iter().map(|figures| (figures.labels.as_str(), value(figures))).collect()
+    };
+    for (name, help, value) in counters {
+        text.counters(&format!("prometheus_remote_storage_{name}"), help, &values(value));
+    }
+    for (name, help, value) in gauges {
+        text.gauges(&format!("prometheus_remote_storage_{name}"), help, &values(value));
+    }
+    for (name, help, value) in ours {
+        text.gauges(&format!("tidepool_remote_storage_{name}"), help, &values(value));
+    }
+    let mut dropped = Vec::new();
+    let mut refused = Vec::new();
+    for figures in all {
+        let Figures { labels, dropped: d, refused_by_status, .. } = &**figures;
+        for (reason, count) in [
+            ("too_old", &d.too_old),
+            ("dropped_series", &d.dropped_series),
+            ("unintentionally_dropped_series", &d.unknown_series),
+            ("backlog_bytes", &d.backlog_bytes),
+            ("backlog_late", &d.backlog_late),
+            ("not_stored", &d.not_stored),
+        ] {
+            dropped.push((format!("{labels},reason=\"{reason}\""), load(count)));
+        }
+        let by_status = refused_by_status.lock().unwrap_or_else(PoisonError::into_inner);
+        let statuses = by_status.iter();
+        refused.extend(statuses.map(|(s, n)| (format!("{labels},status=\"{s}\""), *n as f64)));
+    }
+    for (name, help, list) in [
+        (
+            "prometheus_remote_storage_samples_dropped_total",
+            "Samples not sent, by reason.",
+            dropped,
+        ),
+        (
+            "tidepool_remote_storage_samples_refused_total",
+            "Samples and histograms that the receiver refused, by status of its answer.",
+            refused,
+        ),
+    ] {
+        let list: Vec<_> = list.iter().map(|(labels, value)| (labels.as_str(), *value)).collect();
+        text.counters(name, help, &list);
+    }
+    let name = "prometheus_remote_storage_sent_batch_duration_seconds";
+    text.histograms(
+        name,
+        "Duration of requests.",
+        &all.iter()
+            .map(|figures| {
+                let d = &figures.durations;
+                let buckets = BUCKETS_MS.iter().zip(&d.buckets);
+                let buckets = buckets.map(|(ms, count)| (*ms as f64 / 1000.0, count.load(Relaxed)));
+                let sum = d.sum_us.load(Relaxed) as f64 / 1e6;
+                (figures.labels.as_str(), buckets.collect(), d.count.load(Relaxed), sum)
+            })
+            .collect::<Vec<_>>(),
+    );
+}

@@ -1,0 +1,196 @@
+//! Reading both logs for one destination, in an order in which nothing is missing: what is late
+//! comes when all was read that was written before it.
+//!
+//! ```text
+//! look where the late log ends ─▶ read the ordered log to its end ─▶ read the late one to there ─┐
+//!        ▲                                                                                         │
+//!        └─────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+
+use super::ForwardError;
+use super::figures::Figures;
+use super::resharding::Resharding;
+use crate::disk::DataDir;
+use crate::disk::wal::{Followed, LogFollower, LogKind, Records, SeriesFiles};
+use crate::wasm::{Destination, Fed, Place, ShardPosition};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Bytes of records that are read at a time.
+const READ_BYTES: usize = 128 * 1024;
+
+/// One log, and what was read of it that found no room yet.
+struct Tail {
+    log: LogKind,
+    follower: LogFollower,
+    waiting: Option<Waiting>,
+}
+
+struct Waiting {
+    segment: u32,
+    first: u32,
+    records: Records,
+    /// Records and bytes that were taken.
+    taken: (usize, usize),
+}
+
+/// Both logs.
+pub(super) struct Tails {
+    data: DataDir,
+    ordered: Tail,
+    late: Tail,
+    has_observed: bool,
+    /// The checkpoint after which series were forgotten.
+    forgotten: Option<u32>,
+}
+
+/// How reading went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// Something was read.
+    Some,
+    /// There is nothing more for now.
+    End,
+    /// A queue is full.
+    Full,
+}
+
+impl Tail {
+    fn new(data: &DataDir, log: LogKind, segment: u32) -> Tail {
+        Tail { log, follower: LogFollower::new(data, log, segment), waiting: None }
+    }
+
+    fn step(&mut self, to: &mut Feeding<'_>) -> Result<Read, ForwardError> {
+        let waiting = match self.waiting.take() {
+            Some(waiting) => waiting,
+            None => match self.follower.next(READ_BYTES)? {
+                Followed::Records { segment, first, records } => {
+                    Waiting { segment, first, records, taken: (0, 0) }
+                }
+                Followed::End { segment } => {
+                    to.destination.end_segment(self.log, segment)?;
+                    return Ok(Read::Some);
+                }
+                Followed::Nothing => return Ok(Read::End),
+            },
+        };
+        let Waiting { segment, first, records, taken: (count, offset) } = waiting;
+        let lengths = records.lengths.get(count..).unwrap_or_default();
+        let bytes = records.bytes.get(offset..).unwrap_or_default();
+        let number = first.saturating_add(count as u32);
+        let fed = to.destination.feed(self.log, segment, number, bytes, lengths, to.capacity)?;
+        to.count(&fed);
+        let newly = fed.records as usize;
+        if newly < lengths.len() {
+            let newly_bytes: usize = lengths.iter().take(newly).map(|len| *len as usize).sum();
+            let taken = (count + newly, offset + newly_bytes);
+            self.waiting = Some(Waiting { segment, first, records, taken });
+            return Ok(Read::Full);
+        }
+        Ok(Read::Some)
+    }
+}
+
+/// Where what is read goes.
+pub(super) struct Feeding<'a> {
+    pub destination: &'a mut Destination,
+    pub capacity: u32,
+    pub figures: &'a Figures,
+    pub resharding: &'a mut Resharding,
+}
+
+impl Feeding<'_> {
+    /// Counts what was read.
+    pub fn count(&mut self, fed: &Fed) {
+        let dropped = &self.figures.dropped;
+        self.figures.samples_in.fetch_add(fed.rows + fed.dropped, Relaxed);
+        dropped.dropped_series.fetch_add(fed.dropped, Relaxed);
+        dropped.unknown_series.fetch_add(fed.unknown, Relaxed);
+        dropped.backlog_late.fetch_add(fed.no_room, Relaxed);
+        self.figures.exemplars_dropped.fetch_add(fed.exemplars_dropped, Relaxed);
+        if fed.is_full {
+            self.figures.enqueue_retries.fetch_add(1, Relaxed);
+        }
+        self.resharding.came_in(fed.rows + fed.dropped);
+        self.resharding.dropped(fed.dropped);
+        if fed.newest_ms > i64::MIN {
+            self.figures.newest_ms.fetch_max(fed.newest_ms, Relaxed);
+        }
+    }
+}
+
+impl Tails {
+    /// Goes on where delivery stands; the series of what comes before are read first.
+    pub fn open(
+        data: &DataDir,
+        positions: &[ShardPosition],
+        destination: &mut Destination,
+    ) -> Result<Tails, ForwardError> {
+        let (ordered, late) = segments(positions);
+        SeriesFiles::before(data, ordered)?
+            .each(READ_BYTES, |segment, records| destination.note_series(segment, &records))?;
+        Ok(Tails {
+            data: data.clone(),
+            ordered: Tail::new(data, LogKind::Ordered, ordered),
+            late: Tail::new(data, LogKind::Late, late),
+            has_observed: false,
+            forgotten: None,
+        })
+    }
+
+    /// Reads the next part of what is there.
+    pub fn step(&mut self, to: &mut Feeding<'_>) -> Result<Read, ForwardError> {
+        if !self.has_observed {
+            self.late.follower.observe()?;
+            self.has_observed = true;
+        }
+        match self.ordered.step(to)? {
+            Read::End => {}
+            read => return Ok(read),
+        }
+        let read = self.late.step(to)?;
+        if read == Read::End {
+            self.has_observed = false;
+        }
+        Ok(read)
+    }
+
+    /// Where the late log ends now, as records are counted.
+    pub fn late_end(&self) -> Result<Place, ForwardError> {
+        let (segment, _) = self.late.follower.place();
+        let mut follower = LogFollower::new(&self.data, LogKind::Late, segment);
+        loop {
+            if let Followed::Nothing = follower.next(READ_BYTES)? {
+                let (segment, record) = follower.place();
+                return Ok(Place { segment, record, row: 0 });
+            }
+        }
+    }
+
+    /// Forgets series that a new checkpoint does not have, once all before it was read.
+    pub fn forget_series(&mut self, destination: &mut Destination) -> Result<(), ForwardError> {
+        let Some((number, files)) = SeriesFiles::newest_checkpoint(&self.data)? else {
+            return Ok(());
+        };
+        if self.has_observed
+            || self.forgotten >= Some(number)
+            || self.ordered.follower.place().0 <= number
+        {
+            return Ok(());
+        }
+        files.each(READ_BYTES, |segment, records| destination.note_series(segment, &records))?;
+        destination.forget_series(number)?;
+        self.forgotten = Some(number);
+        Ok(())
+    }
+
+    /// Bytes of both logs that were not read.
+    pub fn bytes_left(&self) -> u64 {
+        self.ordered.follower.bytes_left() + self.late.follower.bytes_left()
+    }
+}
+
+/// The first segments of both logs of which not all is delivered.
+pub(super) fn segments(positions: &[ShardPosition]) -> (u32, u32) {
+    let first = |of: fn(&ShardPosition) -> u32| positions.iter().map(of).min().unwrap_or(0);
+    (first(|position| position.ordered.segment), first(|position| position.late.segment))
+}

@@ -1,0 +1,99 @@
+//! `POST /api/v1/push/NAME`: bodies for a plugin that makes samples of them. What clients add to a
+//! URL of theirs, such as `/write`, may follow the name.
+
+use super::body::{Held, read_plain_or_gzip};
+use super::reply::{self, Reply, retry_later, text};
+use super::server::Context;
+use crate::plugin::{Decoded, Plugins, PushRequest, Undecoded};
+use crate::prom::write::may_clear;
+use crate::store::{BodyRoom, system_now_ms};
+use crate::wasm::RemoteWriteVersion;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What all such paths begin with.
+pub const PREFIX: &str = "/api/v1/push/";
+
+/// The paths.
+pub const PATH: &str = "/api/v1/push/{*}";
+
+/// Answers a request.
+pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+    let reply = take(context, request).await.unwrap_or_else(|refused| refused);
+    context.doors.push.count(reply)
+}
+
+async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
+    let Some(plugins) = &context.plugins else {
+        return Err(text(StatusCode::NOT_FOUND, "no plugins are loaded (--plugins)\n"));
+    };
+    let below = request.uri().path().strip_prefix(PREFIX).unwrap_or_default();
+    let (name, path) = below.split_at(below.find('/').unwrap_or(below.len()));
+    let (name, path) = (name.to_owned(), path.to_owned());
+    plugins.check_decoder(&name).map_err(|error| refused(&error))?;
+    let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let content_type = String::from_utf8_lossy(content_type.unwrap_or_default()).into_owned();
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let Held { bytes: body, room } = read_plain_or_gzip(context, request).await?;
+    let push = PushRequest { content_type, path, query, received_ms: system_now_ms(), body };
+    store(context, plugins, &name, push, room).await
+}
+
+/// Decodes a body and stores what is in it.
+async fn store(
+    context: &Context,
+    plugins: &Plugins,
+    name: &str,
+    push: PushRequest,
+    room: BodyRoom,
+) -> Result<Reply, Reply> {
+    let decoded = plugins.decode(name, push).await.map_err(|error| refused(&error))?;
+    let Decoded { body, rows, refused, mut reasons } = decoded;
+    let (mut not_stored, mut stored) = (0, rows);
+    if let Some(body) = body {
+        let appended = context.intake().append(RemoteWriteVersion::V2, body, room).await;
+        let outcome = appended.map_err(|error| reply::error(&error))?;
+        not_stored = outcome.refused;
+        stored = outcome.samples_written + outcome.histograms_written;
+        reasons.extend(outcome.refusals.iter().map(|refusal| refusal.detail.clone()));
+        if may_clear(&outcome) {
+            let words = words(stored, refused, not_stored, &reasons);
+            return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words)));
+        }
+    }
+    let counters = &context.doors.push;
+    counters.rows.fetch_add(stored, Relaxed);
+    counters.rejected.fetch_add(refused.saturating_add(not_stored), Relaxed);
+    if refused > 0 || not_stored > 0 {
+        let words = words(stored, refused, not_stored, &reasons);
+        return Err(text(StatusCode::BAD_REQUEST, words));
+    }
+    let mut reply = text(StatusCode::NO_CONTENT, "");
+    reply.headers_mut().remove(CONTENT_TYPE);
+    Ok(reply)
+}
+
+fn words(stored: u64, refused: u64, not_stored: u64, reasons: &[String]) -> String {
+    let mut words = format!(
+        "{stored} samples were stored; {refused} rows are wrong, {not_stored} were refused:\n"
+    );
+    for reason in reasons {
+        words.push_str(reason);
+        words.push('\n');
+    }
+    words
+}
+
+fn refused(error: &Undecoded) -> Reply {
+    let status = match error {
+        Undecoded::Store(error) => return reply::error(error),
+        Undecoded::NoDecoder(_) | Undecoded::NotFound(_) => StatusCode::NOT_FOUND,
+        Undecoded::Malformed(_) => StatusCode::BAD_REQUEST,
+        Undecoded::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Undecoded::Failed { may_clear: true, .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Undecoded::Failed { may_clear: false, .. } => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    retry_later(text(status, format!("{error}\n")))
+}

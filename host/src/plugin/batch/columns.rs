@@ -1,0 +1,143 @@
+//! Texts and label sets packed into columns, checked before anything is taken out of them.
+
+use super::Batch;
+
+/// What is wrong with the columns that a plugin gave.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidBatch {
+    /// Ends that do not ascend, or do not reach the end of what they divide.
+    #[error("`{0}` does not divide what it should: ends must ascend, and the last is the length")]
+    Ends(&'static str),
+    /// Columns of one table that differ in length.
+    #[error("the columns of `{0}` differ in length")]
+    Lengths(&'static str),
+    /// A reference beyond the end.
+    #[error("`{column}` refers to {reference}, and there are {count}")]
+    Reference {
+        /// Where.
+        column: &'static str,
+        /// What it says.
+        reference: u32,
+        /// How many there are to refer to.
+        count: usize,
+    },
+    /// A label without a value.
+    #[error("the labels of series {0} are no pairs: a name has no value")]
+    Pairs(usize),
+    /// A series named twice.
+    #[error("series {0} is named twice")]
+    Twice(u32),
+}
+
+/// Texts of a symbol table, and label sets that refer to them.
+#[derive(Clone, Copy)]
+pub struct Columns<'a> {
+    symbols: &'a str,
+    symbol_ends: &'a [u32],
+    label_refs: &'a [u32],
+    series_ends: &'a [u32],
+}
+
+impl<'a> Columns<'a> {
+    /// Of a batch that was checked.
+    pub fn of(batch: &'a Batch) -> Columns<'a> {
+        Columns {
+            symbols: &batch.symbols,
+            symbol_ends: &batch.symbol_ends,
+            label_refs: &batch.label_refs,
+            series_ends: &batch.series_ends,
+        }
+    }
+
+    /// Checks a symbol table.
+    pub fn check_symbols(symbols: &str, ends: &[u32]) -> Result<(), InvalidBatch> {
+        check_ends("symbol-ends", ends, symbols.len())?;
+        let is_whole = |end: &u32| symbols.is_char_boundary(*end as usize);
+        if ends.iter().all(is_whole) { Ok(()) } else { Err(InvalidBatch::Ends("symbol-ends")) }
+    }
+
+    /// Checks label sets that may refer to so many symbols.
+    pub fn check_labels(refs: &[u32], ends: &[u32], symbols: usize) -> Result<(), InvalidBatch> {
+        check_ends("series-ends", ends, refs.len())?;
+        check_refs("label-refs", refs, symbols)?;
+        // All ends are even, since the lengths between them are.
+        match ends.iter().position(|end| end % 2 != 0) {
+            Some(series) => Err(InvalidBatch::Pairs(series)),
+            None => Ok(()),
+        }
+    }
+
+    /// How many series there are.
+    pub fn series_count(&self) -> usize {
+        self.series_ends.len()
+    }
+
+    /// How many symbols there are.
+    pub fn symbol_count(&self) -> usize {
+        self.symbol_ends.len()
+    }
+
+    /// A symbol; empty if there is none of that number.
+    pub fn symbol(&self, number: u32) -> &'a str {
+        part(self.symbol_ends, number as usize)
+            .and_then(|range| self.symbols.get(range))
+            .unwrap_or_default()
+    }
+
+    /// The references of a series; none if there is no such series.
+    pub fn refs(&self, series: usize) -> &'a [u32] {
+        part(self.series_ends, series)
+            .and_then(|range| self.label_refs.get(range))
+            .unwrap_or_default()
+    }
+}
+
+impl Batch {
+    /// Checks all columns.
+    pub fn check(&self) -> Result<(), InvalidBatch> {
+        Columns::check_symbols(&self.symbols, &self.symbol_ends)?;
+        Columns::check_labels(&self.label_refs, &self.series_ends, self.symbol_ends.len())?;
+        let count = self.series_ends.len();
+        let samples = &self.samples;
+        if samples.timestamps_ms.len() != samples.series.len()
+            || samples.values.len() != samples.series.len()
+        {
+            return Err(InvalidBatch::Lengths("samples"));
+        }
+        check_refs("samples.series", &samples.series, count)?;
+        let histograms = &self.histograms;
+        if histograms.ends.len() != histograms.series.len() {
+            return Err(InvalidBatch::Lengths("histograms"));
+        }
+        check_ends("histograms.ends", &histograms.ends, histograms.messages.len())?;
+        check_refs("histograms.series", &histograms.series, count)
+    }
+}
+
+/// The part that a number stands for.
+pub(super) fn part(ends: &[u32], number: usize) -> Option<std::ops::Range<usize>> {
+    let end = *ends.get(number)? as usize;
+    let start = match number.checked_sub(1) {
+        Some(before) => *ends.get(before)? as usize,
+        None => 0,
+    };
+    Some(start..end)
+}
+
+fn check_ends(column: &'static str, ends: &[u32], length: usize) -> Result<(), InvalidBatch> {
+    let reaches = ends.last().map_or(0, |end| *end as usize) == length;
+    if reaches && ends.is_sorted() { Ok(()) } else { Err(InvalidBatch::Ends(column)) }
+}
+
+pub(super) fn check_refs(
+    column: &'static str,
+    refs: &[u32],
+    count: usize,
+) -> Result<(), InvalidBatch> {
+    match refs.iter().max() {
+        Some(reference) if *reference as usize >= count => {
+            Err(InvalidBatch::Reference { column, reference: *reference, count })
+        }
+        _ => Ok(()),
+    }
+}

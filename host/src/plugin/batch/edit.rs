@@ -1,0 +1,190 @@
+//! A request with a plugin's changes: what is not changed is copied as it is encoded.
+
+use super::columns::{Columns, InvalidBatch, check_refs, part};
+use super::{Batch, View};
+use crate::plugin::bindings::transform::exports::tidepool::plugin::transform_batches::Edit;
+use crate::prom::fields::{Field, Fields};
+use crate::prom::rows::{key, put_bytes};
+use crate::wasm::RemoteWriteVersion;
+use prost::encoding::encode_varint;
+
+/// What becomes of a series.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    Dropped,
+    /// Gets the labels of this number of the edit.
+    Relabeled(u32),
+}
+
+/// The symbols of a batch and, behind them, those of its edit.
+struct Symbols<'a> {
+    own: Columns<'a>,
+    edit: &'a Edit,
+}
+
+impl<'a> Symbols<'a> {
+    fn text(&self, number: u32) -> &'a str {
+        match (number as usize).checked_sub(self.own.symbol_count()) {
+            None => self.own.symbol(number),
+            Some(added) => part(&self.edit.symbol_ends, added)
+                .and_then(|range| self.edit.symbols.get(range))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Labels of the edit as (name, value) references, by ascending name and without empty ones.
+    fn labels(&self, number: u32, into: &mut Vec<(u32, u32)>) {
+        let refs = part(&self.edit.series_ends, number as usize)
+            .and_then(|range| self.edit.label_refs.get(range))
+            .unwrap_or_default();
+        let (pairs, _) = refs.as_chunks::<2>();
+        into.clear();
+        into.extend(pairs.iter().map(|[name, value]| (*name, *value)));
+        into.retain(|(_, value)| !self.text(*value).is_empty());
+        into.sort_by_key(|(name, _)| self.text(*name));
+    }
+}
+
+/// What is left of a request.
+pub struct Edited {
+    /// Its body.
+    pub body: Vec<u8>,
+    /// Whether it holds anything to be stored.
+    pub has_content: bool,
+    /// Samples and histograms of the series that were left out.
+    pub dropped_rows: u64,
+}
+
+/// Puts a plugin's changes into a body, whose columns are the view's.
+pub fn edited(
+    version: RemoteWriteVersion,
+    body: &[u8],
+    view: &View,
+    edit: &Edit,
+) -> Result<Edited, InvalidBatch> {
+    let fates = fates(&view.batch, edit)?;
+    let symbols = Symbols { own: Columns::of(&view.batch), edit };
+    let mut out = Vec::with_capacity(body.len() + edit.symbols.len() + edit.label_refs.len() * 2);
+    let mut series = 0;
+    let (mut has_content, mut dropped_rows) = (false, 0);
+    let mut labels = Vec::new();
+    let mut message = Vec::new();
+    let series_field = if version == RemoteWriteVersion::V1 { 1 } else { 5 };
+    let mut fields = Fields::new(body);
+    let mut before = fields.rest();
+    // The view has walked over all of it: nothing is malformed.
+    while let Some(Ok(field)) = fields.next() {
+        let raw = before.get(..before.len() - fields.rest().len()).unwrap_or_default();
+        before = fields.rest();
+        match field {
+            (number, Field::Bytes(old)) if number == series_field => {
+                match fates.get(series).copied().unwrap_or(Fate::Kept) {
+                    Fate::Kept => {
+                        has_content = true;
+                        out.extend_from_slice(raw);
+                    }
+                    Fate::Dropped => dropped_rows += rows(version, old),
+                    Fate::Relabeled(number) => {
+                        symbols.labels(number, &mut labels);
+                        if labels.is_empty() {
+                            dropped_rows += rows(version, old);
+                        } else {
+                            has_content = true;
+                            message.clear();
+                            let key = match version {
+                                RemoteWriteVersion::V1 => {
+                                    put_labels_v1(&symbols, &labels, &mut message);
+                                    key::SERIES_V1
+                                }
+                                RemoteWriteVersion::V2 => {
+                                    put_labels_v2(&labels, &mut message);
+                                    key::SERIES
+                                }
+                            };
+                            put_all_but_labels(old, &mut message);
+                            put_bytes(&mut out, key, &message);
+                        }
+                    }
+                }
+                series += 1;
+            }
+            _ => {
+                // Of a 1.0 request, metadata; of a 2.0 request, symbols, which mean nothing alone.
+                has_content |= version == RemoteWriteVersion::V1;
+                out.extend_from_slice(raw);
+            }
+        }
+    }
+    if version == RemoteWriteVersion::V2 {
+        for number in 0..edit.symbol_ends.len() {
+            let text = part(&edit.symbol_ends, number).and_then(|range| edit.symbols.get(range));
+            put_bytes(&mut out, key::SYMBOL, text.unwrap_or_default().as_bytes());
+        }
+    }
+    Ok(Edited { body: out, has_content, dropped_rows })
+}
+
+/// Samples and histograms of a series.
+fn rows(version: RemoteWriteVersion, series: &[u8]) -> u64 {
+    let histograms = if version == RemoteWriteVersion::V1 { 4 } else { 3 };
+    let fields = Fields::new(series).map_while(Result::ok);
+    fields.filter(|(number, _)| *number == 2 || *number == histograms).count() as u64
+}
+
+fn fates(batch: &Batch, edit: &Edit) -> Result<Vec<Fate>, InvalidBatch> {
+    let count = batch.series_ends.len();
+    Columns::check_symbols(&edit.symbols, &edit.symbol_ends)?;
+    let symbols = batch.symbol_ends.len() + edit.symbol_ends.len();
+    Columns::check_labels(&edit.label_refs, &edit.series_ends, symbols)?;
+    check_refs("dropped", &edit.dropped, count)?;
+    check_refs("relabeled", &edit.relabeled, count)?;
+    if edit.relabeled.len() != edit.series_ends.len() {
+        return Err(InvalidBatch::Lengths("relabeled"));
+    }
+    let mut fates = vec![Fate::Kept; count];
+    for (number, series) in edit.relabeled.iter().enumerate() {
+        match fates.get_mut(*series as usize) {
+            Some(fate) if *fate == Fate::Kept => *fate = Fate::Relabeled(number as u32),
+            _ => return Err(InvalidBatch::Twice(*series)),
+        }
+    }
+    for series in &edit.dropped {
+        if let Some(fate) = fates.get_mut(*series as usize) {
+            *fate = Fate::Dropped;
+        }
+    }
+    Ok(fates)
+}
+
+fn put_labels_v2(labels: &[(u32, u32)], message: &mut Vec<u8>) {
+    let mut refs = Vec::with_capacity(labels.len() * 4);
+    for (name, value) in labels {
+        encode_varint(u64::from(*name), &mut refs);
+        encode_varint(u64::from(*value), &mut refs);
+    }
+    put_bytes(message, key::LABELS, &refs);
+}
+
+fn put_labels_v1(symbols: &Symbols<'_>, labels: &[(u32, u32)], message: &mut Vec<u8>) {
+    let mut label = Vec::new();
+    for (name, value) in labels {
+        label.clear();
+        put_bytes(&mut label, key::LABEL_NAME, symbols.text(*name).as_bytes());
+        put_bytes(&mut label, key::LABEL_VALUE, symbols.text(*value).as_bytes());
+        put_bytes(message, key::LABELS, &label);
+    }
+}
+
+/// Labels are field 1 of a series in both versions.
+fn put_all_but_labels(old: &[u8], message: &mut Vec<u8>) {
+    let mut fields = Fields::new(old);
+    let mut before = fields.rest();
+    while let Some(Ok((number, _))) = fields.next() {
+        let raw = before.get(..before.len() - fields.rest().len()).unwrap_or_default();
+        before = fields.rest();
+        if number != 1 {
+            message.extend_from_slice(raw);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Rows of a body for people.
+
+use super::columns::{Columns, part};
+use super::{Interest, View};
+use crate::prom::native::Histogram;
+use crate::store::StoreError;
+use crate::wasm::{Error, RemoteWriteVersion};
+use prost::Message as _;
+use std::fmt::Write as _;
+
+/// The rows of a remote-write body, a line each, as Prometheus writes samples: series, value,
+/// milliseconds.
+pub fn rows(
+    version: RemoteWriteVersion,
+    body: &[u8],
+    bytes_max: usize,
+) -> Result<Vec<String>, StoreError> {
+    let view = View::of(version, body, Interest::SAMPLES | Interest::HISTOGRAMS, bytes_max)
+        .map_err(|error| StoreError::Refused(Error::Invalid(error.to_string())))?;
+    let columns = Columns::of(&view.batch);
+    let samples = &view.batch.samples;
+    let mut rows = Vec::with_capacity(samples.series.len());
+    for ((place, timestamp_ms), value) in
+        samples.series.iter().zip(&samples.timestamps_ms).zip(&samples.values)
+    {
+        rows.push(format!("{} {value} {timestamp_ms}", series(&columns, *place as usize)));
+    }
+    let histograms = &view.batch.histograms;
+    for (number, place) in histograms.series.iter().enumerate() {
+        let message = part(&histograms.ends, number).and_then(|r| histograms.messages.get(r));
+        let histogram = Histogram::decode(message.unwrap_or_default()).unwrap_or_default();
+        let Histogram { schema, sum, timestamp, .. } = histogram;
+        let series = series(&columns, *place as usize);
+        rows.push(format!("{series} {{schema {schema}, sum {sum}}} {timestamp}"));
+    }
+    Ok(rows)
+}
+
+/// A series as Prometheus prints it.
+fn series(columns: &Columns<'_>, place: usize) -> String {
+    let mut name = "";
+    let mut labels = String::new();
+    let (pairs, _) = columns.refs(place).as_chunks::<2>();
+    for [label, value] in pairs {
+        match (columns.symbol(*label), columns.symbol(*value)) {
+            ("__name__", value) => name = value,
+            (label, value) => {
+                let comma = if labels.is_empty() { "" } else { "," };
+                // Writing to a string cannot fail.
+                let _ = write!(labels, "{comma}{label}={value:?}");
+            }
+        }
+    }
+    format!("{name}{{{labels}}}")
+}

@@ -1,0 +1,240 @@
+//! Bodies to columns and back.
+
+use super::*;
+use crate::plugin::bindings::transform::exports::tidepool::plugin::transform_batches::Edit;
+use crate::prom::rows::{Exemplar, LabelSet, NAME, Piece, RequestWriter, RowSink as _, RowValue};
+use crate::wasm::RemoteWriteVersion::{self, V1, V2};
+use proptest::prelude::*;
+
+const ALL: Interest = Interest::SAMPLES.union(Interest::HISTOGRAMS);
+const BYTES_MAX: usize = 1 << 20;
+
+/// A 2.0 body of three series: `a` with an exemplar, `b`, `c`.
+fn body_v2() -> Vec<u8> {
+    let mut bodies = Vec::new();
+    let mut writer = RequestWriter::new(|piece: Piece| {
+        bodies.push(piece.body);
+        Ok(())
+    });
+    for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let mut labels = LabelSet::default();
+        labels.set(NAME, name);
+        labels.set("job", "x");
+        let value = RowValue::Float(number as f64);
+        let exemplar = Exemplar { labels: vec![], value: 1.0, timestamp_ms: 5 };
+        let exemplars = if number == 0 { &[exemplar][..] } else { &[] };
+        assert_eq!(writer.row(&labels, 1000 + number as i64, value, exemplars), Ok(()));
+    }
+    assert_eq!(writer.finish(), Ok(()));
+    drop(writer);
+    bodies.concat()
+}
+
+/// A 1.0 body of two series and metadata.
+fn body_v1() -> Vec<u8> {
+    let label = |name: &str, value: &str| {
+        let pair = [&[0x0a, name.len() as u8], name.as_bytes(), &[0x12, value.len() as u8]];
+        let pair = [&pair.concat(), value.as_bytes()].concat();
+        [&[0x0a, pair.len() as u8], pair.as_slice()].concat()
+    };
+    let sample = b"\x12\x0c\x09\0\0\0\0\0\0\xf0\x3f\x10\xe8\x07".as_slice();
+    let series = |name: &str| {
+        let series = [label("__name__", name), label("job", "x"), sample.to_vec()].concat();
+        [&[0x0a, series.len() as u8], series.as_slice()].concat()
+    };
+    let metadata = b"\x1a\x05\x08\x02\x12\x01a".to_vec();
+    [series("a"), metadata, series("b")].concat()
+}
+
+fn view(version: RemoteWriteVersion, body: &[u8]) -> View {
+    match View::of(version, body, ALL, BYTES_MAX) {
+        Ok(view) => view,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn no_edit() -> Edit {
+    Edit {
+        symbols: String::new(),
+        symbol_ends: Vec::new(),
+        dropped: Vec::new(),
+        relabeled: Vec::new(),
+        label_refs: Vec::new(),
+        series_ends: Vec::new(),
+        added: None,
+    }
+}
+
+fn shown(version: RemoteWriteVersion, body: &[u8]) -> Vec<String> {
+    rows(version, body, BYTES_MAX).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Drops the first series and gives the second a label, a new name and no job.
+fn sample_edit(view: &View) -> Edit {
+    let own = view.batch.symbol_ends.len() as u32;
+    let columns = columns::Columns::of(&view.batch);
+    let job = columns.refs(1)[2];
+    Edit {
+        symbols: "zone__name__newnorth".to_owned(),
+        symbol_ends: vec![4, 12, 15, 20, 20],
+        dropped: vec![0],
+        relabeled: vec![1],
+        label_refs: vec![own, own + 3, own + 1, own + 2, job, own + 4],
+        series_ends: vec![6],
+        added: None,
+    }
+}
+
+#[test]
+fn a_body_is_seen_in_columns() {
+    let seen = view(V2, &body_v2());
+    assert_eq!((seen.samples, seen.histograms, seen.exemplars), (3, 0, 1));
+    assert_eq!(seen.batch.check(), Ok(()));
+    assert_eq!(seen.batch.samples.timestamps_ms, [1000, 1001, 1002]);
+    let expected = ["a{job=\"x\"} 1 1000", "b{job=\"x\"} 1 1000"];
+    assert_eq!(shown(V1, &body_v1()), expected);
+    let lean = View::of(V2, &body_v2(), Interest::empty(), BYTES_MAX);
+    assert!(lean.is_ok_and(|lean| lean.samples == 3 && lean.batch.samples.series.is_empty()));
+}
+
+#[test]
+fn an_edit_changes_labels_and_copies_the_rest() {
+    for (version, body, left) in [
+        (V1, body_v1(), vec!["new{zone=\"north\"} 1 1000"]),
+        (V2, body_v2(), vec!["new{zone=\"north\"} 1 1001", "c{job=\"x\"} 2 1002"]),
+    ] {
+        let seen = view(version, &body);
+        let made = edited(version, &body, &seen, &sample_edit(&seen));
+        let Ok(made) = made else { panic!("{:?}", made.err()) };
+        assert_eq!(shown(version, &made.body), left);
+        assert_eq!((made.dropped_rows, made.has_content), (1, true));
+        if version == V1 {
+            assert!(made.body.windows(7).any(|bytes| bytes == b"\x1a\x05\x08\x02\x12\x01a"));
+        }
+        // Without changes it is what it was, byte for byte.
+        let same = edited(version, &body, &seen, &no_edit());
+        assert!(same.is_ok_and(|same| same.body == body));
+        let all = (0..seen.batch.series_ends.len() as u32).collect();
+        let none = edited(version, &body, &seen, &Edit { dropped: all, ..no_edit() });
+        assert!(none.is_ok_and(|none| none.has_content == (version == V1)));
+    }
+}
+
+#[test]
+fn columns_become_a_body_and_labels_are_put_in_order() {
+    let seen = view(V2, &body_v2());
+    assert_eq!(write(&seen.batch).map(|body| shown(V2, &body)), Ok(shown(V2, &body_v2())));
+    let batch = Batch {
+        symbols: "z__name__ma".to_owned(),
+        symbol_ends: vec![1, 9, 10, 11, 11],
+        label_refs: vec![0, 3, 1, 2, 3, 4],
+        series_ends: vec![0, 6],
+        samples: Samples {
+            series: vec![1, 0, 1],
+            timestamps_ms: vec![2, 9, 1],
+            values: vec![-0.0, 1.0, f64::INFINITY],
+        },
+        histograms: Histograms::empty(),
+    };
+    let body = write(&batch);
+    let expected = vec!["m{z=\"a\"} -0 2".to_owned(), "m{z=\"a\"} inf 1".to_owned()];
+    assert_eq!(body.map(|body| shown(V2, &body)), Ok(expected));
+}
+
+#[test]
+fn what_a_plugin_gives_is_checked() {
+    let seen = view(V2, &body_v2());
+    let good = || sample_edit(&seen);
+    let edits = [
+        Edit { symbol_ends: vec![4, 12, 15, 20, 21], ..good() },
+        Edit { symbol_ends: vec![12, 4, 15, 20, 20], ..good() },
+        Edit { symbols: "zon\u{e9}_name__newnorth".to_owned(), ..good() },
+        Edit { label_refs: vec![0, 0, 0, 0, 0, 99], ..good() },
+        Edit { series_ends: vec![5], ..good() },
+        Edit { label_refs: vec![0; 5], series_ends: vec![5], ..good() },
+        Edit { dropped: vec![3], ..good() },
+        Edit { relabeled: vec![7], ..good() },
+        Edit { relabeled: vec![1, 1], series_ends: vec![2, 6], ..good() },
+        Edit { relabeled: vec![], ..good() },
+    ];
+    for (number, edit) in edits.iter().enumerate() {
+        assert!(edited(V2, &body_v2(), &seen, edit).is_err(), "{number}");
+    }
+    let mut batch = view(V2, &body_v2()).batch;
+    batch.samples.values.pop();
+    assert_eq!(write(&batch), Err(InvalidBatch::Lengths("samples")));
+    batch.samples = Samples { series: vec![3], timestamps_ms: vec![0], values: vec![0.0] };
+    assert!(write(&batch).is_err());
+}
+
+#[test]
+fn series_that_mean_nothing_stay_for_the_store_to_refuse() {
+    // References beyond the symbols, and a name without a value.
+    for refs in [&b"\x0a\x02\x01\x09"[..], b"\x0a\x01\x01"] {
+        let series = [refs, b"\x12\x02\x10\x05"].concat();
+        let body = [b"\x22\x00\x22\x01a\x2a", [series.len() as u8].as_slice(), &series].concat();
+        let seen = view(V2, &body);
+        assert_eq!((seen.batch.series_ends.as_slice(), seen.samples), (&[0][..], 1));
+        let same = edited(V2, &body, &seen, &no_edit());
+        assert!(same.is_ok_and(|same| same.body == body));
+    }
+}
+
+#[test]
+fn what_is_no_request_is_named() {
+    for (body, why) in [
+        (&b"\x22\x05a"[..], "does not decode"),
+        (b"\x22\x01\xff", "not UTF-8"),
+        // Two halves of a letter in two symbols.
+        (b"\x22\x01\xc3\x22\x01\xa9", "not UTF-8"),
+    ] {
+        let seen = View::of(V2, body, ALL, BYTES_MAX);
+        assert!(seen.is_err_and(|error| error.to_string().contains(why)), "{body:?}");
+    }
+    let seen = View::of(V2, &body_v2(), ALL, 50);
+    assert!(seen.is_err_and(|error| error == ViewError::TooLarge(50)));
+}
+
+proptest! {
+    /// Whatever comes is seen or refused, and what is seen passes our own checks.
+    #[test]
+    fn any_bytes_are_seen_or_refused(bytes: Vec<u8>, cut in 0..80usize, at in 0..80usize, byte: u8) {
+        let mut damaged = body_v2();
+        damaged.truncate(damaged.len().saturating_sub(cut));
+        if let Some(place) = damaged.get_mut(at) {
+            *place = byte;
+        }
+        for (version, body) in [(V1, &bytes), (V2, &bytes), (V1, &damaged), (V2, &damaged)] {
+            if let Ok(seen) = View::of(version, body, ALL, BYTES_MAX) {
+                prop_assert_eq!(seen.batch.check(), Ok(()));
+                prop_assert!(write(&seen.batch).is_ok());
+                let all = Edit { dropped: (0..seen.batch.series_ends.len() as u32).collect(), ..no_edit() };
+                prop_assert!(edited(version, body, &seen, &all).is_ok());
+            }
+        }
+    }
+
+    /// Whatever a plugin gives is written or refused.
+    #[test]
+    fn any_columns_are_written_or_refused(
+        symbols in "[a-z\u{e9}]{0,6}",
+        ends in prop::collection::vec(0..8u32, 0..4),
+        refs in prop::collection::vec(0..5u32, 0..6),
+        series in prop::collection::vec(0..7u32, 0..3),
+        rows in prop::collection::vec(0..3u32, 0..3),
+        times: Vec<i64>,
+    ) {
+        let values = vec![1.0; rows.len()];
+        let batch = Batch {
+            symbols,
+            symbol_ends: ends,
+            label_refs: refs,
+            series_ends: series,
+            samples: Samples { series: rows, timestamps_ms: times, values },
+            histograms: Histograms::empty(),
+        };
+        if let Ok(body) = write(&batch) {
+            prop_assert!(View::of(V2, &body, ALL, BYTES_MAX).is_ok());
+        }
+    }
+}

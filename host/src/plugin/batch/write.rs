@@ -1,0 +1,96 @@
+//! A batch as a remote-write 2.0 body.
+
+use super::columns::{Columns, InvalidBatch, part};
+use super::{Batch, Samples};
+use crate::prom::rows::{key, put_bytes, put_double, put_time};
+use prost::encoding::encode_varint;
+
+/// A batch that is checked here, as a body. Labels are put in order, and those without a value are
+/// left out, as are series without labels or rows.
+pub fn write(batch: &Batch) -> Result<Vec<u8>, InvalidBatch> {
+    batch.check()?;
+    let columns = Columns::of(batch);
+    let mut out = Vec::with_capacity(batch.symbols.len() + batch.samples.series.len() * 48);
+    // The empty symbol comes first, and moves all others.
+    put_bytes(&mut out, key::SYMBOL, b"");
+    for number in 0..columns.symbol_count() {
+        put_bytes(&mut out, key::SYMBOL, columns.symbol(number as u32).as_bytes());
+    }
+    let samples = by_series(&batch.samples.series, columns.series_count());
+    let histograms = by_series(&batch.histograms.series, columns.series_count());
+    let mut labels: Vec<(u32, u32)> = Vec::new();
+    let (mut message, mut section) = (Vec::new(), Vec::new());
+    for series in 0..columns.series_count() {
+        let (pairs, _) = columns.refs(series).as_chunks::<2>();
+        labels.clear();
+        labels.extend(pairs.iter().map(|[name, value]| (*name, *value)));
+        labels.retain(|(_, value)| !columns.symbol(*value).is_empty());
+        labels.sort_by_key(|(name, _)| columns.symbol(*name));
+        let (samples, histograms) = (samples.of(series), histograms.of(series));
+        if labels.is_empty() || samples.len() + histograms.len() == 0 {
+            continue;
+        }
+        message.clear();
+        section.clear();
+        for (name, value) in &labels {
+            encode_varint(u64::from(*name) + 1, &mut section);
+            encode_varint(u64::from(*value) + 1, &mut section);
+        }
+        put_bytes(&mut message, key::LABELS, &section);
+        for row in samples {
+            section.clear();
+            put_sample(&mut section, &batch.samples, *row as usize);
+            put_bytes(&mut message, key::SAMPLE, &section);
+        }
+        for row in histograms {
+            let range = part(&batch.histograms.ends, *row as usize);
+            let encoded = range.and_then(|range| batch.histograms.messages.get(range));
+            put_bytes(&mut message, key::HISTOGRAM, encoded.unwrap_or_default());
+        }
+        put_bytes(&mut out, key::SERIES, &message);
+    }
+    Ok(out)
+}
+
+fn put_sample(out: &mut Vec<u8>, samples: &Samples, row: usize) {
+    let value = samples.values.get(row).copied().unwrap_or_default();
+    let timestamp_ms = samples.timestamps_ms.get(row).copied().unwrap_or_default();
+    put_double(out, key::SAMPLE_VALUE, value);
+    put_time(out, key::SAMPLE_TIME, timestamp_ms);
+}
+
+/// Rows by the series that they belong to, in order.
+struct BySeries {
+    rows: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl BySeries {
+    fn of(&self, series: usize) -> &[u32] {
+        part(&self.ends, series).and_then(|range| self.rows.get(range)).unwrap_or_default()
+    }
+}
+
+/// Sorts rows by counting. Every series is less than `count`.
+fn by_series(series: &[u32], count: usize) -> BySeries {
+    let mut ends = vec![0u32; count];
+    for one in series {
+        if let Some(rows) = ends.get_mut(*one as usize) {
+            *rows += 1;
+        }
+    }
+    let mut total = 0;
+    for end in &mut ends {
+        // Where the next row goes: at first the beginning.
+        total += std::mem::replace(end, total);
+    }
+    let mut rows = vec![0u32; series.len()];
+    for (row, one) in series.iter().enumerate() {
+        let Some(next) = ends.get_mut(*one as usize) else { continue };
+        if let Some(place) = rows.get_mut(*next as usize) {
+            *place = row as u32;
+        }
+        *next += 1;
+    }
+    BySeries { rows, ends }
+}

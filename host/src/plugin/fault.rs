@@ -1,0 +1,53 @@
+//! Why a call of a plugin gave nothing.
+
+use super::batch::{InvalidBatch, ViewError};
+use super::figures::Outcome;
+use std::time::Duration;
+
+/// Why a call of a plugin gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// It says so itself.
+    #[error("{0}")]
+    Refused(String),
+    /// It crashed, and the instance is of no further use.
+    #[error("it crashed: {0}")]
+    Trap(String),
+    /// It took too long, and the instance is of no further use.
+    #[error("it took longer than {} ms (limits.time; 10 s to start)", .0.as_millis())]
+    Timeout(Duration),
+    /// It needed too much memory, and the instance is of no further use.
+    #[error("it needs more memory than it may have (limits.memory, --plugins-memory-limit)")]
+    Memory,
+    /// It gave more than it may, and the instance is of no further use.
+    #[error("it gives more than {0} bytes (limits.output)")]
+    Flood(usize),
+    /// What it gave contradicts itself.
+    #[error("what it gives is wrong: {0}")]
+    Invalid(#[from] InvalidBatch),
+    /// It was not called.
+    #[error("{0}")]
+    Skipped(&'static str),
+    /// There is nothing to give it.
+    #[error(transparent)]
+    View(#[from] ViewError),
+}
+
+impl Fault {
+    /// How it is counted.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Fault::Refused(_) => Outcome::Error,
+            Fault::Trap(_) => Outcome::Trap,
+            Fault::Timeout(_) => Outcome::Timeout,
+            Fault::Memory => Outcome::Memory,
+            Fault::Flood(_) | Fault::Invalid(_) => Outcome::Output,
+            Fault::Skipped(_) | Fault::View(_) => Outcome::Skipped,
+        }
+    }
+
+    /// Whether the instance can be called again.
+    pub fn spares_instance(&self) -> bool {
+        matches!(self, Fault::Refused(_) | Fault::Invalid(_) | Fault::Skipped(_) | Fault::View(_))
+    }
+}

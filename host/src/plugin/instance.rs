@@ -1,0 +1,202 @@
+//! One instance of a plugin: its calls, each within its limits.
+
+use super::batch::{Batch, Interest};
+use super::bindings::decoder::exports::tidepool::plugin::decode_bodies as decode;
+use super::bindings::transform::exports::tidepool::plugin::transform_batches as transform;
+use super::bindings::{decoder, job, observer, transform as transform_world};
+use super::config::PluginSettings;
+use super::fault::Fault;
+use super::runtime::{EPOCH_TICK, Linked, PluginRuntime};
+use super::state::PluginState;
+use crate::store::Store as TidepoolStore;
+use crate::wasm::MemoryPool;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wasmtime::Store;
+
+/// Time to start and to read its configuration: some interpreters take a while.
+const START_TIME: Duration = Duration::from_secs(10);
+
+/// An instance, started and configured.
+pub struct Instance {
+    store: Store<PluginState>,
+    exports: Exports,
+    /// What it wants to see.
+    pub interest: Interest,
+    output_bytes_max: usize,
+    noted_bytes: usize,
+}
+
+enum Exports {
+    Transform(transform_world::Transform),
+    Decoder(decoder::Decoder),
+    Job(job::Job),
+    Observer(observer::Observer),
+}
+
+/// Called for what it is not made for: a bug of ours.
+const OTHER_WORLD: Fault = Fault::Skipped("it is made for another world");
+
+impl Instance {
+    /// Starts an instance and gives it its configuration.
+    pub async fn start(
+        runtime: &PluginRuntime,
+        linked: &Linked,
+        settings: &PluginSettings,
+        pool: &Arc<MemoryPool>,
+        store: Option<TidepoolStore>,
+    ) -> Result<Instance, Fault> {
+        let output_bytes_max = settings.limits.output_bytes_max;
+        let state = PluginState::new(settings, pool, store)?;
+        let mut store = Store::new(runtime.engine(), state);
+        store.limiter(|state| &mut state.limiter);
+        store.epoch_deadline_trap();
+        store.set_hostcall_fuel(output_bytes_max);
+        let exports = within(&mut store, START_TIME, output_bytes_max, async |store| {
+            Ok(match linked {
+                Linked::Transform(pre) => Exports::Transform(pre.instantiate_async(store).await?),
+                Linked::Decoder(pre) => Exports::Decoder(pre.instantiate_async(store).await?),
+                Linked::Job(pre) => Exports::Job(pre.instantiate_async(store).await?),
+                Linked::Observer(pre) => Exports::Observer(pre.instantiate_async(store).await?),
+            })
+        })
+        .await?;
+        let interest = Interest::empty();
+        let mut instance = Instance { store, exports, interest, output_bytes_max, noted_bytes: 0 };
+        instance.interest = instance.configure(&settings.config).await?;
+        instance.note_growth();
+        Ok(instance)
+    }
+
+    /// Linear memory, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.store.data().limiter.bytes()
+    }
+
+    /// What of it is in the figures.
+    pub fn noted_bytes(&self) -> usize {
+        self.noted_bytes
+    }
+
+    /// Gives what its memory has grown by since this was asked.
+    pub fn note_growth(&mut self) -> usize {
+        let bytes = self.memory_bytes();
+        let before = std::mem::replace(&mut self.noted_bytes, bytes);
+        self.noted_bytes.saturating_sub(before)
+    }
+
+    async fn configure(&mut self, config: &str) -> Result<Interest, Fault> {
+        let Instance { store, exports, output_bytes_max, .. } = self;
+        let configured = within(store, START_TIME, *output_bytes_max, async |store| {
+            let nothing = |done: Result<(), String>| done.map(|()| Interest::empty());
+            Ok(match exports {
+                Exports::Transform(world) => {
+                    let guest = world.tidepool_plugin_transform_batches();
+                    guest.call_configure(store, config).await?
+                }
+                Exports::Observer(world) => {
+                    let guest = world.tidepool_plugin_observe_batches();
+                    guest.call_configure(store, config).await?
+                }
+                Exports::Decoder(world) => {
+                    let guest = world.tidepool_plugin_decode_bodies();
+                    nothing(guest.call_configure(store, config).await?)
+                }
+                Exports::Job(world) => {
+                    let guest = world.tidepool_plugin_run_job();
+                    nothing(guest.call_configure(store, config).await?)
+                }
+            })
+        })
+        .await?;
+        configured.map_err(|why| Fault::Refused(format!("its configuration is refused: {why}")))
+    }
+
+    /// `transform-batches.transform`
+    pub async fn transform(
+        &mut self,
+        batch: &Batch,
+        time: Duration,
+    ) -> Result<transform::Verdict, Fault> {
+        let Exports::Transform(world) = &self.exports else { return Err(OTHER_WORLD) };
+        let verdict = within(&mut self.store, time, self.output_bytes_max, async |store| {
+            world.tidepool_plugin_transform_batches().call_transform(store, batch).await
+        });
+        verdict.await?.map_err(Fault::Refused)
+    }
+
+    /// `observe-batches.observe`
+    pub async fn observe(&mut self, batch: &Batch, time: Duration) -> Result<(), Fault> {
+        let Exports::Observer(world) = &self.exports else { return Err(OTHER_WORLD) };
+        let seen = within(&mut self.store, time, self.output_bytes_max, async |store| {
+            world.tidepool_plugin_observe_batches().call_observe(store, batch).await
+        });
+        seen.await?.map_err(Fault::Refused)
+    }
+
+    /// `decode-bodies.decode`
+    pub async fn decode(
+        &mut self,
+        request: &decode::Request,
+        time: Duration,
+    ) -> Result<Result<decode::Decoded, decode::Refusal>, Fault> {
+        let Exports::Decoder(world) = &self.exports else { return Err(OTHER_WORLD) };
+        within(&mut self.store, time, self.output_bytes_max, async |store| {
+            world.tidepool_plugin_decode_bodies().call_decode(store, request).await
+        })
+        .await
+    }
+
+    /// `run-job.run`
+    pub async fn run(&mut self, scheduled_ms: i64, time: Duration) -> Result<(), Fault> {
+        let Exports::Job(world) = &self.exports else { return Err(OTHER_WORLD) };
+        let done = within(&mut self.store, time, self.output_bytes_max, async |store| {
+            world.tidepool_plugin_run_job().call_run(store, scheduled_ms).await
+        });
+        done.await?.map_err(Fault::Refused)
+    }
+}
+
+/// Makes a call within a time: epochs end what computes, the timeout what waits.
+async fn within<T>(
+    store: &mut Store<PluginState>,
+    time: Duration,
+    output_bytes_max: usize,
+    call: impl AsyncFnOnce(&mut Store<PluginState>) -> wasmtime::Result<T>,
+) -> Result<T, Fault> {
+    let ticks = time.as_millis().div_ceil(EPOCH_TICK.as_millis()) as u64;
+    // The tick that is under way counts as one.
+    store.set_epoch_deadline(ticks + 1);
+    let state = store.data_mut();
+    state.deadline = Instant::now() + time;
+    state.words.begin_call();
+    let called = tokio::time::timeout(time + EPOCH_TICK * 2, call(store)).await;
+    match called {
+        Ok(Ok(given)) => Ok(given),
+        Err(_) => Err(Fault::Timeout(time)),
+        Ok(Err(trap)) => Err(reason(store.data(), trap, time, output_bytes_max)),
+    }
+}
+
+/// Why the instance ended.
+fn reason(
+    state: &PluginState,
+    trap: wasmtime::Error,
+    time: Duration,
+    output_bytes_max: usize,
+) -> Fault {
+    let said = format!("{:#}", trap.root_cause());
+    match trap.downcast_ref() {
+        Some(wasmtime::Trap::Interrupt) => Fault::Timeout(time),
+        _ if state.limiter.refused_memory => Fault::Memory,
+        _ if said.contains("fuel allocated for hostcalls") => Fault::Flood(output_bytes_max),
+        _ => Fault::Trap(first_line(&format!("{trap:#}"))),
+    }
+}
+
+/// A backtrace has a line for each frame, which says little to people.
+fn first_line(text: &str) -> String {
+    let told = text.rsplit_once("wasm trap: ").map(|(_, trap)| format!("wasm trap: {trap}"));
+    let text = told.as_deref().unwrap_or(text);
+    text.lines().next().unwrap_or_default().to_owned()
+}

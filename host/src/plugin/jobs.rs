@@ -1,0 +1,48 @@
+//! Jobs: each on a thread of its own, at low priority, run at multiples of its schedule.
+
+use super::pool::Plugin;
+use crate::store::{Store, lower_priority, millis, system_now_ms};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// A job that runs. It ends when this is dropped, after the run it is at.
+pub struct Job {
+    /// Dropping it ends the waiting.
+    _stop: Sender<()>,
+}
+
+impl Job {
+    /// Starts its thread.
+    pub fn start(plugin: Arc<Plugin>, store: Store, runtime: Handle) -> io::Result<Job> {
+        let (stop, stopped) = channel();
+        let thread = std::thread::Builder::new().name("job".into());
+        thread.spawn(move || {
+            lower_priority();
+            run_all(&plugin, &store, &stopped, &runtime);
+        })?;
+        Ok(Job { _stop: stop })
+    }
+}
+
+fn run_all(plugin: &Plugin, store: &Store, stopped: &Receiver<()>, runtime: &Handle) {
+    let schedule_ms = millis(plugin.settings.schedule).max(1);
+    loop {
+        // What is late is not made up for: the next multiple counts.
+        let now_ms = system_now_ms();
+        let next_ms = (now_ms.div_euclid(schedule_ms) + 1).saturating_mul(schedule_ms);
+        let wait = Duration::from_millis(next_ms.saturating_sub(now_ms).unsigned_abs());
+        match stopped.recv_timeout(wait) {
+            Err(RecvTimeoutError::Timeout) => {}
+            _ => return,
+        }
+        if !store.is_ready() {
+            continue;
+        }
+        let run = plugin.call(async |instance, time| instance.run(next_ms, time).await);
+        // What fails is logged and counted there.
+        let _ = runtime.block_on(run);
+    }
+}

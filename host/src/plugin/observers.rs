@@ -1,0 +1,75 @@
+//! Observers: each on a thread of its own, at low priority, behind a bounded queue.
+
+use super::batch::View;
+use super::fault::Fault;
+use super::pool::Plugin;
+use super::state::columns_bytes_max;
+use crate::store::lower_priority;
+use crate::wasm::RemoteWriteVersion;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use tokio::runtime::Handle;
+
+/// A batch that was stored.
+#[derive(Clone)]
+pub struct Stored {
+    /// Which message.
+    pub version: RemoteWriteVersion,
+    /// The message.
+    pub body: Arc<[u8]>,
+}
+
+/// The way to an observer. It ends when this is dropped, after what it works on.
+pub struct Observer {
+    plugin: Arc<Plugin>,
+    queue: SyncSender<Stored>,
+    queued_bytes: Arc<AtomicUsize>,
+}
+
+impl Observer {
+    /// Starts its thread.
+    pub fn start(plugin: Arc<Plugin>, runtime: Handle) -> io::Result<Observer> {
+        let (queue, batches) = sync_channel(plugin.settings.limits.queue);
+        let queued_bytes = Arc::new(AtomicUsize::new(0));
+        let (observing, bytes) = (Arc::clone(&plugin), Arc::clone(&queued_bytes));
+        let thread = std::thread::Builder::new().name("observer".into());
+        thread.spawn(move || {
+            lower_priority();
+            observe_all(&observing, &batches, &bytes, &runtime);
+        })?;
+        Ok(Observer { plugin, queue, queued_bytes })
+    }
+
+    /// Shows it a batch, if there is room in its queue: as many bytes as an instance may have.
+    pub fn show(&self, batch: Stored) {
+        let bytes = batch.body.len();
+        let waiting = self.queued_bytes.fetch_add(bytes, Relaxed);
+        let has_room = waiting + bytes <= self.plugin.settings.limits.memory_bytes_max;
+        if !has_room || self.queue.try_send(batch).is_err() {
+            self.queued_bytes.fetch_sub(bytes, Relaxed);
+            self.plugin.figures.left_out.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+fn observe_all(
+    plugin: &Plugin,
+    batches: &Receiver<Stored>,
+    queued_bytes: &AtomicUsize,
+    runtime: &Handle,
+) {
+    while let Ok(batch) = batches.recv() {
+        // What fails is logged and counted there; nobody waits for it.
+        let _ = runtime.block_on(observe(plugin, &batch));
+        queued_bytes.fetch_sub(batch.body.len(), Relaxed);
+    }
+}
+
+async fn observe(plugin: &Plugin, batch: &Stored) -> Result<(), Fault> {
+    let Stored { version, body } = batch;
+    let view = View::of(*version, body, plugin.interest, columns_bytes_max(&plugin.settings))?;
+    plugin.figures.rows_in.fetch_add(view.samples + view.histograms, Relaxed);
+    plugin.call(async |instance, time| instance.observe(&view.batch, time).await).await
+}

@@ -1,0 +1,193 @@
+//! A loaded plugin: its instances, which are kept for the next call, and how it fares.
+
+use super::batch::Interest;
+use super::config::{PluginSettings, World};
+use super::fault::Fault;
+use super::figures::{Outcome, PluginFigures};
+use super::health::{Admitted, Health};
+use super::instance::Instance;
+use super::runtime::{Linked, PluginRuntime};
+use crate::store::Store;
+use crate::wasm::MemoryPool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// An instance that has grown to this part of what it may have is not kept: its memory never
+/// shrinks, and what it leaks must not become a fault.
+const KEPT_PART: (usize, usize) = (3, 4);
+
+/// A loaded plugin.
+pub struct Plugin {
+    /// Its settings.
+    pub settings: PluginSettings,
+    /// What it is made for.
+    pub world: World,
+    /// What is counted.
+    pub figures: Arc<PluginFigures>,
+    /// What it wants to see.
+    pub interest: Interest,
+    linked: Linked,
+    runtime: PluginRuntime,
+    memory: Arc<MemoryPool>,
+    store: Option<Store>,
+    idle: Mutex<Vec<Instance>>,
+    slots: Semaphore,
+    health: Health,
+    time: Duration,
+}
+
+/// What plugins are made of.
+pub struct Making<'a> {
+    /// Runs them.
+    pub runtime: &'a PluginRuntime,
+    /// What their instances share.
+    pub memory: &'a Arc<MemoryPool>,
+    /// For jobs.
+    pub store: Option<&'a Store>,
+    /// Counts.
+    pub figures: Arc<PluginFigures>,
+}
+
+impl Plugin {
+    /// Starts a first instance, which shows whether the plugin takes its configuration.
+    pub async fn load(
+        settings: PluginSettings,
+        linked: Linked,
+        making: Making<'_>,
+    ) -> Result<Plugin, Fault> {
+        let world = linked.world();
+        let mut plugin = Plugin {
+            interest: Interest::empty(),
+            time: settings.time(world),
+            slots: Semaphore::new(if world == World::Job { 1 } else { settings.limits.instances }),
+            settings,
+            world,
+            figures: making.figures,
+            linked,
+            runtime: making.runtime.clone(),
+            memory: Arc::clone(making.memory),
+            store: making.store.filter(|_| world == World::Job).cloned(),
+            idle: Mutex::default(),
+            health: Health::default(),
+        };
+        let first = plugin.start().await?;
+        plugin.interest = first.interest;
+        plugin.keep(first);
+        Ok(plugin)
+    }
+
+    /// Calls an instance, for which it waits no longer than a call may take. Anything but an answer
+    /// counts as a fault, and enough of them disable the plugin for a while.
+    pub async fn call<T>(
+        &self,
+        call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let Some(admitted) = self.health.admit(Instant::now()) else {
+            self.figures.count(Outcome::Skipped, Duration::ZERO);
+            return Err(Fault::Skipped("it is disabled, since it failed too often"));
+        };
+        let slot = tokio::time::timeout(self.time, self.slots.acquire()).await;
+        let Ok(Ok(_slot)) = slot else {
+            self.health.nothing(admitted);
+            self.figures.count(Outcome::Skipped, Duration::ZERO);
+            return Err(Fault::Skipped("all its instances are taken (limits.instances)"));
+        };
+        let begun = Instant::now();
+        let called = self.called(call).await;
+        match &called {
+            Ok(_) => self.count_good(admitted, begun),
+            Err(fault) => self.count_fault(admitted, fault, begun),
+        }
+        called
+    }
+
+    async fn called<T>(
+        &self,
+        call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let kept = self.idle().pop();
+        let mut instance = match kept {
+            Some(instance) => instance,
+            None => self.start().await?,
+        };
+        let called = call(&mut instance, self.time).await;
+        if called.as_ref().err().is_none_or(Fault::spares_instance) {
+            self.keep(instance);
+        } else {
+            self.forget(&instance);
+        }
+        called
+    }
+
+    async fn start(&self) -> Result<Instance, Fault> {
+        let Plugin { runtime, linked, settings, memory, store, .. } = self;
+        let instance = Instance::start(runtime, linked, settings, memory, store.clone()).await?;
+        self.figures.memory_bytes.fetch_add(instance.noted_bytes() as u64, Relaxed);
+        Ok(instance)
+    }
+
+    fn keep(&self, mut instance: Instance) {
+        let (part, whole) = KEPT_PART;
+        let grown = instance.note_growth();
+        self.figures.memory_bytes.fetch_add(grown as u64, Relaxed);
+        if instance.memory_bytes() > self.settings.limits.memory_bytes_max / whole * part {
+            self.forget(&instance);
+        } else {
+            self.idle().push(instance);
+        }
+    }
+
+    fn forget(&self, instance: &Instance) {
+        self.figures.memory_bytes.fetch_sub(instance.noted_bytes() as u64, Relaxed);
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Instance>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_good(&self, admitted: Admitted, begun: Instant) {
+        self.figures.count(Outcome::Ok, begun.elapsed());
+        if self.health.good(admitted) {
+            let plugin = self.settings.name.as_str();
+            tracing::info!(plugin, "the plugin works again and is enabled");
+        }
+    }
+
+    fn count_fault(&self, admitted: Admitted, fault: &Fault, begun: Instant) {
+        let now = Instant::now();
+        let (plugin, world) = (self.settings.name.as_str(), self.world.name());
+        self.figures.count(fault.outcome(), now - begun);
+        if matches!(fault, Fault::View(_) | Fault::Skipped(_)) {
+            self.health.nothing(admitted);
+            return;
+        }
+        match self.health.fault(admitted, now) {
+            None => tracing::warn!(plugin, world, "a call of a plugin failed: {fault}"),
+            Some(pause) => {
+                self.figures.disablings.fetch_add(1, Relaxed);
+                let seconds = pause.as_secs();
+                tracing::error!(
+                    plugin,
+                    world,
+                    seconds,
+                    "a plugin is disabled for a while, since it fails again and again: {fault}"
+                );
+            }
+        }
+    }
+
+    /// Whether it is left alone.
+    pub fn is_disabled(&self) -> bool {
+        self.health.is_disabled()
+    }
+}
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        for instance in self.idle().iter() {
+            self.forget(instance);
+        }
+    }
+}

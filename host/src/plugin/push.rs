@@ -1,0 +1,59 @@
+//! A push for a decoder, and what comes of it.
+
+use crate::store::{Body, StoreError};
+
+/// A request for a decoder.
+pub struct PushRequest {
+    /// Its header of this name; empty without one.
+    pub content_type: String,
+    /// What the URL has behind the name.
+    pub path: String,
+    /// What the URL has behind the question mark.
+    pub query: String,
+    /// When it came.
+    pub received_ms: i64,
+    /// Its body.
+    pub body: Body,
+}
+
+/// What was in a body.
+pub struct Decoded {
+    /// A remote-write 2.0 body; nothing if there are no rows.
+    pub body: Option<Vec<u8>>,
+    /// Samples and histograms in it.
+    pub rows: u64,
+    /// Rows that the decoder did not understand.
+    pub refused: u64,
+    /// Why, for the first of them.
+    pub reasons: Vec<String>,
+}
+
+/// Why there is nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Undecoded {
+    /// There is no such decoder; names of those that are there.
+    #[error("there is no decoder of that name; there are: {}", .0.join(", "))]
+    NoDecoder(Vec<String>),
+    /// The body is wrong.
+    #[error("{0}")]
+    Malformed(String),
+    /// Not for bodies of this type.
+    #[error("{0}")]
+    UnsupportedType(String),
+    /// Nothing is at this path.
+    #[error("{0}")]
+    NotFound(String),
+    /// The decoder failed.
+    #[error("the plugin {plugin} failed: {why}")]
+    Failed {
+        /// Its name.
+        plugin: String,
+        /// What happened.
+        why: String,
+        /// Whether the same body can be decoded later.
+        may_clear: bool,
+    },
+    /// The store cannot take it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,77 @@
+//! What belongs to one instance on the host's side, and what it is granted.
+
+use super::config::PluginSettings;
+use super::fault::Fault;
+use super::limiter::Limiter;
+use super::words::Words;
+use crate::store::Store;
+use crate::wasm::MemoryPool;
+use std::sync::Arc;
+use std::time::Instant;
+use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+/// The place at which a plugin sees its directory.
+const DIRECTORY: &str = "/data";
+
+/// The data of a wasmtime store.
+pub struct PluginState {
+    pub(super) limiter: Limiter,
+    pub(super) table: ResourceTable,
+    pub(super) words: Words,
+    /// Beginnings of URLs that it may post to.
+    pub(super) webhooks: Vec<String>,
+    /// For jobs.
+    pub(super) store: Option<Store>,
+    /// What one batch may take in columns.
+    pub(super) columns_bytes_max: usize,
+    /// When the running call ends.
+    pub(super) deadline: Instant,
+    wasi: WasiCtx,
+}
+
+impl PluginState {
+    /// Of a plugin; only jobs get the store.
+    pub fn new(
+        settings: &PluginSettings,
+        pool: &Arc<MemoryPool>,
+        store: Option<Store>,
+    ) -> Result<PluginState, Fault> {
+        let words = Words::of(&settings.name);
+        let mut wasi = WasiCtx::builder();
+        // Nothing of the network: its addresses are all refused unless they are granted.
+        wasi.stdout(words.clone()).stderr(words.clone()).allow_tcp(false).allow_udp(false);
+        let grants = &settings.grants;
+        if let Some(directory) = &grants.directory {
+            let permissions = match grants.is_writable {
+                true => FsPerms::ReadWrite,
+                false => FsPerms::ReadOnly,
+            };
+            wasi.preopened_dir(directory, DIRECTORY, permissions).map_err(|error| {
+                let directory = directory.display();
+                Fault::Refused(format!("its directory {directory} could not be opened: {error:#}"))
+            })?;
+        }
+        let memory_bytes_max = settings.limits.memory_bytes_max;
+        Ok(PluginState {
+            limiter: Limiter::new(memory_bytes_max, pool),
+            table: ResourceTable::new(),
+            words,
+            webhooks: grants.webhooks.clone(),
+            store,
+            columns_bytes_max: columns_bytes_max(settings),
+            deadline: Instant::now(),
+            wasi: wasi.build(),
+        })
+    }
+}
+
+impl WasiView for PluginState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+/// What a batch may take, so that an instance has room for it and for its own work.
+pub fn columns_bytes_max(settings: &PluginSettings) -> usize {
+    settings.limits.memory_bytes_max / 2
+}

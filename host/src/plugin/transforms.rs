@@ -1,0 +1,242 @@
+//! The chain of transforms: what each makes of a request, by their order.
+
+use super::batch::{Interest, View, ViewError, edited, write};
+use super::bindings::transform::exports::tidepool::plugin::transform_batches::Verdict;
+use super::config::OnFault;
+use super::fault::Fault;
+use super::figures::Outcome;
+use super::pool::Plugin;
+use super::state::columns_bytes_max;
+use crate::store::{Body, StoreError};
+use crate::wasm::{Error, RemoteWriteVersion, WriteOutcome};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// A remote-write request, decompressed.
+pub struct Request {
+    /// Which message.
+    pub version: RemoteWriteVersion,
+    /// The message.
+    pub body: Body,
+}
+
+/// What came of a request.
+pub struct Transformed {
+    /// What is to be stored, one after the other; nothing if all of it was dropped.
+    pub requests: Vec<Request>,
+    /// What the sender sent; unknown of a request that no transform saw.
+    sent: Option<WriteOutcome>,
+}
+
+/// Transforms by their order.
+#[derive(Clone, Default)]
+pub struct Transforms {
+    /// Those that are loaded, and the names of those that should be and are not.
+    pub chain: Vec<Link>,
+}
+
+/// A place in the chain.
+#[derive(Clone)]
+pub enum Link {
+    /// A transform.
+    Loaded(Arc<Plugin>),
+    /// One without which nothing may be stored could not be loaded.
+    Missing(Arc<str>),
+}
+
+/// A request in the chain. Its columns are made once, as long as no plugin changes it.
+struct Step {
+    request: Request,
+    view: Option<View>,
+}
+
+/// What a plugin makes of a step.
+enum Next {
+    Unchanged,
+    Replaced(Vec<Request>),
+}
+
+impl Transforms {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.chain.is_empty()
+    }
+
+    /// Lets all transforms work on a request.
+    pub async fn apply(&self, request: Request) -> Result<Transformed, StoreError> {
+        let (interest, bytes_max) = self.wanted();
+        let Request { version, body } = &request;
+        let view = match View::of(*version, body, interest, bytes_max) {
+            Ok(view) => view,
+            Err(ViewError::TooLarge(_)) if self.all_pass() => {
+                self.count_skipped();
+                return Ok(Transformed::untouched(request));
+            }
+            Err(error) => return Err(invalid(error)),
+        };
+        let sent = Some(view.as_outcome());
+        let mut steps = vec![Step { request, view: Some(view) }];
+        for link in &self.chain {
+            let plugin = match link {
+                Link::Loaded(plugin) => plugin,
+                Link::Missing(name) => return Err(rejected(name, "it could not be loaded")),
+            };
+            let mut next = Vec::with_capacity(steps.len());
+            for mut step in steps {
+                step.prepare(interest, bytes_max)?;
+                match step.judged_by(plugin).await {
+                    Ok(Next::Unchanged) => next.push(step),
+                    Ok(Next::Replaced(requests)) => {
+                        let steps = requests.into_iter().map(|r| Step { request: r, view: None });
+                        next.extend(steps);
+                    }
+                    Err(_) if plugin.settings.on_fault == OnFault::Pass => next.push(step),
+                    Err(fault) => return Err(rejected(&plugin.settings.name, &fault.to_string())),
+                }
+            }
+            steps = next;
+        }
+        let requests = steps.into_iter().map(|step| step.request).collect();
+        Ok(Transformed { requests, sent })
+    }
+
+    fn loaded(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        self.chain.iter().filter_map(|link| match link {
+            Link::Loaded(plugin) => Some(plugin),
+            Link::Missing(_) => None,
+        })
+    }
+
+    /// Whether a request is stored that none of them can see.
+    fn all_pass(&self) -> bool {
+        self.loaded().count() == self.chain.len() && !self.loaded().any(|plugin| rejects(plugin))
+    }
+
+    fn count_skipped(&self) {
+        for plugin in self.loaded() {
+            plugin.figures.count(Outcome::Skipped, Duration::ZERO);
+        }
+    }
+
+    /// What at least one of them wants to see, and what all have room for.
+    fn wanted(&self) -> (Interest, usize) {
+        let mut wanted = (Interest::empty(), usize::MAX);
+        for plugin in self.loaded() {
+            wanted.0 |= plugin.interest;
+            wanted.1 = wanted.1.min(columns_bytes_max(&plugin.settings));
+        }
+        wanted
+    }
+}
+
+impl Step {
+    fn prepare(&mut self, interest: Interest, bytes_max: usize) -> Result<(), StoreError> {
+        if self.view.is_none() {
+            let Request { version, body } = &self.request;
+            let view = View::of(*version, body, interest, bytes_max).map_err(invalid)?;
+            self.view = Some(view);
+        }
+        Ok(())
+    }
+
+    async fn judged_by(&mut self, plugin: &Plugin) -> Result<Next, Fault> {
+        let Step { request, view: Some(view) } = self else { return Ok(Next::Unchanged) };
+        let figures = &plugin.figures;
+        let rows = view.samples + view.histograms;
+        figures.rows_in.fetch_add(rows, Relaxed);
+        let hidden = view.batch.hide_all_but(plugin.interest);
+        let next = plugin
+            .call(async |instance, time| {
+                let verdict = instance.transform(&view.batch, time).await?;
+                next(request, view, verdict)
+            })
+            .await;
+        view.batch.show(hidden);
+        let (next, rows_out) = match next {
+            Ok((next, rows_gone)) => (Ok(next), rows.saturating_add_signed(-rows_gone)),
+            Err(fault) => (Err(fault), if rejects(plugin) { 0 } else { rows }),
+        };
+        figures.rows_out.fetch_add(rows_out, Relaxed);
+        next
+    }
+}
+
+fn rejects(plugin: &Plugin) -> bool {
+    plugin.settings.on_fault == OnFault::Reject
+}
+
+/// Carries a verdict out, and gives how many rows are gone by it: less than none if there are more.
+fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64), Fault> {
+    let of_batch = |batch| -> Result<Request, Fault> {
+        Ok(Request { version: RemoteWriteVersion::V2, body: write(batch)?.into() })
+    };
+    match verdict {
+        Verdict::Unchanged => Ok((Next::Unchanged, 0)),
+        Verdict::Replaced(batch) => {
+            let rows_gone = (view.samples + view.histograms) as i64 - batch.rows() as i64;
+            let made = match batch.rows() {
+                0 => Vec::new(),
+                _ => vec![of_batch(&batch)?],
+            };
+            Ok((Next::Replaced(made), rows_gone))
+        }
+        Verdict::Edited(edit) => {
+            let edited = edited(request.version, &request.body, view, &edit)?;
+            let mut made = Vec::with_capacity(2);
+            if edited.has_content {
+                made.push(Request { version: request.version, body: edited.body.into() });
+            }
+            let mut rows_gone = edited.dropped_rows as i64;
+            if let Some(batch) = edit.added.filter(|batch| batch.rows() > 0) {
+                rows_gone -= batch.rows() as i64;
+                made.push(of_batch(&batch)?);
+            }
+            Ok((Next::Replaced(made), rows_gone))
+        }
+    }
+}
+
+impl View {
+    /// What a sender is told if all of it is stored.
+    fn as_outcome(&self) -> WriteOutcome {
+        WriteOutcome {
+            samples_written: self.samples,
+            histograms_written: self.histograms,
+            exemplars_written: self.exemplars,
+            ..nothing_written()
+        }
+    }
+}
+
+impl Transformed {
+    /// A request that no transform saw.
+    pub fn untouched(request: Request) -> Transformed {
+        Transformed { requests: vec![request], sent: None }
+    }
+
+    /// What the sender is told. It counts what it sent: what a transform dropped was taken, and is no
+    /// failure.
+    pub fn outcome(self, stored: WriteOutcome) -> WriteOutcome {
+        self.sent.filter(|_| stored.refused == 0).unwrap_or(stored)
+    }
+}
+
+/// Nothing was written and nothing refused.
+pub fn nothing_written() -> WriteOutcome {
+    WriteOutcome {
+        samples_written: 0,
+        histograms_written: 0,
+        exemplars_written: 0,
+        refused: 0,
+        refusals: Vec::new(),
+    }
+}
+
+fn invalid(error: ViewError) -> StoreError {
+    StoreError::Refused(Error::Invalid(error.to_string()))
+}
+
+fn rejected(plugin: &str, why: &str) -> StoreError {
+    StoreError::Plugin { plugin: plugin.to_owned(), why: why.to_owned() }
+}

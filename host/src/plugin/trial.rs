@@ -1,0 +1,128 @@
+//! A plugin alone, without a server: to check it and to try it on samples.
+
+use super::batch::{Interest, View};
+use super::code::{CodeError, check_component};
+use super::config::{OnFault, PluginSettings, World};
+use super::fault::Fault;
+use super::figures::PluginFigures;
+use super::pool::{Making, Plugin};
+use super::push::{Decoded, PushRequest, Undecoded};
+use super::runtime::{LinkError, PluginRuntime};
+use super::transforms::{Link, Request, Transforms};
+use super::{batch, decoders};
+use crate::store::StoreError;
+use crate::wasm::{MemoryPool, RemoteWriteVersion};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wasmtime::component::Component;
+
+/// Columns of what is shown.
+const SHOWN_BYTES_MAX: usize = 1 << 30;
+
+/// A plugin that was started.
+pub struct Trial {
+    plugin: Arc<Plugin>,
+}
+
+/// Why a plugin cannot be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// It is no component, or cannot be compiled.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+    /// It is made for no world, or for another one.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// It does not start.
+    #[error(transparent)]
+    Start(#[from] Fault),
+    /// It failed.
+    #[error("{0}")]
+    Failed(String),
+    /// The samples are wrong.
+    #[error(transparent)]
+    Samples(StoreError),
+    /// It does not decode the body.
+    #[error(transparent)]
+    Undecoded(#[from] Undecoded),
+    /// The runtime could not be started.
+    #[error("{0:#}")]
+    Runtime(wasmtime::Error),
+}
+
+impl Trial {
+    /// Compiles a plugin in this process, and starts it with its settings. A failing transform fails
+    /// the trial.
+    pub async fn start(wasm: &[u8], mut settings: PluginSettings) -> Result<Trial, TrialError> {
+        check_component(wasm)?;
+        settings.on_fault = OnFault::Reject;
+        let runtime = PluginRuntime::new().map_err(TrialError::Runtime)?;
+        let component = Component::new(runtime.engine(), wasm)
+            .map_err(|error| CodeError::NoComponent(format!("{error:#}")))?;
+        let linked = runtime.link(&component, settings.world)?;
+        let memory = MemoryPool::new(settings.limits.memory_bytes_max);
+        let figures = Arc::<PluginFigures>::default();
+        let making = Making { runtime: &runtime, memory: &memory, store: None, figures };
+        Ok(Trial { plugin: Arc::new(Plugin::load(settings, linked, making).await?) })
+    }
+
+    /// What it is made for.
+    pub fn world(&self) -> World {
+        self.plugin.world
+    }
+
+    /// What it wants to see beside labels.
+    pub fn interest(&self) -> Vec<&'static str> {
+        let all = [(Interest::SAMPLES, "samples"), (Interest::HISTOGRAMS, "histograms")];
+        let wanted = all.into_iter().filter(|(flag, _)| self.plugin.interest.contains(*flag));
+        wanted.map(|(_, name)| name).collect()
+    }
+
+    /// Linear memory of its instances.
+    pub fn memory_bytes(&self) -> u64 {
+        AtomicU64::load(&self.plugin.figures.memory_bytes, Relaxed)
+    }
+
+    /// Time that it took in all.
+    pub fn seconds(&self) -> f64 {
+        self.plugin.figures.seconds()
+    }
+
+    /// What it makes of a remote-write body.
+    pub async fn transform(
+        &self,
+        version: RemoteWriteVersion,
+        body: Vec<u8>,
+    ) -> Result<Vec<(RemoteWriteVersion, Vec<u8>)>, TrialError> {
+        let chain = Transforms { chain: vec![Link::Loaded(Arc::clone(&self.plugin))] };
+        let made = chain.apply(Request { version, body: body.into() }).await;
+        let made = made.map_err(|error| match error {
+            StoreError::Plugin { why, .. } => TrialError::Failed(why),
+            other => TrialError::Samples(other),
+        })?;
+        Ok(made.requests.into_iter().map(|made| (made.version, made.body.to_vec())).collect())
+    }
+
+    /// Shows it a remote-write body.
+    pub async fn observe(
+        &self,
+        version: RemoteWriteVersion,
+        body: &[u8],
+    ) -> Result<(), TrialError> {
+        let view = View::of(version, body, self.plugin.interest, SHOWN_BYTES_MAX);
+        let view = view.map_err(Fault::from)?;
+        let seen =
+            self.plugin.call(async |instance, time| instance.observe(&view.batch, time).await);
+        Ok(seen.await?)
+    }
+
+    /// What it finds in a body.
+    pub async fn decode(&self, request: PushRequest) -> Result<Decoded, TrialError> {
+        Ok(decoders::decode(&self.plugin, request).await?)
+    }
+}
+
+/// The rows of a remote-write body, a line each: series, value, milliseconds.
+pub fn rows(version: RemoteWriteVersion, body: &[u8]) -> Result<Vec<String>, StoreError> {
+    batch::rows(version, body, SHOWN_BYTES_MAX)
+}

@@ -1,0 +1,103 @@
+//! The imported interface `webhook`: requests to granted addresses.
+
+use super::bindings::job::tidepool::plugin::webhook::{Host, WebhookError};
+use super::state::PluginState;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One client for all plugins: it keeps connections open.
+static CLIENT: OnceLock<Option<reqwest::Client>> = OnceLock::new();
+
+impl Host for PluginState {
+    async fn post(
+        &mut self,
+        url: String,
+        content_type: String,
+        body: Vec<u8>,
+    ) -> wasmtime::Result<Result<u16, WebhookError>> {
+        let url = match url::Url::parse(&url) {
+            Ok(url) if is_granted(&self.webhooks, url.as_str()) => url,
+            _ => return Ok(Err(WebhookError::Denied(url))),
+        };
+        Ok(post(url, content_type, body, self.deadline).await.map_err(WebhookError::Failed))
+    }
+}
+
+/// Whether a URL is a granted one, or goes on behind it in another segment of the path or a query.
+fn is_granted(granted: &[String], url: &str) -> bool {
+    granted.iter().any(|granted| match url.strip_prefix(granted.as_str()) {
+        Some(rest) => granted.ends_with('/') || rest.is_empty() || rest.starts_with(['/', '?']),
+        None => false,
+    })
+}
+
+async fn post(
+    url: url::Url,
+    content_type: String,
+    body: Vec<u8>,
+    deadline: Instant,
+) -> Result<u16, String> {
+    let client = CLIENT.get_or_init(client).as_ref().ok_or("there is no client")?;
+    let left = deadline.saturating_duration_since(Instant::now());
+    let request = client.post(url).header("content-type", content_type).body(body).timeout(left);
+    match request.send().await {
+        Ok(answer) => Ok(answer.status().as_u16()),
+        // The URL may hold a secret.
+        Err(error) => Err(in_words(&error.without_url())),
+    }
+}
+
+/// An error with its causes.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        words.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    words
+}
+
+fn client() -> Option<reqwest::Client> {
+    // Whoever came first has installed the same one.
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .user_agent(concat!("tidepool/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .build();
+    client.map_err(|error| tracing::error!("no webhooks can be sent: {error}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lies_below_a_granted_address_is_granted() {
+        let granted = ["http://127.0.0.1:9093/".to_owned(), "https://hooks.test/a".to_owned()];
+        for url in [
+            "http://127.0.0.1:9093/",
+            "http://127.0.0.1:9093/api/v2/alerts",
+            "https://hooks.test/a",
+            "https://hooks.test/a/b",
+            "https://hooks.test/a?b=c",
+        ] {
+            assert!(is_granted(&granted, url), "{url}");
+        }
+        for url in [
+            "https://127.0.0.1:9093/",
+            "http://127.0.0.1:9094/",
+            "http://127.0.0.1:9093@evil.test/",
+            "https://hooks.test/ab",
+            "https://hooks.test/",
+            "https://hooks.test.evil/a",
+        ] {
+            let parsed = url::Url::parse(url).map(String::from);
+            assert!(!parsed.is_ok_and(|url| is_granted(&granted, &url)), "{url}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A transform that does as its configuration says: one word, and perhaps how many calls it behaves
+//! before.
+
+use std::cell::RefCell;
+use std::time::Duration;
+use tidepool_plugin::transform::{Batch, Guest, Interest, Verdict};
+use tidepool_plugin::{BatchBuilder, Edits};
+
+thread_local! {
+    static WORD: RefCell<(String, u64)> = const { RefCell::new((String::new(), 0)) };
+    /// Kept, so that memory is not given back.
+    static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Hostile;
+
+impl Guest for Hostile {
+    fn configure(config: String) -> Result<Interest, String> {
+        let mut words = config.split_whitespace();
+        let word = words.next().unwrap_or_default().to_owned();
+        let spared = words.next().and_then(|number| number.parse().ok()).unwrap_or_default();
+        match word.as_str() {
+            "refuse-configuration" => return Err("as it was told".to_owned()),
+            "loop-at-start" => endless(),
+            _ => {}
+        }
+        WORD.set((word, spared));
+        Ok(Interest::SAMPLES)
+    }
+
+    fn transform(batch: Batch) -> Result<Verdict, String> {
+        let word = WORD.with_borrow_mut(|(word, spared)| match spared.checked_sub(1) {
+            Some(left) => {
+                *spared = left;
+                String::new()
+            }
+            None => word.clone(),
+        });
+        match word.as_str() {
+            "loop" => endless(),
+            "sleep" => std::thread::sleep(Duration::from_secs(3600)),
+            "memory" => loop {
+                KEPT.with_borrow_mut(|kept| kept.push(vec![1; 1 << 20]));
+            },
+            "leak" => KEPT.with_borrow_mut(|kept| kept.push(vec![1; 1 << 20])),
+            "trap" => panic!("as it was told"),
+            "error" => return Err("as it was told".to_owned()),
+            "words" => (0..1_000_000).for_each(|i| println!("word {i}")),
+            "flood" => return Ok(Verdict::Replaced(flood())),
+            "bad-refs" => {
+                let mut edits = Edits::of(&batch);
+                edits.relabel_by_refs(0, &[1_000_000, 2_000_000]);
+                return Ok(edits.verdict());
+            }
+            "bad-ends" => {
+                let mut wrong = flood();
+                wrong.symbol_ends = vec![5, 3, 1];
+                wrong.samples.values.truncate(1);
+                return Ok(Verdict::Replaced(wrong));
+            }
+            "drop-all" => {
+                let mut edits = Edits::of(&batch);
+                (0..batch.series_ends.len()).for_each(|series| edits.drop(series));
+                return Ok(edits.verdict());
+            }
+            "double" => {
+                let mut changed = batch;
+                changed.samples.values.iter_mut().for_each(|value| *value *= 2.0);
+                return Ok(Verdict::Replaced(changed));
+            }
+            "read-files" => {
+                let found = std::fs::read_to_string("/etc/hostname").is_ok()
+                    || std::fs::read_dir("/").is_ok_and(|files| files.count() > 0)
+                    || std::net::TcpStream::connect("127.0.0.1:9").is_ok()
+                    || std::env::vars().count() > 0
+                    || std::env::args().count() > 0;
+                assert!(!found, "it sees more than its world has");
+                let mut edits = Edits::of(&batch);
+                let mut seen = BatchBuilder::new();
+                let series = seen.series([("__name__", "nothing_seen")]);
+                seen.sample(series, batch.samples.timestamps_ms.first().copied().unwrap_or(0), 1.0);
+                edits.add(seen.finish());
+                return Ok(edits.verdict());
+            }
+            _ => {}
+        }
+        Ok(Verdict::Unchanged)
+    }
+}
+
+fn endless() -> ! {
+    let mut number = 0u64;
+    loop {
+        number = std::hint::black_box(number.wrapping_add(1));
+    }
+}
+
+/// Some hundred megabytes of samples.
+fn flood() -> Batch {
+    let mut flood = BatchBuilder::new();
+    let series = flood.series([("__name__", "flood")]);
+    for i in 0..2_000_000 {
+        flood.sample(series, i, 1.0);
+    }
+    flood.finish()
+}
+
+tidepool_plugin::export_transform!(Hostile);

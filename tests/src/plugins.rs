@@ -1,0 +1,113 @@
+//! Plugins for tests: builds those of `examples/plugins` and `tests/plugins`, and puts them where a
+//! server finds them.
+
+use crate::peers::workspace;
+use crate::process::Server;
+use crate::tidepool::{Config, Store, StoreError};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// A directory of plugins with a configuration file.
+#[derive(Debug)]
+pub struct Plugins {
+    directory: PathBuf,
+    settings: String,
+}
+
+/// The component of a crate in a workspace of plugins, such as `drop-and-relabel`.
+pub fn built(name: &str) -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    let folders = ["examples/plugins", "tests/plugins"].map(|folder| workspace().join(folder));
+    BUILT.get_or_init(|| folders.iter().for_each(|folder| build(folder)));
+    let file = format!("{}.wasm", name.replace('-', "_"));
+    let found = folders.map(|folder| folder.join("target/wasm32-wasip2/release").join(&file));
+    let found = found.into_iter().find(|path| path.exists());
+    found.unwrap_or_else(|| panic!("there is no plugin {name}"))
+}
+
+/// Builds a crate or a workspace for WebAssembly.
+pub fn build(folder: &Path) {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    // What the outer build sets for this machine does not fit WebAssembly.
+    cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
+    cargo.env_remove("CARGO_TARGET_DIR").current_dir(folder).args(["build", "--release"]);
+    let status = cargo.status().expect("cargo starts");
+    assert!(status.success(), "building {} failed: {status}", folder.display());
+}
+
+impl Plugins {
+    /// None yet, in a directory that is there.
+    pub fn new(directory: &Path) -> Plugins {
+        Plugins { directory: directory.join("plugins"), settings: String::new() }
+    }
+
+    /// Adds a plugin with settings of its own, indented as items of a mapping.
+    pub fn with(mut self, name: &str, of: &str, settings: &str) -> Plugins {
+        self.put(name, &fs::read(built(of)).expect("the plugin is built"));
+        self.settings.push_str(&format!("  - name: {name}\n"));
+        for line in settings.lines() {
+            self.settings.push_str(&format!("    {line}\n"));
+        }
+        self
+    }
+
+    /// Puts a file there in one step, as an update would.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let put = || -> io::Result<()> {
+            fs::create_dir_all(&self.directory)?;
+            let partial = self.directory.join(format!("{name}.partial"));
+            fs::write(&partial, bytes)?;
+            fs::rename(partial, self.path(name))
+        };
+        put().expect("the plugin can be written");
+    }
+
+    /// Where a plugin's file is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.wasm"))
+    }
+
+    /// Writes the configuration file, and gives its flag.
+    pub fn flag(&self) -> String {
+        let file = self.directory.with_extension("yml");
+        let section = match self.settings.as_str() {
+            "" => String::new(),
+            settings => format!("plugins:\n{settings}"),
+        };
+        let text = format!("plugins-dir: {}\n{section}", self.directory.display());
+        fs::create_dir_all(&self.directory).expect("the directory can be made");
+        fs::write(&file, text).expect("the configuration can be written");
+        format!("--config={}", file.display())
+    }
+
+    /// Changes the settings of all plugins in the file.
+    pub fn replace(&mut self, from: &str, to: &str) {
+        assert!(self.settings.contains(from), "{from:?} is not in {}", self.settings);
+        self.settings = self.settings.replace(from, to);
+        self.flag();
+    }
+}
+
+/// A store with plugins.
+pub fn start(
+    plugins: impl FnOnce(Plugins) -> Plugins,
+    configure: impl FnOnce(Config) -> Config,
+) -> Result<(Store, Plugins), StoreError> {
+    let directory = tempfile::tempdir()?;
+    let plugins = plugins(Plugins::new(directory.path()));
+    let config = configure(Config::new(directory.path()).flag(&plugins.flag()));
+    let server = config.start()?;
+    Ok((Store { server, config, directory }, plugins))
+}
+
+/// A figure of a plugin, such as `calls_total` with `outcome="ok"`; 0 if it is not there.
+pub fn figure(server: &Server, name: &str, plugin: &str, more: &str) -> f64 {
+    let page = crate::http::Client::default().get(&format!("{}/metrics", server.url()));
+    let page = page.expect("metrics").text();
+    let begin = format!("tidepool_plugin_{name}{{plugin=\"{plugin}\",");
+    let line = page.lines().find(|line| line.starts_with(&begin) && line.contains(more));
+    line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+}

@@ -1,0 +1,144 @@
+//! The way is cut for hours of data time, and both ends die on it.
+
+use super::{TIMEOUT, figure, node, wait_for};
+use std::time::Duration;
+use tidepool_tests::process::free_address;
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::sender::Sender;
+use tidepool_tests::series::{Dataset, Series, Shape, Texture};
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait::{self, now_ms};
+
+/// Rough data of some hours that end now.
+fn hours(seed: u64, hours: usize) -> Dataset {
+    let (interval_ms, scrapes) = (15_000, hours * 240);
+    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    let texture = Texture::Rough;
+    Dataset::generate(Shape { seed, series: 60, scrapes, start_ms, interval_ms, texture })
+}
+
+const QUEUE: &str = "    queue_config: {batch_send_deadline: 200ms, max_backoff: 500ms}\n";
+
+/// Sends so many requests more.
+fn send(sender: &Sender<'_>, node: &Store, requests: usize) {
+    let writer = node.writer();
+    for _ in 0..requests {
+        let Some(answer) = sender.send_next(&writer) else { return };
+        assert_eq!(answer.status, 204, "{}", answer.text());
+    }
+}
+
+/// Six hours of data while the centre is gone, of which the log keeps next to nothing: the node cuts
+/// blocks, is killed over and over, and delivers it all once the centre is back. Then the centre is
+/// killed in the middle of that.
+#[test]
+fn hours_without_the_centre_and_kills_on_both_sides() {
+    for (version, order) in [
+        (Version::V2, "oldest_first"),
+        (Version::V1, "oldest_first"),
+        (Version::V2, "newest_first"),
+    ] {
+        let address = free_address().expect("an address");
+        let backlog = format!("{QUEUE}    backlog: {{order: {order}, newest_first_after: 5s}}\n");
+        let centre = Store::start_with(|config| config.flag("--out-of-order-window=12h"));
+        let centre = centre.expect("the centre starts");
+        let launch = centre.config.launch_at(address);
+        let Store { server, config, directory } = centre;
+        server.terminate().expect("it ends");
+        let mut node = node(address, version, &backlog, |config| {
+            config
+                .block_duration("30m")
+                .flag("--wal-segment-size=256KiB")
+                .flag("--remote-write-log-size=64KiB")
+        });
+        let data = hours(96, 6);
+        let sender = Sender::new(&data, Version::V2);
+        // Some of it arrives before the way is cut.
+        let first = launch.start().expect("the centre starts");
+        let requests = sender.request_count();
+        send(&sender, &node, requests / 10);
+        wait::until("some to arrive", TIMEOUT, || {
+            (figure(&node, "prometheus_remote_storage_samples_total", "") > 1000.0).then_some(())
+        })
+        .expect("some");
+        first.kill().expect("it is killed");
+        for _ in 0..6 {
+            send(&sender, &node, requests / 8);
+            std::thread::sleep(Duration::from_millis(400));
+            node = node.restart(|server| server.kill()).expect("the node starts again");
+        }
+        send(&sender, &node, requests);
+        // What the log has no more is known to be missing.
+        wait::until("a gap", TIMEOUT, || {
+            let rows = figure(&node, "tidepool_remote_storage_backlog_samples", "");
+            (rows > 10_000.0).then_some(())
+        })
+        .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
+        let centre = launch.start().expect("the centre starts");
+        wait::until("some of the rest", TIMEOUT, || {
+            let sent = figure(&node, "prometheus_remote_storage_samples_total", "");
+            (sent > 5_000.0).then_some(())
+        })
+        .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
+        centre.kill().expect("it is killed");
+        let node = node.restart(|server| server.kill()).expect("the node starts again");
+        let centre = launch.start().expect("the centre starts");
+        let centre = Store { server: centre, config, directory };
+        wait_for("all to arrive", &node, &centre.server.url(), &data.series);
+        wait::until("nothing to be left", TIMEOUT, || {
+            let rows = figure(&node, "tidepool_remote_storage_backlog_samples", "");
+            (rows == 0.0).then_some(())
+        })
+        .expect("an end of the gap");
+        let unknown = "reason=\"unintentionally_dropped_series\"";
+        let name = "prometheus_remote_storage_samples_dropped_total";
+        assert_eq!(figure(&node, name, unknown), 0.0);
+    }
+}
+
+/// What waits longer or takes more than it may is dropped, the oldest first, and counted.
+#[test]
+fn what_is_beyond_the_limits_is_dropped_and_counted() {
+    let address = free_address().expect("an address");
+    let lines = format!("{QUEUE}    backlog: {{max_bytes: 200KiB}}\n");
+    let node = node(address, Version::V2, &lines, |config| {
+        config.block_duration("30m").flag("--wal-segment-size=256KiB")
+    });
+    let data = hours(97, 4);
+    let sender = Sender::new(&data, Version::V2);
+    send(&sender, &node, sender.request_count());
+    let name = "prometheus_remote_storage_samples_dropped_total";
+    let reason = "reason=\"backlog_bytes\"";
+    wait::until("samples to be dropped", TIMEOUT, || {
+        let left = figure(&node, "tidepool_remote_storage_bytes_left", "");
+        (figure(&node, name, reason) > 1000.0 && left < 250_000.0).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
+    let centre = Store::start_with(|config| config.flag("--out-of-order-window=12h"));
+    let centre = centre.expect("the centre starts");
+    let launch = centre.config.launch_at(address);
+    let Store { server, config, directory } = centre;
+    server.terminate().expect("it ends");
+    let centre = Store { server: launch.start().expect("it starts"), config, directory };
+    let mut got: Vec<Series> = Vec::new();
+    wait::until("the rest to arrive", TIMEOUT, || {
+        let dropped = figure(&node, name, reason) as u64;
+        got = centre.reader().streamed(&[tidepool_tests::sender::read_all()]).ok()?.remove(0);
+        let count: usize = got.iter().map(|series| series.samples.len()).sum();
+        (count as u64 + dropped == data.sample_count()).then_some(())
+    })
+    .unwrap_or_else(|error| {
+        let count: usize = got.iter().map(|series| series.samples.len()).sum();
+        let dropped = figure(&node, name, reason);
+        let all = data.sample_count();
+        panic!("{error}: {count} + {dropped} of {all}; the log says:\n{}", node.server.log())
+    });
+    // Nothing that was not sent, and all of the newest.
+    let lost = tidepool_tests::checksum::missing("the rest", &data.series, &got);
+    assert_eq!(lost as f64, figure(&node, name, reason));
+    let newest = data.time_range_ms().map_or(0, |(_, last)| last - 60_000);
+    let newest_of = |all: &[Series]| -> Vec<Series> {
+        all.iter().map(|series| series.between(newest, i64::MAX)).collect()
+    };
+    tidepool_tests::checksum::assert_same("the newest", &newest_of(&data.series), &newest_of(&got));
+}

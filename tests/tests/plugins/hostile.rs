@@ -1,0 +1,159 @@
+//! Plugins that misbehave: each ends alone, and what is sent meanwhile is stored, bit by bit. How long
+//! requests took is printed beside the figure of a store without plugins; no test judges it.
+
+use super::{TIMEOUT, lines, stored};
+use std::time::{Duration, Instant};
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::plugins::{Plugins, figure, start};
+use tidepool_tests::remote_write::Version;
+use tidepool_tests::series::{Dataset, Shape, Texture};
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait::{self, now_ms};
+
+/// A thousand requests of some hundred samples.
+fn data() -> Dataset {
+    Dataset::generate(Shape {
+        seed: 88,
+        series: 100,
+        scrapes: 1000,
+        start_ms: now_ms() - 1_100_000,
+        interval_ms: 1000,
+        texture: Texture::Regular,
+    })
+}
+
+/// Sends all of it, one request after the other, and gives the 99th percentile of their times.
+fn send(store: &Store, data: &Dataset) -> Duration {
+    let writer = store.writer();
+    let mut times = Vec::new();
+    for rows in data.scrapes() {
+        let begun = Instant::now();
+        let response = writer.send(Version::V2, &rows).expect("sent");
+        times.push(begun.elapsed());
+        assert_eq!(response.status, 204, "{}", response.text());
+    }
+    times.sort();
+    times[times.len() * 99 / 100]
+}
+
+/// Ingestion beside a plugin: nothing is lost.
+fn beside(what: &str, plugins: impl FnOnce(Plugins) -> Plugins) -> Store {
+    let (quiet, _) = start(|plugins| plugins, |config| config).expect("tidepool starts");
+    let data = data();
+    let quiet_p99 = send(&quiet, &data);
+    let (store, _plugins) = start(plugins, |config| config).expect("tidepool starts");
+    let p99 = send(&store, &data);
+    println!("{what}: p99 {p99:?}, {quiet_p99:?} without plugins");
+    let mut got = stored(&store.server);
+    got.retain(|series| series.labels.value("__name__") != "job_said");
+    assert_same(what, &data.series, &got);
+    store
+}
+
+/// A transform with `on-fault: pass` that fails each time: after three calls it is left alone.
+fn failing(word: &str, outcome: &str) {
+    // What computes or waits for ever passes any time; the others fail before that.
+    let time = if outcome == "timeout" { "100ms" } else { "30s" };
+    let store = beside(word, |plugins| {
+        let settings = format!("config: {word}\nlimits: {{time: {time}}}");
+        plugins.with("bad", "hostile-transform", &settings)
+    });
+    let faults = figure(&store.server, "calls_total", "bad", &format!("outcome=\"{outcome}\""));
+    let skipped = figure(&store.server, "calls_total", "bad", "outcome=\"skipped\"");
+    assert!(faults >= 3.0, "{faults} faults; {}", store.server.log());
+    assert!(skipped >= 900.0, "{skipped} calls were not made");
+    assert!(figure(&store.server, "disabled_total", "bad", "") >= 1.0);
+}
+
+#[test]
+fn an_endless_loop() {
+    failing("loop", "timeout");
+}
+
+#[test]
+fn an_endless_sleep() {
+    failing("sleep", "timeout");
+}
+
+#[test]
+fn a_memory_bomb() {
+    failing("memory", "memory");
+}
+
+#[test]
+fn a_trap() {
+    failing("trap", "trap");
+}
+
+#[test]
+fn an_output_flood() {
+    failing("flood", "output");
+}
+
+#[test]
+fn references_to_nothing() {
+    failing("bad-refs", "output");
+}
+
+#[test]
+fn columns_that_contradict_each_other() {
+    failing("bad-ends", "output");
+}
+
+#[test]
+fn an_error_of_its_own() {
+    failing("error", "error");
+}
+
+#[test]
+fn a_leak_is_no_fault() {
+    let store = beside("leak", |plugins| {
+        plugins.with("leaky", "hostile-transform", "config: leak\nlimits: {memory: 16MiB}")
+    });
+    let good = figure(&store.server, "calls_total", "leaky", "outcome=\"ok\"");
+    assert_eq!(good, 1000.0, "{}", store.server.log());
+    assert!(figure(&store.server, "memory_bytes", "leaky", "") <= 32.0 * 1048576.0);
+}
+
+#[test]
+fn a_flood_of_words_is_cut() {
+    let store = beside("words", |plugins| {
+        plugins.with("wordy", "hostile-transform", "config: words\nlimits: {time: 20s}")
+    });
+    let log = store.server.log();
+    assert!(log.contains("the rest is left out"), "{log}");
+    assert!(log.len() < 10 << 20, "{} bytes of log", log.len());
+}
+
+#[test]
+fn a_job_that_reads_what_it_appends_for_ever() {
+    let store = beside("append", |plugins| {
+        plugins.with("greedy", "hostile-job", "config: append\nschedule: 1s\nlimits: {time: 2s}")
+    });
+    let ended = || {
+        let calls = figure(&store.server, "calls_total", "greedy", "outcome=\"timeout\"");
+        (calls > 0.0).then_some(())
+    };
+    wait::until("the job to pass its time", TIMEOUT, ended).expect("it ends");
+    assert!(lines(&store.server).iter().any(|line| line.contains("job_said")));
+}
+
+#[test]
+fn a_failing_transform_without_which_nothing_is_stored() {
+    let settings = "config: trap 2\non-fault: reject";
+    let (store, _plugins) =
+        start(|plugins| plugins.with("needed", "hostile-transform", settings), |config| config)
+            .expect("tidepool starts");
+    let data = data();
+    let mut statuses = Vec::new();
+    for rows in data.scrapes().take(4) {
+        let response = store.writer().send(Version::V2, &rows).expect("sent");
+        if response.status == 503 {
+            assert_eq!(response.header("retry-after"), Some("5"));
+            assert!(response.text().contains("the plugin needed failed"), "{}", response.text());
+        }
+        statuses.push(response.status);
+    }
+    // A fresh instance behaves for two calls again.
+    assert_eq!(statuses, [204, 204, 503, 204]);
+}

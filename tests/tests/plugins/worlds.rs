@@ -1,0 +1,145 @@
+//! What each world sees and does.
+
+use super::{TIMEOUT, lines, post, push, stored};
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::plugins::{figure, start};
+use tidepool_tests::remote_write::{Version, Written};
+use tidepool_tests::series::{Dataset, Series, Shape, Texture};
+use tidepool_tests::wait::{self, now_ms};
+
+#[test]
+fn transforms_run_in_order_over_every_door() {
+    let rules = "order: 1\nconfig: |\n  - {source_labels: [__name__], regex: 'secret_.*', action: drop}\n  \
+                 - {regex: pod_uid, action: labeldrop}";
+    let second = "order: 2\nconfig: '[{target_label: zone, replacement: north}]'";
+    let (store, _plugins) = start(
+        |plugins| {
+            let plugins = plugins.with("b-rules", "drop-and-relabel", rules);
+            plugins.with("a-zone", "drop-and-relabel", second)
+        },
+        |config| config,
+    )
+    .expect("tidepool starts");
+    let now = now_ms();
+    push(&store.server, &format!("a{{pod_uid=\"1\"}} 1 {now}\nsecret_b 2 {now}\n"));
+    let samples = [(now, 3.0)];
+    let kept = Series::new(&[("__name__", "c"), ("pod_uid", "2")], &samples);
+    let dropped = Series::new(&[("__name__", "secret_d")], &samples);
+    for version in [Version::V1, Version::V2] {
+        let response = store.writer().send(version, &[kept.row(), dropped.row()]).expect("sent");
+        assert_eq!(response.status, 204, "{}", response.text());
+        if version == Version::V2 {
+            // What was dropped on purpose is no failure of the sender's.
+            let written = Written::from_response(&response).expect("the headers");
+            assert_eq!(written.samples, 2);
+        }
+    }
+    let expected =
+        [format!("__name__=a,zone=north 1 {now}"), format!("__name__=c,zone=north 3 {now}")];
+    assert_eq!(lines(&store.server), expected);
+    for plugin in ["b-rules", "a-zone"] {
+        assert_eq!(figure(&store.server, "calls_total", plugin, "outcome=\"ok\""), 3.0);
+    }
+    assert_eq!(figure(&store.server, "rows_in_total", "b-rules", ""), 6.0);
+    assert_eq!(figure(&store.server, "rows_out_total", "b-rules", ""), 3.0);
+    assert_eq!(figure(&store.server, "rows_in_total", "a-zone", ""), 3.0);
+}
+
+#[test]
+fn what_passes_is_stored_bit_by_bit() {
+    let data = Dataset::generate(Shape {
+        seed: 8,
+        series: 300,
+        scrapes: 20,
+        start_ms: now_ms() - 400_000,
+        interval_ms: 15_000,
+        texture: Texture::Rough,
+    });
+    for version in [Version::V1, Version::V2] {
+        let (store, _plugins) =
+            start(|plugins| plugins.with("pass", "pass-all", "on-fault: reject"), |config| config)
+                .expect("tidepool starts");
+        for rows in data.requests(1000) {
+            let response = store.writer().send(version, &rows).expect("sent");
+            assert_eq!(response.status, 204, "{}", response.text());
+        }
+        assert_same("what passed", &data.series, &stored(&store.server));
+        let calls = figure(&store.server, "calls_total", "pass", "outcome=\"ok\"");
+        assert_eq!(calls, data.requests(1000).len() as f64);
+    }
+}
+
+#[test]
+fn a_transform_may_change_values_and_add_series() {
+    let (store, _plugins) = start(
+        |plugins| {
+            let plugins = plugins.with("double", "hostile-transform", "config: double");
+            plugins.with("see", "hostile-transform", "order: 1\nconfig: read-files")
+        },
+        |config| config,
+    )
+    .expect("tidepool starts");
+    let now = now_ms();
+    push(&store.server, &format!("a 1.5 {now}\nb -2 {now}\n"));
+    // The second one found no files, no network and no environment.
+    let expected = [
+        format!("__name__=a 3 {now}"),
+        format!("__name__=b -4 {now}"),
+        format!("__name__=nothing_seen 1 {now}"),
+    ];
+    assert_eq!(lines(&store.server), expected, "{}", store.server.log());
+}
+
+#[test]
+fn observers_see_what_was_stored_and_hold_nobody_up() {
+    let (store, _plugins) = start(
+        |plugins| {
+            let plugins = plugins.with("watch", "hostile-observer", "world: observer");
+            plugins.with("slow", "hostile-observer", "config: '300'\nlimits: {queue: 2}")
+        },
+        |config| config,
+    )
+    .expect("tidepool starts");
+    let now = now_ms();
+    for number in 0..20 {
+        push(&store.server, &format!("seen_{number} 1 {now}\n"));
+    }
+    let seen =
+        || (figure(&store.server, "calls_total", "watch", "outcome=\"ok\"") == 20.0).then_some(());
+    wait::until("the observer to see all", TIMEOUT, seen).expect("it sees all");
+    assert!(store.server.log().contains("saw 1 samples, first of seen_19"));
+    let left_out = figure(&store.server, "batches_left_out_total", "slow", "");
+    assert!(left_out >= 10.0, "{left_out} of 20 were left out");
+    assert_eq!(lines(&store.server).len(), 20);
+}
+
+#[test]
+fn a_job_reads_and_appends_on_its_schedule() {
+    let (store, _plugins) = start(
+        |plugins| plugins.with("tell", "hostile-job", "world: job\nschedule: 1s\nconfig: webhook"),
+        |config| config,
+    )
+    .expect("tidepool starts");
+    // The webhook was not granted: the job got an error, and says so by what it appends.
+    let told = || lines(&store.server).into_iter().find(|line| line.contains("job_said"));
+    let told = wait::until("the job to run", TIMEOUT, told).expect("it runs");
+    assert!(told.starts_with("__name__=job_said,value=403 403 "), "{told}");
+    assert!(told.ends_with("000"), "a multiple of its schedule: {told}");
+}
+
+#[test]
+fn a_push_without_a_decoder_is_not_found() {
+    let (store, _plugins) =
+        start(|plugins| plugins.with("influx", "influx-line", ""), |config| config)
+            .expect("tidepool starts");
+    let response = post(&store.server, "/api/v1/push/other", b"x");
+    assert_eq!(response.status, 404);
+    assert!(response.text().contains("there are: influx"), "{}", response.text());
+    let response = post(&store.server, "/api/v1/push/influx/query", b"x");
+    assert_eq!(response.status, 404);
+    let now = now_ms();
+    let response =
+        post(&store.server, "/api/v1/push/influx?precision=ms", format!("m v=1 {now}").as_bytes());
+    assert_eq!(response.status, 204, "{}", response.text());
+    assert_eq!(lines(&store.server), [format!("__name__=m_v 1 {now}")]);
+}
