@@ -93,7 +93,7 @@ struct Prepared {
 pub struct ForwardThreads(Vec<JoinHandle<()>>);
 
 /// Which segments the destinations still need, and whose turn it is to delete the others.
-pub(self) struct Needs {
+struct Needs {
     held: HeldSegments,
     log_bytes_max: u64,
     /// Of each destination, first segments of both logs.

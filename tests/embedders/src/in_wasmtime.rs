@@ -68,7 +68,7 @@ fn read(Opened { store, bindings }: &mut Opened) -> Outcome<(u64, f64)> {
                 encoding: Encoding::Xor,
                 min_time_ms: chunk.min_time_ms,
                 max_time_ms: chunk.max_time_ms,
-                data: chunk.data,
+                data: chunk.data.into(),
             };
             for sample in samples(&chunk)? {
                 count += 1;

@@ -12,7 +12,7 @@ use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::series::Series;
 use tidepool_tests::wait::now_ms;
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Everything that is stored.
 fn stored(server: &Server) -> Vec<Series> {

@@ -6,7 +6,6 @@ use crate::prom::rows::{Exemplar, LabelSet, NAME, Piece, RequestWriter, RowSink 
 use crate::wasm::RemoteWriteVersion::{self, V1, V2};
 use proptest::prelude::*;
 
-const ALL: Interest = Interest::SAMPLES.union(Interest::HISTOGRAMS);
 const BYTES_MAX: usize = 1 << 20;
 
 /// A 2.0 body of three series: `a` with an exemplar, `b`, `c`.
@@ -32,22 +31,20 @@ fn body_v2() -> Vec<u8> {
 
 /// A 1.0 body of two series and metadata.
 fn body_v1() -> Vec<u8> {
+    let field = |key: u8, bytes: &[u8]| [&[key, bytes.len() as u8][..], bytes].concat();
     let label = |name: &str, value: &str| {
-        let pair = [&[0x0a, name.len() as u8], name.as_bytes(), &[0x12, value.len() as u8]];
-        let pair = [&pair.concat(), value.as_bytes()].concat();
-        [&[0x0a, pair.len() as u8], pair.as_slice()].concat()
+        field(0x0a, &[field(0x0a, name.as_bytes()), field(0x12, value.as_bytes())].concat())
     };
-    let sample = b"\x12\x0c\x09\0\0\0\0\0\0\xf0\x3f\x10\xe8\x07".as_slice();
+    let sample = b"\x12\x0c\x09\0\0\0\0\0\0\xf0\x3f\x10\xe8\x07".to_vec();
     let series = |name: &str| {
-        let series = [label("__name__", name), label("job", "x"), sample.to_vec()].concat();
-        [&[0x0a, series.len() as u8], series.as_slice()].concat()
+        field(0x0a, &[label("__name__", name), label("job", "x"), sample.clone()].concat())
     };
     let metadata = b"\x1a\x05\x08\x02\x12\x01a".to_vec();
     [series("a"), metadata, series("b")].concat()
 }
 
 fn view(version: RemoteWriteVersion, body: &[u8]) -> View {
-    match View::of(version, body, ALL, BYTES_MAX) {
+    match View::of(version, body, Interest::all(), BYTES_MAX) {
         Ok(view) => view,
         Err(error) => panic!("{error}"),
     }
@@ -172,7 +169,7 @@ fn series_that_mean_nothing_stay_for_the_store_to_refuse() {
     // References beyond the symbols, and a name without a value.
     for refs in [&b"\x0a\x02\x01\x09"[..], b"\x0a\x01\x01"] {
         let series = [refs, b"\x12\x02\x10\x05"].concat();
-        let body = [b"\x22\x00\x22\x01a\x2a", [series.len() as u8].as_slice(), &series].concat();
+        let body = [&b"\x22\x00\x22\x01a\x2a"[..], &[series.len() as u8], &series].concat();
         let seen = view(V2, &body);
         assert_eq!((seen.batch.series_ends.as_slice(), seen.samples), (&[0][..], 1));
         let same = edited(V2, &body, &seen, &no_edit());
@@ -188,10 +185,10 @@ fn what_is_no_request_is_named() {
         // Two halves of a letter in two symbols.
         (b"\x22\x01\xc3\x22\x01\xa9", "not UTF-8"),
     ] {
-        let seen = View::of(V2, body, ALL, BYTES_MAX);
+        let seen = View::of(V2, body, Interest::all(), BYTES_MAX);
         assert!(seen.is_err_and(|error| error.to_string().contains(why)), "{body:?}");
     }
-    let seen = View::of(V2, &body_v2(), ALL, 50);
+    let seen = View::of(V2, &body_v2(), Interest::all(), 50);
     assert!(seen.is_err_and(|error| error == ViewError::TooLarge(50)));
 }
 
@@ -205,7 +202,7 @@ proptest! {
             *place = byte;
         }
         for (version, body) in [(V1, &bytes), (V2, &bytes), (V1, &damaged), (V2, &damaged)] {
-            if let Ok(seen) = View::of(version, body, ALL, BYTES_MAX) {
+            if let Ok(seen) = View::of(version, body, Interest::all(), BYTES_MAX) {
                 prop_assert_eq!(seen.batch.check(), Ok(()));
                 prop_assert!(write(&seen.batch).is_ok());
                 let all = Edit { dropped: (0..seen.batch.series_ends.len() as u32).collect(), ..no_edit() };
@@ -234,7 +231,7 @@ proptest! {
             histograms: Histograms::empty(),
         };
         if let Ok(body) = write(&batch) {
-            prop_assert!(View::of(V2, &body, ALL, BYTES_MAX).is_ok());
+            prop_assert!(View::of(V2, &body, Interest::all(), BYTES_MAX).is_ok());
         }
     }
 }
