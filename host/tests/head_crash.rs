@@ -69,6 +69,7 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let server = ServerConfig {
         store: store.clone(),
         access,
+        plugins: None,
         ship: None,
         forward: Vec::new(),
         http,
