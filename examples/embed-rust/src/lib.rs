@@ -28,11 +28,12 @@ use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 /// What wasmtime keeps for one instance of the component.
 #[derive(Default)]
 pub struct State {
-    storage: Storage,
+    /// What the store has written.
+    pub storage: Storage,
     /// What the component holds open.
-    table: ResourceTable,
+    pub table: ResourceTable,
     /// Rust's standard library wants some WASI; it gets a way to say why it panics.
-    wasi: WasiCtx,
+    pub wasi: WasiCtx,
 }
 
 impl WasiView for State {

@@ -1,16 +1,17 @@
-//! The component with storage in memory, and the instructions that its calls take.
+//! The component with storage in memory, in the host that the example shows, and the instructions that its calls take.
 
-use crate::bindings;
-use crate::bindings::exports::tidepool::tsdb::store::{
+use embed_rust::State;
+use embed_rust::bindings;
+use embed_rust::bindings::exports::tidepool::tsdb::store::{
     FrameFormat, LabelLimits, Options, RemoteWriteVersion, Role, Room, Selection, WriteOutcome,
 };
-use crate::bindings::tidepool::tsdb::types::{Error, Matcher, TimeRange};
-use crate::storage::Storage;
+use embed_rust::bindings::tidepool::tsdb::types::{Error, Matcher, TimeRange};
+use embed_rust::storage::Storage;
 use std::path::Path;
-use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::component::{Component, Linker};
 use wasmtime::error::Context;
 use wasmtime::{Config, Engine, Result, Store};
-use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::WasiCtx;
 
 const COMPONENT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -22,13 +23,6 @@ pub const BLOCK_DURATION_MS: i64 = 7_200_000;
 
 /// Bytes that one piece of a replay or an answer takes, as the host asks for them.
 const PIECE_BYTES: u32 = 1 << 20;
-
-/// What wasmtime keeps for one instance.
-pub struct State {
-    pub storage: Storage,
-    pub table: ResourceTable,
-    wasi: WasiCtx,
-}
 
 /// The compiled component.
 pub struct Runtime {
@@ -43,12 +37,6 @@ pub struct Instance {
     bindings: bindings::Engine,
 }
 
-impl WasiView for State {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
-    }
-}
-
 impl Runtime {
     pub fn new() -> Result<Runtime> {
         let mut config = Config::new();
@@ -58,9 +46,7 @@ impl Runtime {
         let engine = Engine::new(&config)?;
         let component = Component::from_file(&engine, Path::new(COMPONENT))
             .context(format!("cannot load {COMPONENT}; `cargo build-component` makes it"))?;
-        let mut linker = Linker::<State>::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
-        bindings::Engine::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        let linker = embed_rust::linker(&engine)?;
         Ok(Runtime { engine, component, linker })
     }
 
@@ -68,7 +54,7 @@ impl Runtime {
     pub fn open(&self, storage: Storage, block_duration_max_ms: i64) -> Result<Instance> {
         // The seed of std's hash maps is the one thing that would differ from run to run.
         let wasi = WasiCtx::builder().inherit_stderr().insecure_random_seed(0).build();
-        let state = State { storage, table: ResourceTable::new(), wasi };
+        let state = State { storage, wasi, ..State::default() };
         let mut store = Store::new(&self.engine, state);
         store.set_fuel(u64::MAX)?;
         let bindings = bindings::Engine::instantiate(&mut store, &self.component, &self.linker)?;

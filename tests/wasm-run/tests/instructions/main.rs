@@ -13,29 +13,14 @@
 //! A byte that is copied counts as an instruction. Not counted: the host's work, and what a machine
 //! makes of an instruction (a cache miss, a wide operation). Benchmarks show those.
 
-mod bindings {
-    wasmtime::component::bindgen!({
-        path: "../../wit",
-        world: "engine",
-        imports: { default: trappable },
-        with: {
-            "tidepool:tsdb/wal.checkpoint": crate::storage::Checkpoint,
-            "tidepool:tsdb/blocks.file": crate::storage::File,
-            "tidepool:tsdb/blocks.writer": crate::storage::Writer,
-        },
-    });
-}
 mod component;
 mod expected;
-// Storage in memory, as the example shows it.
-#[path = "../../../../examples/embed-rust/src/storage.rs"]
-mod storage;
 
-use bindings::exports::tidepool::tsdb::store::{FrameFormat, RemoteWriteVersion};
-use bindings::tidepool::tsdb::types::{MatchOp, Matcher, TimeRange};
-use component::{BLOCK_DURATION_MS, Instance, Runtime, State};
+use component::{BLOCK_DURATION_MS, Instance, Runtime};
+use embed_rust::bindings::exports::tidepool::tsdb::store::{FrameFormat, RemoteWriteVersion};
+use embed_rust::bindings::tidepool::tsdb::types::{MatchOp, Matcher, TimeRange};
+use embed_rust::storage::Storage;
 use expected::Counts;
-use storage::Storage;
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use wasmtime::Result;
