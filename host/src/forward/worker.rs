@@ -175,6 +175,7 @@ impl Worker {
         let instance = store.forwarding_instance(MEMORY_BYTES_MAX)?;
         let mut destination = Destination::new(instance, &settings)?;
         destination.resume(&position.shards, &position.gaps)?;
+        let has_resumed_window = destination.store_window()?.is_some();
         let tails = Tails::open(store.data(), &position.shards, &mut destination)?;
         let shards = position.shards.iter().map(|_| Shard::default()).collect();
         let now = Instant::now();
@@ -195,7 +196,7 @@ impl Worker {
             window: None,
             last_window: None,
             rows_left: None,
-            has_resumed_window: true,
+            has_resumed_window,
             pace: Pace::new(config.backlog.samples_per_second),
             tidied: now,
             synced: now,
