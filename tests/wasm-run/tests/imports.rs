@@ -81,6 +81,7 @@ fn the_component_imports_our_interfaces_and_what_std_needs() {
         exports,
         [
             "tidepool:tsdb/backfill@0.1.0",
+            "tidepool:tsdb/forward@0.1.0",
             "tidepool:tsdb/inspect@0.1.0",
             "tidepool:tsdb/store@0.1.0",
         ]
