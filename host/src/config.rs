@@ -11,7 +11,7 @@ mod ship;
 mod source;
 
 pub use file::FileError;
-pub(crate) use file::Wrong;
+pub(crate) use file::{Wrong, line};
 pub use memory::UnusedMemory;
 pub use network::ClientLimits;
 pub use source::{ConfigError, ConfigSource, Settings};

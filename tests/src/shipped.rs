@@ -17,8 +17,17 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The `meta.json` of a block.
 #[track_caller]
 pub fn meta(block: &Block) -> Value {
-    let text = std::fs::read(block.path.join("meta.json")).expect("a meta.json");
-    serde_json::from_slice(&text).expect("JSON")
+    meta_if_there(block).expect("a meta.json")
+}
+
+/// The same, unless the block was taken away since it was found, as a merge does.
+#[track_caller]
+pub fn meta_if_there(block: &Block) -> Option<Value> {
+    let text = match std::fs::read(block.path.join("meta.json")) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        text => text.expect("a meta.json"),
+    };
+    Some(serde_json::from_slice(&text).expect("JSON"))
 }
 
 /// The finished blocks of a bucket, in time order.

@@ -207,11 +207,9 @@ fn the_sidecar_works_beside_a_node() {
     let blocks = wait_for_blocks(&node, &data, BLOCK_MS);
     let levels = || {
         let blocks = data_dir::blocks(&node_dir).unwrap_or_default();
-        // A merge may take a block away while they are looked at.
-        let level = |block: &data_dir::Block| {
-            let text = std::fs::read(block.path.join("meta.json")).ok()?;
-            let meta: serde_json::Value = serde_json::from_slice(&text).ok()?;
-            meta["compaction"]["level"].as_i64()
+        let level = |block| {
+            let meta = shipped::meta_if_there(block)?;
+            Some(meta["compaction"]["level"].as_i64().unwrap_or(0))
         };
         blocks.iter().filter_map(level).collect::<Vec<_>>()
     };

@@ -24,11 +24,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// The section that is no flag.
-const PLUGINS: &str = "plugins";
-
 /// Largest configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The section that says more of plugins.
+const PLUGINS: &str = "plugins";
 
 /// The section that names other receivers, as in Prometheus' configuration.
 const REMOTE_WRITE: &str = "remote_write";
@@ -262,7 +262,8 @@ pub(super) fn is_nothing<'a>(data: &YamlData<'a, MarkedYaml<'a>>) -> bool {
     }
 }
 
-pub(super) fn line(node: &MarkedYaml<'_>) -> usize {
+/// Where a node begins, counted from one.
+pub(crate) fn line(node: &MarkedYaml<'_>) -> usize {
     node.span.start.line()
 }
 

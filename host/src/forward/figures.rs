@@ -159,58 +159,57 @@ impl Figures {
     }
 }
 
+fn load(value: &AtomicU64) -> f64 {
+    value.load(Relaxed) as f64
+}
+
 /// Shows the figures of all destinations.
 pub fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
-    let load = |value: &AtomicU64| value.load(Relaxed) as f64;
     type Value = (&'static str, &'static str, fn(&Figures) -> f64);
     let counters: [Value; 16] = [
-        ("samples_total", "Samples sent.", |f| f.sent.samples.load(Relaxed) as f64),
-        ("histograms_total", "Histograms sent.", |f| f.sent.histograms.load(Relaxed) as f64),
-        ("exemplars_total", "Exemplars sent.", |f| f.sent.exemplars.load(Relaxed) as f64),
-        ("metadata_total", "Requests of metadata sent.", |f| f.metadata.load(Relaxed) as f64),
+        ("samples_total", "Samples sent.", |f| load(&f.sent.samples)),
+        ("histograms_total", "Histograms sent.", |f| load(&f.sent.histograms)),
+        ("exemplars_total", "Exemplars sent.", |f| load(&f.sent.exemplars)),
+        ("metadata_total", "Requests of metadata sent.", |f| load(&f.metadata)),
         ("samples_failed_total", "Samples that the receiver refused; they are dropped.", |f| {
-            f.failed.samples.load(Relaxed) as f64
+            load(&f.failed.samples)
         }),
         ("histograms_failed_total", "Histograms that the receiver refused.", |f| {
-            f.failed.histograms.load(Relaxed) as f64
+            load(&f.failed.histograms)
         }),
         ("exemplars_failed_total", "Exemplars that the receiver refused.", |f| {
-            f.failed.exemplars.load(Relaxed) as f64
+            load(&f.failed.exemplars)
         }),
         ("metadata_failed_total", "Requests of metadata that failed.", |f| {
-            f.metadata_failed.load(Relaxed) as f64
+            load(&f.metadata_failed)
         }),
         ("samples_retried_total", "Samples sent again after a failure.", |f| {
-            f.retried.samples.load(Relaxed) as f64
+            load(&f.retried.samples)
         }),
         ("histograms_retried_total", "Histograms sent again after a failure.", |f| {
-            f.retried.histograms.load(Relaxed) as f64
+            load(&f.retried.histograms)
         }),
         ("exemplars_retried_total", "Exemplars sent again after a failure.", |f| {
-            f.retried.exemplars.load(Relaxed) as f64
+            load(&f.retried.exemplars)
         }),
         ("exemplars_dropped_total", "Exemplars without a sample to be sent along with.", |f| {
-            f.exemplars_dropped.load(Relaxed) as f64
+            load(&f.exemplars_dropped)
         }),
-        ("samples_in_total", "Samples read from the log.", |f| f.samples_in.load(Relaxed) as f64),
-        ("enqueue_retries_total", "Times that a queue was full.", |f| {
-            f.enqueue_retries.load(Relaxed) as f64
-        }),
-        ("bytes_total", "Bytes of requests, compressed.", |f| f.bytes.load(Relaxed) as f64),
-        ("requests_total", "Requests answered with success.", |f| f.requests.load(Relaxed) as f64),
+        ("samples_in_total", "Samples read from the log.", |f| load(&f.samples_in)),
+        ("enqueue_retries_total", "Times that a queue was full.", |f| load(&f.enqueue_retries)),
+        ("bytes_total", "Bytes of requests, compressed.", |f| load(&f.bytes)),
+        ("requests_total", "Requests answered with success.", |f| load(&f.requests)),
     ];
     let gauges: [Value; 9] = [
-        ("samples_pending", "Samples in queues.", |f| f.pending.load(Relaxed) as f64),
-        ("shards", "Shards.", |f| f.shards.load(Relaxed) as f64),
+        ("samples_pending", "Samples in queues.", |f| load(&f.pending)),
+        ("shards", "Shards.", |f| load(&f.shards)),
         ("shards_desired", "Shards that the rates ask for.", |f| {
-            f.shards_desired_milli.load(Relaxed) as f64 / 1000.0
+            load(&f.shards_desired_milli) / 1000.0
         }),
-        ("shards_max", "Most shards.", |f| f.configured[0].load(Relaxed) as f64),
-        ("shards_min", "Fewest shards.", |f| f.configured[1].load(Relaxed) as f64),
-        ("shard_capacity", "Samples that a shard may hold.", |f| {
-            f.configured[2].load(Relaxed) as f64
-        }),
-        ("max_samples_per_send", "Samples of a request.", |f| f.configured[3].load(Relaxed) as f64),
+        ("shards_max", "Most shards.", |f| load(&f.configured[0])),
+        ("shards_min", "Fewest shards.", |f| load(&f.configured[1])),
+        ("shard_capacity", "Samples that a shard may hold.", |f| load(&f.configured[2])),
+        ("max_samples_per_send", "Samples of a request.", |f| load(&f.configured[3])),
         ("highest_timestamp_in_seconds", "Time of the newest sample stored.", |f| {
             f.newest_ms.load(Relaxed) as f64 / 1000.0
         }),
@@ -225,15 +224,15 @@ pub fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
             Figures::lag_seconds,
         ),
         ("position_segment", "Log segment of the first sample that is not delivered.", |f| {
-            f.segment.load(Relaxed) as f64
+            load(&f.segment)
         }),
         ("backlog_samples", "Samples that will be taken from blocks and head.", |f| {
-            f.gap_rows.load(Relaxed) as f64
+            load(&f.gap_rows)
         }),
         (
             "bytes_left",
             "Bytes that wait to be sent: of the log, and of requests for the backlog.",
-            |f| f.bytes_left.load(Relaxed) as f64,
+            |f| load(&f.bytes_left),
         ),
     ];
     let values = |value: fn(&Figures) -> f64| -> Vec<(&str, f64)> {

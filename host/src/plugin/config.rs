@@ -12,7 +12,7 @@
 //!     limits: {memory: 32MiB, time: 100ms}
 //! ```
 
-use crate::config::{bytes, duration};
+use crate::config::{Wrong, bytes, duration, line};
 use saphyr::{MarkedYaml, ScalarStyle, YamlData};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -100,9 +100,6 @@ pub struct PluginsConfig {
     /// Those that the file speaks of.
     pub plugins: Vec<PluginSettings>,
 }
-
-/// A line, counted from one, and what is wrong there.
-pub type Wrong = (usize, String);
 
 impl World {
     /// All of them.
@@ -299,10 +296,6 @@ fn scalar<'a>(node: &'a MarkedYaml<'_>) -> Option<&'a str> {
         YamlData::Representation(text, ..) => Some(text),
         _ => None,
     }
-}
-
-fn line(node: &MarkedYaml<'_>) -> usize {
-    node.span.start.line()
 }
 
 fn whole(text: &str) -> Result<i32, String> {
