@@ -10,6 +10,7 @@ use tidepool_host::http::{Server, ServerConfig};
 use tidepool_host::plugin::Plugins;
 use tidepool_host::plugin::config::PluginsConfig;
 use tidepool_host::reload::{ReloadHandle, Reloader};
+use tidepool_host::resident;
 use tidepool_host::ship::{CleanTombstones, Shipper};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::Store;
@@ -92,6 +93,8 @@ async fn serve(
     let served = match started {
         Ok((server, shipping, forwarding)) => {
             tracing::info!(address = %server.address(), "listening");
+            let started = store.clone();
+            tokio::spawn(resident::give_back_start(move || started.is_ready()));
             let reloader = Reloader {
                 source,
                 started_with: settings.clone(),
