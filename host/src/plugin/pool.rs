@@ -86,14 +86,38 @@ impl Plugin {
         &self,
         call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let Some(admitted) = self.health.admit(Instant::now()) else {
-            self.figures.count(Outcome::Skipped, Duration::ZERO);
+        let Some(admitted) = self.admit() else {
+            self.count_skipped();
             return Err(Fault::Skipped("it is disabled, since it failed too often"));
         };
+        self.admitted_call(admitted, call).await
+    }
+
+    /// Whether it may be called now; what is admitted must be called.
+    pub fn admit(&self) -> Option<Admitted> {
+        self.health.admit(Instant::now())
+    }
+
+    /// Nothing came of an admission.
+    pub fn give_back(&self, admitted: Admitted) {
+        self.health.nothing(admitted);
+    }
+
+    /// Counts a call that was not made.
+    pub fn count_skipped(&self) {
+        self.figures.count(Outcome::Skipped, Duration::ZERO);
+    }
+
+    /// As [`Plugin::call`], for whom was admitted.
+    pub async fn admitted_call<T>(
+        &self,
+        admitted: Admitted,
+        call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let slot = tokio::time::timeout(self.time, self.slots.acquire()).await;
         let Ok(Ok(_slot)) = slot else {
-            self.health.nothing(admitted);
-            self.figures.count(Outcome::Skipped, Duration::ZERO);
+            self.give_back(admitted);
+            self.count_skipped();
             return Err(Fault::Skipped("all its instances are taken (limits.instances)"));
         };
         let begun = Instant::now();
