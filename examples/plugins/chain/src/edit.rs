@@ -1,6 +1,6 @@
 //! Edits: what they make of a batch, and two of them in one.
 
-use crate::batch::{extend, joined};
+use super::batch::{extend, joined};
 use std::collections::HashMap;
 use std::ops::Range;
 use tidepool_plugin::transform::Edit;

@@ -45,7 +45,8 @@ thread_local! {
     static PLUGIN: RefCell<Plugin> = RefCell::default();
 }
 
-struct DropAndRelabel;
+/// The plugin.
+pub struct DropAndRelabel;
 
 impl Guest for DropAndRelabel {
     fn configure(config: String) -> Result<Interest, String> {
