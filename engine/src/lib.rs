@@ -99,7 +99,7 @@ pub mod backfill;
 
 pub mod inspect;
 
-pub mod relabel;
+pub use tidepool_relabel as relabel;
 
 pub mod forward;
 

@@ -45,8 +45,14 @@ impl Plugins {
     }
 
     /// Adds a plugin with settings of its own, indented as items of a mapping.
-    pub fn with(mut self, name: &str, of: &str, settings: &str) -> Plugins {
-        self.put(name, &fs::read(built(of)).expect("the plugin is built"));
+    pub fn with(self, name: &str, of: &str, settings: &str) -> Plugins {
+        self.with_file(name, &built(of), settings)
+    }
+
+    /// Adds a plugin that lies elsewhere.
+    pub fn with_file(mut self, name: &str, file: &Path, settings: &str) -> Plugins {
+        let bytes = fs::read(file);
+        self.put(name, &bytes.unwrap_or_else(|error| panic!("{}: {error}", file.display())));
         self.settings.push_str(&format!("  - name: {name}\n"));
         for line in settings.lines() {
             self.settings.push_str(&format!("    {line}\n"));

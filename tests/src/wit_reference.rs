@@ -16,38 +16,82 @@ pub const WIT_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit");
 /// The page's file in it.
 pub const PAGE: &str = "reference.md";
 
-/// The order in which a reader wants the interfaces, and for whom each is.
-const INTERFACES: [(&str, &str); 8] = [
-    ("types", "words of all others"),
-    ("store", "exported: what embedders call"),
-    ("inspect", "exported: tools look at blocks"),
-    ("backfill", "exported: tools make blocks of old samples"),
-    ("forward", "exported: requests for other receivers"),
-    ("wal", "imported: what a host implements"),
-    ("blocks", "imported: what a host implements"),
-    ("head-source", "imported: answered only by hosts that keep the roles apart"),
+/// A package of the contract, and what the page says of it.
+struct Package {
+    /// Where it is, in the directory of all of them.
+    directory: &'static str,
+    title: &'static str,
+    /// Stands before its names where two packages have the same ones.
+    prefix: &'static str,
+    /// The order in which a reader wants the interfaces, and for whom each is.
+    interfaces: &'static [(&'static str, &'static str)],
+}
+
+const PACKAGES: [Package; 2] = [
+    Package {
+        directory: ".",
+        title: "The component: `tidepool:tsdb`",
+        prefix: "",
+        interfaces: &[
+            ("types", "words of all others"),
+            ("store", "exported: what embedders call"),
+            ("inspect", "exported: tools look at blocks"),
+            ("backfill", "exported: tools make blocks of old samples"),
+            ("forward", "exported: requests for other receivers"),
+            ("wal", "imported: what a host implements"),
+            ("blocks", "imported: what a host implements"),
+            ("head-source", "imported: answered only by hosts that keep the roles apart"),
+        ],
+    },
+    Package {
+        directory: "plugin",
+        title: "Plugins: `tidepool:plugin`",
+        prefix: "plugin-",
+        interfaces: &[
+            ("types", "words of all others"),
+            ("transform-batches", "exported by a transform"),
+            ("decode-bodies", "exported by a decoder"),
+            ("run-job", "exported by a job"),
+            ("observe-batches", "exported by an observer"),
+            ("store", "imported by jobs"),
+            ("webhook", "imported by jobs and observers"),
+        ],
+    },
 ];
 
+/// The contract, package by package.
+pub struct Contract(Vec<(&'static Package, Resolve)>);
+
 /// Reads the contract.
-pub fn read(directory: &Path) -> Result<Resolve, String> {
-    let mut resolve = Resolve::default();
-    resolve.push_dir(directory).map_err(|error| format!("{error:?}"))?;
-    Ok(resolve)
+pub fn read(directory: &Path) -> Result<Contract, String> {
+    let read = |package: &'static Package| {
+        let mut resolve = Resolve::default();
+        let directory = directory.join(package.directory);
+        resolve.push_dir(&directory).map_err(|error| format!("{error:?}"))?;
+        Ok((package, resolve))
+    };
+    PACKAGES.iter().map(read).collect::<Result<_, String>>().map(Contract)
 }
 
 /// The whole page.
-pub fn page(resolve: &Resolve) -> String {
+pub fn page(Contract(packages): &Contract) -> String {
     let mut out = String::from(
-        "# The contract of the component\n\nMade from `wit/*.wit` by `cargo run -p tidepool-tests \
-         --bin wit-reference`; a test says when it is out of date.\n\n| interface | |\n| --- | --- |\n",
+        "# The contract\n\nMade from `wit/` by `cargo run -p tidepool-tests --bin wit-reference`; a \
+         test says when it is out of date.\n",
     );
-    for (name, purpose) in INTERFACES {
-        _ = writeln!(out, "| [`{name}`](#{name}) | {purpose} |");
+    for (Package { title, prefix, interfaces, .. }, _) in packages {
+        _ = write!(out, "\n{title}\n\n| interface | |\n| --- | --- |\n");
+        for (name, purpose) in *interfaces {
+            _ = writeln!(out, "| [`{name}`](#{prefix}{name}) | {purpose} |");
+        }
     }
-    for (name, _) in INTERFACES {
-        let found = resolve.interfaces.iter().find(|(_, one)| one.name.as_deref() == Some(name));
-        if let Some((_, interface)) = found {
-            section(&mut out, resolve, name, interface);
+    for (Package { prefix, interfaces, .. }, resolve) in packages {
+        for (name, _) in *interfaces {
+            let is_it = |one: &Interface| one.name.as_deref() == Some(name);
+            let found = resolve.interfaces.iter().find(|(_, one)| is_it(one));
+            if let Some((_, interface)) = found {
+                section(&mut out, resolve, &format!("{prefix}{name}"), interface);
+            }
         }
     }
     out
@@ -55,7 +99,12 @@ pub fn page(resolve: &Resolve) -> String {
 
 /// Everything public that lacks a description or says not since when it is there, and interfaces
 /// that the page leaves out.
-pub fn undescribed(resolve: &Resolve) -> Vec<String> {
+pub fn undescribed(Contract(packages): &Contract) -> Vec<String> {
+    let of = |(package, resolve): &(&Package, Resolve)| undescribed_in(package, resolve);
+    packages.iter().flat_map(of).collect()
+}
+
+fn undescribed_in(package: &Package, resolve: &Resolve) -> Vec<String> {
     let (mut missing, mut unlisted) = (Vec::new(), Vec::new());
     let mut check = |what: String, docs: Option<&Docs>, stability: &Stability| {
         if docs.is_some_and(|docs| text(docs).is_empty()) {
@@ -89,7 +138,7 @@ pub fn undescribed(resolve: &Resolve) -> Vec<String> {
             let is_constructor = matches!(function.kind, FunctionKind::Constructor(_));
             check(what, (!is_constructor).then_some(&function.docs), stability);
         }
-        if !INTERFACES.iter().any(|(listed, _)| *listed == name) {
+        if !package.interfaces.iter().any(|(listed, _)| *listed == name) {
             unlisted.push(format!("{name}: not on the page"));
         }
     }

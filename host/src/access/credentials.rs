@@ -204,10 +204,11 @@ fn same(one: &Tag, other: &Tag) -> bool {
 
 impl Attempt {
     /// Reads the value of HTTP's `Authorization` (RFC 9110, section 11.6.2; RFC 7617; RFC 6750).
+    /// Clients of InfluxDB say `Token` for what others call `Bearer`.
     pub fn read(value: &[u8]) -> Option<Attempt> {
         let space = value.iter().position(|byte| *byte == b' ')?;
         let (scheme, rest) = (&value[..space], value[space..].trim_ascii());
-        if scheme.eq_ignore_ascii_case(b"bearer") {
+        if [&b"bearer"[..], b"token"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
             return Some(Attempt { kind: Kind::Bearer, secret: rest.to_vec() });
         }
         let is_basic = scheme.eq_ignore_ascii_case(b"basic");
@@ -250,10 +251,11 @@ mod tests {
         assert_eq!(credentials.kinds(), Kinds { basic: true, bearer: true });
         assert!(is_let_in(&credentials, basic("anna:a:b c")));
         assert!(is_let_in(&credentials, Attempt::read(b"bearer  t0ken==")));
+        assert!(is_let_in(&credentials, Attempt::read(b"Token t0ken==")));
         for wrong in ["anna:a:b", "anna:", "anna", "", "t0ken==", "Anna:a:b c", "anna:a:b c "] {
             assert!(!is_let_in(&credentials, basic(wrong)), "{wrong:?}");
         }
-        for wrong in ["Bearer", "Bearer ", "Bearer anna:a:b c", "Token t0ken==", "Basic !", ""] {
+        for wrong in ["Bearer", "Bearer ", "Bearer anna:a:b c", "Tok t0ken==", "Basic !", ""] {
             assert!(!is_let_in(&credentials, Attempt::read(wrong.as_bytes())), "{wrong:?}");
         }
         Ok(())

@@ -335,7 +335,7 @@ mod tests {
             ("- data-dir\n", 1, "`flag: value`"),
             ("data-dir: a\n---\ndata-dir: b\n", 3, "second document"),
             ("config: other.yml\n", 1, "names no other"),
-            ("plugins:\n  - name: a\n    wrld: job\n", 3, "no key \"wrld\""),
+            ("plugins:\n  - name: a\n    wrld: job\n", 3, "plugins.wrld: there is no such key"),
         ] {
             match content(text).map(|content| content.entries) {
                 Err((at, said)) => {

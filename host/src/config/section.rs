@@ -85,12 +85,22 @@ impl<'a, 'y> Section<'a, 'y> {
 
     /// A list of texts.
     pub fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>, Wrong> {
+        self.each(key, |text| Ok::<_, String>(text.to_owned()))
+    }
+
+    /// A list of values, each as `read` understands its text.
+    pub fn each<T, E: Display>(
+        &mut self,
+        key: &str,
+        read: impl Fn(&str) -> Result<T, E>,
+    ) -> Result<Option<Vec<T>>, Wrong> {
         let Some(items) = self.list(key)? else { return Ok(None) };
-        let text = |item: &MarkedYaml<'_>| match scalar(item) {
-            Some(text) => Ok(text.to_owned()),
-            None => Err((line(item), format!("{}.{key}: a list of texts is wanted", self.name))),
+        let value = |item: &MarkedYaml<'_>| {
+            let wrong = |what: &dyn Display| (line(item), format!("{}.{key}: {what}", self.name));
+            let text = scalar(item).ok_or_else(|| wrong(&"a list of texts is wanted"))?;
+            read(text).map_err(|error| wrong(&error))
         };
-        items.iter().map(text).collect::<Result<_, _>>().map(Some)
+        items.iter().map(value).collect::<Result<_, _>>().map(Some)
     }
 
     /// The items of a list.

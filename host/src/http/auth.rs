@@ -24,7 +24,9 @@ fn scope_of(path: &str) -> Option<Scope> {
 
 /// Gives the answer to somebody who may not ask for a path.
 pub async fn check(context: &Context, path: &str, headers: &HeaderMap) -> Result<(), Reply> {
-    let Some(scope) = scope_of(path) else { return Ok(()) };
+    let is_given = push::is_given(context, path);
+    let scope = if is_given { Some(Scope::Write) } else { scope_of(path) };
+    let Some(scope) = scope else { return Ok(()) };
     let credential = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     context.access.check(scope, credential).await.map_err(denied)
 }

@@ -1,5 +1,6 @@
 //! `POST /api/v1/push/NAME`: bodies for a plugin that makes samples of them. What clients add to a
-//! URL of theirs, such as `/write`, may follow the name.
+//! URL of theirs, such as `/write`, may follow the name. The configuration can give a plugin paths
+//! of its own beside that.
 
 use super::body::{Held, read_plain_or_gzip};
 use super::reply::{self, Reply, retry_later, text};
@@ -29,9 +30,7 @@ async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Re
     let Some(plugins) = &context.plugins else {
         return Err(text(StatusCode::NOT_FOUND, "no plugins are loaded (--plugins)\n"));
     };
-    let below = request.uri().path().strip_prefix(PREFIX).unwrap_or_default();
-    let (name, path) = below.split_at(below.find('/').unwrap_or(below.len()));
-    let (name, path) = (name.to_owned(), path.to_owned());
+    let (name, path) = target(plugins, request.uri().path());
     plugins.check_decoder(&name).map_err(|error| refused(&error))?;
     let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let content_type = String::from_utf8_lossy(content_type.unwrap_or_default()).into_owned();
@@ -39,6 +38,21 @@ async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Re
     let Held { bytes: body, room } = read_plain_or_gzip(context, request).await?;
     let push = PushRequest { content_type, path, query, received_ms: system_now_ms(), body };
     store(context, plugins, &name, push, room).await
+}
+
+/// The plugin that a path is for, and what of the path it sees: all of one that it was given, of
+/// others what follows its name.
+fn target(plugins: &Plugins, path: &str) -> (String, String) {
+    let Some(below) = path.strip_prefix(PREFIX) else {
+        return (plugins.at_path(path).unwrap_or_default(), path.to_owned());
+    };
+    let (name, path) = below.split_at(below.find('/').unwrap_or(below.len()));
+    (name.to_owned(), path.to_owned())
+}
+
+/// Whether the configuration gives a path to a plugin.
+pub fn is_given(context: &Context, path: &str) -> bool {
+    context.plugins.as_ref().is_some_and(|plugins| plugins.at_path(path).is_some())
 }
 
 /// Decodes a body and stores what is in it.

@@ -112,7 +112,11 @@ async fn dispatch(context: &Context, request: Request<Incoming>) -> Reply {
         return api::options(context, request.headers());
     }
     let Some(route) = ROUTES.iter().find(|route| is_at(route.path, path)) else {
-        return text(StatusCode::NOT_FOUND, "404 page not found\n");
+        return match push::is_given(context, path) {
+            true if request.method() == Method::POST => push::answer(context, request).await,
+            true => not_allowed(POST),
+            false => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        };
     };
     if !route.methods.split(", ").any(|method| method == request.method().as_str()) {
         return not_allowed(route.methods);
@@ -165,6 +169,7 @@ fn not_allowed(allowed: &'static str) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plugin::config::is_reserved;
 
     #[test]
     fn the_description_for_programs_has_the_same_lines() {
@@ -177,6 +182,13 @@ mod tests {
         expected.sort();
         described.sort();
         assert_eq!(described, expected);
+    }
+
+    #[test]
+    fn no_plugin_can_have_a_path_of_the_table() {
+        for Route { path, .. } in ROUTES {
+            assert!(is_reserved(path), "{path}");
+        }
     }
 
     #[test]

@@ -33,6 +33,11 @@ impl Plugins {
     }
 
     /// Never called.
+    pub fn at_path(&self, _: &str) -> Option<String> {
+        match *self {}
+    }
+
+    /// Never called.
     pub fn check_decoder(&self, _: &str) -> Result<(), Undecoded> {
         match *self {}
     }

@@ -1,4 +1,4 @@
-//! Decoders: bodies of `POST /api/v1/push/NAME` become remote-write requests.
+//! Decoders: bodies of `POST /api/v1/push/NAME`, and of paths that the configuration gives them, become remote-write requests.
 
 use super::batch::write;
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies::{Refusal, Request};
@@ -6,6 +6,7 @@ use super::fault::Fault;
 use super::manager::Plugins;
 use super::pool::Plugin;
 use super::push::{Decoded, PushRequest, Undecoded};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Reasons that a sender is told.
@@ -17,14 +18,24 @@ const REASON_CHARS_MAX: usize = 512;
 impl Plugins {
     /// Whether a decoder is there; the error is for whoever asked.
     pub fn check_decoder(&self, name: &str) -> Result<(), Undecoded> {
-        self.decoder(name).map(drop).ok_or_else(|| Undecoded::NoDecoder(self.decoders()))
+        self.found_decoder(name).map(drop)
     }
 
     /// Lets a decoder work on a body.
     pub async fn decode(&self, name: &str, request: PushRequest) -> Result<Decoded, Undecoded> {
-        let no_decoder = || Undecoded::NoDecoder(self.decoders());
-        let plugin = self.decoder(name).ok_or_else(no_decoder)?;
+        let plugin = self.found_decoder(name)?;
         self.blocking(async move || decode(&plugin, request).await).await?
+    }
+
+    fn found_decoder(&self, name: &str) -> Result<Arc<Plugin>, Undecoded> {
+        self.decoder(name).ok_or_else(|| match self.lacks_decoder(name) {
+            true => Undecoded::Failed {
+                plugin: name.to_owned(),
+                why: "it could not be loaded".to_owned(),
+                may_clear: true,
+            },
+            false => Undecoded::NoDecoder(self.decoders()),
+        })
     }
 }
 

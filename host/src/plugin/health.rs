@@ -30,7 +30,7 @@ struct State {
 }
 
 /// May call; must say how it went.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
     /// Whether it is the one that tries whether the plugin works again.
     is_try: bool,

@@ -7,8 +7,7 @@ use super::bindings::{decoder, job, observer, transform as transform_world};
 use super::config::PluginSettings;
 use super::fault::Fault;
 use super::runtime::{EPOCH_TICK, Linked, PluginRuntime};
-use super::state::PluginState;
-use crate::store::Store as TidepoolStore;
+use super::state::{Around, PluginState};
 use crate::wasm::MemoryPool;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,10 +43,10 @@ impl Instance {
         linked: &Linked,
         settings: &PluginSettings,
         pool: &Arc<MemoryPool>,
-        store: Option<TidepoolStore>,
+        around: Around,
     ) -> Result<Instance, Fault> {
         let output_bytes_max = settings.limits.output_bytes_max;
-        let state = PluginState::new(settings, pool, store)?;
+        let state = PluginState::new(settings, pool, around)?;
         let mut store = Store::new(runtime.engine(), state);
         store.limiter(|state| &mut state.limiter);
         store.epoch_deadline_trap();

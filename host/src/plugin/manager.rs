@@ -11,7 +11,7 @@
 //! before goes on.
 
 use super::code::{CodeCache, CodeError, read_plugin};
-use super::config::{OnFault, PluginsConfig, World};
+use super::config::{OnFault, PluginSettings, PluginsConfig, World, is_reserved};
 use super::fault::Fault;
 use super::figures::{AllFigures, PluginFigures};
 use super::folder::{Wanted, wanted};
@@ -19,6 +19,7 @@ use super::jobs::Job;
 use super::observers::{Observer, Stored};
 use super::pool::{Making, Plugin};
 use super::runtime::{LinkError, PluginRuntime};
+use super::state::Around;
 use super::transforms::{Link, Request, Transformed, Transforms};
 use crate::store::{Body, Store, StoreError, lower_priority};
 use crate::wasm::{MemoryPool, RemoteWriteVersion};
@@ -90,6 +91,8 @@ enum LoadError {
     Thread(#[from] io::Error),
     #[error("{} is not there", .0.display())]
     Missing(PathBuf),
+    #[error("it is made for the world {0}, and only decoders have paths")]
+    Paths(&'static str),
 }
 
 /// What `/metrics` shows of a plugin.
@@ -189,6 +192,24 @@ impl Plugins {
         let set = self.shared.set();
         let plugin = &set.entries.get(name)?.loaded.as_ref()?.plugin;
         (plugin.world == World::Decoder).then(|| Arc::clone(plugin))
+    }
+
+    /// The name of the decoder that the configuration gives a path of its own.
+    pub fn at_path(&self, path: &str) -> Option<String> {
+        if is_reserved(path) {
+            return None;
+        }
+        let set = self.shared.set();
+        let has_it = |entry: &&Entry| entry.wanted.settings.paths.iter().any(|own| own == path);
+        set.entries.values().find(has_it).map(|entry| entry.name().to_owned())
+    }
+
+    /// Whether a decoder of this name should be there, and could not be loaded.
+    pub fn lacks_decoder(&self, name: &str) -> bool {
+        self.shared.set().entries.get(name).is_some_and(|Entry { wanted, loaded }| {
+            let PluginSettings { world, paths, .. } = &wanted.settings;
+            loaded.is_none() && (*world == Some(World::Decoder) || !paths.is_empty())
+        })
     }
 
     /// Names of all decoders.
@@ -348,11 +369,15 @@ impl Shared {
         let wasm = read_plugin(&wanted.path)?;
         let component = self.cache.load(self.runtime.engine(), &wasm)?;
         let linked = self.runtime.link(&component, wanted.settings.world)?;
+        let world = linked.world();
+        if world != World::Decoder && !wanted.settings.paths.is_empty() {
+            return Err(LoadError::Paths(world.name()));
+        }
         let making = Making {
             runtime: &self.runtime,
             memory: &self.memory,
-            store: Some(&self.store),
-            figures: self.figures.of(&wanted.settings.name, linked.world()),
+            around: Around { store: Some(self.store.clone()), record: None },
+            figures: self.figures.of(&wanted.settings.name, world),
         };
         let plugin = Plugin::load(wanted.settings.clone(), linked, making);
         let plugin = Arc::new(self.handle.block_on(plugin)?);

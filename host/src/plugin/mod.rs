@@ -45,6 +45,8 @@ mod observers;
 #[cfg(feature = "plugins")]
 mod pool;
 #[cfg(feature = "plugins")]
+mod record;
+#[cfg(feature = "plugins")]
 mod report;
 #[cfg(feature = "plugins")]
 mod runtime;
@@ -57,6 +59,8 @@ mod transforms;
 #[cfg(feature = "plugins")]
 mod trial;
 #[cfg(feature = "plugins")]
+mod trial_store;
+#[cfg(feature = "plugins")]
 mod webhook_import;
 #[cfg(feature = "plugins")]
 mod words;
@@ -66,9 +70,13 @@ pub use code::{compile_file, read_plugin};
 #[cfg(feature = "plugins")]
 pub use manager::Plugins;
 #[cfg(feature = "plugins")]
+pub use record::{Kept, Post};
+#[cfg(feature = "plugins")]
 pub use runtime::engine;
 #[cfg(feature = "plugins")]
-pub use trial::{Trial, TrialError, rows};
+pub use trial::{Trial, TrialError, TrialPlugin, newest_ms_of, rows};
+#[cfg(feature = "plugins")]
+pub use trial_store::{TrialStore, TrialStoreError};
 
 #[cfg(not(feature = "plugins"))]
 mod absent;

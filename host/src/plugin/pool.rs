@@ -7,7 +7,7 @@ use super::figures::{Outcome, PluginFigures};
 use super::health::{Admitted, Health};
 use super::instance::Instance;
 use super::runtime::{Linked, PluginRuntime};
-use crate::store::Store;
+use super::state::Around;
 use crate::wasm::MemoryPool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,7 @@ pub struct Plugin {
     linked: Linked,
     runtime: PluginRuntime,
     memory: Arc<MemoryPool>,
-    store: Option<Store>,
+    around: Around,
     idle: Mutex<Vec<Instance>>,
     slots: Semaphore,
     health: Health,
@@ -44,8 +44,8 @@ pub struct Making<'a> {
     pub runtime: &'a PluginRuntime,
     /// What their instances share.
     pub memory: &'a Arc<MemoryPool>,
-    /// For jobs.
-    pub store: Option<&'a Store>,
+    /// What they find around them; only jobs get the store.
+    pub around: Around,
     /// Counts.
     pub figures: Arc<PluginFigures>,
 }
@@ -58,6 +58,8 @@ impl Plugin {
         making: Making<'_>,
     ) -> Result<Plugin, Fault> {
         let world = linked.world();
+        let mut around = making.around;
+        around.store = around.store.filter(|_| world == World::Job);
         let mut plugin = Plugin {
             interest: Interest::empty(),
             time: settings.time(world),
@@ -68,7 +70,7 @@ impl Plugin {
             linked,
             runtime: making.runtime.clone(),
             memory: Arc::clone(making.memory),
-            store: making.store.filter(|_| world == World::Job).cloned(),
+            around,
             idle: Mutex::default(),
             health: Health::default(),
         };
@@ -84,14 +86,38 @@ impl Plugin {
         &self,
         call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let Some(admitted) = self.health.admit(Instant::now()) else {
-            self.figures.count(Outcome::Skipped, Duration::ZERO);
+        let Some(admitted) = self.admit() else {
+            self.count_skipped();
             return Err(Fault::Skipped("it is disabled, since it failed too often"));
         };
+        self.admitted_call(admitted, call).await
+    }
+
+    /// Whether it may be called now; what is admitted must be called.
+    pub fn admit(&self) -> Option<Admitted> {
+        self.health.admit(Instant::now())
+    }
+
+    /// Nothing came of an admission.
+    pub fn give_back(&self, admitted: Admitted) {
+        self.health.nothing(admitted);
+    }
+
+    /// Counts a call that was not made.
+    pub fn count_skipped(&self) {
+        self.figures.count(Outcome::Skipped, Duration::ZERO);
+    }
+
+    /// As [`Plugin::call`], for whom was admitted.
+    pub async fn admitted_call<T>(
+        &self,
+        admitted: Admitted,
+        call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let slot = tokio::time::timeout(self.time, self.slots.acquire()).await;
         let Ok(Ok(_slot)) = slot else {
-            self.health.nothing(admitted);
-            self.figures.count(Outcome::Skipped, Duration::ZERO);
+            self.give_back(admitted);
+            self.count_skipped();
             return Err(Fault::Skipped("all its instances are taken (limits.instances)"));
         };
         let begun = Instant::now();
@@ -122,8 +148,8 @@ impl Plugin {
     }
 
     async fn start(&self) -> Result<Instance, Fault> {
-        let Plugin { runtime, linked, settings, memory, store, .. } = self;
-        let instance = Instance::start(runtime, linked, settings, memory, store.clone()).await?;
+        let Plugin { runtime, linked, settings, memory, around, .. } = self;
+        let instance = Instance::start(runtime, linked, settings, memory, around.clone()).await?;
         self.figures.memory_bytes.fetch_add(instance.noted_bytes() as u64, Relaxed);
         Ok(instance)
     }

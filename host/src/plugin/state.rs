@@ -3,6 +3,7 @@
 use super::config::PluginSettings;
 use super::fault::Fault;
 use super::limiter::Limiter;
+use super::record::Record;
 use super::words::Words;
 use crate::store::Store;
 use crate::wasm::MemoryPool;
@@ -13,6 +14,15 @@ use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 /// The place at which a plugin sees its directory.
 const DIRECTORY: &str = "/data";
 
+/// What there is around an instance.
+#[derive(Clone, Default)]
+pub struct Around {
+    /// For jobs.
+    pub store: Option<Store>,
+    /// In a trial: what it appends is kept here, too, and what it posts is kept and not sent.
+    pub record: Option<Arc<Record>>,
+}
+
 /// The data of a wasmtime store.
 pub struct PluginState {
     pub(super) limiter: Limiter,
@@ -20,8 +30,7 @@ pub struct PluginState {
     pub(super) words: Words,
     /// Beginnings of URLs that it may post to.
     pub(super) webhooks: Vec<String>,
-    /// For jobs.
-    pub(super) store: Option<Store>,
+    pub(super) around: Around,
     /// What one batch may take in columns.
     pub(super) columns_bytes_max: usize,
     /// When the running call ends.
@@ -30,11 +39,11 @@ pub struct PluginState {
 }
 
 impl PluginState {
-    /// Of a plugin; only jobs get the store.
+    /// Of a plugin.
     pub fn new(
         settings: &PluginSettings,
         pool: &Arc<MemoryPool>,
-        store: Option<Store>,
+        around: Around,
     ) -> Result<PluginState, Fault> {
         let words = Words::of(&settings.name);
         let mut wasi = WasiCtx::builder();
@@ -57,7 +66,7 @@ impl PluginState {
             table: ResourceTable::new(),
             words,
             webhooks: grants.webhooks.clone(),
-            store,
+            around,
             columns_bytes_max: columns_bytes_max(settings),
             deadline: Instant::now(),
             wasi: wasi.build(),

@@ -25,7 +25,7 @@ impl Host for PluginState {
         start_ms: i64,
         end_ms: i64,
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
-        let Some(store) = self.store.clone() else { return Ok(Err(no_store())) };
+        let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
         let matchers = matchers.into_iter().map(matcher).collect();
         let query = ReadQuery { matchers, range: TimeRange { start_ms, end_ms } };
         match store.read(vec![query], ReadFormat::TimeSeries, Vec::new()).await {
@@ -38,13 +38,18 @@ impl Host for PluginState {
     }
 
     async fn append(&mut self, batch: Batch) -> wasmtime::Result<Result<Appended, Refused>> {
-        let Some(store) = self.store.clone() else { return Ok(Err(no_store())) };
+        let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
         let body = match write(&batch) {
             Ok(body) => body,
             Err(invalid) => return Ok(Err(Refused::Invalid(invalid.to_string()))),
         };
         if batch.rows() == 0 {
             return Ok(Ok(Appended { written: 0, refused: 0, reasons: Vec::new() }));
+        }
+        if let Some(record) = &self.around.record
+            && record.appended(&body).is_err()
+        {
+            return Ok(Err(Refused::LimitExceeded("more than a trial keeps".to_owned())));
         }
         let appended = store.append(RemoteWriteVersion::V2, body, BodyRoom::none()).await;
         Ok(match appended {

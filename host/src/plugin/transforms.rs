@@ -4,14 +4,14 @@ use super::batch::{Interest, View, ViewError, edited, write};
 use super::bindings::transform::exports::tidepool::plugin::transform_batches::Verdict;
 use super::config::OnFault;
 use super::fault::Fault;
-use super::figures::Outcome;
+use super::health::Admitted;
 use super::pool::Plugin;
 use super::state::columns_bytes_max;
-use crate::store::{Body, StoreError};
+use crate::store::{Body, StoreError, lower_priority};
 use crate::wasm::{Error, RemoteWriteVersion, WriteOutcome};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// A remote-write request, decompressed.
 pub struct Request {
@@ -84,6 +84,11 @@ impl Transforms {
             };
             let mut next = Vec::with_capacity(steps.len());
             for mut step in steps {
+                if passes_by(plugin) {
+                    step.pass_by(plugin);
+                    next.push(step);
+                    continue;
+                }
                 step.prepare(interest, bytes_max)?;
                 match step.judged_by(plugin).await {
                     Ok(Next::Unchanged) => next.push(step),
@@ -115,7 +120,7 @@ impl Transforms {
 
     fn count_skipped(&self) {
         for plugin in self.loaded() {
-            plugin.figures.count(Outcome::Skipped, Duration::ZERO);
+            plugin.count_skipped();
         }
     }
 
@@ -140,6 +145,22 @@ impl Step {
         Ok(())
     }
 
+    /// Nobody waits for a plugin that is disabled and without which batches may be stored. Whether it
+    /// works again shows a copy of the batch.
+    fn pass_by(&self, plugin: &Arc<Plugin>) {
+        plugin.count_skipped();
+        if let Some(view) = &self.view {
+            let rows = view.samples + view.histograms;
+            plugin.figures.rows_in.fetch_add(rows, Relaxed);
+            plugin.figures.rows_out.fetch_add(rows, Relaxed);
+        }
+        if let Some(admitted) = plugin.admit() {
+            let Request { version, body } = &self.request;
+            let copy = Request { version: *version, body: body.to_vec().into() };
+            try_beside(Arc::clone(plugin), admitted, copy);
+        }
+    }
+
     async fn judged_by(&mut self, plugin: &Plugin) -> Result<Next, Fault> {
         let Step { request, view: Some(view) } = self else { return Ok(Next::Unchanged) };
         let figures = &plugin.figures;
@@ -159,6 +180,42 @@ impl Step {
         };
         figures.rows_out.fetch_add(rows_out, Relaxed);
         next
+    }
+}
+
+/// Whether a batch goes on as if a plugin were not there.
+fn passes_by(plugin: &Plugin) -> bool {
+    !rejects(plugin) && plugin.is_disabled()
+}
+
+/// Calls a plugin for a copy of a batch, at low priority, and for its health alone.
+fn try_beside(plugin: Arc<Plugin>, admitted: Admitted, request: Request) {
+    let runtime = Handle::current();
+    let tried = Arc::clone(&plugin);
+    let work = async move {
+        let bytes_max = columns_bytes_max(&plugin.settings);
+        let view = View::of(request.version, &request.body, plugin.interest, bytes_max);
+        match view {
+            // What it made of the copy, and what failed, is counted where it is called.
+            Ok(view) => drop(
+                plugin
+                    .admitted_call(admitted, async |instance, time| {
+                        let verdict = instance.transform(&view.batch, time).await?;
+                        next(&request, &view, verdict)
+                    })
+                    .await,
+            ),
+            Err(_) => plugin.give_back(admitted),
+        }
+    };
+    let thread = std::thread::Builder::new().name("plugin-try".into());
+    let begun = thread.spawn(move || {
+        lower_priority();
+        runtime.block_on(work);
+    });
+    if let Err(error) = begun {
+        tried.give_back(admitted);
+        tracing::warn!(plugin = tried.settings.name, %error, "no thread to try a plugin in");
     }
 }
 

@@ -6,11 +6,13 @@ use super::config::{OnFault, PluginSettings, World};
 use super::fault::Fault;
 use super::figures::PluginFigures;
 use super::pool::{Making, Plugin};
+use super::record::{Kept, Record};
 use super::push::{Decoded, PushRequest, Undecoded};
-use super::runtime::{LinkError, PluginRuntime};
+use super::runtime::{LinkError, Linked, PluginRuntime};
+use super::state::Around;
 use super::transforms::{Link, Request, Transforms};
 use super::{batch, decoders};
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 use crate::wasm::{MemoryPool, RemoteWriteVersion};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,9 +21,17 @@ use wasmtime::component::Component;
 /// Columns of what is shown.
 const SHOWN_BYTES_MAX: usize = 1 << 30;
 
+/// A plugin that can be started.
+pub struct TrialPlugin {
+    runtime: PluginRuntime,
+    linked: Linked,
+    settings: PluginSettings,
+}
+
 /// A plugin that was started.
 pub struct Trial {
     plugin: Arc<Plugin>,
+    record: Arc<Record>,
 }
 
 /// Why a plugin cannot be tried.
@@ -50,22 +60,36 @@ pub enum TrialError {
     Runtime(wasmtime::Error),
 }
 
-impl Trial {
-    /// Compiles a plugin in this process, and starts it with its settings. A failing transform fails
-    /// the trial.
-    pub async fn start(wasm: &[u8], mut settings: PluginSettings) -> Result<Trial, TrialError> {
+impl TrialPlugin {
+    /// Compiles a plugin in this process.
+    pub fn compile(wasm: &[u8], settings: PluginSettings) -> Result<TrialPlugin, TrialError> {
         check_component(wasm)?;
-        settings.on_fault = OnFault::Reject;
         let runtime = PluginRuntime::new().map_err(TrialError::Runtime)?;
         let component = Component::new(runtime.engine(), wasm)
             .map_err(|error| CodeError::NoComponent(format!("{error:#}")))?;
         let linked = runtime.link(&component, settings.world)?;
-        let memory = MemoryPool::new(settings.limits.memory_bytes_max);
-        let figures = Arc::<PluginFigures>::default();
-        let making = Making { runtime: &runtime, memory: &memory, store: None, figures };
-        Ok(Trial { plugin: Arc::new(Plugin::load(settings, linked, making).await?) })
+        Ok(TrialPlugin { runtime, linked, settings })
     }
 
+    /// What it is made for.
+    pub fn world(&self) -> World {
+        self.linked.world()
+    }
+
+    /// Starts it with its settings. A failing transform fails the trial; a job works on the store.
+    pub async fn start(self, store: Option<Store>) -> Result<Trial, TrialError> {
+        let TrialPlugin { runtime, linked, mut settings } = self;
+        settings.on_fault = OnFault::Reject;
+        let memory = MemoryPool::new(settings.limits.memory_bytes_max);
+        let record = Arc::<Record>::default();
+        let around = Around { store, record: Some(Arc::clone(&record)) };
+        let figures = Arc::<PluginFigures>::default();
+        let making = Making { runtime: &runtime, memory: &memory, around, figures };
+        Ok(Trial { plugin: Arc::new(Plugin::load(settings, linked, making).await?), record })
+    }
+}
+
+impl Trial {
     /// What it is made for.
     pub fn world(&self) -> World {
         self.plugin.world
@@ -116,6 +140,17 @@ impl Trial {
         Ok(seen.await?)
     }
 
+    /// Runs it once, as if it were this time.
+    pub async fn run_job(&self, scheduled_ms: i64) -> Result<(), TrialError> {
+        let run = self.plugin.call(async |instance, time| instance.run(scheduled_ms, time).await);
+        Ok(run.await?)
+    }
+
+    /// What it appended and posted until now.
+    pub fn kept(&self) -> Kept {
+        self.record.take()
+    }
+
     /// What it finds in a body.
     pub async fn decode(&self, request: PushRequest) -> Result<Decoded, TrialError> {
         Ok(decoders::decode(&self.plugin, request).await?)
@@ -125,4 +160,9 @@ impl Trial {
 /// The rows of a remote-write body, a line each: series, value, milliseconds.
 pub fn rows(version: RemoteWriteVersion, body: &[u8]) -> Result<Vec<String>, StoreError> {
     batch::rows(version, body, SHOWN_BYTES_MAX)
+}
+
+/// When the newest sample of a remote-write body is; `None` if it has none.
+pub fn newest_ms_of(version: RemoteWriteVersion, body: &[u8]) -> Result<Option<i64>, StoreError> {
+    batch::newest_ms(version, body, SHOWN_BYTES_MAX)
 }

@@ -1,17 +1,14 @@
 //! Drops and relabels series by rules, written as in Prometheus' `write_relabel_configs`.
 
-mod apply;
-mod labels;
 mod rules;
 
-use apply::relabel;
 use hashbrown::HashMap;
-use labels::Labels;
-use rules::Rule;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use tidepool_plugin::transform::{Batch, Guest, Interest, Verdict};
 use tidepool_plugin::{Edits, Series};
+use tidepool_relabel::{Rule, relabel};
 
 /// Bytes of texts and label sets that are remembered; beyond, all are forgotten.
 const KNOWN_BYTES_MAX: usize = 16 << 20;
@@ -48,7 +45,8 @@ thread_local! {
     static PLUGIN: RefCell<Plugin> = RefCell::default();
 }
 
-struct DropAndRelabel;
+/// The plugin.
+pub struct DropAndRelabel;
 
 impl Guest for DropAndRelabel {
     fn configure(config: String) -> Result<Interest, String> {
@@ -81,7 +79,7 @@ impl Plugin {
                 series.refs(place).iter().filter_map(|symbol| numbers.get(*symbol as usize)),
             );
             if !self.known.fates.contains_key(key.as_slice()) {
-                let fate = self.fate(Labels::of(series.labels(place)));
+                let fate = self.fate(labels(&series, place));
                 self.known.bytes += 8 * key.len() + 64;
                 self.known.fates.insert(key.clone().into_boxed_slice(), fate);
             }
@@ -107,9 +105,9 @@ impl Plugin {
         edits.verdict()
     }
 
-    fn fate(&mut self, before: Labels) -> Fate {
+    fn fate(&mut self, before: BTreeMap<String, String>) -> Fate {
         let mut labels = before.clone();
-        match relabel(&self.rules, &mut labels) {
+        match relabel(&mut self.rules, &mut labels) {
             false => Fate::Dropped,
             true if labels == before => Fate::Kept,
             true => {
@@ -118,6 +116,12 @@ impl Plugin {
             }
         }
     }
+}
+
+/// The labels of a series; those with an empty value are not there.
+fn labels(series: &Series<'_>, place: usize) -> BTreeMap<String, String> {
+    let pairs = series.labels(place).filter(|(_, value)| !value.is_empty());
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 impl Known {

@@ -18,7 +18,8 @@ use tidepool_plugin::decoder::{Decoded, Guest, Refusal, Request};
 /// Reasons that are told.
 const REASONS_MAX: usize = 10;
 
-struct InfluxLine;
+/// The plugin.
+pub struct InfluxLine;
 
 impl Guest for InfluxLine {
     fn configure(config: String) -> Result<(), String> {

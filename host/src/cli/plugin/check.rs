@@ -1,8 +1,8 @@
 //! `tidepool plugin check`: whether a file is a plugin, and of which world.
 
 use super::{Done, PluginArg, block_on};
-use crate::plugin::Trial;
 use crate::plugin::config::World;
+use crate::plugin::{TrialError, TrialPlugin};
 use crate::telemetry::{self, LogFormat};
 use clap::Args;
 
@@ -15,8 +15,9 @@ pub struct CheckArgs {
 pub fn run(args: &CheckArgs) -> Done {
     telemetry::init(LogFormat::Text, "info");
     let (wasm, settings) = (args.plugin.wasm()?, args.plugin.settings()?);
-    let trial = block_on(Trial::start(&wasm, settings))?;
-    let trial = trial.map_err(|error| args.plugin.named(&error))?;
+    let named = |error: TrialError| args.plugin.named(&error);
+    let trial = TrialPlugin::compile(&wasm, settings).map_err(named)?;
+    let trial = block_on(trial.start(None))?.map_err(named)?;
     let world = trial.world();
     println!("{}: a {} for tidepool:plugin@0.1", args.plugin.file.display(), world.name());
     if matches!(world, World::Transform | World::Observer) {

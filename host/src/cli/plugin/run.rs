@@ -4,10 +4,13 @@
 //! - http_requests_total{job="a",pod_uid="7"} 5 1700000000000     went in and did not come out
 //! + http_requests_total{job="a"} 5 1700000000000                 came out and did not go in
 //! ```
+//!
+//! A job finds the samples in a store of its own, in which it runs once. What it posts to webhooks is
+//! shown and not sent.
 
 use super::{Done, PluginArg, block_on};
-use crate::plugin::config::World;
-use crate::plugin::{PushRequest, Trial, TrialError, rows};
+use crate::plugin::config::{PluginSettings, World};
+use crate::plugin::{Post, PushRequest, TrialError, TrialPlugin, TrialStore, newest_ms_of, rows};
 use crate::prom::fields::Fields;
 use crate::prom::rows::{Gone, Piece, RequestWriter};
 use crate::prom::{decompress, decompressed_len};
@@ -27,7 +30,7 @@ pub struct RunArgs {
     #[command(flatten)]
     plugin: PluginArg,
 
-    /// For transforms and observers, samples: a remote-write body (.pb, or .snappy if it is
+    /// For transforms, observers and jobs, samples: a remote-write body (.pb, or .snappy if it is
     /// compressed), OpenMetrics (.om), or else Prometheus' text. For decoders, any body
     #[arg(value_name = "FILE")]
     samples: PathBuf,
@@ -47,7 +50,15 @@ pub struct RunArgs {
     /// Time of samples that have none, in milliseconds; by default, now
     #[arg(long, value_name = "MS")]
     timestamp: Option<i64>,
+
+    /// For jobs: the time for which it is scheduled, in milliseconds; by default the first minute that
+    /// begins after all samples
+    #[arg(long, value_name = "MS")]
+    scheduled: Option<i64>,
 }
+
+/// A job's schedule, if nothing else is said, is a multiple of it.
+const MINUTE_MS: i64 = 60_000;
 
 /// Remote-write bodies.
 type Bodies = Vec<(RemoteWriteVersion, Vec<u8>)>;
@@ -59,12 +70,29 @@ pub fn run(args: &RunArgs) -> Done {
         .map_err(|error| format!("could not read {}: {error}", path.display()))?;
     let (wasm, settings) = (args.plugin.wasm()?, args.plugin.settings()?);
     block_on(async {
-        let trial = Trial::start(&wasm, settings).await;
-        let trial = trial.map_err(|error| args.plugin.named(&error))?;
-        let failed = |error: TrialError| args.plugin.named(&error);
+        let (before, after, seconds) = args.tried(bytes, &wasm, settings).await?;
+        show(&lines(&before)?, &lines(&after)?, seconds);
+        Ok(())
+    })?
+}
+
+impl RunArgs {
+    /// What went in, what came out, and how long the plugin took for it.
+    async fn tried(
+        &self,
+        bytes: Vec<u8>,
+        wasm: &[u8],
+        settings: PluginSettings,
+    ) -> Result<(Bodies, Bodies, f64), String> {
+        let failed = |error: TrialError| self.plugin.named(&error);
+        let component = TrialPlugin::compile(wasm, settings).map_err(failed)?;
+        if component.world() == World::Job {
+            return self.tried_job(bytes, component).await;
+        }
+        let trial = component.start(None).await.map_err(failed)?;
         let (before, after) = match trial.world() {
             World::Transform => {
-                let before = args.bodies(bytes)?;
+                let before = self.bodies(bytes)?;
                 let mut after = Vec::new();
                 for (version, body) in &before {
                     after.extend(trial.transform(*version, body.clone()).await.map_err(failed)?);
@@ -72,30 +100,70 @@ pub fn run(args: &RunArgs) -> Done {
                 (before, after)
             }
             World::Decoder => {
-                let decoded = trial.decode(args.push(bytes)).await.map_err(failed)?;
+                let decoded = trial.decode(self.push(bytes)).await.map_err(failed)?;
                 for reason in &decoded.reasons {
                     eprintln!("refused: {reason}");
                 }
                 let body = decoded.body.map(|body| (RemoteWriteVersion::V2, body));
                 (Vec::new(), body.into_iter().collect())
             }
-            World::Observer => {
-                let before = args.bodies(bytes)?;
+            World::Observer | World::Job => {
+                let before = self.bodies(bytes)?;
                 for (version, body) in &before {
                     trial.observe(*version, body).await.map_err(failed)?;
                 }
                 (before.clone(), before)
             }
-            World::Job => {
-                return Err("a job works on a store: start tidepool with --plugins".to_owned());
-            }
         };
-        show(&lines(&before)?, &lines(&after)?, trial.seconds());
-        Ok(())
-    })?
-}
+        show_posts(&trial.kept().posts);
+        Ok((before, after, trial.seconds()))
+    }
 
-impl RunArgs {
+    /// A job appends to what is there.
+    async fn tried_job(
+        &self,
+        bytes: Vec<u8>,
+        component: TrialPlugin,
+    ) -> Result<(Bodies, Bodies, f64), String> {
+        let before = self.bodies(bytes)?;
+        let scheduled_ms = match self.scheduled {
+            Some(scheduled_ms) => scheduled_ms,
+            None => after_all(&before)?,
+        };
+        let store = TrialStore::open().await.map_err(|error| error.to_string())?;
+        let tried = self.run_job(&store, &before, component, scheduled_ms).await;
+        store.close();
+        let (appended, seconds) = tried?;
+        let after = before.iter().cloned().chain(appended).collect();
+        Ok((before, after, seconds))
+    }
+
+    async fn run_job(
+        &self,
+        store: &TrialStore,
+        before: &Bodies,
+        component: TrialPlugin,
+        scheduled_ms: i64,
+    ) -> Result<(Bodies, f64), String> {
+        let failed = |error: TrialError| self.plugin.named(&error);
+        for (version, body) in before {
+            let stored = store.append(*version, body.clone()).await;
+            let stored = stored.map_err(|error| format!("the samples: {error}"))?;
+            for refusal in stored.refusals {
+                eprintln!("refused: {}", refusal.detail);
+            }
+        }
+        let trial = component.start(Some(store.handle())).await.map_err(failed)?;
+        eprintln!("runs as scheduled for {scheduled_ms}");
+        let run = trial.run_job(scheduled_ms).await;
+        // What it did before it failed is of interest, too.
+        let kept = trial.kept();
+        show_posts(&kept.posts);
+        run.map_err(failed)?;
+        let appended = kept.appended.into_iter().map(|body| (RemoteWriteVersion::V2, body));
+        Ok((appended.collect(), trial.seconds()))
+    }
+
     fn push(&self, bytes: Vec<u8>) -> PushRequest {
         PushRequest {
             content_type: self.content_type.clone(),
@@ -151,6 +219,25 @@ fn version_of(body: &[u8]) -> RemoteWriteVersion {
     match Fields::new(body).map_while(Result::ok).any(|(number, _)| is_v1(number)) {
         true => RemoteWriteVersion::V1,
         false => RemoteWriteVersion::V2,
+    }
+}
+
+/// The first minute that begins after all samples.
+fn after_all(bodies: &Bodies) -> Result<i64, String> {
+    let mut newest_ms = None;
+    for (version, body) in bodies {
+        let newest = newest_ms_of(*version, body).map_err(|error| error.to_string())?;
+        newest_ms = newest_ms.max(newest);
+    }
+    let newest_ms = newest_ms.unwrap_or_else(system_now_ms);
+    Ok(newest_ms.div_euclid(MINUTE_MS).saturating_add(1).saturating_mul(MINUTE_MS))
+}
+
+/// Prints what would have been posted.
+fn show_posts(posts: &[Post]) {
+    for Post { url, content_type, body } in posts {
+        println!("> POST {url} ({content_type})");
+        println!("> {}", String::from_utf8_lossy(body));
     }
 }
 

@@ -19,7 +19,7 @@ mod write;
 
 pub use columns::InvalidBatch;
 pub use edit::edited;
-pub use show::rows;
+pub use show::{newest_ms, rows};
 pub use view::{View, ViewError};
 pub use write::write;
 

@@ -15,8 +15,7 @@ pub fn rows(
     body: &[u8],
     bytes_max: usize,
 ) -> Result<Vec<String>, StoreError> {
-    let view = View::of(version, body, Interest::SAMPLES | Interest::HISTOGRAMS, bytes_max)
-        .map_err(|error| StoreError::Refused(Error::Invalid(error.to_string())))?;
+    let view = view(version, body, Interest::all(), bytes_max)?;
     let columns = Columns::of(&view.batch);
     let samples = &view.batch.samples;
     let mut rows = Vec::with_capacity(samples.series.len());
@@ -34,6 +33,26 @@ pub fn rows(
         rows.push(format!("{series} {{schema {schema}, sum {sum}}} {timestamp}"));
     }
     Ok(rows)
+}
+
+/// When the newest sample of a body is, histograms aside; `None` if there is none.
+pub fn newest_ms(
+    version: RemoteWriteVersion,
+    body: &[u8],
+    bytes_max: usize,
+) -> Result<Option<i64>, StoreError> {
+    let view = view(version, body, Interest::SAMPLES, bytes_max)?;
+    Ok(view.batch.samples.timestamps_ms.iter().copied().max())
+}
+
+fn view(
+    version: RemoteWriteVersion,
+    body: &[u8],
+    interest: Interest,
+    bytes_max: usize,
+) -> Result<View, StoreError> {
+    View::of(version, body, interest, bytes_max)
+        .map_err(|error| StoreError::Refused(Error::Invalid(error.to_string())))
 }
 
 /// A series as Prometheus prints it.

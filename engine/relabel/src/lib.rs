@@ -2,10 +2,18 @@
 //!
 //! Source: prometheus/prometheus, `model/relabel` and `docs/configuration/configuration.md`. Rules
 //! are applied in their order. An expression is anchored at both ends, and its dot matches a newline.
+//! Upstream is the judge: `tests/upstream.rs` compares with it.
 
+mod case;
+mod labels;
+mod re2;
+mod template;
+
+use labels::Labels;
 use regex_automata::meta::Regex;
-use regex_automata::util::{captures::Captures, interpolate, syntax};
+use regex_automata::util::{captures::Captures, syntax};
 use std::collections::BTreeMap;
+use template::{Part, parts};
 
 /// Longest expression that is compiled, in bytes.
 const REGEX_BYTES_MAX: usize = 64 * 1024;
@@ -73,6 +81,14 @@ pub enum RuleError {
         /// What the parser says.
         reason: String,
     },
+    /// The action has no use for a part that is given.
+    #[error("a relabel rule with the action {action:?} takes no {part}")]
+    Foreign {
+        /// The action.
+        action: Action,
+        /// What is too much.
+        part: &'static str,
+    },
     /// The action needs a part that is not given.
     #[error("a relabel rule with the action {action:?} needs {part}")]
     Missing {
@@ -91,9 +107,6 @@ pub struct Rule {
     captures: Captures,
 }
 
-/// A label set that is being changed.
-type LabelMap = BTreeMap<String, String>;
-
 impl RuleSpec {
     /// A rule that only says what it does, with upstream's defaults.
     pub fn new(action: Action) -> RuleSpec {
@@ -107,21 +120,54 @@ impl RuleSpec {
             action,
         }
     }
+
+    /// Whether it has what its action needs, and nothing else.
+    fn check(&self) -> Result<(), RuleError> {
+        use Action::{DropEqual, HashMod, KeepEqual, LabelDrop, LabelKeep, LabelMap};
+        use Action::{Lowercase, Replace, Uppercase};
+        let action = self.action;
+        let missing = |part| Err(RuleError::Missing { action, part });
+        let foreign = |part| Err(RuleError::Foreign { action, part });
+        let needs_target = [Replace, HashMod, Lowercase, Uppercase, KeepEqual, DropEqual];
+        if needs_target.contains(&action) && self.target_label.is_empty() {
+            return missing("a target_label");
+        }
+        if action == HashMod && self.modulus == 0 {
+            return missing("a modulus above zero");
+        }
+        if action == LabelMap && self.replacement.is_empty() {
+            return missing("a replacement");
+        }
+        let default = RuleSpec::new(action);
+        let compares = [KeepEqual, DropEqual].contains(&action);
+        let chooses = [LabelDrop, LabelKeep].contains(&action);
+        let takes_case = [Lowercase, Uppercase].contains(&action);
+        if (compares || chooses || takes_case) && self.replacement != default.replacement {
+            return foreign("replacement");
+        }
+        if (compares || chooses) && self.separator != default.separator {
+            return foreign("separator");
+        }
+        if (compares || chooses) && self.modulus != default.modulus {
+            return foreign("modulus");
+        }
+        if compares && self.regex != default.regex {
+            return foreign("regex");
+        }
+        if chooses && !self.target_label.is_empty() {
+            return foreign("target_label");
+        }
+        if chooses && !self.source_labels.is_empty() {
+            return foreign("source_labels");
+        }
+        Ok(())
+    }
 }
 
 impl Rule {
     /// Checks and compiles a rule.
     pub fn new(spec: RuleSpec) -> Result<Rule, RuleError> {
-        use Action::{DropEqual, HashMod, KeepEqual, Lowercase, Replace, Uppercase};
-        let action = spec.action;
-        let missing = |part| Err(RuleError::Missing { action, part });
-        let needs_target = [Replace, HashMod, Lowercase, Uppercase, KeepEqual, DropEqual];
-        if needs_target.contains(&action) && spec.target_label.is_empty() {
-            return missing("a target_label");
-        }
-        if action == HashMod && spec.modulus == 0 {
-            return missing("a modulus above zero");
-        }
+        spec.check()?;
         let wrong = |reason: String| RuleError::Regex { expression: spec.regex.clone(), reason };
         if spec.regex.len() > REGEX_BYTES_MAX {
             return Err(wrong(format!("it has more than {REGEX_BYTES_MAX} bytes")));
@@ -129,8 +175,8 @@ impl Rule {
         let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
         let regex = Regex::builder()
             .configure(config)
-            .syntax(syntax::Config::new().dot_matches_new_line(true))
-            .build(&format!("^(?:{})$", spec.regex))
+            .syntax(syntax::Config::new())
+            .build(&format!("^(?s:{})$", re2::translated(&spec.regex)))
             .map_err(|error| match error.syntax_error() {
                 Some(error) => wrong(error.to_string()),
                 None => wrong(error.to_string()),
@@ -140,9 +186,9 @@ impl Rule {
     }
 
     /// Applies the rule; gives whether the set is kept.
-    fn apply(&mut self, labels: &mut LabelMap) -> bool {
+    fn apply(&mut self, labels: &mut Labels) -> bool {
         let spec = &self.spec;
-        let value_of = |name: &String| labels.get(name).map_or("", String::as_str);
+        let value_of = |name: &String| labels.get(name);
         let sources: Vec<&str> = spec.source_labels.iter().map(value_of).collect();
         let source = sources.join(&spec.separator);
         match spec.action {
@@ -155,7 +201,7 @@ impl Rule {
                 if self.captures.is_match() {
                     let target = self.expanded(&source, &self.spec.target_label);
                     let value = self.expanded(&source, &self.spec.replacement);
-                    set(labels, target, value);
+                    labels.set(target, value);
                 }
             }
             Action::HashMod => {
@@ -163,22 +209,22 @@ impl Rule {
                 let mut last = [0; 8];
                 last.copy_from_slice(&digest[8..]);
                 let hash = u64::from_be_bytes(last).checked_rem(spec.modulus).unwrap_or(0);
-                set(labels, spec.target_label.clone(), hash.to_string());
+                labels.set(spec.target_label.clone(), hash.to_string());
             }
-            Action::Lowercase => set(labels, spec.target_label.clone(), source.to_lowercase()),
-            Action::Uppercase => set(labels, spec.target_label.clone(), source.to_uppercase()),
+            Action::Lowercase => labels.set(spec.target_label.clone(), case::lower(&source)),
+            Action::Uppercase => labels.set(spec.target_label.clone(), case::upper(&source)),
             Action::LabelMap => {
                 let mut mapped = Vec::new();
                 for (name, value) in labels.iter() {
                     self.regex.captures(name, &mut self.captures);
                     if self.captures.is_match() {
-                        mapped.push((self.expanded(name, &self.spec.replacement), value.clone()));
+                        mapped.push((self.expanded(name, &self.spec.replacement), value.to_owned()));
                     }
                 }
-                mapped.into_iter().for_each(|(name, value)| set(labels, name, value));
+                mapped.into_iter().for_each(|(name, value)| labels.set(name, value));
             }
-            Action::LabelDrop => labels.retain(|name, _| !self.regex.is_match(name)),
-            Action::LabelKeep => labels.retain(|name, _| self.regex.is_match(name)),
+            Action::LabelDrop => labels.retain(|name| !self.regex.is_match(name)),
+            Action::LabelKeep => labels.retain(|name| self.regex.is_match(name)),
         }
         true
     }
@@ -186,38 +232,32 @@ impl Rule {
     /// A template with the groups of the last match in it.
     fn expanded(&self, text: &str, template: &str) -> String {
         let mut out = String::new();
-        interpolate::string(
-            template,
-            |group, out| {
-                let span = self.captures.get_group(group);
-                out.push_str(span.and_then(|span| text.get(span.range())).unwrap_or_default());
-            },
-            |name| {
-                let pattern = self.captures.pattern()?;
-                self.captures.group_info().to_index(pattern, name)
-            },
-            &mut out,
-        );
+        let group_of = |name: &str| {
+            let pattern = self.captures.pattern()?;
+            self.captures.group_info().to_index(pattern, name)
+        };
+        let text_of = |group: usize| {
+            let span = self.captures.get_group(group);
+            span.and_then(|span| text.get(span.range())).unwrap_or_default()
+        };
+        parts(template, |part| {
+            out.push_str(match part {
+                Part::Text(text) => text,
+                Part::Number(number) => text_of(number),
+                Part::Name(name) => group_of(name).map_or("", text_of),
+            });
+        });
         out
-    }
-}
-
-/// Sets a label; without a value it is taken out, and without a name nothing is done.
-fn set(labels: &mut LabelMap, name: String, value: String) {
-    if name.is_empty() {
-        return;
-    }
-    if value.is_empty() {
-        labels.remove(&name);
-    } else {
-        labels.insert(name, value);
     }
 }
 
 /// Applies rules one after the other; gives whether the set is kept, which one without labels is
 /// not.
 pub fn relabel(rules: &mut [Rule], labels: &mut BTreeMap<String, String>) -> bool {
-    rules.iter_mut().all(|rule| rule.apply(labels)) && !labels.is_empty()
+    let mut changed = Labels::of(std::mem::take(labels));
+    let is_kept = rules.iter_mut().all(|rule| rule.apply(&mut changed)) && !changed.is_empty();
+    *labels = changed.into_map();
+    is_kept
 }
 
 /// The digest of RFC 1321, which upstream spreads label sets by. It keeps no secret here.
@@ -231,6 +271,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    type LabelMap = BTreeMap<String, String>;
+
     fn set_of(pairs: &[(&str, &str)]) -> LabelMap {
         pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
     }
@@ -242,13 +284,18 @@ mod tests {
     }
 
     fn rule(action: Action, source: &[&str], regex: &str, target: &str, to: &str) -> RuleSpec {
+        let default = RuleSpec::new(action);
+        let or = |text: &str, default: &str| match text {
+            "-" => default.to_owned(),
+            text => text.to_owned(),
+        };
         RuleSpec {
             source_labels: source.iter().map(|name| (*name).into()).collect(),
-            regex: regex.into(),
+            regex: or(regex, REGEX_DEFAULT),
             target_label: target.into(),
-            replacement: to.into(),
-            modulus: 1000,
-            ..RuleSpec::new(action)
+            replacement: or(to, &default.replacement),
+            modulus: if action == Action::HashMod { 1000 } else { 0 },
+            ..default
         }
     }
 
@@ -278,15 +325,15 @@ mod tests {
             (rule(Keep, &["a"], "fo", "", ""), None),
             (rule(Drop, &["a"], ".*o.*", "", ""), None),
             (rule(Drop, &["x"], "y", "", ""), with(&[])),
-            (rule(KeepEqual, &["a"], "", "b", ""), None),
-            (rule(DropEqual, &["a"], "", "b", ""), with(&[])),
+            (rule(KeepEqual, &["a"], "-", "b", "-"), None),
+            (rule(DropEqual, &["a"], "-", "b", "-"), with(&[])),
             (rule(HashMod, &["c"], "", "d", ""), with(&[("d", "976")])),
             (rule(LabelMap, &[], "(b.*)", "", "bar_${1}"), with(&[("bar_b", "bar")])),
-            (rule(LabelDrop, &[], "[ab]", "", ""), Some(set_of(&[("c", "baz")]))),
-            (rule(LabelKeep, &[], "[ab]", "", ""), Some(set_of(&abc[..2]))),
-            (rule(LabelKeep, &[], "z", "", ""), None),
-            (rule(Uppercase, &["a"], "", "d", ""), with(&[("d", "FOO")])),
-            (rule(Lowercase, &["a", "b"], "", "d", ""), with(&[("d", "foo;bar")])),
+            (rule(LabelDrop, &[], "[ab]", "", "-"), Some(set_of(&[("c", "baz")]))),
+            (rule(LabelKeep, &[], "[ab]", "", "-"), Some(set_of(&abc[..2]))),
+            (rule(LabelKeep, &[], "z", "", "-"), None),
+            (rule(Uppercase, &["a"], "", "d", "-"), with(&[("d", "FOO")])),
+            (rule(Lowercase, &["a", "b"], "", "d", "-"), with(&[("d", "foo;bar")])),
         ] {
             assert_eq!(apply(spec.clone(), &abc), expected, "{spec:?}");
         }
@@ -298,6 +345,9 @@ mod tests {
             rule(Action::Replace, &["a"], "(", "b", ""),
             rule(Action::Replace, &["a"], "a", "", ""),
             RuleSpec { modulus: 0, ..rule(Action::HashMod, &["a"], "a", "b", "") },
+            rule(Action::LabelDrop, &["a"], "a", "", "-"),
+            rule(Action::KeepEqual, &["a"], "a", "b", "-"),
+            rule(Action::LabelMap, &[], "a", "", ""),
             rule(Action::Keep, &["a"], &"a".repeat(REGEX_BYTES_MAX + 1), "", ""),
         ];
         for spec in wrong {

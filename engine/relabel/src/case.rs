@@ -1,0 +1,40 @@
+//! Letters in the other case, one for one as in Go: the standard library makes two of some.
+
+/// In lower case.
+pub fn lower(text: &str) -> String {
+    // `İ` becomes an `i` with a dot; the letter alone is the first.
+    text.chars().map(|c| c.to_lowercase().next().unwrap_or(c)).collect()
+}
+
+/// In upper case.
+pub fn upper(text: &str) -> String {
+    text.chars().map(upper_letter).collect()
+}
+
+fn upper_letter(letter: char) -> char {
+    let mut upper = letter.to_uppercase();
+    match (upper.next(), upper.next()) {
+        (Some(only), None) => only,
+        // What becomes several letters stays as it is, but for Greek with an iota below.
+        _ => match letter {
+            '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
+                char::from_u32(letter as u32 + 8).unwrap_or(letter)
+            }
+            '\u{1fb3}' | '\u{1fc3}' | '\u{1ff3}' => {
+                char::from_u32(letter as u32 + 9).unwrap_or(letter)
+            }
+            other => other,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_change_one_for_one() {
+        assert_eq!(upper("straße ŉ ᾳ ᾀ ǆ é"), "STRAßE ŉ ᾼ ᾈ Ǆ É");
+        assert_eq!(lower("İ ΣΑΣ ᾼ ǅ É"), "i σασ ᾳ ǆ é");
+    }
+}

@@ -1,0 +1,107 @@
+//! Expressions of RE2's syntax as our library reads them. Where the two differ: `\d`, `\s`, `\w` and
+//! `\b` know ASCII alone, `\Q…\E` quotes, and a bracket or `&&` within a class is a letter like others.
+//!
+//! Source: RE2's page "Syntax".
+
+use std::fmt::Write as _;
+
+/// The expression in the other syntax. What is wrong stays wrong.
+pub fn translated(expression: &str) -> String {
+    let mut out = String::with_capacity(expression.len() + 16);
+    let mut letters = expression.chars().peekable();
+    // Where in a class: `None` outside, else whether a bracket would be its first letter.
+    let mut class: Option<bool> = None;
+    while let Some(letter) = letters.next() {
+        let is_first = class == Some(true);
+        match (letter, class) {
+            ('\\', _) => {
+                class = class.map(|_| false);
+                match letters.next() {
+                    Some('Q') if class.is_none() => quote(&mut letters, &mut out),
+                    Some('b') if class.is_none() => out.push_str("(?-u:\\b)"),
+                    Some(escaped) => out.push_str(&perl(escaped)),
+                    None => out.push('\\'),
+                }
+            }
+            ('[', None) => {
+                class = Some(true);
+                out.push('[');
+                if letters.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+            }
+            (']', Some(false)) => {
+                class = None;
+                out.push(']');
+            }
+            ('[', Some(_)) if letters.peek() == Some(&':') => {
+                class = Some(false);
+                out.push('[');
+                // A name such as `[:alpha:]`, whose bracket ends no class.
+                while let Some(letter) = letters.next_if(|letter| *letter != ']') {
+                    out.push(letter);
+                }
+                out.extend(letters.next());
+            }
+            ('[' | '&' | '~', Some(_)) => {
+                class = Some(false);
+                out.push('\\');
+                out.push(letter);
+            }
+            (']', Some(true)) if is_first => {
+                class = Some(false);
+                out.push_str("\\]");
+            }
+            _ => {
+                class = class.map(|_| false);
+                out.push(letter);
+            }
+        }
+    }
+    out
+}
+
+/// Perl's classes, which RE2 knows of ASCII alone; other letters stay escaped.
+fn perl(letter: char) -> String {
+    match letter {
+        'd' => "[0-9]".to_owned(),
+        'D' => "[^0-9]".to_owned(),
+        's' => "[\\t\\n\\f\\r ]".to_owned(),
+        'S' => "[^\\t\\n\\f\\r ]".to_owned(),
+        'w' => "[0-9A-Za-z_]".to_owned(),
+        'W' => "[^0-9A-Za-z_]".to_owned(),
+        other => format!("\\{other}"),
+    }
+}
+
+/// Everything up to `\E` or the end stands for itself.
+fn quote(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
+    while let Some(letter) = letters.next() {
+        if letter == '\\' && letters.next_if_eq(&'E').is_some() {
+            return;
+        }
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\\x{{{:x}}}", letter as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_written_anew() {
+        for (expression, expected) in [
+            (r"(.*)\.a", r"(.*)\.a"),
+            (r"\d+\b", r"[0-9]+(?-u:\b)"),
+            (r"[\d_]", r"[[0-9]_]"),
+            (r"[^]a]x]", r"[^\]a]x]"),
+            (r"[a[b]", r"[a\[b]"),
+            (r"[[:alpha:]&&]", r"[[:alpha:]\&\&]"),
+            (r"\Qa.\E.", r"\x{61}\x{2e}."),
+            (r"a\", r"a\"),
+        ] {
+            assert_eq!(translated(expression), expected);
+        }
+    }
+}

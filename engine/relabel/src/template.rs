@@ -1,0 +1,76 @@
+//! Templates that name groups of a match, as Go's `Regexp.Expand` reads them: `$1`, `${1}`, `$name`,
+//! `${name}`; `$$` is a dollar, and a dollar before anything else stays.
+
+/// A part of a template.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// As it stands there.
+    Text(&'a str),
+    /// A group by its number.
+    Number(usize),
+    /// A group by its name.
+    Name(&'a str),
+}
+
+/// Gives the parts of a template in turn.
+pub fn parts<'a>(mut template: &'a str, mut take: impl FnMut(Part<'a>)) {
+    while let Some((before, after)) = template.split_once('$') {
+        take(Part::Text(before));
+        template = after;
+        if let Some(after) = after.strip_prefix('$') {
+            take(Part::Text("$"));
+            template = after;
+        } else if let Some((group, after)) = group(after) {
+            take(group);
+            template = after;
+        } else {
+            take(Part::Text("$"));
+        }
+    }
+    take(Part::Text(template));
+}
+
+/// The group that is named behind a dollar, and what follows.
+fn group(text: &str) -> Option<(Part<'_>, &str)> {
+    let braced = text.strip_prefix('{');
+    let text = braced.unwrap_or(text);
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+    let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let rest = if braced.is_some() { rest.strip_prefix('}')? } else { rest };
+    if name.is_empty() {
+        return None;
+    }
+    let is_number = name.len() < 9 && name.bytes().all(|byte| byte.is_ascii_digit());
+    let number = if is_number && (name == "0" || !name.starts_with('0')) {
+        name.parse().ok()
+    } else {
+        None
+    };
+    Some((number.map_or(Part::Name(name), Part::Number), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_found() {
+        for (template, expected) in [
+            ("a$1-${2}", "[a]<1>[-]<2>[]"),
+            ("$1x ${n}_$é", "[]{1x}[ ]{n}[_]{é}[]"),
+            ("$$1 $ ${ ${} ${a b}", "[][$][1 ][$][ ][$][{ ][$][{} ][$][{a b}]"),
+            ("${01}$0", "[]{01}[]<0>[]"),
+        ] {
+            let mut found = String::new();
+            parts(template, |part| {
+                found += &match part {
+                    Part::Text(text) => format!("[{text}]"),
+                    Part::Number(number) => format!("<{number}>"),
+                    Part::Name(name) => format!("{{{name}}}"),
+                };
+            });
+            assert_eq!(found, expected, "{template}");
+        }
+    }
+}

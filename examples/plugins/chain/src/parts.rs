@@ -1,0 +1,41 @@
+//! The two transforms that are put in. Their types are the same as those of every transform, but for
+//! the names that the compiler knows them by.
+
+use tidepool_plugin::transform::{Edit, Verdict};
+
+mod generated {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "parts",
+        with: {
+            "tidepool:plugin/types@0.1.0": tidepool_plugin::worlds::transform::tidepool::plugin::types,
+        },
+    });
+}
+
+pub use generated::tidepool::chain::{first, second};
+
+macro_rules! verdict_from {
+    ($part:ident) => {
+        impl From<$part::Verdict> for Verdict {
+            fn from(verdict: $part::Verdict) -> Verdict {
+                match verdict {
+                    $part::Verdict::Unchanged => Verdict::Unchanged,
+                    $part::Verdict::Replaced(batch) => Verdict::Replaced(batch),
+                    $part::Verdict::Edited(edit) => Verdict::Edited(Edit {
+                        symbols: edit.symbols,
+                        symbol_ends: edit.symbol_ends,
+                        dropped: edit.dropped,
+                        relabeled: edit.relabeled,
+                        label_refs: edit.label_refs,
+                        series_ends: edit.series_ends,
+                        added: edit.added,
+                    }),
+                }
+            }
+        }
+    };
+}
+
+verdict_from!(first);
+verdict_from!(second);

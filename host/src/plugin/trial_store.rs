@@ -1,0 +1,108 @@
+//! A store for trying jobs: a real one in a directory of its own, which is gone afterwards.
+
+use crate::config::{ConfigError, ConfigSource, Invocation};
+use crate::store::{BodyRoom, Store, StoreConfig, StoreError, StoreThreads};
+use crate::wasm::{RemoteWriteVersion, WriteOutcome};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often it is looked whether the store is ready.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Samples of any time are taken and kept, and nothing is forced to the device.
+const FLAGS: [&str; 5] = [
+    "--max-future=36500d",
+    "--out-of-order-window=36500d",
+    "--retention-time=36500d",
+    "--head-snapshot=false",
+    "--wal-sync=off",
+];
+
+/// A store in a directory for temporary files.
+pub struct TrialStore {
+    directory: Directory,
+    store: Store,
+    threads: StoreThreads,
+}
+
+/// Goes with what is in it.
+struct Directory(PathBuf);
+
+/// Why there is no store.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialStoreError {
+    /// Its directory could not be made.
+    #[error("could not make a directory in {}: {source}", .directory.display())]
+    Directory {
+        /// The one for temporary files.
+        directory: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Its flags are wrong: a bug of ours.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It does not start.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl TrialStore {
+    /// Starts an empty one.
+    pub async fn open() -> Result<TrialStore, TrialStoreError> {
+        let parent = std::env::temp_dir();
+        let directory = parent.join(format!("tidepool-plugin-{}", ulid::Ulid::generate()));
+        std::fs::create_dir(&directory)
+            .map_err(|source| TrialStoreError::Directory { directory: parent, source })?;
+        let directory = Directory(directory);
+        let (store, mut threads) = Store::open(config(&directory.0)?)?;
+        while !store.is_ready() {
+            if let Ok(error) = threads.failed.try_recv() {
+                return Err(error.into());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(TrialStore { directory, store, threads })
+    }
+
+    /// A handle to it.
+    pub fn handle(&self) -> Store {
+        self.store.clone()
+    }
+
+    /// Stores a remote-write body.
+    pub async fn append(
+        &self,
+        version: RemoteWriteVersion,
+        body: Vec<u8>,
+    ) -> Result<WriteOutcome, StoreError> {
+        self.store.append(version, body, BodyRoom::none()).await
+    }
+
+    /// Stops it and removes its directory.
+    pub fn close(self) {
+        let TrialStore { directory, store, threads } = self;
+        store.close(threads);
+        drop(directory);
+    }
+}
+
+fn config(directory: &Path) -> Result<StoreConfig, TrialStoreError> {
+    let mut data_dir = OsString::from("--data-dir=");
+    data_dir.push(directory);
+    let flags = FLAGS.map(OsString::from);
+    let arguments = [OsString::from("tidepool"), data_dir].into_iter().chain(flags);
+    match ConfigSource::new(arguments).read()? {
+        Invocation::Serve { config, .. } => Ok(config.store),
+        _ => Err(StoreError::Stopped.into()),
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What cannot be removed lies where things may be lost.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

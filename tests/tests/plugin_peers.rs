@@ -1,0 +1,199 @@
+//! Plugins and what others made: clients of InfluxDB that write to a decoder, a transform that wac makes
+//! of two, and one in Python. `tests/run` installs what they need.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tidepool_tests::cli::run_command;
+use tidepool_tests::http::Client;
+use tidepool_tests::peers;
+use tidepool_tests::plugins::{Plugins, built, start};
+use tidepool_tests::process::Server;
+use tidepool_tests::remote_read::{Reader, everything};
+use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait::now_ms;
+
+const TOKEN: &str = "edge-t0ken==";
+
+/// A store whose decoder has the paths at which clients of InfluxDB write, for those with a token.
+fn influx_store(directory: &Path) -> Store {
+    let writers = directory.join("writers");
+    fs::write(&writers, format!("bearer {TOKEN}\n")).expect("written");
+    let settings = "world: decoder\npaths: [/write, /api/v2/write]";
+    let flag = format!("--write-credentials-file={}", writers.display());
+    let (store, _) = start(
+        |plugins: Plugins| plugins.with("influx", "influx-line", settings),
+        |config| config.flag(&flag),
+    )
+    .expect("tidepool starts");
+    store
+}
+
+/// All that is stored, a line for each sample: labels by name, value, time.
+fn lines(server: &Server) -> Vec<String> {
+    let all = everything(0, now_ms() + 3_600_000);
+    let answers = Reader::new(&server.url()).streamed(&[all]).expect("an answer");
+    let mut lines = Vec::new();
+    for series in answers.into_iter().flatten() {
+        let pairs = series.labels.pairs().iter().map(|(name, value)| format!("{name}={value}"));
+        let labels = pairs.collect::<Vec<_>>().join(",");
+        let samples = series.samples.iter();
+        lines.extend(samples.map(|one| format!("{labels} {} {}", one.value, one.timestamp_ms)));
+    }
+    lines.sort();
+    lines
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn influxdbs_client_for_python_writes_as_to_influxdb() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = influx_store(directory.path());
+    let python = peers::workspace().join("target/influx/bin/python");
+    let script = peers::workspace().join("tests/influx/write.py");
+    let now = now_ms() / 1000 * 1000;
+    let said = run(Command::new(python).arg(script).args([
+        store.server.url().as_str(),
+        TOKEN,
+        &now.to_string(),
+    ]));
+    // What is wrong in a body is told, and the rest of it is stored.
+    assert!(said.starts_with("400 "), "{said}");
+    assert!(said.contains("line 2: a field is missing"), "{said}");
+    let all = lines(&store.server);
+    for gzip in ["False", "True"] {
+        for unit in ["ns", "us", "ms", "s"] {
+            for (field, value) in [("celsius", 21.5), ("people", 3.0), ("open", 1.0)] {
+                let labels = format!("__name__=air_{field},gzip={gzip},room=a b,c=d,unit={unit}");
+                let line = format!("{labels} {value} {now}");
+                assert!(all.contains(&line), "{line} is not in {all:?}");
+            }
+        }
+    }
+    let batched = |line: &&String| line.starts_with("__name__=batched,");
+    assert_eq!(all.iter().filter(batched).count(), 2_000);
+    assert_eq!(all.iter().filter(|line| line.starts_with("__name__=good ")).count(), 1);
+    assert_eq!(all.len(), 2 * 4 * 3 + 2_000 + 1);
+}
+
+#[test]
+fn influxdbs_client_for_go_writes_as_to_influxdb() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = influx_store(directory.path());
+    let program = peers::built("go-influx").unwrap_or_else(|missing| panic!("{missing}"));
+    let now = now_ms();
+    run(Command::new(program).args([store.server.url().as_str(), TOKEN, &now.to_string()]));
+    let all = lines(&store.server);
+    let last = format!("__name__=pump_rpm,site=a, b=c 999 {}", now - 999);
+    assert!(all.contains(&last), "{last} is not in {all:?}");
+    assert!(all.contains(&format!("__name__=pump_rpm,site=one 7 {now}")));
+    assert_eq!(all.len(), 2 * 1000 + 1);
+}
+
+#[test]
+fn a_path_of_a_decoder_is_for_writers() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = influx_store(directory.path());
+    let url = |path: &str| format!("{}{path}", store.server.url());
+    let body = format!("m value=1 {}\n", now_ms() * 1_000_000);
+    let post = |path: &str, headers: &[(&str, &str)]| {
+        Client::default().post(&url(path), headers, body.as_bytes()).expect("an answer").status
+    };
+    let token = format!("Token {TOKEN}");
+    let with_token = [("authorization", token.as_str())];
+    for path in ["/write?db=x", "/api/v2/write?bucket=b", "/api/v1/push/influx/write"] {
+        assert_eq!((post(path, &[]), post(path, &with_token)), (401, 204), "{path}");
+    }
+    assert_eq!(post("/api/v2/write/more", &with_token), 404);
+    let got = Client::default().get(&url("/write")).expect("an answer");
+    assert_eq!(got.status, 401, "the same path for another method");
+}
+
+/// What `plugin run` shows of samples.
+fn tried(plugin: &Path, config: &str, samples: &str) -> String {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).expect("written");
+        path
+    };
+    let (config, samples) = (write("config", config), write("samples.txt", samples));
+    let flag = Path::new("--config");
+    let arguments = [Path::new("run"), plugin, flag, &config, &samples];
+    let output = run_command("plugin", &arguments.map(Path::as_os_str), "");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    output.stdout
+}
+
+/// Two plugins as one, made by wac.
+fn composed(directory: &Path, first: &str, second: &str) -> PathBuf {
+    let out = directory.join("composed.wasm");
+    let compose = peers::workspace().join("examples/plugins/chain/compose");
+    let (first, second) = (built(first), built(second));
+    let wac = peers::workspace().join("target/wac/bin/wac");
+    run(Command::new(compose).env("WAC", wac).args([&first, &second, &out]));
+    out
+}
+
+#[test]
+fn two_transforms_that_wac_made_one_work_in_turn() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let both = composed(directory.path(), "drop-and-relabel", "drop-and-relabel");
+    let checked = run_command("plugin", &[Path::new("check"), &both].map(Path::as_os_str), "");
+    assert!(checked.stdout.contains("a transform for tidepool:plugin@0.1"), "{checked:?}");
+    let rules = "- {source_labels: [__name__], regex: 'go_.*', action: drop}\n\
+                 - {regex: pod, action: labeldrop}\n\
+                 ---\n\
+                 - {source_labels: [__name__, pod], regex: 'up;', target_label: site, replacement: n}\n";
+    let shown = tried(&both, rules, "go_gc 1 5\nup{pod=\"7\"} 1 5\nother 2 5\n");
+    // The second sees that the first dropped the label.
+    assert_eq!(shown, "- go_gc{} 1 5\n+ up{site=\"n\"} 1 5\n- up{pod=\"7\"} 1 5\n");
+    let indented = rules.replace('\n', "\n  ");
+    let settings = format!("on-fault: reject\nconfig: |\n  {}", indented.trim_end());
+    let (store, _plugins) =
+        start(|plugins| plugins.with_file("both", &both, &settings), |config| config)
+            .expect("tidepool starts");
+    let now = now_ms();
+    let text = format!("go_gc 1 {now}\nup{{pod=\"7\"}} 1 {now}\nother 2 {now}\n");
+    let url = format!("{}/api/v1/import/prometheus", store.server.url());
+    let response = Client::default().post(&url, &[], text.as_bytes()).expect("an answer");
+    assert_eq!((response.status, response.text().as_str()), (204, ""));
+    let expected = [format!("__name__=other 2 {now}"), format!("__name__=up,site=n 1 {now}")];
+    assert_eq!(lines(&store.server), expected);
+}
+
+#[test]
+fn a_chain_passes_on_what_is_changed_and_added() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // The first doubles values; the second adds a series.
+    let both = composed(directory.path(), "hostile-transform", "hostile-transform");
+    let shown = tried(&both, "double\n---\nread-files\n", "a 1.5 5\n");
+    assert_eq!(shown, "+ a{} 3 5\n- a{} 1.5 5\n+ nothing_seen{} 1 5\n");
+}
+
+#[test]
+fn the_plugin_in_python_gives_labels_from_its_table() {
+    let plugin = peers::workspace().join("examples/plugins/lookup-py/lookup_py.wasm");
+    let table = "host,site\n  edge-7,nörd";
+    let settings = format!("on-fault: reject\nconfig: |\n  {table}");
+    let (store, _plugins) =
+        start(|plugins| plugins.with_file("lookup", &plugin, &settings), |config| config)
+            .expect("tidepool starts");
+    let now = now_ms();
+    let text = format!("up{{host=\"edge-7\"}} 1 {now}\nup{{host=\"edge-8\"}} 1 {now}\n");
+    let url = format!("{}/api/v1/import/prometheus", store.server.url());
+    let response = Client::default().post(&url, &[], text.as_bytes()).expect("an answer");
+    assert_eq!((response.status, response.text().as_str()), (204, ""));
+    let expected = [
+        format!("__name__=up,host=edge-7,site=nörd 1 {now}"),
+        format!("__name__=up,host=edge-8 1 {now}"),
+    ];
+    assert_eq!(lines(&store.server), expected, "{}", store.server.log());
+}
