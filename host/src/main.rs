@@ -69,7 +69,7 @@ async fn serve(
     let shutdown = Shutdown::on_signals()?;
     let (reload, requests) = ReloadHandle::new();
     reload.clone().on_hangup(shutdown.clone())?;
-    let forwarding = Forwarding::open(&config.forward, &config.store.data_dir)?;
+    let forwarding = Forwarding::open(config.forward, &config.store.data_dir)?;
     let external_labels = config.http.external_labels.clone();
     let (store, mut threads) = Store::open(config.store)?;
     let plugins = open_plugins(config.plugins, &store).await?;
@@ -85,7 +85,8 @@ async fn serve(
     });
     let started = server.await.and_then(|server| {
         let spawn = |shipper: Shipper| shipper.spawn(store.data(), clean(&store), shutdown.clone());
-        let forwarding = forwarding.spawn(&store, &external_labels, &shutdown)?;
+        let forwarding = forwarding.spawn(&store, &external_labels, &shutdown);
+        let forwarding = forwarding.map_err(std::io::Error::other)?;
         Ok((server, shipper.map(spawn).transpose()?, forwarding))
     });
     let (mut ship_thread, mut forward_threads) = (None, None);
@@ -99,6 +100,7 @@ async fn serve(
                 store: store.clone(),
                 http,
                 plugins,
+                forward: forwarding.clone(),
                 access,
                 log_level,
             };

@@ -174,7 +174,10 @@ fn serve(mut sender: TcpStream, way: &Way) {
 }
 
 /// The next request's bytes, whole, or nothing where the connection ended before one.
-pub(crate) fn read_request(reader: &mut impl Read, waiting: &mut Vec<u8>) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_request(
+    reader: &mut impl Read,
+    waiting: &mut Vec<u8>,
+) -> io::Result<Option<Vec<u8>>> {
     let mut piece = [0; 16 * 1024];
     loop {
         if let Some(bytes) = request_length(waiting).map_err(io::Error::other)? {

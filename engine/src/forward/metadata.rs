@@ -8,7 +8,10 @@ use crate::wire::put_family_metadata;
 const FAMILIES_MAX: usize = 100_000;
 
 impl Forwarder {
-    pub(super) fn take_metadata<'m>(&mut self, rows: impl Iterator<Item = crate::wal::MetadataRecord<'m>>) {
+    pub(super) fn take_metadata<'m>(
+        &mut self,
+        rows: impl Iterator<Item = crate::wal::MetadataRecord<'m>>,
+    ) {
         for row in rows {
             let (help, unit) =
                 (self.series.symbols.intern(row.help), self.series.symbols.intern(row.unit));

@@ -160,7 +160,9 @@ impl RequestBuilder {
             self.series.clear();
             match version {
                 RemoteWriteVersion::V1 => self.put_v1(series, rows, table, extras, &mut batch),
-                RemoteWriteVersion::V2 => self.put_v2(series, rows, &table.symbols, extras, &mut batch),
+                RemoteWriteVersion::V2 => {
+                    self.put_v2(series, rows, &table.symbols, extras, &mut batch)
+                }
             }
             let field = match version {
                 RemoteWriteVersion::V1 => 1,

@@ -273,17 +273,14 @@ fn all_kinds_of_2_0_arrive_with_a_proper_table_of_symbols() {
         assert_eq!(is.samples, was.samples, "{name}");
         // Whether a counter was reset is found again when it is read.
         let without_hint = |histograms: &[write_v2::Histogram]| -> Vec<write_v2::Histogram> {
-            let hintless = |h: &write_v2::Histogram| write_v2::Histogram {
-                reset_hint: 0,
-                ..h.clone()
-            };
+            let hintless =
+                |h: &write_v2::Histogram| write_v2::Histogram { reset_hint: 0, ..h.clone() };
             histograms.iter().map(hintless).collect()
         };
         assert_eq!(without_hint(&is.histograms), without_hint(&was.histograms), "{name}");
         let exemplars = |message: &write_v2::Request, series: &write_v2::TimeSeries| {
-            let one = |e: &write_v2::Exemplar| {
-                (labels_v2(message, &e.labels_refs), e.value, e.timestamp)
-            };
+            let one =
+                |e: &write_v2::Exemplar| (labels_v2(message, &e.labels_refs), e.value, e.timestamp);
             series.exemplars.iter().map(one).collect::<Vec<_>>()
         };
         assert_eq!(exemplars(&got, &is), exemplars(&sent, &was), "{name}");
@@ -322,7 +319,8 @@ fn all_kinds_of_1_0_arrive() {
             .map(|family| (family.metric_family_name.clone(), family.help.clone()))
             .collect();
         let wanted = [("latency_seconds", "How long"), ("load", "Load")];
-        let has = |(name, help): &(&str, &str)| families.contains(&((*name).into(), (*help).into()));
+        let has =
+            |(name, help): &(&str, &str)| families.contains(&((*name).into(), (*help).into()));
         (message.timeseries.is_empty() && wanted.iter().all(has)).then_some(())
     })
     .unwrap_or_else(|error| panic!("{error}: {:#?}", receiver.received()));
@@ -387,18 +385,13 @@ fn a_receiver_says_when_to_come_again() {
     }
 }
 
-/// What is refused for good is not sent again, whatever comes after it, and a redirect is not
-/// followed.
+/// What is refused for good is not sent again, whatever comes after it.
 #[test]
 fn refusals_are_final() {
-    for code in [400, 401, 403, 404, 413, 429, 301, 307] {
+    for code in [400, 401, 403, 404, 413, 429] {
         let receiver = Receiver::start().expect("a receiver");
-        let elsewhere = receiver.url();
         receiver.answers(move |number, received| match number {
-            0 => Response {
-                headers: vec![("location".into(), elsewhere.clone())],
-                ..status(code)
-            },
+            0 => status(code),
             _ => taken(received),
         });
         let lines = "    queue_config: {batch_send_deadline: 100ms, min_backoff: 5ms}\n    \
@@ -415,10 +408,28 @@ fn refusals_are_final() {
         let next = Series::new(&[("__name__", "next")], &[(now_ms(), 1.0)]);
         write(&node, &[next]);
         let all = requests(&receiver, &node, 2);
-        let names: Vec<_> =
-            all.iter().flat_map(|request| message(request).label_sets()).collect();
+        let names: Vec<_> = all.iter().flat_map(|request| message(request).label_sets()).collect();
         assert_eq!(names.len(), 2, "{code}: {names:?}");
         assert_eq!(names[1].value("__name__"), "next", "{code}");
+    }
+}
+
+/// A redirect is not followed, and costs nothing: such as that of a gate which asks for a login.
+#[test]
+fn redirects_are_tried_again_and_not_followed() {
+    for code in [301, 302, 307, 308] {
+        let (receiver, elsewhere) = (Receiver::start(), Receiver::start());
+        let (receiver, elsewhere) = (receiver.expect("one"), elsewhere.expect("another"));
+        let location = elsewhere.url();
+        receiver.answers(move |number, received| match number {
+            0 => Response { headers: vec![("location".into(), location.clone())], ..status(code) },
+            _ => taken(received),
+        });
+        let node = node(receiver.address(), Version::V2, ALL, |config| config);
+        write(&node, &one_sample());
+        wait_for_delivery(&node, 1);
+        assert!(elsewhere.received().is_empty(), "{code}");
+        assert_eq!(figure(&node, "prometheus_remote_storage_samples_failed_total", ""), 0.0);
     }
 }
 

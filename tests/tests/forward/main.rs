@@ -4,7 +4,10 @@
 mod conformance;
 mod faults;
 mod outage;
+mod peers;
 mod receivers;
+mod reload;
+mod secure;
 
 use std::net::SocketAddr;
 use std::path::Path;
