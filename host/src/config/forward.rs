@@ -16,8 +16,8 @@ pub(super) struct ForwardArgs {
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes)]
     remote_write_log_size: u64,
 
-    /// Memory of each destination's engine instance. One that needs more begins anew, over and over:
-    /// a million series take some 200MiB, and each row that waits 32 bytes
+    /// Memory of each destination's engine instance: some 100 bytes and its own texts a series, and 32
+    /// a row that waits. One that needs more begins anew, over and over
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     remote_write_memory_limit: u64,
 }

@@ -9,8 +9,8 @@ use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::prometheus;
 use tidepool_tests::remote_write::Version;
-use tidepool_tests::sender::{recent_data, send_all};
-use tidepool_tests::series::Series;
+use tidepool_tests::sender::send_all;
+use tidepool_tests::series::{Dataset, Series, Shape, Texture};
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait::{self, now_ms};
 
@@ -116,7 +116,11 @@ fn a_prometheus_asks_for_a_certificate_and_a_password() {
     let base = format!("https://{}", prometheus.address());
     let url = format!("{base}/api/v1/write");
     let password = files.write("password", "s3cret\n");
-    let data = recent_data(111, 20, 30);
+    // Without stale markers, which no query counts.
+    let (scrapes, interval_ms, texture) = (30, 1_000, Texture::Regular);
+    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    let data =
+        Dataset::generate(Shape { seed: 111, series: 20, scrapes, start_ms, interval_ms, texture });
     let count = data.sample_count();
     let credentials = format!("    basic_auth: {{username: edge, password_file: {password}}}\n");
     // Without a certificate nobody comes in, and everything waits.
