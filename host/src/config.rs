@@ -12,6 +12,7 @@ mod serve;
 mod ship;
 mod source;
 mod values;
+mod wal;
 
 pub use file::FileError;
 pub(crate) use file::{Wrong, line};
@@ -32,7 +33,7 @@ use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
 use crate::ship::ShipConfig;
 use crate::store::{DiskShare, StoreConfig};
 use crate::telemetry::{self, LogFormat};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use forward::ForwardArgs;
 use network::NetworkArgs;
 use otlp::OtlpArgs;
@@ -43,6 +44,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use values::{disk_share, sync_interval};
+use wal::{WalCompression, WalRecords, WalSync};
 
 /// A Prometheus-compatible metrics store for edge nodes: takes remote write 1.0 and 2.0, answers
 /// remote read, keeps its data in Prometheus' own formats.
@@ -66,38 +68,6 @@ enum Command {
     /// Make, check and try plugins, without a server
     #[cfg(feature = "plugins")]
     Plugin(PluginCommandArgs),
-}
-
-/// When the write-ahead log is forced to the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WalSync {
-    /// When the system likes: survives a crash or kill of the process, not a power cut
-    Off,
-    /// Every --wal-sync-interval: a power cut costs at most that much
-    Interval,
-    /// Before each answer: what was acknowledged survives a power cut
-    Always,
-    /// Kept in memory, written and forced to the device every --wal-sync-interval: spares flash. A
-    /// crash or kill of the process costs as much as a power cut, at most that interval; a clean
-    /// stop costs nothing
-    Batch,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WalCompression {
-    None,
-    Snappy,
-    Zstd,
-}
-
-/// How samples lie in the write-ahead log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WalRecords {
-    /// As Prometheus writes them, so that it can take over at any moment
-    Prometheus,
-    /// By columns, in about a fifth of the bytes. Prometheus and its tools see nothing of them: before
-    /// going back to it, stop tidepool and run `tidepool tsdb compact --head`
-    Columns,
 }
 
 #[derive(Debug, Clone, Args)]

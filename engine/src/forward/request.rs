@@ -6,6 +6,7 @@
 
 use super::row::{Extra, Extras, Row};
 use super::series::{Metadata, Series, SeriesTable, Symbols};
+use crate::codec::put_uvarint;
 use crate::engine::RemoteWriteVersion;
 use crate::model::Value;
 use crate::wire::{
@@ -216,12 +217,11 @@ impl RequestBuilder {
         extras: &Extras,
         batch: &mut Batch,
     ) {
-        self.refs.clear();
+        self.part.clear();
         for symbol in &series.labels {
-            let symbol = self.symbols.symbol(*symbol);
-            self.refs.push(symbol);
+            put_uvarint(&mut self.part, u64::from(self.symbols.symbol(*symbol)));
         }
-        put_label_refs(&mut self.series, &self.refs, &mut self.part);
+        put_message_field(&mut self.series, 1, &self.part);
         self.put_values(3, rows, extras, batch);
         for exemplar in exemplars(rows, extras) {
             self.refs.clear();
@@ -234,7 +234,7 @@ impl RequestBuilder {
             message.push(2 << 3 | 1);
             message.extend_from_slice(&exemplar.value.to_le_bytes());
             message.push(3 << 3);
-            crate::codec::put_uvarint(&mut message, exemplar.timestamp_ms as u64);
+            put_uvarint(&mut message, exemplar.timestamp_ms as u64);
             put_message_field(&mut self.series, 4, &message);
             batch.exemplars += 1;
         }

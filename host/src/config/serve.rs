@@ -1,6 +1,7 @@
 //! Flags to the configuration of a server.
 
-use super::{HttpConfig, ServeArgs, ServeConfig, WalCompression, WalRecords, WalSync, memory};
+use super::wal::{WalCompression, WalRecords, WalSync};
+use super::{HttpConfig, ServeArgs, ServeConfig, memory};
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use crate::disk::{Compression, SyncPolicy, WalOptions};
 use crate::store::StoreConfig;
