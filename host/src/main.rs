@@ -70,7 +70,7 @@ async fn serve(
     let shutdown = Shutdown::on_signals()?;
     let (reload, requests) = ReloadHandle::new();
     reload.clone().on_hangup(shutdown.clone())?;
-    let forwarding = Forwarding::open(&config.forward, &config.store.data_dir)?;
+    let forwarding = Forwarding::open(config.forward, &config.store.data_dir)?;
     let external_labels = config.http.external_labels.clone();
     let (store, mut threads) = Store::open(config.store)?;
     let plugins = open_plugins(config.plugins, &store).await?;
@@ -86,7 +86,8 @@ async fn serve(
     });
     let started = server.await.and_then(|server| {
         let spawn = |shipper: Shipper| shipper.spawn(store.data(), clean(&store), shutdown.clone());
-        let forwarding = forwarding.spawn(&store, &external_labels, &shutdown)?;
+        let forwarding = forwarding.spawn(&store, &external_labels, &shutdown);
+        let forwarding = forwarding.map_err(std::io::Error::other)?;
         Ok((server, shipper.map(spawn).transpose()?, forwarding))
     });
     let (mut ship_thread, mut forward_threads) = (None, None);
@@ -102,6 +103,7 @@ async fn serve(
                 store: store.clone(),
                 http,
                 plugins,
+                forward: forwarding.clone(),
                 access,
                 log_level,
             };
