@@ -4,7 +4,7 @@
 //! receiver as it was sent or not at all; what gets lost on the way back are answers.
 
 use crate::http::{self, HttpError, Response};
-use crate::process::{ProcessError, free_address};
+use crate::process::ProcessError;
 use crate::series::Random;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -73,9 +73,10 @@ struct Plan {
 impl FaultProxy {
     /// Starts on a free port; until told otherwise, all requests arrive.
     pub fn start(to: SocketAddr, seed: u64) -> Result<FaultProxy, ProcessError> {
-        let address = free_address()?;
         let system = |source| ProcessError::System { what: "listening as a proxy", source };
-        let listener = TcpListener::bind(address).map_err(system)?;
+        // Bound at once: a port that was free may be somebody else's a moment later.
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(system)?;
+        let address = listener.local_addr().map_err(system)?;
         let random = Random::new(seed, 0);
         let plan = Plan { random, fates: vec![Fate::Arrives], counts: BTreeMap::new() };
         let way = Arc::new(Way { to, plan: Mutex::new(plan), ends: AtomicBool::new(false) });

@@ -3,7 +3,7 @@
 
 use crate::fault_proxy::read_request;
 use crate::http::Response;
-use crate::process::{ProcessError, free_address};
+use crate::process::ProcessError;
 use crate::proto::{prometheus, write_v2};
 use crate::remote_write::{PATH, Version};
 use crate::series::{Labels, Sample, Series};
@@ -61,9 +61,10 @@ struct Shared {
 impl Receiver {
     /// Starts on a free port; until told otherwise, it takes everything.
     pub fn start() -> Result<Receiver, ProcessError> {
-        let address = free_address()?;
         let system = |source| ProcessError::System { what: "listening as a receiver", source };
-        let listener = TcpListener::bind(address).map_err(system)?;
+        // Bound at once: a port that was free may be somebody else's a moment later.
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(system)?;
+        let address = listener.local_addr().map_err(system)?;
         let answers: Answers = Box::new(|_, received| taken(received).to_bytes());
         let shared = Arc::new(Shared {
             received: Mutex::default(),

@@ -70,6 +70,8 @@ pub(super) struct Life<'w> {
     /// Whether an earlier life may have delivered some of the first window.
     pub has_resumed_window: bool,
     pub pace: Pace,
+    /// When the log had no more.
+    pub log_ended: Option<Instant>,
     pub tidied: Instant,
     pub synced: Instant,
     /// What the position that was written last needs of the logs.
@@ -115,6 +117,7 @@ impl<'w> Life<'w> {
             rows_left: None,
             has_resumed_window,
             pace: Pace::new(parts.config.backlog.samples_per_second),
+            log_ended: None,
             tidied: now,
             synced: now,
             needed: segments(&positions),

@@ -7,6 +7,10 @@ use super::life::{LOOK_EVERY, Life};
 use super::tail::{Feeding, Read};
 use crate::wasm::StoreWindow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How soon the log is looked at again that had no more: what comes meanwhile is read together.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Parts of the log that are read between two looks at answers.
 const STEPS: usize = 16;
@@ -33,12 +37,18 @@ impl Life<'_> {
         let order = self.parts.config.backlog.order;
         let has_window = self.window.is_some() || self.destination.store_window()?.is_some();
         let mut has_read = false;
-        if order == BacklogOrder::NewestFirst || !has_window {
+        let is_due = self.log_ended.is_none_or(|at| at.elapsed() >= LOOK_AGAIN);
+        if is_due && (order == BacklogOrder::NewestFirst || !has_window) {
+            self.log_ended = None;
             for _ in 0..STEPS {
                 let mut feeding = feeding!(self, self.parts.config.queue.capacity);
                 match self.tails.step(&mut feeding)? {
                     Read::Some => has_read = true,
-                    Read::End | Read::Full => break,
+                    Read::Full => break,
+                    Read::End => {
+                        self.log_ended = Some(Instant::now());
+                        break;
+                    }
                 }
             }
         }

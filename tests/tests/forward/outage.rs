@@ -1,6 +1,7 @@
 //! The way is cut for hours of data time, and both ends die on it.
 
 use super::{TIMEOUT, figure, node, wait_for};
+use std::net::SocketAddr;
 use std::time::Duration;
 use tidepool_tests::admin::Admin;
 use tidepool_tests::checksum::{Checksum, differences};
@@ -8,7 +9,7 @@ use tidepool_tests::process::free_address;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::Sender;
 use tidepool_tests::series::{Dataset, Series, Shape, Texture};
-use tidepool_tests::tidepool::Store;
+use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait::{self, now_ms};
 
 /// Rough data of some hours that end now.
@@ -20,6 +21,14 @@ fn hours(seed: u64, hours: usize) -> Dataset {
 }
 
 const QUEUE: &str = "    queue_config: {batch_send_deadline: 200ms, max_backoff: 500ms}\n";
+
+/// A centre at an address that was nobody's, which takes late samples.
+fn centre_at(address: SocketAddr) -> Store {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = Config::new(directory.path()).flag("--out-of-order-window=12h");
+    let server = config.launch_at(address).start().expect("the centre starts");
+    Store { server, config, directory }
+}
 
 /// Sends so many requests more.
 fn send(sender: &Sender<'_>, node: &Store, requests: usize) {
@@ -122,12 +131,7 @@ fn late_samples_wait_through_a_deletion_and_restarts() {
     node = node.restart(|server| server.kill()).expect("the node starts again");
     write(&node, &[at("kept", 150..200)]);
     node = node.restart(|server| server.terminate()).expect("the node starts again");
-    let centre = Store::start_with(|config| config.flag("--out-of-order-window=12h"));
-    let centre = centre.expect("the centre starts");
-    let launch = centre.config.launch_at(address);
-    let Store { server, config, directory } = centre;
-    server.terminate().expect("it ends");
-    let centre = Store { server: launch.start().expect("it starts"), config, directory };
+    let centre = centre_at(address);
     let expected = [at("kept", 0..200), at("kept", 300..400)];
     let mut got = Vec::new();
     wait::until("all that was kept", TIMEOUT, || {
@@ -158,12 +162,7 @@ fn what_is_beyond_the_limits_is_dropped_and_counted() {
         (figure(&node, name, reason) > 1000.0 && left < 250_000.0).then_some(())
     })
     .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
-    let centre = Store::start_with(|config| config.flag("--out-of-order-window=12h"));
-    let centre = centre.expect("the centre starts");
-    let launch = centre.config.launch_at(address);
-    let Store { server, config, directory } = centre;
-    server.terminate().expect("it ends");
-    let centre = Store { server: launch.start().expect("it starts"), config, directory };
+    let centre = centre_at(address);
     let mut got: Vec<Series> = Vec::new();
     wait::until("the rest to arrive", TIMEOUT, || {
         let dropped = figure(&node, name, reason) as u64;
