@@ -42,7 +42,8 @@ pub fn edited(batch: &Batch, edit: &mut Edit) -> (Batch, Vec<u32>) {
                 label_refs.extend_from_slice(refs.unwrap_or_default());
             }
             Some(refs) => {
-                let (pairs, _) = edit.label_refs.get(refs.clone()).unwrap_or_default().as_chunks::<2>();
+                let (pairs, _) =
+                    edit.label_refs.get(refs.clone()).unwrap_or_default().as_chunks::<2>();
                 let pairs = pairs.iter().filter(|[_, value]| !is_empty(*value));
                 label_refs.extend(pairs.flatten());
             }
