@@ -2,34 +2,39 @@
 
 mod file;
 mod flags;
+mod forward;
 mod memory;
 mod network;
 mod otlp;
 mod plugins;
 pub(crate) mod section;
+mod serve;
 mod ship;
 mod source;
+mod values;
+mod wal;
 
 pub use file::FileError;
 pub(crate) use file::{Wrong, line};
 pub use memory::UnusedMemory;
 pub use network::ClientLimits;
 pub use source::{ConfigError, ConfigSource, Settings};
+pub(crate) use values::{bytes, duration, duration_or_zero};
 
 use crate::access::{AccessConfig, CorsOrigin};
 #[cfg(feature = "plugins")]
 use crate::cli::PluginCommandArgs;
 use crate::cli::TsdbArgs;
-use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
-use crate::disk::{Compression, SET_ASIDE_BYTES_DEFAULT, SyncPolicy, WalOptions};
-use crate::forward::{DestinationConfig, ForwardConfig};
+use crate::disk::SET_ASIDE_BYTES_DEFAULT;
+use crate::disk::wal::SEGMENT_BYTES_DEFAULT;
+use crate::forward::ForwardConfig;
 use crate::plugin::config::PluginsConfig;
 use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
 use crate::ship::ShipConfig;
 use crate::store::{DiskShare, StoreConfig};
 use crate::telemetry::{self, LogFormat};
-use crate::wasm::InstanceLimits;
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand};
+use forward::ForwardArgs;
 use network::NetworkArgs;
 use otlp::OtlpArgs;
 use plugins::PluginArgs;
@@ -38,6 +43,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use values::{disk_share, sync_interval};
+use wal::{WalCompression, WalRecords, WalSync};
 
 /// A Prometheus-compatible metrics store for edge nodes: takes remote write 1.0 and 2.0, answers
 /// remote read, keeps its data in Prometheus' own formats.
@@ -61,41 +68,6 @@ enum Command {
     /// Make, check and try plugins, without a server
     #[cfg(feature = "plugins")]
     Plugin(PluginCommandArgs),
-}
-
-/// Longest time between two syncs of the log that may be asked for.
-const SYNC_INTERVAL_MAX: Duration = Duration::from_secs(3600);
-
-/// When the write-ahead log is forced to the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WalSync {
-    /// When the system likes: survives a crash or kill of the process, not a power cut
-    Off,
-    /// Every --wal-sync-interval: a power cut costs at most that much
-    Interval,
-    /// Before each answer: what was acknowledged survives a power cut
-    Always,
-    /// Kept in memory, written and forced to the device every --wal-sync-interval: spares flash. A
-    /// crash or kill of the process costs as much as a power cut, at most that interval; a clean
-    /// stop costs nothing
-    Batch,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WalCompression {
-    None,
-    Snappy,
-    Zstd,
-}
-
-/// How samples lie in the write-ahead log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WalRecords {
-    /// As Prometheus writes them, so that it can take over at any moment
-    Prometheus,
-    /// By columns, in about a fifth of the bytes. Prometheus and its tools see nothing of them: before
-    /// going back to it, stop tidepool and run `tidepool tsdb compact --head`
-    Columns,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -223,15 +195,8 @@ struct ServeArgs {
     #[command(flatten)]
     plugins: PluginArgs,
 
-    /// Send all samples on to this receiver of remote write, with Prometheus' defaults; may be given
-    /// several times. The section remote_write of --config says more
-    #[arg(long, value_name = "URL", value_parser = DestinationConfig::of_url)]
-    remote_write_url: Vec<DestinationConfig>,
-
-    /// Bytes of log segments that are kept for destinations that lag; beyond, they get from blocks
-    /// what they have not got from the log
-    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes)]
-    remote_write_log_size: u64,
+    #[command(flatten)]
+    forward: ForwardArgs,
 
     /// Reads that run at a time; more wait
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
@@ -294,11 +259,6 @@ struct ServeArgs {
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = telemetry::check_level)]
     log_level: String,
 }
-
-/// More than this is of no use without a flag that asks for it.
-const REQUEST_BYTES: u64 = 32 << 20;
-const INFLIGHT_BYTES: u64 = 64 << 20;
-const QUERY_BYTES: u64 = 256 << 20;
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -387,203 +347,9 @@ impl ServeConfig {
     }
 }
 
-impl From<ServeArgs> for ServeConfig {
-    fn from(args: ServeArgs) -> ServeConfig {
-        let sync = match args.wal_sync {
-            WalSync::Off => SyncPolicy::Off,
-            WalSync::Interval => {
-                SyncPolicy::Interval(args.wal_sync_interval.unwrap_or(SYNC_INTERVAL_DEFAULT))
-            }
-            WalSync::Always => SyncPolicy::Always,
-            WalSync::Batch => SyncPolicy::Batch {
-                interval: args.wal_sync_interval.unwrap_or(BATCH_INTERVAL_DEFAULT),
-                bytes_max: size(args.wal_buffer_size).max(1),
-            },
-        };
-        let compression = match args.wal_compression {
-            WalCompression::None => Compression::None,
-            WalCompression::Snappy => Compression::Snappy,
-            WalCompression::Zstd => Compression::Zstd,
-        };
-        let mut memory = memory::memory_split(&args);
-        let unused_memory = memory::unused_memory(&args, &memory);
-        let plugins_bytes = args.plugins.take_memory(&mut memory);
-        let head_part = memory.head_bytes / 8;
-        let inflight_bytes = memory.network_bytes.min(INFLIGHT_BYTES);
-        let inflight_bytes = args.network.max_inflight_bytes.unwrap_or(inflight_bytes);
-        let wal = WalOptions { segment_bytes_max: args.wal_segment_size, compression, sync };
-        let (hold, ship) = (args.ship.hold(&args.data_dir), args.ship.ship());
-        let store = StoreConfig {
-            data_dir: args.data_dir,
-            wal,
-            wal_by_columns: args.wal_records == WalRecords::Columns,
-            set_aside_bytes_max: args.set_aside_size,
-            failed_starts_max: args.max_failed_starts,
-            block_duration: args.block_duration,
-            block_duration_max: args.max_block_duration,
-            future_limit: args.max_future,
-            out_of_order_window: args.out_of_order_window,
-            retention: args.retention_time,
-            retention_size: args.retention_size,
-            hold,
-            disk_reserve: args.disk_reserve,
-            series_max: args.max_series,
-            exemplars_max: args.max_exemplars,
-            label_limits: args.network.label_limits(),
-            reads_max: args.read_concurrency.max(1),
-            holds_log: false,
-            head_snapshot: args.head_snapshot,
-            memory,
-            query_limits: InstanceLimits {
-                memory_bytes_max: size(
-                    args.query_memory_limit.unwrap_or(memory.reads_bytes.min(QUERY_BYTES)),
-                ),
-                deadline: Some(args.read_timeout),
-            },
-            head_timeout: args.head_timeout,
-        };
-        let http = HttpConfig {
-            listen: args.listen,
-            connections_max: args.network.connections_max(),
-            limits: args.network.client_limits(),
-            inflight_bytes_max: size(inflight_bytes),
-            external_labels: args.external_labels.into_iter().collect(),
-            otlp: args.otlp.settings(),
-            admin_api: args.enable_admin_api,
-            lifecycle: args.network.enable_lifecycle,
-            access_log: args.network.access_log,
-            cors_origin: args.network.cors_origin.clone(),
-            flags: BTreeMap::new(),
-            request_bytes_max: size(
-                args.max_request_size
-                    .unwrap_or(head_part.min(REQUEST_BYTES).min(inflight_bytes / 2)),
-            ),
-            read_timeout: args.read_timeout,
-            read_samples_max: args.read_sample_limit,
-            read_response_bytes_max: args.read_response_limit,
-            read_frame_bytes_max: u32::try_from(args.read_max_bytes_in_frame).unwrap_or(u32::MAX),
-        };
-        let access = args.network.access();
-        let (log_format, log_level) = (args.log_format, args.log_level);
-        let plugins = args.plugins.config(plugins_bytes);
-        let forward = ForwardConfig {
-            destinations: args.remote_write_url,
-            log_bytes_max: args.remote_write_log_size,
-        };
-        ServeConfig {
-            store,
-            unused_memory,
-            access,
-            http,
-            ship,
-            plugins,
-            forward,
-            log_format,
-            log_level,
-        }
-    }
-}
-
-fn size(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
-/// A duration as Prometheus writes them: `500ms`, `15s`, `1h30m`, `2d`, `1w`, `1y`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, u64); 7] = [
-        ("ms", 1),
-        ("s", 1000),
-        ("m", 60_000),
-        ("h", 3_600_000),
-        ("d", 86_400_000),
-        ("w", 604_800_000),
-        ("y", 31_536_000_000),
-    ];
-    let wrong = || format!("{text:?} is no duration such as 500ms, 15s, 1h30m or 2d");
-    let mut rest = text;
-    let mut total_ms = 0u64;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-        let (number, after) = rest.split_at(digits);
-        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
-        let (unit, after) = after.split_at(end);
-        let (_, unit_ms) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
-        let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*unit_ms));
-        total_ms = part.and_then(|part| total_ms.checked_add(part)).ok_or_else(wrong)?;
-        rest = after;
-    }
-    if total_ms == 0 { Err(wrong()) } else { Ok(Duration::from_millis(total_ms)) }
-}
-
-/// How often the log is synced. What is longer costs more than a wrong unit should.
-fn sync_interval(text: &str) -> Result<Duration, String> {
-    let interval = duration(text)?;
-    match interval <= SYNC_INTERVAL_MAX {
-        true => Ok(interval),
-        false => Err("a power cut may cost what was not synced: no more than 1h is allowed".into()),
-    }
-}
-
-/// A size, or a part of the disk such as `5%`.
-fn disk_share(text: &str) -> Result<DiskShare, String> {
-    let Some(percent) = text.strip_suffix('%') else { return bytes(text).map(DiskShare::Bytes) };
-    match percent.parse::<f64>() {
-        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(DiskShare::Percent(percent)),
-        _ => Err(format!("{text:?} is no part of a disk between 0% and 100%")),
-    }
-}
-
-/// A duration that may be nothing.
-pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
-    if text == "0s" || text == "0" { Ok(Duration::ZERO) } else { duration(text) }
-}
-
-/// A size as Prometheus writes them (`32MB` means 32 × 1024²), or with the binary units' names.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no size such as 65536, 512KB, 32MiB or 3GB");
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.to_ascii_uppercase().as_str() {
-        "" | "B" => 0,
-        "KB" | "KIB" => 10,
-        "MB" | "MIB" => 20,
-        "GB" | "GIB" => 30,
-        "TB" | "TIB" => 40,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).ok_or_else(wrong)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_and_sizes_read_as_prometheus_writes_them() {
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        for wrong in ["", "5", "h", "5 s", "0s", "-1s", "99999999999999999999y"] {
-            assert!(duration(wrong).is_err(), "{wrong:?}");
-        }
-        assert_eq!(bytes("32MB"), Ok(32 << 20));
-        assert_eq!(bytes("128KiB"), Ok(128 << 10));
-        for wrong in ["", "MB", "1XB", "1.5MB", "99999999999999999TB"] {
-            assert!(bytes(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn intervals_and_parts_of_a_disk_have_bounds() {
-        assert_eq!(sync_interval("1h"), Ok(Duration::from_secs(3600)));
-        assert!(sync_interval("61m").is_err_and(|error| error.contains("1h")));
-        assert_eq!(disk_share("80%"), Ok(DiskShare::Percent(80.0)));
-        assert_eq!(disk_share("0.5%"), Ok(DiskShare::Percent(0.5)));
-        assert_eq!(disk_share("64MB"), Ok(DiskShare::Bytes(64 << 20)));
-        for wrong in ["", "%", "0%", "101%", "-1%", "NaN%", "5 %", "5.5"] {
-            assert!(disk_share(wrong).is_err(), "{wrong:?}");
-        }
-    }
 
     fn read(arguments: &[&str]) -> Result<(ServeConfig, Settings), ConfigError> {
         let arguments = ["tidepool"].iter().chain(arguments).map(|text| (*text).into());

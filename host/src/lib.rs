@@ -5,7 +5,8 @@
 //! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text,
 //! [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage,
 //! [`forward`] sends what is stored on to other receivers;
-//! [`cli`] works without a server; [`telemetry`], [`reload`] and [`shutdown`] serve the operator.
+//! [`cli`] works without a server; [`telemetry`], [`reload`], [`resident`] and [`shutdown`] serve the
+//! operator.
 //! Dependencies point one way: http and cli → prom, store → wasm, ship → disk.
 
 pub mod access;
@@ -18,6 +19,7 @@ pub mod otlp;
 pub mod plugin;
 pub mod prom;
 pub mod reload;
+pub mod resident;
 pub mod ship;
 pub mod shutdown;
 pub mod store;

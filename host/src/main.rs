@@ -10,6 +10,7 @@ use tidepool_host::http::{Server, ServerConfig};
 use tidepool_host::plugin::Plugins;
 use tidepool_host::plugin::config::PluginsConfig;
 use tidepool_host::reload::{ReloadHandle, Reloader};
+use tidepool_host::resident;
 use tidepool_host::ship::{CleanTombstones, Shipper};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::Store;
@@ -69,7 +70,7 @@ async fn serve(
     let shutdown = Shutdown::on_signals()?;
     let (reload, requests) = ReloadHandle::new();
     reload.clone().on_hangup(shutdown.clone())?;
-    let forwarding = Forwarding::open(&config.forward, &config.store.data_dir)?;
+    let forwarding = Forwarding::open(config.forward, &config.store.data_dir)?;
     let external_labels = config.http.external_labels.clone();
     let (store, mut threads) = Store::open(config.store)?;
     let plugins = open_plugins(config.plugins, &store).await?;
@@ -85,13 +86,16 @@ async fn serve(
     });
     let started = server.await.and_then(|server| {
         let spawn = |shipper: Shipper| shipper.spawn(store.data(), clean(&store), shutdown.clone());
-        let forwarding = forwarding.spawn(&store, &external_labels, &shutdown)?;
+        let forwarding = forwarding.spawn(&store, &external_labels, &shutdown);
+        let forwarding = forwarding.map_err(std::io::Error::other)?;
         Ok((server, shipper.map(spawn).transpose()?, forwarding))
     });
     let (mut ship_thread, mut forward_threads) = (None, None);
     let served = match started {
         Ok((server, shipping, forwarding)) => {
             tracing::info!(address = %server.address(), "listening");
+            let started = store.clone();
+            tokio::spawn(resident::give_back_start(move || started.is_ready()));
             let reloader = Reloader {
                 source,
                 started_with: settings.clone(),
@@ -99,6 +103,7 @@ async fn serve(
                 store: store.clone(),
                 http,
                 plugins,
+                forward: forwarding.clone(),
                 access,
                 log_level,
             };

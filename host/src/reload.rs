@@ -3,6 +3,7 @@
 
 use crate::access::Access;
 use crate::config::{ConfigError, ConfigSource, HttpConfig, Settings};
+use crate::forward::{Destinations, ForwardError};
 use crate::plugin::Plugins;
 use crate::shutdown::Shutdown;
 use crate::store::{Store, StoreError, system_now_ms};
@@ -15,7 +16,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// The flags whose change holds at once; labels only as long as nothing is shipped. All others need a
 /// restart.
-pub const RELOADABLE: [&str; 17] = [
+pub const RELOADABLE: [&str; 20] = [
     "access-log",
     "cors-origin",
     "disk-reserve",
@@ -29,6 +30,9 @@ pub const RELOADABLE: [&str; 17] = [
     "read-response-limit",
     "read-sample-limit",
     "read-timeout",
+    "remote-write-log-size",
+    "remote-write-url",
+    "remote_write",
     "request-timeout",
     "retention-size",
     "retention-time",
@@ -44,6 +48,9 @@ pub enum ReloadError {
     /// The store could not take it.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A destination of forwarded samples cannot be used.
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
     /// The filter of log lines is wrong.
     #[error("--log-level: {0}")]
     LogLevel(String),
@@ -93,6 +100,8 @@ pub struct Reloader {
     pub http: watch::Sender<Arc<HttpConfig>>,
     /// Take what the file says of them.
     pub plugins: Option<Plugins>,
+    /// Get what the file says of them.
+    pub forward: Destinations,
     /// Reads its files again.
     pub access: Arc<Access>,
     /// Logs more or less.
@@ -187,6 +196,7 @@ impl Reloader {
             config.http.external_labels = self.http.borrow().external_labels.clone();
         }
         self.log_level.set(&config.log_level).map_err(ReloadError::LogLevel)?;
+        let forwards = self.forward.reload(&config.forward, &config.http.external_labels)?;
         self.store.reload(&config.store)?;
         self.http.send_replace(Arc::new(config.http));
         self.access.refresh();
@@ -199,8 +209,13 @@ impl Reloader {
             let wanted = names.into_iter().filter(|name| can(name) == reloadable);
             wanted.map(str::to_owned).collect()
         };
+        let mut changed: Vec<String> = owned(settings.changes(&self.current), true);
+        // A password or a certificate is not among the settings.
+        if forwards && changed.iter().all(|name| !name.starts_with("remote")) {
+            changed.push("remote_write".to_owned());
+        }
         let outcome = ReloadOutcome {
-            changed: owned(settings.changes(&self.current), true),
+            changed,
             need_restart: owned(settings.changes(&self.started_with), false),
         };
         self.current = settings;

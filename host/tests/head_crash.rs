@@ -71,7 +71,7 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
         access,
         plugins: None,
         ship: None,
-        forward: Vec::new(),
+        forward: Default::default(),
         http,
         reload,
     };

@@ -164,7 +164,7 @@ fn serve(mut sender: TcpStream, way: &Way) {
                 let retry_after = retry_after_s.map(|s| ("retry-after".into(), s.to_string()));
                 let headers = retry_after.into_iter().collect();
                 let body = b"refused by the proxy".to_vec();
-                send(&mut sender, &bytes_of(&Response { status, headers, body }))
+                send(&mut sender, &Response { status, headers, body }.to_bytes())
             }
         };
         if answer.is_err() {
@@ -174,7 +174,10 @@ fn serve(mut sender: TcpStream, way: &Way) {
 }
 
 /// The next request's bytes, whole, or nothing where the connection ended before one.
-fn read_request(reader: &mut impl Read, waiting: &mut Vec<u8>) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_request(
+    reader: &mut impl Read,
+    waiting: &mut Vec<u8>,
+) -> io::Result<Option<Vec<u8>>> {
     let mut piece = [0; 16 * 1024];
     loop {
         if let Some(bytes) = request_length(waiting).map_err(io::Error::other)? {
@@ -202,26 +205,12 @@ fn request_length(bytes: &[u8]) -> Result<Option<usize>, httparse::Error> {
 /// What the receiver answers; where there is none, a gateway's word for that.
 fn pass_on(way: &Way, request: Vec<u8>) -> io::Result<Vec<u8>> {
     let answer = http::exchange(way.to, request, ANSWER_TIMEOUT);
-    Ok(bytes_of(&answer.unwrap_or_else(|error: HttpError| Response {
+    let answer = answer.unwrap_or_else(|error: HttpError| Response {
         status: 502,
         headers: Vec::new(),
         body: error.to_string().into_bytes(),
-    })))
-}
-
-fn bytes_of(answer: &Response) -> Vec<u8> {
-    let mut head = format!("HTTP/1.1 {} Answer\r\n", answer.status);
-    for (name, value) in &answer.headers {
-        let is_ours =
-            matches!(name.as_str(), "content-length" | "transfer-encoding" | "connection");
-        if !is_ours {
-            head += &format!("{name}: {value}\r\n");
-        }
-    }
-    if answer.status != 204 {
-        head += &format!("content-length: {}\r\n", answer.body.len());
-    }
-    [head.as_bytes(), b"\r\n", &answer.body].concat()
+    });
+    Ok(answer.to_bytes())
 }
 
 fn send(sender: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {

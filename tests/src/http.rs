@@ -128,6 +128,22 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// As it goes over the wire, its length said anew.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut head = format!("HTTP/1.1 {} Answer\r\n", self.status);
+        for (name, value) in &self.headers {
+            let is_ours =
+                matches!(name.as_str(), "content-length" | "transfer-encoding" | "connection");
+            if !is_ours {
+                head += &format!("{name}: {value}\r\n");
+            }
+        }
+        if self.status != 204 {
+            head += &format!("content-length: {}\r\n", self.body.len());
+        }
+        [head.as_bytes(), b"\r\n", &self.body].concat()
+    }
+
     /// Whether the status says success.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)

@@ -10,7 +10,8 @@
 //!   [`otlp`]: metrics of OpenTelemetry; [`sender`]: what was acknowledged, and whether a store
 //!   holds it.
 //! - [`small_disk`]: a file system that runs full; [`target`]: a page to scrape that is known;
-//!   [`object_storage`]: an S3-compatible server; [`fault_proxy`]: a way on which things go wrong.
+//!   [`object_storage`]: an S3-compatible server; [`fault_proxy`]: a way on which things go wrong; [`receiver`]: one
+//!   that keeps what it is sent; [`authority`]: certificates.
 //! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory, [`fake_clock`] its time; [`tidepool`] and
 //!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
@@ -19,6 +20,7 @@
 //! - [`wit_reference`]: the page that describes the component's contract.
 
 pub mod admin;
+pub mod authority;
 pub mod bench;
 pub mod cgroup;
 pub mod checksum;
@@ -37,6 +39,7 @@ pub mod process;
 pub mod prometheus;
 pub mod promtool;
 pub mod proto;
+pub mod receiver;
 pub mod remote_read;
 pub mod remote_write;
 pub mod sender;

@@ -1,12 +1,12 @@
 //! Who may do what, with the clients that people use: Prometheus and curl.
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
+use tidepool_tests::authority::Authority;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::{Launch, Server};
 use tidepool_tests::prometheus;
@@ -93,33 +93,6 @@ impl Node {
 fn write_hash() -> String {
     let hash = bcrypt::hash_with_result("wr1te-secret", 10).expect("a password that can be hashed");
     hash.format_for_version(bcrypt::Version::TwoY)
-}
-
-/// A certificate authority.
-struct Authority {
-    certificate: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn new() -> Authority {
-        let key = KeyPair::generate().expect("a key");
-        let mut parameters = CertificateParams::new([]).expect("no names");
-        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        parameters.distinguished_name.push(DnType::CommonName, "authority");
-        parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let certificate = parameters.self_signed(&key).expect("a certificate").pem();
-        Authority { certificate, issuer: Issuer::new(parameters, key) }
-    }
-
-    /// A certificate for a name, and its key.
-    fn issue(&self, name: &str) -> (String, String) {
-        let key = KeyPair::generate().expect("a key");
-        let mut parameters = CertificateParams::new([name.to_string()]).expect("a name");
-        parameters.distinguished_name.push(DnType::CommonName, name);
-        let certificate = parameters.signed_by(&key, &self.issuer).expect("a certificate");
-        (certificate.pem(), key.serialize_pem())
-    }
 }
 
 /// Status (0 without an answer) and head of what curl gets.

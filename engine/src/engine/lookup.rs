@@ -9,10 +9,12 @@ use crate::select::{
     BlockLabels, BlockNames, BlockValues, Cursor, Lookup, Merge, SeriesSource, TextCursor,
 };
 use crate::storage::StorageError;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How often the list of blocks is read again if a listed block is gone before it is opened.
-const LIST_TRIES: usize = 10;
+/// How often the list of blocks is read again if a listed block is gone before it is opened. Each
+/// time less is left to open.
+const LIST_TRIES: usize = 100;
 
 impl Engine {
     /// The label names of the series that a lookup selects, ascending.
@@ -70,30 +72,50 @@ impl Engine {
         if self.upkeep.is_none() || range.end_ms < range.start_ms {
             return Ok(Vec::new());
         }
-        // A block may be merged away between listing and opening; then the list is read again.
+        // A block may be merged away between listing and opening; then the list is read again. What
+        // was opened stays, so that each try has less to do.
+        let mut opened: BTreeMap<String, Option<BlockReader>> = BTreeMap::new();
         let mut tries_left = LIST_TRIES;
         'list: loop {
             tries_left -= 1;
-            let mut found = Vec::new();
-            for id in self.blocks.list()? {
-                let block = match read_meta(&*self.blocks, &id) {
-                    Ok(meta) if !range.overlaps(&meta.time_range()) => continue,
-                    Ok(_) => BlockReader::reopen(&*self.blocks, &id),
-                    Err(error) => Err(error),
-                };
-                match block {
-                    Ok(block) => found.push(block),
-                    Err(error) if is_not_found(&error) && tries_left > 0 => continue 'list,
+            let listed = self.blocks.list()?;
+            for id in &listed {
+                if opened.contains_key(id) {
+                    continue;
+                }
+                let block = match self.open_if_in(id, range) {
+                    Err(error) if is_not_found(&error) && !self.blocks.list()?.contains(id) => {
+                        match tries_left {
+                            0 => return Err(StorageError::NotFound { what: id.clone() }.into()),
+                            _ => continue 'list,
+                        }
+                    }
                     Err(
                         BlockError::Storage(error) | BlockError::Index(IndexError::Storage(error)),
                     ) if !matches!(error, StorageError::NotFound { .. }) => {
                         return Err(error.into());
                     }
-                    Err(_) => {}
-                }
+                    block => block.ok().flatten(),
+                };
+                opened.insert(id.clone(), block);
             }
+            let found = opened.into_iter().filter(|(id, _)| listed.contains(id));
+            let mut found: Vec<BlockReader> = found.filter_map(|(_, block)| block).collect();
             found.sort_by(|a, b| b.meta().newest_source().cmp(a.meta().newest_source()));
             return Ok(found);
+        }
+    }
+
+    fn open_if_in(
+        &self,
+        id: &str,
+        range: TimeRange,
+    ) -> std::result::Result<Option<BlockReader>, BlockError> {
+        match read_meta(&*self.blocks, id)? {
+            meta if range.overlaps(&meta.time_range()) => {
+                BlockReader::reopen(&*self.blocks, id).map(Some)
+            }
+            _ => Ok(None),
         }
     }
 }

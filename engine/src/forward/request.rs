@@ -5,13 +5,15 @@
 //! which symbol it is here, so that no text is compared or hashed.
 
 use super::row::{Extra, Extras, Row};
-use super::series::{Metadata, Series, SeriesTable};
+use super::series::{Metadata, Series, SeriesTable, Symbols};
+use crate::codec::put_uvarint;
 use crate::engine::RemoteWriteVersion;
 use crate::model::Value;
 use crate::wire::{
     put_exemplar_end, put_label, put_label_refs, put_message_field, put_series_metadata,
     put_series_value, put_symbol,
 };
+use rustc_hash::FxHashMap;
 
 /// A request, and what is in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,12 +51,15 @@ struct RequestSymbols {
     request: u32,
     /// Symbols of the table, in the request's order; the first stands for the empty text.
     list: Vec<u32>,
-    /// Texts that only this request has, such as exemplars' labels.
+    /// Texts that only this request has, such as exemplars' labels, in its order.
     others: Vec<(u32, Box<str>)>,
+    /// The same by text.
+    by_text: FxHashMap<Box<str>, u32>,
 }
 
 impl RequestSymbols {
-    fn begin(&mut self, symbols: usize) {
+    fn begin(&mut self, table: &Symbols) {
+        let symbols = table.len();
         self.request = self.request.wrapping_add(1);
         if self.request == 0 || self.met.len() > 4 * symbols.max(1024) {
             // Numbers of requests are used again.
@@ -65,6 +70,11 @@ impl RequestSymbols {
         self.list.clear();
         self.list.push(u32::MAX);
         self.others.clear();
+        self.by_text.clear();
+        // Families without a help or a unit have the empty text, which is the first anyway.
+        if let Some(met) = table.find("").and_then(|empty| self.met.get_mut(empty as usize)) {
+            *met = (self.request, 0);
+        }
     }
 
     #[inline]
@@ -77,14 +87,21 @@ impl RequestSymbols {
         met.1
     }
 
-    /// The symbol of a text that the table does not have.
-    fn other(&mut self, text: &str) -> u32 {
-        if let Some((symbol, _)) = self.others.iter().find(|(_, known)| **known == *text) {
+    /// The symbol of a text that the table may not have.
+    fn other(&mut self, text: &str, table: &Symbols) -> u32 {
+        if text.is_empty() {
+            return 0;
+        }
+        if let Some(known) = table.find(text) {
+            return self.symbol(known);
+        }
+        if let Some(symbol) = self.by_text.get(text) {
             return *symbol;
         }
         let symbol = self.list.len() as u32;
         self.list.push(u32::MAX);
         self.others.push((symbol, text.into()));
+        self.by_text.insert(text.into(), symbol);
         symbol
     }
 
@@ -132,7 +149,7 @@ impl RequestBuilder {
             // Stable: rows of a series keep their order.
             list.sort_by_key(|row| row.series);
         }
-        self.symbols.begin(table.symbols.len());
+        self.symbols.begin(&table.symbols);
         self.content.clear();
         // Floats and histograms do not share a message in 2.0.
         let kind = |row: &Row| {
@@ -144,7 +161,9 @@ impl RequestBuilder {
             self.series.clear();
             match version {
                 RemoteWriteVersion::V1 => self.put_v1(series, rows, table, extras, &mut batch),
-                RemoteWriteVersion::V2 => self.put_v2(series, rows, extras, &mut batch),
+                RemoteWriteVersion::V2 => {
+                    self.put_v2(series, rows, &table.symbols, extras, &mut batch)
+                }
             }
             let field = match version {
                 RemoteWriteVersion::V1 => 1,
@@ -190,18 +209,24 @@ impl RequestBuilder {
         }
     }
 
-    fn put_v2(&mut self, series: &Series, rows: &[Row], extras: &Extras, batch: &mut Batch) {
-        self.refs.clear();
+    fn put_v2(
+        &mut self,
+        series: &Series,
+        rows: &[Row],
+        table: &Symbols,
+        extras: &Extras,
+        batch: &mut Batch,
+    ) {
+        self.part.clear();
         for symbol in &series.labels {
-            let symbol = self.symbols.symbol(*symbol);
-            self.refs.push(symbol);
+            put_uvarint(&mut self.part, u64::from(self.symbols.symbol(*symbol)));
         }
-        put_label_refs(&mut self.series, &self.refs, &mut self.part);
+        put_message_field(&mut self.series, 1, &self.part);
         self.put_values(3, rows, extras, batch);
         for exemplar in exemplars(rows, extras) {
             self.refs.clear();
             for (name, value) in &exemplar.labels {
-                let pair = [self.symbols.other(name), self.symbols.other(value)];
+                let pair = [name, value].map(|text| self.symbols.other(text, table));
                 self.refs.extend(pair);
             }
             let mut message = Vec::with_capacity(32);
@@ -209,7 +234,7 @@ impl RequestBuilder {
             message.push(2 << 3 | 1);
             message.extend_from_slice(&exemplar.value.to_le_bytes());
             message.push(3 << 3);
-            crate::codec::put_uvarint(&mut message, exemplar.timestamp_ms as u64);
+            put_uvarint(&mut message, exemplar.timestamp_ms as u64);
             put_message_field(&mut self.series, 4, &message);
             batch.exemplars += 1;
         }

@@ -67,16 +67,22 @@ pub struct Symbols {
 
 impl Symbols {
     pub fn intern(&mut self, text: &str) -> u32 {
-        let hash = hash_bytes(HASH_SEED, text.as_bytes());
+        if let Some(at) = self.find(text) {
+            return at;
+        }
         let texts = &self.texts;
         let text_of = |at: u32| texts.get(at as usize).map_or("", |text| text);
-        if let Some(at) = self.places.find(hash, |at| text_of(*at) == text) {
-            return *at;
-        }
+        let hash = hash_bytes(HASH_SEED, text.as_bytes());
         let at = self.texts.len() as u32;
         self.places.insert_unique(hash, at, |at| hash_bytes(HASH_SEED, text_of(*at).as_bytes()));
         self.texts.push(text.into());
         at
+    }
+
+    /// The symbol of a text that is there.
+    pub fn find(&self, text: &str) -> Option<u32> {
+        let hash = hash_bytes(HASH_SEED, text.as_bytes());
+        self.places.find(hash, |at| self.text(*at) == text).copied()
     }
 
     pub fn text(&self, symbol: u32) -> &str {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::chunk::encode;
-use crate::model::{FloatHistogram, Histogram, Sample};
+use crate::model::{FloatHistogram, Histogram, Sample, Value};
 use crate::relabel::Action;
 use crate::storage::LogKind::{Late, Ordered};
 use crate::wal::{

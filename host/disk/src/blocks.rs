@@ -7,7 +7,7 @@
 //!
 //! Invariants: a directory named by a ULID is whole and durable, and nothing in it changes but
 //! `tombstones` and `meta.json`, each as a whole (`tombstones.rs`); an open [`BlockFile`] outlives
-//! its block. What the files hold is not known here. Names and layout
+//! its block; a listing is of one moment. What the files hold is not known here. Names and layout
 //! are upstream's (`tsdb/docs/format` and `tsdb/db.go` in prometheus/prometheus).
 
 use super::DataDir;
@@ -18,7 +18,7 @@ use notes::Notes;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime};
 use ulid::Ulid;
 
@@ -32,6 +32,8 @@ const META_FILE: &str = "meta.json";
 const CHUNKS_DIR: &str = "chunks";
 const CREATION_SUFFIX: &str = ".tmp-for-creation";
 const DELETION_SUFFIX: &str = ".tmp-for-deletion";
+/// How often a directory is read again in which another process deletes.
+const LIST_TRIES: usize = 100;
 /// The largest time a ULID can hold: 48 bits of milliseconds.
 const ULID_MS_MAX: u64 = (1 << 48) - 1;
 
@@ -42,7 +44,24 @@ pub struct BlockDirs {
     dir: PathBuf,
     is_read_only: bool,
     notes: Notes,
+    names: Names,
     _lock: Lock,
+}
+
+/// Which blocks there are, as something that changes: taken to change it, and to look. A directory
+/// is read name by name, and a merge puts one block in the place of others: who reads meanwhile
+/// could miss both.
+#[derive(Clone, Default)]
+pub(super) struct Names(Arc<RwLock<()>>);
+
+impl Names {
+    fn look(&self) -> RwLockReadGuard<'_, ()> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> RwLockWriteGuard<'_, ()> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One open file of a committed block. Cheap to clone, usable from any thread.
@@ -64,6 +83,7 @@ pub struct BlockWriter {
     files: BTreeMap<String, GrowingFile>,
     has_chunks_dir: bool,
     committed: bool,
+    names: Names,
     _lock: Lock,
 }
 
@@ -86,6 +106,7 @@ impl BlockDirs {
             dir,
             is_read_only: data.is_read_only(),
             notes: Notes::default(),
+            names: data.block_names.clone(),
             _lock: data.lock(),
         }
     }
@@ -101,6 +122,19 @@ impl BlockDirs {
     }
 
     fn listed(&self, whole: bool) -> Result<Vec<String>> {
+        let _look = self.names.look();
+        let mut tries_left = LIST_TRIES;
+        loop {
+            tries_left -= 1;
+            if let Some(names) = self.try_list(whole, tries_left == 0)? {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// Nothing if another process deleted a block meanwhile: what it was merged into may have been
+    /// missed. `is_last` takes what there is.
+    fn try_list(&self, whole: bool, is_last: bool) -> Result<Option<Vec<String>>> {
         let mut names = Vec::new();
         for entry in self.disk.list(&self.dir).map_err(Action::List.failed(&self.dir))? {
             let Some(name) = entry.name().filter(|name| entry.is_dir && is_block_name(name)) else {
@@ -108,8 +142,8 @@ impl BlockDirs {
             };
             let dir = self.dir.join(name);
             let inside = match self.disk.list(&dir) {
-                // Deleted since the listing above.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound && is_last => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 inside => inside.map_err(Action::List.failed(&dir))?,
             };
             if inside.iter().any(|file| file.name() == Some(META_FILE) && !file.is_dir) == whole {
@@ -117,7 +151,7 @@ impl BlockDirs {
             }
         }
         names.sort_unstable();
-        Ok(names)
+        Ok(Some(names))
     }
 
     /// Opens a file of a block: `meta.json`, `index`, `tombstones` or `chunks/NNNNNN`. It stays
@@ -157,6 +191,7 @@ impl BlockDirs {
             files: BTreeMap::new(),
             has_chunks_dir: false,
             committed: false,
+            names: self.names.clone(),
             _lock: Arc::clone(&self._lock),
         })
     }
@@ -167,7 +202,11 @@ impl BlockDirs {
         let from = self.block_path(block)?;
         let doomed = self.dir.join(format!("{block}{DELETION_SUFFIX}"));
         remove_tree(&self.disk, &doomed).map_err(Action::Remove.failed(&doomed))?;
-        match self.disk.rename(&from, &doomed) {
+        let renamed = {
+            let _change = self.names.change();
+            self.disk.rename(&from, &doomed)
+        };
+        match renamed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path: from });
             }
@@ -307,18 +346,23 @@ impl BlockWriter {
         self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
 
         let target = self.parent.join(&self.id);
-        self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
+        self.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
         if let Err(source) = self.disk.sync_dir(&self.parent) {
             // The caller will take this for no block: so it must not be listed. If it cannot be
             // taken back for good, leaving it whole is better than removing what is visible, or
             // would be after a power cut.
-            let taken_back = self.disk.rename(&target, &self.dir);
+            let taken_back = self.rename(&target, &self.dir);
             let is_gone = taken_back.and_then(|()| self.disk.sync_dir(&self.parent)).is_ok();
             self.committed = !is_gone;
             return Err(Action::Sync.failed(&self.parent)(source));
         }
         self.committed = true;
         Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _change = self.names.change();
+        self.disk.rename(from, to)
     }
 
     fn create_file(&mut self, file: &str, offset: u64) -> Result<GrowingFile> {

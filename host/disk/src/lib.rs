@@ -77,6 +77,7 @@ pub struct DataDir {
     lock: Lock,
     set_aside: SetAside,
     holding: wal::Holding,
+    block_names: blocks::Names,
     is_read_only: bool,
 }
 
@@ -116,7 +117,9 @@ impl DataDir {
             tracing::warn!(%error, "what an earlier run left unfinished takes space");
         });
         let holding = wal::Holding::new(&path);
-        let data = DataDir { disk, path, lock, set_aside, holding, is_read_only: false };
+        let block_names = blocks::Names::default();
+        let data =
+            DataDir { disk, path, lock, set_aside, holding, block_names, is_read_only: false };
         BlockDirs::open(&data).sweep_replacements()?;
         Ok(data)
     }
@@ -133,7 +136,8 @@ impl DataDir {
         }
         let set_aside = SetAside::new(disk.with_account(WrittenFor::Other), path.clone());
         let holding = wal::Holding::new(&path);
-        Ok(DataDir { disk, path, lock: Arc::new(()), set_aside, holding, is_read_only: true })
+        let (lock, block_names) = (Arc::new(()), blocks::Names::default());
+        Ok(DataDir { disk, path, lock, set_aside, holding, block_names, is_read_only: true })
     }
 
     /// Where it is.

@@ -1,6 +1,7 @@
 //! The flags about plugins. What is said of each of them stands in the configuration file.
 
-use super::{ServeConfig, bytes, size};
+use super::serve::size;
+use super::{ServeConfig, bytes};
 use crate::plugin::config::{PluginSettings, PluginsConfig};
 use crate::store::MemorySplit;
 use clap::Args;

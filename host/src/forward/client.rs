@@ -1,7 +1,8 @@
 //! The connection to one destination: HTTP with hyper, TLS with rustls, one connection for each
 //! request that is on its way at a time.
 
-use super::config::{Credentials, DestinationConfig, Secret, TlsConfig};
+use super::config::{Credentials, DestinationConfig, Secret};
+use super::tls::connector;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -12,21 +13,21 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// What of an error's text is read and shown, as upstream does it.
 const TEXT_BYTES_MAX: usize = 256;
 
 /// Largest answer that is read to its end, so that its connection can be used again.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest time that an answer's text is waited for once its head is there.
+const TEXT_WAIT: Duration = Duration::from_secs(5);
 
 /// Connections that wait to be used again.
 const IDLE_MAX: usize = 256;
@@ -105,22 +106,30 @@ impl Client {
     ) -> Result<Answer, ClientError> {
         let timeout = self.config.remote_timeout;
         let sent = async {
-            let (parts, body) = self.request(body, content_type, version, attempt)?.into_parts();
-            let request = || Request::from_parts(parts.clone(), body.clone());
-            // A connection that waited may have been closed meanwhile: that says nothing.
+            let mut request = self.request(body, content_type, version, attempt)?;
+            // A connection that waited may have been closed meanwhile: that says nothing, as long as
+            // nothing was sent on it.
             while let Some(mut connection) = self.waiting() {
-                if connection.ready().await.is_ok()
-                    && let Ok(answer) = connection.send_request(request()).await
-                {
-                    return self.read(answer, connection).await;
+                if connection.ready().await.is_err() {
+                    continue;
+                }
+                match connection.try_send_request(request).await {
+                    Ok(answer) => return Ok((answer, connection)),
+                    Err(mut error) => match error.take_message() {
+                        Some(unsent) => request = unsent,
+                        None => return Err(broken(error.error())),
+                    },
                 }
             }
             let mut connection = self.connect().await?;
-            let answer = connection.send_request(request()).await;
-            self.read(answer.map_err(|error| broken(&error))?, connection).await
+            let answer = connection.send_request(request).await;
+            Ok((answer.map_err(|error| broken(&error))?, connection))
         };
         match tokio::time::timeout(timeout, sent).await {
-            Ok(answer) => answer,
+            Ok(sent) => {
+                let (answer, connection) = sent?;
+                Ok(self.read(answer, connection).await)
+            }
             Err(_) => Err(ClientError::Timeout(timeout)),
         }
     }
@@ -183,15 +192,16 @@ impl Client {
         Ok(sender)
     }
 
+    /// What an answer says. Its status counts even if its text does not come.
     async fn read(
         &self,
         answer: hyper::Response<Incoming>,
         connection: SendRequest<Full<Bytes>>,
-    ) -> Result<Answer, ClientError> {
+    ) -> Answer {
         let (parts, body) = answer.into_parts();
-        let read = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        let text = match read {
-            Ok(read) => {
+        let read = Limited::new(body, ANSWER_BYTES_MAX).collect();
+        let text = match tokio::time::timeout(TEXT_WAIT, read).await {
+            Ok(Ok(read)) => {
                 let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
                 if idle.len() < IDLE_MAX {
                     idle.push(connection);
@@ -199,9 +209,10 @@ impl Client {
                 let bytes = read.to_bytes();
                 String::from_utf8_lossy(&bytes[..bytes.len().min(TEXT_BYTES_MAX)]).into_owned()
             }
-            Err(error) => error.to_string(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "its text did not come".to_owned(),
         };
-        Ok(Answer { status: parts.status, headers: parts.headers, text })
+        Answer { status: parts.status, headers: parts.headers, text }
     }
 }
 
@@ -216,7 +227,7 @@ fn broken(error: &dyn std::error::Error) -> ClientError {
     ClientError::Connection(text)
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, ClientError> {
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, ClientError> {
     let failed = |error: std::io::Error| ClientError::File {
         path: path.to_owned(),
         what: error.to_string(),
@@ -251,48 +262,4 @@ fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, Clien
     let mut value = HeaderValue::from_str(&text).map_err(wrong)?;
     value.set_sensitive(true);
     Ok(Some(value))
-}
-
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientError> {
-    let wrong = |what: String| ClientError::File { path: path.to_owned(), what };
-    let content = read_file(path)?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&content).collect();
-    match found {
-        Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(wrong("it holds no certificate in PEM".into())),
-        Err(error) => Err(wrong(error.to_string())),
-    }
-}
-
-fn connector(tls: &TlsConfig) -> Result<TlsConnector, ClientError> {
-    let wrong = |error: &dyn std::fmt::Display| ClientError::Connection(format!("TLS: {error}"));
-    let mut roots = RootCertStore::empty();
-    match &tls.ca_file {
-        Some(path) => {
-            for certificate in certificates(path)? {
-                roots.add(certificate).map_err(|error| wrong(&error))?;
-            }
-        }
-        None => {
-            // One that does not parse keeps no other from being used.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| wrong(&error))?
-        .with_root_certificates(roots);
-    let config = match &tls.client {
-        None => builder.with_no_client_auth(),
-        Some((certificate, key)) => {
-            let no_key = |_| ClientError::File {
-                path: key.clone(),
-                what: "it holds no private key in PEM".into(),
-            };
-            let key = PrivateKeyDer::from_pem_slice(&read_file(key)?).map_err(no_key)?;
-            let chain = certificates(certificate)?;
-            builder.with_client_auth_cert(chain, key).map_err(|error| wrong(&error))?
-        }
-    };
-    Ok(Arc::new(config).into())
 }

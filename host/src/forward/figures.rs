@@ -74,6 +74,26 @@ pub struct Figures {
     pub metadata_failed: AtomicU64,
 }
 
+/// The figures of all destinations that there are now, in the configuration's order; clones share
+/// them.
+#[derive(Clone, Debug, Default)]
+pub struct ForwardFigures(Arc<Mutex<Vec<Arc<Figures>>>>);
+
+impl ForwardFigures {
+    /// From now on there are these.
+    pub(super) fn set(&self, all: Vec<Arc<Figures>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = all;
+    }
+
+    /// Shows them, if there are any.
+    pub fn show(&self, text: &mut MetricsText) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !all.is_empty() {
+            show(text, &all);
+        }
+    }
+}
+
 /// Samples that were not sent, by reason.
 #[derive(Debug, Default)]
 pub struct Dropped {
@@ -163,8 +183,7 @@ fn load(value: &AtomicU64) -> f64 {
     value.load(Relaxed) as f64
 }
 
-/// Shows the figures of all destinations.
-pub fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
+fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
     type Value = (&'static str, &'static str, fn(&Figures) -> f64);
     let counters: [Value; 16] = [
         ("samples_total", "Samples sent.", |f| load(&f.sent.samples)),

@@ -11,16 +11,21 @@
 //!
 //! Numbers are little-endian. A write goes to the slot that is not the newest, so a crash in the
 //! middle leaves the one before. Gaps are large and change rarely: they are files of their own,
-//! `forward/<name>.gaps.<number>`, written before the position that names them.
+//! `forward/<name>.gaps.<number>`, written before the position that names them. What could not be
+//! read of a position is `forward/<name>.position.damaged`.
 
 use crate::wasm::{Place, ShardPosition};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"tidefwd1";
+/// What follows a destination's name in those of its files.
+const POSITION: &str = ".position";
+const DAMAGED: &str = ".position.damaged";
+const GAPS: &str = ".gaps.";
 const SLOT_BYTES: u64 = 4 << 20;
 const HEAD_BYTES: usize = 8 + 4 + 8 + 4;
 
@@ -44,17 +49,37 @@ pub struct PositionFile {
     is_synced: bool,
 }
 
+/// What a name in the directory is of a destination.
+enum Part {
+    Position,
+    Gaps(u64),
+    Damaged,
+}
+
+impl Position {
+    /// So many shards that stand here.
+    pub fn at(ordered: Place, late: Place, shards: u32) -> Position {
+        let (store_window_ms, store_time_ms) = (i64::MIN, i64::MIN);
+        let store_labels = Vec::new();
+        let shard = ShardPosition { ordered, late, store_window_ms, store_labels, store_time_ms };
+        Position { shards: vec![shard; shards.max(1) as usize], gaps: Vec::new() }
+    }
+
+    /// At the beginning of what the logs still have: nothing is known of what was delivered.
+    fn oldest() -> Position {
+        let place = Place { segment: 0, record: 0, row: 0 };
+        Position::at(place, place, 1)
+    }
+}
+
 impl PositionFile {
-    /// Opens or makes the file; gives what it says, if it says anything.
+    /// Opens or makes the file; gives what it says, if it says anything. A node that nobody watches
+    /// must start: what is damaged is put aside, and all that the log still has is sent again.
     pub fn open(dir: &Path, name: &str) -> io::Result<(PositionFile, Option<Position>)> {
         fs::create_dir_all(dir)?;
-        let path = dir.join(format!("{name}.position"));
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&path)?;
-        File::open(dir)?.sync_all()?;
-        let slots = [0, 1].map(|slot| read_slot(&file, slot));
+        let path = dir.join(format!("{name}{POSITION}"));
         let mut all = PositionFile {
-            file,
+            file: open(&path)?,
             dir: dir.to_owned(),
             name: name.to_owned(),
             count: 0,
@@ -62,58 +87,84 @@ impl PositionFile {
             gaps: Vec::new(),
             is_synced: true,
         };
+        let read = all.read();
+        if let Err(what) = &read {
+            let kept = dir.join(format!("{name}{DAMAGED}"));
+            fs::rename(&path, &kept)?;
+            all.file = open(&path)?;
+            tracing::error!(
+                remote_name = name, %what, kept = %kept.display(),
+                "where delivery stood is not known any more; all that the log still has is sent \
+                 again, and what had to come from blocks is not"
+            );
+        }
+        File::open(dir)?.sync_all()?;
+        // A crash may have left gaps that no position names.
+        let is_left = |part: &Part| matches!(part, Part::Gaps(number) if *number != all.gap_number);
+        remove(dir, |found, part| found == name && is_left(part))?;
+        let position = read.unwrap_or_else(|_| Some(Position::oldest()));
+        Ok((all, position))
+    }
+
+    /// What the file says; what is wrong with it, if it cannot be read.
+    fn read(&mut self) -> Result<Option<Position>, String> {
+        let slots = [0, 1].map(|slot| read_slot(&self.file, slot));
         let newest = slots.into_iter().flatten().max_by_key(|(count, _)| *count);
         let Some((count, content)) = newest else {
-            if all.file.metadata()?.len() > 0 {
-                return Err(io::Error::other(format!(
-                    "{} is damaged; without it nobody knows what was delivered: remove it to go on \
-                     from now",
-                    path.display()
-                )));
-            }
-            return Ok((all, None));
-        };
-        let wrong = || io::Error::other(format!("{} is of another version", path.display()));
-        let (gap_number, shards) = decode(&content).ok_or_else(wrong)?;
-        (all.count, all.gap_number) = (count, gap_number);
-        if gap_number > 0 {
-            let path = all.gap_path(gap_number);
-            let named = |error: io::Error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            return match self.file.metadata() {
+                Ok(metadata) if metadata.len() == 0 => Ok(None),
+                Ok(_) => Err("the position is damaged".to_owned()),
+                Err(error) => Err(error.to_string()),
             };
-            let mut bytes = Vec::new();
-            File::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(named)?;
-            let sum = bytes.split_last_chunk::<4>();
-            let whole = sum.filter(|(gaps, sum)| crc32c::crc32c(gaps).to_le_bytes() == **sum);
-            let (gaps, _) = whole.ok_or_else(|| named(io::Error::other("it is damaged")))?;
-            all.gaps = gaps.to_vec();
+        };
+        let (gap_number, shards) =
+            decode(&content).ok_or("the position is of another version of tidepool")?;
+        let mut gaps = Vec::new();
+        if gap_number > 0 {
+            let read = fs::read(self.gap_path(gap_number));
+            gaps = read.map_err(|error| format!("the list of gaps: {error}"))?;
+            let sum = gaps.split_last_chunk::<4>();
+            let is_whole =
+                sum.is_some_and(|(gaps, sum)| crc32c::crc32c(gaps).to_le_bytes() == *sum);
+            if !is_whole {
+                return Err("the list of gaps is damaged".to_owned());
+            }
+            gaps.truncate(gaps.len() - 4);
         }
-        let gaps = all.gaps.clone();
-        Ok((all, Some(Position { shards, gaps })))
+        (self.count, self.gap_number) = (count, gap_number);
+        self.gaps.clone_from(&gaps);
+        Ok(Some(Position { shards, gaps }))
+    }
+
+    /// Removes the files of all destinations but these: they are not sent to any more, and begin anew
+    /// if they ever are again.
+    pub fn keep_only(dir: &Path, names: &[&str]) -> io::Result<()> {
+        remove(dir, |found, _| !names.contains(&found))
     }
 
     fn gap_path(&self, number: u64) -> PathBuf {
-        self.dir.join(format!("{}.gaps.{number}", self.name))
+        self.dir.join(format!("{}{GAPS}{number}", self.name))
     }
 
     /// Writes down where delivery stands. Survives a crash of the process from here on, and a power
-    /// cut once synced; gaps do at once.
+    /// cut once synced; gaps do at once. One that fails leaves what was written before.
     pub fn write(&mut self, shards: &[ShardPosition], gaps: Option<Vec<u8>>) -> io::Result<()> {
-        let before = self.gap_number;
-        if let Some(gaps) = gaps.filter(|gaps| *gaps != self.gaps) {
-            let number = before.max(self.count) + 1;
-            if !gaps.is_empty() {
+        let gaps = gaps.filter(|gaps| *gaps != self.gaps);
+        let gap_number = match &gaps {
+            None => self.gap_number,
+            Some(gaps) if gaps.is_empty() => 0,
+            Some(gaps) => {
+                let number = self.gap_number.max(self.count) + 1;
                 let mut bytes = gaps.clone();
-                bytes.extend_from_slice(&crc32c::crc32c(&gaps).to_le_bytes());
+                bytes.extend_from_slice(&crc32c::crc32c(gaps).to_le_bytes());
                 let path = self.gap_path(number);
                 fs::write(&path, bytes)?;
                 File::open(&path)?.sync_all()?;
                 File::open(&self.dir)?.sync_all()?;
+                number
             }
-            self.gap_number = if gaps.is_empty() { 0 } else { number };
-            self.gaps = gaps;
-        }
-        let content = encode(self.gap_number, shards);
+        };
+        let content = encode(gap_number, shards);
         if (content.len() + HEAD_BYTES) as u64 > SLOT_BYTES {
             return Err(io::Error::from(Errno::FBIG));
         }
@@ -126,7 +177,11 @@ impl PositionFile {
         slot.extend_from_slice(&checked);
         self.file.write_all_at(&slot, (count % 2) * SLOT_BYTES)?;
         (self.count, self.is_synced) = (count, false);
-        if self.gap_number != before {
+        let before = std::mem::replace(&mut self.gap_number, gap_number);
+        if let Some(gaps) = gaps {
+            self.gaps = gaps;
+        }
+        if gap_number != before {
             self.sync()?;
             if before > 0 {
                 let _ = fs::remove_file(self.gap_path(before));
@@ -143,6 +198,39 @@ impl PositionFile {
         }
         Ok(())
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+/// Removes files of destinations, by the destination's name and what they are.
+fn remove(dir: &Path, is_removed: impl Fn(&str, &Part) -> bool) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let file_name = entry.file_name();
+        let Some((name, part)) = file_name.to_str().and_then(part_of) else { continue };
+        if is_removed(name, &part) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// The destination that a file is of, and what it is.
+fn part_of(file_name: &str) -> Option<(&str, Part)> {
+    if let Some(name) = file_name.strip_suffix(POSITION) {
+        return Some((name, Part::Position));
+    }
+    if let Some(name) = file_name.strip_suffix(DAMAGED) {
+        return Some((name, Part::Damaged));
+    }
+    let (name, number) = file_name.rsplit_once(GAPS)?;
+    Some((name, Part::Gaps(number.parse().ok()?)))
 }
 
 fn read_slot(file: &File, slot: u64) -> Option<(u64, Vec<u8>)> {
@@ -249,10 +337,66 @@ mod tests {
             let (_, read) = PositionFile::open(dir.path(), "a")?;
             assert_eq!(segments(read), Some(vec![3, 13]), "{cut}");
         }
-        fs::write(&path, b"something else")?;
-        assert!(PositionFile::open(dir.path(), "a").is_err());
         let files = fs::read_dir(dir.path())?.count();
         assert_eq!(files, 2, "of the gaps only the last are left");
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_damaged_is_put_aside_and_the_log_is_sent_again() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("a.position");
+        for gaps_are_damaged in [false, true] {
+            let (mut file, _) = PositionFile::open(dir.path(), "a")?;
+            file.write(&[shard(7)], Some(vec![1, 2, 3]))?;
+            match gaps_are_damaged {
+                true => fs::write(file.gap_path(file.gap_number), b"other")?,
+                false => fs::write(&path, b"something else")?,
+            }
+            let (mut file, read) = PositionFile::open(dir.path(), "a")?;
+            let read = read.ok_or_else(|| io::Error::other("nothing"))?;
+            assert_eq!(format!("{read:?}"), format!("{:?}", Position::oldest()));
+            assert!(dir.path().join("a.position.damaged").exists());
+            assert_eq!(fs::read_dir(dir.path())?.count(), 2, "no gaps are left");
+            file.write(&[shard(9)], None)?;
+            let (_, read) = PositionFile::open(dir.path(), "a")?;
+            assert_eq!(read.map(|position| position.shards[0].ordered.segment), Some(9));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_what_was_there() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let (mut file, _) = PositionFile::open(dir.path(), "a")?;
+        file.write(&[shard(1)], Some(vec![1]))?;
+        let gone = dir.path().join("elsewhere");
+        let there = std::mem::replace(&mut file.dir, gone);
+        assert!(file.write(&[shard(2)], Some(vec![2])).is_err(), "no place for the gaps");
+        let (_, read) = PositionFile::open(dir.path(), "a")?;
+        assert_eq!(read.map(|position| position.gaps), Some(vec![1]));
+        file.dir = there;
+        file.write(&[shard(2)], Some(vec![2]))?;
+        let (_, read) = PositionFile::open(dir.path(), "a")?;
+        assert_eq!(read.map(|position| position.gaps), Some(vec![2]));
+        assert_eq!(fs::read_dir(dir.path())?.count(), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn destinations_that_are_gone_leave_nothing() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        fs::create_dir(dir.path().join("held"))?;
+        for name in ["a", "a.gaps.1", "b.position"] {
+            let (mut file, _) = PositionFile::open(dir.path(), name)?;
+            file.write(&[shard(1)], Some(vec![1]))?;
+        }
+        PositionFile::keep_only(dir.path(), &["a"])?;
+        let mut left: Vec<_> = fs::read_dir(dir.path())?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<_>>()?;
+        left.sort();
+        assert_eq!(left, ["a.gaps.1", "a.position", "held"]);
         Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! One request, sent until it is answered for good: delivered, or refused.
 //!
 //! What the receiver or the network may do better another time (5xx, 429 if so configured, no
-//! answer at all) is sent again, at growing distances or when `Retry-After` says. Everything else
-//! that is no success would be refused each time: it is given up, and counted.
+//! answer at all) is sent again, at growing distances or when `Retry-After` says. So is what was
+//! redirected: nobody has it, and a gate that asks for a login does not stand there for ever. Everything
+//! else that is no success would be refused each time: it is given up, and counted.
 
 use super::client::{Answer, Client};
 use super::config::QueueConfig;
@@ -170,6 +171,7 @@ impl Sender {
             return Meaning::UnknownVersion;
         }
         let may_again = status.is_server_error()
+            || status.is_redirection()
             || (status == StatusCode::TOO_MANY_REQUESTS && self.queue.retry_on_http_429);
         if may_again {
             return Meaning::Again { why: said(), after: retry_after(&headers) };

@@ -156,14 +156,7 @@ impl Tails {
 
     /// Where the late log ends now, as records are counted.
     pub fn late_end(&self) -> Result<Place, ForwardError> {
-        let (segment, _) = self.late.follower.place();
-        let mut follower = LogFollower::new(&self.data, LogKind::Late, segment);
-        loop {
-            if let Followed::Nothing = follower.next(READ_BYTES)? {
-                let (segment, record) = follower.place();
-                return Ok(Place { segment, record, row: 0 });
-            }
-        }
+        end_behind(&self.data, LogKind::Late, self.late.follower.place().0)
     }
 
     /// Forgets series that a new checkpoint does not have, once all before it was read.
@@ -186,6 +179,23 @@ impl Tails {
     /// Bytes of both logs that were not read.
     pub fn bytes_left(&self) -> u64 {
         self.ordered.follower.bytes_left() + self.late.follower.bytes_left()
+    }
+}
+
+/// Where a log ends now, as records are counted.
+pub(super) fn end_of(data: &DataDir, log: LogKind) -> Result<Place, ForwardError> {
+    let last = LogFollower::new(data, log, 0).last_segment()?;
+    end_behind(data, log, last.unwrap_or(0))
+}
+
+/// The same, if this segment is there or a later one.
+fn end_behind(data: &DataDir, log: LogKind, segment: u32) -> Result<Place, ForwardError> {
+    let mut follower = LogFollower::new(data, log, segment);
+    loop {
+        if let Followed::Nothing = follower.next(READ_BYTES)? {
+            let (segment, record) = follower.place();
+            return Ok(Place { segment, record, row: 0 });
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use super::reply::{Reply, full};
 use super::server::{Context, HttpCounters};
 use crate::disk::wal::WalStats;
 use crate::disk::{Wear, WrittenFor};
-use crate::forward;
 use crate::reload::ReloadHandle;
 use crate::ship::ShipFigures;
 use crate::store::{SpaceFigures, Store, StoreCounters, resident_bytes};
@@ -64,9 +63,7 @@ pub async fn answer(context: &Context) -> Reply {
     }
     set_aside(&mut text, &context.store);
     blocks(&mut text, &context.store);
-    if !context.forward.is_empty() {
-        forward::figures::show(&mut text, &context.forward);
-    }
+    context.forward.show(&mut text);
     if let Some(figures) = &context.ship {
         ship(&mut text, figures);
     }

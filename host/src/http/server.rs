@@ -4,7 +4,7 @@ use super::connection;
 use super::doors::Doors;
 use crate::access::Access;
 use crate::config::HttpConfig;
-use crate::forward::figures::Figures;
+use crate::forward::figures::ForwardFigures;
 use crate::plugin::Plugins;
 use crate::reload::ReloadHandle;
 use crate::ship::ShipFigures;
@@ -35,7 +35,7 @@ pub struct ServerConfig {
     /// What was shipped, if blocks are.
     pub ship: Option<Arc<ShipFigures>>,
     /// What was forwarded, by destination.
-    pub forward: Vec<Arc<Figures>>,
+    pub forward: ForwardFigures,
     /// Where and within which bounds. What changes holds for requests that come later, but for the
     /// address, and the bounds of connections and of bodies together.
     pub http: watch::Receiver<Arc<HttpConfig>>,
@@ -58,7 +58,7 @@ pub(super) struct Context {
     pub access: Arc<Access>,
     pub ship: Option<Arc<ShipFigures>>,
     /// What was forwarded, by destination.
-    pub forward: Vec<Arc<Figures>>,
+    pub forward: ForwardFigures,
     /// As it was when the request came.
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,

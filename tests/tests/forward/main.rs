@@ -1,8 +1,13 @@
 //! Store and forward: what one tidepool stores arrives at other receivers, whatever happens to the
 //! way there or to either end.
 
+mod conformance;
+mod faults;
 mod outage;
+mod peers;
 mod receivers;
+mod reload;
+mod secure;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -59,6 +64,19 @@ fn wait_for(what: &str, node: &Store, url: &str, expected: &[Series]) {
     if let Err(error) = arrived {
         let log = node.server.log();
         panic!("{error}: {}; the log says:\n{log}", differences(expected, &got));
+    }
+}
+
+/// Waits until a node has delivered so many samples.
+#[track_caller]
+fn wait_for_delivery(node: &Store, samples: u64) {
+    let name = "prometheus_remote_storage_samples_total";
+    let delivered = wait::until("all to be delivered", TIMEOUT, || {
+        (figure(node, name, "") as u64 == samples).then_some(())
+    });
+    if let Err(error) = delivered {
+        let sent = figure(node, name, "");
+        panic!("{error}: {sent} of {samples}; the log says:\n{}", node.server.log());
     }
 }
 

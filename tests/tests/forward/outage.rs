@@ -2,6 +2,8 @@
 
 use super::{TIMEOUT, figure, node, wait_for};
 use std::time::Duration;
+use tidepool_tests::admin::Admin;
+use tidepool_tests::checksum::{Checksum, differences};
 use tidepool_tests::process::free_address;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::Sender;
@@ -94,6 +96,48 @@ fn hours_without_the_centre_and_kills_on_both_sides() {
         let name = "prometheus_remote_storage_samples_dropped_total";
         assert_eq!(figure(&node, name, unknown), 0.0);
     }
+}
+
+/// A deletion writes the log of late samples anew: those that wait survive it, and restarts.
+#[test]
+fn late_samples_wait_through_a_deletion_and_restarts() {
+    let address = free_address().expect("an address");
+    let mut node = node(address, Version::V2, QUEUE, |config| config.flag("--enable-admin-api"));
+    let now = now_ms();
+    let at = |name: &str, times: std::ops::Range<i64>| {
+        let samples: Vec<(i64, f64)> =
+            times.map(|second| (now - 600_000 + second * 1_000, second as f64)).collect();
+        Series::new(&[("__name__", name), ("job", "test")], &samples)
+    };
+    let write = |node: &Store, series: &[Series]| {
+        let rows: Vec<_> = series.iter().map(Series::row).collect();
+        let answer = node.writer().send(Version::V2, &rows).expect("an answer");
+        assert_eq!(answer.status, 204, "{}", answer.text());
+    };
+    write(&node, &[at("kept", 300..400), at("gone", 300..400)]);
+    // Late ones of both, of which a deletion takes the one's.
+    write(&node, &[at("kept", 0..100), at("gone", 0..100)]);
+    Admin::new(&node.server.url()).delete(&["{__name__=\"gone\"}"], 0, now);
+    write(&node, &[at("kept", 100..150)]);
+    node = node.restart(|server| server.kill()).expect("the node starts again");
+    write(&node, &[at("kept", 150..200)]);
+    node = node.restart(|server| server.terminate()).expect("the node starts again");
+    let centre = Store::start_with(|config| config.flag("--out-of-order-window=12h"));
+    let centre = centre.expect("the centre starts");
+    let launch = centre.config.launch_at(address);
+    let Store { server, config, directory } = centre;
+    server.terminate().expect("it ends");
+    let centre = Store { server: launch.start().expect("it starts"), config, directory };
+    let expected = [at("kept", 0..200), at("kept", 300..400)];
+    let mut got = Vec::new();
+    wait::until("all that was kept", TIMEOUT, || {
+        got = centre.reader().streamed(&[tidepool_tests::sender::read_all()]).ok()?.remove(0);
+        got.retain(|series: &Series| series.labels.value("__name__") == "kept");
+        (Checksum::of(&got) == Checksum::of(&expected)).then_some(())
+    })
+    .unwrap_or_else(|error| {
+        panic!("{error}: {}; {}", differences(&expected, &got), node.server.log())
+    });
 }
 
 /// What waits longer or takes more than it may is dropped, the oldest first, and counted.

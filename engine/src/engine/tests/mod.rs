@@ -8,6 +8,7 @@ mod hostile;
 mod kinds;
 mod lookups;
 mod model;
+mod moving_blocks;
 mod repeated;
 mod replay_cuts;
 mod requests;

@@ -269,3 +269,30 @@ fn replacing_the_tombstones_of_no_block_says_so() -> Result<()> {
     assert!(gone.is_err_and(|error| error.is_not_found()));
     Ok(())
 }
+
+/// One block is there at any time: each is committed before the one that it replaces is deleted.
+#[test]
+fn a_listing_beside_merges_finds_what_is_there() {
+    const GENERATIONS: usize = 50;
+    let fixture = fixture();
+    let mut last = fixture.commit().expect("commits");
+    let (blocks, done) = (fixture.blocks.clone(), std::sync::atomic::AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let lister = scope.spawn(|| {
+            let mut listings = 0;
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let listed = blocks.list().expect("lists");
+                assert!((1..=2).contains(&listed.len()), "listing {listings}: {listed:?}");
+                listings += 1;
+            }
+            listings
+        });
+        for _ in 0..GENERATIONS {
+            let next = fixture.commit().expect("commits");
+            fixture.blocks.delete(&last).expect("deletes");
+            last = next;
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(lister.join().expect("it finds a block") > 0);
+    });
+}

@@ -118,6 +118,11 @@ impl LogFollower {
         }
     }
 
+    /// The number of the log's last segment.
+    pub fn last_segment(&self) -> Result<Option<u32>> {
+        Ok(self.segments()?.last().map(|found| found.number))
+    }
+
     /// Bytes of the log that were not read yet.
     pub fn bytes_left(&self) -> u64 {
         let place = self.place().0;

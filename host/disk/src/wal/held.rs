@@ -50,6 +50,15 @@ impl Holding {
         self.is_on.store(true, Relaxed);
     }
 
+    /// From now on what is deleted of the logs is deleted.
+    pub fn turn_off(&self) {
+        self.is_on.store(false, Relaxed);
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed)
+    }
+
     /// Where what is moved of a log goes.
     pub(super) fn dir(&self, log: LogKind) -> PathBuf {
         self.dir.join(match log {
@@ -61,7 +70,7 @@ impl Holding {
     /// Moves a segment or a checkpoint of a log; gives whether it is gone from there.
     pub(super) fn take(&self, disk: &dyn Disk, path: &Path) -> Result<bool> {
         let (true, Some(log), Some(name)) =
-            (self.is_on.load(Relaxed), path.parent().and_then(Path::file_name), path.file_name())
+            (self.is_on(), path.parent().and_then(Path::file_name), path.file_name())
         else {
             return Ok(false);
         };

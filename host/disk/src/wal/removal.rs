@@ -49,9 +49,17 @@ impl Removal {
         segments.try_for_each(|found| self.remove_segment(&found.path))
     }
 
-    /// Deletes a segment.
+    /// Deletes a segment. One that is held for others and damaged is set aside besides: they read
+    /// of it what can be read.
     pub fn remove_segment(&self, path: &Path) -> Result<()> {
-        if !self.take_damaged(path) && !self.holding.take(&*self.disk, path)? {
+        let is_gone = match self.holding.is_on() {
+            true => {
+                self.take_damaged(path, |path| self.set_aside.keep_segment(path));
+                self.holding.take(&*self.disk, path)?
+            }
+            false => self.take_damaged(path, |path| self.set_aside.take(path)),
+        };
+        if !is_gone {
             self.disk.remove_file(path).map_err(Action::Remove.failed(path))?;
         }
         self.counters.segments_deleted.fetch_add(1, Relaxed);
@@ -60,20 +68,24 @@ impl Removal {
 
     /// Deletes a checkpoint.
     pub fn remove_checkpoint(&self, path: &Path) -> Result<()> {
-        match self.take_damaged(path) {
+        match self.take_damaged(path, |path| self.set_aside.take(path)) {
             true => Ok(()),
             false if self.holding.take(&*self.disk, path)? => Ok(()),
             false => remove_tree(&*self.disk, path).map_err(Action::Remove.failed(path)),
         }
     }
 
-    /// Sets it aside if it is damaged; gives whether it is gone. If that fails it must go all the
-    /// same: a log that only grows ends in a full disk.
-    fn take_damaged(&self, path: &Path) -> bool {
+    /// Sets it aside in this way if it is damaged; gives whether it was. If that fails it must go all
+    /// the same: a log that only grows ends in a full disk.
+    fn take_damaged(
+        &self,
+        path: &Path,
+        set_aside: impl FnOnce(&Path) -> Result<Option<PathBuf>>,
+    ) -> bool {
         if !self.is_damaged(path) {
             return false;
         }
-        match self.set_aside.take(path) {
+        match set_aside(path) {
             Ok(kept) => {
                 let to = kept.map(|kept| kept.display().to_string());
                 tracing::warn!(

@@ -148,3 +148,29 @@ fn what_is_held_is_read_until_it_is_released() {
     drop((wal, data));
     assert_eq!(replayed(dir.path()).first(), Some(&vec![3; 4]));
 }
+
+/// What is damaged and stays so is set aside, and held besides: of it, too, followers read what can be
+/// read.
+#[test]
+fn what_is_damaged_is_held_as_well() {
+    let dir = tempfile::tempdir().expect("directory");
+    let data = DataDir::open(dir.path()).expect("data directory");
+    data.holding().turn_on();
+    let mut wal = Wal::open(&data, SMALL).expect("log");
+    replay(&mut wal);
+    for number in 0..20 {
+        wal.append(&[noise(number, 6_000)]).expect("appends");
+    }
+    let last = wal.cut_segment().expect("cuts");
+    wal.removal.note_damaged(data.wal_path().join("00000000"));
+    let before = follow(&mut LogFollower::new(&data, LogKind::Ordered, 0));
+    let mut checkpoint = wal.checkpoint(last).expect("begins");
+    checkpoint.append(&[vec![1; 4]]).expect("appends");
+    checkpoint.commit().expect("commits");
+    let aside: Vec<String> =
+        data.set_aside().entries().expect("a list").into_iter().map(|entry| entry.name).collect();
+    assert!(matches!(&aside[..], [name] if name.ends_with("wal-00000000")), "{aside:?}");
+    assert_eq!(follow(&mut LogFollower::new(&data, LogKind::Ordered, 0)), before);
+    HeldSegments::open(&data).release(last + 1, 0).expect("releases");
+    assert_eq!(data.set_aside().entries().expect("a list").len(), 1, "it stays set aside");
+}

@@ -1,25 +1,17 @@
-//! Who else gets all samples: the section `remote_write` of the configuration file, with Prometheus'
-//! names and defaults (prometheus/prometheus, `config/config.go`), and `backlog`, which is ours.
-//!
-//! ```yaml
-//! remote_write:
-//!   - url: https://central.example/api/v1/write
-//!     name: central
-//!     protobuf_message: io.prometheus.write.v2.Request
-//!     queue_config: {max_shards: 10}
-//!     backlog: {order: newest_first, samples_per_second: 50000}
-//! ```
+//! The section `remote_write` of a configuration file, read.
 
+use super::rule::rule;
+use super::{
+    BacklogConfig, BacklogOrder, Credentials, DestinationConfig, QueueConfig, Secret, TlsConfig,
+};
 use crate::config::section::Section;
 use crate::config::{Wrong, bytes, duration, duration_or_zero};
-use crate::wasm::{RelabelAction, RelabelRule, RemoteWriteVersion};
+use crate::wasm::RemoteWriteVersion;
 use hyper::header::{HeaderName, HeaderValue};
 use saphyr::{MarkedYaml, YamlData};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr as _;
-use std::time::Duration;
-use url::Url;
 
 /// Headers that requests have anyway.
 const OWN_HEADERS: [&str; 8] = [
@@ -33,242 +25,7 @@ const OWN_HEADERS: [&str; 8] = [
     "x-prometheus-remote-write-version",
 ];
 
-/// All destinations.
-#[derive(Clone, Debug, Default)]
-pub struct ForwardConfig {
-    /// Who gets all samples.
-    pub destinations: Vec<DestinationConfig>,
-    /// Bytes of log segments that are kept for those who lag.
-    pub log_bytes_max: u64,
-}
-
-/// One destination.
-#[derive(Clone, Debug)]
-pub struct DestinationConfig {
-    /// Where requests go.
-    pub url: Url,
-    /// What metrics and files call it.
-    pub name: String,
-    /// Longest time of a request.
-    pub remote_timeout: Duration,
-    /// Further headers of each request.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// What is done to labels.
-    pub rules: Vec<RelabelRule>,
-    /// Which messages are sent; 1.0 instead of 2.0 once it answers 415.
-    pub version: RemoteWriteVersion,
-    /// Whether exemplars are sent.
-    pub send_exemplars: bool,
-    /// Whether native histograms are sent.
-    pub send_native_histograms: bool,
-    /// How requests say who sends them.
-    pub credentials: Credentials,
-    /// What connections by TLS need.
-    pub tls: TlsConfig,
-    /// Queues.
-    pub queue: QueueConfig,
-    /// Metadata of 1.0.
-    pub metadata: MetadataConfig,
-    /// What comes after an outage.
-    pub backlog: BacklogConfig,
-}
-
-/// How requests say who sends them.
-#[derive(Clone, Default)]
-pub enum Credentials {
-    /// They do not.
-    #[default]
-    None,
-    /// By name and password.
-    Basic {
-        /// The name.
-        username: String,
-        /// The password.
-        password: Secret,
-    },
-    /// By a type such as `Bearer` and what follows it.
-    Authorization {
-        /// The type.
-        kind: String,
-        /// What follows.
-        credentials: Secret,
-    },
-}
-
-/// What nobody is shown.
-#[derive(Clone)]
-pub enum Secret {
-    /// Itself.
-    Text(String),
-    /// The file that has it, read for each request.
-    File(PathBuf),
-}
-
-/// What connections by TLS need.
-#[derive(Clone, Debug, Default)]
-pub struct TlsConfig {
-    /// Whom the receiver's certificate must be signed by, instead of whom the system trusts.
-    pub ca_file: Option<PathBuf>,
-    /// The certificate and the key that this client shows.
-    pub client: Option<(PathBuf, PathBuf)>,
-    /// The name that the receiver's certificate must have, instead of the URL's.
-    pub server_name: Option<String>,
-}
-
-/// Queues, by upstream's names.
-#[derive(Clone, Debug)]
-pub struct QueueConfig {
-    /// Rows that a shard may hold.
-    pub capacity: u32,
-    /// Most shards.
-    pub max_shards: u32,
-    /// Fewest shards.
-    pub min_shards: u32,
-    /// Rows of a request.
-    pub max_samples_per_send: u32,
-    /// Longest time that a row waits for others.
-    pub batch_send_deadline: Duration,
-    /// First pause after a failure; it doubles.
-    pub min_backoff: Duration,
-    /// Longest pause.
-    pub max_backoff: Duration,
-    /// Whether 429 is tried again.
-    pub retry_on_http_429: bool,
-    /// Samples older than this are not sent; zero sends all.
-    pub sample_age_limit: Duration,
-}
-
-/// Metadata of 1.0, by upstream's names.
-#[derive(Clone, Debug)]
-pub struct MetadataConfig {
-    /// Whether it is sent.
-    pub send: bool,
-    /// How often.
-    pub send_interval: Duration,
-    /// Families of a request.
-    pub max_samples_per_send: u32,
-}
-
-/// Which of what waits comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BacklogOrder {
-    /// The oldest: each series comes in its order.
-    OldestFirst,
-    /// What comes in now; older samples beside it.
-    NewestFirst,
-}
-
-/// What comes after an outage.
-#[derive(Clone, Debug)]
-pub struct BacklogConfig {
-    /// What comes first.
-    pub order: BacklogOrder,
-    /// Samples a second that are taken from the store at most; 0 is no limit.
-    pub samples_per_second: u64,
-    /// Bytes that may wait to be sent; the oldest samples are dropped beyond. 0 is no limit.
-    pub max_bytes: u64,
-    /// With [`BacklogOrder::NewestFirst`], how far delivery must lag for what waits to be older.
-    pub newest_first_after: Duration,
-}
-
-impl Default for QueueConfig {
-    fn default() -> QueueConfig {
-        QueueConfig {
-            capacity: 10_000,
-            max_shards: 50,
-            min_shards: 1,
-            max_samples_per_send: 2_000,
-            batch_send_deadline: Duration::from_secs(5),
-            min_backoff: Duration::from_millis(30),
-            max_backoff: Duration::from_secs(5),
-            retry_on_http_429: false,
-            sample_age_limit: Duration::ZERO,
-        }
-    }
-}
-
-impl Default for MetadataConfig {
-    fn default() -> MetadataConfig {
-        let send_interval = Duration::from_secs(60);
-        MetadataConfig { send: true, send_interval, max_samples_per_send: 2_000 }
-    }
-}
-
-impl Default for BacklogConfig {
-    fn default() -> BacklogConfig {
-        BacklogConfig {
-            order: BacklogOrder::OldestFirst,
-            samples_per_second: 0,
-            max_bytes: 0,
-            newest_first_after: Duration::from_secs(60),
-        }
-    }
-}
-
-/// Nothing of it is shown.
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Secret::Text(_) => f.write_str("<secret>"),
-            Secret::File(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Credentials::None => f.write_str("none"),
-            Credentials::Basic { username, password } => write!(f, "{username}:{password:?}"),
-            Credentials::Authorization { kind, credentials } => write!(f, "{kind} {credentials:?}"),
-        }
-    }
-}
-
-impl ForwardConfig {
-    /// Whether destinations can be told apart.
-    pub fn check(&self) -> Result<(), String> {
-        for (at, one) in self.destinations.iter().enumerate() {
-            if self.destinations.iter().skip(at + 1).any(|other| other.name == one.name) {
-                return Err(format!(
-                    "remote_write: two destinations are called {:?}; give each a name of its own",
-                    one.name
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
 impl DestinationConfig {
-    /// The destination at a URL, with all defaults.
-    pub fn of_url(url: &str) -> Result<DestinationConfig, String> {
-        let url = Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(format!("{url} is no URL such as http://HOST:9090/api/v1/write"));
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(
-                "credentials belong into basic_auth, not into the URL, which is shown".into()
-            );
-        }
-        Ok(DestinationConfig {
-            name: format!("{:08x}", crc32c::crc32c(url.as_str().as_bytes())),
-            url,
-            remote_timeout: Duration::from_secs(30),
-            headers: Vec::new(),
-            rules: Vec::new(),
-            version: RemoteWriteVersion::V1,
-            send_exemplars: false,
-            send_native_histograms: false,
-            credentials: Credentials::None,
-            tls: TlsConfig::default(),
-            queue: QueueConfig::default(),
-            metadata: MetadataConfig::default(),
-            backlog: BacklogConfig::default(),
-        })
-    }
-
     /// The list of destinations of a configuration file.
     pub fn read_all(name: &str, node: &MarkedYaml<'_>) -> Result<Vec<DestinationConfig>, Wrong> {
         let YamlData::Sequence(items) = &node.data else {
@@ -313,11 +70,6 @@ impl DestinationConfig {
         }
         section.end()?;
         Ok(config)
-    }
-
-    /// A text that is another one if anything is configured differently, and tells no secret.
-    pub fn fingerprint(&self) -> String {
-        format!("{}:{:08x}", self.name, crc32c::crc32c(format!("{self:?}").as_bytes()))
     }
 }
 
@@ -447,39 +199,9 @@ fn backlog_config(mut section: Section<'_, '_>) -> Result<BacklogConfig, Wrong> 
     Ok(backlog)
 }
 
-fn rule(mut section: Section<'_, '_>) -> Result<RelabelRule, Wrong> {
-    let action = section.get("action", |text| {
-        Ok(match text.to_ascii_lowercase().as_str() {
-            "replace" => RelabelAction::Replace,
-            "keep" => RelabelAction::Keep,
-            "drop" => RelabelAction::Drop,
-            "keepequal" => RelabelAction::KeepEqual,
-            "dropequal" => RelabelAction::DropEqual,
-            "hashmod" => RelabelAction::HashMod,
-            "labelmap" => RelabelAction::LabelMap,
-            "labeldrop" => RelabelAction::LabelDrop,
-            "labelkeep" => RelabelAction::LabelKeep,
-            "lowercase" => RelabelAction::Lowercase,
-            "uppercase" => RelabelAction::Uppercase,
-            _ => return Err(format!("there is no action {text:?}")),
-        })
-    })?;
-    let text = |text: Option<String>, default: &str| text.unwrap_or_else(|| default.to_owned());
-    let rule = RelabelRule {
-        source_labels: section.texts("source_labels")?.unwrap_or_default(),
-        separator: text(section.text("separator")?, ";"),
-        regex: text(section.text("regex")?, "(.*)"),
-        modulus: section.number("modulus", 1..=u64::MAX)?.unwrap_or(0),
-        target_label: text(section.text("target_label")?, ""),
-        replacement: text(section.text("replacement")?, "$1"),
-        action: action.unwrap_or(RelabelAction::Replace),
-    };
-    section.end()?;
-    Ok(rule)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::ForwardConfig;
     use super::*;
     use saphyr::YamlLoader;
     use saphyr_parser::Parser;
@@ -537,8 +259,13 @@ mod tests {
         }
         assert_eq!(other.queue.max_shards, 50);
         assert_ne!(one.fingerprint(), other.fingerprint());
+        assert!(one.is_same(&one.clone()) && !one.is_same(other));
+        let mut changed = one.clone();
+        let password = Secret::Text("other".into());
+        changed.credentials = Credentials::Basic { username: "me".into(), password };
+        assert!(!one.is_same(&changed));
         let config =
-            ForwardConfig { destinations: vec![one.clone(), one.clone()], log_bytes_max: 0 };
+            ForwardConfig { destinations: vec![one.clone(), one.clone()], ..Default::default() };
         assert!(config.check().is_err(), "one name twice");
     }
 

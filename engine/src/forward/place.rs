@@ -1,0 +1,74 @@
+//! Where delivery stands: of each queue and source, the first row that is not delivered.
+
+use super::gap::StorePlace;
+use super::row::{Place, Row, Source};
+use super::shard::Shard;
+use super::{Forwarder, ShardPosition};
+use std::collections::VecDeque;
+
+/// Rows of one record, or of one series of the store, by their numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Mark<P> {
+    pub first_number: u64,
+    pub place: P,
+}
+
+impl Forwarder {
+    /// Where delivery of each queue stands.
+    pub fn positions(&mut self) -> Vec<ShardPosition> {
+        self.prune_marks();
+        let log_place = |shard: &Shard, which: usize, source: Source| match shard.first_of(source) {
+            None => self.tails[which].max(shard.resume[which]),
+            Some(row) => {
+                let marks = &self.log_marks[which];
+                let after = marks.partition_point(|mark| mark.first_number <= row.number());
+                match marks.get(after.wrapping_sub(1)) {
+                    Some(mark) => {
+                        let row = row.number() - mark.first_number;
+                        Place { row: u32::try_from(row).unwrap_or(u32::MAX), ..mark.place }
+                    }
+                    None => shard.resume[which],
+                }
+            }
+        };
+        let store_place = |shard: &Shard| match shard.first_of(Source::Store) {
+            None => self.store_tail.clone().max(shard.resume_store.clone()),
+            Some(row) => {
+                let marks = &self.store_marks;
+                let after = marks.partition_point(|mark| mark.first_number <= row.number());
+                match marks.get(after.wrapping_sub(1)) {
+                    Some(mark) => StorePlace { time_ms: row.time_ms, ..mark.place.clone() },
+                    None => shard.resume_store.clone(),
+                }
+            }
+        };
+        let position = |shard: &Shard| ShardPosition {
+            ordered: log_place(shard, 0, Source::Ordered),
+            late: log_place(shard, 1, Source::Late),
+            store: store_place(shard),
+        };
+        self.shards.iter().map(position).collect()
+    }
+
+    /// Forgets where rows came from that are delivered.
+    pub(super) fn prune_marks(&mut self) {
+        for (which, source) in [(0, Source::Ordered), (1, Source::Late)] {
+            let first = first_number(&self.shards, source);
+            let marks = &mut self.log_marks[which];
+            prune(marks, first);
+        }
+        let first = first_number(&self.shards, Source::Store);
+        prune(&mut self.store_marks, first);
+    }
+}
+
+fn first_number(shards: &[Shard], source: Source) -> Option<u64> {
+    shards.iter().filter_map(|shard| shard.first_of(source)).map(Row::number).min()
+}
+
+/// Forgets all marks before the one that a row lies in; all if there is no row.
+fn prune<P>(marks: &mut VecDeque<Mark<P>>, first: Option<u64>) {
+    let Some(first) = first else { return marks.clear() };
+    let after = marks.partition_point(|mark| mark.first_number <= first);
+    marks.drain(..after.saturating_sub(1));
+}

@@ -1,0 +1,67 @@
+//! Which segments the destinations still need, and whose turn it is to delete the others.
+
+use crate::disk::DiskError;
+use crate::disk::wal::{HeldSegments, LogKind};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// First segments of both logs that are needed: the ordered one's, the late one's.
+pub(super) type Needed = (u32, u32);
+
+/// What all destinations need.
+pub(super) struct Needs {
+    held: HeldSegments,
+    log_bytes_max: AtomicU64,
+    /// By number of the destination. Who holds it is who deletes.
+    first: Mutex<BTreeMap<u64, Needed>>,
+}
+
+impl Needs {
+    pub fn new(held: HeldSegments, log_bytes_max: u64) -> Needs {
+        Needs { held, log_bytes_max: AtomicU64::new(log_bytes_max), first: Mutex::default() }
+    }
+
+    /// Bytes of segments that may be kept.
+    pub fn set_log_bytes_max(&self, bytes_max: u64) {
+        self.log_bytes_max.store(bytes_max, Relaxed);
+    }
+
+    /// Notes what a new destination needs; deletes nothing.
+    pub fn add(&self, destination: u64, needed: Needed) {
+        self.lock().insert(destination, needed);
+    }
+
+    /// Notes what a destination needs by now, and deletes what nobody does.
+    pub fn note(&self, destination: u64, needed: Needed) -> Result<(), DiskError> {
+        let mut first = self.lock();
+        first.insert(destination, needed);
+        self.release(&first)
+    }
+
+    /// Forgets a destination, and deletes what only it needed.
+    pub fn forget(&self, destination: u64) -> Result<(), DiskError> {
+        let mut first = self.lock();
+        first.remove(&destination);
+        self.release(&first)
+    }
+
+    /// Whether more is held than may be, and a destination that needs this is to blame.
+    pub fn is_too_much(&self, (ordered, late): Needed) -> bool {
+        let is_held = |log, first| self.held.last(log).is_some_and(|last: u32| first <= last);
+        (is_held(LogKind::Ordered, ordered) || is_held(LogKind::Late, late))
+            && self.held.bytes() > self.log_bytes_max.load(Relaxed)
+    }
+
+    fn release(&self, first: &BTreeMap<u64, Needed>) -> Result<(), DiskError> {
+        let least = |log: fn(&Needed) -> u32| first.values().map(log).min();
+        match (least(|(ordered, _)| *ordered), least(|(_, late)| *late)) {
+            (Some(ordered), Some(late)) => self.held.release(ordered, late),
+            _ => self.held.clear(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Needed>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,175 @@
+//! A life's sending: requests of shards, what their answers mean, and metadata.
+
+use super::ForwardError;
+use super::backlog::Window;
+use super::life::{Life, OnItsWay};
+use super::sender::{Outcome, Outgoing};
+use crate::store::StoreError;
+use crate::wasm::{RemoteWriteVersion, Request};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+impl Life<'_> {
+    /// Takes what was answered, the first within this time; gives whether anything was.
+    pub fn take_answers(&mut self, wait: Duration) -> Result<bool, ForwardError> {
+        let first = match wait.is_zero() {
+            true => self.answers.1.try_recv().map_err(|_| RecvTimeoutError::Timeout),
+            false => self.answers.1.recv_timeout(wait),
+        };
+        let Ok(first) = first else { return Ok(false) };
+        let mut next = Some(first);
+        let mut is_done = false;
+        while let Some((shard_number, generation, outcome)) = next {
+            next = self.answers.1.try_recv().ok();
+            let shard = self.shards.get_mut(shard_number as usize);
+            let Some(shard) = shard.filter(|_| generation == self.generation) else { continue };
+            let Some(sent) = shard.on_its_way.take() else { continue };
+            // What waits behind it has waited.
+            shard.since = Some(Instant::now());
+            match outcome {
+                Outcome::Delivered(took) => {
+                    self.resharding.went_out(sent.rows, took);
+                    self.delivered = Some(Instant::now());
+                    self.parts.figures.newest_sent_ms.fetch_max(sent.newest_ms, Relaxed);
+                }
+                Outcome::Refused => {}
+                Outcome::UnknownVersion => {
+                    if *self.version == RemoteWriteVersion::V2 {
+                        *self.version = RemoteWriteVersion::V1;
+                        tracing::warn!(
+                            remote_name = self.parts.config.name,
+                            "the receiver does not take remote write 2.0; it gets 1.0 until the \
+                             next start"
+                        );
+                    }
+                    self.send_shard(shard_number)?;
+                    continue;
+                }
+                Outcome::Stale => {
+                    self.send_shard(shard_number)?;
+                    continue;
+                }
+            }
+            self.destination.done(shard_number)?;
+            is_done = true;
+        }
+        if is_done {
+            self.write_position(false)?;
+        }
+        Ok(true)
+    }
+
+    /// Sends of each shard that has none on its way what waits long enough; gives whether anything was
+    /// sent.
+    pub fn send(&mut self) -> Result<bool, ForwardError> {
+        let pending = self.destination.pending()?;
+        let rows: u64 = pending.iter().map(|rows| u64::from(*rows)).sum();
+        self.parts.figures.pending.store(rows, Relaxed);
+        let queue = &self.parts.config.queue;
+        let mut has_sent = false;
+        for (number, rows) in (0..).zip(pending) {
+            let Some(shard) = self.shards.get_mut(number as usize) else { continue };
+            if shard.on_its_way.is_some() {
+                continue;
+            }
+            if rows == 0 {
+                shard.since = None;
+                continue;
+            }
+            let since = *shard.since.get_or_insert_with(Instant::now);
+            let is_due = rows >= queue.max_samples_per_send
+                || since.elapsed() >= queue.batch_send_deadline
+                || self.wanted.is_some()
+                || self.window.as_ref().is_some_and(Window::has_ended);
+            if is_due {
+                self.send_shard(number)?;
+                has_sent = true;
+            }
+        }
+        Ok(has_sent)
+    }
+
+    fn send_shard(&mut self, number: u32) -> Result<(), ForwardError> {
+        let rows_max = self.parts.config.queue.max_samples_per_send;
+        let not_before_ms = self.not_before_ms();
+        let request = self.destination.take(number, *self.version, rows_max, not_before_ms)?;
+        let Some(request) = request else { return Ok(()) };
+        let Request { body, samples, histograms, exemplars, too_old, newest_ms } = request;
+        if too_old > 0 {
+            self.parts.figures.dropped.too_old.fetch_add(too_old, Relaxed);
+            self.resharding.dropped(too_old);
+        }
+        if body.is_empty() {
+            self.destination.done(number)?;
+            return self.write_position(false);
+        }
+        let compressed = self.compressor.compress_vec(&body);
+        let compressed = compressed.map_err(|error| {
+            StoreError::Runtime(format!("a request could not be compressed: {error}"))
+        })?;
+        let limit = self.parts.config.queue.sample_age_limit;
+        // What has just passed the limit is not looked at each time.
+        let stale_at = (!limit.is_zero()).then(|| Instant::now() + limit / 10);
+        let outgoing = Outgoing {
+            body: Bytes::from(compressed),
+            version: *self.version,
+            samples,
+            histograms,
+            exemplars,
+            stale_at,
+        };
+        let (sender, answers) = (Arc::clone(self.sender), self.answers.0.clone());
+        let generation = self.generation;
+        let task = self.parts.runtime.spawn(async move {
+            let outcome = sender.send(&outgoing).await;
+            // There is room for one answer of each shard.
+            let _ = answers.try_send((number, generation, outcome));
+        });
+        if let Some(shard) = self.shards.get_mut(number as usize) {
+            let rows = samples + histograms;
+            shard.on_its_way = Some(OnItsWay { task, rows, newest_ms });
+            shard.since = None;
+        }
+        Ok(())
+    }
+
+    /// Sends what is known of metric families, where requests do not say it themselves.
+    pub fn send_metadata(&mut self) -> Result<(), ForwardError> {
+        let metadata = &self.parts.config.metadata;
+        let is_due = self.metadata_sent.is_none_or(|at| at.elapsed() >= metadata.send_interval);
+        // A receiver that hangs gets no more of it meanwhile.
+        let is_on_its_way = self.metadata_task.as_ref().is_some_and(|task| !task.is_finished());
+        let is_wanted = metadata.send && *self.version == RemoteWriteVersion::V1;
+        if !is_wanted || !is_due || is_on_its_way {
+            return Ok(());
+        }
+        self.metadata_sent = Some(Instant::now());
+        let mut bodies = Vec::new();
+        let mut after = String::new();
+        while let Some(request) =
+            self.destination.metadata(&after, metadata.max_samples_per_send)?
+        {
+            after = request.last;
+            if let Ok(body) = self.compressor.compress_vec(&request.body) {
+                bodies.push(Bytes::from(body));
+            }
+        }
+        let sender = Arc::clone(self.sender);
+        let task = self.parts.runtime.spawn(async move {
+            for body in bodies {
+                let sent = sender.client.send(body, "application/x-protobuf", "0.1.0", 0).await;
+                let figures = &sender.figures;
+                match sent.is_ok_and(|answer| answer.status.is_success()) {
+                    true => figures.metadata.fetch_add(1, Relaxed),
+                    // It is sent once more with the next.
+                    false => figures.metadata_failed.fetch_add(1, Relaxed),
+                };
+            }
+        });
+        self.metadata_task = Some(task);
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! What a life does once a second: figures, segments, limits, and the number of shards.
+
+use super::ForwardError;
+use super::config::BacklogOrder;
+use super::life::{Life, Shard, TIDY_EVERY};
+use super::reading::feeding;
+use super::resharding::UPDATE_EVERY;
+use super::tail::{Feeding, Read, segments};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+impl Life<'_> {
+    /// What is done once a second.
+    pub fn tidy(&mut self) -> Result<(), ForwardError> {
+        let parts = self.parts;
+        if let Ok(newest_ms) = parts.runtime.block_on(parts.store.newest_time_ms())
+            && newest_ms > i64::MIN
+        {
+            parts.figures.newest_ms.store(newest_ms, Relaxed);
+        }
+        let gap_rows = self.destination.gap_rows()?;
+        let gap_bytes = (gap_rows as f64 * parts.figures.bytes_per_sample()) as u64;
+        let bytes_left = self.tails.bytes_left() + gap_bytes;
+        parts.figures.gap_rows.store(gap_rows, Relaxed);
+        parts.figures.bytes_left.store(bytes_left, Relaxed);
+        self.tails.forget_series(&mut self.destination)?;
+        // Reading moves it, too, where nothing of what is read is sent.
+        if self.is_unwritten || segments(&self.destination.positions()?) != self.needed {
+            self.write_position(false)?;
+        }
+        let needed = self.needed;
+        parts.needs.note(parts.number, needed)?;
+        let backlog = &parts.config.backlog;
+        let is_beyond = backlog.max_bytes > 0 && bytes_left > backlog.max_bytes;
+        let lags = parts.figures.lag_seconds() > backlog.newest_first_after.as_secs_f64();
+        let is_recent = |at: Option<Instant>, within| at.is_some_and(|at| at.elapsed() < within);
+        let skips = backlog.order == BacklogOrder::NewestFirst
+            && lags
+            && is_recent(self.delivered, TIDY_EVERY)
+            && !is_recent(self.detached, backlog.newest_first_after);
+        if parts.needs.is_too_much(needed) || skips || (is_beyond && gap_rows == 0) {
+            self.detach()?;
+        }
+        if is_beyond && let Some(window) = self.destination.store_window()? {
+            self.drop_window(&window, &parts.figures.dropped.backlog_bytes)?;
+            // The next one at once, if that is not enough.
+            self.tidied = Instant::now() - TIDY_EVERY;
+        }
+        self.reshard()?;
+        self.send_metadata()
+    }
+
+    /// Leaves what was not delivered of the logs to be taken from the store.
+    fn detach(&mut self) -> Result<(), ForwardError> {
+        self.abort();
+        self.detached = Some(Instant::now());
+        let mut rows = self.destination.detach()?;
+        let in_log = &self.parts.figures.samples_in;
+        let before = in_log.load(Relaxed);
+        // Each cycle reads what was there when it began.
+        for _ in 0..2 {
+            loop {
+                let mut feeding = feeding!(self, u32::MAX);
+                if self.tails.step(&mut feeding)? != Read::Some {
+                    break;
+                }
+            }
+        }
+        self.destination.attach()?;
+        rows += in_log.load(Relaxed) - before;
+        self.write_position(true)?;
+        tracing::info!(
+            remote_name = self.parts.config.name,
+            samples = rows,
+            "what was not delivered of the log will be taken from blocks"
+        );
+        Ok(())
+    }
+
+    /// Looks every ten seconds whether more or fewer shards are wanted.
+    fn reshard(&mut self) -> Result<(), ForwardError> {
+        let now = self.shards.len() as u32;
+        let figures = &self.parts.figures;
+        figures.shards.store(u64::from(now), Relaxed);
+        let elapsed = self.resharded.elapsed();
+        if elapsed >= UPDATE_EVERY {
+            self.resharded = Instant::now();
+            let queue = &self.parts.config.queue;
+            let bounds = (queue.min_shards, queue.max_shards);
+            let delay = figures.lag_seconds();
+            let (wanted, desired) = self.resharding.desired(now, bounds, delay, elapsed);
+            let wanted = wanted.clamp(bounds.0, bounds.1);
+            figures.shards_desired_milli.store((desired * 1000.0) as u64, Relaxed);
+            // Not while nothing is delivered: what takes long then is not the number's fault.
+            let delivers = self.delivered.is_some_and(|at| at.elapsed() < UPDATE_EVERY);
+            self.wanted = (wanted != now && delivers).then_some(wanted);
+        }
+        let Some(wanted) = self.wanted else { return Ok(()) };
+        let is_idle = self.shards.iter().all(|shard| shard.on_its_way.is_none());
+        if is_idle && self.destination.reshard(wanted)? {
+            tracing::info!(
+                remote_name = self.parts.config.name,
+                from = now,
+                to = wanted,
+                "number of shards changed"
+            );
+            self.generation += 1;
+            self.shards = (0..wanted).map(|_| Shard::default()).collect();
+            self.wanted = None;
+            self.parts.figures.shards.store(u64::from(wanted), Relaxed);
+            self.write_position(false)?;
+        } else if is_idle && self.destination.pending()?.iter().all(|rows| *rows == 0) {
+            // An earlier life delivered some of what is still to be read: not yet.
+            self.wanted = None;
+        }
+        Ok(())
+    }
+}

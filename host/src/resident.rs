@@ -1,0 +1,82 @@
+//! Gives back to the system the pages of code that only starting needed.
+//!
+//! What reads the command line, the configuration and the log is used once, but counts as memory of
+//! the process for as long as nothing else wants the room: a quarter of what an idle node shows, and
+//! what a limit on a container counts. The pages stay in the system's cache, so what is used again
+//! comes back without a read.
+
+use rustix::mm::{Advice, madvise};
+use std::ffi::c_void;
+use std::ops::Range;
+use std::time::Duration;
+
+/// How often the end of the start is looked for. The first page that is asked for after it should
+/// not come before what it needs is given back.
+const START_POLL: Duration = Duration::from_secs(1);
+
+/// Waits until the start is over, then gives back its code.
+pub async fn give_back_start(is_over: impl Fn() -> bool) {
+    loop {
+        tokio::time::sleep(START_POLL).await;
+        if is_over() {
+            break;
+        }
+    }
+    let code = match std::fs::read_to_string("/proc/self/maps") {
+        Ok(maps) => code(&maps),
+        Err(error) => {
+            tracing::debug!(%error, "pages that only the start needed are kept");
+            return;
+        }
+    };
+    for range in code {
+        give_back(range);
+    }
+}
+
+/// Where code of files lies, by the system's table of mappings (`proc_pid_maps(5)`): each line is
+/// `begin-end permissions offset device inode path`.
+fn code(maps: &str) -> Vec<Range<usize>> {
+    let range = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (range, permissions) = (words.next()?, words.next()?);
+        // What can't be written never was: its pages are those of the file. Code that was made at
+        // run time has no file with a path.
+        let is_code = permissions == "r-xp" && words.nth(3)?.starts_with('/');
+        let (begin, end) = range.split_once('-')?;
+        let address = |hex| usize::from_str_radix(hex, 16).ok();
+        is_code.then_some(address(begin)?..address(end)?)
+    };
+    maps.lines().filter_map(range).collect()
+}
+
+#[allow(unsafe_code)]
+fn give_back(range: Range<usize>) {
+    let begin = std::ptr::with_exposed_provenance_mut::<c_void>(range.start);
+    // SAFETY: the range is a private mapping of a file that nobody has written to, so that its pages
+    // can be dropped at any time: whoever touches one next finds the same bytes.
+    let given = unsafe { madvise(begin, range.len(), Advice::LinuxDontNeed) };
+    if let Err(error) = given {
+        tracing::debug!(%error, "pages that only the start needed are kept");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code;
+
+    #[test]
+    fn code_of_files_is_found_and_nothing_else() {
+        let maps = "\
+55d0a000-55d0c000 r--p 00000000 fe:00 6094850                    /bin/a program
+55d0c000-55d0d000 r-xp 00002000 fe:00 6094850                    /bin/a program
+55d0d000-55d0e000 rw-p 00003000 fe:00 6094850                    /bin/a program
+7f00a000-7f00b000 r-xp 00000000 00:00 0
+7f00c000-7f00d000 rwxp 00000000 fe:00 7                          /lib/written.so
+7f00d000-7f00f000 r-xp 00001000 fe:00 8                          /lib/libc.so.6
+7ffd0000-7ffd1000 r-xp 00000000 00:00 0                          [vdso]
+not a line
+";
+        assert_eq!(code(maps), [0x55d0c000..0x55d0d000, 0x7f00d000..0x7f00f000]);
+    }
+}
