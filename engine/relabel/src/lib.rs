@@ -218,7 +218,8 @@ impl Rule {
                 for (name, value) in labels.iter() {
                     self.regex.captures(name, &mut self.captures);
                     if self.captures.is_match() {
-                        mapped.push((self.expanded(name, &self.spec.replacement), value.to_owned()));
+                        mapped
+                            .push((self.expanded(name, &self.spec.replacement), value.to_owned()));
                     }
                 }
                 mapped.into_iter().for_each(|(name, value)| labels.set(name, value));

@@ -42,11 +42,8 @@ fn group(text: &str) -> Option<(Part<'_>, &str)> {
         return None;
     }
     let is_number = name.len() < 9 && name.bytes().all(|byte| byte.is_ascii_digit());
-    let number = if is_number && (name == "0" || !name.starts_with('0')) {
-        name.parse().ok()
-    } else {
-        None
-    };
+    let number =
+        if is_number && (name == "0" || !name.starts_with('0')) { name.parse().ok() } else { None };
     Some((number.map_or(Part::Name(name), Part::Number), rest))
 }
 

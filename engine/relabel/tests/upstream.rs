@@ -87,6 +87,11 @@ fn rules_do_what_upstreams_do() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
     assert!(refused > 100 && compared > 10_000, "{refused} refused, {compared} compared");
 }

@@ -128,8 +128,11 @@ pub(crate) mod key {
     pub const HISTOGRAM_SUM: u8 = 0x19;
     /// Of `prometheus.WriteRequest`.
     pub const METADATA: u8 = 0x1a;
+    #[cfg(feature = "plugins")]
     pub const SERIES_V1: u8 = 0x0a;
+    #[cfg(feature = "plugins")]
     pub const LABEL_NAME: u8 = 0x0a;
+    #[cfg(feature = "plugins")]
     pub const LABEL_VALUE: u8 = 0x12;
 }
 

@@ -188,6 +188,22 @@ fn a_plugin_is_tried_on_samples() {
     let refused = run(&built("drop-and-relabel"), &wrong, &samples);
     assert!(refused.stderr.contains("rule 1: there is no action \"filter\""), "{refused:?}");
     let none = write("none.yml", "");
+    // A job has a store with the samples, and runs for the minute that begins after them.
+    let two = write("two.txt", "temp 3 59000\ntemp 5 1000\n");
+    let ran = run(&built("downsample"), &none, &two);
+    let expected = "+ temp:5m_avg{} 4 60000\n+ temp:5m_count{} 2 60000\n\
+        + temp:5m_max{} 5 60000\n+ temp:5m_min{} 3 60000\n+ temp:5m_sum{} 8 60000\n";
+    assert_eq!(ran.stdout, expected, "{ran:?}");
+    let alert = write(
+        "alert.yml",
+        "alert: Hot\nmetric: temp\nabove: 2\nwebhook: http://127.0.0.1:9/hook\n",
+    );
+    let ran = run(&built("recording-alert"), &alert, &two);
+    // What it would post is shown, and goes nowhere.
+    let posted = ran.stdout.lines().nth(1).and_then(|line| line.strip_prefix("> "));
+    let posted: Value = serde_json::from_str(posted.unwrap_or_default()).expect("JSON");
+    assert!(ran.stdout.starts_with("> POST http://127.0.0.1:9/hook (application/json)\n"));
+    assert_eq!(posted["alerts"][0]["labels"]["alertname"], "Hot", "{ran:?}");
     let lines = write("lines.txt", "m,a=b c=1 7000000\n");
     let decoded = run(&built("influx-line"), &none, &lines);
     assert_eq!(decoded.stdout, "+ m_c{a=\"b\"} 1 7\n", "{decoded:?}");

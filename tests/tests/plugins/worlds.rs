@@ -143,3 +143,31 @@ fn a_push_without_a_decoder_is_not_found() {
     assert_eq!(response.status, 204, "{}", response.text());
     assert_eq!(lines(&store.server), [format!("__name__=m_v 1 {now}")]);
 }
+
+#[test]
+fn a_decoder_has_the_paths_that_the_configuration_gives_it() {
+    let settings = "world: decoder\npaths: [/write]";
+    let (store, plugins) = start(
+        |plugins| {
+            // The second one is no decoder.
+            let plugins = plugins.with("influx", "influx-line", settings);
+            plugins.with("other", "pass-all", "paths: [/other]")
+        },
+        |config| config,
+    )
+    .expect("tidepool starts");
+    let log = store.server.log();
+    assert!(log.contains("made for the world transform, and only decoders have paths"), "{log}");
+    let now = now_ms();
+    let body = format!("m value=1 {now}\n");
+    let pushed = |path: &str| post(&store.server, path, body.as_bytes()).status;
+    assert_eq!(pushed("/write?precision=ms"), 204);
+    assert_eq!(lines(&store.server), [format!("__name__=m 1 {now}")]);
+    let got = tidepool_tests::http::Client::default().get(&format!("{}/write", store.server.url()));
+    let got = got.expect("an answer");
+    assert_eq!((got.status, got.header("allow")), (405, Some("POST")));
+    // Who sends there keeps what it has until the plugin is what it should be.
+    assert_eq!(pushed("/other"), 503);
+    assert_eq!(pushed("/write/more"), 404);
+    drop(plugins);
+}

@@ -1,7 +1,7 @@
 //! Edits: what they make of a batch, and two of them in one.
 
 use super::batch::{extend, joined};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use tidepool_plugin::transform::Edit;
 use tidepool_plugin::types::{Batch, Histograms, Samples};
@@ -24,15 +24,10 @@ pub fn edited(batch: &Batch, edit: &mut Edit) -> (Batch, Vec<u32>) {
     symbols.push_str(&edit.symbols);
     let is_empty = |symbol: u32| part(&symbol_ends, symbol as usize).is_empty();
     let relabeled = by_place(edit);
-    let mut fates: Vec<bool> = vec![true; batch.series_ends.len()];
-    for place in &edit.dropped {
-        if let Some(fate) = fates.get_mut(*place as usize) {
-            *fate = false;
-        }
-    }
+    let dropped: HashSet<u32> = edit.dropped.iter().copied().collect();
     let (mut label_refs, mut series_ends, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for place in 0..batch.series_ends.len() {
-        if !fates[place] {
+        if dropped.contains(&(place as u32)) {
             continue;
         }
         let begin = label_refs.len();
@@ -42,13 +37,13 @@ pub fn edited(batch: &Batch, edit: &mut Edit) -> (Batch, Vec<u32>) {
                 label_refs.extend_from_slice(refs.unwrap_or_default());
             }
             Some(refs) => {
-                let (pairs, _) = edit.label_refs.get(refs.clone()).unwrap_or_default().as_chunks::<2>();
+                let (pairs, _) =
+                    edit.label_refs.get(refs.clone()).unwrap_or_default().as_chunks::<2>();
                 let pairs = pairs.iter().filter(|[_, value]| !is_empty(*value));
                 label_refs.extend(pairs.flatten());
             }
         }
         if label_refs.len() == begin {
-            fates[place] = false;
             edit.dropped.push(place as u32);
             continue;
         }

@@ -81,7 +81,8 @@ mod tests {
         let samples = batch.samples.series.iter().zip(&batch.samples.values);
         let row = |(place, value): (&u32, &f64)| {
             let labels = series.labels(*place as usize);
-            let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
+            let labels: Vec<String> =
+                labels.map(|(name, value)| format!("{name}={value}")).collect();
             format!("{} {value}", labels.join(","))
         };
         samples.map(row).collect()
@@ -102,9 +103,14 @@ mod tests {
         let replaces = |batch: &Batch| Verdict::Replaced(edit::applied(batch, no_edit()));
         for first in words.iter().flat_map(|d| words.map(|t| (*d, t))) {
             for second in words.iter().flat_map(|d| words.map(|t| (*d, t))) {
-                for (added, more, replaced) in
-                    [("", "", 0), ("b", "", 0), ("", "e", 0), ("d", "e", 0), ("d", "e", 1), ("", "", 2)]
-                {
+                for (added, more, replaced) in [
+                    ("", "", 0),
+                    ("b", "", 0),
+                    ("", "e", 0),
+                    ("d", "e", 0),
+                    ("d", "e", 1),
+                    ("", "", 2),
+                ] {
                     let before = batch();
                     let one = || match replaced {
                         1 => replaces(&before),
@@ -121,7 +127,10 @@ mod tests {
                         Verdict::Replaced(batch) => vec![batch],
                         Verdict::Edited(mut edit) => {
                             let added = edit.added.take();
-                            [Some(edit::applied(&before, edit)), added].into_iter().flatten().collect()
+                            [Some(edit::applied(&before, edit)), added]
+                                .into_iter()
+                                .flatten()
+                                .collect()
                         }
                     };
                     for part in parts {

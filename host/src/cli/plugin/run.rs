@@ -57,6 +57,9 @@ pub struct RunArgs {
     scheduled: Option<i64>,
 }
 
+/// What the plugin says, and of a job's store only what is wrong.
+const LOGGED: &str = "warn,tidepool_host::plugin=info";
+
 /// A job's schedule, if nothing else is said, is a multiple of it.
 const MINUTE_MS: i64 = 60_000;
 
@@ -64,7 +67,7 @@ const MINUTE_MS: i64 = 60_000;
 type Bodies = Vec<(RemoteWriteVersion, Vec<u8>)>;
 
 pub fn run(args: &RunArgs) -> Done {
-    telemetry::init(LogFormat::Text, "info");
+    telemetry::init(LogFormat::Text, LOGGED);
     let path = &args.samples;
     let bytes = std::fs::read(path)
         .map_err(|error| format!("could not read {}: {error}", path.display()))?;

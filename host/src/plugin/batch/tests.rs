@@ -234,4 +234,37 @@ proptest! {
             prop_assert!(View::of(V2, &body, Interest::all(), BYTES_MAX).is_ok());
         }
     }
+
+    #[test]
+    fn any_edit_is_carried_out_or_refused(
+        is_v1: bool,
+        symbols in "[a-zé]{0,12}",
+        numbers in prop::collection::vec(prop::collection::vec(0..24u32, 0..8), 5),
+        even: bool,
+    ) {
+        let (version, body) = if is_v1 { (V1, body_v1()) } else { (V2, body_v2()) };
+        let view = view(version, &body);
+        let mut columns = numbers.into_iter();
+        let mut next = || columns.next().unwrap_or_default();
+        let mut edit = Edit {
+            symbols,
+            symbol_ends: next(),
+            dropped: next(),
+            relabeled: next(),
+            label_refs: next(),
+            series_ends: next(),
+            ..no_edit()
+        };
+        if even {
+            // What fits together more often.
+            edit.symbol_ends.sort_unstable();
+            edit.label_refs = edit.label_refs.iter().flat_map(|n| [n % 8, n % 7]).collect();
+            let ends = 1..=edit.relabeled.len() as u32;
+            edit.series_ends = ends.map(|n| (2 * n).min(edit.label_refs.len() as u32)).collect();
+        }
+        if let Ok(made) = edited(version, &body, &view, &edit) {
+            prop_assert!(View::of(version, &made.body, Interest::all(), BYTES_MAX).is_ok());
+            prop_assert!(made.dropped_rows <= view.samples + view.histograms);
+        }
+    }
 }

@@ -207,7 +207,11 @@ mod tests {
             ("- name: a\n  world: filter\n", 2, "none of transform"),
             ("- name: a\n  ordr: 1\n", 2, "plugins.ordr: there is no such key"),
             ("- name: a\n  on-fault: ignore\n", 2, "neither pass nor reject"),
-            ("- name: a\n  limits: {memory: much}\n", 2, "plugins.limits.memory: \"much\" is no size"),
+            (
+                "- name: a\n  limits: {memory: much}\n",
+                2,
+                "plugins.limits.memory: \"much\" is no size",
+            ),
             ("- name: a\n  limits:\n    time: 5\n", 3, "no duration"),
             ("- name: a\n  limits: {queue: 0}\n", 2, "from 1 to 1024"),
             ("- name: a\n  grants:\n    webhooks: [ftp://x]\n", 3, "no URL"),
