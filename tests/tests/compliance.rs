@@ -30,7 +30,8 @@ const WRONG: [&str; 13] = [
     "multiple_metrics,_without_name_label",
     "simple_metric_without_name_label",
     // These two the suite would like to be taken. The specification says that a series MUST have a
-    // sample or a histogram; Prometheus refuses them, too.
+    // sample or a histogram; Prometheus refuses them, too. Exemplars of a series that is there are
+    // taken, this one's is not.
     "exemplars_without_data",
     "metadata_without_data",
 ];

@@ -82,11 +82,12 @@ impl<'h, 'r> Ingest<'h, 'r> {
         find: impl FnOnce(&mut Self) -> std::result::Result<Slot, LookupError>,
         name: impl Fn(&Self) -> String,
     ) -> Option<Slot> {
-        let rows = (data.samples.len() + data.histograms.len() + data.exemplars.len()) as u64;
-        // Before its labels are looked up, which would make the series.
-        if data.samples.is_empty() && data.histograms.is_empty() {
+        let rows = data.rows();
+        // Before its labels are looked up, which would make the series. Prometheus sends exemplars
+        // without their samples: they are taken if there is the series.
+        if rows == 0 {
             let name = name(self);
-            self.batch.refuse(RefusalReason::NoSamples, 0, rows.max(1), || {
+            self.batch.refuse(RefusalReason::NoSamples, 0, 1, || {
                 format!("series {name:?}: it has neither samples nor histograms")
             });
             return None;
@@ -103,7 +104,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
                     LookupError::MemoryLimit { .. } => RefusalReason::MemoryLimit,
                 };
                 let name = name(self);
-                self.batch.refuse(reason, 0, rows.max(1), || format!("series {name:?}: {error}"));
+                self.batch.refuse(reason, 0, rows, || format!("series {name:?}: {error}"));
                 return None;
             }
         };
@@ -224,8 +225,7 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         }
         self.encoded = Some(series);
         let Shaping::Held(held) = &mut self.shaping else { return Taken::Nothing };
-        let has_rows = !data.samples.is_empty() || !data.histograms.is_empty();
-        let known = held.next(series).filter(|_| has_rows);
+        let known = held.next(series).filter(|_| data.rows() > 0);
         let Some((slot, says_metadata)) = known else {
             // The shape is dropped, and may be noted anew the next time.
             self.shaping = Shaping::Off;

@@ -24,6 +24,13 @@ pub struct SeriesData<'a> {
     pub exemplars: &'a [Exemplar<'a>],
 }
 
+impl SeriesData<'_> {
+    /// Samples, histograms and exemplars together.
+    pub fn rows(&self) -> u64 {
+        (self.samples.len() + self.histograms.len() + self.exemplars.len()) as u64
+    }
+}
+
 /// What tells a series of a 2.0 request from others, as it is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodedSeries<'r> {

@@ -109,6 +109,50 @@ fn exemplars_are_stored_once() {
     assert_eq!(exemplars_kept(&store), 2.0);
 }
 
+/// So Prometheus sends them: in an entry of their own, behind the sample's or in a later request.
+#[test]
+fn exemplars_come_without_the_samples_of_their_series() {
+    let store = Checked::start();
+    let series = up("known");
+    let timestamp = series.samples[0].timestamp_ms;
+    let alone = |series: &Series, value, timestamp| {
+        let mut message = message_v2(&[series.row()]);
+        message.timeseries[0].samples.clear();
+        let exemplar = write_v2::Exemplar { labels_refs: vec![], value, timestamp };
+        message.timeseries[0].exemplars.push(exemplar);
+        message
+    };
+    let mut together = message_v2(&[series.row(), series.row()]);
+    together.timeseries[1].samples.clear();
+    together.timeseries[1].exemplars =
+        alone(&series, 1.0, timestamp).timeseries[0].exemplars.clone();
+    for (message, samples, kept) in
+        [(together, 1, 1.0), (alone(&series, 2.0, timestamp + 1), 0, 2.0)]
+    {
+        let response = store.store.writer().send_message(Version::V2, &message);
+        let response = response.expect("an answer");
+        assert_eq!(response.status, 204, "{}", response.text());
+        let written = Written::from_response(&response).expect("written headers");
+        assert_eq!(written, Written { samples, histograms: 0, exemplars: 1 });
+        assert_eq!(exemplars_kept(&store), kept);
+    }
+
+    let mut message = message_v1(&[series.row()]);
+    message.timeseries[0].samples.clear();
+    let timestamp = timestamp + 2;
+    let exemplar = prometheus::Exemplar { labels: vec![], value: 3.0, timestamp };
+    message.timeseries[0].exemplars.push(exemplar);
+    let response = store.store.writer().send_message(Version::V1, &message).expect("an answer");
+    assert_eq!(response.status, 204, "{}", response.text());
+    assert_eq!(exemplars_kept(&store), 3.0);
+
+    // Of what?
+    let response =
+        store.store.writer().send_message(Version::V2, &alone(&up("new"), 1.0, timestamp));
+    assert_refused(&response.expect("an answer"));
+    assert_eq!(store.store.metric("prometheus_tsdb_head_series"), Some(1.0));
+}
+
 #[test]
 fn exemplars_that_are_not_kept_are_refused() {
     let store = Checked::start_with("--max-exemplars=0");
