@@ -10,7 +10,7 @@ const FILES: [&str; 4] = [
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto");
+    let root = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../proto");
     println!("cargo::rerun-if-changed={}", root.display());
     let descriptors = protox::compile(FILES, [&root])?;
     prost_build::Config::new().compile_fds(descriptors)?;

@@ -10,8 +10,8 @@ use crate::codec::put_uvarint;
 use crate::engine::RemoteWriteVersion;
 use crate::model::Value;
 use crate::wire::{
-    put_exemplar_end, put_label, put_label_refs, put_message_field, put_series_metadata,
-    put_series_value, put_symbol,
+    SeriesMetadata, float_bytes, message_field_bytes, put_exemplar_end, put_float, put_label,
+    put_label_refs, put_message_field, put_series_metadata, put_series_value, put_symbol,
 };
 use rustc_hash::FxHashMap;
 
@@ -31,6 +31,9 @@ pub struct Batch {
     /// Time of the newest row; the smallest without any.
     pub newest_ms: i64,
 }
+
+/// How many symbols are written at a time: those of twelve labels.
+const PART_SYMBOLS: usize = 24;
 
 /// Builds bodies; keeps what can be used again.
 #[derive(Default)]
@@ -85,6 +88,27 @@ impl RequestSymbols {
             self.list.push(symbol);
         }
         met.1
+    }
+
+    /// Appends the symbols of up to [`PART_SYMBOLS`] symbols of the table as varints.
+    fn put_refs(&mut self, symbols: &[u32], out: &mut Vec<u8>) {
+        let mut bytes = [0; 5 * PART_SYMBOLS];
+        let mut at = 0;
+        let mut put = |byte: u8| {
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+                at += 1;
+            }
+        };
+        for symbol in symbols {
+            let mut symbol = self.symbol(*symbol);
+            while symbol >= 0x80 {
+                put(symbol as u8 | 0x80);
+                symbol >>= 7;
+            }
+            put(symbol as u8);
+        }
+        out.extend_from_slice(bytes.get(..at).unwrap_or_default());
     }
 
     /// The symbol of a text that the table may not have.
@@ -158,18 +182,12 @@ impl RequestBuilder {
         };
         for rows in list.chunk_by(|a, b| kind(a) == kind(b)) {
             let Some(series) = rows.first().and_then(|row| table.get(row.series)) else { continue };
-            self.series.clear();
             match version {
                 RemoteWriteVersion::V1 => self.put_v1(series, rows, table, extras, &mut batch),
                 RemoteWriteVersion::V2 => {
                     self.put_v2(series, rows, &table.symbols, extras, &mut batch)
                 }
             }
-            let field = match version {
-                RemoteWriteVersion::V1 => 1,
-                RemoteWriteVersion::V2 => 5,
-            };
-            put_message_field(&mut self.content, field, &self.series);
         }
         let is_empty = list.is_empty();
         self.rows = list;
@@ -192,6 +210,7 @@ impl RequestBuilder {
         extras: &Extras,
         batch: &mut Batch,
     ) {
+        self.series.clear();
         for pair in series.labels.as_chunks::<2>().0 {
             let [name, value] = pair.map(|symbol| table.symbols.text(symbol));
             put_label(&mut self.series, name, value, &mut self.part);
@@ -207,6 +226,7 @@ impl RequestBuilder {
             put_message_field(&mut self.series, 3, &self.part);
             batch.exemplars += 1;
         }
+        put_message_field(&mut self.content, 1, &self.series);
     }
 
     fn put_v2(
@@ -218,9 +238,19 @@ impl RequestBuilder {
         batch: &mut Batch,
     ) {
         self.part.clear();
-        for symbol in &series.labels {
-            put_uvarint(&mut self.part, u64::from(self.symbols.symbol(*symbol)));
+        for symbols in series.labels.chunks(PART_SYMBOLS) {
+            self.symbols.put_refs(symbols, &mut self.part);
         }
+        let metadata = series.metadata.map(|Metadata { kind, help, unit }| {
+            let (help, unit) = (self.symbols.symbol(help), self.symbols.symbol(unit));
+            SeriesMetadata { kind, help, unit }
+        });
+        if rows.iter().all(|row| extras.get(row).is_none()) {
+            self.put_floats_v2(rows, metadata);
+            batch.samples += rows.len() as u64;
+            return;
+        }
+        self.series.clear();
         put_message_field(&mut self.series, 1, &self.part);
         self.put_values(3, rows, extras, batch);
         for exemplar in exemplars(rows, extras) {
@@ -238,9 +268,26 @@ impl RequestBuilder {
             put_message_field(&mut self.series, 4, &message);
             batch.exemplars += 1;
         }
-        if let Some(Metadata { kind, help, unit }) = series.metadata {
-            let (help, unit) = (self.symbols.symbol(help), self.symbols.symbol(unit));
-            put_series_metadata(&mut self.series, kind, help, unit);
+        if let Some(metadata) = metadata {
+            put_series_metadata(&mut self.series, metadata);
+        }
+        put_message_field(&mut self.content, 5, &self.series);
+    }
+
+    /// Of most series: floats behind the labels of `part`, and nothing else but metadata. How long it
+    /// is can be told beforehand, so that it is written where it belongs.
+    fn put_floats_v2(&mut self, rows: &[Row], metadata: Option<SeriesMetadata>) {
+        let floats: usize = rows.iter().map(|row| float_bytes(row.time_ms)).sum();
+        let metadata_bytes = metadata.map_or(0, SeriesMetadata::field_bytes);
+        let series_bytes = message_field_bytes(self.part.len()) + floats + metadata_bytes;
+        self.content.push(5 << 3 | 2);
+        put_uvarint(&mut self.content, series_bytes as u64);
+        put_message_field(&mut self.content, 1, &self.part);
+        for row in rows {
+            put_float(&mut self.content, row.time_ms, row.value);
+        }
+        if let Some(metadata) = metadata {
+            put_series_metadata(&mut self.content, metadata);
         }
     }
 

@@ -20,8 +20,8 @@ pub use chunked::{
 pub use exemplar::{Exemplar, ExemplarLabels};
 pub use fields::{Field, Fields, Value};
 pub use request::{
-    put_exemplar_end, put_family_metadata, put_label, put_label_refs, put_message_field,
-    put_series_metadata, put_series_value, put_symbol,
+    SeriesMetadata, message_field_bytes, put_exemplar_end, put_family_metadata, put_label,
+    put_label_refs, put_message_field, put_series_metadata, put_series_value, put_symbol,
 };
 pub use sample_time::SampleTimes;
 pub use samples::{

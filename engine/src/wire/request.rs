@@ -6,7 +6,7 @@
 
 use super::histogram::put_histogram_field;
 use super::samples::put_float;
-use crate::codec::put_uvarint;
+use crate::codec::{put_uvarint, uvarint_bytes};
 use crate::model::Value;
 
 /// Appends a field that holds a message.
@@ -55,15 +55,47 @@ pub fn put_symbol(out: &mut Vec<u8>, symbol: &str) {
 }
 
 /// Appends the metadata of a 2.0 series, as field 5; help and unit are references to symbols.
-pub fn put_series_metadata(out: &mut Vec<u8>, kind: u8, help: u32, unit: u32) {
-    let mut message = Vec::with_capacity(16);
-    for (field, number) in [(1, u32::from(kind)), (3, help), (4, unit)] {
-        if number != 0 {
-            put_uvarint(&mut message, field << 3);
-            put_uvarint(&mut message, u64::from(number));
-        }
+pub fn put_series_metadata(out: &mut Vec<u8>, metadata: SeriesMetadata) {
+    out.push(5 << 3 | 2);
+    // Three short numbers.
+    out.push(metadata.message_bytes() as u8);
+    for (field, number) in metadata.fields() {
+        out.push(field << 3);
+        put_uvarint(out, u64::from(number));
     }
-    put_message_field(out, 5, &message);
+}
+
+/// Metadata of a 2.0 series; help and unit are references to symbols.
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesMetadata {
+    /// As in log records.
+    pub kind: u8,
+    /// A symbol.
+    pub help: u32,
+    /// A symbol.
+    pub unit: u32,
+}
+
+impl SeriesMetadata {
+    /// How many bytes the field takes.
+    pub fn field_bytes(self) -> usize {
+        2 + self.message_bytes()
+    }
+
+    fn message_bytes(self) -> usize {
+        self.fields().map(|(_, number)| 1 + uvarint_bytes(u64::from(number))).sum()
+    }
+
+    /// What differs from the default.
+    fn fields(self) -> impl Iterator<Item = (u8, u32)> {
+        let all = [(1, u32::from(self.kind)), (3, self.help), (4, self.unit)];
+        all.into_iter().filter(|(_, number)| *number != 0)
+    }
+}
+
+/// How many bytes a field takes that holds a message of so many, if its number is below 16.
+pub fn message_field_bytes(message_bytes: usize) -> usize {
+    1 + uvarint_bytes(message_bytes as u64) + message_bytes
 }
 
 /// Appends the metadata of a family to a 1.0 request.
