@@ -18,7 +18,7 @@ use notes::Notes;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 use ulid::Ulid;
 
@@ -51,6 +51,8 @@ pub struct BlockDirs {
 /// Which blocks there are, as something that changes: taken to change it, and to look. A directory
 /// is read name by name, and a merge puts one block in the place of others: who reads meanwhile
 /// could miss both.
+///
+/// [`Names::rename`] is how a block comes and goes.
 #[derive(Clone, Default)]
 pub(super) struct Names(Arc<RwLock<()>>);
 
@@ -59,8 +61,9 @@ impl Names {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self) -> RwLockWriteGuard<'_, ()> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    fn rename(&self, disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
+        let _change = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        disk.rename(from, to)
     }
 }
 
@@ -202,11 +205,7 @@ impl BlockDirs {
         let from = self.block_path(block)?;
         let doomed = self.dir.join(format!("{block}{DELETION_SUFFIX}"));
         remove_tree(&self.disk, &doomed).map_err(Action::Remove.failed(&doomed))?;
-        let renamed = {
-            let _change = self.names.change();
-            self.disk.rename(&from, &doomed)
-        };
-        match renamed {
+        match self.names.rename(&self.disk, &from, &doomed) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path: from });
             }
@@ -346,23 +345,20 @@ impl BlockWriter {
         self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
 
         let target = self.parent.join(&self.id);
-        self.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
+        self.names
+            .rename(&*self.disk, &self.dir, &target)
+            .map_err(Action::Rename.failed(&self.dir))?;
         if let Err(source) = self.disk.sync_dir(&self.parent) {
             // The caller will take this for no block: so it must not be listed. If it cannot be
             // taken back for good, leaving it whole is better than removing what is visible, or
             // would be after a power cut.
-            let taken_back = self.rename(&target, &self.dir);
+            let taken_back = self.names.rename(&*self.disk, &target, &self.dir);
             let is_gone = taken_back.and_then(|()| self.disk.sync_dir(&self.parent)).is_ok();
             self.committed = !is_gone;
             return Err(Action::Sync.failed(&self.parent)(source));
         }
         self.committed = true;
         Ok(())
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let _change = self.names.change();
-        self.disk.rename(from, to)
     }
 
     fn create_file(&mut self, file: &str, offset: u64) -> Result<GrowingFile> {

@@ -1,6 +1,6 @@
 //! `import`: text becomes blocks, whole or not at all, and what is exported comes back.
 
-use super::{busy_store, files};
+use super::{assert_unchanged, busy_store, files};
 use tidepool_tests::arguments;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::cli::{self, tsdb};
@@ -117,6 +117,6 @@ fn a_bad_line_leaves_nothing_behind() {
         assert_eq!(output.code, Some(1), "{what}");
         assert!(output.stderr.contains(&number(what)), "{what}: {}", output.stderr);
         assert!(output.stderr.contains("nothing was imported"), "{}", output.stderr);
-        assert!(files(&ours) == before, "{what}");
+        assert_unchanged(&ours, &before, what);
     }
 }

@@ -5,7 +5,8 @@ mod import;
 mod look;
 mod verify;
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidepool_tests::data_dir;
 use tidepool_tests::remote_write::Version;
@@ -26,18 +27,32 @@ fn busy_store(seed: u64) -> (Store, Dataset) {
     (store, data)
 }
 
-/// Names and contents of all files of a directory.
-fn files(directory: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
+/// Contents of all files of a directory by their paths.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
-        match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push((path.clone(), std::fs::read(&path).expect("a file"))),
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            let content = std::fs::read(&path).expect("a file");
+            found.insert(path, content);
         }
     }
-    found.sort();
     found
+}
+
+/// Fails, naming the files, when a directory is not what [`files`] found there before.
+fn assert_unchanged(directory: &Path, before: &BTreeMap<PathBuf, Vec<u8>>, what: &str) {
+    let after = files(directory);
+    let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let bytes = |files: &BTreeMap<PathBuf, Vec<u8>>, path| files.get(path).map(Vec::len);
+    let changed: Vec<_> = paths
+        .into_iter()
+        .filter(|&path| before.get(path) != after.get(path))
+        .map(|path| (path, bytes(before, path), bytes(&after, path)))
+        .collect();
+    assert!(changed.is_empty(), "{what}: changed (bytes before, after): {changed:?}");
 }
 
 /// A copy of a data directory that may be changed.

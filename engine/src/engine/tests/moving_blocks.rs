@@ -70,13 +70,19 @@ fn read(node: &Node, moves: u32) -> Result<usize> {
     Ok(blocks.iter().map(|block| block.meta().stats.num_samples as usize).sum())
 }
 
-#[test]
-fn a_read_finds_what_blocks_were_merged_into_or_fails() {
+/// A node with some blocks.
+fn with_blocks() -> Node {
     let mut node = Node::new();
     for time_ms in (0..5000).step_by(100) {
         node.append("m", time_ms, 1);
     }
     node.compact();
+    node
+}
+
+#[test]
+fn a_read_finds_what_blocks_were_merged_into_or_fails() {
+    let node = with_blocks();
     let whole = read(&node, 0).expect("sound blocks");
     assert!(whole >= 30, "{whole}");
     for moves in [1, 2, 3, 50] {
@@ -90,11 +96,7 @@ fn a_read_finds_what_blocks_were_merged_into_or_fails() {
 /// A block that is listed and lacks files is damaged: it costs only itself.
 #[test]
 fn a_block_without_its_index_is_left_out() {
-    let mut node = Node::new();
-    for time_ms in (0..5000).step_by(100) {
-        node.append("m", time_ms, 1);
-    }
-    node.compact();
+    let node = with_blocks();
     let whole = read(&node, 0).expect("sound blocks");
     let mut bad = node.blocks.create(1).expect("a block");
     let first = node.blocks.list().expect("a list").remove(0);
