@@ -1,6 +1,6 @@
 //! `list`, `dump`, `export`, `analyze`: they print what promtool prints, and change nothing.
 
-use super::{WAIT, assert_unchanged, busy_store, files};
+use super::{WAIT, assert_unchanged, busy_store, copy, files};
 use rustix::process::Signal;
 use tidepool_tests::arguments;
 use tidepool_tests::checksum::assert_same;
@@ -22,27 +22,25 @@ fn what_is_printed_is_what_promtool_prints() {
     store.server.signal(Signal::KILL).expect("it can be killed");
     store.server.wait_end(WAIT).expect("tidepool ends");
     let before = files(&data_dir);
+    // Promtool 2.42 writes chunks of the head into the directory it reads, if the head has samples
+    // of both sides of a full two hours.
+    let theirs = copy(&data_dir);
     let dump = tsdb(arguments!["dump", &data_dir]);
     assert_same("without a server", &sent, &parse_dump(&dump).expect("a dump"));
     for release in Release::ALL {
-        assert!(dump == promtool::tsdb(release, "dump", &data_dir, &[]), "{release:?}");
+        assert!(dump == promtool::tsdb(release, "dump", theirs.path(), &[]), "{release:?}");
         for human in [&[][..], &["-r"]] {
             let mut list = arguments!["list", &data_dir].to_vec();
             list.extend(human.iter().map(std::ffi::OsStr::new));
-            let expected = promtool::tsdb(release, "list", &data_dir, human);
+            let expected = promtool::tsdb(release, "list", theirs.path(), human);
             assert_eq!(tsdb(&list), expected, "{release:?}");
         }
     }
     let up = "{__name__=\"up\"}";
-    for (ours, theirs) in [
-        (vec!["--match", up], vec!["--match", up]),
-        (vec!["--match", "up"], vec!["--match", "up"]),
-        (vec!["--match", "{job=~\"n.*\"}"], vec!["--match", "{job=~\"n.*\"}"]),
-    ] {
-        let mut all = arguments!["dump", &data_dir].to_vec();
-        all.extend(ours.iter().map(std::ffi::OsStr::new));
-        let expected = promtool::tsdb(Release::V3, "dump", &data_dir, &theirs);
-        assert!(tsdb(&all) == expected, "{ours:?}");
+    for matcher in [up, "up", "{job=~\"n.*\"}"] {
+        let ours = tsdb(arguments!["dump", &data_dir, "--match", matcher]);
+        let matching = ["--match", matcher];
+        assert!(ours == promtool::tsdb(Release::V3, "dump", theirs.path(), &matching), "{matcher}");
     }
     let (first_ms, last_ms) = data.time_range_ms().expect("samples");
     let (from, to) = (first_ms + 1_000_000, last_ms - 1_000_000);
