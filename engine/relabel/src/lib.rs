@@ -6,7 +6,7 @@
 
 mod case;
 mod labels;
-mod re2;
+pub mod re2;
 mod template;
 
 use labels::Labels;

@@ -1,5 +1,6 @@
-//! Expressions of RE2's syntax as our library reads them. Where the two differ: `\d`, `\s`, `\w` and
-//! `\b` know ASCII alone, `\Q…\E` quotes, and a bracket or `&&` within a class is a letter like others.
+//! Expressions of RE2's syntax as our library reads them. Where the two differ: `\d`, `\s`, `\w`,
+//! `\b` and `\B` know ASCII alone, `\Q…\E` quotes, and a bracket or `&&` within a class is a letter like
+//! others.
 //!
 //! Source: RE2's page "Syntax".
 
@@ -18,7 +19,9 @@ pub fn translated(expression: &str) -> String {
                 class = class.map(|_| false);
                 match letters.next() {
                     Some('Q') if class.is_none() => quote(&mut letters, &mut out),
-                    Some('b') if class.is_none() => out.push_str("(?-u:\\b)"),
+                    Some(edge @ ('b' | 'B')) if class.is_none() => {
+                        out.extend(["(?-u:\\", if edge == 'b' { "b)" } else { "B)" }]);
+                    }
                     Some(escaped) => out.push_str(&perl(escaped)),
                     None => out.push('\\'),
                 }
@@ -93,7 +96,7 @@ mod tests {
     fn only_what_differs_is_written_anew() {
         for (expression, expected) in [
             (r"(.*)\.a", r"(.*)\.a"),
-            (r"\d+\b", r"[0-9]+(?-u:\b)"),
+            (r"\d+\b\B", r"[0-9]+(?-u:\b)(?-u:\B)"),
             (r"[\d_]", r"[[0-9]_]"),
             (r"[^]a]x]", r"[^\]a]x]"),
             (r"[a[b]", r"[a\[b]"),

@@ -7,6 +7,7 @@ use super::prefixes::{prefixes, takes_any_text};
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use regex_syntax::hir::{Hir, HirKind};
+use tidepool_relabel::re2;
 
 /// Longest regular expression that is compiled, in bytes.
 pub const REGEX_BYTES_MAX: usize = 64 * 1024;
@@ -179,7 +180,8 @@ fn compile(name: &str, expression: &str) -> Result<Test, MatcherError> {
     };
     // The expression is parsed alone first, so that one like `a)(b` cannot close our group.
     let syntax = syntax::Config::new().dot_matches_new_line(true);
-    let hir = syntax::parse_with(expression, &syntax).map_err(|e| invalid(e.to_string()))?;
+    let hir = syntax::parse_with(&re2::translated(expression), &syntax);
+    let hir = hir.map_err(|e| invalid(e.to_string()))?;
     if let Some(mut values) = literals(&hir) {
         values.sort_unstable();
         values.dedup();
@@ -268,6 +270,15 @@ mod tests {
         assert!(!regex.matches("abcd") && !regex.matches("xabc"));
         assert!(matcher(MatchOp::Regex, "foo|bar.*").matches("barista"));
         assert!(!matcher(MatchOp::Regex, "foo|bar.*").matches("food"));
+    }
+
+    /// As RE2 has them, which upstream uses.
+    #[test]
+    fn classes_of_perl_are_ascii() {
+        let digits = matcher(MatchOp::Regex, r"\d+");
+        assert!(digits.matches("42") && !digits.matches("٤٢"));
+        let word = matcher(MatchOp::Regex, r".*\bé\W");
+        assert!(word.matches("aé ") && !word.matches(" é "));
     }
 
     #[test]

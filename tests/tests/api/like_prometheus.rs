@@ -76,6 +76,7 @@ fn series(now_ms: i64, with_any_characters: bool) -> Vec<Series> {
         vec![("__name__", "requests_total"), ("code", "200"), ("job", "web")],
         vec![("__name__", "requests_total"), ("code", "500"), ("job", "web"), ("zone", "x")],
         vec![("__name__", "job:requests:rate5m"), ("job", "web")],
+        vec![("__name__", "digits"), ("code", "\u{664}\u{662}"), ("job", "web")],
     ];
     if with_any_characters {
         all.push(vec![("__name__", "up"), ("instance", "c:1"), ("job", "a\nb")]);
@@ -175,6 +176,11 @@ fn lookups(now_ms: i64) -> Vec<String> {
         "{job=\"web\",code!=\"500\"}",
         "{__name__=~\"up|requests.*\",zone=\"\"}",
         "{job=~\".+\"}",
+        // Classes are of ASCII alone, and a bracket in one is a letter.
+        "{code=~\"\\\\d+\"}",
+        "{code=~\"\\\\D+\"}",
+        "{job=~\".*\\\\bh\\\\w+[\\\\s[> ]*\\\\W\"}",
+        "{job=~\".*\\\\Q<html>\\\\E.*\"}",
         "up{job!~\"n.*\"}",
         "",
         "{}",
