@@ -1,6 +1,7 @@
 //! A chunk without some of its values.
 
-use super::{Chunk, ChunkError, encode, values};
+use super::xor_iter::before;
+use super::{Chunk, ChunkError, Encoding, encode, values};
 use crate::model::TimeRange;
 
 /// The values of a chunk that lie in none of these spans of time, as chunks. One that is not
@@ -12,6 +13,15 @@ pub fn without(chunk: &Chunk, deleted: &[TimeRange]) -> Result<Vec<Chunk>, Chunk
     }
     if deleted.iter().any(|range| range.covers(&span)) {
         return Ok(Vec::new());
+    }
+    // So reads leave out what came after they began.
+    if let [TimeRange { start_ms, end_ms }] = *deleted
+        && end_ms >= chunk.max_time_ms
+        && chunk.encoding == Encoding::Xor
+    {
+        let first = before(&chunk.data, start_ms)?;
+        let kept = first.map(|(data, max_time_ms)| Chunk { data, max_time_ms, ..*chunk });
+        return Ok(kept.into_iter().collect());
     }
     let mut kept = Vec::new();
     let mut follows_gap = false;
@@ -33,6 +43,7 @@ pub fn without(chunk: &Chunk, deleted: &[TimeRange]) -> Result<Vec<Chunk>, Chunk
 mod tests {
     use super::*;
     use crate::model::Value;
+    use proptest::prelude::*;
 
     fn chunk(times_ms: impl Iterator<Item = i64>) -> Vec<Chunk> {
         encode(times_ms.map(|time_ms| (time_ms, Value::Float(time_ms as f64))))
@@ -50,5 +61,39 @@ mod tests {
         let expected = chunk([0, 1, 5, 9].into_iter());
         assert_eq!(kept(&[range(2, 4), range(6, 8)])?, expected);
         Ok(())
+    }
+
+    proptest! {
+        /// What is cut off at the end leaves the same bytes as encoding the rest.
+        #[test]
+        fn an_end_that_goes_leaves_what_would_be_encoded(
+            samples in proptest::collection::vec((1i64..100_000, any::<u64>(), 0u32..64), 2..130),
+            part in 0.0..1.0,
+        ) {
+            let mut time_ms = -50_000;
+            let samples: Vec<_> = samples
+                .into_iter()
+                .map(|(step_ms, bits, zeros)| {
+                    time_ms += step_ms;
+                    (time_ms, Value::Float(f64::from_bits(bits >> zeros << (zeros / 2))))
+                })
+                .collect();
+            let kept = (samples.len() as f64 * part) as usize;
+            let whole = encode(samples.iter().cloned()).remove(0);
+            let gone = TimeRange { start_ms: samples[kept].0, end_ms: i64::MAX };
+            let (rest, expected) = (without(&whole, &[gone])?, encode(samples.into_iter().take(kept)));
+            prop_assert_eq!(rest, expected);
+        }
+
+        #[test]
+        fn hostile_bytes_are_cut_or_refused(
+            data in proptest::collection::vec(any::<u8>(), 0..80),
+            start_ms: i64,
+        ) {
+            if let Ok(Some((kept, last_ms))) = before(&data, start_ms) {
+                prop_assert!(last_ms < start_ms);
+                prop_assert!(crate::chunk::XorIter::new(&kept)?.all(|sample| sample.is_ok()));
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@
 use super::ChunkError;
 use crate::codec::{BitReader, split_uvarint, split_varint};
 use crate::model::Sample;
+use std::rc::Rc;
 
 /// The samples of an XOR chunk, first to last.
 #[derive(Clone, Debug)]
@@ -44,6 +45,14 @@ impl<'a> XorIter<'a> {
     /// How many samples the chunk claims to hold.
     pub fn count(&self) -> u16 {
         self.count
+    }
+
+    /// Bits after the sample that was read last.
+    fn left_bits(&self) -> usize {
+        match self.next {
+            0 | 1 => 8 * self.bytes.len(),
+            _ => self.bits.left(),
+        }
     }
 
     fn cut_short(&self) -> ChunkError {
@@ -148,6 +157,32 @@ impl<'a> XorIter<'a> {
         .ok_or_else(|| self.cut_short())?;
         self.read_value()
     }
+}
+
+/// The samples of a chunk before a time, as a chunk's data, and the time of the last; `None` if there
+/// are none. The bytes up to any sample are a chunk but for the count, so nothing is encoded anew.
+/// Fails if a sample before that time, or the one that ends it, does not decode.
+pub(super) fn before(data: &[u8], time_ms: i64) -> Result<Option<(Rc<[u8]>, i64)>, ChunkError> {
+    let mut samples = XorIter::new(data)?;
+    let mut end = None;
+    while let Some(sample) = samples.next() {
+        let timestamp_ms = sample?.timestamp_ms;
+        if timestamp_ms >= time_ms {
+            break;
+        }
+        end = Some((timestamp_ms, samples.next, samples.left_bits()));
+    }
+    let Some((last_ms, count, left_bits)) = end else { return Ok(None) };
+    let bits = 8 * data.len() - left_bits;
+    let mut kept: Rc<[u8]> = data.get(..bits.div_ceil(8)).unwrap_or(data).into();
+    if let Some([header @ .., last]) = Rc::get_mut(&mut kept) {
+        // The end is padded with zeros.
+        *last &= u8::MAX << (8 * (header.len() + 1) - bits);
+        for (byte, counted) in header.iter_mut().zip(count.to_be_bytes()) {
+            *byte = counted;
+        }
+    }
+    Ok(Some((kept, last_ms)))
 }
 
 impl Iterator for XorIter<'_> {

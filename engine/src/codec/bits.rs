@@ -62,6 +62,11 @@ impl<'a> BitReader<'a> {
         }
     }
 
+    /// How many bits follow.
+    pub fn left(&self) -> usize {
+        self.rest.len() * 8 + self.valid as usize
+    }
+
     /// How many bits can be skipped or peeked at before the next [`fill`](Self::fill).
     #[inline]
     pub fn filled(&self) -> u32 {
@@ -99,8 +104,7 @@ impl<'a> BitReader<'a> {
     /// More bits than the window can promise; or the end of the stream.
     #[cold]
     fn take_in_two(&mut self, bits: u32) -> Option<u64> {
-        let left = self.rest.len() as u64 * 8 + u64::from(self.valid);
-        if u64::from(bits) > left {
+        if bits as usize > self.left() {
             return None;
         }
         let low_bits = bits - 32;

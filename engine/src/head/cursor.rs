@@ -7,7 +7,6 @@ use crate::chunk::{Chunk, ChunkError};
 use crate::index::{select, select_any};
 use crate::model::{Labels, Matcher, MatcherSets, OrderGroup, TimeRange, with_others};
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::rc::Rc;
 
 /// Of the memory that a head may use, the part that open cursors may take.
@@ -128,8 +127,7 @@ impl Head {
 
     /// Series in the order of the labels that they have with the external ones.
     fn in_order(&self, mut slots: Vec<Slot>, external: &Labels) -> Vec<Slot> {
-        let index = self.index();
-        slots.sort_by(|a, b| by_labels(&index, *a, *b));
+        self.index().sort_by_labels(&mut slots);
         if external.is_empty() {
             return slots;
         }
@@ -192,26 +190,6 @@ impl Head {
             }
         }
         None
-    }
-}
-
-/// Compares series as their labels compare. Of symbols, only the ones that differ are read.
-fn by_labels(index: &HeadIndex<'_>, a: Slot, b: Slot) -> Ordering {
-    let text = |id| index.symbols.text(id);
-    let (mut a, mut b) = (index.labels(a), index.labels(b));
-    loop {
-        match (a.next(), b.next()) {
-            (None, None) => return Ordering::Equal,
-            (None, Some(_)) => return Ordering::Less,
-            (Some(_), None) => return Ordering::Greater,
-            (Some((name_a, _)), Some((name_b, _))) if name_a != name_b => {
-                return text(name_a).cmp(text(name_b));
-            }
-            (Some((_, value_a)), Some((_, value_b))) if value_a != value_b => {
-                return text(value_a).cmp(text(value_b));
-            }
-            _ => {}
-        }
     }
 }
 

@@ -19,6 +19,7 @@ mod cut;
 mod deletion;
 mod exemplars;
 mod label_names;
+mod label_order;
 mod labels;
 mod late;
 mod lookup;

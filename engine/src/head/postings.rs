@@ -5,6 +5,7 @@
 //! series than reads.
 
 use super::label_names::SeriesLabels;
+use super::label_order::LabelOrder;
 use super::series::{Series, Slot};
 use super::slab::{Place, Slab, shrink_above};
 use super::symbols::{SymbolId, Symbols};
@@ -13,6 +14,7 @@ use crate::index::LabelIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -24,6 +26,7 @@ pub struct Postings {
     /// Labels whose lists do not ascend; the same for the list of all.
     unsorted: FxHashSet<(SymbolId, SymbolId)>,
     all_is_unsorted: bool,
+    by_labels: LabelOrder,
 }
 
 /// The values of one name.
@@ -54,6 +57,7 @@ impl Postings {
     /// Enters a series under all of its labels.
     pub fn insert(&mut self, slot: Slot, labels: &SeriesLabels) {
         self.all_is_unsorted |= push(&mut self.all, slot);
+        self.by_labels.insert(slot);
         for (name, value) in labels.iter() {
             let Values { slots, order } = self.by_name.entry(name).or_default();
             let slots = slots.entry(value).or_default();
@@ -111,6 +115,7 @@ impl Postings {
         let count_before = self.all.len();
         self.all.retain(|slot| !gone.contains(*slot));
         shrink(&mut self.all);
+        self.by_labels.remove(&gone);
         if removed.len() > count_before / 8 {
             // Walking all lists needs no memory, which may be why they go.
             self.by_name.retain(|_, values| {
@@ -150,6 +155,7 @@ impl Postings {
         for values in self.by_name.values_mut() {
             values.order.take();
         }
+        self.by_labels.clear();
     }
 
     /// All label names, in no order.
@@ -159,10 +165,11 @@ impl Postings {
 }
 
 /// A set of slots, a bit each.
-struct SlotSet(Vec<u64>);
+pub struct SlotSet(Vec<u64>);
 
 impl SlotSet {
-    fn of(slots: &[Slot]) -> SlotSet {
+    /// Of these.
+    pub fn of(slots: &[Slot]) -> SlotSet {
         let last = slots.iter().map(|slot| slot.number()).max();
         let mut words = vec![0; last.map_or(0, |last| last as usize / 64 + 1)];
         for slot in slots {
@@ -171,7 +178,8 @@ impl SlotSet {
         SlotSet(words)
     }
 
-    fn contains(&self, slot: Slot) -> bool {
+    /// Whether this is one of them.
+    pub fn contains(&self, slot: Slot) -> bool {
         let word = self.0.get(slot.number() as usize / 64).copied().unwrap_or(0);
         word >> (slot.number() % 64) & 1 == 1
     }
@@ -234,6 +242,32 @@ impl<'h> HeadIndex<'h> {
     pub fn slots(&self, name: &str, value: SymbolId) -> &'h [Slot] {
         let slots = self.values(name).and_then(|values| values.slots.get(&value));
         slots.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Brings series in the order of their labels.
+    pub fn sort_by_labels(&self, slots: &mut Vec<Slot>) {
+        let Postings { all, by_labels, .. } = self.postings;
+        by_labels.sort(slots, all, |a, b| self.compare_labels(a, b));
+    }
+
+    /// Compares series as their labels compare. Of symbols, only the ones that differ are read.
+    fn compare_labels(&self, a: Slot, b: Slot) -> Ordering {
+        let text = |id| self.symbols.text(id);
+        let (mut a, mut b) = (self.labels(a), self.labels(b));
+        loop {
+            match (a.next(), b.next()) {
+                (None, None) => return Ordering::Equal,
+                (None, Some(_)) => return Ordering::Less,
+                (Some(_), None) => return Ordering::Greater,
+                (Some((name_a, _)), Some((name_b, _))) if name_a != name_b => {
+                    return text(name_a).cmp(text(name_b));
+                }
+                (Some((_, value_a)), Some((_, value_b))) if value_a != value_b => {
+                    return text(value_a).cmp(text(value_b));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// A series' labels, ascending by name.

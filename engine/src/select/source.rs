@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Bytes of head series that are fetched at a time from another instance.
-const REMOTE_BATCH_BYTES: u32 = 256 * 1024;
+const REMOTE_BATCH_BYTES: u32 = 32 * 1024;
 
 /// Gives series in label order, each with chunks in time order that touch the selected range.
 pub trait SeriesSource {
