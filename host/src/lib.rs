@@ -17,6 +17,7 @@ pub mod forward;
 pub mod http;
 pub mod otlp;
 pub mod plugin;
+mod priority;
 pub mod prom;
 pub mod reload;
 pub mod resident;

@@ -1,7 +1,8 @@
 //! Jobs: each on a thread of its own, at low priority, run at multiples of its schedule.
 
 use super::pool::Plugin;
-use crate::store::{Store, lower_priority, millis, system_now_ms};
+use crate::priority::lower_priority;
+use crate::store::{Store, millis, system_now_ms};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

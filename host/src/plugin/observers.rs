@@ -4,7 +4,7 @@ use super::batch::View;
 use super::fault::Fault;
 use super::pool::Plugin;
 use super::state::columns_bytes_max;
-use crate::store::lower_priority;
+use crate::priority::lower_priority;
 use crate::wasm::RemoteWriteVersion;
 use std::io;
 use std::sync::Arc;

@@ -40,6 +40,7 @@ pub(crate) use tasks::snapshot_name;
 
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{BlockDirs, DataDir, SetAside, SetAsideStats, WalOptions, Wear};
+use crate::priority::lower_priority;
 use crate::wasm::{
     CardinalityReport, FamilyMetadata, Figures, Instance, InstanceLimits, InstanceLogs,
     InstanceStorage, Label, LabelLimits, Lookup, Matcher, MemoryPool, Options, RemoteWriteVersion,
@@ -59,10 +60,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tasks::{Task, TaskSender, task_queue};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-
-/// The nice value of threads that read: they get a ninth of the time of one that writes, or all
-/// that nobody else wants.
-const READ_NICE: i32 = 10;
 
 /// What a store is told when it is opened.
 #[derive(Clone, Debug)]
@@ -515,14 +512,6 @@ fn spawn(
 ) -> Result<std::thread::JoinHandle<()>, StoreError> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     spawned.map_err(|error| StoreError::Runtime(format!("could not start a thread: {error}")))
-}
-
-/// Lets this thread wait for others where processors are few: reads must not hold writes up.
-pub(crate) fn lower_priority() {
-    // On Linux this is the thread's own, whatever POSIX says of processes (setpriority(2)).
-    if let Err(error) = rustix::process::setpriority_process(None, READ_NICE) {
-        tracing::debug!(%error, "reads run at the priority of writes");
-    }
 }
 
 /// Milliseconds since the Unix epoch by the system's clock, right or wrong.

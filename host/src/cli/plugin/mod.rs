@@ -93,7 +93,7 @@ pub fn run(args: PluginCommandArgs) -> ExitCode {
 
 fn compile(source: &Path, output: &Path) -> Done {
     // Ingestion comes first on a machine with few processors.
-    crate::store::lower_priority();
+    crate::priority::lower_priority();
     let engine = engine().map_err(|error| format!("{error:#}"))?;
     compile_file(&engine, source, output).map_err(|error| error.to_string())
 }

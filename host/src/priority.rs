@@ -1,0 +1,59 @@
+//! The priority of threads whose work can wait: reads, plugins, their compiler.
+
+use libc::{SCHED_BATCH, SYS_sched_setattr, sched_attr, syscall};
+use std::io;
+
+/// The nice value: a ninth of the time of a thread that writes, or all that nobody else wants.
+const NICE: i32 = 10;
+
+/// For how long at a time it may run when nobody wakes up: the longest that Linux takes. Whoever has
+/// shorter slices, which all others have, interrupts it at once instead of waiting for its end.
+/// Kernels before 6.12 do without.
+const SLICE_NANOS: u64 = 100_000_000;
+
+/// Lets this thread, and what it starts, wait for others where processors are few: it must not hold
+/// writes up. Cannot be taken back.
+pub(crate) fn lower_priority() {
+    if let Err(error) = set() {
+        tracing::debug!(%error, "what can wait runs at the priority of writes");
+    }
+}
+
+/// `sched_setattr(2)`, which speaks of threads.
+#[allow(unsafe_code)]
+fn set() -> io::Result<()> {
+    let attributes = sched_attr {
+        size: size_of::<sched_attr>() as u32,
+        sched_policy: SCHED_BATCH as u32,
+        sched_flags: 0,
+        sched_nice: NICE,
+        sched_priority: 0,
+        sched_runtime: SLICE_NANOS,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: the kernel reads as many bytes behind the pointer as `size` says, and writes none.
+    let done = unsafe { syscall(SYS_sched_setattr, 0, &raw const attributes, 0) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `proc_pid_stat(5)` counts: the nineteenth value, and the forty-first.
+    #[test]
+    fn only_the_thread_that_asks_for_it_waits_for_others() -> io::Result<()> {
+        let of_this_thread = || -> io::Result<(String, String)> {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat")?;
+            let values: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
+            Ok((values[16].to_owned(), values[38].to_owned()))
+        };
+        let before = of_this_thread()?;
+        let lowered = std::thread::spawn(move || set().and_then(|()| of_this_thread()));
+        let lowered = lowered.join().expect("it does not panic")?;
+        assert_eq!(lowered, (NICE.to_string(), SCHED_BATCH.to_string()));
+        assert_eq!(of_this_thread()?, before);
+        Ok(())
+    }
+}
