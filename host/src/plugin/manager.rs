@@ -165,7 +165,7 @@ impl Plugins {
     ) -> Result<Transformed, StoreError> {
         let set = self.shared.set();
         let request = Request { version, body };
-        if set.transforms.is_empty() {
+        if set.transforms.pass_by(&request) {
             return Ok(Transformed::untouched(request));
         }
         self.blocking(async move || set.transforms.apply(request).await).await?

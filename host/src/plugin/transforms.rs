@@ -59,9 +59,17 @@ enum Next {
 }
 
 impl Transforms {
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.chain.is_empty()
+    /// Whether none of them has anything to say of a request at the moment, so that it can be stored
+    /// as it is. Must be called in the async runtime.
+    pub fn pass_by(&self, request: &Request) -> bool {
+        let pass = |link: &Link| matches!(link, Link::Loaded(plugin) if passes_by(plugin));
+        if !self.chain.iter().all(pass) {
+            return false;
+        }
+        for plugin in self.loaded() {
+            request.pass_by(plugin);
+        }
+        true
     }
 
     /// Lets all transforms work on a request.
@@ -86,7 +94,7 @@ impl Transforms {
             let mut next = Vec::with_capacity(steps.len());
             for mut step in steps {
                 if passes_by(plugin) {
-                    step.pass_by(plugin);
+                    step.request.pass_by(plugin);
                     next.push(step);
                     continue;
                 }
@@ -136,6 +144,18 @@ impl Transforms {
     }
 }
 
+impl Request {
+    /// Nobody waits for a plugin that is disabled and without which batches may be stored. Whether it
+    /// works again shows a copy of the batch.
+    fn pass_by(&self, plugin: &Arc<Plugin>) {
+        plugin.count_skipped();
+        if let Some(admitted) = plugin.admit() {
+            let copy = Request { version: self.version, body: self.body.to_vec().into() };
+            try_beside(Arc::clone(plugin), admitted, copy);
+        }
+    }
+}
+
 impl Step {
     fn prepare(&mut self, interest: Interest, bytes_max: usize) -> Result<(), StoreError> {
         if self.view.is_none() {
@@ -144,22 +164,6 @@ impl Step {
             self.view = Some(view);
         }
         Ok(())
-    }
-
-    /// Nobody waits for a plugin that is disabled and without which batches may be stored. Whether it
-    /// works again shows a copy of the batch.
-    fn pass_by(&self, plugin: &Arc<Plugin>) {
-        plugin.count_skipped();
-        if let Some(view) = &self.view {
-            let rows = view.samples + view.histograms;
-            plugin.figures.rows_in.fetch_add(rows, Relaxed);
-            plugin.figures.rows_out.fetch_add(rows, Relaxed);
-        }
-        if let Some(admitted) = plugin.admit() {
-            let Request { version, body } = &self.request;
-            let copy = Request { version: *version, body: body.to_vec().into() };
-            try_beside(Arc::clone(plugin), admitted, copy);
-        }
     }
 
     async fn judged_by(&mut self, plugin: &Plugin) -> Result<Next, Fault> {
