@@ -2,7 +2,7 @@
 //!
 //! Any bytes are survived: what does not decode gives one error, then the iterator is at its end.
 
-use super::ChunkError;
+use super::{Chunk, ChunkError};
 use crate::codec::{BitReader, split_uvarint, split_varint};
 use crate::model::Sample;
 use std::rc::Rc;
@@ -159,10 +159,11 @@ impl<'a> XorIter<'a> {
     }
 }
 
-/// The samples of a chunk before a time, as a chunk's data, and the time of the last; `None` if there
-/// are none. The bytes up to any sample are a chunk but for the count, so nothing is encoded anew.
-/// Fails if a sample before that time, or the one that ends it, does not decode.
-pub(super) fn before(data: &[u8], time_ms: i64) -> Result<Option<(Rc<[u8]>, i64)>, ChunkError> {
+/// The samples of a chunk of floats before a time; `None` if there are none. The bytes up to any
+/// sample are a chunk but for the count, so nothing is encoded anew. Fails if a sample before that
+/// time, or the one that ends it, does not decode.
+pub(super) fn before(chunk: &Chunk, time_ms: i64) -> Result<Option<Chunk>, ChunkError> {
+    let data = &*chunk.data;
     let mut samples = XorIter::new(data)?;
     let mut end = None;
     while let Some(sample) = samples.next() {
@@ -182,7 +183,7 @@ pub(super) fn before(data: &[u8], time_ms: i64) -> Result<Option<(Rc<[u8]>, i64)
             *byte = counted;
         }
     }
-    Ok(Some((kept, last_ms)))
+    Ok(Some(Chunk { data: kept, max_time_ms: last_ms, ..*chunk }))
 }
 
 impl Iterator for XorIter<'_> {
