@@ -72,7 +72,7 @@ impl Instance {
 
     /// Ends a check.
     pub fn close_verification(&mut self, check: VerificationHandle) -> Result<(), CallError> {
-        check.0.resource_drop(&mut self.store).map_err(CallError::Trap)
+        self.drop_resource(check.0)
     }
 
     /// Begins an `inspect.log-verification`.

@@ -60,6 +60,15 @@ pub struct Instance {
     pub(super) bindings: Engine,
 }
 
+/// Why an instance ended, or did not come to be.
+pub(super) fn why_ended(state: &InstanceState, trap: wasmtime::Error) -> CallError {
+    match state.limits.refused_by {
+        Some(bound) => CallError::Memory(bound),
+        None if trap.downcast_ref() == Some(&wasmtime::Trap::Interrupt) => CallError::Deadline,
+        None => CallError::Trap(trap),
+    }
+}
+
 impl Instance {
     pub(super) fn new(store: Store<InstanceState>, bindings: Engine) -> Instance {
         Instance { store, bindings }
@@ -77,17 +86,14 @@ impl Instance {
         let guest = self.bindings.tidepool_tsdb_store();
         match call(guest, &mut self.store) {
             Ok(answer) => answer.map_err(CallError::Refused),
-            Err(trap) => Err(self.end(trap)),
+            Err(trap) => Err(why_ended(self.store.data(), trap)),
         }
     }
 
-    /// Why the instance ended.
-    fn end(&self, trap: wasmtime::Error) -> CallError {
-        match self.store.data().limits.refused_by {
-            Some(bound) => CallError::Memory(bound),
-            None if trap.downcast_ref() == Some(&wasmtime::Trap::Interrupt) => CallError::Deadline,
-            None => CallError::Trap(trap),
-        }
+    /// Drops what the instance handed out, which may run code of its own.
+    pub(super) fn drop_resource(&mut self, resource: ResourceAny) -> Result<(), CallError> {
+        let dropped = resource.resource_drop(&mut self.store);
+        dropped.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
     /// Gives the calls from now on so much time together; none at all lets the next one end the
@@ -180,7 +186,7 @@ impl Instance {
 
     /// Drops a cursor.
     pub fn close_cursor(&mut self, cursor: CursorHandle) -> Result<(), CallError> {
-        cursor.0.resource_drop(&mut self.store).map_err(CallError::Trap)
+        self.drop_resource(cursor.0)
     }
 
     /// `store.series`
@@ -229,7 +235,7 @@ impl Instance {
 
     /// Drops a list of names or values.
     pub fn close_texts(&mut self, texts: TextsHandle) -> Result<(), CallError> {
-        texts.0.resource_drop(&mut self.store).map_err(CallError::Trap)
+        self.drop_resource(texts.0)
     }
 
     /// `store.dump`

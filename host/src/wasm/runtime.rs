@@ -1,7 +1,7 @@
 //! The runtime that all instances share.
 
 use super::bindings::EnginePre;
-use super::instance::{CallError, Instance};
+use super::instance::{CallError, Instance, why_ended};
 use super::precompiled;
 use super::state::{InstanceState, InstanceStorage};
 use super::{Options, tuning, wasi};
@@ -86,7 +86,8 @@ impl Runtime {
         let mut store = wasmtime::Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limits);
         store.set_epoch_deadline(epoch_ticks(limits.deadline));
-        let bindings = self.component.instantiate(&mut store).map_err(CallError::Trap)?;
+        let bindings = self.component.instantiate(&mut store);
+        let bindings = bindings.map_err(|trap| why_ended(store.data(), trap))?;
         Ok(Instance::new(store, bindings))
     }
 }
