@@ -2,7 +2,7 @@
 
 use crate::block::BlockError;
 use crate::chunk::ChunkError;
-use crate::head::{SavedHeadError, TooMuchWork};
+use crate::head::{NotNow, SavedHeadError};
 use crate::index::IndexError;
 use crate::model::MatcherError;
 use crate::storage::StorageError;
@@ -51,9 +51,6 @@ pub enum Error {
         /// The bound.
         max: u64,
     },
-    /// A read that would keep the head busy.
-    #[error(transparent)]
-    TooMuchWork(#[from] TooMuchWork),
     /// A limit that another instance stated through an import.
     #[error("{what}: the limit of {max} is reached")]
     RemoteLimit {
@@ -77,6 +74,13 @@ pub enum Error {
     /// What another instance answered through an import.
     #[error("the head's instance answered: {0}")]
     Remote(String),
+}
+
+impl From<NotNow> for Error {
+    /// Work without a bound is never put off.
+    fn from(_: NotNow) -> Error {
+        Error::Busy
+    }
 }
 
 impl From<IndexError> for Error {

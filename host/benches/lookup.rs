@@ -11,9 +11,9 @@ use tempfile::TempDir;
 use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_host::wasm::{
-    CallError, Error, FrameFormat, HeadAccess, Instance, InstanceLimits, InstanceLogs,
-    InstanceStorage, Label, LabelLimits, Lookup, MatchOp, Matcher, Options, RemoteWriteVersion,
-    Role, Room, Runtime, Selection, TimeRange,
+    CallError, Error, FrameFormat, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Instance,
+    InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, MatchOp, Matcher,
+    Options, RemoteWriteVersion, Role, Room, Runtime, Selection, TimeRange,
 };
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};
@@ -28,23 +28,34 @@ const ALL: TimeRange = TimeRange { start_ms: i64::MIN, end_ms: i64::MAX };
 struct NoHead;
 
 impl HeadAccess for NoHead {
-    fn open(&self, _: Vec<Matcher>, _: TimeRange, _: Vec<Label>) -> Result<u64, Error> {
-        Ok(0)
+    fn open(
+        &self,
+        _: Vec<Vec<Matcher>>,
+        _: TimeRange,
+        _: Vec<Label>,
+    ) -> Result<HeadOpened<u64>, Error> {
+        Ok(HeadOpened::Ready(0))
     }
-    fn series(&self, _: Lookup) -> Result<u64, Error> {
-        Ok(0)
+    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, Error> {
+        Ok(HeadOpened::Ready(0))
     }
-    fn label_names(&self, _: Lookup) -> Result<u64, Error> {
-        Ok(0)
+    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, Error> {
+        Ok(HeadOpened::Ready(0))
     }
-    fn label_values(&self, _: String, _: Lookup) -> Result<u64, Error> {
-        Ok(0)
+    fn next(&self, _: u64, _: u32) -> Result<HeadPage, Error> {
+        Ok(HeadPage { series: Vec::new(), is_last: true })
     }
-    fn next(&self, _: u64, _: u32) -> Result<Vec<u8>, Error> {
-        Ok(Vec::new())
+    fn labels(&self, _: u64, _: u32, _: bool) -> Result<HeadPage, Error> {
+        Ok(HeadPage { series: Vec::new(), is_last: true })
+    }
+    fn keep(&self, _: u64, _: Vec<u32>) -> Result<(), Error> {
+        Ok(())
     }
     fn rewind(&self, _: u64) -> Result<(), Error> {
         Ok(())
+    }
+    fn delete(&self, _: u64) -> Result<HeadDeletion, Error> {
+        Ok(HeadDeletion { series: 0, is_done: true })
     }
     fn next_texts(&self, _: u64, _: u32) -> Result<Vec<String>, Error> {
         Ok(Vec::new())

@@ -9,9 +9,7 @@ use crate::engine::{
     CommittedBlock, Deleted, DeletedFor, RemoteWriteVersion, Room, UpkeepProgress,
 };
 use crate::error::Error;
-use crate::head::{
-    Exemplar, RefusalReason, SavedHeadError, SeriesExemplars, VALUES_TESTED_MAX, WriteOutcome,
-};
+use crate::head::{Exemplar, RefusalReason, SavedHeadError, SeriesExemplars, WriteOutcome};
 use crate::index::IndexError;
 use crate::model::{Labels, MatchOp, MatcherSpec, TimeRange};
 use crate::select::Lookup;
@@ -90,10 +88,6 @@ impl From<Error> for wit::Error {
                 wit::Error::LimitExceeded(wit::Limit { what: what.into(), max })
             }
             Error::RemoteLimit { what, max } => wit::Error::LimitExceeded(wit::Limit { what, max }),
-            Error::TooMuchWork(_) => {
-                let what = "label values of the head that the matchers of a read test".into();
-                wit::Error::LimitExceeded(wit::Limit { what, max: VALUES_TESTED_MAX })
-            }
             Error::ShortOfMemory { max } => wit::Error::ShortOfMemory(max),
             Error::Busy => wit::Error::Busy,
             Error::Storage(error) => wit::Error::Storage(error.into()),

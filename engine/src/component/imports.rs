@@ -2,11 +2,10 @@
 
 use super::bindings::tidepool::tsdb::types as wit;
 use super::bindings::tidepool::tsdb::{blocks, head_source, wal};
+use crate::engine::{HeadDeletion, HeadPage, Opened};
 use crate::error::Result;
 use crate::model::{Labels, MatcherSpec, TimeRange};
-use crate::select::{
-    HeadSource, Lookup, RemoteCursor, RemoteHeadSeries, RemoteTexts, SeriesSource, TextSource,
-};
+use crate::select::{Lookup, RemoteCursor, RemoteHead, RemoteTexts};
 use crate::storage::{
     BlockFile, BlockWriter, Blocks, LogKind, Records, StorageResult, Wal, WalBatch, WalCheckpoint,
 };
@@ -140,30 +139,34 @@ impl BlockWriter for HostBlockWriter {
 /// The head of another instance.
 pub(super) struct HostHead;
 
-impl HeadSource for HostHead {
-    fn select(
+impl RemoteHead for HostHead {
+    type Cursor = head_source::Cursor;
+    type Texts = head_source::Texts;
+
+    fn open(
         &self,
-        matchers: &[MatcherSpec],
+        sets: &[Vec<MatcherSpec>],
         range: TimeRange,
         external: &Labels,
-    ) -> Result<Box<dyn SeriesSource>> {
-        let matchers: Vec<wit::Matcher> = matchers.iter().map(Into::into).collect();
+    ) -> Result<Opened<head_source::Cursor>> {
+        let set = |set: &Vec<MatcherSpec>| set.iter().map(Into::into).collect();
+        let sets: Vec<Vec<wit::Matcher>> = sets.iter().map(set).collect();
         let label =
             |(name, value): (&str, &str)| wit::Label { name: name.into(), value: value.into() };
         let external: Vec<wit::Label> = external.iter().map(label).collect();
-        Ok(series(head_source::open(&matchers, range.into(), &external)?))
+        Ok(match head_source::open(&sets, range.into(), &external)? {
+            head_source::OpenedCursor::Cursor(cursor) => Opened::Ready(cursor),
+            head_source::OpenedCursor::Again => Opened::Again,
+            head_source::OpenedCursor::TooCostly => Opened::TooCostly,
+        })
     }
 
-    fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>> {
-        Ok(series(head_source::series(&lookup.into())?))
+    fn label_names(&self, lookup: &Lookup) -> Result<Opened<head_source::Texts>> {
+        Ok(head_source::label_names(&lookup.into())?.into())
     }
 
-    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
-        Ok(texts(head_source::label_names(&lookup.into())?))
-    }
-
-    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
-        Ok(texts(head_source::label_values(name, &lookup.into())?))
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<head_source::Texts>> {
+        Ok(head_source::label_values(name, &lookup.into())?.into())
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {
@@ -174,25 +177,48 @@ impl HeadSource for HostHead {
         Ok(head_source::forget(before_ms)?)
     }
 
-    fn deletion_mark(&self) -> crate::error::Result<u64> {
+    fn deletion_mark(&self) -> Result<u64> {
         Ok(head_source::deletion_mark()?)
     }
 }
 
+impl From<head_source::OpenedTexts> for Opened<head_source::Texts> {
+    fn from(opened: head_source::OpenedTexts) -> Opened<head_source::Texts> {
+        match opened {
+            head_source::OpenedTexts::Texts(texts) => Opened::Ready(texts),
+            head_source::OpenedTexts::Again => Opened::Again,
+            head_source::OpenedTexts::TooCostly => Opened::TooCostly,
+        }
+    }
+}
+
 impl RemoteCursor for head_source::Cursor {
-    fn next(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
-        Ok(head_source::Cursor::next(self, bytes_max)?)
+    fn next(&mut self, bytes_max: u32) -> Result<HeadPage> {
+        let head_source::Page { series, is_last } = head_source::Cursor::next(self, bytes_max)?;
+        Ok(HeadPage { series, is_last })
+    }
+
+    fn labels(&mut self, bytes_max: u32, only_in_range: bool) -> Result<HeadPage> {
+        let page = head_source::Cursor::labels(self, bytes_max, only_in_range)?;
+        Ok(HeadPage { series: page.series, is_last: page.is_last })
+    }
+
+    fn keep(&mut self, positions: &[u32]) -> Result<()> {
+        Ok(head_source::Cursor::keep(self, positions)?)
     }
 
     fn rewind(&mut self) -> Result<()> {
         Ok(head_source::Cursor::rewind(self)?)
     }
+
+    fn delete(&mut self) -> Result<HeadDeletion> {
+        let head_source::Deletion { series, is_done } = head_source::Cursor::delete(self)?;
+        Ok(HeadDeletion { series, is_done })
+    }
 }
 
-fn series(cursor: head_source::Cursor) -> Box<dyn SeriesSource> {
-    Box::new(RemoteHeadSeries::new(cursor))
-}
-
-fn texts(texts: head_source::Texts) -> Box<dyn TextSource> {
-    Box::new(RemoteTexts::new(move |bytes_max| Ok(texts.next(bytes_max)?)))
+impl RemoteTexts for head_source::Texts {
+    fn next(&mut self, bytes_max: u32) -> Result<Vec<String>> {
+        Ok(head_source::Texts::next(self, bytes_max)?)
+    }
 }

@@ -15,14 +15,15 @@ mod bindings {
 mod backfill;
 mod convert;
 mod forward;
+mod head_reader;
 mod imports;
 mod inspect;
 mod memory;
 
-use crate::engine::{self, Engine, SavedHead, Storage};
+use crate::engine::{self, Engine, HeadTextReader, SavedHead, Storage};
 use crate::head::HeadOptions;
 use crate::memory::MemoryBudget;
-use crate::model::{LabelLimits, Sample};
+use crate::model::{LabelLimits, MatcherSpec, Sample};
 use crate::select::{Cursor, FrameFormat, LineCursor, Measured, Selection, TextCursor};
 use crate::text::TextFormat;
 use bindings::exports::tidepool::tsdb::store::{
@@ -30,6 +31,7 @@ use bindings::exports::tidepool::tsdb::store::{
 };
 use bindings::tidepool::tsdb::types as wit;
 use convert::{ranked, to_labels};
+use head_reader::OpenHeadCursor;
 use imports::{HostBlocks, HostHead, HostWal};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,6 +40,10 @@ struct Component;
 
 thread_local! {
     static ENGINE: RefCell<Option<Engine>> = const { RefCell::new(None) };
+}
+
+fn to_specs(sets: Vec<Vec<wit::Matcher>>) -> Vec<Vec<MatcherSpec>> {
+    sets.into_iter().map(|set| set.into_iter().map(Into::into).collect()).collect()
 }
 
 fn with_engine<T>(
@@ -52,6 +58,7 @@ fn with_engine<T>(
 impl Guest for Component {
     type Cursor = OpenCursor;
     type Texts = OpenTexts;
+    type HeadCursor = OpenHeadCursor;
     type LineCursor = OpenLineCursor;
     type SavedHead = OpenSavedHead;
 
@@ -164,12 +171,12 @@ impl Guest for Component {
 
     fn label_names(lookup: wit::Lookup) -> Result<store::Texts, wit::Error> {
         let names = with_engine(|engine| engine.label_names(&lookup.into()))?;
-        Ok(store::Texts::new(OpenTexts(RefCell::new(names))))
+        Ok(store::Texts::new(OpenTexts::Merged(RefCell::new(names))))
     }
 
     fn label_values(name: String, lookup: wit::Lookup) -> Result<store::Texts, wit::Error> {
         let values = with_engine(|engine| engine.label_values(&name, &lookup.into()))?;
-        Ok(store::Texts::new(OpenTexts(RefCell::new(values))))
+        Ok(store::Texts::new(OpenTexts::Merged(RefCell::new(values))))
     }
 
     fn series(lookup: wit::Lookup) -> Result<store::Cursor, wit::Error> {
@@ -177,13 +184,33 @@ impl Guest for Component {
         Ok(store::Cursor::new(OpenCursor(RefCell::new(cursor))))
     }
 
+    fn read_head(
+        matcher_sets: Vec<Vec<wit::Matcher>>,
+        range: wit::TimeRange,
+        external_labels: Vec<wit::Label>,
+    ) -> Result<store::OpenedCursor, wit::Error> {
+        let sets: Vec<Vec<_>> = to_specs(matcher_sets);
+        let external = to_labels(&external_labels)?;
+        Ok(with_engine(|engine| engine.read_head(&sets, range.into(), &external))?.into())
+    }
+
+    fn read_head_names(lookup: wit::Lookup) -> Result<store::OpenedTexts, wit::Error> {
+        Ok(with_engine(|engine| engine.read_head_names(&lookup.into()))?.into())
+    }
+
+    fn read_head_values(
+        name: String,
+        lookup: wit::Lookup,
+    ) -> Result<store::OpenedTexts, wit::Error> {
+        Ok(with_engine(|engine| engine.read_head_values(&name, &lookup.into()))?.into())
+    }
+
     fn dump(
         selectors: Vec<Vec<wit::Matcher>>,
         range: wit::TimeRange,
         format: store::TextFormat,
     ) -> Result<store::LineCursor, wit::Error> {
-        let specs = |matchers: Vec<wit::Matcher>| matchers.into_iter().map(Into::into).collect();
-        let selectors: Vec<_> = selectors.into_iter().map(specs).collect();
+        let selectors = to_specs(selectors);
         let format = match format {
             store::TextFormat::Dump => TextFormat::Dump,
             store::TextFormat::OpenMetrics => TextFormat::OpenMetrics,
@@ -220,8 +247,7 @@ impl Guest for Component {
         matcher_sets: Vec<Vec<wit::Matcher>>,
         range: wit::TimeRange,
     ) -> Result<Vec<store::SeriesExemplars>, wit::Error> {
-        let matcher_sets: Vec<Vec<_>> =
-            matcher_sets.into_iter().map(|set| set.into_iter().map(Into::into).collect()).collect();
+        let matcher_sets = to_specs(matcher_sets);
         let found = with_engine(|engine| engine.exemplars(&matcher_sets, range.into()))?;
         Ok(found.into_iter().map(Into::into).collect())
     }
@@ -230,8 +256,7 @@ impl Guest for Component {
         selectors: Vec<Vec<wit::Matcher>>,
         range: wit::TimeRange,
     ) -> Result<store::Deletion, wit::Error> {
-        let specs = |matchers: Vec<wit::Matcher>| matchers.into_iter().map(Into::into).collect();
-        let selectors: Vec<_> = selectors.into_iter().map(specs).collect();
+        let selectors = to_specs(selectors);
         let deleted = with_engine(|engine| engine.delete(&selectors, range.into()))?;
         Ok(deleted.into())
     }
@@ -376,14 +401,23 @@ impl GuestCursor for OpenCursor {
     }
 }
 
-struct OpenTexts(RefCell<TextCursor>);
+enum OpenTexts {
+    Merged(RefCell<TextCursor>),
+    OfHead(RefCell<HeadTextReader>),
+}
 
 impl GuestTexts for OpenTexts {
     fn next(&self, bytes_max: u32) -> Result<Vec<String>, wit::Error> {
-        Ok(self.0.borrow_mut().next(bytes_max)?)
+        match self {
+            OpenTexts::Merged(texts) => Ok(texts.borrow_mut().next(bytes_max)?),
+            OpenTexts::OfHead(texts) => Ok(texts.borrow_mut().next(bytes_max)),
+        }
     }
 
     fn is_truncated(&self) -> bool {
-        self.0.borrow().is_truncated()
+        match self {
+            OpenTexts::Merged(texts) => texts.borrow().is_truncated(),
+            OpenTexts::OfHead(_) => false,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Deleting samples, and what is done about blocks when somebody asks.
 
 use super::upkeep::{Room, Task, UpkeepProgress};
-use super::{Engine, Owned, Role, compile};
+use super::{Engine, Role, compile};
 use crate::compact::{BadBlock, delete_from_blocks};
 use crate::error::{Error, Result};
 use crate::model::{Matcher, MatcherSpec, TimeRange};
@@ -19,24 +19,22 @@ pub struct Deleted {
 
 impl Engine {
     /// Deletes the samples in a range of all series that any of the selectors selects: those of the
-    /// head, of the blocks, or both, as the role has them. What is written later counts, wherever
+    /// head, also of another instance's, and then those of the blocks, if the role has them. What is written later counts, wherever
     /// it lies in time. If storage fails half way, doing it again completes it.
     pub fn delete(&mut self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<Deleted> {
         if self.role == Role::Query {
             return Err(Error::WrongRole { call: "delete" });
         }
         self.check_replayed()?;
-        let selectors: Vec<Vec<Matcher>> =
+        let compiled: Vec<Vec<Matcher>> =
             selectors.iter().map(|matchers| compile(matchers)).collect::<Result<_>>()?;
         let mut deleted = Deleted::default();
         if range.end_ms < range.start_ms || selectors.is_empty() {
             return Ok(deleted);
         }
-        if let Some(owned) = &self.owned {
-            deleted.head_series = owned.delete(&selectors, range)?;
-        }
+        deleted.head_series = self.head.delete(selectors, range)?;
         if self.upkeep.is_some() {
-            let in_blocks = delete_from_blocks(&*self.blocks, &selectors, range)?;
+            let in_blocks = delete_from_blocks(&*self.blocks, &compiled, range)?;
             deleted.blocks = in_blocks.blocks;
             deleted.bad = in_blocks.bad;
         }
@@ -70,18 +68,5 @@ impl Engine {
             Some(upkeep) if self.role != Role::Query => upkeep.step(task, now_ms, room),
             _ => Err(Error::WrongRole { call }),
         }
-    }
-}
-
-impl Owned {
-    /// Deletes from the head; gives from how many series.
-    fn delete(&self, selectors: &[Vec<Matcher>], range: TimeRange) -> Result<u64> {
-        let (mut head, mut log) = (self.head.borrow_mut(), self.log.borrow_mut());
-        let spans = head.spans_to_delete(selectors, range)?;
-        log.append_deletion(&head, &spans, range)?;
-        head.delete(&spans)
-            .map_err(|source| Error::Chunk { series: "with deleted samples".into(), source })?;
-        log.settle_deletions(&head)?;
-        Ok(spans.len() as u64)
     }
 }

@@ -1,11 +1,12 @@
 //! The own head, seen as reads and cuts see any head.
 
 use super::compile;
+use super::head_reader::{cursor_error, delete_some};
 use super::log::Log;
 use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
-use crate::head::{Head, HeadCursor, HeadSeries, HeadTexts};
-use crate::model::{Labels, MatcherSpec, TimeRange};
+use crate::head::{CursorError, Head, HeadCursor, HeadSeries, HeadTexts, Slice, WorkLeft};
+use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
 use crate::select::{HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
@@ -47,7 +48,8 @@ impl HeadSource for LocalHead {
         external: &Labels,
     ) -> Result<Box<dyn SeriesSource>> {
         let mut head = self.head.borrow_mut();
-        let cursor = head.select(&compile(matchers)?, range, external)?;
+        let sets = MatcherSets::of(compile(matchers)?);
+        let cursor = head.select(&sets, range, external, &WorkLeft::unbounded())?;
         if head.has_too_many_cursors() {
             return Err(Error::ShortOfMemory { max: head.memory_bytes_max() });
         }
@@ -55,18 +57,34 @@ impl HeadSource for LocalHead {
     }
 
     fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>> {
-        let cursor = self.head.borrow_mut().select_any(&lookup.sets()?, lookup.range)?;
+        let (sets, none) = (lookup.sets()?, Labels::default());
+        let work = WorkLeft::unbounded();
+        let cursor = self.head.borrow_mut().select(&sets, lookup.range, &none, &work)?;
         Ok(Box::new(LocalLabels { head: Rc::clone(&self.head), cursor }))
     }
 
     fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
-        let names = self.head.borrow_mut().label_names(&lookup.sets()?, lookup.range)?;
-        Ok(self.texts(names))
+        let (sets, work) = (lookup.sets()?, WorkLeft::unbounded());
+        Ok(self.texts(self.head.borrow_mut().label_names(&sets, lookup.range, &work)?))
     }
 
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
-        let values = self.head.borrow_mut().label_values(name, &lookup.sets()?, lookup.range)?;
-        Ok(self.texts(values))
+        let (sets, work) = (lookup.sets()?, WorkLeft::unbounded());
+        Ok(self.texts(self.head.borrow_mut().label_values(name, &sets, lookup.range, &work)?))
+    }
+
+    fn delete(&self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<u64> {
+        let (sets, none) = (MatcherSets::new(selectors)?, Labels::default());
+        let work = WorkLeft::unbounded();
+        let mut cursor = self.head.borrow_mut().select(&sets, range, &none, &work)?;
+        let (mut series, mut is_begun) = (0, false);
+        loop {
+            let slice = delete_some(&self.head, &self.log, &mut cursor, range, &mut is_begun)?;
+            series += slice.series;
+            if slice.is_done {
+                return Ok(series);
+            }
+        }
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {
@@ -124,12 +142,17 @@ fn without_room(head: &mut Head, before_ms: i64, error: Error) -> Error {
 
 impl SeriesSource for LocalSeries {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        let next = self.head.borrow().next(&mut self.cursor);
-        let next =
-            next.map_err(|(labels, source)| Error::Chunk { series: labels.to_string(), source })?;
-        let Some(HeadSeries { labels, chunks, may_overlap }) = next else { return Ok(None) };
-        let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
-        Ok(Some(ChunkedSeries { labels, chunks }))
+        let head = self.head.borrow();
+        loop {
+            match head.next(&mut self.cursor).map_err(|error| cursor_error(&head, error))? {
+                Slice::Again => {}
+                Slice::End => return Ok(None),
+                Slice::Next(HeadSeries { labels, chunks, may_overlap }) => {
+                    let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
+                    return Ok(Some(ChunkedSeries { labels, chunks }));
+                }
+            }
+        }
     }
 
     fn rewind(&mut self) -> Result<()> {
@@ -140,8 +163,17 @@ impl SeriesSource for LocalSeries {
 
 impl SeriesSource for LocalLabels {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        let labels = self.head.borrow().next_labels(&mut self.cursor);
-        Ok(labels.map(|labels| ChunkedSeries { labels, chunks: Vec::new() }))
+        let head = self.head.borrow();
+        loop {
+            let next = head.next_labels(&mut self.cursor, true);
+            match next.map_err(|slow| cursor_error(&head, CursorError::Slow(slow)))? {
+                Slice::Again => {}
+                Slice::End => return Ok(None),
+                Slice::Next(labels) => {
+                    return Ok(Some(ChunkedSeries { labels, chunks: Vec::new() }));
+                }
+            }
+        }
     }
 
     fn rewind(&mut self) -> Result<()> {

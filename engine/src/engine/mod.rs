@@ -5,6 +5,7 @@
 //! that their host answers. Calls run one at a time; none knows the time by itself.
 
 mod deletion;
+mod head_reader;
 mod ingest;
 mod local_head;
 mod log;
@@ -36,6 +37,7 @@ use std::rc::Rc;
 use upkeep::{Task, Upkeep, UpkeepOptions};
 
 pub use deletion::Deleted;
+pub use head_reader::{HeadDeletion, HeadPage, HeadReader, HeadTextReader, Opened};
 pub use log::ReplayProgress;
 pub use saved::SavedHead;
 pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};

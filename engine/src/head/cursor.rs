@@ -1,30 +1,69 @@
 //! A position in the head's answer to a selection.
+//!
+//! A cursor shows the head as it was when it was opened, and each call does a slice of work:
+//!
+//! ```text
+//! open ──▶ prepare, a slice at a time: the newest sample of each series ──▶ give series
+//!                                                                            │ labels, keep
+//!                                                    rewind: those kept  ◀───┘
+//! ```
+//!
+//! Samples that come while a cursor is prepared are noted by its [`Watch`], so that the newest
+//! sample of each series is that of the moment at which the cursor was opened.
+
+mod open;
+mod order;
+mod watch;
+
+pub(super) use open::OpenCursors;
+use order::Sequence;
+pub(super) use watch::{Watch, Watches};
 
 use super::postings::HeadIndex;
-use super::work::{TooMuchWork, WorkLeft};
+use super::work::{NotNow, WorkLeft};
 use super::{Head, Slot};
 use crate::chunk::{Chunk, ChunkError};
-use crate::index::{select, select_any};
-use crate::model::{Labels, Matcher, MatcherSets, OrderGroup, TimeRange, with_others};
-use std::cell::Cell;
+use crate::index::select_any;
+use crate::model::{Labels, MatcherSets, TimeRange, with_others};
+pub(super) use open::OpenCursor;
 use std::rc::Rc;
 
-/// Of the memory that a head may use, the part that open cursors may take.
-const CURSORS_PER_MEMORY: u64 = 8;
+/// Series of which the newest sample is looked up in one slice.
+const PREPARED_PER_SLICE: usize = if cfg!(test) { 4 } else { 4 * 1024 };
+
+/// Series that one slice passes over without giving them.
+const PASSED_PER_SLICE: usize = if cfg!(test) { 3 } else { 4 * 1024 };
 
 /// Walks over selected series in label order, as often as it is wanted, and sees what was there
-/// when it was opened. While it lives, the head forgets nothing, so the slots it holds stay valid.
+/// when it was opened. While it lives, the head truncates nothing, so the slots it holds stay
+/// valid.
 pub struct HeadCursor {
+    /// In label order.
     slots: Vec<Slot>,
-    /// Time of the newest ordered sample of each series; nothing where chunks are not asked for.
+    /// Time of the newest ordered sample of each series, of as many as are prepared.
     newest_ms: Vec<i64>,
-    /// How many series were given.
-    given: usize,
+    sequence: Sequence,
     range: TimeRange,
     moment: u64,
     /// Labels that the series are given besides their own.
     external: Labels,
+    /// While the cursor is prepared.
+    watch: Option<Rc<Watch>>,
+    /// Indices of the series of the last page of labels.
+    page: Vec<u32>,
+    /// Indices of the series to give from the next rewind on, in the order in which they are given.
+    kept: Option<Vec<u32>>,
     _open: OpenCursor,
+}
+
+/// What a slice of a cursor gave.
+pub enum Slice<T> {
+    /// The next one.
+    Next(T),
+    /// Nothing yet: the next call goes on.
+    Again,
+    /// That was all.
+    End,
 }
 
 /// A series as a cursor gives it.
@@ -46,108 +85,154 @@ pub(super) struct Seen {
     pub moment: u64,
 }
 
-/// The cursors that are open on a head.
-#[derive(Default)]
-pub(super) struct OpenCursors {
-    count: Cell<u64>,
-    /// Memory that they take.
-    bytes: Cell<u64>,
-}
+/// A cursor was prepared for so long that it noted more samples than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreparedTooSlowly;
 
-/// Counts as an open cursor of its head until it is dropped.
-pub(super) struct OpenCursor {
-    all: Rc<OpenCursors>,
-    bytes: u64,
+/// Why a cursor gives no series.
+#[derive(Debug)]
+pub enum CursorError {
+    /// A chunk of this series is damaged.
+    Chunk(Labels, ChunkError),
+    /// It was prepared too slowly.
+    Slow(PreparedTooSlowly),
 }
 
 impl HeadCursor {
-    /// Begins anew.
+    /// Begins anew, with the series that were kept, if [`HeadCursor::keep`] was called.
     pub fn rewind(&mut self) {
-        self.given = 0;
+        self.page.clear();
+        match self.kept.take() {
+            None => self.sequence.rewind(),
+            Some(kept) => {
+                self.slots = kept.iter().map(|at| self.slots[*at as usize]).collect();
+                self.newest_ms = kept.iter().map(|at| self.newest_ms[*at as usize]).collect();
+                self.sequence = Sequence::default();
+            }
+        }
     }
 
-    fn next_slot(&mut self) -> Option<(Slot, i64)> {
-        let slot = *self.slots.get(self.given)?;
-        let newest_ms = self.newest_ms.get(self.given).copied().unwrap_or(i64::MAX);
-        self.given += 1;
-        Some((slot, newest_ms))
+    /// Keeps series for the time after the next rewind: positions in the last page of labels,
+    /// ascending. Gives whether all of them are positions there.
+    pub fn keep(&mut self, positions: &[u32]) -> bool {
+        let kept = self.kept.get_or_insert_default();
+        for position in positions {
+            let Some(at) = self.page.get(*position as usize) else { return false };
+            if kept.last().is_some_and(|last| last == at) {
+                return false;
+            }
+            kept.push(*at);
+        }
+        true
+    }
+
+    /// Begins the next page of labels.
+    pub fn begin_page(&mut self) {
+        self.page.clear();
+    }
+
+    /// The next series, at most so many, for a cursor without external labels.
+    pub(super) fn next_slots(&mut self, count_max: usize) -> &[Slot] {
+        let from = self.sequence.skip(self.slots.len(), count_max);
+        &self.slots[from]
+    }
+
+    /// Whether it gave all series.
+    pub fn is_at_end(&self) -> bool {
+        self.sequence.given() >= self.slots.len()
     }
 }
 
 impl Head {
-    /// Selects series, which get external labels; those without samples in the range are left out
-    /// as the cursor meets them.
+    /// Selects series by one of several sets of matchers and gives them external labels. Those
+    /// without samples in the range are left out as the cursor meets them.
     pub fn select(
-        &mut self,
-        matchers: &[Matcher],
-        range: TimeRange,
-        external: &Labels,
-    ) -> Result<HeadCursor, TooMuchWork> {
-        self.postings.sort();
-        let slots = match self.touches(range) {
-            true => select(&self.index(), matchers)?,
-            false => Vec::new(),
-        };
-        self.moment += 1;
-        let newest = |slot: &Slot| self.at(*slot).newest_ms().unwrap_or(i64::MIN);
-        let slots = self.in_order(slots, external);
-        let newest_ms = slots.iter().map(newest).collect();
-        Ok(self.cursor(slots, newest_ms, range, external.clone()))
-    }
-
-    /// Selects series by one of several sets.
-    pub fn select_any(
         &mut self,
         sets: &MatcherSets,
         range: TimeRange,
-    ) -> Result<HeadCursor, TooMuchWork> {
-        self.postings.sort();
-        let slots = match self.touches(range) {
-            true => select_any(&self.index(), sets.sets())?,
-            false => Vec::new(),
-        };
-        let none = Labels::default();
-        let slots = self.in_order(slots, &none);
-        Ok(self.cursor(slots, Vec::new(), range, none))
-    }
-
-    fn cursor(
-        &self,
-        slots: Vec<Slot>,
-        newest_ms: Vec<i64>,
-        range: TimeRange,
-        external: Labels,
-    ) -> HeadCursor {
+        external: &Labels,
+        work: &WorkLeft,
+    ) -> Result<HeadCursor, NotNow> {
+        self.postings.sort(work)?;
+        let mut slots = Vec::new();
+        if self.touches(range) {
+            let index = self.index(work);
+            if sets.select_all() {
+                slots = index.by_labels()?.to_vec();
+            } else {
+                slots = select_any(&index, sets.sets())?;
+                index.sort_by_labels(&mut slots)?;
+            }
+        }
+        self.moment += 1;
         // Later samples than those of this moment are not part of the answer.
         let range = TimeRange { end_ms: range.end_ms.min(self.newest_ms()), ..range };
-        let bytes = size_of_val(slots.as_slice()) + size_of_val(newest_ms.as_slice());
-        let _open = OpenCursor::new(self, bytes as u64);
-        HeadCursor { slots, newest_ms, given: 0, range, moment: self.moment, external, _open }
+        let bytes = slots.len() * (size_of::<Slot>() + size_of::<i64>());
+        let mut cursor = HeadCursor {
+            newest_ms: Vec::with_capacity(slots.len()),
+            sequence: Sequence::new(external),
+            range,
+            moment: self.moment,
+            external: external.clone(),
+            watch: None,
+            page: Vec::new(),
+            kept: None,
+            _open: OpenCursor::new(self, bytes as u64),
+            slots,
+        };
+        self.prepare_some(&mut cursor);
+        if !cursor.is_prepared() {
+            cursor.watch = Some(self.watches.begin());
+            self.is_observed = true;
+        }
+        Ok(cursor)
     }
 
-    /// Series in the order of the labels that they have with the external ones.
-    fn in_order(&self, mut slots: Vec<Slot>, external: &Labels) -> Vec<Slot> {
-        self.index().sort_by_labels(&mut slots);
-        if external.is_empty() {
-            return slots;
+    /// Looks up the newest sample of the next series.
+    fn prepare_some(&self, cursor: &mut HeadCursor) {
+        let from = cursor.newest_ms.len();
+        let to = cursor.slots.len().min(from + PREPARED_PER_SLICE);
+        for at in from..to {
+            let slot = cursor.slots[at];
+            let noted = cursor.watch.as_ref().and_then(|watch| watch.newest_before(slot));
+            let newest_ms = noted.or_else(|| self.at(slot).newest_ms()).unwrap_or(i64::MIN);
+            cursor.newest_ms.push(newest_ms);
+            cursor.sequence.add(at as u32, &cursor.external, || self.labels(slot).1);
         }
-        let in_group = |(rank, slot): (usize, Slot)| {
-            (OrderGroup::of(self.labels(slot).1, external), rank, slot)
-        };
-        let mut grouped: Vec<_> = slots.into_iter().enumerate().map(in_group).collect();
-        let merged = |slot: Slot| with_others(self.labels(slot).1, external);
-        grouped.sort_by(|(group_a, rank_a, a), (group_b, rank_b, b)| match group_a == group_b {
-            true => rank_a.cmp(rank_b),
-            // What stores a label has the word before what is only given it.
-            false => merged(*a).cmp(merged(*b)).then_with(|| group_b.cmp(group_a)),
-        });
-        grouped.into_iter().map(|(_, _, slot)| slot).collect()
+        if cursor.is_prepared() {
+            cursor.watch = None;
+        }
+    }
+
+    /// Does a slice of what has to be done before the first series; gives whether that is all.
+    fn prepare(&self, cursor: &mut HeadCursor) -> Result<bool, PreparedTooSlowly> {
+        if cursor.is_prepared() {
+            return Ok(true);
+        }
+        if cursor.watch.as_ref().is_some_and(|watch| watch.is_full()) {
+            return Err(PreparedTooSlowly);
+        }
+        self.prepare_some(cursor);
+        // What comes next is another slice.
+        Ok(false)
+    }
+
+    fn next_at(&self, cursor: &mut HeadCursor) -> Option<usize> {
+        let HeadCursor { slots, external, sequence, .. } = cursor;
+        let labels =
+            |at: u32| Labels::from_sorted(with_others(self.labels(slots[at as usize]).1, external));
+        sequence.next(slots.len(), labels)
+    }
+
+    /// The index, for one question that may cost so much.
+    pub(super) fn index<'h>(&'h self, work: &'h WorkLeft) -> HeadIndex<'h> {
+        let Head { postings, symbols, series, .. } = self;
+        HeadIndex { postings, symbols, series, work }
     }
 
     /// Whether open cursors take more memory than they may.
     pub fn has_too_many_cursors(&self) -> bool {
-        let max = self.memory_bytes_max() / CURSORS_PER_MEMORY;
-        max > 0 && self.open_cursors.bytes.get() > max
+        self.open_cursors.take_too_much(self.memory_bytes_max())
     }
 
     /// Whether the head may hold samples of the range.
@@ -157,61 +242,52 @@ impl Head {
         range.start_ms <= range.end_ms && range.overlaps(&held)
     }
 
-    /// The index, for one question.
-    pub(super) fn index(&self) -> HeadIndex<'_> {
-        let Head { postings, symbols, series, .. } = self;
-        HeadIndex { postings, symbols, series, work: WorkLeft::of_a_read() }
-    }
-
     /// The next series with chunks that share some time with the range.
-    pub fn next(
-        &self,
-        cursor: &mut HeadCursor,
-    ) -> Result<Option<HeadSeries>, (Labels, ChunkError)> {
-        let moment = cursor.moment;
-        while let Some((slot, newest_ms)) = cursor.next_slot() {
+    pub fn next(&self, cursor: &mut HeadCursor) -> Result<Slice<HeadSeries>, CursorError> {
+        if !self.prepare(cursor).map_err(CursorError::Slow)? {
+            return Ok(Slice::Again);
+        }
+        for _ in 0..PASSED_PER_SLICE {
+            let Some(at) = self.next_at(cursor) else { return Ok(Slice::End) };
+            let (slot, newest_ms) = (cursor.slots[at], cursor.newest_ms[at]);
             let series = self.at(slot);
-            let chunks = series.chunks(cursor.range, Seen { newest_ms, moment });
-            let chunks = chunks.map_err(|error| (self.packed_labels(slot), error))?;
+            let seen = Seen { newest_ms, moment: cursor.moment };
+            let chunks = series.chunks(cursor.range, seen);
+            let chunks =
+                chunks.map_err(|error| CursorError::Chunk(self.packed_labels(slot), error))?;
             if !chunks.is_empty() {
                 let labels = with_others(self.labels(slot).1, &cursor.external);
                 let (labels, may_overlap) = (Labels::from_sorted(labels), series.has_late());
-                return Ok(Some(HeadSeries { labels, chunks, may_overlap }));
+                return Ok(Slice::Next(HeadSeries { labels, chunks, may_overlap }));
             }
         }
-        Ok(None)
+        Ok(Slice::Again)
     }
 
-    /// The labels of the next series with chunks that share some time with the range.
-    pub fn next_labels(&self, cursor: &mut HeadCursor) -> Option<Labels> {
-        while let Some((slot, _)) = cursor.next_slot() {
-            if self.at(slot).touches(cursor.range) {
-                return Some(self.packed_labels(slot));
+    /// The labels of the next series without the external ones: of series with chunks that share
+    /// some time with the range, or of all.
+    pub fn next_labels(
+        &self,
+        cursor: &mut HeadCursor,
+        only_in_range: bool,
+    ) -> Result<Slice<Labels>, PreparedTooSlowly> {
+        if !self.prepare(cursor)? {
+            return Ok(Slice::Again);
+        }
+        for _ in 0..PASSED_PER_SLICE {
+            let Some(at) = self.next_at(cursor) else { return Ok(Slice::End) };
+            let slot = cursor.slots[at];
+            if !only_in_range || self.at(slot).touches(cursor.range) {
+                cursor.page.push(at as u32);
+                return Ok(Slice::Next(self.packed_labels(slot)));
             }
         }
-        None
+        Ok(Slice::Again)
     }
 }
 
-impl OpenCursors {
-    pub(super) fn count(&self) -> u64 {
-        self.count.get()
-    }
-}
-
-impl OpenCursor {
-    /// Counts one that takes so much memory.
-    pub(super) fn new(head: &Head, bytes: u64) -> OpenCursor {
-        let all = Rc::clone(&head.open_cursors);
-        all.count.set(all.count.get() + 1);
-        all.bytes.set(all.bytes.get() + bytes);
-        OpenCursor { all, bytes }
-    }
-}
-
-impl Drop for OpenCursor {
-    fn drop(&mut self) {
-        self.all.count.set(self.all.count.get() - 1);
-        self.all.bytes.set(self.all.bytes.get() - self.bytes);
+impl HeadCursor {
+    fn is_prepared(&self) -> bool {
+        self.newest_ms.len() == self.slots.len()
     }
 }

@@ -41,6 +41,8 @@ impl Head {
         if self.replay.is_some() {
             return self.plan_replayed_cut();
         }
+        // Whoever deleted may be gone.
+        self.find_times_again();
         if self.options.memory.caches_go() {
             self.postings.drop_caches();
         }

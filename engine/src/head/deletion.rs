@@ -10,12 +10,16 @@
 //! (`engine/log.rs`). Upstream's own tombstones hide late samples whenever they come; so do those
 //! that it left in the log, for what was in its log of late samples then.
 
-use super::postings::HeadIndex;
-use super::work::{TooMuchWork, WorkLeft};
-use super::{Head, Slot};
+use super::slab::Place as _;
+use super::{Head, HeadCursor, Slot};
 use crate::chunk::ChunkError;
-use crate::index::select_any;
-use crate::model::{Matcher, TimeRange, Value};
+use crate::model::{TimeRange, Value};
+
+/// Series from which one slice deletes.
+const DELETED_PER_SLICE: usize = if cfg!(test) { 2 } else { 256 };
+
+/// Places of the table of series in which one slice looks for the oldest and newest samples.
+const TIMES_PER_SLICE: u32 = 8 * 1024;
 
 /// A span of time to be deleted from a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,36 +30,87 @@ pub struct DeletedSpan {
     pub range: TimeRange,
 }
 
-impl Head {
-    /// What the deletion of a range would take out: for each series that any of the selectors
-    /// selects and that may have samples there, the range up to its newest sample. The range's
-    /// start stays as it is, since the log may still hold older samples than the head.
-    pub fn spans_to_delete(
-        &self,
-        selectors: &[Vec<Matcher>],
-        range: TimeRange,
-    ) -> Result<Vec<DeletedSpan>, TooMuchWork> {
-        // Nobody asks for a deletion who may not hold writes up.
-        let index = HeadIndex { work: WorkLeft::unbounded(), ..self.index() };
-        let slots = select_any(&index, selectors)?;
-        let span = |slot: Slot| {
-            let series = self.at(slot);
-            let end_ms = range.end_ms.min(series.max_time_ms()?);
-            let range = TimeRange { end_ms, ..range };
-            series.touches(range).then_some(DeletedSpan { slot, range })
-        };
-        Ok(slots.into_iter().filter_map(span).collect())
+/// The times of the oldest and newest samples, being found a slice at a time after some were taken
+/// out. Samples that come meanwhile count as well.
+pub(super) struct TimesScan {
+    /// Place in the table of series.
+    next: u32,
+    min_time_ms: i64,
+    late_min_time_ms: i64,
+    max_time_ms: i64,
+}
+
+impl TimesScan {
+    fn new() -> TimesScan {
+        TimesScan {
+            next: 0,
+            min_time_ms: i64::MAX,
+            late_min_time_ms: i64::MAX,
+            max_time_ms: i64::MIN,
+        }
     }
 
-    /// Takes samples out, once the log knows.
+    /// A sample came.
+    pub(super) fn add(&mut self, timestamp_ms: i64, is_late: bool) {
+        let oldest_ms = if is_late { &mut self.late_min_time_ms } else { &mut self.min_time_ms };
+        *oldest_ms = (*oldest_ms).min(timestamp_ms);
+        self.max_time_ms = self.max_time_ms.max(timestamp_ms);
+    }
+}
+
+impl Head {
+    /// What the deletion of a range takes out of the next series of a cursor: for each that may
+    /// have samples there, the range up to its newest sample. The range's start stays as it is,
+    /// since the log may still hold older samples than the head.
+    pub fn spans_to_delete(&self, cursor: &mut HeadCursor, range: TimeRange) -> Vec<DeletedSpan> {
+        let span = |slot: &Slot| {
+            let series = self.at(*slot);
+            let end_ms = range.end_ms.min(series.max_time_ms()?);
+            let range = TimeRange { end_ms, ..range };
+            series.touches(range).then_some(DeletedSpan { slot: *slot, range })
+        };
+        cursor.next_slots(DELETED_PER_SLICE).iter().filter_map(span).collect()
+    }
+
+    /// Takes samples out, once the log knows. [`Head::find_times_again`] follows the last of several
+    /// such calls.
     pub fn delete(&mut self, spans: &[DeletedSpan]) -> Result<(), ChunkError> {
         for DeletedSpan { slot, range } in spans {
             self.delete_ordered(*slot, *range)?;
             self.at_mut(*slot).delete_late(*range)?;
         }
-        self.find_times();
+        self.times_scan = Some(Box::new(TimesScan::new()));
+        self.is_observed = true;
         self.deletion_mark = self.deletion_mark.wrapping_add(1);
         Ok(())
+    }
+
+    /// Does a slice of finding the times of the oldest and the newest samples after a deletion; gives
+    /// whether some is left to do. What was deleted does not make new samples out-of-order: a
+    /// replay would not know of it for long.
+    pub fn find_times_again(&mut self) -> bool {
+        let Some(mut scan) = self.times_scan.take() else { return false };
+        let end = self.series.place_count();
+        let to = end.min(scan.next.saturating_add(TIMES_PER_SLICE));
+        for place in scan.next..to {
+            let Some(series) = self.series.get(Slot::of(place)) else { continue };
+            let max_time_ms = series.max_time_ms().unwrap_or(i64::MIN);
+            scan.min_time_ms = scan.min_time_ms.min(series.min_time_ms().unwrap_or(i64::MAX));
+            scan.late_min_time_ms =
+                scan.late_min_time_ms.min(series.late_min_time_ms().unwrap_or(i64::MAX));
+            scan.max_time_ms = scan.max_time_ms.max(max_time_ms);
+        }
+        scan.next = to;
+        let is_done = to >= end;
+        if is_done {
+            self.min_time_ms = scan.min_time_ms;
+            self.late_min_time_ms = scan.late_min_time_ms;
+            self.max_time_ms = scan.max_time_ms;
+            self.times_are_stale = false;
+        } else {
+            self.times_scan = Some(scan);
+        }
+        !is_done
     }
 
     /// Takes samples out that came in order, as a tombstone says that the log holds.
@@ -113,19 +168,9 @@ impl Head {
         Ok(self.at(slot).late_values()?.into_iter())
     }
 
-    /// The times of the oldest and the newest samples, after some were taken out. What was deleted
-    /// does not make new samples late: a replay would not know of it for long.
+    /// The times of the oldest and the newest samples, found at once.
     pub(super) fn find_times(&mut self) {
-        let (mut min_time_ms, mut late_min_time_ms, mut max_time_ms) =
-            (i64::MAX, i64::MAX, i64::MIN);
-        for slot in self.slots() {
-            let series = self.at(slot);
-            min_time_ms = min_time_ms.min(series.min_time_ms().unwrap_or(i64::MAX));
-            late_min_time_ms = late_min_time_ms.min(series.late_min_time_ms().unwrap_or(i64::MAX));
-            max_time_ms = max_time_ms.max(series.max_time_ms().unwrap_or(i64::MIN));
-        }
-        (self.min_time_ms, self.late_min_time_ms) = (min_time_ms, late_min_time_ms);
-        self.max_time_ms = max_time_ms;
-        self.times_are_stale = false;
+        self.times_scan = Some(Box::new(TimesScan::new()));
+        while self.find_times_again() {}
     }
 }

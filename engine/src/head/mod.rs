@@ -19,7 +19,6 @@ mod cut;
 mod deletion;
 mod exemplars;
 mod label_names;
-mod label_order;
 mod labels;
 mod late;
 mod lookup;
@@ -30,13 +29,14 @@ mod replay;
 mod saved;
 mod series;
 mod slab;
+mod sorted;
 mod symbols;
 mod work;
 
 pub use batch::{Batch, REFUSAL_DETAIL_BYTES_MAX, Refusal, RefusalReason, WriteOutcome};
 pub use cardinality::Cardinality;
 pub use course::Course;
-pub use cursor::{HeadCursor, HeadSeries};
+pub use cursor::{CursorError, HeadCursor, HeadSeries, PreparedTooSlowly, Slice};
 pub use deletion::DeletedSpan;
 pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExemplars};
 pub use labels::HeadTexts;
@@ -45,13 +45,14 @@ pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};
 pub use replay::FloatReplay;
 pub use saved::{Bytes, HeadLoader, HeadSaver, SavedHeadError};
 pub use series::Slot;
-pub use work::{TooMuchWork, VALUES_TESTED_MAX};
+pub use work::{NotNow, WorkLeft};
 
 use crate::memory::MemoryBudget;
 use crate::model::{LabelLimits, Labels, Sample, TimeRange, Value};
 use batch::{IS_FLOAT, Row};
-use cursor::OpenCursors;
+use cursor::{OpenCursors, Watches};
 use cut::PlannedCut;
+use deletion::TimesScan;
 use hashbrown::HashTable;
 use label_names::NameLists;
 use late::Arrival;
@@ -169,6 +170,12 @@ pub struct Head {
     /// How many cursors were ever opened: what comes late is told apart by it.
     moment: u64,
     open_cursors: Rc<OpenCursors>,
+    /// Cursors that note the samples which come while they are prepared.
+    watches: Watches,
+    /// After a deletion.
+    times_scan: Option<Box<TimesScan>>,
+    /// Whether one of the two wants to know of each sample.
+    is_observed: bool,
     /// What is known of metric families.
     pub metadata: MetadataTable,
     /// The newest exemplars.
@@ -207,6 +214,9 @@ impl Head {
             deletion_mark: options.hash_seed,
             moment: 0,
             open_cursors: Rc::default(),
+            watches: Watches::default(),
+            times_scan: None,
+            is_observed: false,
             metadata: MetadataTable::default(),
             exemplars: Exemplars::new(options.exemplars_max, options.hash_seed),
             counters: HeadCounters::default(),
@@ -271,6 +281,9 @@ impl Head {
     fn append_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
         let (generation, moment) = (self.generation, self.moment);
         let arrival = Arrival { generation, moment, is_watched: self.open_cursors() > 0 };
+        if self.is_observed {
+            self.note_sample(slot, timestamp_ms, true);
+        }
         let series = self.at_mut(slot);
         series.pending_row = NO_ROW;
         series.append_late(timestamp_ms, value, arrival);
@@ -279,8 +292,24 @@ impl Head {
         self.max_time_ms = self.max_time_ms.max(timestamp_ms);
     }
 
+    /// Tells those who want to know that a sample is about to be stored.
+    #[cold]
+    fn note_sample(&mut self, slot: Slot, timestamp_ms: i64, is_late: bool) {
+        if !is_late {
+            let newest_ms = self.at(slot).newest_ms();
+            self.watches.note(slot, newest_ms);
+        }
+        if let Some(scan) = &mut self.times_scan {
+            scan.add(timestamp_ms, is_late);
+        }
+        self.is_observed = self.times_scan.is_some() || !self.watches.is_empty();
+    }
+
     #[inline]
     fn append_float(&mut self, slot: Slot, timestamp_ms: i64, value: f64) {
+        if self.is_observed {
+            self.note_sample(slot, timestamp_ms, false);
+        }
         let block_duration_ms = self.options.block_duration_ms;
         let Some(series) = self.series.get_mut(slot) else { return };
         series.pending_row = NO_ROW;
@@ -291,6 +320,9 @@ impl Head {
     fn append(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) {
         if let Value::Float(value) = value {
             return self.append_float(slot, timestamp_ms, *value);
+        }
+        if self.is_observed {
+            self.note_sample(slot, timestamp_ms, false);
         }
         let block_duration_ms = self.options.block_duration_ms;
         let Some(series) = self.series.get_mut(slot) else { return };

@@ -2,14 +2,15 @@
 //!
 //! Slots are used again, so that a new series may belong into the middle of long lists. It is put
 //! at their ends, and they are sorted when somebody reads: a node with churn sees far more new
-//! series than reads.
+//! series than reads. Series by their labels and values by their text are kept in order from the
+//! first read on that needs it.
 
 use super::label_names::SeriesLabels;
-use super::label_order::LabelOrder;
 use super::series::{Series, Slot};
 use super::slab::{Place, Slab, shrink_above};
+use super::sorted::Sorted;
 use super::symbols::{SymbolId, Symbols};
-use super::work::{TooMuchWork, WorkLeft};
+use super::work::{NotNow, WorkLeft};
 use crate::index::LabelIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -26,22 +27,21 @@ pub struct Postings {
     /// Labels whose lists do not ascend; the same for the list of all.
     unsorted: FxHashSet<(SymbolId, SymbolId)>,
     all_is_unsorted: bool,
-    by_labels: LabelOrder,
+    /// Series by their labels, once somebody asked for many.
+    by_labels: RefCell<Option<Sorted<Slot>>>,
 }
+
+/// Series that are put in the order of their labels for one read alone: fewer than so many, and
+/// less than this part of all. More of them make use of the order of all.
+const SORTED_ALONE_MAX: usize = if cfg!(test) { 8 } else { 2048 };
+const SORTED_ALONE_PART: usize = 16;
 
 /// The values of one name.
 #[derive(Default)]
 struct Values {
     slots: FxHashMap<SymbolId, Vec<Slot>>,
-    /// Kept from the first time somebody asks for the order until a value goes.
-    order: RefCell<Option<Order>>,
-}
-
-/// The values of a name by their text.
-struct Order {
-    sorted: Rc<Vec<SymbolId>>,
-    /// Values that came since they were sorted.
-    new: Vec<SymbolId>,
+    /// By their text. Kept from the first time somebody asks for the order until a value goes.
+    order: RefCell<Option<Sorted<SymbolId>>>,
 }
 
 /// The inverted index, with what its numbers mean.
@@ -49,22 +49,24 @@ pub struct HeadIndex<'h> {
     pub postings: &'h Postings,
     pub symbols: &'h Symbols,
     pub series: &'h Slab<Slot, Series>,
-    /// What the matchers of one question may still cost.
-    pub work: WorkLeft,
+    /// What the question may still cost.
+    pub work: &'h WorkLeft,
 }
 
 impl Postings {
     /// Enters a series under all of its labels.
     pub fn insert(&mut self, slot: Slot, labels: &SeriesLabels) {
         self.all_is_unsorted |= push(&mut self.all, slot);
-        self.by_labels.insert(slot);
+        if let Some(order) = self.by_labels.get_mut() {
+            order.insert(slot);
+        }
         for (name, value) in labels.iter() {
             let Values { slots, order } = self.by_name.entry(name).or_default();
             let slots = slots.entry(value).or_default();
             if slots.is_empty()
                 && let Some(order) = order.get_mut()
             {
-                order.new.push(value);
+                order.insert(value);
             }
             if push(slots, slot) {
                 self.unsorted.insert((name, value));
@@ -95,18 +97,23 @@ impl Postings {
         })
     }
 
-    /// Sorts what is not sorted; to be called before reading.
-    pub fn sort(&mut self) {
+    /// Sorts the lists that are not sorted; to be called before reading. A list that is sorted
+    /// stays so if the next call has to go on.
+    pub fn sort(&mut self, work: &WorkLeft) -> Result<(), NotNow> {
         // The stable sort finds runs that are sorted already.
         if std::mem::take(&mut self.all_is_unsorted) {
             self.all.sort();
+            work.read_elements(self.all.len()).map_err(|_| NotNow::Again)?;
         }
-        for (name, value) in std::mem::take(&mut self.unsorted) {
+        while let Some((name, value)) = self.unsorted.iter().next().copied() {
+            self.unsorted.remove(&(name, value));
             let values = self.by_name.get_mut(&name);
             if let Some(slots) = values.and_then(|values| values.slots.get_mut(&value)) {
                 slots.sort();
+                work.read_elements(slots.len()).map_err(|_| NotNow::Again)?;
             }
         }
+        Ok(())
     }
 
     /// Takes series out again that are still in their table, each list once however many they are.
@@ -115,7 +122,9 @@ impl Postings {
         let count_before = self.all.len();
         self.all.retain(|slot| !gone.contains(*slot));
         shrink(&mut self.all);
-        self.by_labels.remove(&gone);
+        if let Some(order) = self.by_labels.get_mut() {
+            order.retain(|slot| !gone.contains(*slot));
+        }
         if removed.len() > count_before / 8 {
             // Walking all lists needs no memory, which may be why they go.
             self.by_name.retain(|_, values| {
@@ -155,7 +164,12 @@ impl Postings {
         for values in self.by_name.values_mut() {
             values.order.take();
         }
-        self.by_labels.clear();
+        self.by_labels.take();
+    }
+
+    /// How many label names there are.
+    pub fn name_count(&self) -> usize {
+        self.by_name.len()
     }
 
     /// All label names, in no order.
@@ -210,22 +224,6 @@ impl Values {
             self.slots.shrink_to(2 * self.slots.len());
         }
     }
-
-    /// The values by their text.
-    fn sorted(&self, symbols: &Symbols) -> Rc<Vec<SymbolId>> {
-        let mut order = self.order.borrow_mut();
-        let order = order.get_or_insert_with(|| Order {
-            sorted: Rc::default(),
-            new: self.slots.keys().copied().collect(),
-        });
-        if !order.new.is_empty() {
-            let sorted = Rc::make_mut(&mut order.sorted);
-            sorted.append(&mut order.new);
-            sort_by_text(sorted, symbols);
-            order.new = Vec::new();
-        }
-        Rc::clone(&order.sorted)
-    }
 }
 
 impl<'h> HeadIndex<'h> {
@@ -234,8 +232,15 @@ impl<'h> HeadIndex<'h> {
     }
 
     /// The values of a name, ascending by their text.
-    pub fn sorted_values(&self, name: &str) -> Rc<Vec<SymbolId>> {
-        self.values(name).map(|values| values.sorted(self.symbols)).unwrap_or_default()
+    pub fn sorted_values(&self, name: &str) -> Result<Rc<Vec<SymbolId>>, NotNow> {
+        self.values(name).map_or(Ok(Rc::default()), |values| self.sorted(values))
+    }
+
+    fn sorted(&self, values: &Values) -> Result<Rc<Vec<SymbolId>>, NotNow> {
+        let mut order = values.order.borrow_mut();
+        let order = order.get_or_insert_with(|| Sorted::of(values.slots.keys().copied().collect()));
+        let compare = |a, b| self.symbols.text(a).cmp(self.symbols.text(b));
+        order.all(self.work.sorted_max(), compare).ok_or(NotNow::Again)
     }
 
     /// The series that carry a label, ascending.
@@ -244,10 +249,27 @@ impl<'h> HeadIndex<'h> {
         slots.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Brings series in the order of their labels.
-    pub fn sort_by_labels(&self, slots: &mut Vec<Slot>) {
+    /// All series in the order of their labels.
+    pub fn by_labels(&self) -> Result<Rc<Vec<Slot>>, NotNow> {
         let Postings { all, by_labels, .. } = self.postings;
-        by_labels.sort(slots, all, |a, b| self.compare_labels(a, b));
+        let mut order = by_labels.borrow_mut();
+        let order = order.get_or_insert_with(|| Sorted::of(all.clone()));
+        let compare = |a, b| self.compare_labels(a, b);
+        order.all(self.work.sorted_max(), compare).ok_or(NotNow::Again)
+    }
+
+    /// Brings series in the order of their labels.
+    pub fn sort_by_labels(&self, slots: &mut Vec<Slot>) -> Result<(), NotNow> {
+        let is_few = !self.work.is_bounded() || slots.len() <= SORTED_ALONE_MAX;
+        if is_few && slots.len() * SORTED_ALONE_PART < self.postings.all.len() {
+            slots.sort_by(|a, b| self.compare_labels(*a, *b));
+            return Ok(());
+        }
+        let all = self.by_labels()?;
+        let wanted = SlotSet::of(slots);
+        slots.clear();
+        slots.extend(all.iter().filter(|slot| wanted.contains(**slot)));
+        Ok(())
     }
 
     /// Compares series as their labels compare. Of symbols, only the ones that differ are read.
@@ -305,7 +327,7 @@ impl<'h> HeadIndex<'h> {
 impl<'h> LabelIndex for HeadIndex<'h> {
     type Series = Slot;
     type List = &'h [Slot];
-    type Error = TooMuchWork;
+    type Error = NotNow;
 
     /// Searching for a series in a list costs less than comparing its labels.
     const REFS_PER_SERIES: usize = usize::MAX;
@@ -315,12 +337,16 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         if prefix.is_empty() {
             return values.slots.len();
         }
-        let sorted = values.sorted(self.symbols);
+        // All of them are never less.
+        let Ok(sorted) = self.sorted(values) else { return values.slots.len() };
         self.between(&sorted, (prefix, Some(prefix))).len()
     }
 
-    fn find_lists(&self, name: &str, values: &[String]) -> Result<Vec<&'h [Slot]>, TooMuchWork> {
+    fn find_lists(&self, name: &str, values: &[String]) -> Result<Vec<&'h [Slot]>, NotNow> {
         let Some(held) = self.values(name) else { return Ok(Vec::new()) };
+        for value in values {
+            self.work.test_value(value.len())?;
+        }
         let slots = |value: &String| held.slots.get(&find(self.symbols, value)?);
         Ok(values.iter().filter_map(slots).map(Vec::as_slice).collect())
     }
@@ -329,38 +355,44 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         &self,
         name: &str,
         prefix: &str,
-        mut visit: impl FnMut(&str, &'h [Slot]) -> Result<ControlFlow<()>, TooMuchWork>,
-    ) -> Result<(), TooMuchWork> {
+        mut visit: impl FnMut(&str, &'h [Slot]) -> Result<ControlFlow<()>, NotNow>,
+    ) -> Result<(), NotNow> {
         let Some(values) = self.values(name) else { return Ok(()) };
         if prefix.is_empty() {
             for (value, slots) in &values.slots {
-                self.work.test_value()?;
-                if visit(self.symbols.text(*value), slots)?.is_break() {
+                let text = self.symbols.text(*value);
+                self.work.test_value(text.len())?;
+                if visit(text, slots)?.is_break() {
                     break;
                 }
             }
             return Ok(());
         }
-        let sorted = values.sorted(self.symbols);
+        let sorted = self.sorted(values)?;
         for value in self.between(&sorted, (prefix, Some(prefix))) {
             let Some(slots) = values.slots.get(value) else { continue };
-            self.work.test_value()?;
-            if visit(self.symbols.text(*value), slots)?.is_break() {
+            let text = self.symbols.text(*value);
+            self.work.test_value(text.len())?;
+            if visit(text, slots)?.is_break() {
                 break;
             }
         }
         Ok(())
     }
 
-    fn list_len(&self, list: &'h [Slot]) -> Result<usize, TooMuchWork> {
+    fn spend(&self, series_count: usize) -> Result<(), NotNow> {
+        self.work.read_elements(series_count)
+    }
+
+    fn list_len(&self, list: &'h [Slot]) -> Result<usize, NotNow> {
         Ok(list.len())
     }
 
-    fn list(&self, list: &'h [Slot]) -> Result<Cow<'_, [Slot]>, TooMuchWork> {
+    fn list(&self, list: &'h [Slot]) -> Result<Cow<'_, [Slot]>, NotNow> {
         Ok(Cow::Borrowed(list))
     }
 
-    fn all(&self) -> Result<Cow<'_, [Slot]>, TooMuchWork> {
+    fn all(&self) -> Result<Cow<'_, [Slot]>, NotNow> {
         Ok(Cow::Borrowed(&self.postings.all))
     }
 
@@ -369,10 +401,11 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         series: Slot,
         name: &str,
         test: impl Fn(&str) -> bool,
-    ) -> Result<bool, TooMuchWork> {
-        self.work.test_value()?;
+    ) -> Result<bool, NotNow> {
         let value = find(self.symbols, name).and_then(|name| self.value_of(series, name));
-        Ok(test(value.map_or("", |value| self.symbols.text(value))))
+        let text = value.map_or("", |value| self.symbols.text(value));
+        self.work.test_value(text.len())?;
+        Ok(test(text))
     }
 }
 

@@ -49,6 +49,11 @@ impl<P: Place, T> Slab<P, T> {
         self.len
     }
 
+    /// Places have numbers below this one.
+    pub fn place_count(&self) -> u32 {
+        (self.pages.len() * PAGE_PLACES) as u32
+    }
+
     /// What a place holds, if anything.
     #[inline]
     pub fn get(&self, place: P) -> Option<&T> {

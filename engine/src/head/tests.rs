@@ -1,6 +1,6 @@
 use super::*;
 use crate::memory::MemoryBudget;
-use crate::model::{LABEL_NAME, LabelLimits, MatchOp, Matcher, MatcherSpec};
+use crate::model::{LABEL_NAME, LabelLimits, MatchOp, Matcher, MatcherSets, MatcherSpec};
 use std::cell::Cell;
 
 const OPTIONS: HeadOptions = HeadOptions {
@@ -36,6 +36,21 @@ impl Writer {
             head.check(batch, slot, *timestamp_ms, (*value).into()).expect("sound chunks");
         }
         head.apply(batch)
+    }
+
+    fn select(&mut self, matchers: Vec<Matcher>, range: TimeRange) -> HeadCursor {
+        let (sets, work) = (MatcherSets::of(matchers), WorkLeft::unbounded());
+        self.head.select(&sets, range, &none(), &work).expect("no bound")
+    }
+
+    fn next(&self, cursor: &mut HeadCursor) -> Option<HeadSeries> {
+        loop {
+            match self.head.next(cursor).expect("sound chunks") {
+                Slice::Next(series) => return Some(series),
+                Slice::Again => {}
+                Slice::End => return None,
+            }
+        }
     }
 
     fn reason(&mut self, name: &str, row: (i64, f64)) -> Option<RefusalReason> {
@@ -189,13 +204,11 @@ fn a_cursor_walks_in_label_order_and_sees_its_moment() {
     }
     let spec = MatcherSpec { name: "__name__".into(), op: MatchOp::NotEqual, value: "b".into() };
     let matcher = Matcher::new(&spec).expect("a valid matcher");
-    let mut cursor = writer.head.select(&[matcher], TimeRange::ALL, &none()).expect("little work");
+    let mut cursor = writer.select(vec![matcher], TimeRange::ALL);
     assert_eq!(writer.head.open_cursors(), 1);
     writer.write("c", &[(200, 2.0)]);
     let mut names = Vec::new();
-    while let Some(HeadSeries { labels, chunks, .. }) =
-        writer.head.next(&mut cursor).expect("sound chunks")
-    {
+    while let Some(HeadSeries { labels, chunks, .. }) = writer.next(&mut cursor) {
         names.push((labels.get("__name__").to_owned(), chunks.len()));
     }
     assert_eq!(names, [("a".to_owned(), 1), ("c".to_owned(), 1)]);
@@ -227,12 +240,8 @@ fn what_comes_late_during_a_cut_outlives_it() {
     writer.head.forget(1000).expect("sound chunks");
     assert!(writer.head.plan_cut().is_some(), "the log may still hold it");
     writer.head.end_plan(1000);
-    let mut cursor = writer
-        .head
-        .select(&[], TimeRange { start_ms: 0, end_ms: 999 }, &none())
-        .expect("little work");
-    let next = writer.head.next(&mut cursor).expect("sound chunks");
-    let chunks = next.expect("the late series").chunks;
+    let mut cursor = writer.select(Vec::new(), TimeRange { start_ms: 0, end_ms: 999 });
+    let chunks = writer.next(&mut cursor).expect("the late series").chunks;
     // The part that held 200 was added to after the plan, so all of it waits for the next cut.
     assert_eq!((chunks[0].min_time_ms, chunks[0].max_time_ms), (200, 300));
     drop(cursor);
@@ -250,12 +259,11 @@ fn prefixes_find_values_that_came_and_not_those_that_went() {
     let mut writer = Writer::new(OPTIONS);
     let spec =
         MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Regex, value: "ab.*|b.+".into() };
-    let matchers = [Matcher::new(&spec).expect("a valid matcher")];
     let found = |writer: &mut Writer| {
-        let mut cursor =
-            writer.head.select(&matchers, TimeRange::ALL, &none()).expect("little work");
+        let matcher = Matcher::new(&spec).expect("a valid matcher");
+        let mut cursor = writer.select(vec![matcher], TimeRange::ALL);
         let mut names = Vec::new();
-        while let Some(labels) = writer.head.next_labels(&mut cursor) {
+        while let Some(HeadSeries { labels, .. }) = writer.next(&mut cursor) {
             names.push(labels.get(LABEL_NAME).to_owned());
         }
         names.join(" ")
@@ -389,11 +397,74 @@ fn matchers_that_would_keep_the_head_busy_are_refused() {
         let spec = MatcherSpec { name: LABEL_NAME.into(), op: MatchOp::Regex, value };
         Matcher::new(&spec).expect("a valid matcher")
     };
-    let all = |count: usize| -> Vec<Matcher> {
-        (0..count).map(|number| regex(format!(".*[c-d]_[0-9]+|x{number}"))).collect()
+    let mut costs_too_much = |count: usize| {
+        let each = (0..count).map(|number| regex(format!(".*[c-d]_[0-9]+|x{number}"))).collect();
+        let (sets, work) = (MatcherSets::of(each), WorkLeft::slice());
+        let answer = loop {
+            let answer = writer.head.select(&sets, TimeRange::ALL, &none(), &work);
+            if answer.as_ref().err() != Some(&NotNow::Again) {
+                break answer;
+            }
+        };
+        answer.err() == Some(NotNow::TooMuch)
     };
-    assert!(writer.head.select(&all(900), TimeRange::ALL, &none()).is_ok());
-    let refused = writer.head.select(&all(1100), TimeRange::ALL, &none());
-    assert_eq!(refused.err(), Some(TooMuchWork));
+    // A value costs four units of 200.
+    assert!(!costs_too_much(0), "without a matcher all series are given, however many");
+    assert!(costs_too_much(1), "one expression is held against a thousand values");
     assert_eq!(writer.head.open_cursors(), 0);
+}
+
+/// Expectations are the newest samples when the cursor was opened, which takes several slices to
+/// look up.
+#[test]
+fn a_cursor_that_takes_slices_to_prepare_sees_the_moment_of_its_opening() {
+    let mut writer = Writer::new(OPTIONS);
+    for number in 0..40 {
+        writer.write(&format!("metric_{number:02}"), &[(1000, 1.0)]);
+    }
+    let mut cursor = writer.select(Vec::new(), TimeRange::ALL);
+    let (mut found, mut slices) = (Vec::new(), 0);
+    loop {
+        // Old series grow and a new one comes between any two slices.
+        writer.write(&format!("metric_{:02}", slices % 40), &[(2000 + slices, 2.0)]);
+        writer.write(&format!("new_{slices}"), &[(2000 + slices, 3.0)]);
+        slices += 1;
+        match writer.head.next(&mut cursor).expect("sound chunks") {
+            Slice::Next(HeadSeries { labels, chunks, .. }) => {
+                let times = chunks.iter().map(|chunk| (chunk.min_time_ms, chunk.max_time_ms));
+                found.push((labels.get(LABEL_NAME).to_owned(), times.collect::<Vec<_>>()));
+            }
+            Slice::Again => {}
+            Slice::End => break,
+        }
+    }
+    let expected = (0..40).map(|number| (format!("metric_{number:02}"), vec![(1000, 1000)]));
+    assert_eq!(found, expected.collect::<Vec<_>>());
+    assert!(slices >= 50, "nine slices to prepare, forty series, the end: {slices}");
+    drop(cursor);
+    writer.write("metric_00", &[(9000, 1.0)]);
+    assert!(!writer.head.is_observed, "nobody wants to know of samples any more");
+}
+
+/// The times of the head are those of its samples again, although some came between the slices.
+#[test]
+fn times_are_found_again_after_a_deletion_while_samples_come() {
+    let mut writer = Writer::new(HeadOptions { out_of_order_window_ms: 9000, ..OPTIONS });
+    for (name, time_ms) in [("a", 100), ("b", 5000), ("c", 9000)] {
+        writer.write(name, &[(time_ms, 1.0)]);
+    }
+    for range in [(0, 200), (8000, 10_000)] {
+        let range = TimeRange { start_ms: range.0, end_ms: range.1 };
+        let mut cursor = writer.select(Vec::new(), TimeRange::ALL);
+        while !cursor.is_at_end() {
+            let spans = writer.head.spans_to_delete(&mut cursor, range);
+            writer.head.delete(&spans).expect("sound chunks");
+            writer.write("b", &[(4000, 1.0)]);
+        }
+        writer.write("d", &[(7000, 1.0)]);
+        while writer.head.find_times_again() {}
+    }
+    let TimeRange { start_ms, end_ms } = writer.head.range();
+    assert_eq!((start_ms, end_ms), (5000, 7000));
+    assert_eq!(writer.head.late_min_time_ms, 4000);
 }

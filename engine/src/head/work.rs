@@ -1,36 +1,84 @@
-//! A bound on what matchers may cost in the head. Nothing is written while the head looks for the
-//! series that a read wants, so a read whose matchers would keep it busy is refused.
+//! A bound on what one call may cost the head. Nothing is written while the head works for a read,
+//! so a call for a reader does a slice of work, and no more.
+//!
+//! What does not fit into one slice is either finished over several calls ([`NotNow::Again`]), or
+//! is not the head's work at all ([`NotNow::TooMuch`]): then the reader walks over all series in
+//! slices and applies its matchers itself.
 
 use std::cell::Cell;
 
-/// Most label values that the matchers of one read are held against: less than half a second.
-pub const VALUES_TESTED_MAX: u64 = 1_000_000;
+/// Work of one slice, in units of about 20 ns: about two milliseconds. Tests of this crate do less
+/// at a time, so that they meet what takes several slices.
+const SLICE_UNITS: u64 = if cfg!(test) { 200 } else { 100_000 };
 
-/// What is left of the bound.
+/// Items that one slice takes into a sorted list: each is compared about 30 times.
+const SLICE_SORTED: usize = if cfg!(test) { 5 } else { 1024 };
+
+/// Units that one label value costs which a matcher tests.
+const UNITS_PER_VALUE: u64 = 4;
+
+/// Elements of a list of series that cost one unit.
+const ELEMENTS_PER_UNIT: u64 = 4;
+
+/// Bytes of a label value that cost one unit when an expression is held against it.
+const BYTES_PER_UNIT: u64 = 16;
+
+/// What is left of a slice.
 #[derive(Debug)]
-pub struct WorkLeft(Cell<u64>);
+pub struct WorkLeft {
+    units: Cell<u64>,
+    is_bounded: bool,
+}
 
-/// A read's matchers cost more than they may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the matchers test more than {VALUES_TESTED_MAX} label values of the head")]
-pub struct TooMuchWork;
+/// Why the head did not answer within one slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotNow {
+    /// A part of the work is done; the same call goes on.
+    Again,
+    /// The work does not fit into one slice.
+    TooMuch,
+}
 
 impl WorkLeft {
-    /// Of a read that has just begun.
-    pub fn of_a_read() -> WorkLeft {
-        WorkLeft(Cell::new(VALUES_TESTED_MAX))
+    /// One slice.
+    pub fn slice() -> WorkLeft {
+        WorkLeft { units: Cell::new(SLICE_UNITS), is_bounded: true }
     }
 
-    /// Without a bound.
+    /// Without a bound: where nobody else waits for the head.
     pub fn unbounded() -> WorkLeft {
-        WorkLeft(Cell::new(u64::MAX))
+        WorkLeft { units: Cell::new(u64::MAX), is_bounded: false }
     }
 
-    /// Counts a value that is tested.
+    /// Whether there is a bound.
+    pub fn is_bounded(&self) -> bool {
+        self.is_bounded
+    }
+
+    /// Items that may be taken into a sorted list.
+    pub fn sorted_max(&self) -> usize {
+        if self.is_bounded { SLICE_SORTED } else { usize::MAX }
+    }
+
+    /// Counts a value of so many bytes that is tested.
     #[inline]
-    pub fn test_value(&self) -> Result<(), TooMuchWork> {
-        let left = self.0.get().checked_sub(1).ok_or(TooMuchWork)?;
-        self.0.set(left);
+    pub fn test_value(&self, bytes: usize) -> Result<(), NotNow> {
+        self.spend(UNITS_PER_VALUE + bytes as u64 / BYTES_PER_UNIT)
+    }
+
+    /// Counts elements of lists that are read or compared.
+    #[inline]
+    pub fn read_elements(&self, count: usize) -> Result<(), NotNow> {
+        self.spend(1 + count as u64 / ELEMENTS_PER_UNIT)
+    }
+
+    #[inline]
+    fn spend(&self, units: u64) -> Result<(), NotNow> {
+        if !self.is_bounded {
+            return Ok(());
+        }
+        let left = self.units.get().checked_sub(units).ok_or(NotNow::TooMuch)?;
+        self.units.set(left);
         Ok(())
     }
 }

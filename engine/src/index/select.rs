@@ -15,6 +15,9 @@ use std::ops::ControlFlow;
 /// Reading a series' labels costs about as much as looking at this many values of a label.
 pub(crate) const VALUES_PER_SERIES: usize = 8;
 
+/// Bringing lists in one order costs about as much as reading them so many times.
+const SORTING_PER_READING: usize = 8;
+
 /// Labels and the series that carry them.
 pub trait LabelIndex {
     /// A series. Ascending ones are what lists hold.
@@ -26,6 +29,11 @@ pub trait LabelIndex {
 
     /// Reading a series' labels costs about as much as reading this many elements of a list.
     const REFS_PER_SERIES: usize;
+
+    /// Counts work on lists of so many series together; an error ends the selection.
+    fn spend(&self, _series_count: usize) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// About how many values of a name begin with a prefix: never less than there are.
     fn value_count(&self, name: &str, prefix: &str) -> usize;
@@ -208,18 +216,30 @@ impl<I: LabelIndex> Selecting<'_, I> {
     fn read_lists(&self, lists: &[I::List]) -> Result<Vec<I::Series>, I::Error> {
         let mut all = Vec::new();
         for list in lists {
-            all.extend_from_slice(&self.index.list(*list)?);
+            let list = self.index.list(*list)?;
+            self.index.spend(SORTING_PER_READING * list.len())?;
+            all.extend_from_slice(&list);
         }
         sort_union(&mut all);
         Ok(all)
     }
 
     fn apply(&mut self, series: Cow<'_, [I::Series]>, unwanted: bool) -> Result<(), I::Error> {
+        self.index.spend(series.len())?;
         self.candidates = Some(match (self.candidates.take(), unwanted) {
             (None, false) => series.into_owned(),
-            (Some(candidates), false) => intersection(&candidates, &series),
-            (Some(candidates), true) => difference(&candidates, &series),
-            (None, true) => difference(&self.index.all()?, &series),
+            (Some(candidates), is_unwanted) => {
+                self.index.spend(candidates.len())?;
+                match is_unwanted {
+                    false => intersection(&candidates, &series),
+                    true => difference(&candidates, &series),
+                }
+            }
+            (None, true) => {
+                let all = self.index.all()?;
+                self.index.spend(all.len())?;
+                difference(&all, &series)
+            }
         });
         Ok(())
     }
@@ -239,7 +259,11 @@ impl<I: LabelIndex> Selecting<'_, I> {
     fn take_or_all(self) -> Result<Vec<I::Series>, I::Error> {
         match self.candidates {
             Some(series) => Ok(series),
-            None => Ok(self.index.all()?.into_owned()),
+            None => {
+                let all = self.index.all()?;
+                self.index.spend(all.len())?;
+                Ok(all.into_owned())
+            }
         }
     }
 }

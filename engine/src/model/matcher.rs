@@ -15,6 +15,9 @@ pub const REGEX_BYTES_MAX: usize = 64 * 1024;
 /// Memory that one compiled regular expression may take, in bytes.
 const REGEX_COMPILED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// The same for an expression that is compiled while others wait.
+const REGEX_SMALL_BYTES_MAX: usize = 64 * 1024;
+
 /// Most literal values that a regular expression is unfolded into.
 const REGEX_LITERALS_MAX: usize = 4096;
 
@@ -92,6 +95,24 @@ enum Test {
 impl Matcher {
     /// Compiles a matcher.
     pub fn new(spec: &MatcherSpec) -> Result<Matcher, MatcherError> {
+        Matcher::compiled(spec, REGEX_COMPILED_BYTES_MAX)
+    }
+
+    /// Compiles a matcher that takes little memory and time; an error for all others.
+    pub fn new_small(spec: &MatcherSpec) -> Result<Matcher, MatcherError> {
+        Matcher::compiled(spec, REGEX_SMALL_BYTES_MAX)
+    }
+
+    /// Whether an expression has no classes of Unicode and no flags, which take long to compile
+    /// whatever they are compiled into.
+    pub fn is_quickly_compiled(expression: &str) -> bool {
+        let has_flags = expression
+            .match_indices("(?")
+            .any(|(at, _)| !expression.get(at + 2..).is_some_and(|rest| rest.starts_with(':')));
+        !has_flags && !expression.contains("\\p") && !expression.contains("\\P")
+    }
+
+    fn compiled(spec: &MatcherSpec, compiled_bytes_max: usize) -> Result<Matcher, MatcherError> {
         let (negated, regex) = match spec.op {
             MatchOp::Equal => (false, false),
             MatchOp::NotEqual => (true, false),
@@ -99,7 +120,7 @@ impl Matcher {
             MatchOp::NotRegex => (true, true),
         };
         let test = if regex {
-            compile(&spec.name, &spec.value)?
+            compile(&spec.name, &spec.value, compiled_bytes_max)?
         } else {
             Test::Literal(spec.value.clone())
         };
@@ -169,7 +190,7 @@ impl Matcher {
     }
 }
 
-fn compile(name: &str, expression: &str) -> Result<Test, MatcherError> {
+fn compile(name: &str, expression: &str, compiled_bytes_max: usize) -> Result<Test, MatcherError> {
     if expression.len() > REGEX_BYTES_MAX {
         return Err(MatcherError::RegexTooLong { name: name.to_owned(), bytes: expression.len() });
     }
@@ -198,7 +219,7 @@ fn compile(name: &str, expression: &str) -> Result<Test, MatcherError> {
         hir,
         Hir::look(regex_syntax::hir::Look::End),
     ]);
-    let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
+    let config = Regex::config().nfa_size_limit(Some(compiled_bytes_max));
     let regex = Regex::builder().configure(config).build_from_hir(&anchored);
     let regex = Box::new(regex.map_err(|e| invalid(e.to_string()))?);
     Ok(Test::Regex { regex, prefixes })

@@ -1,6 +1,12 @@
 //! Several sets of matchers, of which one must hold as a whole.
 
-use super::{Matcher, MatcherError, MatcherSpec};
+use super::{Labels, MatchOp, Matcher, MatcherError, MatcherSpec};
+
+/// What is compiled within a millisecond or two: so many matchers, so many bytes of names and
+/// values, and of expressions among them.
+const SLICE_MATCHERS_MAX: usize = 32;
+const SLICE_TEXT_BYTES_MAX: usize = 16 * 1024;
+const SLICE_REGEX_BYTES_MAX: usize = 512;
 
 /// Sets of matchers: a series is selected if all matchers of one set hold.
 ///
@@ -23,18 +29,60 @@ pub enum Verdict {
 impl MatcherSets {
     /// Compiles sets. No set at all selects every series, as does a set without matchers.
     pub fn new(specs: &[Vec<MatcherSpec>]) -> Result<MatcherSets, MatcherError> {
-        let mut sets = Vec::with_capacity(specs.len().max(1));
+        let mut sets = MatcherSets { sets: Vec::with_capacity(specs.len().max(1)) };
         for spec in specs {
-            let mut set = spec.iter().map(Matcher::new).collect::<Result<Vec<_>, _>>()?;
-            if set.iter().all(|matcher| matcher.constant() != Some(false)) {
-                set.retain(|matcher| matcher.constant().is_none());
-                sets.push(set);
-            }
+            sets.add(spec.iter().map(Matcher::new).collect::<Result<Vec<_>, _>>()?);
         }
         if specs.is_empty() {
-            sets.push(Vec::new());
+            sets.add(Vec::new());
         }
-        Ok(MatcherSets { sets })
+        Ok(sets)
+    }
+
+    /// One set, of compiled matchers.
+    pub fn of(matchers: Vec<Matcher>) -> MatcherSets {
+        let mut sets = MatcherSets { sets: Vec::new() };
+        sets.add(matchers);
+        sets
+    }
+
+    fn add(&mut self, mut set: Vec<Matcher>) {
+        if set.iter().all(|matcher| matcher.constant() != Some(false)) {
+            set.retain(|matcher| matcher.constant().is_none());
+            self.sets.push(set);
+        }
+    }
+
+    /// Compiles sets if that is quickly done; `None` where it is not, or not at all.
+    pub fn of_a_slice(specs: &[Vec<MatcherSpec>]) -> Option<MatcherSets> {
+        let all = || specs.iter().flatten();
+        let bytes: usize = all().map(|spec| spec.name.len() + spec.value.len()).sum();
+        let regexes = || all().filter(|spec| matches!(spec.op, MatchOp::Regex | MatchOp::NotRegex));
+        let regex_bytes: usize = regexes().map(|spec| spec.value.len()).sum();
+        let is_quick = all().count() <= SLICE_MATCHERS_MAX
+            && bytes <= SLICE_TEXT_BYTES_MAX
+            && regex_bytes <= SLICE_REGEX_BYTES_MAX
+            && regexes().all(|spec| Matcher::is_quickly_compiled(&spec.value));
+        if !is_quick {
+            return None;
+        }
+        let compile = |set: &Vec<MatcherSpec>| -> Option<Vec<Matcher>> {
+            set.iter().map(|spec| Matcher::new_small(spec).ok()).collect()
+        };
+        let mut sets = MatcherSets { sets: Vec::with_capacity(specs.len().max(1)) };
+        for set in specs {
+            sets.add(compile(set)?);
+        }
+        if specs.is_empty() {
+            sets.add(Vec::new());
+        }
+        Some(sets)
+    }
+
+    /// Whether a series with these labels is selected.
+    pub fn select(&self, labels: &Labels) -> bool {
+        let holds = |matcher: &Matcher| matcher.matches(labels.get(matcher.name()));
+        self.sets.iter().any(|set| set.iter().all(holds))
     }
 
     /// The sets.

@@ -12,6 +12,7 @@
 mod cursor;
 mod lines;
 mod merge;
+mod remote;
 mod samples;
 mod source;
 mod texts;
@@ -19,10 +20,9 @@ mod texts;
 pub use cursor::{Cursor, FrameFormat, Lookup, Measured, Selection};
 pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
-pub use source::{
-    BlockLabels, BlockSeries, HeadSource, RemoteCursor, RemoteHeadSeries, SeriesSource,
-};
-pub use texts::{BlockNames, BlockValues, RemoteTexts, TextCursor, TextSource};
+pub use remote::{RemoteCursor, RemoteHead, RemoteTexts};
+pub use source::{BlockLabels, BlockSeries, HeadSource, SeriesSource};
+pub use texts::{BlockNames, BlockValues, TextCursor, TextSource};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Where series come from: a block, the head of this instance, or another instance's head.
+//! Where series come from: blocks, and the head of this or another instance.
 
 use super::{Lookup, TextSource};
 use crate::block::{BlockReader, ChunkMeta, SeriesRef};
@@ -6,12 +6,9 @@ use crate::chunk::{Chunk, without};
 use crate::error::{Error, Result};
 use crate::index::select_any;
 use crate::model::{Labels, Matcher, MatcherSets, MatcherSpec, OrderGroup, TimeRange};
-use crate::wire::{ChunkedSeries, split_chunked_series};
+use crate::wire::ChunkedSeries;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// Bytes of head series that are fetched at a time from another instance.
-const REMOTE_BATCH_BYTES: u32 = 32 * 1024;
 
 /// Gives series in label order, each with chunks in time order that touch the selected range.
 pub trait SeriesSource {
@@ -41,6 +38,10 @@ pub trait HeadSource {
 
     /// Looks up values that the head's series have for a label name.
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>>;
+
+    /// Deletes the samples in a range of the series that any of the selectors selects; gives how many
+    /// series may have had some. No selector at all selects every series.
+    fn delete(&self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<u64>;
 
     /// The range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;
@@ -185,62 +186,4 @@ fn without_deleted(labels: &Labels, chunks: &[Chunk], deleted: &[TimeRange]) -> 
         kept.extend(rest.map_err(|source| Error::Chunk { series: labels.to_string(), source })?);
     }
     Ok(kept)
-}
-
-/// A cursor on another instance's head.
-pub trait RemoteCursor {
-    /// Whole series, about as many bytes as are asked for, and none at the end.
-    fn next(&mut self, bytes_max: u32) -> Result<Vec<u8>>;
-
-    /// Begins anew.
-    fn rewind(&mut self) -> Result<()>;
-}
-
-/// Series of another instance's head, fetched as bytes a batch at a time.
-pub struct RemoteHeadSeries<C> {
-    cursor: C,
-    batch: Vec<u8>,
-    read: usize,
-    /// How many batches with series were fetched.
-    batches: usize,
-    is_at_end: bool,
-}
-
-impl<C: RemoteCursor> RemoteHeadSeries<C> {
-    /// Takes the series that a cursor gives.
-    pub fn new(cursor: C) -> RemoteHeadSeries<C> {
-        RemoteHeadSeries { cursor, batch: Vec::new(), read: 0, batches: 0, is_at_end: false }
-    }
-}
-
-impl<C: RemoteCursor> SeriesSource for RemoteHeadSeries<C> {
-    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        if self.read == self.batch.len() {
-            if self.is_at_end {
-                return Ok(None);
-            }
-            let batch = self.cursor.next(REMOTE_BATCH_BYTES)?;
-            if batch.is_empty() {
-                self.is_at_end = true;
-                return Ok(None);
-            }
-            self.batch = batch;
-            self.read = 0;
-            self.batches += 1;
-        }
-        let (series, rest) = split_chunked_series(&self.batch[self.read..])?;
-        self.read = self.batch.len() - rest.len();
-        Ok(Some(series))
-    }
-
-    fn rewind(&mut self) -> Result<()> {
-        self.read = 0;
-        // The head need not be asked again for what is here as a whole.
-        if self.batches > 1 || !self.is_at_end {
-            self.cursor.rewind()?;
-            self.batch = Vec::new();
-            (self.batches, self.is_at_end) = (0, false);
-        }
-        Ok(())
-    }
 }

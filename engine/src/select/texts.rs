@@ -1,4 +1,4 @@
-//! Label names and values: of blocks, of heads, and merged.
+//! Label names and values: of blocks, and merged.
 
 use super::Lookup;
 use crate::block::{BlockReader, SeriesRef};
@@ -9,9 +9,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-
-/// Bytes of names or values that are fetched at a time from another instance.
-const REMOTE_BATCH_BYTES: u32 = 64 * 1024;
 
 /// Bytes of values that are taken from a block's table at a time.
 const PAGE_BYTES: usize = 16 * 1024;
@@ -211,28 +208,6 @@ impl TextSource for BlockValues {
                 Rest::Table { .. } => self.next_page()?,
             }
         }
-    }
-}
-
-/// Names or values of another instance's head, fetched a batch at a time.
-pub struct RemoteTexts<F> {
-    fetch: F,
-    batch: std::vec::IntoIter<String>,
-}
-
-impl<F: FnMut(u32) -> Result<Vec<String>>> RemoteTexts<F> {
-    /// `fetch` gives about as many bytes as it is asked for, and nothing at the end.
-    pub fn new(fetch: F) -> RemoteTexts<F> {
-        RemoteTexts { fetch, batch: Vec::new().into_iter() }
-    }
-}
-
-impl<F: FnMut(u32) -> Result<Vec<String>>> TextSource for RemoteTexts<F> {
-    fn next_text(&mut self) -> Result<Option<String>> {
-        if self.batch.as_slice().is_empty() {
-            self.batch = (self.fetch)(REMOTE_BATCH_BYTES)?.into_iter();
-        }
-        Ok(self.batch.next())
     }
 }
 

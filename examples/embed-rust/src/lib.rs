@@ -45,14 +45,16 @@ impl WasiView for State {
 /// What the component asks of other instances' heads.
 const HEAD_SOURCE: [&str; 10] = [
     "open",
-    "series",
     "label-names",
     "label-values",
     "plan-cut",
     "forget",
     "deletion-mark",
     "[method]cursor.next",
+    "[method]cursor.labels",
+    "[method]cursor.keep",
     "[method]cursor.rewind",
+    "[method]cursor.delete",
     "[method]texts.next",
 ];
 

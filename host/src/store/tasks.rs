@@ -135,11 +135,9 @@ impl Compactor {
         selectors: Vec<Vec<Matcher>>,
         range: TimeRange,
     ) -> Result<Deletion, StoreError> {
-        // No cut can come between the two: it would be done by this thread.
-        let in_head = self.shared.head.delete(selectors.clone(), range)?;
+        // No cut can come between the head and the blocks: it would be done by this thread.
         let mut instance = self.instance(self.shared.blocks.clone())?;
-        let in_blocks = instance.delete(&selectors, range)?;
-        let deletion = Deletion { head_series: in_head.head_series, ..in_blocks };
+        let deletion = instance.delete(&selectors, range)?;
         tracing::info!(
             head_series = deletion.head_series,
             blocks = deletion.blocks.len(),

@@ -44,7 +44,7 @@ pub struct CursorHandle(ResourceAny);
 
 /// A list of label names or values of one instance; of no use to any other.
 #[derive(Clone, Copy)]
-pub struct TextsHandle(ResourceAny);
+pub struct TextsHandle(pub(super) ResourceAny);
 
 /// A line cursor of one instance; of no use to any other.
 #[derive(Clone, Copy)]
@@ -79,7 +79,7 @@ impl Instance {
         self.call(|guest, store| guest.call_open(store, options))
     }
 
-    fn call<T>(
+    pub(super) fn call<T>(
         &mut self,
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {

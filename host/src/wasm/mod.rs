@@ -8,6 +8,7 @@ mod bindings;
 #[cfg(test)]
 mod contract;
 mod forward;
+mod head_reader;
 mod import;
 mod imports;
 mod inspect;
@@ -30,15 +31,16 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
 };
 pub use bindings::exports::tidepool::tsdb::store::{
     CardinalityReport, CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata,
-    Figures, FrameFormat, LabelLimits, Measured, Options, Refusal, RefusalReason,
-    RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars, TextFormat,
-    VitalSigns, WriteOutcome,
+    Figures, FrameFormat, HeadDeletion, HeadPage, LabelLimits, Measured, Options, Refusal,
+    RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars,
+    TextFormat, VitalSigns, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,
 };
 pub use bindings::tidepool::tsdb::wal::Log;
 pub use forward::{Destination, ForwardSettings};
+pub use head_reader::{HeadCursorHandle, HeadOpened};
 pub use import::ImporterHandle;
 pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};
 pub use instance::{CallError, CursorHandle, Instance, LinesHandle, SavedHeadHandle, TextsHandle};

@@ -1,7 +1,7 @@
 //! What belongs to one instance on the host's side.
 
 use super::memory::{MemoryLimiter, MemoryPool};
-use super::{Error, Label, Lookup, Matcher, TimeRange};
+use super::{Error, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher, TimeRange};
 use crate::disk::BlockDirs;
 use crate::disk::wal::{LogReader, Logs};
 use std::sync::{Arc, Mutex};
@@ -12,20 +12,24 @@ pub trait HeadAccess: Send + Sync {
     /// Opens a cursor, of which the series get external labels, and gives its number.
     fn open(
         &self,
-        matchers: Vec<Matcher>,
+        matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
-    ) -> Result<u64, Error>;
-    /// Opens a cursor of series without chunks and gives its number.
-    fn series(&self, lookup: Lookup) -> Result<u64, Error>;
+    ) -> Result<HeadOpened<u64>, Error>;
     /// Opens a list of label names and gives its number.
-    fn label_names(&self, lookup: Lookup) -> Result<u64, Error>;
+    fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, Error>;
     /// Opens a list of label values and gives its number.
-    fn label_values(&self, name: String, lookup: Lookup) -> Result<u64, Error>;
+    fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, Error>;
     /// The next series of a cursor.
-    fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error>;
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error>;
+    /// The labels of the next series of a cursor.
+    fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error>;
+    /// Keeps series of a cursor's last page of labels.
+    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error>;
     /// Lets a cursor begin anew.
     fn rewind(&self, cursor: u64) -> Result<(), Error>;
+    /// Deletes samples of the next series of a cursor; durable when it is done.
+    fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error>;
     /// The next names or values of a list.
     fn next_texts(&self, texts: u64, bytes_max: u32) -> Result<Vec<String>, Error>;
     /// Closes a cursor or a list; errors have nowhere to go.

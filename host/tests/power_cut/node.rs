@@ -281,46 +281,62 @@ fn options_of(role: Role) -> Options {
     }
 }
 
+impl DirectHead {
+    /// Calls the instance with a cursor.
+    fn with_cursor<T>(
+        &self,
+        cursor: u64,
+        call: impl FnOnce(&mut Instance, HeadCursorHandle) -> Result<T, CallError>,
+    ) -> Result<T, Error> {
+        let cursors = lock(&self.cursors);
+        let handle = cursors.1.get(&cursor).ok_or(Error::NotOpen)?;
+        call(&mut lock(&self.instance), *handle).map_err(refused)
+    }
+}
+
 impl HeadAccess for DirectHead {
     fn open(
         &self,
-        matchers: Vec<Matcher>,
+        matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
-    ) -> Result<u64, Error> {
-        let selection = Selection {
-            matchers,
-            range,
-            format: FrameFormat::ChunkedSeries,
-            query_index: 0,
-            frame_bytes_max: 0,
-            samples_max: 0,
-            external_labels,
-        };
-        let opened = lock(&self.instance).select(&selection).map_err(refused)?;
-        let mut cursors = lock(&self.cursors);
-        cursors.0 += 1;
-        let number = cursors.0;
-        cursors.1.insert(number, opened);
-        Ok(number)
+    ) -> Result<HeadOpened<u64>, Error> {
+        let opened = lock(&self.instance).read_head(&matcher_sets, range, &external_labels);
+        Ok(opened.map_err(refused)?.map(|handle| {
+            let mut cursors = lock(&self.cursors);
+            cursors.0 += 1;
+            let number = cursors.0;
+            cursors.1.insert(number, handle);
+            number
+        }))
     }
 
-    fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error> {
-        let cursors = lock(&self.cursors);
-        let handle = cursors.1.get(&cursor).ok_or(Error::NotOpen)?;
-        lock(&self.instance).next_frames(*handle, bytes_max).map_err(refused)
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
+        self.with_cursor(cursor, |head, handle| head.next_of_head(handle, bytes_max))
+    }
+
+    fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error> {
+        self.with_cursor(cursor, |head, handle| {
+            head.labels_of_head(handle, bytes_max, only_in_range)
+        })
+    }
+
+    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error> {
+        self.with_cursor(cursor, |head, handle| head.keep_of_head(handle, &positions))
     }
 
     fn rewind(&self, cursor: u64) -> Result<(), Error> {
-        let cursors = lock(&self.cursors);
-        let handle = cursors.1.get(&cursor).ok_or(Error::NotOpen)?;
-        lock(&self.instance).rewind(*handle).map_err(refused)
+        self.with_cursor(cursor, Instance::rewind_head)
+    }
+
+    fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error> {
+        self.with_cursor(cursor, Instance::delete_from_head)
     }
 
     fn close(&self, number: u64) {
         if let Some(handle) = lock(&self.cursors).1.remove(&number) {
             // An instance that trapped is found out by the next call.
-            let _ = lock(&self.instance).close_cursor(handle);
+            let _ = lock(&self.instance).close_head_cursor(handle);
         }
     }
 
@@ -336,15 +352,11 @@ impl HeadAccess for DirectHead {
         lock(&self.instance).deletion_mark().map_err(refused)
     }
 
-    fn series(&self, _: Lookup) -> Result<u64, Error> {
+    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, Error> {
         Err(no_lookups())
     }
 
-    fn label_names(&self, _: Lookup) -> Result<u64, Error> {
-        Err(no_lookups())
-    }
-
-    fn label_values(&self, _: String, _: Lookup) -> Result<u64, Error> {
+    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, Error> {
         Err(no_lookups())
     }
 

@@ -105,7 +105,6 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
       Cursor: class {},
       Texts: class {},
       open: noOtherHead,
-      series: noOtherHead,
       labelNames: noOtherHead,
       labelValues: noOtherHead,
       planCut: noOtherHead,

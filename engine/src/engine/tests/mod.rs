@@ -4,6 +4,7 @@ mod answers;
 mod deletion;
 mod faults;
 mod foreign_blocks;
+mod head_reader;
 mod hostile;
 mod kinds;
 mod lookups;

@@ -4,8 +4,8 @@ use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::{Body, BodyRoom, StoreError};
 use crate::wasm::{
-    CallError, CursorHandle, Deletion, Error, FrameFormat, HeadAccess, Instance, Label, Lookup,
-    Matcher, RemoteWriteVersion, Selection, StorageError, TextsHandle, TimeRange, WriteOutcome,
+    CallError, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadOpened, HeadPage, Instance,
+    Label, Lookup, Matcher, RemoteWriteVersion, StorageError, TextsHandle, TimeRange, WriteOutcome,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -43,7 +43,7 @@ pub(in crate::store) struct HeadInstance {
 /// What others have open on the head.
 #[derive(Clone, Copy)]
 pub(super) enum OpenOnHead {
-    Cursor(CursorHandle),
+    Cursor(HeadCursorHandle),
     Texts(TextsHandle),
 }
 
@@ -127,21 +127,6 @@ impl HeadHandle {
         self.start_call(call)?.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Deletes samples of the head, and blocks until that is durable.
-    pub fn delete(
-        &self,
-        selectors: Vec<Vec<Matcher>>,
-        range: TimeRange,
-    ) -> Result<Deletion, StoreError> {
-        let answer = self.start_call(move |head| {
-            let deletion = head.instance.delete(&selectors, range)?;
-            Ok((deletion, lock(&head.logs).sync()))
-        })?;
-        let (deletion, synced) = answer.blocking_recv().map_err(|_| StoreError::Stopped)??;
-        synced.map_err(|error| StoreError::NotDurable(error.to_string()))?;
-        Ok(deletion)
-    }
-
     fn start_call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
@@ -174,8 +159,8 @@ pub(super) trait CallsHead: Send + Sync {
     /// Opens something on the head and gives its number.
     fn open_on_head(
         &self,
-        open: impl FnOnce(&mut Instance) -> Result<OpenOnHead, CallError> + Send + 'static,
-    ) -> Result<u64, Error> {
+        open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,
+    ) -> Result<HeadOpened<u64>, Error> {
         let number = {
             let mut last = lock(&self.state().last_number);
             *last += 1;
@@ -183,8 +168,10 @@ pub(super) trait CallsHead: Send + Sync {
         };
         self.call_now(move |head| {
             let opened = open(&mut head.instance)?;
-            head.open.insert(number, opened);
-            Ok(number)
+            Ok(opened.map(|opened| {
+                head.open.insert(number, opened);
+                number
+            }))
         })
     }
 }
@@ -215,47 +202,64 @@ impl CallsHead for HeadHandle {
 impl<C: CallsHead> HeadAccess for C {
     fn open(
         &self,
-        matchers: Vec<Matcher>,
+        matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
-    ) -> Result<u64, Error> {
+    ) -> Result<HeadOpened<u64>, Error> {
         self.open_on_head(move |head| {
-            let cursor = head.select(&Selection {
-                matchers,
-                range,
-                format: FrameFormat::ChunkedSeries,
-                query_index: 0,
-                frame_bytes_max: 0,
-                samples_max: 0,
-                external_labels,
-            })?;
-            Ok(OpenOnHead::Cursor(cursor))
+            let opened = head.read_head(&matcher_sets, range, &external_labels)?;
+            Ok(opened.map(OpenOnHead::Cursor))
         })
     }
 
-    fn series(&self, lookup: Lookup) -> Result<u64, Error> {
-        self.open_on_head(move |head| head.series(&lookup).map(OpenOnHead::Cursor))
+    fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
+        self.open_on_head(move |head| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Texts)))
     }
 
-    fn label_names(&self, lookup: Lookup) -> Result<u64, Error> {
-        self.open_on_head(move |head| head.label_names(&lookup).map(OpenOnHead::Texts))
+    fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
+        self.open_on_head(move |head| {
+            Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Texts))
+        })
     }
 
-    fn label_values(&self, name: String, lookup: Lookup) -> Result<u64, Error> {
-        self.open_on_head(move |head| head.label_values(&name, &lookup).map(OpenOnHead::Texts))
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            head.instance.next_of_head(handle, bytes_max)
+        })
     }
 
-    fn next(&self, cursor: u64, bytes_max: u32) -> Result<Vec<u8>, Error> {
-        self.call_now(move |head| match head.open.get(&cursor) {
-            Some(OpenOnHead::Cursor(handle)) => head.instance.next_frames(*handle, bytes_max),
-            _ => Err(CallError::Refused(head_restarted())),
+    fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error> {
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            head.instance.labels_of_head(handle, bytes_max, only_in_range)
+        })
+    }
+
+    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error> {
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            head.instance.keep_of_head(handle, &positions)
         })
     }
 
     fn rewind(&self, cursor: u64) -> Result<(), Error> {
-        self.call_now(move |head| match head.open.get(&cursor) {
-            Some(OpenOnHead::Cursor(handle)) => head.instance.rewind(*handle),
-            _ => Err(CallError::Refused(head_restarted())),
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            head.instance.rewind_head(handle)
+        })
+    }
+
+    fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error> {
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            let deletion = head.instance.delete_from_head(handle)?;
+            if deletion.is_done {
+                lock(&head.logs).sync().map_err(|error| {
+                    CallError::Refused(Error::Storage(StorageError::Io(error.to_string())))
+                })?;
+            }
+            Ok(deletion)
         })
     }
 
@@ -292,9 +296,17 @@ impl HeadInstance {
         HeadInstance { instance, open: HashMap::new(), crashed: None, logs: Arc::clone(logs) }
     }
 
+    /// The cursor that has this number.
+    fn cursor(&self, number: u64) -> Result<HeadCursorHandle, CallError> {
+        match self.open.get(&number) {
+            Some(OpenOnHead::Cursor(handle)) => Ok(*handle),
+            _ => Err(CallError::Refused(head_restarted())),
+        }
+    }
+
     fn close(&mut self, open: OpenOnHead) -> Result<(), CallError> {
         match open {
-            OpenOnHead::Cursor(handle) => self.instance.close_cursor(handle),
+            OpenOnHead::Cursor(handle) => self.instance.close_head_cursor(handle),
             OpenOnHead::Texts(handle) => self.instance.close_texts(handle),
         }
     }

@@ -1,8 +1,10 @@
 //! `head-source`: the head of another instance, reached through the store.
 
-use crate::wasm::bindings::tidepool::tsdb::head_source::{Host, HostCursor, HostTexts};
+use crate::wasm::bindings::tidepool::tsdb::head_source::{
+    Deletion, Host, HostCursor, HostTexts, OpenedCursor, OpenedTexts, Page,
+};
 use crate::wasm::state::{HeadAccess, InstanceState};
-use crate::wasm::{Error, Label, Lookup, Matcher, TimeRange};
+use crate::wasm::{Error, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher, TimeRange};
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -41,43 +43,65 @@ impl InstanceState {
     fn open_on_head<T: Send + 'static>(
         &mut self,
         kind: impl FnOnce(OpenOnHead) -> T,
-        open: impl FnOnce(&dyn HeadAccess) -> Result<u64, Error>,
-    ) -> Result<Result<Resource<T>, Error>> {
-        let opened = self.head().and_then(|head| {
-            let number = open(&*head)?;
-            Ok(OpenOnHead { head, number, _counted: Arc::clone(&self.open_on_head) })
-        });
+        open: impl FnOnce(&dyn HeadAccess) -> Result<HeadOpened<u64>, Error>,
+    ) -> Result<Result<HeadOpened<Resource<T>>, Error>> {
+        let opened = self.head().and_then(|head| Ok((open(&*head)?, head)));
+        let (opened, head) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error)),
+        };
+        let _counted = Arc::clone(&self.open_on_head);
+        Ok(Ok(match opened {
+            HeadOpened::Ready(number) => {
+                let opened = self.table.push(kind(OpenOnHead { head, number, _counted }))?;
+                HeadOpened::Ready(opened)
+            }
+            HeadOpened::Again => HeadOpened::Again,
+            HeadOpened::TooCostly => HeadOpened::TooCostly,
+        }))
+    }
+}
+
+impl From<HeadOpened<Resource<HeadTexts>>> for OpenedTexts {
+    fn from(opened: HeadOpened<Resource<HeadTexts>>) -> OpenedTexts {
         match opened {
-            Ok(opened) => Ok(Ok(self.table.push(kind(opened))?)),
-            Err(error) => Ok(Err(error)),
+            HeadOpened::Ready(texts) => OpenedTexts::Texts(texts),
+            HeadOpened::Again => OpenedTexts::Again,
+            HeadOpened::TooCostly => OpenedTexts::TooCostly,
         }
+    }
+}
+
+impl From<HeadPage> for Page {
+    fn from(page: HeadPage) -> Page {
+        Page { series: page.series, is_last: page.is_last }
     }
 }
 
 impl Host for InstanceState {
     fn open(
         &mut self,
-        matchers: Vec<Matcher>,
+        matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
-    ) -> Result<Result<Resource<HeadCursor>, Error>> {
-        self.open_on_head(HeadCursor, |head| head.open(matchers, range, external_labels))
+    ) -> Result<Result<OpenedCursor, Error>> {
+        let opened =
+            self.open_on_head(HeadCursor, |head| head.open(matcher_sets, range, external_labels))?;
+        Ok(opened.map(|opened| match opened {
+            HeadOpened::Ready(cursor) => OpenedCursor::Cursor(cursor),
+            HeadOpened::Again => OpenedCursor::Again,
+            HeadOpened::TooCostly => OpenedCursor::TooCostly,
+        }))
     }
 
-    fn series(&mut self, lookup: Lookup) -> Result<Result<Resource<HeadCursor>, Error>> {
-        self.open_on_head(HeadCursor, |head| head.series(lookup))
+    fn label_names(&mut self, lookup: Lookup) -> Result<Result<OpenedTexts, Error>> {
+        let opened = self.open_on_head(HeadTexts, |head| head.label_names(lookup))?;
+        Ok(opened.map(Into::into))
     }
 
-    fn label_names(&mut self, lookup: Lookup) -> Result<Result<Resource<HeadTexts>, Error>> {
-        self.open_on_head(HeadTexts, |head| head.label_names(lookup))
-    }
-
-    fn label_values(
-        &mut self,
-        name: String,
-        lookup: Lookup,
-    ) -> Result<Result<Resource<HeadTexts>, Error>> {
-        self.open_on_head(HeadTexts, |head| head.label_values(name, lookup))
+    fn label_values(&mut self, name: String, lookup: Lookup) -> Result<Result<OpenedTexts, Error>> {
+        let opened = self.open_on_head(HeadTexts, |head| head.label_values(name, lookup))?;
+        Ok(opened.map(Into::into))
     }
 
     fn plan_cut(&mut self) -> Result<Result<Option<TimeRange>, Error>> {
@@ -98,9 +122,34 @@ impl HostCursor for InstanceState {
         &mut self,
         cursor: Resource<HeadCursor>,
         bytes_max: u32,
-    ) -> Result<Result<Vec<u8>, Error>> {
+    ) -> Result<Result<Page, Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        Ok(head.next(*number, bytes_max))
+        Ok(head.next(*number, bytes_max).map(Into::into))
+    }
+
+    fn labels(
+        &mut self,
+        cursor: Resource<HeadCursor>,
+        bytes_max: u32,
+        only_in_range: bool,
+    ) -> Result<Result<Page, Error>> {
+        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
+        Ok(head.labels(*number, bytes_max, only_in_range).map(Into::into))
+    }
+
+    fn keep(
+        &mut self,
+        cursor: Resource<HeadCursor>,
+        positions: Vec<u32>,
+    ) -> Result<Result<(), Error>> {
+        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
+        Ok(head.keep(*number, positions))
+    }
+
+    fn delete(&mut self, cursor: Resource<HeadCursor>) -> Result<Result<Deletion, Error>> {
+        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
+        let deleted = head.delete(*number);
+        Ok(deleted.map(|HeadDeletion { series, is_done }| Deletion { series, is_done }))
     }
 
     fn rewind(&mut self, cursor: Resource<HeadCursor>) -> Result<Result<(), Error>> {

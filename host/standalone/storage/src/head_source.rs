@@ -2,7 +2,7 @@
 
 use crate::Component;
 use crate::bindings::exports::tidepool::tsdb::head_source::{
-    Cursor, Guest, GuestCursor, GuestTexts, Texts,
+    Deletion, Guest, GuestCursor, GuestTexts, OpenedCursor, OpenedTexts, Page,
 };
 use crate::bindings::tidepool::tsdb::types::{Error, Label, Lookup, Matcher, TimeRange};
 
@@ -17,19 +17,15 @@ impl Guest for Component {
     type Cursor = Nothing;
     type Texts = Nothing;
 
-    fn open(_: Vec<Matcher>, _: TimeRange, _: Vec<Label>) -> Result<Cursor, Error> {
+    fn open(_: Vec<Vec<Matcher>>, _: TimeRange, _: Vec<Label>) -> Result<OpenedCursor, Error> {
         refused()
     }
 
-    fn series(_: Lookup) -> Result<Cursor, Error> {
+    fn label_names(_: Lookup) -> Result<OpenedTexts, Error> {
         refused()
     }
 
-    fn label_names(_: Lookup) -> Result<Texts, Error> {
-        refused()
-    }
-
-    fn label_values(_: String, _: Lookup) -> Result<Texts, Error> {
+    fn label_values(_: String, _: Lookup) -> Result<OpenedTexts, Error> {
         refused()
     }
 
@@ -47,7 +43,19 @@ impl Guest for Component {
 }
 
 impl GuestCursor for Nothing {
-    fn next(&self, _: u32) -> Result<Vec<u8>, Error> {
+    fn next(&self, _: u32) -> Result<Page, Error> {
+        match *self {}
+    }
+
+    fn labels(&self, _: u32, _: bool) -> Result<Page, Error> {
+        match *self {}
+    }
+
+    fn keep(&self, _: Vec<u32>) -> Result<(), Error> {
+        match *self {}
+    }
+
+    fn delete(&self) -> Result<Deletion, Error> {
         match *self {}
     }
 

@@ -1,0 +1,258 @@
+//! The own head, as other instances read it: each call does a slice of work, so that nobody waits
+//! long for the next write.
+
+use super::Engine;
+use super::log::Log;
+use crate::error::{Error, Result};
+use crate::head::{
+    CursorError, Head, HeadCursor, HeadSeries, HeadTexts, NotNow, PreparedTooSlowly, Slice,
+    WorkLeft,
+};
+use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
+use crate::select::{Lookup, merge_chunks};
+use crate::wire::put_chunked_series;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What a name or value takes besides its text, about.
+const TEXT_OVERHEAD_BYTES: usize = 16;
+
+/// What opening something on a head came to.
+pub enum Opened<T> {
+    /// It is open.
+    Ready(T),
+    /// A part of the work is done; the same call goes on.
+    Again,
+    /// The matchers cost more than a slice. Whoever asks walks over the labels of all series, and
+    /// applies them itself.
+    TooCostly,
+}
+
+/// A position in the head's answer to another instance.
+pub struct HeadReader {
+    head: Rc<RefCell<Head>>,
+    log: Rc<RefCell<Log>>,
+    cursor: HeadCursor,
+    /// As it was asked for.
+    range: TimeRange,
+    /// Whether a deletion was begun.
+    is_deleting: bool,
+}
+
+/// A position in a list of names or values of the head.
+pub struct HeadTextReader {
+    head: Rc<RefCell<Head>>,
+    texts: HeadTexts,
+}
+
+/// A part of the head's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeadPage {
+    /// `prometheus.ChunkedSeries` messages, each preceded by its length. There may be none before
+    /// the end.
+    pub series: Vec<u8>,
+    /// Whether that was all.
+    pub is_last: bool,
+}
+
+/// What a slice of a deletion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadDeletion {
+    /// Series that may have had samples in the range.
+    pub series: u64,
+    /// Whether that was all.
+    pub is_done: bool,
+}
+
+impl Engine {
+    /// Opens a cursor on the own head alone, of the series that any of the sets of matchers selects.
+    pub fn read_head(
+        &self,
+        sets: &[Vec<MatcherSpec>],
+        range: TimeRange,
+        external: &Labels,
+    ) -> Result<Opened<HeadReader>> {
+        let Some(sets) = MatcherSets::of_a_slice(sets) else { return Ok(Opened::TooCostly) };
+        let (head, log) = self.own_head("read-head")?;
+        let mut borrowed = head.borrow_mut();
+        let cursor = match borrowed.select(&sets, range, external, &WorkLeft::slice()) {
+            Ok(cursor) => cursor,
+            Err(not_now) => return Ok(not_now.into()),
+        };
+        if borrowed.has_too_many_cursors() {
+            return Err(Error::ShortOfMemory { max: borrowed.memory_bytes_max() });
+        }
+        drop(borrowed);
+        Ok(Opened::Ready(HeadReader { head, log, cursor, range, is_deleting: false }))
+    }
+
+    /// Opens the label names of the own head alone.
+    pub fn read_head_names(&self, lookup: &Lookup) -> Result<Opened<HeadTextReader>> {
+        self.open_texts(lookup, |head, sets, work| head.label_names(sets, lookup.range, work))
+    }
+
+    /// Opens the values of a label name in the own head alone.
+    pub fn read_head_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<HeadTextReader>> {
+        self.open_texts(lookup, |head, sets, work| {
+            head.label_values(name, sets, lookup.range, work)
+        })
+    }
+
+    fn open_texts(
+        &self,
+        lookup: &Lookup,
+        open: impl FnOnce(&mut Head, &MatcherSets, &WorkLeft) -> std::result::Result<HeadTexts, NotNow>,
+    ) -> Result<Opened<HeadTextReader>> {
+        let Some(sets) = MatcherSets::of_a_slice(&lookup.matcher_sets) else {
+            return Ok(Opened::TooCostly);
+        };
+        let (head, _) = self.own_head("read-head")?;
+        let opened = open(&mut head.borrow_mut(), &sets, &WorkLeft::slice());
+        Ok(match opened {
+            Ok(texts) => Opened::Ready(HeadTextReader { head, texts }),
+            Err(not_now) => not_now.into(),
+        })
+    }
+
+    fn own_head(&self, call: &'static str) -> Result<(Rc<RefCell<Head>>, Rc<RefCell<Log>>)> {
+        if !self.is_cut_while_replaying() {
+            self.check_replayed()?;
+        }
+        let owned = self.owned.as_ref().ok_or(Error::WrongRole { call })?;
+        Ok((Rc::clone(&owned.head), Rc::clone(&owned.log)))
+    }
+}
+
+impl<T> From<NotNow> for Opened<T> {
+    fn from(not_now: NotNow) -> Opened<T> {
+        match not_now {
+            NotNow::Again => Opened::Again,
+            NotNow::TooMuch => Opened::TooCostly,
+        }
+    }
+}
+
+impl HeadReader {
+    /// The next series with their chunks, of about so many bytes.
+    pub fn next(&mut self, bytes_max: u32) -> Result<HeadPage> {
+        let head = self.head.borrow();
+        page(bytes_max, |out| {
+            let next = head.next(&mut self.cursor).map_err(|error| cursor_error(&head, error))?;
+            Ok(match next {
+                Slice::Next(HeadSeries { labels, chunks, may_overlap }) => {
+                    let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
+                    put_chunked_series(out, &labels, &chunks);
+                    Slice::Next(())
+                }
+                Slice::Again => Slice::Again,
+                Slice::End => Slice::End,
+            })
+        })
+    }
+
+    /// The next series without chunks and external labels: of series with samples in the range, or
+    /// of all.
+    pub fn labels(&mut self, bytes_max: u32, only_in_range: bool) -> Result<HeadPage> {
+        let head = self.head.borrow();
+        self.cursor.begin_page();
+        page(bytes_max, |out| {
+            let next = head.next_labels(&mut self.cursor, only_in_range);
+            Ok(match next.map_err(|slow| cursor_error(&head, CursorError::Slow(slow)))? {
+                Slice::Next(labels) => {
+                    put_chunked_series(out, &labels, &[]);
+                    Slice::Next(())
+                }
+                Slice::Again => Slice::Again,
+                Slice::End => Slice::End,
+            })
+        })
+    }
+
+    /// Keeps series of the last page of labels, by their positions there: after the next rewind,
+    /// only what was kept is given.
+    pub fn keep(&mut self, positions: &[u32]) -> Result<()> {
+        match self.cursor.keep(positions) {
+            true => Ok(()),
+            false => Err(Error::Invalid("a position is not one of the last page".into())),
+        }
+    }
+
+    /// Begins anew.
+    pub fn rewind(&mut self) {
+        self.cursor.rewind();
+    }
+
+    /// Deletes the samples in the range of the next series. Once that is all of them, the log is as
+    /// the head is.
+    pub fn delete(&mut self) -> Result<HeadDeletion> {
+        let HeadReader { head, log, cursor, range, is_deleting } = self;
+        delete_some(head, log, cursor, *range, is_deleting)
+    }
+}
+
+impl HeadTextReader {
+    /// The next names or values, of about so many bytes; none at the end.
+    pub fn next(&mut self, bytes_max: u32) -> Vec<String> {
+        let head = self.head.borrow();
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        while bytes < bytes_max.max(1) as usize
+            && let Some(text) = head.next_text(&mut self.texts)
+        {
+            bytes += text.len() + TEXT_OVERHEAD_BYTES;
+            page.push(text.to_owned());
+        }
+        page
+    }
+}
+
+/// Does a slice of a deletion from the series of a cursor.
+pub(super) fn delete_some(
+    head: &RefCell<Head>,
+    log: &RefCell<Log>,
+    cursor: &mut HeadCursor,
+    range: TimeRange,
+    is_begun: &mut bool,
+) -> Result<HeadDeletion> {
+    let (mut head, mut log) = (head.borrow_mut(), log.borrow_mut());
+    // The log is told of a deletion even if the head has none of its series.
+    if !std::mem::replace(is_begun, true) || !cursor.is_at_end() {
+        let spans = head.spans_to_delete(cursor, range);
+        log.append_deletion(&head, &spans, range)?;
+        head.delete(&spans)
+            .map_err(|source| Error::Chunk { series: "with deleted samples".into(), source })?;
+        return Ok(HeadDeletion { series: spans.len() as u64, is_done: false });
+    }
+    let is_done = !head.find_times_again();
+    if is_done {
+        log.settle_deletions(&head)?;
+    }
+    Ok(HeadDeletion { series: 0, is_done })
+}
+
+pub(super) fn cursor_error(head: &Head, error: CursorError) -> Error {
+    match error {
+        CursorError::Chunk(labels, source) => Error::Chunk { series: labels.to_string(), source },
+        CursorError::Slow(PreparedTooSlowly) => {
+            Error::ShortOfMemory { max: head.memory_bytes_max() }
+        }
+    }
+}
+
+/// Puts series into a page until it is full, or a slice of work is done.
+fn page(
+    bytes_max: u32,
+    mut put_next: impl FnMut(&mut Vec<u8>) -> Result<Slice<()>>,
+) -> Result<HeadPage> {
+    let mut page = HeadPage::default();
+    while page.series.len() < bytes_max.max(1) as usize {
+        match put_next(&mut page.series)? {
+            Slice::Next(()) => {}
+            Slice::Again => break,
+            Slice::End => {
+                page.is_last = true;
+                break;
+            }
+        }
+    }
+    Ok(page)
+}

@@ -1,0 +1,106 @@
+//! Items that are kept in an order, and taken in a few at a time: to sort a million at once would
+//! hold writes up for seconds.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+/// Items in order, and those that came since they were put in order. No two compare as equal.
+pub struct Sorted<T> {
+    /// Shared with the readers that walk over it.
+    sorted: Rc<Vec<T>>,
+    new: Vec<T>,
+}
+
+impl<T: Copy> Sorted<T> {
+    /// Items in no order.
+    pub fn of(items: Vec<T>) -> Sorted<T> {
+        Sorted { sorted: Rc::default(), new: items }
+    }
+
+    /// There is another item.
+    pub fn insert(&mut self, item: T) {
+        self.new.push(item);
+    }
+
+    /// Keeps some of the items.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&T) -> bool) {
+        Rc::make_mut(&mut self.sorted).retain(&mut keeps);
+        self.new.retain(&mut keeps);
+    }
+
+    /// All items in order, if `count_max` of the new ones are all that there are; otherwise so
+    /// many are put in order, and the next call goes on.
+    pub fn all(
+        &mut self,
+        count_max: usize,
+        compare: impl Fn(T, T) -> Ordering,
+    ) -> Option<Rc<Vec<T>>> {
+        if !self.new.is_empty() {
+            let mut some = self.new.split_off(self.new.len().saturating_sub(count_max));
+            some.sort_by(|a, b| compare(*a, *b));
+            self.merge(&some, compare);
+        }
+        self.new.is_empty().then(|| Rc::clone(&self.sorted))
+    }
+
+    /// Looks for the place of each new one, and compares no others.
+    fn merge(&mut self, new: &[T], compare: impl Fn(T, T) -> Ordering) {
+        let mut merged = Vec::with_capacity(self.sorted.len() + new.len());
+        let mut rest = self.sorted.as_slice();
+        for item in new {
+            let is_before = |other: &T| compare(*other, *item) == Ordering::Less;
+            let (before, after) = rest.split_at(rest.partition_point(is_before));
+            merged.extend_from_slice(before);
+            merged.push(*item);
+            rest = after;
+        }
+        merged.extend_from_slice(rest);
+        self.sorted = Rc::new(merged);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever comes and goes in between, and however few are taken in at a time.
+        #[test]
+        fn order_is_that_of_sorting(
+            steps in proptest::collection::vec((0..4, 0u32..200, 1u32..200), 1..60),
+            count_max in 1usize..40,
+        ) {
+            let mut held: Vec<u32> = Vec::new();
+            let mut sorted = Sorted::of(Vec::new());
+            let key = |item: u32| item.wrapping_mul(2_654_435_761);
+            for (kind, number, every) in steps {
+                match kind {
+                    0 | 1 if !held.contains(&number) => {
+                        held.push(number);
+                        sorted.insert(number);
+                    }
+                    2 => {
+                        let keeps = |other: &u32| other % every != number % every;
+                        held.retain(keeps);
+                        sorted.retain(keeps);
+                    }
+                    _ => {
+                        let mut calls = 0;
+                        let got = loop {
+                            calls += 1;
+                            let compare = |a, b| key(a).cmp(&key(b));
+                            if let Some(all) = sorted.all(count_max, compare) {
+                                break all;
+                            }
+                        };
+                        let mut expected = held.clone();
+                        expected.sort_by_key(|item| key(*item));
+                        prop_assert_eq!(got.as_slice(), expected.as_slice());
+                        prop_assert!(calls <= held.len() / count_max + 1);
+                    }
+                }
+            }
+        }
+    }
+}
