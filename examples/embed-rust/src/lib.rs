@@ -43,7 +43,7 @@ impl WasiView for State {
 }
 
 /// What the component asks of other instances' heads.
-const HEAD_SOURCE: [&str; 10] = [
+const HEAD_SOURCE: [&str; 12] = [
     "open",
     "label-names",
     "label-values",
