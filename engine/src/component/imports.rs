@@ -5,7 +5,8 @@ use super::bindings::tidepool::tsdb::{blocks, head_source, wal};
 use crate::error::Result;
 use crate::model::{Labels, MatcherSpec, TimeRange};
 use crate::select::{
-    HeadSource, Lookup, RemoteCursor, RemoteHeadSeries, RemoteTexts, SeriesSource, TextSource,
+    ExemplarSource, HeadSource, Lookup, RemoteCursor, RemoteExemplars, RemoteHeadSeries,
+    RemoteTexts, SeriesSource, TextSource,
 };
 use crate::storage::{
     BlockFile, BlockWriter, Blocks, LogKind, Records, StorageResult, Wal, WalBatch, WalCheckpoint,
@@ -164,6 +165,11 @@ impl HeadSource for HostHead {
 
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
         Ok(texts(head_source::label_values(name, &lookup.into())?))
+    }
+
+    fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>> {
+        let exemplars = head_source::scan_exemplars(range.into())?;
+        Ok(Box::new(RemoteExemplars::new(move |bytes_max| Ok(exemplars.next(bytes_max)?))))
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {

@@ -2,11 +2,12 @@
 
 use super::compile;
 use super::log::Log;
+use super::status::HeadExemplars;
 use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
 use crate::head::{Head, HeadCursor, HeadSeries, HeadTexts};
 use crate::model::{Labels, MatcherSpec, TimeRange};
-use crate::select::{HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
+use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
@@ -67,6 +68,10 @@ impl HeadSource for LocalHead {
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
         let values = self.head.borrow_mut().label_values(name, &lookup.sets()?, lookup.range)?;
         Ok(self.texts(values))
+    }
+
+    fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>> {
+        Ok(Box::new(HeadExemplars::new(&self.head, range)))
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {

@@ -7,9 +7,10 @@
 //! then that of the newest block.
 //!
 //! Lookups of labels go the same way: series without chunks through a [`Cursor`], label names and
-//! values through a [`TextCursor`].
+//! values through a [`TextCursor`]; exemplars through an [`ExemplarCursor`].
 
 mod cursor;
+mod exemplars;
 mod lines;
 mod merge;
 mod samples;
@@ -17,6 +18,7 @@ mod source;
 mod texts;
 
 pub use cursor::{Cursor, FrameFormat, Lookup, Measured, Selection};
+pub use exemplars::{EXEMPLAR_PAGE_BYTES, ExemplarCursor, ExemplarSource, RemoteExemplars};
 pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
 pub use source::{

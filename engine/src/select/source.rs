@@ -1,6 +1,6 @@
 //! Where series come from: a block, the head of this instance, or another instance's head.
 
-use super::{Lookup, TextSource};
+use super::{ExemplarSource, Lookup, TextSource};
 use crate::block::{BlockReader, ChunkMeta, SeriesRef};
 use crate::chunk::{Chunk, without};
 use crate::error::{Error, Result};
@@ -41,6 +41,9 @@ pub trait HeadSource {
 
     /// Looks up values that the head's series have for a label name.
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>>;
+
+    /// The head's exemplars in a range, as they came.
+    fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>>;
 
     /// The range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;

@@ -104,10 +104,12 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
     'tidepool:tsdb/head-source': {
       Cursor: class {},
       Texts: class {},
+      Exemplars: class {},
       open: noOtherHead,
       series: noOtherHead,
       labelNames: noOtherHead,
       labelValues: noOtherHead,
+      scanExemplars: noOtherHead,
       planCut: noOtherHead,
       forget: noOtherHead,
       deletionMark: noOtherHead,

@@ -1,6 +1,8 @@
 //! `head-source`: the head of another instance, reached through the store.
 
-use crate::wasm::bindings::tidepool::tsdb::head_source::{Host, HostCursor, HostTexts};
+use crate::wasm::bindings::tidepool::tsdb::head_source::{
+    Host, HostCursor, HostExemplars, HostTexts,
+};
 use crate::wasm::state::{HeadAccess, InstanceState};
 use crate::wasm::{Error, Label, Lookup, Matcher, TimeRange};
 use std::sync::Arc;
@@ -12,6 +14,9 @@ pub struct HeadCursor(OpenOnHead);
 
 /// A list of label names or values of the head.
 pub struct HeadTexts(OpenOnHead);
+
+/// Exemplars of the head.
+pub struct HeadExemplars(OpenOnHead);
 
 /// Something that is open on the head. Closed when dropped, also by an instance that crashed.
 struct OpenOnHead {
@@ -80,6 +85,13 @@ impl Host for InstanceState {
         self.open_on_head(HeadTexts, |head| head.label_values(name, lookup))
     }
 
+    fn scan_exemplars(
+        &mut self,
+        range: TimeRange,
+    ) -> Result<Result<Resource<HeadExemplars>, Error>> {
+        self.open_on_head(HeadExemplars, |head| head.scan_exemplars(range))
+    }
+
     fn plan_cut(&mut self) -> Result<Result<Option<TimeRange>, Error>> {
         Ok(self.head().and_then(|head| head.plan_cut()))
     }
@@ -126,6 +138,22 @@ impl HostTexts for InstanceState {
 
     fn drop(&mut self, texts: Resource<HeadTexts>) -> Result<()> {
         self.table.delete(texts)?;
+        Ok(())
+    }
+}
+
+impl HostExemplars for InstanceState {
+    fn next(
+        &mut self,
+        exemplars: Resource<HeadExemplars>,
+        bytes_max: u32,
+    ) -> Result<Result<Option<Vec<u8>>, Error>> {
+        let HeadExemplars(OpenOnHead { head, number, .. }) = self.table.get(&exemplars)?;
+        Ok(head.next_exemplars(*number, bytes_max))
+    }
+
+    fn drop(&mut self, exemplars: Resource<HeadExemplars>) -> Result<()> {
+        self.table.delete(exemplars)?;
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Component;
 use crate::bindings::exports::tidepool::tsdb::head_source::{
-    Cursor, Guest, GuestCursor, GuestTexts, Texts,
+    Cursor, Exemplars, Guest, GuestCursor, GuestExemplars, GuestTexts, Texts,
 };
 use crate::bindings::tidepool::tsdb::types::{Error, Label, Lookup, Matcher, TimeRange};
 
@@ -16,6 +16,7 @@ fn refused<T>() -> Result<T, Error> {
 impl Guest for Component {
     type Cursor = Nothing;
     type Texts = Nothing;
+    type Exemplars = Nothing;
 
     fn open(_: Vec<Matcher>, _: TimeRange, _: Vec<Label>) -> Result<Cursor, Error> {
         refused()
@@ -30,6 +31,10 @@ impl Guest for Component {
     }
 
     fn label_values(_: String, _: Lookup) -> Result<Texts, Error> {
+        refused()
+    }
+
+    fn scan_exemplars(_: TimeRange) -> Result<Exemplars, Error> {
         refused()
     }
 
@@ -58,6 +63,12 @@ impl GuestCursor for Nothing {
 
 impl GuestTexts for Nothing {
     fn next(&self, _: u32) -> Result<Vec<String>, Error> {
+        match *self {}
+    }
+}
+
+impl GuestExemplars for Nothing {
+    fn next(&self, _: u32) -> Result<Option<Vec<u8>>, Error> {
         match *self {}
     }
 }
