@@ -60,6 +60,12 @@ impl HeadAccess for NoHead {
     fn next_texts(&self, _: u64, _: u32) -> Result<Vec<String>, Error> {
         Ok(Vec::new())
     }
+    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, Error> {
+        Ok(0)
+    }
+    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, Error> {
+        Ok(None)
+    }
     fn close(&self, _: u64) {}
     fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
         Ok(None)

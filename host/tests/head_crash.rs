@@ -90,7 +90,7 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
             for _ in 0..CRASHES {
                 std::thread::sleep(Duration::from_millis(400));
                 let ended = runtime.block_on(store.crash_head());
-                assert!(matches!(ended, Err(StoreError::Deadline)), "{ended:?}");
+                assert!(matches!(ended, Err(StoreError::HeadDeadline)), "{ended:?}");
                 // At once it may still be on its way down; a new one answers.
                 std::thread::sleep(Duration::from_millis(100));
                 let figures = || runtime.block_on(store.figures()).ok();

@@ -5,7 +5,9 @@ use super::bindings::tidepool::tsdb::{blocks, head_source, wal};
 use crate::engine::{HeadDeletion, HeadPage, Opened};
 use crate::error::Result;
 use crate::model::{Labels, MatcherSpec, TimeRange};
-use crate::select::{Lookup, RemoteCursor, RemoteHead, RemoteTexts};
+use crate::select::{
+    ExemplarSource, Lookup, RemoteCursor, RemoteExemplars, RemoteHead, RemoteTexts,
+};
 use crate::storage::{
     BlockFile, BlockWriter, Blocks, LogKind, Records, StorageResult, Wal, WalBatch, WalCheckpoint,
 };
@@ -167,6 +169,11 @@ impl RemoteHead for HostHead {
 
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<head_source::Texts>> {
         Ok(head_source::label_values(name, &lookup.into())?.into())
+    }
+
+    fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>> {
+        let exemplars = head_source::scan_exemplars(range.into())?;
+        Ok(Box::new(RemoteExemplars::new(move |bytes_max| Ok(exemplars.next(bytes_max)?))))
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {

@@ -19,6 +19,7 @@ mod head_reader;
 mod imports;
 mod inspect;
 mod memory;
+mod status;
 
 use crate::engine::{self, Engine, HeadTextReader, SavedHead, Storage};
 use crate::head::HeadOptions;
@@ -30,7 +31,7 @@ use bindings::exports::tidepool::tsdb::store::{
     self, Guest, GuestCursor, GuestLineCursor, GuestSavedHead, GuestTexts,
 };
 use bindings::tidepool::tsdb::types as wit;
-use convert::{ranked, to_labels};
+use convert::to_labels;
 use head_reader::OpenHeadCursor;
 use imports::{HostBlocks, HostHead, HostWal};
 use std::cell::RefCell;
@@ -61,6 +62,9 @@ impl Guest for Component {
     type HeadCursor = OpenHeadCursor;
     type LineCursor = OpenLineCursor;
     type SavedHead = OpenSavedHead;
+    type ExemplarCursor = status::OpenExemplars;
+    type ExemplarScan = status::OpenExemplarScan;
+    type CardinalityWalk = status::OpenCardinality;
 
     fn open(options: store::Options) -> Result<(), wit::Error> {
         let role = match options.role {
@@ -246,10 +250,15 @@ impl Guest for Component {
     fn exemplars(
         matcher_sets: Vec<Vec<wit::Matcher>>,
         range: wit::TimeRange,
-    ) -> Result<Vec<store::SeriesExemplars>, wit::Error> {
+    ) -> Result<store::ExemplarCursor, wit::Error> {
         let matcher_sets = to_specs(matcher_sets);
-        let found = with_engine(|engine| engine.exemplars(&matcher_sets, range.into()))?;
-        Ok(found.into_iter().map(Into::into).collect())
+        let cursor = with_engine(|engine| engine.exemplars(&matcher_sets, range.into()))?;
+        Ok(store::ExemplarCursor::new(status::OpenExemplars(RefCell::new(cursor))))
+    }
+
+    fn scan_exemplars(range: wit::TimeRange) -> Result<store::ExemplarScan, wit::Error> {
+        let scan = with_engine(|engine| engine.scan_exemplars(range.into()))?;
+        Ok(store::ExemplarScan::new(status::OpenExemplarScan(RefCell::new(scan))))
     }
 
     fn delete(
@@ -276,8 +285,8 @@ impl Guest for Component {
         with_engine(|engine| engine.deletion_mark())
     }
 
-    fn metadata() -> Result<Vec<store::FamilyMetadata>, wit::Error> {
-        let families = with_engine(|engine| Ok(engine.metadata()))?;
+    fn metadata(first: String, bytes_max: u32) -> Result<Vec<store::FamilyMetadata>, wit::Error> {
+        let families = with_engine(|engine| Ok(engine.metadata(&first, bytes_max)))?;
         let family = |(family, metric_type, help, unit)| store::FamilyMetadata {
             family,
             metric_type,
@@ -329,16 +338,9 @@ impl Guest for Component {
         Ok(engine::sample_time_ms(version.into(), &body)?)
     }
 
-    fn cardinality(items_max: u32) -> Result<store::CardinalityReport, wit::Error> {
-        let found = with_engine(|engine| engine.cardinality(items_max as usize))?;
-        Ok(store::CardinalityReport {
-            label_pairs: found.label_pairs,
-            metrics_by_series: ranked(found.metrics_by_series),
-            names_by_series: ranked(found.names_by_series),
-            names_by_values: ranked(found.names_by_values),
-            names_by_value_bytes: ranked(found.names_by_value_bytes),
-            pairs_by_series: ranked(found.pairs_by_series),
-        })
+    fn cardinality(items_max: u32) -> Result<store::CardinalityWalk, wit::Error> {
+        let walk = with_engine(|engine| engine.cardinality(items_max as usize))?;
+        Ok(store::CardinalityWalk::new(status::OpenCardinality(RefCell::new(walk))))
     }
 
     fn save_head() -> Result<store::SavedHead, wit::Error> {

@@ -3,11 +3,12 @@
 use super::compile;
 use super::head_reader::{cursor_error, delete_some};
 use super::log::Log;
+use super::status::HeadExemplars;
 use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
 use crate::head::{CursorError, Head, HeadCursor, HeadSeries, HeadTexts, Slice, WorkLeft};
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
-use crate::select::{HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
+use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
@@ -85,6 +86,10 @@ impl HeadSource for LocalHead {
                 return Ok(series);
             }
         }
+    }
+
+    fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>> {
+        Ok(Box::new(HeadExemplars::new(&self.head, range)))
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {

@@ -13,13 +13,12 @@ mod lookup;
 mod records;
 mod saved;
 mod shapes;
+mod status;
 mod upkeep;
 
 use crate::compact::{ends_a_head, survey};
 use crate::error::{Error, Result};
-use crate::head::{
-    Batch, Cardinality, Head, HeadCounters, HeadOptions, LookupError, SeriesExemplars, WriteOutcome,
-};
+use crate::head::{Batch, Head, HeadCounters, HeadOptions, LookupError, WriteOutcome};
 use crate::model::{
     Labels, Matcher, MatcherError, MatcherSpec, OrderGroup, Sample, TimeRange, Value,
 };
@@ -40,6 +39,7 @@ pub use deletion::Deleted;
 pub use head_reader::{HeadDeletion, HeadPage, HeadReader, HeadTextReader, Opened};
 pub use log::ReplayProgress;
 pub use saved::SavedHead;
+pub use status::{HeadCardinality, HeadExemplars};
 pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};
 
 /// Least span of a block, in milliseconds.
@@ -120,7 +120,7 @@ pub struct Figures {
     pub counters: HeadCounters,
     /// Cursors open on the head.
     pub open_cursors: u64,
-    /// Blocks in storage.
+    /// Blocks in storage; 0 for the role `Head`.
     pub blocks: u64,
 }
 
@@ -418,7 +418,11 @@ impl Engine {
 
     /// Figures of this moment.
     pub fn figures(&self) -> Result<Figures> {
-        let blocks = self.blocks.list()?.len() as u64;
+        // Writes wait while a head's owner is asked: it does not look through the storage for that.
+        let blocks = match self.upkeep {
+            Some(_) => self.blocks.list()?.len() as u64,
+            None => 0,
+        };
         let empty = TimeRange { start_ms: i64::MAX, end_ms: i64::MIN };
         let Some(owned) = &self.owned else {
             let counters = HeadCounters::default();
@@ -458,35 +462,6 @@ impl Engine {
             memory_used_bytes: head.memory_used_bytes(),
             newest_time_ms: head.newest_time_ms(),
         }
-    }
-
-    /// What the head consists of, in lists of at most so many items.
-    pub fn cardinality(&self, items_max: usize) -> Result<Cardinality> {
-        let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "cardinality" })?;
-        Ok(owned.head.borrow().cardinality(items_max))
-    }
-
-    /// Exemplars of the series that at least one of the sets of matchers selects, in label order.
-    pub fn exemplars(
-        &self,
-        matcher_sets: &[Vec<MatcherSpec>],
-        range: TimeRange,
-    ) -> Result<Vec<SeriesExemplars>> {
-        let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "exemplars" })?;
-        let sets = matcher_sets.iter().map(|set| compile(set));
-        let sets = sets.collect::<Result<Vec<_>>>()?;
-        Ok(owned.head.borrow().exemplars.select(&sets, range))
-    }
-
-    /// What is known of metric families, as (family, type, help, unit).
-    pub fn metadata(&self) -> Vec<(String, u32, String, String)> {
-        let Some(owned) = &self.owned else { return Vec::new() };
-        let head = owned.head.borrow();
-        let entry = |(family, metadata): (&str, &crate::head::Metadata)| {
-            let (help, unit) = (metadata.help.to_string(), metadata.unit.to_string());
-            (family.to_owned(), metadata.metric_type, help, unit)
-        };
-        head.metadata.iter().map(entry).collect()
     }
 }
 

@@ -1,82 +1,243 @@
 //! Which metrics and labels the head's series are made of: where its memory goes.
+//!
+//! A walk goes over the index in slices, between which the head takes writes. Hash tables cannot be
+//! walked in pieces while they grow, but symbols keep their numbers: names are met in the order of
+//! their numbers, and so are the values of a name that has too many for one slice.
 
 use super::Head;
+use super::cursor::OpenCursor;
+use super::symbols::SymbolId;
 use crate::model::LABEL_NAME;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::cmp::Ordering;
 
-/// What the head consists of. Lists begin with the largest number, equal ones with the first name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cardinality {
-    /// Distinct pairs of a label's name and value.
-    pub label_pairs: u64,
+/// Numbers and values that one slice looks at, about.
+const SLICE_STEPS: usize = 8 * 1024;
+
+/// What an item of a list takes besides its name, about, in bytes.
+const ITEM_BYTES: usize = 16;
+
+/// A list of the largest numbers of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardinalityList {
     /// Metric names and how many series they have.
-    pub metrics_by_series: Vec<(String, u64)>,
+    MetricsBySeries,
     /// Label names and how many series have them.
-    pub names_by_series: Vec<(String, u64)>,
+    NamesBySeries,
     /// Label names and how many values they have.
-    pub names_by_values: Vec<(String, u64)>,
+    NamesByValues,
     /// Label names and how many bytes their values take, each counted once.
-    pub names_by_value_bytes: Vec<(String, u64)>,
+    NamesByValueBytes,
     /// Labels, as `name=value`, and how many series have them.
-    pub pairs_by_series: Vec<(String, u64)>,
+    PairsBySeries,
 }
 
-/// Numbers of what is named by one or two symbols, of which the largest are kept.
+/// A walk over the index. While it lives, the head forgets nothing, so that symbols keep their
+/// numbers.
+pub struct CardinalityWalk {
+    /// Number of the next symbol that may be a name.
+    next_name: u32,
+    /// The name whose values are met in pieces.
+    name: Option<PartlyWalked>,
+    label_pairs: u64,
+    metrics_by_series: Top<SymbolId>,
+    names_by_series: Top<SymbolId>,
+    names_by_values: Top<SymbolId>,
+    names_by_value_bytes: Top<SymbolId>,
+    pairs_by_series: Top<(SymbolId, SymbolId)>,
+    is_done: bool,
+    _open: OpenCursor,
+}
+
+/// A name, and what of it was met so far.
+struct PartlyWalked {
+    name: SymbolId,
+    met: Met,
+    /// Number of the next symbol that may be a value of it.
+    next_value: u32,
+}
+
+/// What was met of a name.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    series: u64,
+    values: u64,
+    value_bytes: u64,
+}
+
+/// The largest numbers, of which the older symbol comes first among equals.
 struct Top<N> {
-    heap: BinaryHeap<Reverse<(u64, Reverse<N>)>>,
+    /// Up to twice as many as are wanted, so that they need not be kept in order.
+    items: Vec<(u64, N)>,
     items_max: usize,
+    /// Whatever is smaller is none of the largest.
+    least: u64,
+    /// How many were given, once they are in order.
+    given: Option<usize>,
 }
 
-impl<N: Ord> Top<N> {
+impl<N: Ord + Copy> Top<N> {
     fn new(items_max: usize) -> Top<N> {
-        Top { heap: BinaryHeap::new(), items_max }
+        Top { items: Vec::new(), items_max, least: 0, given: None }
     }
 
-    fn add(&mut self, number: u64, name: N) {
-        self.heap.push(Reverse((number, Reverse(name))));
-        if self.heap.len() > self.items_max {
-            self.heap.pop();
+    fn add(&mut self, number: u64, of: N) {
+        if number < self.least || self.items_max == 0 {
+            return;
+        }
+        self.items.push((number, of));
+        if self.items.len() >= self.items_max.saturating_mul(2) {
+            self.keep_largest();
+            self.least = self.items.last().map_or(0, |(number, _)| *number);
         }
     }
 
-    fn named(self, name: impl Fn(N) -> String) -> Vec<(String, u64)> {
-        let sorted = self.heap.into_sorted_vec().into_iter();
-        sorted.map(|Reverse((number, Reverse(of)))| (name(of), number)).collect()
+    /// Leaves as many as are wanted, the smallest of them at the end.
+    fn keep_largest(&mut self) {
+        if self.items.len() > self.items_max && self.items_max > 0 {
+            self.items.select_nth_unstable_by(self.items_max - 1, larger_first);
+            self.items.truncate(self.items_max);
+        }
+    }
+
+    /// The next items, about so many bytes of them.
+    fn next(&mut self, bytes_max: usize, name: impl Fn(N) -> String) -> Vec<(String, u64)> {
+        let mut given = self.given.unwrap_or_else(|| {
+            self.keep_largest();
+            self.items.sort_unstable_by(larger_first);
+            0
+        });
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        while let Some((number, of)) = self.items.get(given)
+            && (page.is_empty() || bytes < bytes_max)
+        {
+            let name = name(*of);
+            bytes += name.len() + ITEM_BYTES;
+            page.push((name, *number));
+            given += 1;
+        }
+        self.given = Some(given);
+        page
+    }
+}
+
+fn larger_first<N: Ord>(a: &(u64, N), b: &(u64, N)) -> Ordering {
+    b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1))
+}
+
+impl CardinalityWalk {
+    /// Takes a label that so many series have.
+    fn add(&mut self, name: SymbolId, is_metric: bool, value: SymbolId, series: u64) {
+        self.label_pairs += 1;
+        self.pairs_by_series.add(series, (name, value));
+        if is_metric {
+            self.metrics_by_series.add(series, value);
+        }
+    }
+
+    fn end_name(&mut self, name: SymbolId, met: Met) {
+        self.names_by_series.add(met.series, name);
+        self.names_by_values.add(met.values, name);
+        self.names_by_value_bytes.add(met.value_bytes, name);
     }
 }
 
 impl Head {
-    /// What the head consists of, in lists of at most so many items. Walks over the index once.
-    pub fn cardinality(&self, items_max: usize) -> Cardinality {
-        let text = |id| self.symbols.text(id);
-        let (mut metrics, mut pairs) = (Top::new(items_max), Top::new(items_max));
-        let (mut by_series, mut by_values) = (Top::new(items_max), Top::new(items_max));
-        let mut by_bytes = Top::new(items_max);
-        let mut label_pairs = 0;
-        for (name, values) in self.postings.labels() {
-            let (mut series, mut count, mut bytes) = (0, 0, 0);
-            for (value, slots) in values {
-                let slots = slots as u64;
-                (series, count, bytes) =
-                    (series + slots, count + 1, bytes + text(value).len() as u64);
-                pairs.add(slots, (text(name), text(value)));
-                if text(name) == LABEL_NAME {
-                    metrics.add(slots, text(value));
-                }
-            }
-            label_pairs += count;
-            by_series.add(series, text(name));
-            by_values.add(count, text(name));
-            by_bytes.add(bytes, text(name));
+    /// Begins a walk that gives lists of at most so many items.
+    pub fn cardinality(&self, items_max: usize) -> CardinalityWalk {
+        let bytes = items_max.saturating_mul(2 * 5 * ITEM_BYTES) as u64;
+        CardinalityWalk {
+            next_name: 0,
+            name: None,
+            label_pairs: 0,
+            metrics_by_series: Top::new(items_max),
+            names_by_series: Top::new(items_max),
+            names_by_values: Top::new(items_max),
+            names_by_value_bytes: Top::new(items_max),
+            pairs_by_series: Top::new(items_max),
+            is_done: false,
+            _open: OpenCursor::new(self, bytes),
         }
-        Cardinality {
-            label_pairs,
-            metrics_by_series: metrics.named(str::to_owned),
-            names_by_series: by_series.named(str::to_owned),
-            names_by_values: by_values.named(str::to_owned),
-            names_by_value_bytes: by_bytes.named(str::to_owned),
-            pairs_by_series: pairs.named(|(name, value)| format!("{name}={value}")),
+    }
+
+    /// Does the next slice of a walk; gives the number of distinct labels once it is done.
+    pub fn walk_cardinality(&self, walk: &mut CardinalityWalk) -> Option<u64> {
+        let mut steps = 0;
+        while steps < SLICE_STEPS && !walk.is_done {
+            steps += match walk.name.take() {
+                Some(partly) => self.walk_on(walk, partly, SLICE_STEPS - steps),
+                None => self.walk_next_name(walk),
+            };
+        }
+        walk.is_done.then_some(walk.label_pairs)
+    }
+
+    /// Looks at the next symbol. A name with few values is done at once. Gives how much it did.
+    fn walk_next_name(&self, walk: &mut CardinalityWalk) -> usize {
+        if walk.next_name >= self.symbols.end() {
+            walk.is_done = true;
+            return 0;
+        }
+        let name = SymbolId(walk.next_name);
+        walk.next_name += 1;
+        let count = self.postings.value_count_of(name);
+        if count > SLICE_STEPS {
+            walk.name = Some(PartlyWalked { name, met: Met::default(), next_value: 0 });
+        } else if count > 0 {
+            let met = self.meet(walk, name, Met::default(), self.postings.values_of(name));
+            walk.end_name(name, met);
+            return 1 + count;
+        }
+        1
+    }
+
+    /// Goes on among the values of a name, so many steps at most. Gives how much it did.
+    fn walk_on(&self, walk: &mut CardinalityWalk, partly: PartlyWalked, steps: usize) -> usize {
+        let PartlyWalked { name, met, next_value } = partly;
+        let end = self.symbols.end().min(next_value.saturating_add(steps as u32));
+        let values = (next_value..end).map(SymbolId);
+        let met = self.meet(walk, name, met, self.postings.series_with(name, values));
+        if end >= self.symbols.end() {
+            walk.end_name(name, met);
+        } else {
+            walk.name = Some(PartlyWalked { name, met, next_value: end });
+        }
+        ((end - next_value) as usize).max(1)
+    }
+
+    fn meet(
+        &self,
+        walk: &mut CardinalityWalk,
+        name: SymbolId,
+        mut met: Met,
+        values: impl Iterator<Item = (SymbolId, usize)>,
+    ) -> Met {
+        let is_metric = self.symbols.text(name) == LABEL_NAME;
+        for (value, series) in values {
+            let series = series as u64;
+            walk.add(name, is_metric, value, series);
+            met.series += series;
+            met.values += 1;
+            met.value_bytes += self.symbols.text(value).len() as u64;
+        }
+        met
+    }
+
+    /// The next items of a list of a walk that is done, about so many bytes of them.
+    pub fn next_of_cardinality(
+        &self,
+        walk: &mut CardinalityWalk,
+        list: CardinalityList,
+        bytes_max: usize,
+    ) -> Vec<(String, u64)> {
+        let text = |id| self.symbols.text(id);
+        let name = |id| text(id).to_owned();
+        let pair = |(name, value)| format!("{}={}", text(name), text(value));
+        match list {
+            CardinalityList::MetricsBySeries => walk.metrics_by_series.next(bytes_max, name),
+            CardinalityList::NamesBySeries => walk.names_by_series.next(bytes_max, name),
+            CardinalityList::NamesByValues => walk.names_by_values.next(bytes_max, name),
+            CardinalityList::NamesByValueBytes => walk.names_by_value_bytes.next(bytes_max, name),
+            CardinalityList::PairsBySeries => walk.pairs_by_series.next(bytes_max, pair),
         }
     }
 }

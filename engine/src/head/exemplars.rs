@@ -11,7 +11,7 @@ pub(super) use state::{RingLoader, RingSaver};
 
 use super::{Batch, Head, RefusalReason, Slot};
 use crate::codec::{hash_bytes, hash_word};
-use crate::model::{Labels, Matcher, TimeRange};
+use crate::model::{Labels, TimeRange};
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
@@ -21,6 +21,12 @@ use std::rc::Rc;
 /// Most characters of an exemplar's label names and values together (OpenMetrics 1.0,
 /// "Exemplars").
 pub const EXEMPLAR_LABELS_CHARS_MAX: usize = 128;
+
+/// Exemplars that one call of a scan looks at, at most.
+const SCANNED_MAX: usize = 8 * 1024;
+
+/// What an exemplar takes besides its labels, about, in bytes.
+const EXEMPLAR_BYTES: usize = 32;
 
 /// One observation with labels of its own, such as the trace it was part of.
 #[derive(Clone, Debug)]
@@ -40,6 +46,13 @@ pub struct SeriesExemplars {
     pub labels: Labels,
     /// Its exemplars.
     pub exemplars: Vec<Exemplar>,
+}
+
+/// A position among the exemplars that were kept when it was made, by the numbers in which they came.
+pub struct ExemplarScan {
+    range: TimeRange,
+    next: u64,
+    end: u64,
 }
 
 /// The ring.
@@ -146,32 +159,49 @@ impl Exemplars {
         hash_word(hash, exemplar.value.to_bits())
     }
 
-    /// Exemplars of the series that one of the matcher sets selects, by series.
-    pub fn select(&self, matcher_sets: &[Vec<Matcher>], range: TimeRange) -> Vec<SeriesExemplars> {
-        let selects = |labels: &Labels, matchers: &[Matcher]| {
-            matchers.iter().all(|matcher| matcher.matches(labels.get(matcher.name())))
-        };
-        let mut found: FxHashMap<*const RingSeries, Option<SeriesExemplars>> = FxHashMap::default();
-        for Entry { series, exemplar, .. } in &self.entries {
-            if !range.contains(exemplar.timestamp_ms) {
+    /// A position before the oldest arrival of those that are kept now.
+    pub fn scan(&self, range: TimeRange) -> ExemplarScan {
+        ExemplarScan { range, next: self.first, end: self.first + self.entries.len() as u64 }
+    }
+
+    /// The next exemplars of a scan, about so many bytes of them, by series in no order; `None` at
+    /// the end. There may be none among the many that one call looks at.
+    pub fn next_page(
+        &self,
+        scan: &mut ExemplarScan,
+        bytes_max: u32,
+    ) -> Option<Vec<SeriesExemplars>> {
+        // Some may have made room for new ones.
+        let first = scan.next.max(self.first);
+        if first >= scan.end {
+            return None;
+        }
+        let mut page: Vec<SeriesExemplars> = Vec::new();
+        let mut places: FxHashMap<*const RingSeries, usize> = FxHashMap::default();
+        let (mut bytes, mut looked_at) = (0, 0);
+        let entries = self.entries.range((first - self.first) as usize..);
+        for Entry { series, exemplar, .. } in entries.take((scan.end - first) as usize) {
+            let is_full = bytes >= bytes_max as usize && !page.is_empty();
+            if is_full || looked_at == SCANNED_MAX {
+                break;
+            }
+            looked_at += 1;
+            if !scan.range.contains(exemplar.timestamp_ms) {
                 continue;
             }
-            let of_series = found.entry(Rc::as_ptr(series)).or_insert_with(|| {
-                let labels = &series.labels;
-                let is_selected = matcher_sets.iter().any(|matchers| selects(labels, matchers));
-                let labels = labels.clone();
-                is_selected.then(|| SeriesExemplars { labels, exemplars: Vec::new() })
+            let place = *places.entry(Rc::as_ptr(series)).or_insert_with(|| {
+                let labels = series.labels.clone();
+                bytes += labels.packed().len();
+                page.push(SeriesExemplars { labels, exemplars: Vec::new() });
+                page.len() - 1
             });
-            if let Some(of_series) = of_series {
+            bytes += exemplar.labels.packed().len() + EXEMPLAR_BYTES;
+            if let Some(of_series) = page.get_mut(place) {
                 of_series.exemplars.push(exemplar.clone());
             }
         }
-        let mut selected: Vec<SeriesExemplars> = found.into_values().flatten().collect();
-        selected.sort_by(|a, b| a.labels.cmp(&b.labels));
-        for series in &mut selected {
-            series.exemplars.sort_by_key(|exemplar| exemplar.timestamp_ms);
-        }
-        selected
+        scan.next = first + looked_at as u64;
+        Some(page)
     }
 }
 
@@ -238,7 +268,6 @@ impl Eq for Exemplar {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{MatchOp, MatcherError, MatcherSpec};
 
     fn series(name: &str) -> Labels {
         Labels::from_sorted([("__name__", name)])
@@ -248,8 +277,21 @@ mod tests {
         Exemplar { labels: Labels::from_sorted([("trace_id", trace)]), value: 1.0, timestamp_ms }
     }
 
-    fn all(ring: &Exemplars) -> Vec<SeriesExemplars> {
-        ring.select(&[Vec::new()], TimeRange::ALL)
+    /// Names and times of what is left of a scan, page by page.
+    fn pages(ring: &Exemplars, scan: &mut ExemplarScan, bytes_max: u32) -> Vec<Vec<(String, i64)>> {
+        let next = || ring.next_page(scan, bytes_max);
+        let rows = |page: Vec<SeriesExemplars>| {
+            let of_series = |series: SeriesExemplars| {
+                let name = series.labels.get("__name__").to_owned();
+                series.exemplars.into_iter().map(move |e| (name.clone(), e.timestamp_ms))
+            };
+            page.into_iter().flat_map(of_series).collect()
+        };
+        std::iter::from_fn(next).map(rows).collect()
+    }
+
+    fn times(pages: &[Vec<(String, i64)>]) -> Vec<i64> {
+        pages.iter().flatten().map(|(_, time_ms)| *time_ms).collect()
     }
 
     #[test]
@@ -260,14 +302,8 @@ mod tests {
         {
             ring.add(&series(name), exemplar(trace, time_ms));
         }
-        let kept = [
-            SeriesExemplars {
-                labels: series("a"),
-                exemplars: vec![exemplar("3", 25), exemplar("4", 30)],
-            },
-            SeriesExemplars { labels: series("b"), exemplars: vec![exemplar("2", 20)] },
-        ];
-        assert_eq!(all(&ring), kept);
+        let kept = [("b".into(), 20), ("a".into(), 30), ("a".into(), 25)];
+        assert_eq!(pages(&ring, &mut ring.scan(TimeRange::ALL), u32::MAX), [kept]);
         for time_ms in 0..3 {
             ring.add(&series("c"), exemplar("5", time_ms));
         }
@@ -275,21 +311,35 @@ mod tests {
     }
 
     #[test]
-    fn selects_by_any_set_of_matchers_and_by_time() -> Result<(), MatcherError> {
+    fn a_scan_gives_pages_of_one_moment() {
         let mut ring = Exemplars::new(100, 5);
         for (name, time_ms) in [("a", 10), ("b", 20), ("c", 30), ("b", 40)] {
             ring.add(&series(name), exemplar("1", time_ms));
         }
-        let name_is = |value: &str| {
-            let spec =
-                MatcherSpec { name: "__name__".into(), op: MatchOp::Equal, value: value.into() };
-            Matcher::new(&spec)
-        };
-        let sets = [vec![name_is("a")?], vec![name_is("b")?]];
-        let found = ring.select(&sets, TimeRange { start_ms: 15, end_ms: 40 });
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].exemplars, [exemplar("1", 20), exemplar("1", 40)]);
-        assert!(ring.select(&[], TimeRange::ALL).is_empty());
-        Ok(())
+        let range = TimeRange { start_ms: 15, end_ms: 40 };
+        let mut scan = ring.scan(range);
+        ring.add(&series("b"), exemplar("2", 40));
+        let by_one = pages(&ring, &mut scan, 0);
+        let wanted = [("b".into(), 20), ("c".into(), 30), ("b".into(), 40)];
+        assert_eq!(by_one, wanted.map(|row| vec![row]));
+        assert!(pages(&ring, &mut scan, 0).is_empty(), "it has ended");
+        let none = TimeRange { start_ms: 1, end_ms: 0 };
+        assert!(times(&pages(&ring, &mut ring.scan(none), 0)).is_empty());
+    }
+
+    #[test]
+    fn what_made_room_is_not_given_and_one_page_looks_at_so_many() {
+        let count = 2 * SCANNED_MAX as i64;
+        let mut ring = Exemplars::new(count as u64, 5);
+        (0..count).for_each(|time_ms| ring.add(&series("a"), exemplar("1", time_ms)));
+        let last = TimeRange { start_ms: count - 1, end_ms: i64::MAX };
+        let found = pages(&ring, &mut ring.scan(last), u32::MAX);
+        assert_eq!(found, [vec![], vec![("a".to_owned(), count - 1)]]);
+        let mut scan = ring.scan(TimeRange::ALL);
+        assert!(ring.next_page(&mut scan, 1000).is_some_and(|page| page.len() == 1));
+        // All but five of those that are scanned make room.
+        (0..count - 5).for_each(|time_ms| ring.add(&series("b"), exemplar("1", count + time_ms)));
+        let rest = pages(&ring, &mut scan, u32::MAX);
+        assert_eq!(times(&rest), (count - 5..count).collect::<Vec<_>>());
     }
 }

@@ -10,6 +10,7 @@ use super::{Head, Slot};
 use crate::model::LABEL_NAME;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Most metric families that metadata is kept for; later ones are not.
 pub const METADATA_FAMILIES_MAX: usize = 100_000;
@@ -94,9 +95,10 @@ impl MetadataTable {
         has_room
     }
 
-    /// All families by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Metadata)> {
-        self.families.iter().map(|(family, entry)| (&**family, &entry.metadata))
+    /// Families by name, from this one on.
+    pub fn from(&self, first: &str) -> impl Iterator<Item = (&str, &Metadata)> {
+        let families = self.families.range::<str, _>((Bound::Included(first), Bound::Unbounded));
+        families.map(|(family, entry)| (&**family, &entry.metadata))
     }
 }
 

@@ -34,11 +34,13 @@ mod symbols;
 mod work;
 
 pub use batch::{Batch, REFUSAL_DETAIL_BYTES_MAX, Refusal, RefusalReason, WriteOutcome};
-pub use cardinality::Cardinality;
+pub use cardinality::{CardinalityList, CardinalityWalk};
 pub use course::Course;
 pub use cursor::{CursorError, HeadCursor, HeadSeries, PreparedTooSlowly, Slice};
 pub use deletion::DeletedSpan;
-pub use exemplars::{EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Exemplars, SeriesExemplars};
+pub use exemplars::{
+    EXEMPLAR_LABELS_CHARS_MAX, Exemplar, ExemplarScan, Exemplars, SeriesExemplars,
+};
 pub use labels::HeadTexts;
 pub use lookup::{LookupError, RequestSymbols};
 pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};

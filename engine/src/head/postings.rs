@@ -150,13 +150,25 @@ impl Postings {
         values.slots.get(&find(symbols, value)?)?.first().copied()
     }
 
-    /// All label names, each with its values and how many series have them, in no order.
-    pub fn labels(
+    /// How many values a label name has; 0 if it is none.
+    pub fn value_count_of(&self, name: SymbolId) -> usize {
+        self.by_name.get(&name).map_or(0, |values| values.slots.len())
+    }
+
+    /// The values of a label name, each with how many series have it, in no order.
+    pub fn values_of(&self, name: SymbolId) -> impl Iterator<Item = (SymbolId, usize)> {
+        let values = self.by_name.get(&name).into_iter();
+        values.flat_map(|values| values.slots.iter().map(|(value, slots)| (*value, slots.len())))
+    }
+
+    /// How many series have each of some values of a label name.
+    pub fn series_with(
         &self,
-    ) -> impl Iterator<Item = (SymbolId, impl Iterator<Item = (SymbolId, usize)>)> {
-        self.by_name.iter().map(|(name, values)| {
-            (*name, values.slots.iter().map(|(value, slots)| (*value, slots.len())))
-        })
+        name: SymbolId,
+        values: impl Iterator<Item = SymbolId>,
+    ) -> impl Iterator<Item = (SymbolId, usize)> {
+        let held = self.by_name.get(&name);
+        values.filter_map(move |value| Some((value, held?.slots.get(&value)?.len())))
     }
 
     /// Gives back what answers memory only keeps for the next question.

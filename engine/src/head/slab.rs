@@ -118,6 +118,11 @@ impl<P: Place, T> Slab<P, T> {
         Some(held)
     }
 
+    /// No place has this number or a higher one.
+    pub fn end(&self) -> u32 {
+        (self.pages.len() * PAGE_PLACES) as u32
+    }
+
     /// Places in use, ascending.
     pub fn iter(&self) -> impl Iterator<Item = P> + '_ {
         self.all().filter(|place| self.get(*place).is_some())
@@ -125,7 +130,7 @@ impl<P: Place, T> Slab<P, T> {
 
     /// Places in use or not, ascending.
     pub fn all(&self) -> impl Iterator<Item = P> + use<P, T> {
-        (0..(self.pages.len() * PAGE_PLACES) as u32).map(P::of)
+        (0..self.end()).map(P::of)
     }
 }
 

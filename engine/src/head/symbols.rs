@@ -132,6 +132,11 @@ impl Symbols {
         }
     }
 
+    /// No string has this number or a higher one.
+    pub fn end(&self) -> u32 {
+        self.symbols.end()
+    }
+
     /// How many strings are in use.
     pub fn len(&self) -> usize {
         self.symbols.len()

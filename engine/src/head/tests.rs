@@ -377,14 +377,60 @@ fn cardinality_names_what_is_most() {
     let list = |items: &[(&str, u64)]| -> Vec<(String, u64)> {
         items.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
     };
-    let found = writer.head.cardinality(2);
-    assert_eq!(found.label_pairs, 8);
-    assert_eq!(found.metrics_by_series, list(&[("requests", 5), ("up", 3)]));
-    assert_eq!(found.names_by_series, list(&[("__name__", 9), ("instance", 9)]));
-    assert_eq!(found.names_by_values, list(&[("instance", 5), ("__name__", 3)]));
-    assert_eq!(found.names_by_value_bytes, list(&[("instance", 30), ("__name__", 14)]));
-    assert_eq!(found.pairs_by_series, list(&[("__name__=requests", 5), ("__name__=up", 3)]));
-    assert_eq!(writer.head.cardinality(0).metrics_by_series, []);
+    let mut walk = writer.head.cardinality(2);
+    assert_eq!(writer.head.open_cursors(), 1, "nothing may be forgotten");
+    assert_eq!(writer.head.walk_cardinality(&mut walk), Some(8));
+    for (kind, items) in [
+        (CardinalityList::MetricsBySeries, [("requests", 5), ("up", 3)]),
+        (CardinalityList::NamesBySeries, [("__name__", 9), ("instance", 9)]),
+        (CardinalityList::NamesByValues, [("instance", 5), ("__name__", 3)]),
+        (CardinalityList::NamesByValueBytes, [("instance", 30), ("__name__", 14)]),
+        (CardinalityList::PairsBySeries, [("__name__=requests", 5), ("instance=node-0", 3)]),
+    ] {
+        // One at a time, then the end.
+        for item in items {
+            let next = writer.head.next_of_cardinality(&mut walk, kind, 0);
+            assert_eq!(next, list(&[item]), "{kind:?}");
+        }
+        assert_eq!(writer.head.next_of_cardinality(&mut walk, kind, 0), [], "{kind:?}");
+    }
+    drop(walk);
+    assert_eq!(writer.head.open_cursors(), 0);
+    let mut none = writer.head.cardinality(0);
+    assert_eq!(writer.head.walk_cardinality(&mut none), Some(8));
+    let metrics = CardinalityList::MetricsBySeries;
+    assert_eq!(writer.head.next_of_cardinality(&mut none, metrics, 1000), []);
+}
+
+/// A name with more values than one slice looks at, and series that come between the slices: what
+/// was there before is counted once, against a plain count.
+#[test]
+fn a_walk_goes_on_while_series_come() {
+    let mut writer = Writer::new(OPTIONS);
+    let add = |writer: &mut Writer, id: usize| {
+        let (id, shard) = (format!("{id:05}"), format!("s{}", id % 7));
+        let labels = [(LABEL_NAME, "flood"), ("id", &id), ("shard", &shard)];
+        let labels = Labels::from_pairs(labels).expect("a label set");
+        writer.head.series_by_labels(&mut writer.batch, &labels).expect("a new series");
+    };
+    (0..20_000).for_each(|id| add(&mut writer, id));
+    let mut walk = writer.head.cardinality(10);
+    let mut slices = 1;
+    while writer.head.walk_cardinality(&mut walk).is_none() {
+        // They have values of their own, behind those that were there.
+        (0..10).for_each(|id| add(&mut writer, 50_000 + 10 * slices + id));
+        slices += 1;
+    }
+    assert!((3..100).contains(&slices), "{slices}");
+    let mut next = |list| writer.head.next_of_cardinality(&mut walk, list, usize::MAX);
+    let values = next(CardinalityList::NamesByValues);
+    let counted: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(counted, ["id", "shard", "__name__"]);
+    assert!((20_000..20_000 + 10 * slices as u64).contains(&values[0].1), "{values:?}");
+    assert_eq!(next(CardinalityList::NamesByValueBytes)[0], ("id".to_owned(), 5 * values[0].1));
+    let pairs = next(CardinalityList::PairsBySeries);
+    assert_eq!((pairs.len(), pairs[0].0.as_str()), (10, "__name__=flood"));
+    assert!(pairs[1..8].iter().all(|(pair, _)| pair.starts_with("shard=s")), "{pairs:?}");
 }
 
 #[test]

@@ -7,9 +7,10 @@
 //! then that of the newest block.
 //!
 //! Lookups of labels go the same way: series without chunks through a [`Cursor`], label names and
-//! values through a [`TextCursor`].
+//! values through a [`TextCursor`]; exemplars through an [`ExemplarCursor`].
 
 mod cursor;
+mod exemplars;
 mod lines;
 mod merge;
 mod remote;
@@ -18,6 +19,7 @@ mod source;
 mod texts;
 
 pub use cursor::{Cursor, FrameFormat, Lookup, Measured, Selection};
+pub use exemplars::{EXEMPLAR_PAGE_BYTES, ExemplarCursor, ExemplarSource, RemoteExemplars};
 pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
 pub use remote::{RemoteCursor, RemoteHead, RemoteTexts};

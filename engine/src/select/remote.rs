@@ -3,7 +3,7 @@
 //! Where matchers cost the head more than a slice, this instance applies them: it walks over the
 //! labels of all series, page by page, and tells the head which ones to keep.
 
-use super::{HeadSource, Lookup, SeriesSource, TextSource};
+use super::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource};
 use crate::engine::{HeadDeletion, HeadPage, Opened};
 use crate::error::Result;
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
@@ -36,6 +36,9 @@ pub trait RemoteHead {
 
     /// Opens the values of a label name.
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<Self::Texts>>;
+
+    /// The exemplars in a range, as they came.
+    fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>>;
 
     /// The range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;
@@ -178,6 +181,10 @@ impl<R: RemoteHead> HeadSource for R {
                 return Ok(series);
             }
         }
+    }
+
+    fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>> {
+        RemoteHead::exemplars(self, range)
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {

@@ -1,6 +1,6 @@
 //! Where series come from: blocks, and the head of this or another instance.
 
-use super::{Lookup, TextSource};
+use super::{ExemplarSource, Lookup, TextSource};
 use crate::block::{BlockReader, ChunkMeta, SeriesRef};
 use crate::chunk::{Chunk, without};
 use crate::error::{Error, Result};
@@ -42,6 +42,9 @@ pub trait HeadSource {
     /// Deletes the samples in a range of the series that any of the selectors selects; gives how many
     /// series may have had some. No selector at all selects every series.
     fn delete(&self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<u64>;
+
+    /// The head's exemplars in a range, as they came.
+    fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>>;
 
     /// The range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;

@@ -10,6 +10,7 @@ mod histogram;
 mod request;
 mod sample_time;
 mod samples;
+mod series_exemplars;
 mod series_parts;
 mod write;
 
@@ -27,6 +28,7 @@ pub use sample_time::SampleTimes;
 pub use samples::{
     float_bytes, float_bytes_in, put_float, put_series_head, put_value, series_bytes,
 };
+pub use series_exemplars::{put_series_exemplars, split_series_exemplars};
 pub use write::{EncodedSeries, SeriesData, Taken, WriteSink, decode_write_v1, decode_write_v2};
 
 /// A protobuf message that does not decode.

@@ -43,12 +43,13 @@ impl WasiView for State {
 }
 
 /// What the component asks of other instances' heads.
-const HEAD_SOURCE: [&str; 12] = [
+const HEAD_SOURCE: [&str; 14] = [
     "open",
     "label-names",
     "label-values",
     "plan-cut",
     "forget",
+    "scan-exemplars",
     "deletion-mark",
     "[method]cursor.next",
     "[method]cursor.labels",
@@ -56,6 +57,7 @@ const HEAD_SOURCE: [&str; 12] = [
     "[method]cursor.rewind",
     "[method]cursor.delete",
     "[method]texts.next",
+    "[method]exemplars.next",
 ];
 
 /// Answers the component's imports: WASI, the two of storage, and one that is never called, since
@@ -66,7 +68,7 @@ pub fn linker(engine: &Engine) -> Result<Linker<State>> {
     wal::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     blocks::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     let mut other_head = linker.instance("tidepool:tsdb/head-source@0.1.0")?;
-    for resource in ["cursor", "texts"] {
+    for resource in ["cursor", "texts", "exemplars"] {
         other_head.resource(resource, ResourceType::host::<()>(), |_, _| Ok(()))?;
     }
     for function in HEAD_SOURCE {

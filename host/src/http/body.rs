@@ -94,9 +94,10 @@ async fn gunzip(context: &Context, compressed: &[u8], bytes_max: usize) -> Resul
 fn refused(error: BodyError) -> Reply {
     let status = match error {
         BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        BodyError::NotSnappy(_) | BodyError::Implausible { .. } | BodyError::NotProtobuf(_) => {
-            StatusCode::BAD_REQUEST
-        }
+        BodyError::NotSnappy(_)
+        | BodyError::Implausible { .. }
+        | BodyError::NotProtobuf(_)
+        | BodyError::Malformed(_) => StatusCode::BAD_REQUEST,
     };
     text(status, format!("{error}\n"))
 }

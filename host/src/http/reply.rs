@@ -67,6 +67,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
                 StatusCode::SERVICE_UNAVAILABLE
             }
         },
+        StoreError::TooMuchSelected(_) => StatusCode::BAD_REQUEST,
         StoreError::NotReady
         | StoreError::Overloaded
         | StoreError::DiskFull { .. }
@@ -74,6 +75,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::Crashed(_)
         | StoreError::ShortOfMemory(_)
         | StoreError::Deadline
+        | StoreError::HeadDeadline
         | StoreError::NotDurable(_)
         | StoreError::Plugin { .. }
         | StoreError::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,

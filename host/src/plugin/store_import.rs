@@ -112,7 +112,9 @@ fn no_store() -> Refused {
 fn refused(error: &StoreError) -> Refused {
     match error {
         StoreError::Refused(Error::Invalid(why)) => Refused::Invalid(why.clone()),
-        StoreError::Refused(Error::LimitExceeded(_)) => Refused::LimitExceeded(error.to_string()),
+        StoreError::Refused(Error::LimitExceeded(_)) | StoreError::TooMuchSelected(_) => {
+            Refused::LimitExceeded(error.to_string())
+        }
         _ => Refused::Unavailable(error.to_string()),
     }
 }

@@ -12,6 +12,7 @@ pub mod native;
 pub mod push;
 pub mod read;
 pub mod rows;
+pub mod selection;
 pub mod selector;
 pub mod time;
 pub mod write;
@@ -47,6 +48,9 @@ pub enum BodyError {
     /// It does not decode.
     #[error("the body does not decode: {0}")]
     NotProtobuf(#[from] prost::DecodeError),
+    /// It does not even consist of fields.
+    #[error("the body does not decode: {0}")]
+    Malformed(#[from] fields::Malformed),
 }
 
 /// How many bytes a body in Snappy's block format says it decompresses to.

@@ -9,7 +9,9 @@
 
 use super::BodyError;
 use super::external_labels::ExternalLabels;
+use super::fields::{Field, Fields};
 use super::proto::{ReadRequest, label_matcher, read_request};
+use super::selection::{SelectionCount, SelectionError};
 use crate::store::ReadQuery;
 use crate::wasm::{MatchOp, Matcher, TimeRange};
 use prost::Message;
@@ -21,8 +23,9 @@ pub const SAMPLES_CONTENT_TYPE: &str = "application/x-protobuf";
 pub const STREAMED_CONTENT_TYPE: &str =
     "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
 
-/// Most queries of one request.
-pub const QUERIES_MAX: usize = 1000;
+/// Fields of `prometheus.ReadRequest` and `prometheus.Query`.
+const QUERIES: u64 = 1;
+const MATCHERS: u64 = 3;
 
 /// The two kinds of answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +66,9 @@ pub enum ReadRequestError {
         /// The type given.
         kind: i32,
     },
-    /// Too many queries.
-    #[error("the request has {0} queries; at most {QUERIES_MAX} are allowed")]
-    TooManyQueries(usize),
+    /// Too many queries or matchers.
+    #[error(transparent)]
+    TooMuch(#[from] SelectionError),
 }
 
 /// Decodes a decompressed request.
@@ -73,12 +76,10 @@ pub enum ReadRequestError {
 /// What asks for the value of an external label gets what is stored without that label, since it is
 /// added to the answer. Matchers of other kinds are taken as they are.
 pub fn plan(body: &[u8], external: &ExternalLabels) -> Result<ReadPlan, ReadRequestError> {
+    count_queries(body)?;
     let request = ReadRequest::decode(body).map_err(BodyError::from)?;
     let kind = preferred_kind(&request.accepted_response_types)
         .ok_or(ReadRequestError::NoKnownKind(request.accepted_response_types))?;
-    if request.queries.len() > QUERIES_MAX {
-        return Err(ReadRequestError::TooManyQueries(request.queries.len()));
-    }
     let mut queries = Vec::with_capacity(request.queries.len());
     for (number, query) in request.queries.into_iter().enumerate() {
         let mut matchers = Vec::with_capacity(query.matchers.len());
@@ -106,6 +107,22 @@ pub fn plan(body: &[u8], external: &ExternalLabels) -> Result<ReadPlan, ReadRequ
         queries.push(ReadQuery { matchers, range });
     }
     Ok(ReadPlan { kind, queries })
+}
+
+/// Refuses too many queries and matchers before they are decoded: two bytes of a request can make
+/// fifty of a matcher.
+fn count_queries(body: &[u8]) -> Result<(), ReadRequestError> {
+    let mut count = SelectionCount::default();
+    for query in Fields::new(body) {
+        let (QUERIES, Field::Bytes(query)) = query.map_err(BodyError::from)? else { continue };
+        count.selector()?;
+        for matcher in Fields::new(query) {
+            if let (MATCHERS, Field::Bytes(_)) = matcher.map_err(BodyError::from)? {
+                count.matcher()?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The first kind of the client's list that is spoken here; an empty list means SAMPLES.

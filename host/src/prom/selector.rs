@@ -5,6 +5,7 @@
 //! upstream's (`promql/parser/lex.go` and `util/strutil/quote.go` in prometheus/prometheus); the
 //! expressions of `=~` and `!~` are checked by the engine.
 
+use super::selection::{SelectionCount, SelectionError};
 use crate::wasm::{MatchOp, Matcher};
 use regex_syntax::ast::{
     AssertionKind, Ast, RepetitionKind, RepetitionRange, parse::Parser as Regex,
@@ -15,20 +16,36 @@ const METRIC_NAME: &str = "__name__";
 
 /// Why a selector does not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("1:{column}: parse error: {reason}")]
-pub struct SelectorError {
-    /// Where, counted in bytes from 1.
-    column: usize,
-    /// What is wrong there.
-    reason: String,
+pub enum SelectorError {
+    /// It is not written as PromQL writes selectors.
+    #[error("1:{column}: parse error: {reason}")]
+    Syntax {
+        /// Where, counted in bytes from 1.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The request that it is a part of selects by too much.
+    #[error(transparent)]
+    TooMuch(#[from] SelectionError),
 }
 
 /// Reads a selector; `{}` has no matchers.
 pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, SelectorError> {
-    let mut parser = Parser { text, at: 0 };
+    parse_counted(text, &mut SelectionCount::default())
+}
+
+/// Reads one of the selectors of a request, which may not have too many together.
+pub fn parse_counted(
+    text: &str,
+    count: &mut SelectionCount,
+) -> Result<Vec<Matcher>, SelectorError> {
+    count.selector()?;
+    let mut parser = Parser { text, at: 0, count };
     let mut matchers = Vec::new();
     parser.skip_space();
     if let Some(name) = parser.take_name(is_metric_char) {
+        parser.count.matcher()?;
         matchers.push(metric_name(name.to_owned()));
         parser.skip_space();
     }
@@ -45,12 +62,13 @@ pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, SelectorError> {
     Ok(matchers)
 }
 
-struct Parser<'a> {
+struct Parser<'a, 'c> {
     text: &'a str,
     at: usize,
+    count: &'c mut SelectionCount,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> Parser<'a, '_> {
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -103,6 +121,7 @@ impl<'a> Parser<'a> {
             if self.take_if('}') {
                 return Ok(());
             }
+            self.count.matcher()?;
             matchers.push(self.matcher()?);
             self.skip_space();
             match self.peek() {
@@ -146,7 +165,7 @@ impl<'a> Parser<'a> {
     fn quoted(&mut self) -> Result<String, SelectorError> {
         let begin = self.at;
         let at_begin =
-            |reason: &str| SelectorError { column: begin + 1, reason: reason.to_owned() };
+            |reason: &str| SelectorError::Syntax { column: begin + 1, reason: reason.to_owned() };
         let unterminated = || at_begin("unterminated quoted string");
         let quote = self.take().ok_or_else(unterminated)?;
         let mut bytes = Vec::new();
@@ -165,7 +184,7 @@ impl<'a> Parser<'a> {
     /// characters.
     fn escape(&mut self, quote: char, bytes: &mut Vec<u8>) -> Result<(), SelectorError> {
         let begin = self.at;
-        let wrong = |reason: String| SelectorError { column: begin + 1, reason };
+        let wrong = |reason: String| SelectorError::Syntax { column: begin + 1, reason };
         let escape = self.take().ok_or_else(|| wrong("escape sequence not terminated".into()))?;
         let (digits, radix) = match escape {
             'x' => (2, 16),
@@ -209,7 +228,7 @@ impl<'a> Parser<'a> {
     }
 
     fn error(&self, reason: impl Into<String>) -> SelectorError {
-        SelectorError { column: self.at + 1, reason: reason.into() }
+        SelectorError::Syntax { column: self.at + 1, reason: reason.into() }
     }
 
     fn unexpected(&self, found: char, expected: &str) -> SelectorError {

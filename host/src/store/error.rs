@@ -1,7 +1,8 @@
 //! Why the store did not do what it was asked.
 
 use crate::disk::DiskError;
-use crate::wasm::{CallError, Error, MemoryBound, in_words};
+use crate::prom::selection::SelectionError;
+use crate::wasm::{CallError, Error, MemoryBound, MemoryPool, in_words};
 
 /// Everything that can keep the store from answering.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,9 @@ pub enum StoreError {
     /// The engine says no.
     #[error("{}", in_words(.0))]
     Refused(Error),
+    /// A request selects by too much.
+    #[error(transparent)]
+    TooMuchSelected(#[from] SelectionError),
     /// The engine instance that worked on this crashed.
     #[error("the engine stopped while working on this: {0}")]
     Crashed(String),
@@ -39,6 +43,9 @@ pub enum StoreError {
     /// A read passed its deadline.
     #[error("this took longer than a read may (--read-timeout) and was ended")]
     Deadline,
+    /// A call of the head passed its deadline.
+    #[error("the head took longer than one call may (--head-timeout) and is started again")]
+    HeadDeadline,
     /// A read needed more memory than one may have.
     #[error("this needed more memory than a read may (--query-memory-limit) and was ended")]
     NeedsTooMuchMemory,
@@ -67,15 +74,32 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What a sender is told of a head that ran out of memory: it starts anew, and may then have
-    /// room for the same request.
-    pub(super) fn of_write(self) -> StoreError {
+    /// The same of a call of the head, whose limits are not those of a read. It starts anew, and
+    /// may then have room for the same call.
+    pub(super) fn of_head(self) -> StoreError {
         match self {
             StoreError::NeedsTooMuchMemory => {
                 StoreError::ShortOfMemory("the head has no more (--head-memory-limit)".into())
             }
+            StoreError::Deadline => StoreError::HeadDeadline,
             other => other,
         }
+    }
+
+    /// The same of a task of the compactor.
+    pub(super) fn of_compactor(self) -> StoreError {
+        match self {
+            StoreError::NeedsTooMuchMemory => StoreError::ShortOfMemory(
+                "the compactor has no more (--compactor-memory-limit)".into(),
+            ),
+            other => other,
+        }
+    }
+
+    /// What is told to whoever needs memory that other reads have.
+    pub(super) fn short_of_reads_memory(pool: &MemoryPool) -> StoreError {
+        let bytes_max = pool.bytes_max();
+        StoreError::ShortOfMemory(format!("all reads together may take {bytes_max} bytes"))
     }
 }
 

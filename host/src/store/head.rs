@@ -7,8 +7,10 @@
 mod handle;
 mod replay;
 mod snapshot;
+mod walk;
 
 pub(super) use handle::{HeadHandle, HeadInstance, Job};
+pub(super) use walk::OnHead;
 
 use super::starts::{StartError, Starts};
 use super::{BodyRoom, Shared, StoreError};
@@ -191,7 +193,7 @@ impl HeadThread {
                         // The queue may hold more than the disk has room for.
                         let stored = self.shared.space.check().and_then(|()| {
                             let stored = self.append(&mut head.instance, version, &body);
-                            head.noting_crash(stored).map_err(StoreError::of_write)
+                            head.noting_crash(stored)
                         });
                         match stored {
                             Ok(outcome) => group.push((reply, outcome, room)),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 
 /// Bytes of answer that one call into the instance gives at least, if there are as many.
-const PART_BYTES: u32 = 64 * 1024;
+pub(super) const PART_BYTES: u32 = 64 * 1024;
 
 /// A part of a lookup's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) fn run_series(
 }
 
 /// Sends page after page, then the end.
-fn give<T>(
+pub(super) fn give<T>(
     instance: &mut Instance,
     send: &dyn Fn(LookupPart<T>) -> Result<(), ReceiverGone>,
     next: impl Fn(&mut Instance) -> Result<Vec<T>, CallError>,

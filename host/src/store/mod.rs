@@ -25,6 +25,7 @@ mod replay_status;
 mod room;
 mod space;
 mod starts;
+mod status;
 mod tasks;
 
 pub use buffer::Body;
@@ -36,15 +37,16 @@ pub use query::{ReadFormat, ReadPart, ReadQuery};
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};
+pub use status::Cardinality;
 pub(crate) use tasks::snapshot_name;
 
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{BlockDirs, DataDir, SetAside, SetAsideStats, WalOptions, Wear};
 use crate::priority::lower_priority;
+use crate::prom::selection::SelectionCount;
 use crate::wasm::{
-    CardinalityReport, FamilyMetadata, Figures, Instance, InstanceLimits, InstanceLogs,
-    InstanceStorage, Label, LabelLimits, Lookup, Matcher, MemoryPool, Options, RemoteWriteVersion,
-    Role, Runtime, SeriesExemplars, TimeRange, WriteOutcome,
+    Figures, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup,
+    MemoryPool, Options, RemoteWriteVersion, Role, Runtime, WriteOutcome,
 };
 use clock::Clock;
 use compactor::Compactor;
@@ -276,6 +278,7 @@ impl Store {
         format: ReadFormat,
         external_labels: Vec<Label>,
     ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
+        SelectionCount::check(queries.iter().map(|query| &query.matchers))?;
         let read = query::Read { queries, format, external_labels };
         self.answer(move |shared, parts| read.run(shared, parts)).await
     }
@@ -285,6 +288,7 @@ impl Store {
         &self,
         lookup: Lookup,
     ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
+        SelectionCount::check(&lookup.matcher_sets)?;
         self.answer(move |shared, parts| Texts::LabelNames.run(shared, &lookup, parts)).await
     }
 
@@ -294,6 +298,7 @@ impl Store {
         name: String,
         lookup: Lookup,
     ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
+        SelectionCount::check(&lookup.matcher_sets)?;
         self.answer(move |shared, parts| Texts::LabelValues(name).run(shared, &lookup, parts)).await
     }
 
@@ -302,6 +307,7 @@ impl Store {
         &self,
         lookup: Lookup,
     ) -> Result<mpsc::Receiver<Result<LookupPart<Vec<Label>>, StoreError>>, StoreError> {
+        SelectionCount::check(&lookup.matcher_sets)?;
         self.answer(move |shared, parts| lookup::run_series(shared, &lookup, parts)).await
     }
 
@@ -348,11 +354,6 @@ impl Store {
         Ok(pulse.newest_time_ms)
     }
 
-    /// What the head's series are made of, in lists of at most so many items.
-    pub async fn cardinality(&self, items_max: u32) -> Result<CardinalityReport, StoreError> {
-        self.shared.head.call(move |head| head.instance.cardinality(items_max)).await
-    }
-
     /// An instance that is not opened as a store, to make requests for one destination.
     pub fn forwarding_instance(&self, memory_bytes_max: usize) -> Result<Instance, StoreError> {
         let storage = InstanceStorage {
@@ -393,20 +394,6 @@ impl Store {
             head.instance.pulse().map(drop)
         };
         self.shared.head.call(crash).await
-    }
-
-    /// What is known of metric families.
-    pub async fn metadata(&self) -> Result<Vec<FamilyMetadata>, StoreError> {
-        self.shared.head.call(|head| head.instance.metadata()).await
-    }
-
-    /// Exemplars of the series that at least one of the sets of matchers selects.
-    pub async fn exemplars(
-        &self,
-        matcher_sets: Vec<Vec<Matcher>>,
-        range: TimeRange,
-    ) -> Result<Vec<SeriesExemplars>, StoreError> {
-        self.shared.head.call(move |head| head.instance.exemplars(&matcher_sets, range)).await
     }
 
     /// Figures of the log of ordered samples, and the bytes it takes on disk.

@@ -4,6 +4,7 @@
 use super::compactor::Compactor;
 use super::{Store, StoreError, random_seed};
 use crate::disk::SnapshotWriter;
+use crate::prom::selection::SelectionCount;
 use crate::wasm::{Damage, Deletion, Instance, Matcher, TimeRange};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -90,6 +91,7 @@ impl Store {
         range: TimeRange,
     ) -> Result<Deletion, StoreError> {
         self.shared.head.check_ready()?;
+        SelectionCount::check(&selectors)?;
         self.shared.tasks.run(|reply| Task::Delete { selectors, range, reply }).await
     }
 
@@ -111,13 +113,13 @@ impl Compactor {
     pub(super) fn do_task(&mut self, task: Task) {
         match task {
             Task::Delete { selectors, range, reply } => {
-                let _ = reply.send(self.delete(selectors, range));
+                let _ = reply.send(self.delete(selectors, range).map_err(StoreError::of_compactor));
             }
             Task::CleanTombstones { reply } => {
-                let _ = reply.send(self.clean_tombstones());
+                let _ = reply.send(self.clean_tombstones().map_err(StoreError::of_compactor));
             }
             Task::Snapshot { with_head, reply } => {
-                let _ = reply.send(self.snapshot(with_head));
+                let _ = reply.send(self.snapshot(with_head).map_err(StoreError::of_compactor));
             }
             Task::Wake => {}
         }

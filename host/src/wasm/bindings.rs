@@ -12,5 +12,6 @@ wasmtime::component::bindgen!({
         "tidepool:tsdb/blocks.writer": crate::disk::BlockWriter,
         "tidepool:tsdb/head-source.cursor": crate::wasm::imports::HeadCursor,
         "tidepool:tsdb/head-source.texts": crate::wasm::imports::HeadTexts,
+        "tidepool:tsdb/head-source.exemplars": crate::wasm::imports::HeadExemplars,
     },
 });

@@ -6,9 +6,9 @@ use super::memory::MemoryBound;
 use super::runtime::epoch_ticks;
 use super::state::InstanceState;
 use super::{
-    CardinalityReport, CompactProgress, Deletion, Error, FamilyMetadata, Figures, Label, Lookup,
-    Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room, Selection,
-    SeriesExemplars, TextFormat, TimeRange, VitalSigns, WriteOutcome,
+    CompactProgress, Deletion, Error, Figures, Label, Lookup, Matcher, Measured, Options,
+    RemoteWriteVersion, ReplayProgress, Room, Selection, TextFormat, TimeRange, VitalSigns,
+    WriteOutcome,
 };
 use std::time::Duration;
 use wasmtime::Store;
@@ -114,11 +114,6 @@ impl Instance {
         body: &[u8],
     ) -> Result<Option<i64>, CallError> {
         self.call(|guest, store| guest.call_sample_time(store, version, body))
-    }
-
-    /// `store.cardinality`
-    pub fn cardinality(&mut self, items_max: u32) -> Result<CardinalityReport, CallError> {
-        self.call(|guest, store| guest.call_cardinality(store, items_max))
     }
 
     /// `store.replay`
@@ -318,19 +313,5 @@ impl Instance {
     /// `store.stats`
     pub fn stats(&mut self) -> Result<Figures, CallError> {
         self.call(|guest, store| guest.call_stats(store))
-    }
-
-    /// `store.exemplars`
-    pub fn exemplars(
-        &mut self,
-        matcher_sets: &[Vec<Matcher>],
-        range: TimeRange,
-    ) -> Result<Vec<SeriesExemplars>, CallError> {
-        self.call(|guest, store| guest.call_exemplars(store, matcher_sets, range))
-    }
-
-    /// `store.metadata`
-    pub fn metadata(&mut self) -> Result<Vec<FamilyMetadata>, CallError> {
-        self.call(|guest, store| guest.call_metadata(store))
     }
 }

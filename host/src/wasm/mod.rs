@@ -17,6 +17,7 @@ mod memory;
 mod precompiled;
 mod runtime;
 mod state;
+mod status;
 mod tuning;
 mod wasi;
 mod words;
@@ -30,10 +31,10 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
     Finding, LogCounts, Occurrence, RecordFinding, Severity,
 };
 pub use bindings::exports::tidepool::tsdb::store::{
-    CardinalityReport, CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata,
-    Figures, FrameFormat, HeadDeletion, HeadPage, LabelLimits, Measured, Options, Refusal,
-    RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars,
-    TextFormat, VitalSigns, WriteOutcome,
+    CardinalityList, CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata, Figures,
+    FrameFormat, HeadDeletion, HeadPage, LabelLimits, Measured, Options, Refusal, RefusalReason,
+    RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars, TextFormat,
+    VitalSigns, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,
@@ -47,6 +48,7 @@ pub use instance::{CallError, CursorHandle, Instance, LinesHandle, SavedHeadHand
 pub use memory::{INSTANCE_BYTES_MAX, MemoryBound, MemoryPool, PoolShare};
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{HeadAccess, InstanceLogs, InstanceStorage};
+pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};
 pub use words::in_words;
 
 impl LabelLimits {

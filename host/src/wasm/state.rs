@@ -32,7 +32,11 @@ pub trait HeadAccess: Send + Sync {
     fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error>;
     /// The next names or values of a list.
     fn next_texts(&self, texts: u64, bytes_max: u32) -> Result<Vec<String>, Error>;
-    /// Closes a cursor or a list; errors have nowhere to go.
+    /// Opens a scan of exemplars and gives its number.
+    fn scan_exemplars(&self, range: TimeRange) -> Result<u64, Error>;
+    /// The next exemplars of a scan; nothing at the end.
+    fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, Error>;
+    /// Closes a cursor, a list or a scan; errors have nowhere to go.
     fn close(&self, number: u64);
     /// As `store.plan-cut` of the head's instance.
     fn plan_cut(&self) -> Result<Option<TimeRange>, Error>;

@@ -363,6 +363,14 @@ impl HeadAccess for DirectHead {
     fn next_texts(&self, _: u64, _: u32) -> Result<Vec<String>, Error> {
         Err(no_lookups())
     }
+
+    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, Error> {
+        Err(no_lookups())
+    }
+
+    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, Error> {
+        Err(no_lookups())
+    }
 }
 
 fn no_lookups() -> Error {

@@ -104,9 +104,11 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
     'tidepool:tsdb/head-source': {
       Cursor: class {},
       Texts: class {},
+      Exemplars: class {},
       open: noOtherHead,
       labelNames: noOtherHead,
       labelValues: noOtherHead,
+      scanExemplars: noOtherHead,
       planCut: noOtherHead,
       forget: noOtherHead,
       deletionMark: noOtherHead,

@@ -6,8 +6,8 @@ use embed_rust::bindings::Engine as Component;
 use embed_rust::bindings::exports::tidepool::tsdb::backfill::Rows;
 use embed_rust::bindings::exports::tidepool::tsdb::inspect::{AnalysisOptions, Finding, Severity};
 use embed_rust::bindings::exports::tidepool::tsdb::store::{
-    Columns, FrameFormat, Guest, LabelLimits, Options, RemoteWriteVersion, ReplayProgress, Role,
-    Room, Selection, TextFormat,
+    CardinalityList, Columns, FrameFormat, Guest, LabelLimits, Options, RemoteWriteVersion,
+    ReplayProgress, Role, Room, Selection, TextFormat,
 };
 use embed_rust::bindings::tidepool::tsdb::types::{
     Error, Label, Limit, Lookup, MatchOp, Matcher, StorageError, TimeRange,
@@ -184,6 +184,33 @@ impl Tidepool {
             pieces.push(piece);
         }
     }
+
+    /// How many label pairs there are, and how many metrics a list of so many items names.
+    fn metrics_by_series(&mut self, items_max: u32) -> Result<(u64, usize)> {
+        let walk = self.call(|guest, store| guest.call_cardinality(store, items_max))??;
+        let list = CardinalityList::MetricsBySeries;
+        let next = |guest: &Guest, store: &mut Store<State>| {
+            guest.cardinality_walk().call_next(store, walk, list, 0)
+        };
+        assert!(matches!(self.call(next)?, Err(Error::Invalid(_))), "nothing is known yet");
+        let label_pairs = loop {
+            let step = |guest: &Guest, store: &mut Store<State>| {
+                guest.cardinality_walk().call_walk(store, walk)
+            };
+            if let Some(label_pairs) = self.call(step)?? {
+                break label_pairs;
+            }
+        };
+        let mut items = 0;
+        loop {
+            match self.call(next)??.len() {
+                0 => break,
+                more => items += more,
+            }
+        }
+        walk.resource_drop(&mut self.store)?;
+        Ok((label_pairs, items))
+    }
 }
 
 fn label(metric: &str) -> Label {
@@ -242,7 +269,7 @@ fn an_empty_store_answers_with_nothing() -> Result<()> {
     assert!(tidepool.answers(cursor, 0)?.is_empty());
     assert_eq!(tidepool.dump(&[vec![]], 0)?, [""; 0]);
     assert_eq!(tidepool.label_values(&lookup(0), 0)?, (vec![], false));
-    assert!(tidepool.call(|guest, store| guest.call_metadata(store))??.is_empty());
+    assert!(tidepool.call(|guest, store| guest.call_metadata(store, "", 1000))??.is_empty());
     assert!(tidepool.call(|guest, store| guest.call_plan_cut(store))??.is_none());
     assert!(tidepool.call(|guest, store| guest.call_compact(store, NOW_MS, ROOM))??.done);
     assert!(tidepool.call(|guest, store| guest.call_clean_tombstones(store, NOW_MS, ROOM))??.done);
@@ -251,8 +278,7 @@ fn an_empty_store_answers_with_nothing() -> Result<()> {
     assert_eq!((figures.head_series, figures.blocks), (0, 0));
     let signs = tidepool.call(|guest, store| guest.call_pulse(store))??;
     assert_eq!(signs.newest_time_ms, i64::MIN);
-    let report = tidepool.call(|guest, store| guest.call_cardinality(store, 10))??;
-    assert!(report.metrics_by_series.is_empty());
+    assert_eq!(tidepool.metrics_by_series(10)?, (0, 0));
     // Names that nobody has are fine.
     let names = [NO_BLOCK.to_owned(), "no name".to_owned()];
     tidepool.call(|guest, store| guest.call_leave(store, &names))??;
@@ -333,12 +359,22 @@ fn what_is_not_selected_is_no_error() -> Result<()> {
     }
     assert_eq!(tidepool.dump(&[], 0)?, [""; 0]);
     let none = tidepool.call(|guest, store| guest.call_exemplars(store, &[], ALL))??;
-    assert!(none.is_empty());
+    let next = |guest: &Guest, store: &mut Store<State>| {
+        guest.exemplar_cursor().call_next(store, none, 1000)
+    };
+    assert!(tidepool.call(next)??.is_empty());
+    none.resource_drop(&mut tidepool.store)?;
+    let scan = tidepool.call(|guest, store| guest.call_scan_exemplars(store, ALL))??;
+    let next = |guest: &Guest, store: &mut Store<State>| {
+        guest.exemplar_scan().call_next(store, scan, 1000)
+    };
+    assert!(tidepool.call(next)??.is_none());
+    scan.resource_drop(&mut tidepool.store)?;
     // No selector deletes nothing.
     let deletion = tidepool.call(|guest, store| guest.call_delete(store, &[], ALL))??;
     assert_eq!((deletion.head_series, deletion.blocks.len()), (0, 0));
-    let report = tidepool.call(|guest, store| guest.call_cardinality(store, 0))??;
-    assert!(report.metrics_by_series.is_empty());
+    assert_eq!(tidepool.metrics_by_series(0)?, (3, 0));
+    assert_eq!(tidepool.metrics_by_series(1)?, (3, 1));
     let deletion = tidepool.call(|guest, store| guest.call_delete(store, &[vec![]], ALL))??;
     assert_eq!(deletion.head_series, 3);
     assert_eq!(tidepool.dump(&[vec![]], 0)?, [""; 0]);
@@ -490,7 +526,7 @@ fn a_role_has_its_calls_only() -> Result<()> {
     }
     let figures = tidepool.call(|guest, store| guest.call_stats(store))??;
     assert_eq!(figures.head_series, 0);
-    assert!(tidepool.call(|guest, store| guest.call_metadata(store))??.is_empty());
+    assert!(tidepool.call(|guest, store| guest.call_metadata(store, "", 1000))??.is_empty());
     Ok(())
 }
 

@@ -5,7 +5,9 @@ use crate::block::tests::select::{any_matcher, any_series};
 use crate::chunk::Chunk;
 use crate::engine::head_reader::{HeadDeletion, HeadPage, HeadReader, HeadTextReader, Opened};
 use crate::model::MatchOp;
-use crate::select::{HeadSource, Lookup, RemoteCursor, RemoteHead, RemoteTexts, SeriesSource};
+use crate::select::{
+    ExemplarSource, HeadSource, Lookup, RemoteCursor, RemoteHead, RemoteTexts, SeriesSource,
+};
 use proptest::prelude::*;
 use std::cell::Cell;
 
@@ -68,6 +70,10 @@ impl RemoteHead for Reader<'_> {
 
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<Remote<HeadTextReader>>> {
         Ok(self.counted(self.engine.borrow().read_head_values(name, lookup)?))
+    }
+
+    fn exemplars(&self, _: TimeRange) -> Result<Box<dyn ExemplarSource>> {
+        Err(Error::Invalid("nothing is asked for exemplars here".into()))
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {

@@ -133,7 +133,8 @@ impl Node {
         let op = MatchOp::Equal;
         let matcher = MatcherSpec { name: LABEL_NAME.into(), op, value: name.into() };
         let found = self.engine.exemplars(&[vec![matcher]], TimeRange::ALL);
-        found.expect("a valid selection").into_iter().flat_map(|one| one.exemplars).collect()
+        let found = found.expect("a valid selection").next(u32::MAX);
+        found.into_iter().flat_map(|one| one.exemplars).collect()
     }
 }
 
@@ -193,11 +194,11 @@ fn metadata_outlives_restarts_and_checkpoints() {
     let latency = known("latency", 3, "How long it took.", "seconds");
     let of_none = known("of_no_series", 2, "Nobody sends it.", "");
     let requests = known("requests", 1, "Requests served.", "");
-    assert_eq!(node.engine.metadata(), [latency.clone(), of_none, requests.clone()]);
+    assert_eq!(node.engine.metadata("", u32::MAX), [latency.clone(), of_none, requests.clone()]);
     // The next batch takes it to the log.
     node.append("requests_total", 10, 1);
     node.restart();
-    assert_eq!(node.engine.metadata(), [latency.clone(), requests.clone()]);
+    assert_eq!(node.engine.metadata("", u32::MAX), [latency.clone(), requests.clone()]);
     // Cuts replace the segment that it is in; one series ends.
     for time_ms in (50..6000).step_by(50) {
         node.append("requests_total", time_ms, 1);
@@ -205,5 +206,5 @@ fn metadata_outlives_restarts_and_checkpoints() {
     }
     assert!(node.wal.segments(LogKind::Ordered)[0] > 5);
     node.restart();
-    assert_eq!(node.engine.metadata(), [requests]);
+    assert_eq!(node.engine.metadata("", u32::MAX), [requests]);
 }

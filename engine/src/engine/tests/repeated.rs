@@ -296,7 +296,7 @@ proptest! {
             for node in [&mut node, &mut plain] {
                 while !node.engine.compact(now_ms, ROOM).expect("storage that works").done {}
             }
-            prop_assert_eq!(node.engine.metadata(), plain.engine.metadata());
+            prop_assert_eq!(node.engine.metadata("", u32::MAX), plain.engine.metadata("", u32::MAX));
         }
         prop_assert_eq!(held(&node), held(&plain));
         prop_assert_eq!(held(&node), model);

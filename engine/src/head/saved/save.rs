@@ -65,7 +65,7 @@ impl HeadSaver {
             name_lists,
             list_numbers,
             slots,
-            families: head.metadata.iter().map(|(family, _)| family.into()).collect(),
+            families: head.metadata.from("").map(|(family, _)| family.into()).collect(),
             ring: RingSaver::new(&head.exemplars),
         }
     }

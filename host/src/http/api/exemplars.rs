@@ -5,11 +5,15 @@
 
 use super::envelope::ApiError;
 use super::number::{put_seconds, put_value};
-use super::pages::{AtHand, Shape, labels_bytes, put_labels, stream};
+use super::pages::{Page, Progress, Rows, Shape, put_labels, stream};
 use super::parameters::{Parameters, selector};
 use crate::http::reply::Reply;
 use crate::http::server::Context;
-use crate::wasm::{Exemplar, Lookup, Matcher, SeriesExemplars, TimeRange};
+use crate::prom::selection::SelectionCount;
+use crate::store::{LookupPart, StoreError};
+use crate::wasm::{Exemplar, Label, SeriesExemplars};
+use std::task::{Poll, ready};
+use tokio::sync::mpsc::Receiver;
 
 /// Answers with exemplars, by series.
 pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
@@ -19,51 +23,85 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
         return Err(ApiError::BadData(why.to_owned()));
     }
     let query = parameters.first("query");
-    let matchers = selector("query", query).map_err(|error| match error {
-        ApiError::BadData(why) => ApiError::BadData(format!(
-            "{why}; tidepool evaluates no PromQL, so this must be one series selector such as \
+    let matchers =
+        selector("query", query, &mut SelectionCount::default()).map_err(|error| match error {
+            ApiError::BadData(why) => ApiError::BadData(format!(
+                "{why}; tidepool evaluates no PromQL, so this must be one series selector such as \
              up{{job=\"x\"}}"
-        )),
-        other => other,
-    })?;
-    try_matchers(context, &matchers).await?;
-    let found = context.store.exemplars(vec![matchers], range).await?;
-    let rows = AtHand::new(context, found, series_bytes, put_series)?;
-    Ok(stream(Shape::List, rows).await?)
+            )),
+            other => other,
+        })?;
+    let parts = context.store.exemplars(vec![matchers], range).await?;
+    Ok(stream(Shape::List, Found { parts, series: None }).await?)
 }
 
-/// Looks up nothing with the matchers, in an instance of its own: what does not compile, or not in
-/// good time, ends there, where it holds up no writes.
-async fn try_matchers(context: &Context, matchers: &[Matcher]) -> Result<(), ApiError> {
-    let nothing = TimeRange { start_ms: 1, end_ms: 0 };
-    let lookup = Lookup { matcher_sets: vec![matchers.to_vec()], range: nothing, limit: 1 };
-    let mut parts = context.store.label_names(lookup).await?;
-    while let Some(part) = parts.recv().await {
-        part?;
+/// Exemplars on their way.
+struct Found {
+    parts: Receiver<Result<LookupPart<SeriesExemplars>, StoreError>>,
+    /// The series whose row is not ended yet.
+    series: Option<Vec<Label>>,
+}
+
+impl Rows for Found {
+    fn poll_rows(
+        &mut self,
+        context: &mut std::task::Context<'_>,
+        page: &mut Page,
+    ) -> Poll<Result<Progress, StoreError>> {
+        Poll::Ready(match ready!(self.parts.poll_recv(context)) {
+            Some(Ok(LookupPart::Page(series))) => {
+                series.into_iter().for_each(|series| self.put(series, page));
+                Ok(Progress::More)
+            }
+            Some(Ok(LookupPart::End { is_truncated })) => {
+                if self.series.take().is_some() {
+                    end_row(page);
+                }
+                Ok(Progress::End { is_truncated })
+            }
+            Some(Err(error)) => Err(error),
+            // The read gave up, on a slow client or because the store stops.
+            None => Err(StoreError::Stopped),
+        })
     }
-    Ok(())
 }
 
-fn series_bytes(series: &SeriesExemplars) -> usize {
-    let exemplars = series.exemplars.iter();
-    let bytes = |exemplar: &Exemplar| size_of::<Exemplar>() + labels_bytes(&exemplar.labels);
-    size_of::<SeriesExemplars>()
-        + labels_bytes(&series.labels)
-        + exemplars.map(bytes).sum::<usize>()
-}
-
-fn put_series(series: &SeriesExemplars, bytes: &mut Vec<u8>) {
-    bytes.extend_from_slice(b"{\"seriesLabels\":");
-    put_labels(bytes, &series.labels);
-    bytes.extend_from_slice(b",\"exemplars\":[");
-    for (index, exemplar) in series.exemplars.iter().enumerate() {
-        bytes.extend_from_slice(if index == 0 { b"{\"labels\":" } else { b",{\"labels\":" });
-        put_labels(bytes, &exemplar.labels);
-        bytes.extend_from_slice(b",\"value\":");
-        put_value(bytes, exemplar.value);
-        bytes.extend_from_slice(b",\"timestamp\":");
-        put_seconds(bytes, exemplar.timestamp_ms);
-        bytes.push(b'}');
+impl Found {
+    /// Writes a series, which may be the rest of the one before.
+    fn put(&mut self, found: SeriesExemplars, page: &mut Page) {
+        let SeriesExemplars { labels, exemplars } = found;
+        let goes_on = self.series.as_ref().is_some_and(|before| is_same(before, &labels));
+        if !goes_on {
+            if self.series.is_some() {
+                end_row(page);
+            }
+            let row = page.row();
+            row.extend_from_slice(b"{\"seriesLabels\":");
+            put_labels(row, &labels);
+            row.extend_from_slice(b",\"exemplars\":[");
+        }
+        self.series = Some(labels);
+        for (index, exemplar) in exemplars.iter().enumerate() {
+            put_exemplar(page.more_of_row(), exemplar, goes_on || index > 0);
+        }
     }
-    bytes.extend_from_slice(b"]}");
+}
+
+fn is_same(a: &[Label], b: &[Label]) -> bool {
+    let is_pair = |(a, b): (&Label, &Label)| a.name == b.name && a.value == b.value;
+    a.len() == b.len() && a.iter().zip(b).all(is_pair)
+}
+
+fn end_row(page: &mut Page) {
+    page.more_of_row().extend_from_slice(b"]}");
+}
+
+fn put_exemplar(bytes: &mut Vec<u8>, exemplar: &Exemplar, is_next: bool) {
+    bytes.extend_from_slice(if is_next { b",{\"labels\":" } else { b"{\"labels\":" });
+    put_labels(bytes, &exemplar.labels);
+    bytes.extend_from_slice(b",\"value\":");
+    put_value(bytes, exemplar.value);
+    bytes.extend_from_slice(b",\"timestamp\":");
+    put_seconds(bytes, exemplar.timestamp_ms);
+    bytes.push(b'}');
 }

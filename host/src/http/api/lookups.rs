@@ -50,10 +50,10 @@ fn lookup(parameters: &Parameters) -> Result<Lookup, ApiError> {
 }
 
 /// What a lookup finds, on its way.
-struct Found<T>(Receiver<Result<LookupPart<T>, StoreError>>);
+pub struct Found<T>(pub Receiver<Result<LookupPart<T>, StoreError>>);
 
 /// One thing that a lookup finds.
-trait Row: Send + 'static {
+pub trait Row: Send + 'static {
     fn put(&self, bytes: &mut Vec<u8>);
 }
 

@@ -1,7 +1,8 @@
 //! `GET /api/v1/metadata`: what senders said of metric families, as Prometheus shows it.
 
 use super::envelope::ApiError;
-use super::pages::{AtHand, Shape, put_text, stream};
+use super::lookups::{Found, Row};
+use super::pages::{Shape, put_text, stream};
 use super::parameters::Parameters;
 use crate::http::reply::Reply;
 use crate::http::server::Context;
@@ -17,16 +18,15 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     // Below zero is no limit, as upstream has it; zero is one.
     let limit = parameters.number("limit")?.and_then(|limit| usize::try_from(limit).ok());
     parameters.number("limit_per_metric")?;
-    let metric = parameters.first("metric");
-    let mut families = context.store.metadata().await?;
-    families.retain(|said| metric.is_empty() || said.family == metric);
-    families.truncate(limit.unwrap_or(usize::MAX));
-    let rows = AtHand::new(context, families, family_bytes, put_family)?;
-    Ok(stream(Shape::Map, rows).await?)
+    let metric = Some(parameters.first("metric")).filter(|metric| !metric.is_empty());
+    let found = context.store.metadata(metric.map(str::to_owned), limit.unwrap_or(usize::MAX))?;
+    Ok(stream(Shape::Map, Found(found)).await?)
 }
 
-fn family_bytes(said: &FamilyMetadata) -> usize {
-    size_of::<FamilyMetadata>() + said.family.len() + said.help.len() + said.unit.len()
+impl Row for FamilyMetadata {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        put_family(self, bytes);
+    }
 }
 
 fn put_family(said: &FamilyMetadata, bytes: &mut Vec<u8>) {

@@ -5,9 +5,8 @@
 
 use super::envelope::TRUNCATED;
 use crate::http::reply::{Reply, full};
-use crate::http::server;
 use crate::store::StoreError;
-use crate::wasm::{Label, PoolShare};
+use crate::wasm::Label;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
@@ -21,7 +20,8 @@ use std::task::{Context, Poll, ready};
 /// Bytes that a page has at least, but for the last.
 pub const PAGE_BYTES: usize = 64 * 1024;
 
-const CONTENT_TYPE_JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Content type of all answers.
+pub const CONTENT_TYPE_JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What `data` is.
 #[derive(Clone, Copy, Debug)]
@@ -54,48 +54,6 @@ pub trait Rows: Send + Sync + Unpin + 'static {
     ) -> Poll<Result<Progress, StoreError>>;
 }
 
-/// Rows that are at hand, and take of the memory that there is for reads until all are sent.
-pub struct AtHand<T> {
-    rows: std::vec::IntoIter<T>,
-    put: fn(&T, &mut Vec<u8>),
-    _memory: PoolShare,
-}
-
-impl<T> AtHand<T> {
-    /// `bytes` tells about what a row takes, `put` writes one.
-    pub fn new(
-        context: &server::Context,
-        rows: Vec<T>,
-        bytes: impl Fn(&T) -> usize,
-        put: fn(&T, &mut Vec<u8>),
-    ) -> Result<AtHand<T>, StoreError> {
-        let mut memory = context.store.read_memory().share();
-        if !memory.grow_to(rows.iter().map(bytes).sum()) {
-            let bytes_max = memory.pool().bytes_max();
-            let why = format!("all reads together may take {bytes_max} bytes");
-            return Err(StoreError::ShortOfMemory(why));
-        }
-        Ok(AtHand { rows: rows.into_iter(), put, _memory: memory })
-    }
-}
-
-impl<T: Send + Sync + Unpin + 'static> Rows for AtHand<T> {
-    fn poll_rows(
-        &mut self,
-        _: &mut Context<'_>,
-        page: &mut Page,
-    ) -> Poll<Result<Progress, StoreError>> {
-        let progress = match self.rows.next() {
-            Some(row) => {
-                (self.put)(&row, page.row());
-                Progress::More
-            }
-            None => Progress::End { is_truncated: false },
-        };
-        Poll::Ready(Ok(progress))
-    }
-}
-
 /// The next bytes of an answer.
 pub struct Page {
     bytes: Vec<u8>,
@@ -108,6 +66,11 @@ impl Page {
         if std::mem::replace(&mut self.has_rows, true) {
             self.bytes.push(b',');
         }
+        &mut self.bytes
+    }
+
+    /// Where the last row goes on.
+    pub fn more_of_row(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 }
@@ -207,9 +170,4 @@ pub fn put_labels(bytes: &mut Vec<u8>, labels: &[Label]) {
         put_text(bytes, value);
     }
     bytes.push(b'}');
-}
-
-/// Bytes that labels take in memory, about.
-pub fn labels_bytes(labels: &[Label]) -> usize {
-    labels.iter().map(|Label { name, value }| size_of::<Label>() + name.len() + value.len()).sum()
 }

@@ -3,7 +3,8 @@
 use super::envelope::ApiError;
 use crate::http::body::collect;
 use crate::http::server::Context;
-use crate::prom::selector::{matches_empty, parse_selector};
+use crate::prom::selection::SelectionCount;
+use crate::prom::selector::{matches_empty, parse_counted};
 use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
 use crate::wasm::{Matcher, TimeRange};
 use hyper::body::Incoming;
@@ -16,8 +17,8 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// Largest form.
 const FORM_BYTES_MAX: usize = 1 << 20;
 
-/// Most selectors of one request.
-const SELECTORS_MAX: usize = 1000;
+/// Most parameters of a request: two bytes of a form can make a hundred of one.
+const PARAMETERS_MAX: usize = 1000;
 
 /// Parameters of a request: those of a form in its body, then those of its URL.
 pub struct Parameters(Vec<(String, String)>);
@@ -35,9 +36,15 @@ impl Parameters {
             let bytes_max = context.http.request_bytes_max.min(FORM_BYTES_MAX);
             let body = collect(context, request.into_body(), bytes_max).await;
             let held = body.map_err(|reply| ApiError::Body(Box::new(reply)))?;
-            parameters.extend(form_urlencoded::parse(&held.bytes).into_owned());
+            let form = form_urlencoded::parse(&held.bytes).into_owned();
+            parameters.extend(form.take(PARAMETERS_MAX + 1));
         }
-        parameters.extend(form_urlencoded::parse(query.as_bytes()).into_owned());
+        let query = form_urlencoded::parse(query.as_bytes()).into_owned();
+        parameters.extend(query.take(PARAMETERS_MAX + 1));
+        if parameters.len() > PARAMETERS_MAX {
+            let why = format!("at most {PARAMETERS_MAX} parameters are allowed in one request");
+            return Err(ApiError::BadData(why));
+        }
         Ok(Parameters(parameters))
     }
 
@@ -98,11 +105,8 @@ impl Parameters {
 
     /// The selectors, each of which must rule something out.
     pub fn matcher_sets(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
-        if self.all("match[]").count() > SELECTORS_MAX {
-            let reason = format!("more than {SELECTORS_MAX} selectors; ask several times");
-            return Err(ApiError::parameter("match[]", reason));
-        }
-        self.all("match[]").map(|text| selector("match[]", text)).collect()
+        let mut count = SelectionCount::default();
+        self.all("match[]").map(|text| selector("match[]", text, &mut count)).collect()
     }
 
     /// The selectors, of which there must be one at least.
@@ -116,9 +120,13 @@ impl Parameters {
     }
 }
 
-/// Reads a selector. One that takes every series nobody can have meant.
-pub fn selector(name: &str, text: &str) -> Result<Vec<Matcher>, ApiError> {
-    let matchers = parse_selector(text).map_err(|error| ApiError::parameter(name, error))?;
+/// Reads one of the selectors of a request. One that takes every series nobody can have meant.
+pub fn selector(
+    name: &str,
+    text: &str,
+    count: &mut SelectionCount,
+) -> Result<Vec<Matcher>, ApiError> {
+    let matchers = parse_counted(text, count).map_err(|error| ApiError::parameter(name, error))?;
     if matchers.iter().all(matches_empty) {
         let reason = format!("{name} must contain at least one non-empty matcher");
         return Err(ApiError::parameter(name, reason));

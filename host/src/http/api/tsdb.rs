@@ -1,11 +1,13 @@
 //! `GET /api/v1/status/tsdb`: what the head's series are made of, as Prometheus shows it.
 
-use super::envelope::{ApiError, success};
+use super::envelope::ApiError;
+use super::pages::{CONTENT_TYPE_JSON, put_text};
 use super::parameters::Parameters;
-use crate::http::reply::Reply;
+use crate::http::reply::{Reply, full};
 use crate::http::server::Context;
 use crate::wasm::Ranked;
-use serde_json::{Value, json};
+use hyper::StatusCode;
+use serde_json::json;
 
 /// Items of a list without a `limit`, and the most that it may ask for: upstream's.
 const ITEMS_DEFAULT: u32 = 10;
@@ -17,20 +19,32 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     let store = &context.store;
     let figures = store.figures().await?;
     let cardinality = store.cardinality(items_max).await?;
-    Ok(success(json!({
-        "headStats": {
-            "numSeries": figures.head_series,
-            "numLabelPairs": cardinality.label_pairs,
-            "chunkCount": figures.head_chunks,
-            "minTime": figures.head_min_time_ms,
-            "maxTime": figures.head_max_time_ms,
-        },
-        "seriesCountByMetricName": list(cardinality.metrics_by_series),
-        "labelValueCountByLabelName": list(cardinality.names_by_values),
-        "memoryInBytesByLabelName": list(cardinality.names_by_value_bytes),
-        "seriesCountByLabelValuePair": list(cardinality.pairs_by_series),
-        "seriesCountByLabelName": list(cardinality.names_by_series),
-    })))
+    let head_stats = json!({
+        "numSeries": figures.head_series,
+        "numLabelPairs": cardinality.label_pairs,
+        "chunkCount": figures.head_chunks,
+        "minTime": figures.head_min_time_ms,
+        "maxTime": figures.head_max_time_ms,
+    });
+    let mut body = format!("{{\"status\":\"success\",\"data\":{{\"headStats\":{head_stats}").into();
+    put_list(&mut body, "seriesCountByMetricName", &cardinality.metrics_by_series);
+    put_list(&mut body, "labelValueCountByLabelName", &cardinality.names_by_values);
+    put_list(&mut body, "memoryInBytesByLabelName", &cardinality.names_by_value_bytes);
+    put_list(&mut body, "seriesCountByLabelValuePair", &cardinality.pairs_by_series);
+    put_list(&mut body, "seriesCountByLabelName", &cardinality.names_by_series);
+    body.extend_from_slice(b"}}");
+    Ok(full(StatusCode::OK, CONTENT_TYPE_JSON, body))
+}
+
+/// Writes a list as the next field of an object: its texts may be long, and are there once.
+fn put_list(body: &mut Vec<u8>, field: &str, items: &[Ranked]) {
+    body.extend_from_slice(format!(",\"{field}\":[").as_bytes());
+    for (index, Ranked { name, number }) in items.iter().enumerate() {
+        body.extend_from_slice(if index == 0 { b"{\"name\":" } else { b",{\"name\":" });
+        put_text(body, name);
+        body.extend_from_slice(format!(",\"value\":{number}}}").as_bytes());
+    }
+    body.push(b']');
 }
 
 fn items_max(limit: &str) -> Result<u32, String> {
@@ -41,11 +55,6 @@ fn items_max(limit: &str) -> Result<u32, String> {
         Ok(limit) if (1..=ITEMS_MAX).contains(&limit) => Ok(limit),
         _ => Err(format!("limit must be a number from 1 to {ITEMS_MAX}, not {limit:?}")),
     }
-}
-
-fn list(ranked: Vec<Ranked>) -> Value {
-    let item = |Ranked { name, number }: Ranked| json!({ "name": name, "value": number });
-    ranked.into_iter().map(item).collect()
 }
 
 #[cfg(test)]

@@ -75,8 +75,10 @@ fn what_is_no_selector_is_refused_with_its_place() {
         ("up{é=\"x\"}", 4),
     ] {
         match parsed(text) {
-            Err(error) => assert_eq!(error.column, column, "{text}: {error}"),
-            Ok(matchers) => panic!("{text}: {matchers:?}"),
+            Err(SelectorError::Syntax { column: found, reason }) => {
+                assert_eq!(found, column, "{text}: {reason}");
+            }
+            other => panic!("{text}: {other:?}"),
         }
     }
 }
@@ -106,6 +108,25 @@ fn what_takes_series_without_the_label_is_known() -> Result<(), SelectorError> {
     ] {
         let matchers = parse_selector(selector)?;
         assert_eq!(matchers.iter().all(matches_empty), expected, "{selector}");
+    }
+    Ok(())
+}
+
+/// What is too much is refused before it is all read.
+#[test]
+fn matchers_are_counted_over_all_selectors() -> Result<(), SelectorError> {
+    let with = |matchers: usize| format!("up{{{}}}", "a=\"\",".repeat(matchers));
+    let read = |texts: &[String]| {
+        let mut count = SelectionCount::default();
+        texts.iter().try_for_each(|text| parse_counted(text, &mut count).map(drop))
+    };
+    read(&[with(199)])?;
+    read(&[with(99), with(99)])?;
+    read(&vec![with(0); 100])?;
+    let unread = format!("up{{{}(", "a=\"\",".repeat(200));
+    for refused in [vec![with(200)], vec![with(99), with(100)], vec![with(0); 101], vec![unread]] {
+        let error = read(&refused);
+        assert!(matches!(error, Err(SelectorError::TooMuch(_))), "{error:?}");
     }
     Ok(())
 }

@@ -5,7 +5,8 @@ use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::{Body, BodyRoom, StoreError};
 use crate::wasm::{
     CallError, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadOpened, HeadPage, Instance,
-    Label, Lookup, Matcher, RemoteWriteVersion, StorageError, TextsHandle, TimeRange, WriteOutcome,
+    Label, Lookup, Matcher, RemoteWriteVersion, ScanHandle, StorageError, TextsHandle, TimeRange,
+    WalkHandle, WriteOutcome,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -35,7 +36,7 @@ pub(super) type Call = Box<dyn FnOnce(&mut HeadInstance) + Send>;
 /// The head instance and the cursors that others hold on it.
 pub(in crate::store) struct HeadInstance {
     pub instance: Instance,
-    open: HashMap<u64, OpenOnHead>,
+    pub(super) open: HashMap<u64, OpenOnHead>,
     pub(super) crashed: Option<String>,
     pub(super) logs: Arc<Mutex<Logs>>,
 }
@@ -45,6 +46,8 @@ pub(in crate::store) struct HeadInstance {
 pub(super) enum OpenOnHead {
     Cursor(HeadCursorHandle),
     Texts(TextsHandle),
+    Scan(ScanHandle),
+    Walk(WalkHandle),
 }
 
 /// The way to the head thread.
@@ -70,6 +73,15 @@ pub(super) struct HeadState {
     /// Last number of what was opened on a head. Never given twice, so that what was open on a
     /// crashed head means nothing to the next one.
     pub last_number: Mutex<u64>,
+}
+
+impl HeadState {
+    /// A number for something that is to be opened on the head.
+    pub fn next_number(&self) -> u64 {
+        let mut last = lock(&self.last_number);
+        *last += 1;
+        *last
+    }
 }
 
 impl HeadHandle {
@@ -161,11 +173,7 @@ pub(super) trait CallsHead: Send + Sync {
         &self,
         open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,
     ) -> Result<HeadOpened<u64>, Error> {
-        let number = {
-            let mut last = lock(&self.state().last_number);
-            *last += 1;
-            *last
-        };
+        let number = self.state().next_number();
         self.call_now(move |head| {
             let opened = open(&mut head.instance)?;
             Ok(opened.map(|opened| {
@@ -270,6 +278,22 @@ impl<C: CallsHead> HeadAccess for C {
         })
     }
 
+    fn scan_exemplars(&self, range: TimeRange) -> Result<u64, Error> {
+        let number = self.state().next_number();
+        self.call_now(move |head| {
+            let scan = head.instance.scan_exemplars(range)?;
+            head.open.insert(number, OpenOnHead::Scan(scan));
+            Ok(number)
+        })
+    }
+
+    fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, Error> {
+        self.call_now(move |head| match head.open.get(&scan) {
+            Some(OpenOnHead::Scan(handle)) => head.instance.next_of_scan(*handle, bytes_max),
+            _ => Err(CallError::Refused(head_restarted())),
+        })
+    }
+
     fn close(&self, number: u64) {
         self.call_later(move |head| {
             let Some(open) = head.open.remove(&number) else { return };
@@ -308,6 +332,8 @@ impl HeadInstance {
         match open {
             OpenOnHead::Cursor(handle) => self.instance.close_head_cursor(handle),
             OpenOnHead::Texts(handle) => self.instance.close_texts(handle),
+            OpenOnHead::Scan(handle) => self.instance.close_scan(handle),
+            OpenOnHead::Walk(handle) => self.instance.close_walk(handle),
         }
     }
 
@@ -321,11 +347,11 @@ impl HeadInstance {
         {
             self.crashed = Some(end.to_string());
         }
-        result.map_err(Into::into)
+        result.map_err(|error| StoreError::from(error).of_head())
     }
 }
 
-fn head_restarted() -> Error {
+pub(super) fn head_restarted() -> Error {
     let why = "the head was restarted, or ran short of memory, while it was being read; read again";
     Error::Storage(StorageError::Io(why.into()))
 }

@@ -1,7 +1,7 @@
 //! `head-source`: the head of another instance, reached through the store.
 
 use crate::wasm::bindings::tidepool::tsdb::head_source::{
-    Deletion, Host, HostCursor, HostTexts, OpenedCursor, OpenedTexts, Page,
+    Deletion, Host, HostCursor, HostExemplars, HostTexts, OpenedCursor, OpenedTexts, Page,
 };
 use crate::wasm::state::{HeadAccess, InstanceState};
 use crate::wasm::{Error, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher, TimeRange};
@@ -14,6 +14,9 @@ pub struct HeadCursor(OpenOnHead);
 
 /// A list of label names or values of the head.
 pub struct HeadTexts(OpenOnHead);
+
+/// Exemplars of the head.
+pub struct HeadExemplars(OpenOnHead);
 
 /// Something that is open on the head. Closed when dropped, also by an instance that crashed.
 struct OpenOnHead {
@@ -104,6 +107,21 @@ impl Host for InstanceState {
         Ok(opened.map(Into::into))
     }
 
+    fn scan_exemplars(
+        &mut self,
+        range: TimeRange,
+    ) -> Result<Result<Resource<HeadExemplars>, Error>> {
+        let opened = self.head().and_then(|head| Ok((head.scan_exemplars(range)?, head)));
+        match opened {
+            Ok((number, head)) => {
+                let _counted = Arc::clone(&self.open_on_head);
+                let scan = HeadExemplars(OpenOnHead { head, number, _counted });
+                Ok(Ok(self.table.push(scan)?))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
     fn plan_cut(&mut self) -> Result<Result<Option<TimeRange>, Error>> {
         Ok(self.head().and_then(|head| head.plan_cut()))
     }
@@ -175,6 +193,22 @@ impl HostTexts for InstanceState {
 
     fn drop(&mut self, texts: Resource<HeadTexts>) -> Result<()> {
         self.table.delete(texts)?;
+        Ok(())
+    }
+}
+
+impl HostExemplars for InstanceState {
+    fn next(
+        &mut self,
+        exemplars: Resource<HeadExemplars>,
+        bytes_max: u32,
+    ) -> Result<Result<Option<Vec<u8>>, Error>> {
+        let HeadExemplars(OpenOnHead { head, number, .. }) = self.table.get(&exemplars)?;
+        Ok(head.next_exemplars(*number, bytes_max))
+    }
+
+    fn drop(&mut self, exemplars: Resource<HeadExemplars>) -> Result<()> {
+        self.table.delete(exemplars)?;
         Ok(())
     }
 }

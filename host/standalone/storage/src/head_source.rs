@@ -2,7 +2,8 @@
 
 use crate::Component;
 use crate::bindings::exports::tidepool::tsdb::head_source::{
-    Deletion, Guest, GuestCursor, GuestTexts, OpenedCursor, OpenedTexts, Page,
+    Deletion, Exemplars, Guest, GuestCursor, GuestExemplars, GuestTexts, OpenedCursor, OpenedTexts,
+    Page,
 };
 use crate::bindings::tidepool::tsdb::types::{Error, Label, Lookup, Matcher, TimeRange};
 
@@ -16,6 +17,7 @@ fn refused<T>() -> Result<T, Error> {
 impl Guest for Component {
     type Cursor = Nothing;
     type Texts = Nothing;
+    type Exemplars = Nothing;
 
     fn open(_: Vec<Vec<Matcher>>, _: TimeRange, _: Vec<Label>) -> Result<OpenedCursor, Error> {
         refused()
@@ -26,6 +28,10 @@ impl Guest for Component {
     }
 
     fn label_values(_: String, _: Lookup) -> Result<OpenedTexts, Error> {
+        refused()
+    }
+
+    fn scan_exemplars(_: TimeRange) -> Result<Exemplars, Error> {
         refused()
     }
 
@@ -66,6 +72,12 @@ impl GuestCursor for Nothing {
 
 impl GuestTexts for Nothing {
     fn next(&self, _: u32) -> Result<Vec<String>, Error> {
+        match *self {}
+    }
+}
+
+impl GuestExemplars for Nothing {
+    fn next(&self, _: u32) -> Result<Option<Vec<u8>>, Error> {
         match *self {}
     }
 }

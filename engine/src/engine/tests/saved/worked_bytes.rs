@@ -63,6 +63,6 @@ fn the_documents_bytes_become_a_head() {
     assert!(load(&mut engine, &documents_pieces()).expect("a sound head"));
     let loaded = Node { engine, ..documents_node() };
     assert_same_answers(&loaded, &node).expect("the same");
-    assert_eq!(loaded.engine.metadata(), node.engine.metadata());
+    assert_eq!(loaded.engine.metadata("", u32::MAX), node.engine.metadata("", u32::MAX));
     assert_eq!(loaded.select(Vec::new(), TimeRange::ALL)["up"].len(), 2);
 }

@@ -1,0 +1,177 @@
+//! What is asked of the head besides series and samples: exemplars as any read, in an instance of
+//! its own; metadata and what the series are made of piece by piece from the head itself, which
+//! takes writes between two pieces.
+
+use super::head::OnHead;
+use super::query::answer_parts;
+use super::{LookupPart, Shared, Store, StoreError, lookup};
+use crate::prom::selection::SelectionCount;
+use crate::wasm::{
+    CardinalityList, FamilyMetadata, Instance, Matcher, PoolShare, Ranked, SeriesExemplars,
+    TimeRange,
+};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Bytes of answer that one call of the head gives, about.
+const PIECE_BYTES: u32 = 32 * 1024;
+
+/// Items of `Cardinality`'s lists in memory and as text, about, in bytes.
+const ITEM_BYTES: usize = 64;
+
+/// What the head's series are made of. Lists begin with the largest number.
+pub struct Cardinality {
+    /// Distinct pairs of a label's name and value.
+    pub label_pairs: u64,
+    /// Metric names that the most series have.
+    pub metrics_by_series: Vec<Ranked>,
+    /// Label names that the most series have.
+    pub names_by_series: Vec<Ranked>,
+    /// Label names with the most values.
+    pub names_by_values: Vec<Ranked>,
+    /// Label names whose values take the most bytes.
+    pub names_by_value_bytes: Vec<Ranked>,
+    /// Labels, as `name=value`, that the most series have.
+    pub pairs_by_series: Vec<Ranked>,
+    _memory: PoolShare,
+}
+
+impl Store {
+    /// Exemplars of the series that at least one of the sets of matchers selects, in label order. The
+    /// answer comes part by part; a series whose exemplars do not fit into one comes again in the
+    /// next.
+    pub async fn exemplars(
+        &self,
+        matcher_sets: Vec<Vec<Matcher>>,
+        range: TimeRange,
+    ) -> Result<mpsc::Receiver<Result<LookupPart<SeriesExemplars>, StoreError>>, StoreError> {
+        SelectionCount::check(&matcher_sets)?;
+        self.answer(move |shared, parts| {
+            answer_parts(shared, parts, |instance, send| {
+                let cursor = instance.exemplars(&matcher_sets, range)?;
+                let next =
+                    |instance: &mut Instance| instance.next_exemplars(cursor, lookup::PART_BYTES);
+                lookup::give(instance, send, next, |_| Ok(false))
+            });
+        })
+        .await
+    }
+
+    /// What is known of metric families, or of one of them, by name: the first so many. The answer
+    /// comes part by part, each as it is when it is asked for.
+    pub fn metadata(
+        &self,
+        family: Option<String>,
+        families_max: usize,
+    ) -> Result<mpsc::Receiver<Result<LookupPart<FamilyMetadata>, StoreError>>, StoreError> {
+        self.shared.head.check_ready()?;
+        let (parts, receiver) = mpsc::channel(1);
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let given = shared.in_time(give_metadata(&shared, &parts, family, families_max)).await;
+            if let Err(error) = given {
+                // If nobody listens any more, nobody needs to know.
+                let _ = parts.try_send(Err(error));
+            }
+        });
+        Ok(receiver)
+    }
+
+    /// What the head's series are made of, in lists of at most so many items.
+    pub async fn cardinality(&self, items_max: u32) -> Result<Cardinality, StoreError> {
+        self.shared.head.check_ready()?;
+        let slot = self.shared.read_slots.acquire().await;
+        let _slot = slot.map_err(|_| StoreError::Stopped)?;
+        self.shared.in_time(walk(&self.shared, items_max)).await
+    }
+}
+
+impl Shared {
+    /// Ends what takes longer than a read may.
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match self.live().query_limits.deadline {
+            None => work.await,
+            Some(limit) => {
+                tokio::time::timeout(limit, work).await.unwrap_or(Err(StoreError::Deadline))
+            }
+        }
+    }
+}
+
+async fn give_metadata(
+    shared: &Shared,
+    parts: &mpsc::Sender<Result<LookupPart<FamilyMetadata>, StoreError>>,
+    family: Option<String>,
+    families_max: usize,
+) -> Result<(), StoreError> {
+    let mut first = family.clone().unwrap_or_default();
+    let mut left = families_max;
+    while left > 0 {
+        let from = first.clone();
+        let bytes_max = if family.is_some() { 0 } else { PIECE_BYTES };
+        let mut page =
+            shared.head.call(move |head| head.instance.metadata(&from, bytes_max)).await?;
+        page.retain(|said| family.as_ref().is_none_or(|family| said.family == *family));
+        page.truncate(left);
+        let Some(last) = page.last() else { break };
+        // The next name that there can be.
+        first = format!("{}\0", last.family);
+        left -= page.len();
+        if parts.send(Ok(LookupPart::Page(page))).await.is_err() {
+            return Ok(());
+        }
+    }
+    // If nobody listens any more, nobody needs to know.
+    let _ = parts.send(Ok(LookupPart::End { is_truncated: false })).await;
+    Ok(())
+}
+
+async fn walk(shared: &Shared, items_max: u32) -> Result<Cardinality, StoreError> {
+    let open = shared.head.open_walk(items_max).await?;
+    let label_pairs = loop {
+        if let Some(label_pairs) = open.walk().await? {
+            break label_pairs;
+        }
+    };
+    let mut memory = shared.read_memory.pool.share();
+    let mut taken = 0;
+    let mut list = async |list| list_of(&open, list, &mut memory, &mut taken).await;
+    let metrics_by_series = list(CardinalityList::MetricsBySeries).await?;
+    let names_by_series = list(CardinalityList::NamesBySeries).await?;
+    let names_by_values = list(CardinalityList::NamesByValues).await?;
+    let names_by_value_bytes = list(CardinalityList::NamesByValueBytes).await?;
+    let pairs_by_series = list(CardinalityList::PairsBySeries).await?;
+    Ok(Cardinality {
+        label_pairs,
+        metrics_by_series,
+        names_by_series,
+        names_by_values,
+        names_by_value_bytes,
+        pairs_by_series,
+        _memory: memory,
+    })
+}
+
+/// A list of a walk that is done. Takes of the memory that there is for reads.
+async fn list_of(
+    open: &OnHead,
+    list: CardinalityList,
+    memory: &mut PoolShare,
+    taken: &mut usize,
+) -> Result<Vec<Ranked>, StoreError> {
+    let mut items = Vec::new();
+    loop {
+        let page = open.next_of_walk(list, PIECE_BYTES).await?;
+        if page.is_empty() {
+            return Ok(items);
+        }
+        *taken += page.iter().map(|item| 2 * item.name.len() + ITEM_BYTES).sum::<usize>();
+        if !memory.grow_to(*taken) {
+            return Err(StoreError::short_of_reads_memory(memory.pool()));
+        }
+        items.extend(page);
+    }
+}
