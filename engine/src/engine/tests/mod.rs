@@ -15,6 +15,7 @@ mod replay_cuts;
 mod requests;
 mod saved;
 mod space;
+mod times;
 
 use super::*;
 use crate::memory::MemoryBudget;
