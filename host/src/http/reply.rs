@@ -73,6 +73,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::Stopped
         | StoreError::Crashed(_)
         | StoreError::ShortOfMemory(_)
+        | StoreError::CompactorMemory { .. }
         | StoreError::Deadline
         | StoreError::NotDurable(_)
         | StoreError::Plugin { .. }

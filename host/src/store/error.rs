@@ -42,6 +42,15 @@ pub enum StoreError {
     /// A read needed more memory than one may have.
     #[error("this needed more memory than a read may (--query-memory-limit) and was ended")]
     NeedsTooMuchMemory,
+    /// A compaction needed more memory than one may have.
+    #[error(
+        "this needed more memory than the compactor may have (--compactor-memory-limit, \
+         {limit_bytes} bytes) and was ended; raise it, or --memory-limit"
+    )]
+    CompactorMemory {
+        /// Bytes that it may have.
+        limit_bytes: u64,
+    },
     /// The log took the batch but could not make it durable.
     #[error("the write-ahead log could not be synced: {0}")]
     NotDurable(String),
@@ -67,6 +76,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What is said of work of the compactor, whose instance may have so much memory.
+    pub(super) fn of_compaction(self, limit_bytes: u64) -> StoreError {
+        match self {
+            StoreError::NeedsTooMuchMemory => StoreError::CompactorMemory { limit_bytes },
+            other => other,
+        }
+    }
+
     /// What a sender is told of a head that ran out of memory: it starts anew, and may then have
     /// room for the same request.
     pub(super) fn of_write(self) -> StoreError {
