@@ -241,8 +241,9 @@ struct ServeArgs {
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     reads_memory_limit: Option<u64>,
 
-    /// Memory of the engine instance that cuts and merges blocks, at least a third of the head's.
-    /// Blocks whose merge could need more stay as they are
+    /// Memory of the engine instance that cuts and merges blocks; by default a third of the head's.
+    /// Blocks whose merge could need more stay as they are, and a head whose labels need more is cut
+    /// into several
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     compactor_memory_limit: Option<u64>,
 

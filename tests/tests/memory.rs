@@ -8,7 +8,8 @@ use tidepool_tests::checksum::assert_same;
 use tidepool_tests::proto::prometheus::label_matcher::Type;
 use tidepool_tests::remote_read::{everything, matcher, query};
 use tidepool_tests::remote_write::{Version, Writer};
-use tidepool_tests::series::{Labels, Row, Sample, Series};
+use tidepool_tests::sender::send_all;
+use tidepool_tests::series::{Dataset, Labels, Row, Sample, Series, Shape, Texture};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
@@ -169,4 +170,138 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     let read = || store.reader().streamed(std::slice::from_ref(&only_known)).ok();
     let read = wait::until("a read", Duration::from_secs(60), read).expect("an answer");
     assert_same("the known series", &known, &read[0]);
+}
+
+/// The smallest node merges its blocks like any other.
+#[test]
+fn the_least_memory_is_enough_to_merge() {
+    let store = Store::start_with(|config| {
+        let config = config.merged_block_duration("1m").flag("--retention-time=30d");
+        config.flag("--memory-limit=96MiB").flag("--wal-sync=off")
+    });
+    let store = store.expect("tidepool starts");
+    let data = Dataset::generate(Shape {
+        seed: 12,
+        series: 1_000,
+        scrapes: 60,
+        start_ms: wait::now_ms() - 60 * 15_000,
+        interval_ms: 15_000,
+        texture: Texture::Regular,
+    });
+    send_all(&store, Version::V2, &data);
+    let merged = || (store.metric("tidepool_blocks_merged_total")? >= 3.0).then_some(());
+    wait::until("merged blocks", Duration::from_secs(120), merged)
+        .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", store.server.log()));
+    let read = store.reader().streamed(&[everything(i64::MIN / 2, i64::MAX / 2)]);
+    assert_same("what was merged", &data.series, &read.expect("an answer")[0]);
+}
+
+/// What the labels of an explosion look like.
+#[derive(Clone, Copy, Debug)]
+struct LabelShape {
+    /// Labels of a series besides its name and its number.
+    labels: usize,
+    value_bytes: usize,
+    /// How many values a label has; nothing, if each series has its own.
+    values: Option<usize>,
+    /// Whether each series has label names of its own.
+    has_own_names: bool,
+}
+
+const PLAIN: LabelShape =
+    LabelShape { labels: 1, value_bytes: 16, values: None, has_own_names: false };
+
+const SHAPES: [LabelShape; 6] = [
+    LabelShape { value_bytes: 72, ..PLAIN },
+    LabelShape { value_bytes: 2000, ..PLAIN },
+    LabelShape { labels: 25, value_bytes: 4, ..PLAIN },
+    LabelShape { labels: 25, values: Some(3), ..PLAIN },
+    // Many pairs of few texts.
+    LabelShape { labels: 20, value_bytes: 6, values: Some(300), ..PLAIN },
+    LabelShape { labels: 3, has_own_names: true, ..PLAIN },
+];
+
+impl LabelShape {
+    fn labels(&self, number: usize) -> Labels {
+        let own = [("__name__", "explosion".to_owned()), ("number", format!("{number:08}"))];
+        let own = own.map(|(name, value)| (name.to_owned(), value));
+        let others = (0..self.labels).map(|label| {
+            let name = match self.has_own_names {
+                true => format!("l{label:02}_{number}"),
+                false => format!("l{label:02}"),
+            };
+            let owner = match self.values {
+                Some(values) => number.wrapping_mul(label + 7) % values,
+                None => number * self.labels + label,
+            };
+            (name, format!("{owner:0>0$}", self.value_bytes))
+        });
+        Labels::from_pairs(own.into_iter().chain(others))
+    }
+}
+
+/// Sends new series until no more are taken; gives the number of the next.
+fn fill(store: &Store, shape: LabelShape, mut number: usize) -> usize {
+    let writer = store.writer();
+    loop {
+        let all: Vec<Labels> = (number..number + 500).map(|n| shape.labels(n)).collect();
+        let sample = [Sample { timestamp_ms: wait::now_ms(), value: 1.0 }];
+        let rows: Vec<Row<'_>> =
+            all.iter().map(|labels| Row { labels, samples: &sample }).collect();
+        let response = writer.send(Version::V2, &rows).expect("an answer");
+        number += rows.len();
+        match response.status {
+            204 => {}
+            429 | 503 => return number,
+            other => panic!("{other}: {}", response.text()),
+        }
+        assert!(number < 10_000_000, "{shape:?} takes no memory");
+    }
+}
+
+#[test]
+fn whatever_the_labels_of_an_explosion_it_passes() {
+    let small = SHAPES.map(|shape| (96, shape));
+    for (limit_mib, shape) in small.into_iter().chain([(256, SHAPES[0])]) {
+        let limit = format!("--memory-limit={limit_mib}MiB");
+        let store = Store::start_with(|config| config.flag(&limit).flag("--wal-sync=off"));
+        let mut store = store.expect("tidepool starts");
+        let mut number = 0;
+        for round in 0..2 {
+            number = fill(&store, shape, number);
+            let takes_new = || {
+                number += 1;
+                let labels = shape.labels(number);
+                let samples = [Sample { timestamp_ms: wait::now_ms(), value: 1.0 }];
+                let row = Row { labels: &labels, samples: &samples };
+                let response = store.writer().send(Version::V2, &[row]).expect("an answer");
+                (response.status == 204).then_some(())
+            };
+            let log = || store.server.log();
+            wait::until("new series", Duration::from_secs(60), takes_new)
+                .unwrap_or_else(|error| panic!("{shape:?}: {error}; the log says:\n{}", log()));
+            let figure = |name: &str| store.metric(name).expect("a figure");
+            println!(
+                "{limit_mib} MiB, {shape:?}: {} series, {} blocks cut",
+                figure("prometheus_tsdb_head_series_created_total"),
+                figure("tidepool_blocks_cut_total"),
+            );
+            assert!(figure("tidepool_blocks_cut_total") >= 1.0, "{shape:?}:\n{}", log());
+            assert_eq!(
+                figure("prometheus_tsdb_compactions_failed_total"),
+                0.0,
+                "{shape:?}:\n{}",
+                log()
+            );
+            let created = figure("prometheus_tsdb_head_series_created_total");
+            let all = everything(i64::MIN / 2, i64::MAX / 2);
+            let read = || store.reader().streamed(std::slice::from_ref(&all)).ok();
+            let read = wait::until("a read", Duration::from_secs(60), read).expect("an answer");
+            if round == 0 {
+                assert_eq!(read[0].len() as f64, created, "{shape:?}:\n{}", log());
+                // After a start it passes as well.
+                store = store.restart(|server| server.kill()).expect("tidepool starts again");
+            }
+        }
+    }
 }

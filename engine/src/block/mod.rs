@@ -32,6 +32,6 @@ pub use meta::{
 };
 pub use reader::BlockReader;
 pub use tombstones::{TOMBSTONES_BYTES_MAX, TOMBSTONES_FILE, Tombstones};
-pub use writer::{BlockBuilder, BlockMetaParams};
+pub use writer::{BlockBuilder, BlockMetaParams, SealedBlock};
 
 pub use crate::index::{ChunkMeta, SeriesRef, SymbolCollector, SymbolList};

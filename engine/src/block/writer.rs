@@ -22,6 +22,13 @@ pub struct BlockBuilder {
     chunk_metas: Vec<ChunkMeta>,
 }
 
+/// A block that is written as a whole and that nobody sees yet. Dropped without
+/// [`commit`](Self::commit) it leaves no trace.
+pub struct SealedBlock {
+    out: Box<dyn BlockWriter>,
+    meta: BlockMeta,
+}
+
 /// What the contents of a block do not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockMetaParams {
@@ -39,6 +46,14 @@ pub struct BlockMetaParams {
     pub hints: Vec<String>,
 }
 
+impl SealedBlock {
+    /// Makes the block durable and visible.
+    pub fn commit(self) -> Result<BlockMeta, BlockError> {
+        self.out.commit()?;
+        Ok(self.meta)
+    }
+}
+
 impl BlockBuilder {
     /// Begins a block of series whose labels are made of these symbols.
     pub fn new(
@@ -54,11 +69,6 @@ impl BlockBuilder {
             span: TimeRange { start_ms: i64::MAX, end_ms: i64::MIN },
             chunk_metas: Vec::new(),
         })
-    }
-
-    /// Whether a series can be added: all of its labels are among the symbols.
-    pub fn knows(&self, labels: &Labels) -> bool {
-        self.index.knows(labels)
     }
 
     /// The new block's ULID.
@@ -103,7 +113,12 @@ impl BlockBuilder {
     }
 
     /// Writes what follows the series, and makes the block durable and visible.
-    pub fn finish(mut self, params: BlockMetaParams) -> Result<BlockMeta, BlockError> {
+    pub fn finish(self, params: BlockMetaParams) -> Result<BlockMeta, BlockError> {
+        self.seal(params)?.commit()
+    }
+
+    /// Writes what follows the series: what is left to do needs next to no memory.
+    pub fn seal(mut self, params: BlockMetaParams) -> Result<SealedBlock, BlockError> {
         let BlockMetaParams { min_time_ms, max_time_ms, level, mut sources, parents, hints } =
             params;
         let TimeRange { start_ms: first_ms, end_ms: last_ms } = self.span;
@@ -124,8 +139,7 @@ impl BlockBuilder {
         self.index.finish(&mut *self.out)?;
         self.out.write_at(TOMBSTONES_FILE, 0, &Tombstones::default().encode())?;
         self.out.write_at(META_FILE, 0, &meta.encode()?)?;
-        self.out.commit()?;
-        Ok(meta)
+        Ok(SealedBlock { out: self.out, meta })
     }
 
     fn count(&mut self, labels: &Labels, chunk: &Chunk) -> Result<(), BlockError> {

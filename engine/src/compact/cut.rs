@@ -1,23 +1,41 @@
 //! Cutting a block from the head, a slice at a time.
 //!
-//! Three passes over the head's series in label order: symbols are collected first, since the
-//! index begins with them, then series and chunks are written, then the index is finished and the
-//! block committed. The head forgets what a block holds only after that.
+//! ```text
+//! ┌▶ symbols ──▶ series and chunks ──▶ seal ─┬─▶ commit ──▶ forget ──▶ done
+//! └───────── series are left over ───────────┘
+//! ```
 //!
-//! If samples of the head are deleted before the block is committed, the block may hold them: then
-//! the cut starts over. Check and commit are one slice, so no deletion comes between them.
+//! Two passes over the head's series in label order: symbols are collected first, since the index
+//! begins with them, then series and chunks are written and the index is finished. The head forgets
+//! what a block holds only after its commit. Both passes walk one cursor, which gives the same
+//! series however often it is rewound.
+//!
+//! Labels may take more memory than a compactor has. Then the range is cut in pieces: blocks of the
+//! same range, each with as many of the next series as memory allows. They are committed together,
+//! and all but the last say in a hint that they do not end a head: if a crash comes between them,
+//! the log has the samples of all of them, and those that are in a block already are there twice,
+//! which reads and merges take for one.
+//!
+//! If samples of the head are deleted before the commit, the blocks may hold them: then the cut
+//! starts over. Check and commit are one slice, so no deletion comes between them.
 //!
 //! A block of all that the head holds, for a snapshot, is made the same way; the head neither plans
 //! nor forgets anything for it.
 
-use super::SERIES_PER_SLICE;
 use super::series_pass::SeriesPass;
-use crate::block::{BlockMetaParams, SymbolCollector};
+use super::{HINT_OUT_OF_ORDER, MEMORY_BYTES_BASE, SERIES_PER_SLICE};
+use crate::block::{BlockMetaParams, SealedBlock, SymbolCollector};
 use crate::error::Result;
 use crate::model::{Labels, TimeRange};
 use crate::select::{HeadSource, SeriesSource};
 use crate::storage::Blocks;
 use std::rc::Rc;
+
+/// A piece may take so much at least.
+const PIECE_BYTES_MIN: u64 = if cfg!(test) { 4 * 1024 } else { 1024 * 1024 };
+
+/// Of the memory of a piece, the part that its symbols may take.
+const SYMBOLS_PART: u64 = 2;
 
 /// A block being cut from a head.
 pub struct Cut {
@@ -26,24 +44,50 @@ pub struct Cut {
     /// What the head has planned; `None` for all that it holds.
     range: Option<TimeRange>,
     hash_seed: u64,
+    /// What labels and series of a piece may take.
+    piece_bytes_max: u64,
     /// The head's when its series were selected.
     deletion_mark: u64,
+    /// Pieces that are done, and how many series they hold.
+    sealed: Vec<SealedBlock>,
+    series_done: u64,
     state: State,
 }
 
 enum State {
-    Symbols(SymbolPass),
-    Series { pass: SeriesPass, range: TimeRange },
+    Symbols { series: Box<dyn SeriesSource>, pass: SymbolPass },
+    Series { series: Box<dyn SeriesSource>, pass: PiecePass },
+    Commit,
     Forget,
     Done,
 }
 
 /// The first pass.
 struct SymbolPass {
-    series: Box<dyn SeriesSource>,
+    /// Series before those of this piece.
+    skip: u64,
     symbols: SymbolCollector,
+    bytes_max: u64,
+    series_count: u64,
     /// From the first to the last sample so far.
     span: TimeRange,
+}
+
+/// How far the first pass is.
+enum Collected {
+    Some,
+    /// The piece cannot take the series that comes next.
+    Enough,
+    All,
+}
+
+/// The second pass.
+struct PiecePass {
+    skip: u64,
+    pass: SeriesPass,
+    range: TimeRange,
+    /// Whether series are left even if this takes all that it may.
+    has_rest: bool,
 }
 
 /// What a slice did.
@@ -51,21 +95,23 @@ struct SymbolPass {
 pub struct CutProgress {
     /// Whether the block is cut and the head has forgotten it.
     pub done: bool,
-    /// ULID of the block, in the slice that committed it. A range without a sample makes none.
+    /// ULID of the block, in the slice that committed it, or of the last of its pieces. A range
+    /// without a sample makes none.
     pub block: Option<String>,
-    /// Samples in it.
+    /// Samples in it, or in all pieces.
     pub samples: u64,
 }
 
 impl Cut {
-    /// Begins to cut a range, which the head has planned.
+    /// Begins to cut a range, which the head has planned, with so much memory for all.
     pub fn new(
         head: Rc<dyn HeadSource>,
         blocks: Rc<dyn Blocks>,
         range: TimeRange,
         hash_seed: u64,
+        memory_bytes_max: u64,
     ) -> Result<Cut> {
-        Cut::begin(head, blocks, Some(range), hash_seed)
+        Cut::begin(head, blocks, Some(range), hash_seed, memory_bytes_max)
     }
 
     /// Begins a block of all samples that the head holds, which stay there.
@@ -73,8 +119,9 @@ impl Cut {
         head: Rc<dyn HeadSource>,
         blocks: Rc<dyn Blocks>,
         hash_seed: u64,
+        memory_bytes_max: u64,
     ) -> Result<Cut> {
-        Cut::begin(head, blocks, None, hash_seed)
+        Cut::begin(head, blocks, None, hash_seed, memory_bytes_max)
     }
 
     fn begin(
@@ -82,14 +129,45 @@ impl Cut {
         blocks: Rc<dyn Blocks>,
         range: Option<TimeRange>,
         hash_seed: u64,
+        memory_bytes_max: u64,
     ) -> Result<Cut> {
-        let deletion_mark = head.deletion_mark()?;
-        let state = State::Symbols(SymbolPass {
-            series: head.select(&[], range.unwrap_or(TimeRange::ALL), &Labels::default())?,
-            symbols: SymbolCollector::new(hash_seed),
+        let piece_bytes_max =
+            memory_bytes_max.saturating_sub(MEMORY_BYTES_BASE).max(PIECE_BYTES_MIN);
+        let mut cut = Cut {
+            head,
+            blocks,
+            range,
+            hash_seed,
+            piece_bytes_max,
+            deletion_mark: 0,
+            sealed: Vec::new(),
+            series_done: 0,
+            state: State::Done,
+        };
+        cut.start()?;
+        Ok(cut)
+    }
+
+    /// Begins, or begins anew.
+    fn start(&mut self) -> Result<()> {
+        self.sealed.clear();
+        self.series_done = 0;
+        self.deletion_mark = self.head.deletion_mark()?;
+        let range = self.range.unwrap_or(TimeRange::ALL);
+        let series = self.head.select(&[], range, &Labels::default())?;
+        self.state = self.begin_piece(series);
+        Ok(())
+    }
+
+    fn begin_piece(&self, series: Box<dyn SeriesSource>) -> State {
+        let pass = SymbolPass {
+            skip: self.series_done,
+            symbols: SymbolCollector::new(self.hash_seed),
+            bytes_max: self.piece_bytes_max / SYMBOLS_PART,
+            series_count: 0,
             span: TimeRange { start_ms: i64::MAX, end_ms: i64::MIN },
-        });
-        Ok(Cut { head, blocks, range, hash_seed, deletion_mark, state })
+        };
+        State::Symbols { series, pass }
     }
 
     /// Does the next slice.
@@ -97,39 +175,23 @@ impl Cut {
         let mut progress = CutProgress::default();
         let state = std::mem::replace(&mut self.state, State::Done);
         self.state = match state {
-            State::Symbols(mut pass) => match pass.step()? {
-                false => State::Symbols(pass),
-                true => {
-                    let SymbolPass { symbols, span, .. } = pass;
-                    let range = self.range.unwrap_or(span);
-                    let series = self.head.select(&[], range, &Labels::default())?;
-                    let pass = SeriesPass::begin(&*self.blocks, now_ms, symbols, series)?;
-                    State::Series { pass: pass.of_growing_head(range), range }
-                }
+            State::Symbols { mut series, mut pass } => match pass.step(&mut *series)? {
+                Collected::Some => State::Symbols { series, pass },
+                Collected::Enough => self.begin_series(series, pass, true, now_ms)?,
+                Collected::All => self.begin_series(series, pass, false, now_ms)?,
             },
-            State::Series { mut pass, range } => match pass.step()? {
-                false => State::Series { pass, range },
-                true if self.head.deletion_mark()? != self.deletion_mark => {
-                    drop(pass);
-                    let (head, blocks) = (Rc::clone(&self.head), Rc::clone(&self.blocks));
-                    *self = Cut::begin(head, blocks, self.range, self.hash_seed)?;
-                    return Ok(progress);
-                }
-                true => {
-                    // This closes the cursor: while it is open, the head forgets nothing.
-                    let meta = pass.finish(BlockMetaParams {
-                        min_time_ms: range.start_ms,
-                        max_time_ms: range.end_ms.saturating_add(1),
-                        level: 1,
-                        ..BlockMetaParams::default()
-                    })?;
-                    if let Some(meta) = meta {
-                        progress.samples = meta.stats.num_samples;
-                        progress.block = Some(meta.ulid);
-                    }
-                    if self.range.is_some() { State::Forget } else { State::Done }
-                }
+            State::Series { mut series, mut pass } => match pass.step(&mut *series)? {
+                false => State::Series { series, pass },
+                true => self.seal(series, pass)?,
             },
+            State::Commit if self.head.deletion_mark()? != self.deletion_mark => {
+                self.start()?;
+                return Ok(progress);
+            }
+            State::Commit => {
+                self.commit(&mut progress)?;
+                if self.range.is_some() { State::Forget } else { State::Done }
+            }
             State::Forget => match self.forget() {
                 Ok(true) => State::Forget,
                 Ok(false) => State::Done,
@@ -145,22 +207,113 @@ impl Cut {
         Ok(progress)
     }
 
+    fn begin_series(
+        &self,
+        mut series: Box<dyn SeriesSource>,
+        pass: SymbolPass,
+        has_rest: bool,
+        now_ms: i64,
+    ) -> Result<State> {
+        let SymbolPass { symbols, series_count, span, .. } = pass;
+        let range = self.range.unwrap_or(span);
+        series.rewind()?;
+        let pass = SeriesPass::begin(&*self.blocks, now_ms, symbols)?;
+        let pass = pass.with_bounds(range, series_count, self.piece_bytes_max);
+        Ok(State::Series {
+            series,
+            pass: PiecePass { skip: self.series_done, pass, range, has_rest },
+        })
+    }
+
+    /// Finishes a piece.
+    fn seal(&mut self, mut series: Box<dyn SeriesSource>, pass: PiecePass) -> Result<State> {
+        let PiecePass { pass, range, has_rest, .. } = pass;
+        let is_last = !has_rest && pass.left() == 0;
+        self.series_done += pass.taken();
+        let hints = if is_last { Vec::new() } else { vec![HINT_OUT_OF_ORDER.to_owned()] };
+        self.sealed.extend(pass.seal(BlockMetaParams {
+            min_time_ms: range.start_ms,
+            max_time_ms: range.end_ms.saturating_add(1),
+            level: 1,
+            hints,
+            ..BlockMetaParams::default()
+        })?);
+        if is_last {
+            // This closes the cursor: while it is open, the head forgets nothing.
+            return Ok(State::Commit);
+        }
+        series.rewind()?;
+        Ok(self.begin_piece(series))
+    }
+
+    /// Makes all pieces visible, the last one last. On an error none stays: the next attempt makes
+    /// them anew.
+    fn commit(&mut self, progress: &mut CutProgress) -> Result<()> {
+        let mut committed = Vec::new();
+        for piece in self.sealed.drain(..) {
+            match piece.commit() {
+                Ok(meta) => {
+                    progress.samples += meta.stats.num_samples;
+                    committed.push(meta.ulid);
+                }
+                Err(error) => {
+                    // Of what cannot be deleted either, reads see each sample once all the same.
+                    committed.iter().for_each(|ulid| drop(self.blocks.delete(ulid)));
+                    return Err(error.into());
+                }
+            }
+        }
+        progress.block = committed.pop();
+        Ok(())
+    }
+
     fn forget(&self) -> Result<bool> {
         self.range.map_or(Ok(false), |range| self.head.forget(range.end_ms.saturating_add(1)))
     }
 }
 
 impl SymbolPass {
-    /// Collects the symbols of a slice of the series; gives whether it was the last.
-    fn step(&mut self) -> Result<bool> {
+    /// Collects the symbols of a slice of the series.
+    fn step(&mut self, series: &mut dyn SeriesSource) -> Result<Collected> {
+        if self.skip > 0 {
+            skip_slice(series, &mut self.skip)?;
+            return Ok(Collected::Some);
+        }
         for _ in 0..SERIES_PER_SLICE {
-            let Some(next) = self.series.next_series()? else { return Ok(true) };
+            let Some(next) = series.next_series()? else { return Ok(Collected::All) };
+            if self.symbols.memory_bytes() > self.bytes_max && self.series_count > 0 {
+                return Ok(Collected::Enough);
+            }
             self.symbols.add(&next.labels);
+            self.series_count += 1;
             for chunk in &next.chunks {
                 self.span.start_ms = self.span.start_ms.min(chunk.min_time_ms);
                 self.span.end_ms = self.span.end_ms.max(chunk.max_time_ms);
             }
         }
-        Ok(false)
+        Ok(Collected::Some)
     }
+}
+
+impl PiecePass {
+    /// Writes a slice of the series; gives whether the piece is complete.
+    fn step(&mut self, series: &mut dyn SeriesSource) -> Result<bool> {
+        if self.skip > 0 {
+            skip_slice(series, &mut self.skip)?;
+            return Ok(false);
+        }
+        self.pass.step(series)
+    }
+}
+
+/// Passes over series of earlier pieces.
+fn skip_slice(series: &mut dyn SeriesSource, left: &mut u64) -> Result<()> {
+    for _ in 0..SERIES_PER_SLICE {
+        if *left == 0 || series.next_series()?.is_none() {
+            *left = 0;
+            break;
+        }
+        *left -= 1;
+    }
+    Ok(())
 }

@@ -12,7 +12,7 @@
 //! of small ones are joined (`repack.rs`). Chunks of histograms are copied whole.
 //!
 //! Memory: the new block's symbols, each once, with some 40 bytes each; four bytes for each label
-//! of each series, and for each series of each parent; per parent some hundred KiB of index and
+//! of each series, and eight for each series of each parent; per parent some hundred KiB of index and
 //! chunks read ahead, a part of its symbols, and two series' chunks. It does not grow with
 //! the samples, but that of one series all chunks are in memory at once. A merge that comes to
 //! need more than it may take gives up.
@@ -20,7 +20,7 @@
 use super::parent::{Blame, Parent, find_undecodable, tombstones_crc};
 use super::repack::Repacker;
 use super::series_pass::SeriesPass;
-use super::{BadBlock, MergeError, Plan, SAMPLES_PER_CHUNK_COMPACTED};
+use super::{BadBlock, MEMORY_BYTES_BASE, MergeError, Plan, SAMPLES_PER_CHUNK_COMPACTED};
 use crate::block::{BlockMeta, BlockMetaParams, SymbolCollector};
 use crate::error::{Error, Result};
 use crate::index::IndexError;
@@ -33,11 +33,11 @@ use std::rc::Rc;
 /// Label values whose symbols one slice collects, but for one label name more.
 const VALUES_PER_SLICE: usize = 50_000;
 
-/// Memory that does not depend on the blocks: code, buffers, one series.
-const MEMORY_BYTES_BASE: u64 = 10 * 1024 * 1024;
+/// Memory that each parent takes besides its tables: what is read ahead of it.
+const MEMORY_BYTES_PER_PARENT: u64 = 640 * 1024;
 
-/// Memory that each parent takes: what is read ahead of it, and a part of its symbols.
-const MEMORY_BYTES_PER_PARENT: u64 = 3 * 1024 * 1024;
+/// What each series of a parent takes: its place, while the list of them is read twice.
+const MEMORY_BYTES_PER_PARENT_SERIES: u64 = 8;
 
 /// Blocks being merged. Dropped before the new one is committed it leaves no trace.
 pub struct BlockMerge {
@@ -54,7 +54,10 @@ pub struct BlockMerge {
 
 enum State {
     Symbols(SymbolPass),
-    Series(SeriesPass),
+    Series {
+        pass: SeriesPass,
+        series: Box<dyn SeriesSource>,
+    },
     /// Parents not yet deleted.
     Delete(Vec<String>),
     Done,
@@ -123,7 +126,8 @@ impl BlockMerge {
 
     /// Gives up when all together needs more memory than this.
     pub fn with_memory_bytes_max(self, memory_bytes_max: u64) -> BlockMerge {
-        let parents = self.plan.parents.len() as u64 * MEMORY_BYTES_PER_PARENT;
+        let State::Symbols(SymbolPass { parents, .. }) = &self.state else { return self };
+        let parents: u64 = parents.iter().map(Parent::memory_bytes_max).sum();
         let memory_bytes_max = memory_bytes_max.saturating_sub(MEMORY_BYTES_BASE + parents);
         BlockMerge { memory_bytes_max, ..self }
     }
@@ -139,16 +143,17 @@ impl BlockMerge {
         let mut progress = MergeProgress::default();
         self.state = match std::mem::replace(&mut self.state, State::Done) {
             State::Symbols(pass) => self.collect(pass, now_ms)?,
-            State::Series(mut pass) => {
-                let ended = pass.step().map_err(|error| self.explain(error))?;
+            State::Series { mut pass, mut series } => {
+                let ended = pass.step(&mut *series).map_err(|error| self.explain(error))?;
                 let memory_bytes = pass.memory_bytes();
                 if memory_bytes > self.memory_bytes_max {
                     return Err(self.explain(too_much_memory(memory_bytes)));
                 }
                 progress.series = pass.series_count();
                 match ended {
-                    false => State::Series(pass),
+                    false => State::Series { pass, series },
                     true => {
+                        drop(series);
                         progress.committed = self.commit(pass)?;
                         let parents = self.plan.parents.iter().map(|parent| parent.ulid.clone());
                         State::Delete(parents.collect())
@@ -184,7 +189,7 @@ impl BlockMerge {
                 pass.names = names.into_iter();
                 pass.parent += 1;
             } else {
-                return Ok(State::Series(self.begin_series(pass, now_ms)?));
+                return self.begin_series(pass, now_ms);
             }
         }
         Ok(State::Symbols(pass))
@@ -194,7 +199,7 @@ impl BlockMerge {
         &self,
         pass: SymbolPass,
         now_ms: i64,
-    ) -> std::result::Result<SeriesPass, MergeError> {
+    ) -> std::result::Result<State, MergeError> {
         let ulids = self.plan.parents.iter().map(|desc| desc.ulid.clone());
         let mut parents: Vec<(String, Parent)> = ulids.zip(pass.parents).collect();
         // The newest has the word.
@@ -209,8 +214,9 @@ impl BlockMerge {
         let series = Merge::new(sources).map_err(|error| self.explain(error))?;
         let repacker = Repacker::new(self.samples_per_chunk);
         let series = Box::new(Repacked { series, repacker });
-        SeriesPass::begin(&*self.blocks, now_ms, pass.symbols, series)
-            .map_err(|error| self.explain(error))
+        let pass = SeriesPass::begin(&*self.blocks, now_ms, pass.symbols)
+            .map_err(|error| self.explain(error))?;
+        Ok(State::Series { pass, series })
     }
 
     fn commit(&self, pass: SeriesPass) -> std::result::Result<Option<BlockMeta>, MergeError> {
@@ -268,6 +274,15 @@ impl BlockMerge {
 fn too_much_memory(bytes: u64) -> Error {
     let what = "memory for labels and series of a merge, which came to this many bytes";
     Error::LimitExceeded { what, max: bytes }
+}
+
+impl Parent {
+    /// What it takes while it is merged.
+    fn memory_bytes_max(&self) -> u64 {
+        let series = self.meta().stats.num_series.saturating_mul(MEMORY_BYTES_PER_PARENT_SERIES);
+        let tables = self.reader.index().memory_bytes_max();
+        MEMORY_BYTES_PER_PARENT.saturating_add(series).saturating_add(tables)
+    }
 }
 
 impl SymbolPass {

@@ -41,5 +41,9 @@ pub use retention::{
 };
 pub use survey::{BadBlock, Survey, block_bytes, survey};
 
+/// Memory that depends on no labels: what an instance takes without work, buffers, the chunks of a
+/// series.
+const MEMORY_BYTES_BASE: u64 = 4 * 1024 * 1024;
+
 /// How many series one slice handles.
 pub const SERIES_PER_SLICE: usize = 1000;

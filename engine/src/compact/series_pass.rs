@@ -3,7 +3,7 @@
 //! come from.
 
 use super::SERIES_PER_SLICE;
-use crate::block::{BlockBuilder, BlockMeta, BlockMetaParams, SymbolList};
+use crate::block::{BlockBuilder, BlockMeta, BlockMetaParams, SealedBlock, SymbolList};
 use crate::error::Result;
 use crate::model::TimeRange;
 use crate::select::{SeriesSource, clip_chunks};
@@ -13,51 +13,74 @@ use crate::wire::ChunkedSeries;
 /// Bytes of chunks that one slice writes, but for one series more.
 const CHUNK_BYTES_PER_SLICE: usize = 4 * 1024 * 1024;
 
-/// A block whose series are being written. Dropped before `finish` it leaves no trace.
+/// A block whose series are being written. Dropped before it is finished it leaves no trace.
 pub(super) struct SeriesPass {
-    series: Box<dyn SeriesSource>,
     builder: Box<BlockBuilder>,
-    /// The range to keep to, if the source may have more by now.
-    growing: Option<TimeRange>,
+    /// What chunks are clipped to.
+    range: TimeRange,
+    /// Series that are still to be taken, at most.
+    left: u64,
+    taken: u64,
+    memory_bytes_max: u64,
 }
 
 impl SeriesPass {
-    /// Begins a block; `symbols` are those of all series that the source will give.
+    /// Begins a block; `symbols` are those of all series that it will be given.
     pub(super) fn begin(
         blocks: &dyn Blocks,
         now_ms: i64,
         symbols: impl Into<SymbolList>,
-        series: Box<dyn SeriesSource>,
     ) -> Result<SeriesPass> {
         let builder = Box::new(BlockBuilder::new(blocks.create(now_ms)?, symbols)?);
-        Ok(SeriesPass { series, builder, growing: None })
+        let (range, left, memory_bytes_max) = (TimeRange::ALL, u64::MAX, u64::MAX);
+        Ok(SeriesPass { builder, range, left, taken: 0, memory_bytes_max })
     }
 
-    /// For a source that grows meanwhile: series whose symbols came after these were collected, and
-    /// samples outside of the range, are left out. They stay in the head for another cut.
-    pub(super) fn of_growing_head(self, range: TimeRange) -> SeriesPass {
-        SeriesPass { growing: Some(range), ..self }
+    /// Takes so many series and no more, of their samples those in the range, and ends earlier if
+    /// the block comes to need so much memory.
+    pub(super) fn with_bounds(
+        self,
+        range: TimeRange,
+        series_max: u64,
+        memory_bytes_max: u64,
+    ) -> SeriesPass {
+        SeriesPass { range, left: series_max, memory_bytes_max, ..self }
     }
 
     /// Writes a slice of the series; gives whether it was the last.
-    pub(super) fn step(&mut self) -> Result<bool> {
+    pub(super) fn step(&mut self, series: &mut dyn SeriesSource) -> Result<bool> {
         let mut bytes = 0;
         for _ in 0..SERIES_PER_SLICE {
-            let Some(next) = self.series.next_series()? else { return Ok(true) };
+            if self.left == 0 {
+                return Ok(true);
+            }
+            let Some(next) = series.next_series()? else { return Ok(true) };
             let ChunkedSeries { labels, mut chunks } = next;
-            if let Some(range) = self.growing {
-                if !self.builder.knows(&labels) {
-                    continue;
-                }
-                chunks = clip_chunks(&labels, chunks, range)?;
+            if self.range != TimeRange::ALL {
+                chunks = clip_chunks(&labels, chunks, self.range)?;
             }
             self.builder.add_series(&labels, &chunks)?;
+            self.left -= 1;
+            self.taken += 1;
+            if self.memory_bytes() > self.memory_bytes_max {
+                return Ok(true);
+            }
             bytes += chunks.iter().map(|chunk| chunk.data.len()).sum::<usize>();
             if bytes >= CHUNK_BYTES_PER_SLICE {
                 break;
             }
         }
         Ok(false)
+    }
+
+    /// How many series it could still have taken.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// How many series it took, those without samples in the range included.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// How many series were written.
@@ -70,13 +93,16 @@ impl SeriesPass {
         self.builder.memory_bytes()
     }
 
-    /// Closes the source, then makes the block durable and visible; without a sample there is
-    /// none.
-    pub(super) fn finish(self, params: BlockMetaParams) -> Result<Option<BlockMeta>> {
-        drop(self.series);
+    /// Writes what follows the series; without a sample there is no block.
+    pub(super) fn seal(self, params: BlockMetaParams) -> Result<Option<SealedBlock>> {
         if self.builder.stats().num_samples == 0 {
             return Ok(None);
         }
-        Ok(Some(self.builder.finish(params)?))
+        Ok(Some(self.builder.seal(params)?))
+    }
+
+    /// Writes what follows the series, and makes the block durable and visible.
+    pub(super) fn finish(self, params: BlockMetaParams) -> Result<Option<BlockMeta>> {
+        Ok(self.seal(params)?.map(SealedBlock::commit).transpose()?)
     }
 }

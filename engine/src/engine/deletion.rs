@@ -43,13 +43,18 @@ impl Engine {
 
     /// Does a slice of rewriting the blocks from which samples were deleted.
     pub fn clean_tombstones(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
+        let room = self.room_beside_head(room);
         self.work_on("clean-tombstones", Task::CleanTombstones, now_ms, room)
     }
 
     /// Does a slice of writing a block of all that the head holds. Head and log stay as they are.
     pub fn snapshot_head(&mut self, now_ms: i64) -> Result<UpkeepProgress> {
-        let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
-        self.work_on("snapshot-head", Task::SnapshotHead, now_ms, room)
+        let memory_bytes = match self.memory_bytes_max {
+            0 => u64::MAX,
+            bytes_max => bytes_max,
+        };
+        let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes };
+        self.work_on("snapshot-head", Task::SnapshotHead, now_ms, self.room_beside_head(room))
     }
 
     /// Another number after samples of the head were deleted.

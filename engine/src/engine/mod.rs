@@ -146,6 +146,8 @@ pub fn sample_time_ms(version: RemoteWriteVersion, body: &[u8]) -> Result<Option
 /// An open store.
 pub struct Engine {
     role: Role,
+    /// Bytes of memory that may be in use; 0 is no limit.
+    memory_bytes_max: u64,
     /// Present with the roles that own a head.
     owned: Option<Owned>,
     blocks: Rc<dyn Blocks>,
@@ -206,7 +208,8 @@ impl Engine {
         };
         let upkeep = (role != Role::Head)
             .then(|| Upkeep::new(Rc::clone(&head), Rc::clone(&blocks), upkeep_options));
-        Ok(Engine { role, owned, blocks, head, upkeep })
+        let memory_bytes_max = head_options.memory.bytes_max;
+        Ok(Engine { role, memory_bytes_max, owned, blocks, head, upkeep })
     }
 
     /// Reads about `bytes_max` of the log back; call until it says `done`. In between, a cut that
@@ -395,8 +398,15 @@ impl Engine {
     /// Does a slice of what is due: cutting a block from the head, dropping blocks beyond
     /// retention, merging blocks.
     pub fn compact(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
+        let room = self.room_beside_head(room);
         let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "compact" })?;
         upkeep.step(Task::Due, now_ms, room)
+    }
+
+    /// What is left of a room beside a head of this instance.
+    pub(super) fn room_beside_head(&self, room: Room) -> Room {
+        let used_bytes = self.owned.as_ref().map_or(0, |o| o.head.borrow().memory_used_bytes());
+        Room { memory_bytes: room.memory_bytes.saturating_sub(used_bytes), ..room }
     }
 
     /// From now on all that the head holds is due to be cut.

@@ -41,7 +41,8 @@ pub struct Room {
     pub free_bytes: u64,
     /// Bytes in use that are not blocks, such as the logs; they count against the limit of size.
     pub other_bytes: u64,
-    /// Bytes of memory that this engine may take; a merge that comes to need more gives up.
+    /// Bytes of memory that this engine may take; a merge that comes to need more gives up, a cut
+    /// makes several blocks.
     pub memory_bytes: u64,
 }
 
@@ -253,7 +254,8 @@ impl Upkeep {
     ) -> Result<Option<Work>> {
         let (head, blocks) = (Rc::clone(&self.head), Rc::clone(&self.blocks));
         if task == Task::SnapshotHead {
-            let cut = Cut::of_whole_head(head, blocks, self.options.hash_seed)?;
+            let seed = self.options.hash_seed;
+            let cut = Cut::of_whole_head(head, blocks, seed, room.memory_bytes)?;
             return Ok(Some(Work::Snapshot(cut)));
         }
         let kept = self.drop_blocks(task, now_ms, room, progress);
@@ -261,7 +263,9 @@ impl Upkeep {
             && let Some(range) = head.plan_cut()?
         {
             // What is wrong with older blocks is met again, and told, once the cut is done.
-            return Ok(Some(Work::Cut(Cut::new(head, blocks, range, self.options.hash_seed)?)));
+            let seed = self.options.hash_seed;
+            let cut = Cut::new(head, blocks, range, seed, room.memory_bytes)?;
+            return Ok(Some(Work::Cut(cut)));
         }
         let sized = kept?;
         let fits = |parents: &[&BlockMeta]| {

@@ -16,6 +16,11 @@ use super::{FxHashMap, Head, Slot};
 use crate::chunk::ChunkError;
 use crate::model::TimeRange;
 
+/// From the oldest to the newest sample. Without any the smallest and the largest time are swapped.
+pub(super) fn span_ms(min_time_ms: i64, max_time_ms: i64) -> Option<u64> {
+    (min_time_ms <= max_time_ms).then(|| max_time_ms.abs_diff(min_time_ms))
+}
+
 /// A cut that was planned and is not forgotten yet.
 #[derive(Clone, Copy)]
 pub(super) struct PlannedCut {
@@ -24,6 +29,8 @@ pub(super) struct PlannedCut {
     pub(super) generation: u64,
     /// [`Head::floor_ms`] as long as the plan stands: where it was, until the range is forgotten.
     pub(super) floor_ms: i64,
+    /// Whether the head held more by then that was new and can be cut next.
+    pub(super) has_more: bool,
 }
 
 impl Head {
@@ -48,10 +55,9 @@ impl Head {
         }
         let block = self.options.block_duration_ms;
         let cuts_all = self.cuts_all || self.options.memory.cut_is_due(self.left_by_cut_bytes);
-        // Without a sample the smallest and the largest time are swapped.
-        let ordered_end_ms = self.max_time_ms.min(self.clock_limit_ms());
-        let span_ms = ordered_end_ms.checked_sub(self.min_time_ms).filter(|span_ms| *span_ms >= 0);
-        let ordered_is_due = span_ms.is_some_and(|span_ms| cuts_all || span_ms > block + block / 2);
+        let span_ms = span_ms(self.min_time_ms, self.max_time_ms.min(self.clock_limit_ms()));
+        let ordered_is_due =
+            span_ms.is_some_and(|span_ms| cuts_all || span_ms > self.span_ms_max());
         let late_end_ms = block_end(self.late_min_time_ms, block);
         let window_ms = self.options.out_of_order_window_ms;
         let is_cut_already = late_end_ms <= self.min_valid_ms
@@ -69,16 +75,25 @@ impl Head {
             let newest_end_ms = self.newest_ms().min(self.now_ms).saturating_add(1);
             end_ms = end_ms.min(newest_end_ms.max(oldest_ms.saturating_add(1)));
         }
-        let range = TimeRange { start_ms: block_start(oldest_ms, block), end_ms: end_ms - 1 };
+        let range =
+            TimeRange { start_ms: block_start(oldest_ms, block), end_ms: end_ms.saturating_sub(1) };
         self.plan(range);
         Some(range)
     }
 
+    /// The head is cut when it spans more milliseconds than this.
+    pub(super) fn span_ms_max(&self) -> u64 {
+        let block = self.options.block_duration_ms.unsigned_abs();
+        block.saturating_add(block / 2)
+    }
+
     pub(super) fn plan(&mut self, range: TimeRange) {
         let floor_ms = self.min_valid_ms;
+        let has_more = range.end_ms >= floor_ms && self.newest_ms().min(self.now_ms) > range.end_ms;
         self.min_valid_ms = floor_ms.max(range.end_ms.saturating_add(1));
         self.generation += 1;
-        self.planned = Some(PlannedCut { range, generation: self.generation, floor_ms });
+        let generation = self.generation;
+        self.planned = Some(PlannedCut { range, generation, floor_ms, has_more });
     }
 
     /// Whether a cut was planned that is not forgotten yet.
@@ -111,7 +126,11 @@ impl Head {
             }
         };
         self.forget_before(before_ms, generation)?;
-        self.left_by_cut_bytes = (self.options.memory.used_bytes)();
+        // A cut ends where a block does: what came after that may be nearly all.
+        self.left_by_cut_bytes = match self.planned {
+            Some(PlannedCut { has_more: true, .. }) => 0,
+            _ => (self.options.memory.used_bytes)(),
+        };
         Ok(())
     }
 

@@ -4,11 +4,18 @@
 //! 1. A row that is stored already, with the same bits (of a histogram: the same observations),
 //!    counts as written and changes nothing; another value is refused. This looks at all that the
 //!    head holds.
-//! 2. Newer than all of its series, and not older than what blocks hold: appended in order.
+//! 2. Newer than all of its series, not older than what blocks hold, and not further behind the
+//!    newest sample of the head than the out-of-order window, or half a block if that is longer:
+//!    appended in order.
 //! 3. Within the out-of-order window behind the newest sample of the head: kept as a late sample.
 //!    If a block holds the same time already, the block's sample counts no more once both are
 //!    merged: the later write has the word, and an equal one changes nothing.
 //! 4. All else is refused: too old, out of order, or too far in the future.
+//!
+//! Age is told by what is stored, since senders may all be late, and a clock wrong. A store that
+//! holds nothing takes rows of any age, but for times that only a clock shows that was never set:
+//! from the beginning of time up to [`FIRST_AGE_MS_MAX`] ago. The smallest and the largest time are
+//! no times: they stand for none, and no block's range reaches beyond the latter.
 //!
 //! The float that marks the end of a series becomes a histogram with that mark where the series
 //! holds histograms, as upstream has it: senders do not know what a series held.
@@ -19,6 +26,9 @@ use super::{Batch, Head, RefusalReason, Slot};
 use crate::chunk::{ChunkError, Encoding};
 use crate::model::histogram::is_stale_nan;
 use crate::model::{FloatHistogram, Histogram, Sample, Value};
+
+/// Ten years, in milliseconds: the oldest that a row may be by the clock while nothing is stored.
+pub(super) const FIRST_AGE_MS_MAX: i64 = 10 * 365 * 24 * 3_600_000;
 
 /// Rows of a series that are looked through one by one for an equal time.
 const PENDING_WALK_MAX: usize = 64;
@@ -31,13 +41,30 @@ impl Head {
 
     /// Oldest time at which a row can be appended in order.
     fn ordered_from_ms(&self) -> i64 {
-        match self.options.out_of_order_window_ms {
-            // What lags must not stretch the head beyond what the next cut takes.
-            0 => {
-                let half_block = self.options.block_duration_ms / 2;
-                self.min_valid_ms.max(self.max_time_ms.saturating_sub(half_block))
-            }
-            _ => self.min_valid_ms,
+        if self.is_empty() {
+            return self.first_from_ms();
+        }
+        // What lags must not stretch the head beyond what the next cut takes.
+        let half_block = self.options.block_duration_ms / 2;
+        let window_ms = self.options.out_of_order_window_ms;
+        let newest_ms = match window_ms {
+            0 => self.max_time_ms,
+            _ if self.is_ahead_of_clock() => self.now_ms,
+            _ => self.newest_ms(),
+        };
+        self.min_valid_ms.max(newest_ms.saturating_sub(window_ms.max(half_block)))
+    }
+
+    /// Whether neither the head nor a block holds anything.
+    fn is_empty(&self) -> bool {
+        self.newest_ms() == i64::MIN
+    }
+
+    /// Oldest time that a store without samples accepts. Without a clock that is any.
+    fn first_from_ms(&self) -> i64 {
+        match self.now_ms {
+            i64::MAX => i64::MIN,
+            now_ms => now_ms.saturating_sub(FIRST_AGE_MS_MAX),
         }
     }
 
@@ -51,13 +78,14 @@ impl Head {
                 self.now_ms.saturating_sub(window_ms.max(half_block))
             }
             0 => i64::MAX,
+            _ if self.is_empty() => self.first_from_ms(),
             _ => self.newest_ms().saturating_sub(window_ms),
         }
     }
 
     /// Newest time that is accepted by the clock.
     pub(super) fn clock_limit_ms(&self) -> i64 {
-        self.now_ms.saturating_add(self.options.future_limit_ms)
+        self.now_ms.saturating_add(self.options.future_limit_ms).min(i64::MAX - 1)
     }
 
     /// Whether the head or a block holds samples that the clock of now would refuse.
@@ -158,7 +186,10 @@ impl Head {
             None if time_ms >= late_from_ms && time_ms != i64::MIN => {
                 self.accept(batch, slot, time_ms, value, true);
             }
-            None if late_from_ms != i64::MAX || time_ms < self.ordered_from_ms() => {
+            None if late_from_ms != i64::MAX
+                || time_ms < self.ordered_from_ms()
+                || time_ms == i64::MIN =>
+            {
                 self.refuse(batch, slot, time_ms, RefusalReason::TooOld);
             }
             None => self.refuse(batch, slot, time_ms, RefusalReason::OutOfOrder),
@@ -246,15 +277,21 @@ impl Head {
     }
 
     fn refuse(&mut self, batch: &mut Batch, slot: Slot, time_ms: i64, reason: RefusalReason) {
+        let why_too_old = match self.is_empty() {
+            true => {
+                "too old: nothing is stored yet, and this lies more than ten years before this \
+                 node's clock, as times of a clock do that was never set"
+            }
+            false => "too old: samples this far behind the newest are no longer accepted",
+        };
         let (counter, why) = match reason {
             RefusalReason::DuplicateSample => (
                 &mut self.counters.samples_refused_duplicate,
                 "duplicate sample for timestamp: another value is stored".to_owned(),
             ),
-            RefusalReason::TooOld => (
-                &mut self.counters.samples_refused_too_old,
-                "too old: samples this far behind the newest are no longer accepted".to_owned(),
-            ),
+            RefusalReason::TooOld => {
+                (&mut self.counters.samples_refused_too_old, why_too_old.to_owned())
+            }
             RefusalReason::TooFarInFuture => (
                 &mut self.counters.samples_refused_in_future,
                 format!(

@@ -10,6 +10,7 @@
 //! number that it has. The cut's blocks are none until the log was read to its end: whoever
 //! commits them waits for that.
 
+use super::cut::span_ms;
 use super::series::{block_end, block_start};
 use super::slab::Place;
 use super::{Batch, Exemplar, Head, LookupError, Slot};
@@ -55,11 +56,19 @@ pub struct FloatReplay<'h> {
     rows: usize,
 }
 
+/// The smallest and the largest time stand for none, though a foreign log may have them.
+fn is_time(timestamp_ms: i64) -> bool {
+    timestamp_ms != i64::MIN && timestamp_ms != i64::MAX
+}
+
 impl FloatReplay<'_> {
     /// Takes a row.
     #[inline(always)]
     pub fn take(&mut self, series_ref: u64, sample: Sample) {
         let Sample { timestamp_ms, value } = sample;
+        if !is_time(timestamp_ms) {
+            return;
+        }
         self.oldest_ms = self.oldest_ms.min(timestamp_ms);
         self.newest_ms = self.newest_ms.max(timestamp_ms);
         self.rows += 1;
@@ -177,7 +186,7 @@ impl Head {
     ) {
         let newest_ms = self.at(slot).newest_ms();
         let is_new = timestamp_ms >= self.stored_until_ms
-            && timestamp_ms != i64::MIN
+            && is_time(timestamp_ms)
             && newest_ms.is_none_or(|newest_ms| timestamp_ms > newest_ms);
         if !is_new {
             return;
@@ -202,6 +211,9 @@ impl Head {
 
     /// Takes a value back from the log of late samples; of the same time the last one counts.
     pub fn replay_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
+        if !is_time(timestamp_ms) {
+            return;
+        }
         self.append_late(slot, timestamp_ms, value);
         if let Some(replay) = &mut self.replay {
             replay.samples += 1;
@@ -245,8 +257,7 @@ impl Head {
     /// save a merge it may reach as far as a block of the next level.
     pub(super) fn plan_replayed_cut(&mut self) -> Option<TimeRange> {
         let block = self.options.block_duration_ms;
-        let span_ms = self.max_time_ms.checked_sub(self.min_time_ms).filter(|ms| *ms >= 0)?;
-        if span_ms <= block + block / 2 {
+        if span_ms(self.min_time_ms, self.max_time_ms)? <= self.span_ms_max() {
             return None;
         }
         self.settle_replay();
@@ -258,7 +269,7 @@ impl Head {
         if end_ms <= start_ms {
             return None;
         }
-        let range = TimeRange { start_ms, end_ms: end_ms - 1 };
+        let range = TimeRange { start_ms, end_ms: end_ms.saturating_sub(1) };
         self.plan(range);
         Some(range)
     }

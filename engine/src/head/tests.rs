@@ -328,6 +328,29 @@ fn short_memory_asks_for_a_cut_then_refuses_new_series_then_all() {
     assert!(writer.head.is_out_of_memory());
 }
 
+/// Memory ran short soon after a block's time began: a cut of what came before frees next to nothing.
+#[test]
+fn short_memory_is_cut_over_the_end_of_a_block() {
+    let mut writer = with_memory(1000);
+    writer.write("a", &[(1990, 1.0)]);
+    writer.write("b", &[(2010, 1.0)]);
+    writer.now_ms = 2100;
+    writer.write("c", &[(2020, 1.0)]);
+    USED_BYTES.set(700);
+    assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 1000, end_ms: 1999 }));
+    USED_BYTES.set(690);
+    writer.head.forget(2000).expect("sound chunks");
+    writer.head.end_plan(2000);
+    assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 2000, end_ms: 2020 }));
+    USED_BYTES.set(680);
+    writer.head.forget(2021).expect("sound chunks");
+    writer.head.end_plan(2021);
+    // What came since is too little to cut it.
+    USED_BYTES.set(640);
+    writer.write("c", &[(2030, 1.0)]);
+    assert_eq!(writer.head.plan_cut(), None);
+}
+
 /// A clock ran ahead, and samples with it; then it was put right.
 #[test]
 fn what_a_clock_ran_ahead_with_shuts_no_door() {
@@ -513,4 +536,34 @@ fn times_are_found_again_after_a_deletion_while_samples_come() {
     let TimeRange { start_ms, end_ms } = writer.head.range();
     assert_eq!((start_ms, end_ms), (5000, 7000));
     assert_eq!(writer.head.late_min_time_ms, 4000);
+}
+
+#[test]
+fn age_is_told_by_what_is_stored() {
+    const NOW_MS: i64 = 1_800_000_000_000;
+    const TEN_YEARS_MS: i64 = 315_360_000_000;
+    for (window_ms, behind_ms) in [(0, 500), (200, 500), (5000, 5000)] {
+        let mut writer = Writer::new(HeadOptions { out_of_order_window_ms: window_ms, ..OPTIONS });
+        writer.now_ms = NOW_MS;
+        let first_ms = NOW_MS - TEN_YEARS_MS;
+        // Nothing is stored, whatever was refused.
+        for time_ms in [i64::MIN, i64::MIN + 1, -1, 0, 1000, first_ms - 1] {
+            assert_eq!(
+                writer.reason("a", (time_ms, 1.0)),
+                Some(RefusalReason::TooOld),
+                "{time_ms}"
+            );
+        }
+        assert_eq!(writer.reason("a", (first_ms, 1.0)), None);
+        assert_eq!(writer.reason("b", (NOW_MS - 7, 1.0)), None);
+        let oldest_ms = NOW_MS - 7 - behind_ms;
+        assert_eq!(writer.reason("c", (oldest_ms - 1, 1.0)), Some(RefusalReason::TooOld));
+        assert_eq!(writer.reason("c", (oldest_ms, 1.0)), None);
+        let late = writer.reason("b", (NOW_MS - 8 - window_ms, 1.0));
+        assert!(late.is_some_and(|reason| reason != RefusalReason::DuplicateSample), "{late:?}");
+    }
+    // Without a clock, any age is as good.
+    let mut writer = Writer::new(OPTIONS);
+    writer.now_ms = i64::MAX;
+    assert_eq!(writer.reason("a", (i64::MIN + 1, 1.0)), None);
 }

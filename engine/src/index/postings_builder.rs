@@ -76,8 +76,9 @@ impl PostingsBuilder {
         // Buffers that grow hold up to three times their content.
         let series = 3 * self.series.len() * size_of::<SeriesRef>();
         let label = 3 * (size_of::<Label>() + 6) + 2 * size_of::<u32>();
-        let refs = 2 * self.refs_per_pass() * size_of::<SeriesRef>();
-        (self.label_count * size_of::<u32>() + series + self.labels.len() * label + refs) as u64
+        let refs = self.label_count.min(self.refs_per_pass()) * size_of::<SeriesRef>();
+        let pages = PAGE_LABELS * self.label_ids.len() * size_of::<u32>();
+        (pages + series + self.labels.len() * label + refs) as u64
     }
 
     fn refs_per_pass(&self) -> usize {
@@ -124,7 +125,8 @@ impl PostingsBuilder {
         let mut in_order: Vec<u32> = (0..self.labels.len() as u32).collect();
         in_order.sort_unstable_by_key(|id| self.label(*id).map(|label| label.numbers));
         let mut cursors = vec![NOT_NOW; self.labels.len()];
-        let mut refs = Vec::new();
+        // No label has more series than there are.
+        let mut refs = Vec::with_capacity(self.label_count.min(self.refs_per_pass()));
         let mut rest = in_order.as_slice();
         while !rest.is_empty() {
             let pass;

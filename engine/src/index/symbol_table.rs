@@ -142,6 +142,14 @@ impl SymbolTable {
         found.ok_or_else(|| self.file.damage(u64::from(offset), what).into())
     }
 
+    /// What it takes in memory, about, once it was used for a while.
+    pub(super) fn memory_bytes_max(&self) -> u64 {
+        // Decoded, a text takes less than twice its bytes in the file.
+        let decoded = 2 * (self.end - self.start);
+        let groups = (self.groups.len() * size_of::<Group>()) as u64;
+        groups + decoded.min(CACHE_BYTES_MAX as u64)
+    }
+
     /// How many symbols there are.
     pub(crate) fn count(&self) -> u32 {
         self.count

@@ -1,39 +1,75 @@
 //! The strings of a new index: collected in a first pass, numbered in a second.
 //!
-//! Strings live in one buffer each, not one allocation each; an index may have millions.
+//! Strings live in pages, not one allocation each; an index may have millions. Pages never move, and
+//! sorting moves places only, so that the text is in memory once.
 
 use super::IndexError;
 use crate::codec::{bytes_equal, hash_bytes};
 use crate::model::Labels;
 use hashbrown::HashTable;
 
+/// Bytes of a page. Tests fill several with little.
+const PAGE_BYTES: usize = if cfg!(test) { 256 } else { 64 * 1024 };
+
 /// Gathers the label names and values of the series that a block will hold.
 pub struct SymbolCollector {
     seed: u64,
-    text: String,
+    text: Pages,
     spans: HashTable<Span>,
 }
 
-/// Place of a string in the collector's text.
+/// Texts, none of which goes across pages. One that is longer than a page has a long one alone.
+#[derive(Default)]
+struct Pages {
+    pages: Vec<String>,
+    bytes: usize,
+}
+
+/// Place of a text: where it begins, if every page counts as [`PAGE_BYTES`] long.
 #[derive(Clone, Copy)]
 struct Span {
     start: usize,
-    len: usize,
+    len: u32,
 }
 
 /// Strings in ascending order, each once; a string's place is its number.
 pub struct SymbolList {
     seed: u64,
-    text: String,
-    ends: Vec<usize>,
+    text: Pages,
+    spans: Vec<Span>,
     by_hash: HashTable<u32>,
+}
+
+impl Pages {
+    fn push(&mut self, added: &str) -> Span {
+        let has_room = |page: &String| page.len() + added.len() <= PAGE_BYTES;
+        if !self.pages.last().is_some_and(has_room) {
+            let bytes = added.len().max(PAGE_BYTES);
+            self.pages.push(String::with_capacity(bytes));
+            self.bytes += bytes;
+        }
+        let number = self.pages.len().saturating_sub(1);
+        let mut span = Span { start: number * PAGE_BYTES, len: added.len() as u32 };
+        if let Some(page) = self.pages.last_mut() {
+            span.start += page.len();
+            page.push_str(added);
+        }
+        span
+    }
+
+    fn text(&self, Span { start, len }: Span) -> &str {
+        let page = self.pages.get(start / PAGE_BYTES).map_or("", String::as_str);
+        let start = start % PAGE_BYTES;
+        page.get(start..start + len as usize).unwrap_or_default()
+    }
 }
 
 impl SymbolCollector {
     /// Holds only the empty string, which upstream's indexes hold too. The seed keeps senders of
     /// labels from crafting collisions.
     pub fn new(seed: u64) -> SymbolCollector {
-        let mut collector = SymbolCollector { seed, text: String::new(), spans: HashTable::new() };
+        let (text, spans) = (Pages::default(), HashTable::new());
+        let mut collector = SymbolCollector { seed, text, spans };
         collector.add_text("");
         collector
     }
@@ -50,34 +86,28 @@ impl SymbolCollector {
     pub fn add_text(&mut self, added: &str) {
         let SymbolCollector { seed, text, spans } = self;
         let hash = hash_bytes(*seed, added.as_bytes());
-        let is_it = |span: &Span| bytes_equal(span.of(text).as_bytes(), added.as_bytes());
+        let is_it = |span: &Span| bytes_equal(text.text(*span).as_bytes(), added.as_bytes());
         if spans.find(hash, is_it).is_some() {
             return;
         }
-        let span = Span { start: text.len(), len: added.len() };
-        text.push_str(added);
-        spans.insert_unique(hash, span, |span| hash_bytes(*seed, span.of(text).as_bytes()));
+        let span = text.push(added);
+        spans.insert_unique(hash, span, |span| hash_bytes(*seed, text.text(*span).as_bytes()));
     }
 
-    /// What the strings take, at most, until they are sorted.
+    /// What the strings take, at most, until they are sorted and numbered.
     pub fn memory_bytes(&self) -> u64 {
-        // Buffers that grow hold up to three times their content, and sorting copies once more.
-        let table = self.spans.len() * (size_of::<Span>() + 1);
-        4 * (self.text.len() + table) as u64
+        // A table that grows is there twice, the second time with twice the places; that is more
+        // than what sorting and numbering add to one.
+        let table = 4 * self.spans.len() * (size_of::<Span>() + 1);
+        (self.text.bytes + table) as u64
     }
 
     /// The strings in order.
     pub fn into_sorted(self) -> SymbolList {
         let SymbolCollector { seed, text, spans } = self;
         let mut spans: Vec<Span> = spans.into_iter().collect();
-        spans.sort_unstable_by(|a, b| a.of(&text).cmp(b.of(&text)));
-        let mut list = SymbolList::empty(seed);
-        list.text.reserve_exact(text.len());
-        list.ends.reserve_exact(spans.len());
-        for span in spans {
-            list.text.push_str(span.of(&text));
-            list.ends.push(list.text.len());
-        }
+        spans.sort_unstable_by(|a, b| text.text(*a).cmp(text.text(*b)));
+        let mut list = SymbolList { seed, text, spans, by_hash: HashTable::new() };
         list.number();
         list
     }
@@ -96,38 +126,29 @@ impl From<SymbolCollector> for SymbolList {
     }
 }
 
-impl Span {
-    fn of(self, text: &str) -> &str {
-        text.get(self.start..self.start + self.len).unwrap_or_default()
-    }
-}
-
 impl SymbolList {
     /// Takes strings that already ascend strictly.
     pub fn from_sorted<'a>(
         seed: u64,
         symbols: impl IntoIterator<Item = &'a str>,
     ) -> Result<SymbolList, IndexError> {
-        let mut list = SymbolList::empty(seed);
+        let (text, spans, by_hash) = (Pages::default(), Vec::new(), HashTable::new());
+        let mut list = SymbolList { seed, text, spans, by_hash };
         for symbol in symbols {
             if list.len().checked_sub(1).is_some_and(|last| list.text(last) >= symbol) {
                 return Err(IndexError::UnsortedSymbols { symbol: symbol.to_owned() });
             }
-            list.text.push_str(symbol);
-            list.ends.push(list.text.len());
+            let span = list.text.push(symbol);
+            list.spans.push(span);
         }
         list.number();
         Ok(list)
     }
 
-    fn empty(seed: u64) -> SymbolList {
-        SymbolList { seed, text: String::new(), ends: Vec::new(), by_hash: HashTable::new() }
-    }
-
     fn number(&mut self) {
-        let mut by_hash = HashTable::with_capacity(self.ends.len());
+        let mut by_hash = HashTable::with_capacity(self.spans.len());
         let hash = |number: &u32| hash_bytes(self.seed, self.text(*number as usize).as_bytes());
-        for number in 0..self.ends.len() as u32 {
+        for number in 0..self.spans.len() as u32 {
             by_hash.insert_unique(hash(&number), number, hash);
         }
         self.by_hash = by_hash;
@@ -135,25 +156,23 @@ impl SymbolList {
 
     /// How many strings there are.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.spans.len()
     }
 
     /// What the strings take.
     pub fn memory_bytes(&self) -> u64 {
-        let numbers = self.ends.len() * size_of::<usize>() + self.by_hash.capacity() * 6;
-        (self.text.capacity() + numbers) as u64
+        let spans = self.spans.capacity() * size_of::<Span>();
+        (self.text.bytes + spans + self.by_hash.allocation_size()) as u64
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.spans.is_empty()
     }
 
     /// The string with this number; empty if there is none.
     pub fn text(&self, number: usize) -> &str {
-        let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
-        let end = self.ends.get(number).copied().unwrap_or_default();
-        self.text.get(start.unwrap_or_default()..end).unwrap_or_default()
+        self.spans.get(number).map_or("", |span| self.text.text(*span))
     }
 
     /// The strings, ascending.
@@ -168,5 +187,37 @@ impl SymbolList {
         let is_it =
             |number: &u32| bytes_equal(self.text(*number as usize).as_bytes(), text.as_bytes());
         self.by_hash.find(hash, is_it).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// Whatever the lengths, also beyond a page: each once, in order, found by its number.
+        #[test]
+        fn strings_come_back_sorted(
+            texts in prop::collection::vec(("[ab]{0,3}", 0usize..3 * PAGE_BYTES), 0..60),
+        ) {
+            let texts: Vec<String> =
+                texts.into_iter().map(|(start, more)| start + &"x".repeat(more)).collect();
+            let mut collector = SymbolCollector::new(3);
+            texts.iter().for_each(|text| collector.add_text(text));
+            let bound = collector.memory_bytes();
+            let list = collector.into_sorted();
+            prop_assert!(list.memory_bytes() <= bound + 128, "an empty table takes something");
+            let expected: BTreeSet<&str> =
+                texts.iter().map(String::as_str).chain([""]).collect();
+            prop_assert!(list.iter().eq(expected.iter().copied()));
+            for (number, text) in (0..).zip(&expected) {
+                prop_assert_eq!(list.number_of(text), Some(number));
+            }
+            prop_assert_eq!(list.number_of("y"), None);
+            let again = SymbolList::from_sorted(4, expected.iter().copied());
+            prop_assert!(again.is_ok_and(|again| again.iter().eq(expected.iter().copied())));
+        }
     }
 }

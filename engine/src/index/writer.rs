@@ -32,12 +32,6 @@ pub struct IndexWriter {
 }
 
 impl IndexWriter {
-    /// Whether all labels of a series are among the symbols.
-    pub fn knows(&self, labels: &Labels) -> bool {
-        let known = |text| self.symbols.number_of(text).is_some();
-        labels.iter().all(|(name, value)| known(name) && known(value))
-    }
-
     /// What symbols and postings take, at most, until the index is finished.
     pub fn memory_bytes(&self) -> u64 {
         self.symbols.memory_bytes() + self.postings.memory_bytes()

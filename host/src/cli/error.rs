@@ -33,6 +33,9 @@ pub enum CliError {
         /// The block that was asked for.
         block: Option<String>,
     },
+    /// The engine instance ran out of memory.
+    #[error("the engine needed more memory than it may have (--memory-limit); raise it")]
+    Memory,
     /// A text to be imported is wrong.
     #[error("nothing was imported: {}: {source}", path.display())]
     Text {
@@ -71,6 +74,7 @@ impl From<CallError> for CliError {
     fn from(error: CallError) -> CliError {
         match error {
             CallError::Refused(error) => CliError::Refused(error),
+            CallError::Memory(_) => CliError::Memory,
             ended => CliError::Crashed(ended.to_string()),
         }
     }

@@ -74,6 +74,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::Stopped
         | StoreError::Crashed(_)
         | StoreError::ShortOfMemory(_)
+        | StoreError::CompactorMemory { .. }
         | StoreError::Deadline
         | StoreError::HeadDeadline
         | StoreError::NotDurable(_)

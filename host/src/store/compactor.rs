@@ -32,6 +32,9 @@ const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// wears the disk.
 const NO_ROOM_PAUSE: Duration = Duration::from_secs(300);
 
+/// After so many compactions one after the other that ran out of memory, no less is planned with.
+const HALVINGS_MAX: u32 = 3;
+
 /// Pause while reads keep the head from forgetting.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -53,6 +56,9 @@ pub(super) struct Compactor {
     pub(super) reported: Vec<String>,
     /// Blocks that wait for being copied elsewhere.
     pub(super) waiting: Vec<String>,
+    /// How often the memory that is planned with was halved, since an instance ran out of it: then
+    /// a cut makes smaller blocks, and a merge gives up in time.
+    pub(super) halvings: u32,
 }
 
 impl Compactor {
@@ -107,6 +113,11 @@ impl Compactor {
         self.hold(&mut instance)?;
         let mut left_out = Vec::new();
         let done = self.work_in_slices(instance, Instance::compact, &mut left_out);
+        self.halvings = match &done {
+            Ok(()) => 0,
+            Err(StoreError::CompactorMemory { .. }) => (self.halvings + 1).min(HALVINGS_MAX),
+            Err(_) => self.halvings,
+        };
         self.reported.extend(left_out.iter().map(|bad| block_of(&bad.where_).to_owned()));
         done
     }
@@ -137,6 +148,7 @@ impl Compactor {
     ) -> Result<(), StoreError> {
         let started = Instant::now();
         let room = room(&self.shared, &self.data)?;
+        let room = Room { memory_bytes: room.memory_bytes >> self.halvings, ..room };
         while !self.is_stopping() {
             self.shared.space.look();
             match slice(&mut instance, self.shared.clock.now_ms(), room) {
@@ -159,7 +171,10 @@ impl Compactor {
                     }
                     std::thread::sleep(BUSY_PAUSE);
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    let limit_bytes = self.shared.config.memory.compactor_bytes;
+                    return Err(StoreError::from(error).of_compaction(limit_bytes));
+                }
             }
             while let Some(deletion) = self.tasks.next_deletion() {
                 self.do_task(deletion);

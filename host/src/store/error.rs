@@ -49,6 +49,15 @@ pub enum StoreError {
     /// A read needed more memory than one may have.
     #[error("this needed more memory than a read may (--query-memory-limit) and was ended")]
     NeedsTooMuchMemory,
+    /// A compaction needed more memory than one may have.
+    #[error(
+        "this needed more memory than the compactor may have (--compactor-memory-limit, \
+         {limit_bytes} bytes) and was ended; raise it, or --memory-limit"
+    )]
+    CompactorMemory {
+        /// Bytes that it may have.
+        limit_bytes: u64,
+    },
     /// The log took the batch but could not make it durable.
     #[error("the write-ahead log could not be synced: {0}")]
     NotDurable(String),
@@ -74,6 +83,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What is said of work of the compactor, whose instance may have so much memory.
+    pub(super) fn of_compaction(self, limit_bytes: u64) -> StoreError {
+        match self {
+            StoreError::NeedsTooMuchMemory => StoreError::CompactorMemory { limit_bytes },
+            other => other,
+        }
+    }
+
     /// The same of a call of the head, whose limits are not those of a read. It starts anew, and
     /// may then have room for the same call.
     pub(super) fn of_head(self) -> StoreError {

@@ -6,7 +6,8 @@
 //!                 ├─ reads             all query instances together
 //!                 ├─ head              one instance: caches go, then a block is cut early, then
 //!                 │                    new series are refused, then writes (the engine decides)
-//!                 └─ compactor         one instance, a third of the head's
+//!                 └─ compactor         one instance, a third of the head's: what it cuts from a head
+//!                                      whose labels take more is several blocks (the engine decides)
 //! ```
 //!
 //! Each part has a bound of its own, so that none can take what another needs. Reads are refused
@@ -30,6 +31,9 @@ const PROGRAM_BYTES: u64 = 40 * MIB;
 const NETWORK_BYTES_MAX: u64 = 128 * MIB;
 const READS_BYTES_MAX: u64 = 2560 * MIB;
 const HEAD_BYTES_MAX: u64 = 3072 * MIB;
+
+/// Least memory with which a compactor cuts a head of any size.
+const COMPACTOR_BYTES_MIN: u64 = 8 * MIB;
 
 /// A query needs so much to answer anything.
 const QUERY_BYTES_MIN: u64 = 8 * MIB;
@@ -85,12 +89,10 @@ impl MemorySplit {
             )));
         }
         let (head, compactor) = (self.head_bytes, self.compactor_bytes);
-        // A series takes a third as much memory, at most, while it is cut as it does in the head.
-        if compactor < head / 3 {
+        if compactor < COMPACTOR_BYTES_MIN {
             return Err(StoreError::Limits(format!(
-                "--compactor-memory-limit={compactor} is less than a third of \
-                 --head-memory-limit={head}: a full head could not be cut into a block. Raise the \
-                 one or lower the other"
+                "--compactor-memory-limit={compactor} is less than the {COMPACTOR_BYTES_MIN} bytes \
+                 without which no block can be cut"
             )));
         }
         if self.needed_bytes() > limit_bytes {

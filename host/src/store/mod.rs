@@ -235,6 +235,7 @@ impl Store {
             tasks,
             reported: Vec::new(),
             waiting: Vec::new(),
+            halvings: 0,
         };
         let compactor = spawn("compactor", move || compactor.run())?;
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
@@ -475,7 +476,11 @@ impl Shared {
 
     fn options(&self, role: Role) -> Options {
         let live = self.live();
-        let memory_bytes_max = if role == Role::Head { self.config.memory.head_bytes } else { 0 };
+        let memory_bytes_max = match role {
+            Role::Head => self.config.memory.head_bytes,
+            Role::Compactor => self.config.memory.compactor_bytes,
+            _ => 0,
+        };
         Options {
             role,
             memory_bytes_max,

@@ -122,6 +122,26 @@ fn samples_before_the_newest_are_refused_for_good() {
     store.assert_held();
 }
 
+/// Age is told by what is stored; without that, by the clock, and only where a sender's clock cannot
+/// have been set.
+#[test]
+fn samples_of_any_age_begin_a_store_but_none_of_a_clock_that_was_never_set() {
+    for version in Version::ALL {
+        let mut store = Checked::start();
+        let now = now_ms();
+        for time_ms in [i64::MIN, i64::MIN + 1, -DAY_MS, 0, 1000, now - 11 * 366 * DAY_MS] {
+            let bad = named("unset", version, &[(time_ms, 1.0)]);
+            store.refuses(version, &bad, &[], &["too old"]);
+        }
+        store.accepts(version, &[&named("history", version, &[(now - 1000 * DAY_MS, 1.0)])]);
+        store.accepts(version, &[&named("live", version, &[(now - 1_000, 1.0)])]);
+        let bad = named("behind", version, &[(now - 121 * MINUTE_MS, 1.0)]);
+        store.refuses(version, &bad, &[], &["too old"]);
+        store.accepts(version, &[&named("behind", version, &[(now - 119 * MINUTE_MS, 1.0)])]);
+        store.assert_held();
+    }
+}
+
 /// Ten minutes ahead of the clock is the limit, as in Prometheus.
 #[test]
 fn samples_from_the_future_are_refused() {

@@ -243,3 +243,25 @@ fn sizes_are_those_of_all_files() -> TestResult {
     assert_eq!(block_bytes(&blocks, &ulid)?, bytes);
     Ok(())
 }
+
+/// The least compactor that a node may have merges the blocks of a small node.
+#[test]
+fn small_blocks_are_merged_in_little_memory() -> TestResult {
+    for (block_count, memory_bytes_max, fits) in
+        [(3, 8 << 20, true), (10, 12 << 20, true), (3, 0, false)]
+    {
+        let blocks = MemoryBlocks::default();
+        for _ in 0..block_count {
+            let samples: BTreeMap<i64, u64> = (0..100).map(|time_ms| (time_ms, 1)).collect();
+            let model = (0..200).map(|series| (format!("{series:05}"), samples.clone())).collect();
+            write(&blocks, &model, 50, 0..2000)?;
+        }
+        let merge = BlockMerge::new(Rc::new(blocks.clone()), plan_all(&blocks)?, 7)?;
+        let merged = run(&mut merge.with_memory_bytes_max(memory_bytes_max));
+        match fits {
+            true => assert_eq!(merged?.map(|meta| meta.stats.num_series), Some(200)),
+            false => assert!(matches!(merged, Err(MergeError::Refused { .. })), "{merged:?}"),
+        }
+    }
+    Ok(())
+}

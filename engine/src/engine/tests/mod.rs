@@ -10,11 +10,13 @@ mod kinds;
 mod lookups;
 mod model;
 mod moving_blocks;
+mod pieces;
 mod repeated;
 mod replay_cuts;
 mod requests;
 mod saved;
 mod space;
+mod times;
 
 use super::*;
 use crate::memory::MemoryBudget;
@@ -22,7 +24,7 @@ use crate::model::{LABEL_NAME, LabelLimits};
 use crate::select::FrameFormat;
 use crate::storage::LogKind;
 use crate::storage::memory::{MemoryBlocks, MemoryWal};
-use faults::{FailingBlocks, FailingWal};
+use faults::{FailingBlocks, FailingWal, Fault};
 use std::collections::BTreeMap;
 
 const OPTIONS: HeadOptions = HeadOptions {

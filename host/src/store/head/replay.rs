@@ -204,7 +204,7 @@ impl HeadThread {
                 none.insert(Cuts { staging, deletion_mark, end_ms: 0, blocks: 0, created_ms: 0 })
             }
         };
-        cuts.created_ms = self.shared.clock.now_ms().max(cuts.created_ms + 1);
+        cuts.created_ms = self.shared.clock.now_ms().max(cuts.created_ms);
         let source = Arc::clone(head) as Arc<dyn HeadAccess>;
         let storage = InstanceStorage {
             logs: InstanceLogs::None,
@@ -223,15 +223,18 @@ impl HeadThread {
             other_bytes: 0,
             memory_bytes: memory_bytes_max,
         };
+        let failed = |error: CallError| StoreError::from(error).of_compaction(memory_bytes_max);
         loop {
-            let progress = instance.compact(cuts.created_ms, room)?;
+            // A cut may make several blocks, each in a slice of its own.
+            cuts.created_ms += 1;
+            let progress = instance.compact(cuts.created_ms, room).map_err(failed)?;
             if let Some(block) = progress.block {
                 cuts.blocks += 1;
                 cuts.end_ms = range.end_ms.saturating_add(1);
                 let (samples, seconds) = (block.samples, started.elapsed().as_secs_f64());
                 tracing::info!(block = block.id, samples, seconds, "block cut from the log");
                 // One slice more: the head forgets the range.
-                instance.compact(cuts.created_ms, room)?;
+                instance.compact(cuts.created_ms, room).map_err(failed)?;
                 return Ok(true);
             }
             if progress.done {
