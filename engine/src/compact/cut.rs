@@ -5,7 +5,8 @@
 //! block committed. The head forgets what a block holds only after that.
 //!
 //! If samples of the head are deleted before the block is committed, the block may hold them: then
-//! the cut starts over. Check and commit are one slice, so no deletion comes between them.
+//! the cut starts over. Check and commit are one slice, so no deletion comes between them. The mark
+//! is another one, too, if the head was restarted: then its plan is gone, and the cut ends.
 //!
 //! A block of all that the head holds, for a snapshot, is made the same way; the head neither plans
 //! nor forgets anything for it.
@@ -111,6 +112,10 @@ impl Cut {
                 false => State::Series { pass, range },
                 true if self.head.deletion_mark()? != self.deletion_mark => {
                     drop(pass);
+                    if self.range.is_some() && self.head.plan_cut()? != self.range {
+                        progress.done = true;
+                        return Ok(progress);
+                    }
                     let (head, blocks) = (Rc::clone(&self.head), Rc::clone(&self.blocks));
                     *self = Cut::begin(head, blocks, self.range, self.hash_seed)?;
                     return Ok(progress);

@@ -9,10 +9,13 @@ mod kinds;
 mod lookups;
 mod model;
 mod moving_blocks;
+mod numbers;
 mod repeated;
 mod replay_cuts;
 mod requests;
+mod restarted_head;
 mod saved;
+mod segments;
 mod space;
 
 use super::*;
