@@ -30,7 +30,7 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
 };
 pub use bindings::exports::tidepool::tsdb::store::{
     CardinalityReport, CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata,
-    Figures, FrameFormat, LabelLimits, Measured, Options, Refusal, RefusalReason,
+    Figures, FrameFormat, LabelLimits, Measured, NewBlock, Options, Refusal, RefusalReason,
     RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars, TextFormat,
     VitalSigns, WriteOutcome,
 };
