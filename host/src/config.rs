@@ -133,8 +133,8 @@ struct ServeArgs {
     #[arg(long, value_name = "BYTES", default_value_t = SET_ASIDE_BYTES_DEFAULT, value_parser = bytes)]
     set_aside_size: u64,
 
-    /// Starts in a row that may fail while the log is replayed; then it is set aside, and the node
-    /// serves without it. 0: it never is
+    /// Times in a row that the engine may fail to replay the log and get no further; then the log is
+    /// set aside, and the node serves without it. Kills and power cuts do not count. 0: it never is
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     max_failed_starts: u32,
 

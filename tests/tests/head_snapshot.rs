@@ -32,7 +32,7 @@ fn was_used(server: &Server) -> bool {
     let log = server.log();
     let start = log.rfind("tidepool starts").unwrap_or_default();
     assert_eq!(log[start..].contains("head snapshot loaded"), used == 1.0, "{}", &log[start..]);
-    assert_eq!(log[start..].contains("WAL replayed"), used == 0.0, "{}", &log[start..]);
+    assert_eq!(log[start..].contains("log replayed"), used == 0.0, "{}", &log[start..]);
     used == 1.0
 }
 

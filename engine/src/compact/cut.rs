@@ -17,7 +17,8 @@
 //! which reads and merges take for one.
 //!
 //! If samples of the head are deleted before the commit, the blocks may hold them: then the cut
-//! starts over. Check and commit are one slice, so no deletion comes between them.
+//! starts over. Check and commit are one slice, so no deletion comes between them. The
+//! mark is another one, too, if the head was restarted: then its plan is gone, and the cut ends.
 //!
 //! A block of all that the head holds, for a snapshot, is made the same way; the head neither plans
 //! nor forgets anything for it.
@@ -185,6 +186,11 @@ impl Cut {
                 true => self.seal(series, pass)?,
             },
             State::Commit if self.head.deletion_mark()? != self.deletion_mark => {
+                self.sealed.clear();
+                if self.range.is_some() && self.head.plan_cut()? != self.range {
+                    progress.done = true;
+                    return Ok(progress);
+                }
                 self.start()?;
                 return Ok(progress);
             }

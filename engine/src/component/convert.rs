@@ -90,6 +90,7 @@ impl From<Error> for wit::Error {
             Error::RemoteLimit { what, max } => wit::Error::LimitExceeded(wit::Limit { what, max }),
             Error::ShortOfMemory { max } => wit::Error::ShortOfMemory(max),
             Error::Busy => wit::Error::Busy,
+            Error::NotPlanned { .. } => wit::Error::Invalid(text),
             Error::Storage(error) => wit::Error::Storage(error.into()),
             Error::Remote(_) => wit::Error::Storage(wit::StorageError::Io(text)),
         }

@@ -99,6 +99,9 @@ impl HeadSource for LocalHead {
     fn forget(&self, before_ms: i64) -> Result<bool> {
         let mut head = self.head.borrow_mut();
         let mut log = self.log.borrow_mut();
+        if !head.may_forget(before_ms) {
+            return Err(Error::NotPlanned { before_ms });
+        }
         if !log.is_truncating() {
             if head.open_cursors() > 0 {
                 return Err(Error::Busy);

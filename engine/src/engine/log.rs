@@ -19,7 +19,7 @@ use crate::error;
 use crate::head::{Batch, Exemplar, Head, Metadata, Slot};
 use crate::model::{Labels, Value};
 use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
-use crate::wal::{ColumnReader, Record, RecordError, decode};
+use crate::wal::{ColumnReader, Record, RecordError, decode, retired_record};
 use columns::Columns;
 use deletion::Deletions;
 use std::collections::BTreeMap;
@@ -51,14 +51,15 @@ pub struct Log {
     /// Newest sample time by segment of the ordered log.
     segments: BTreeMap<u32, i64>,
     /// The segment for which a checkpoint may stand: what was replayed first, or the last that was
-    /// tried, since a commit that fails may have been done all the same.
+    /// committed.
     checkpoint: Option<u32>,
     /// Newest sample time and last generation by segment of the late log.
     late_segments: BTreeMap<u32, (i64, u64)>,
-    /// A segment is ended once its samples span this long, so that it can be dropped early.
+    /// A segment is ended once the newest sample time of the log has moved on by this much since
+    /// the segment began, so that it can be dropped early.
     segment_span_ms: i64,
-    /// Oldest sample time of the segment being written.
-    segment_start_ms: i64,
+    /// The segment being written, and the newest sample time of the log after its first batch.
+    current: Option<(u32, i64)>,
     progress: ReplayProgress,
     deletions: Deletions,
     truncation: Option<Truncation>,
@@ -84,7 +85,7 @@ impl Log {
             checkpoint: None,
             late_segments: BTreeMap::new(),
             segment_span_ms: block_duration_ms / 2,
-            segment_start_ms: i64::MAX,
+            current: None,
             progress: ReplayProgress::default(),
             deletions: Deletions::default(),
             truncation: None,
@@ -116,23 +117,44 @@ impl Log {
         let metadata = head.unlogged_metadata();
         records.extend(metadata_of(head, &metadata));
         if !records.is_empty() {
-            if ordered.newest_ms.saturating_sub(self.segment_start_ms) > self.segment_span_ms {
+            if self.ends_segment(ordered.newest_ms) {
                 self.cut_ordered().inspect_err(|_| self.restart_columns())?;
             }
             let appended = self.wal.append(LogKind::Ordered, &records);
             // Nothing may build on what the log does not have.
             let segment = appended.inspect_err(|_| self.restart_columns())?;
             self.note_columns(segment, ordered.newest_ms, is_chained);
-            self.segment_start_ms = self.segment_start_ms.min(ordered.oldest_ms);
             self.note(segment, ordered.newest_ms);
+            self.note_current(segment);
         }
         head.metadata_is_logged();
         Ok(())
     }
 
+    /// Whether a batch up to this time belongs into a new segment. Only leading segments can be
+    /// dropped, so a border pays where the newest time of all that comes before it moves on, and
+    /// nowhere else: samples that are older, however they are mixed with the newest, need none.
+    fn ends_segment(&self, newest_ms: i64) -> bool {
+        self.current.is_some_and(|(_, began_ms)| {
+            // The log holds nothing but labels as yet.
+            began_ms != i64::MIN && newest_ms.saturating_sub(began_ms) > self.segment_span_ms
+        })
+    }
+
+    /// Notes that a batch went to this segment.
+    fn note_current(&mut self, segment: u32) {
+        match self.current {
+            Some((current, began_ms)) if current == segment && began_ms != i64::MIN => {}
+            _ => {
+                let newest_ms = self.segments.values().max().copied();
+                self.current = Some((segment, newest_ms.unwrap_or(i64::MIN)));
+            }
+        }
+    }
+
     fn cut_ordered(&mut self) -> StorageResult<()> {
         self.wal.cut_segment(LogKind::Ordered)?;
-        self.segment_start_ms = i64::MAX;
+        self.current = None;
         Ok(())
     }
 
@@ -248,7 +270,10 @@ impl Log {
                     let Ok(row) = row else { return false };
                     let Ok(labels) = Labels::from_pairs(row.labels) else { return false };
                     newest_ms = newest_ms.max(row.timestamp_ms);
-                    let Some(slot) = head.replayed(row.series_ref) else { continue };
+                    let Some(slot) = head.replayed(row.series_ref) else {
+                        head.retire_ref(row.series_ref);
+                        continue;
+                    };
                     let (value, timestamp_ms) = (row.value, row.timestamp_ms);
                     head.replay_exemplar(slot, Exemplar { labels, value, timestamp_ms });
                 }
@@ -258,7 +283,10 @@ impl Log {
             Ok(Record::Metadata(rows)) => {
                 for row in rows {
                     let Ok(row) = row else { return false };
-                    let Some(slot) = head.replayed(row.series_ref) else { continue };
+                    let Some(slot) = head.replayed(row.series_ref) else {
+                        head.retire_ref(row.series_ref);
+                        continue;
+                    };
                     let (help, unit) = (row.help.into(), row.unit.into());
                     let metadata = Metadata { metric_type: row.kind.into(), help, unit };
                     head.replay_metadata(slot, row.family, metadata);
@@ -271,6 +299,11 @@ impl Log {
             Ok(Record::MmapMarkers(markers)) => markers.into_iter().all(|marker| marker.is_ok()),
             Ok(Record::Tombstones(rows)) => self.replay_tombstones(head, segment, rows),
             Ok(Record::Settled(floor_ms)) => self.replay_settled(head, segment, floor_ms),
+            Ok(Record::Retired(last_ref)) => {
+                head.retire_ref(last_ref);
+                self.note(segment, i64::MIN);
+                true
+            }
             // Other kinds, and what does not decode.
             _ => false,
         }
@@ -361,9 +394,12 @@ impl Log {
             return Ok(true);
         }
         let metadata = head.metadata_of_living();
-        truncation.checkpoint.append(&metadata_of(head, &metadata))?;
-        self.checkpoint = Some(truncation.last_segment);
+        let mut records = metadata_of(head, &metadata);
+        records.push(retired_record(head.last_ref()));
+        truncation.checkpoint.append(&records)?;
+        // One that fails is begun again, whether or not it was done all the same.
         truncation.checkpoint.commit()?;
+        self.checkpoint = Some(truncation.last_segment);
         self.segments.retain(|segment, _| *segment > truncation.last_segment);
         Ok(false)
     }

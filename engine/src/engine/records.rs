@@ -13,11 +13,10 @@ use crate::wal::{
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Records, and the times of the oldest and newest row in them.
+/// Records, and the time of the newest row in them.
 pub struct Rows {
     /// None without rows.
     pub records: Vec<Vec<u8>>,
-    pub oldest_ms: i64,
     pub newest_ms: i64,
 }
 
@@ -121,7 +120,7 @@ impl Rows {
     }
 
     fn none() -> Rows {
-        Rows { records: Vec::new(), oldest_ms: i64::MAX, newest_ms: i64::MIN }
+        Rows { records: Vec::new(), newest_ms: i64::MIN }
     }
 
     fn add_histograms<C: WalCount>(
@@ -149,7 +148,6 @@ impl Rows {
 
     #[inline]
     fn take_time(&mut self, timestamp_ms: i64) {
-        self.oldest_ms = self.oldest_ms.min(timestamp_ms);
         self.newest_ms = self.newest_ms.max(timestamp_ms);
     }
 }

@@ -121,6 +121,7 @@ impl RecordReader<'_> {
                 Record::Tombstones(_)
                 | Record::MmapMarkers(_)
                 | Record::Settled(_)
+                | Record::Retired(_)
                 | Record::Unknown(_),
             ) => Ok(()),
             Err(error) => Err(error),

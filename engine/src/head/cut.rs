@@ -96,6 +96,14 @@ impl Head {
         self.planned = Some(PlannedCut { range, generation, floor_ms, has_more });
     }
 
+    /// Whether all before this time may be forgotten: it is in blocks, or it ends with the cut that
+    /// is planned. A head that was restarted knows nothing of an earlier plan, and has taken samples
+    /// of its range since, which are not in that cut's block.
+    pub fn may_forget(&self, before_ms: i64) -> bool {
+        let is_planned = |cut: PlannedCut| cut.range.end_ms.saturating_add(1) == before_ms;
+        before_ms <= self.floor_ms() || self.planned.is_some_and(is_planned)
+    }
+
     /// Whether a cut was planned that is not forgotten yet.
     pub fn has_plan(&self) -> bool {
         self.planned.is_some()

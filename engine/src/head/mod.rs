@@ -280,6 +280,11 @@ impl Head {
         self.next_ref = self.next_ref.max(series_ref.saturating_add(1));
     }
 
+    /// The largest number that a series has, or had.
+    pub fn last_ref(&self) -> u64 {
+        self.next_ref.saturating_sub(1)
+    }
+
     fn append_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
         let (generation, moment) = (self.generation, self.moment);
         let arrival = Arrival { generation, moment, is_watched: self.open_cursors() > 0 };

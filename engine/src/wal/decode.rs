@@ -6,7 +6,8 @@ use super::others::{
 use super::samples_v2::{RowHeads, SampleV2Records};
 use super::{
     COLUMNS, ColumnRecord, EXEMPLARS, FLOAT_HISTOGRAMS_V2, HISTOGRAMS_V2, HistogramRecords,
-    METADATA, MMAP_MARKERS, SAMPLES, SAMPLES_V2, SERIES, SETTLED, TOMBSTONES, WalCount, settled,
+    METADATA, MMAP_MARKERS, RETIRED, SAMPLES, SAMPLES_V2, SERIES, SETTLED, TOMBSTONES, WalCount,
+    settled,
 };
 use crate::codec::{split_uvarint, split_varint};
 use crate::model::Sample;
@@ -35,6 +36,8 @@ pub enum Record<'a> {
     Columns(ColumnRecord<'a>),
     /// All deletions before are done; the number is a time in milliseconds, see `settled.rs`.
     Settled(i64),
+    /// No new series may get a number up to this one.
+    Retired(u64),
     /// A kind that this version has never heard of.
     Unknown(u8),
 }
@@ -116,7 +119,8 @@ pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
             Ok(Record::FloatHistograms(HistogramRecords::new(record, rest, heads)))
         }
         COLUMNS => Ok(Record::Columns(ColumnRecord::split(record, rest)?)),
-        SETTLED => Ok(Record::Settled(settled::floor_ms(record, rest)?)),
+        SETTLED => Ok(Record::Settled(settled::number(record, rest)? as i64)),
+        RETIRED => Ok(Record::Retired(settled::number(record, rest)?)),
         kind => Ok(Record::Unknown(kind)),
     }
 }

@@ -185,7 +185,10 @@ fn records_without_rows_are_sound() {
             Ok(Record::Histograms(mut rows)) => rows.next().is_none(),
             Ok(Record::FloatHistograms(mut rows)) => rows.next().is_none(),
             Ok(Record::SamplesV2(mut rows)) => rows.next().is_none(),
-            Ok(Record::Columns(_) | Record::Settled(_) | Record::Unknown(_)) | Err(_) => false,
+            Ok(
+                Record::Columns(_) | Record::Settled(_) | Record::Retired(_) | Record::Unknown(_),
+            )
+            | Err(_) => false,
         };
         assert!(empty, "type {kind}");
     }
@@ -207,7 +210,7 @@ fn drain(record: &[u8]) {
         Ok(Record::Columns(record)) => {
             let _ = ColumnReader::default().read(&record, 0);
         }
-        Ok(Record::Settled(_) | Record::Unknown(_)) | Err(_) => {}
+        Ok(Record::Settled(_) | Record::Retired(_) | Record::Unknown(_)) | Err(_) => {}
     }
 }
 

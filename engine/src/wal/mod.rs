@@ -18,7 +18,7 @@
 //!
 //! The other types: `others.rs` for tombstones, exemplars, markers and metadata (3 to 6),
 //! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13),
-//! `settled.rs` and `columns/` for the two that are not upstream's (200, 201).
+//! `settled.rs` and `columns/` for those that are not upstream's (200 and 202, 201).
 
 pub mod columns;
 mod decode;
@@ -42,7 +42,7 @@ pub use others::{
     tombstones_record,
 };
 pub use samples_v2::SampleV2Records;
-pub use settled::settled_record;
+pub use settled::{retired_record, settled_record};
 
 const SERIES: u8 = 1;
 const SAMPLES: u8 = 2;
@@ -55,6 +55,7 @@ const HISTOGRAMS_V2: u8 = 12;
 const FLOAT_HISTOGRAMS_V2: u8 = 13;
 const SETTLED: u8 = 200;
 const COLUMNS: u8 = 201;
+const RETIRED: u8 = 202;
 
 #[cfg(test)]
 mod histogram_tests;

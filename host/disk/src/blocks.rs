@@ -43,6 +43,8 @@ pub struct BlockDirs {
     disk: CountingDisk,
     dir: PathBuf,
     is_read_only: bool,
+    /// Whether blocks that exist are not shown.
+    is_new_only: bool,
     notes: Notes,
     names: Names,
     _lock: Lock,
@@ -108,10 +110,16 @@ impl BlockDirs {
             disk: data.disk.clone(),
             dir,
             is_read_only: data.is_read_only(),
+            is_new_only: false,
             notes: Notes::default(),
             names: data.block_names.clone(),
             _lock: data.lock(),
         }
+    }
+
+    /// The same directory for somebody who may add blocks, and who sees none to change.
+    pub fn new_only(&self) -> BlockDirs {
+        BlockDirs { is_new_only: true, ..self.clone() }
     }
 
     /// Names (ULIDs) of all committed blocks, ascending.
@@ -125,6 +133,9 @@ impl BlockDirs {
     }
 
     fn listed(&self, whole: bool) -> Result<Vec<String>> {
+        if self.is_new_only {
+            return Ok(Vec::new());
+        }
         let _look = self.names.look();
         let mut tries_left = LIST_TRIES;
         loop {

@@ -265,11 +265,21 @@ impl DiskError {
         }
     }
 
+    /// Whether the process or the system lacks something that it may have again later.
+    pub fn is_shortage(&self) -> bool {
+        matches!(self, DiskError::Io { source, .. } if is_shortage(source))
+    }
+
     /// Whether the block or file asked for does not exist, or cannot exist under this name.
     pub fn is_not_found(&self) -> bool {
         use DiskError::{BlockFileName, BlockName, NotFound};
         matches!(self, NotFound { .. } | BlockName { .. } | BlockFileName { .. })
     }
+}
+
+pub(super) fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 fn no_space(error: &io::Error) -> bool {

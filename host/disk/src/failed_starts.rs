@@ -1,25 +1,73 @@
-//! Counting starts that did not become ready, and setting the logs aside that will not be replayed.
+//! What is known of starts that did not become ready, and setting the logs aside that will not be
+//! replayed.
 //!
-//! The count is the name of an empty file, `failed-starts.N`: it is there while the log is replayed,
-//! and gone once the store is ready. A name needs no room on a full disk, a rename is atomic, and
-//! upstream's programs ignore it.
+//! ```text
+//! failed-starts.2   how many failed in a row; inside, how far the furthest of them came
+//! starting          how far the start is that is going on; there until it is ready, or ends
+//! ```
+//!
+//! The count is a name: that needs no room on a full disk, and a rename is atomic. It is durable.
+//! `starting` is not, and need not be: it is read after a kill, and tells nothing after a power cut.
+//! Upstream's programs ignore both.
 
 use super::error::{Action, Result};
-use super::fs::Disk;
+use super::fs::{Access, Disk, DiskFile, tree_bytes};
 use super::head_caches::is_head_cache;
-use super::{DataDir, LATE_WAL_DIR, WAL_DIR};
-use std::path::PathBuf;
+use super::{DataDir, LATE_WAL_DIR, WAL_DIR, wal};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const PREFIX: &str = "failed-starts.";
+const STARTING: &str = "starting";
+
+/// Longest text that is read of either file.
+const TEXT_BYTES_MAX: u64 = 256;
+
+/// Starts in a row that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FailedStarts {
+    /// How many.
+    pub count: u32,
+    /// Records of the logs that the furthest of them had replayed; not known if that could not be
+    /// written down.
+    pub records: Option<u64>,
+}
+
+/// The note of the start that is going on. It goes when this is dropped.
+pub struct StartNote {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    file: Arc<dyn DiskFile>,
+}
+
+impl StartNote {
+    /// Puts a text in the place of the one before, which must be as long.
+    pub fn say(&self, text: &str) -> Result<()> {
+        self.file.write_at(0, text.as_bytes()).map_err(Action::Write.failed(&self.path))
+    }
+}
+
+impl Drop for StartNote {
+    fn drop(&mut self) {
+        // The next start asks whether it was made in the same life of the system.
+        let _ = self.disk.remove_file(&self.path);
+    }
+}
 
 impl DataDir {
-    /// How many starts in a row did not become ready, if nobody is starting right now.
-    pub fn failed_starts(&self) -> Result<u32> {
-        Ok(self.failed_starts_files()?.into_iter().max().unwrap_or(0))
+    /// Which starts have failed.
+    pub fn failed_starts(&self) -> Result<FailedStarts> {
+        let Some(count) = self.failed_starts_files()?.into_iter().max() else {
+            return Ok(FailedStarts::default());
+        };
+        let text = self.text_of(&self.failed_starts_path(count));
+        Ok(FailedStarts { count, records: text.and_then(|text| text.trim().parse().ok()) })
     }
 
-    /// Changes the count, durably.
-    pub fn set_failed_starts(&self, count: u32) -> Result<()> {
+    /// Changes that, durably; how far they came only if there is room for it.
+    pub fn set_failed_starts(&self, failed: FailedStarts) -> Result<()> {
+        let FailedStarts { count, records } = failed;
         let mut found = self.failed_starts_files()?;
         found.sort_unstable();
         let target = self.failed_starts_path(count);
@@ -40,7 +88,48 @@ impl DataDir {
             let path = self.failed_starts_path(other);
             self.disk.remove_file(&path).map_err(Action::Remove.failed(&path))?;
         }
+        if count > 0
+            && let Err(error) = self.write_records(&target, records)
+        {
+            let path = target.display();
+            tracing::debug!(%path, %error, "how far the starts came is not written down");
+        }
         self.disk.sync_dir(&self.path).map_err(Action::Sync.failed(&self.path))
+    }
+
+    fn write_records(&self, path: &Path, records: Option<u64>) -> io::Result<()> {
+        let file = self.disk.open(path, Access::Write)?;
+        let text = records.map_or_else(String::new, |records| format!("{records}\n"));
+        // What is not known must not be taken from an older text.
+        file.set_len(0)?;
+        file.write_at(0, text.as_bytes())?;
+        file.sync_data()
+    }
+
+    /// What the start before this one said last, if it neither got ready nor ended by itself.
+    pub fn unfinished_start(&self) -> Option<String> {
+        self.text_of(&self.path.join(STARTING))
+    }
+
+    /// Begins the note of a start, in the place of an earlier one.
+    pub fn begin_start(&self) -> Result<StartNote> {
+        let path = self.path.join(STARTING);
+        match self.disk.remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Action::Remove.failed(&path)(error));
+            }
+            _ => {}
+        }
+        let file = self.disk.create(&path).map_err(Action::Create.failed(&path))?;
+        Ok(StartNote { disk: self.disk(), path, file })
+    }
+
+    /// The text in a short file, if there is one.
+    fn text_of(&self, path: &Path) -> Option<String> {
+        let file = self.disk.open(path, Access::Read).ok()?;
+        let mut text = vec![0; file.size().ok()?.min(TEXT_BYTES_MAX) as usize];
+        file.read_at(0, &mut text).ok()?;
+        String::from_utf8(text).ok()
     }
 
     /// Moves both logs, and what was made from them, out of the way; gives where to, if there
@@ -53,12 +142,20 @@ impl DataDir {
         // The late log means nothing without the other, so it goes first.
         for name in [LATE_WAL_DIR, WAL_DIR] {
             let is_there = found.iter().any(|entry| entry.name() == Some(name));
-            let is_empty = || self.disk.list(&self.path.join(name)).is_ok_and(|l| l.is_empty());
+            // Nor is there anything in what was begun behind logs that were set aside.
+            let is_empty = || tree_bytes(&self.disk, &self.path.join(name)).is_ok_and(|b| b == 0);
             if is_there && !is_empty() {
                 names.push(name.to_owned());
             }
         }
         let kept = self.set_aside.take_logs(&names)?;
+        for name in [WAL_DIR, LATE_WAL_DIR] {
+            let before = kept.as_ref().map(|kept| kept.join(name));
+            let begun = wal::begin_behind(&self.disk, before.as_deref(), &self.path.join(name));
+            begun.unwrap_or_else(|error| {
+                tracing::warn!(%error, "the log's numbers begin anew; some may not be forwarded");
+            });
+        }
         let wal = self.wal_path();
         self.disk.create_dir(&wal).map_err(Action::Create.failed(&wal))?;
         self.disk.sync_dir(&self.path).map_err(Action::Sync.failed(&self.path))?;

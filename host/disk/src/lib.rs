@@ -11,7 +11,7 @@
 //! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
 //! ├── head_snapshot                  the head at the last clean stop: see `head_snapshot`
 //! ├── set-aside/                     what was damaged, as it was found: see `set_aside`
-//! ├── failed-starts.2                while starting: how many starts failed: see `failed_starts`
+//! ├── failed-starts.2, starting      while starting: how many starts failed: see `failed_starts`
 //! ├── thanos.shipper.json            blocks copied to object storage: see `ship`
 //! ├── snapshots/<name>/              blocks as they were at some moment, for backups
 //! └── 01J…ULID/                      one committed block
@@ -47,6 +47,7 @@ pub mod wear;
 
 pub use blocks::{BlockDirs, BlockFile, BlockWriter};
 pub use error::{DiskError, Result};
+pub use failed_starts::{FailedStarts, StartNote};
 pub use set_aside::{SET_ASIDE_BYTES_DEFAULT, SetAside, SetAsideStats};
 pub use snapshot::SnapshotWriter;
 pub use staging::Staging;

@@ -86,18 +86,30 @@ fn wrong(ulid: &str, reason: String) -> ShipError {
     ShipError::Meta { block: ulid.to_owned(), reason }
 }
 
-/// All blocks whose `meta.json` reads, oldest time first. Others are the compactor's to report.
-pub fn survey(blocks: &BlockDirs) -> Result<Vec<BlockInfo>, ShipError> {
-    let mut found = Vec::new();
+/// What there is.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// The blocks whose `meta.json` reads, oldest time first.
+    pub found: Vec<BlockInfo>,
+    /// Those that were listed and whose does not, and why; blocks that were merged or dropped
+    /// meanwhile, too.
+    pub unread: Vec<(String, ShipError)>,
+}
+
+/// Looks at all blocks. What is wrong with one is the compactor's to report.
+pub fn survey(blocks: &BlockDirs) -> Result<Survey, ShipError> {
+    let mut survey = Survey::default();
     for ulid in blocks.list()? {
         match BlockInfo::read(blocks, &ulid) {
-            Ok(info) => found.push(info),
-            Err(error) if error.is_gone() => {}
-            Err(error) => tracing::debug!(%error, "not shipped"),
+            Ok(info) => survey.found.push(info),
+            Err(error) => {
+                tracing::debug!(%error, "not shipped");
+                survey.unread.push((ulid, error));
+            }
         }
     }
-    found.sort_by(|a, b| (a.min_time_ms, &a.ulid).cmp(&(b.min_time_ms, &b.ulid)));
-    Ok(found)
+    survey.found.sort_by(|a, b| (a.min_time_ms, &a.ulid).cmp(&(b.min_time_ms, &b.ulid)));
+    Ok(survey)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! time from writes.
 
 use super::bucket::Bucket;
-use super::plan::{BlockInfo, survey};
+use super::plan::{BlockInfo, Survey, survey};
 use super::state::{Shipped, ShippedFile};
 use super::upload::{Outcome, upload};
 use super::{ShipConfig, ShipError, ShipFigures};
@@ -178,8 +178,11 @@ impl Worker {
     }
 
     fn look(&self, shipped: &mut Shipped) -> Result<Vec<BlockInfo>, ShipError> {
-        let mut blocks = survey(&self.blocks)?;
-        shipped.retain(&blocks);
+        let Survey { found: mut blocks, unread } = survey(&self.blocks)?;
+        // Of a block that does not read nobody knows what it was made of.
+        if unread.is_empty() {
+            shipped.retain(&blocks);
+        }
         blocks.retain(|block| block.is_due(shipped, self.shipper.config.with_compacted));
         self.figures().blocks_waiting.store(blocks.len() as u64, Relaxed);
         Ok(blocks)

@@ -5,12 +5,13 @@
 //! work: a slice that commits a block checks first that nothing was deleted from what it read, so
 //! no deletion is lost. Everything else waits for its turn.
 
+use super::hold::{HoldConfig, Waiting};
 use super::tasks::TaskQueue;
 use super::{Shared, SpaceFigures, StoreError, millis};
 use crate::disk::{BlockDirs, DataDir};
 use crate::wasm::{
     CallError, CompactProgress, Damage, DeletionReason, Error, HeadAccess, Instance,
-    InstanceLimits, InstanceLogs, InstanceStorage, Role, Room,
+    InstanceLimits, InstanceLogs, InstanceStorage, NewBlock, Role, Room,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,7 +56,7 @@ pub(super) struct Compactor {
     /// Blocks that were reported; an instance does not know what the one before it found.
     pub(super) reported: Vec<String>,
     /// Blocks that wait for being copied elsewhere.
-    pub(super) waiting: Vec<String>,
+    pub(super) waiting: Waiting,
     /// How often the memory that is planned with was halved, since an instance ran out of it: then
     /// a cut makes smaller blocks, and a merge gives up in time.
     pub(super) halvings: u32,
@@ -108,9 +109,10 @@ impl Compactor {
 
     /// Does all that is due.
     fn compact(&mut self) -> Result<(), StoreError> {
-        let mut instance = self.instance(self.shared.blocks.clone())?;
+        let blocks = self.blocks_to_change();
+        let mut instance = self.instance(blocks)?;
         instance.leave(&self.reported)?;
-        self.hold(&mut instance)?;
+        instance.hold(&self.waiting.held)?;
         let mut left_out = Vec::new();
         let done = self.work_in_slices(instance, Instance::compact, &mut left_out);
         self.halvings = match &done {
@@ -122,15 +124,35 @@ impl Compactor {
         done
     }
 
-    /// Keeps blocks as they are that wait for being copied.
-    fn hold(&mut self, instance: &mut Instance) -> Result<(), StoreError> {
+    /// The blocks that may be merged and dropped, but for those that wait for being copied. None at
+    /// all if it is not known which ones wait: then the head is cut, and nothing else is done.
+    fn blocks_to_change(&mut self) -> BlockDirs {
         let shared = &self.shared;
-        if let Some(config) = &shared.config.hold {
-            let is_full = shared.space.figures().is_paused;
-            let retention_ms = millis(shared.live().retention);
-            let waiting = config.waiting(&shared.blocks, retention_ms, is_full);
-            instance.hold(&waiting.held)?;
-            self.waiting = waiting.all;
+        let Some(config) = &shared.config.hold else { return shared.blocks.clone() };
+        let is_full = shared.space.figures().is_paused;
+        let retention_ms = millis(shared.live().retention);
+        match config.waiting(&shared.blocks, retention_ms, is_full) {
+            Ok(waiting) => {
+                self.waiting = waiting;
+                shared.blocks.clone()
+            }
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "which blocks wait to be copied is not known: until it is, none is merged or \
+                     dropped"
+                );
+                shared.blocks.new_only()
+            }
+        }
+    }
+
+    /// Keeps a new block as it is until it was copied, if it is to be.
+    fn hold_new(&mut self, instance: &mut Instance, block: &NewBlock) -> Result<(), StoreError> {
+        let is_copied = |config: &HoldConfig| block.level == 1 || config.with_compacted;
+        if self.shared.config.hold.as_ref().is_some_and(is_copied) {
+            self.waiting.add(&block.id);
+            instance.hold(&self.waiting.held)?;
         }
         Ok(())
     }
@@ -153,10 +175,9 @@ impl Compactor {
             self.shared.space.look();
             match slice(&mut instance, self.shared.clock.now_ms(), room) {
                 Ok(progress) => {
-                    report(&self.shared, &progress, &self.waiting, started);
-                    if progress.block.is_some() {
-                        // A new block must not be merged before it was copied either.
-                        self.hold(&mut instance)?;
+                    report(&self.shared, &progress, &self.waiting.all, started);
+                    if let Some(block) = &progress.block {
+                        self.hold_new(&mut instance, block)?;
                     }
                     left_out.extend(progress.bad);
                     left_out.extend(progress.unmerged);

@@ -58,14 +58,14 @@ impl HeadThread {
         loop {
             starts.begin();
             let started = Instant::now();
-            let (mut head, logs) = match self.start(starts.have_failed()) {
+            let (mut head, logs) = match self.start(&starts) {
                 Ok(started) => started,
                 Err(StartError::Stopped) => {
-                    starts.not_counted();
+                    starts.ended();
                     return;
                 }
                 Err(StartError::Hopeless(error)) => {
-                    starts.not_counted();
+                    starts.ended();
                     if let Some(fail) = fail.take() {
                         // The process ends with this; nobody else is left to be told.
                         let _ = fail.send(error);
@@ -75,10 +75,20 @@ impl HeadThread {
                     std::thread::sleep(RESTART_PAUSE);
                     continue;
                 }
-                Err(StartError::Failed(error)) => {
-                    starts.failed();
+                Err(StartError::Passing(error)) => {
+                    starts.ended();
                     self.shared.counters.failed_starts.fetch_add(1, Relaxed);
-                    tracing::error!(%error, "the log could not be replayed; trying again");
+                    tracing::error!(%error, "the log could not be read or written; trying again");
+                    std::thread::sleep(RESTART_PAUSE);
+                    continue;
+                }
+                Err(StartError::Failed { error, records }) => {
+                    starts.failed(records);
+                    self.shared.counters.failed_starts.fetch_add(1, Relaxed);
+                    tracing::error!(
+                        %error, records,
+                        "the log could not be replayed beyond so many records; trying again"
+                    );
                     std::thread::sleep(RESTART_PAUSE);
                     continue;
                 }
@@ -137,13 +147,15 @@ impl HeadThread {
 
     /// Makes an instance with what was there at the last stop.
     /// If starts have failed, that is taken from the logs, lest they pay for a bad snapshot.
-    fn start(&self, have_failed: bool) -> Result<Started, StartError> {
-        if have_failed && let Err(error) = self.data.remove_head_snapshot() {
+    fn start(&self, starts: &Starts) -> Result<Started, StartError> {
+        if starts.have_failed()
+            && let Err(error) = self.data.remove_head_snapshot()
+        {
             tracing::warn!(%error, "the head snapshot could not be removed");
         }
         match self.start_from_snapshot()? {
             Some(started) => Ok(started),
-            None => self.start_from_logs(),
+            None => self.start_from_logs(starts),
         }
     }
 

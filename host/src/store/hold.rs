@@ -1,7 +1,8 @@
 //! Which blocks stay as they are until somebody has copied them elsewhere.
 
 use crate::disk::BlockDirs;
-use crate::ship::plan::survey;
+use crate::ship::ShipError;
+use crate::ship::plan::{Survey, survey};
 use crate::ship::state::Shipped;
 use std::path::PathBuf;
 
@@ -24,30 +25,48 @@ pub(super) struct Waiting {
 }
 
 impl HoldConfig {
-    /// The blocks that wait. If the list does not read, all do that might be on it. On a full disk
-    /// those stay no longer that end `retention_ms` before the newest.
-    pub(super) fn waiting(&self, blocks: &BlockDirs, retention_ms: i64, is_full: bool) -> Waiting {
+    /// The blocks that wait. If the list does not read, all do that might be on it, and so does a
+    /// block whose `meta.json` is damaged. On a full disk those stay no longer that end
+    /// `retention_ms` before the newest. An error means that any block may be one that waits.
+    pub(super) fn waiting(
+        &self,
+        blocks: &BlockDirs,
+        retention_ms: i64,
+        is_full: bool,
+    ) -> Result<Waiting, ShipError> {
         let shipped = Shipped::read(&self.file).unwrap_or_else(|error| {
             tracing::warn!(%error, "no block is merged until this reads again");
             Shipped::default()
         });
-        let found = survey(blocks).unwrap_or_else(|error| {
-            tracing::debug!(%error, "blocks not listed");
-            Vec::new()
-        });
+        let Survey { found, unread } = survey(blocks)?;
         let newest_ms = found.iter().map(|block| block.max_time_ms).max();
         let kept_from_ms = match is_full && retention_ms > 0 {
             true => newest_ms.map_or(i64::MIN, |newest_ms| newest_ms.saturating_sub(retention_ms)),
             false => i64::MIN,
         };
         let mut waiting = Waiting::default();
+        for (ulid, error) in unread {
+            match error {
+                error if error.is_gone() => {}
+                ShipError::Meta { .. } => waiting.add(&ulid),
+                error => return Err(error),
+            }
+        }
         for block in found.into_iter().filter(|b| b.is_due(&shipped, self.with_compacted)) {
             if block.max_time_ms > kept_from_ms {
                 waiting.held.push(block.ulid.clone());
             }
             waiting.all.push(block.ulid);
         }
-        waiting
+        Ok(waiting)
+    }
+}
+
+impl Waiting {
+    /// One more that waits and stays.
+    pub fn add(&mut self, ulid: &str) {
+        self.held.push(ulid.to_owned());
+        self.all.push(ulid.to_owned());
     }
 }
 
@@ -81,9 +100,40 @@ mod tests {
         for (retention_ms, is_full, all, held) in
             [(2000, false, "AB", "AB"), (2000, true, "AB", "B"), (0, true, "AB", "AB")]
         {
-            let waiting = config.waiting(&blocks, retention_ms, is_full);
+            let waiting = config.waiting(&blocks, retention_ms, is_full)?;
             assert_eq!((ends(waiting.all).as_str(), ends(waiting.held).as_str()), (all, held));
         }
+        Ok(())
+    }
+
+    /// A block at which nobody can look may be one that waits.
+    #[test]
+    fn what_cannot_be_read_is_held() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let data = DataDir::open(dir.path())?;
+        let blocks = BlockDirs::open(&data);
+        let [damaged, unread] = ["A", "B"].map(|c| format!("01M7ZM6VDK4VPGZG2G1KK62D3{c}"));
+        let file = dir.path().join("thanos.shipper.json");
+        let config = HoldConfig { file, with_compacted: false };
+
+        // Damaged for good: it stays, and holds up nothing else.
+        std::fs::create_dir(dir.path().join(&damaged))?;
+        std::fs::write(dir.path().join(&damaged).join("meta.json"), b"{")?;
+        let waiting = config.waiting(&blocks, 0, false)?;
+        assert_eq!((&waiting.held, &waiting.all), (&vec![damaged.clone()], &vec![damaged]));
+
+        // The system gives an error: a link to itself does, also for the superuser.
+        std::fs::create_dir(dir.path().join(&unread))?;
+        let meta = dir.path().join(&unread).join("meta.json");
+        std::os::unix::fs::symlink("meta.json", &meta)?;
+        let error = config.waiting(&blocks, 0, false).err().ok_or("it reads")?;
+        assert!(error.to_string().contains(&unread), "{error}");
+        std::fs::remove_file(meta)?;
+        assert!(config.waiting(&blocks, 0, false).is_ok());
+
+        // And one whose directory does not list.
+        std::fs::remove_dir_all(dir.path())?;
+        assert!(config.waiting(&blocks, 0, false).is_err());
         Ok(())
     }
 }

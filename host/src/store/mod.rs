@@ -31,6 +31,7 @@ mod tasks;
 pub use buffer::Body;
 pub use error::StoreError;
 pub use hold::HoldConfig;
+use hold::Waiting;
 pub use lookup::LookupPart;
 pub use memory::{MemorySplit, default_limit_bytes, resident_bytes};
 pub use query::{ReadFormat, ReadPart, ReadQuery};
@@ -74,7 +75,8 @@ pub struct StoreConfig {
     pub wal_by_columns: bool,
     /// Bytes that are kept of what was set aside.
     pub set_aside_bytes_max: u64,
-    /// Starts in a row that may fail before the log is set aside; 0 means that it never is.
+    /// Times in a row that the engine may fail at the log, and get no further, before the log is set
+    /// aside; 0 means that it never is.
     pub failed_starts_max: u32,
     /// Span of one block.
     pub block_duration: Duration,
@@ -234,7 +236,7 @@ impl Store {
             data,
             tasks,
             reported: Vec::new(),
-            waiting: Vec::new(),
+            waiting: Waiting::default(),
             halvings: 0,
         };
         let compactor = spawn("compactor", move || compactor.run())?;

@@ -1,14 +1,19 @@
-//! Starts that do not become ready, counted in the data directory across lives of the process: a
-//! log that cannot be replayed must not keep a node from serving for good.
+//! Starts that fail at the log, counted in the data directory across lives of the process: a log that
+//! cannot be replayed must not keep a node from serving for good, and one that can be must not be
+//! given up because the node was killed, or lost its power, while it was read.
 //!
 //! ```text
-//! begin: count + 1, durable ──▶ replay ─┬─ ready ─────────────▶ count = 0
-//!   └─ too many have failed:            ├─ told to stop ──────▶ as before: not a failure
-//!      set the logs aside, count = 0    └─ trap, kill, power ─▶ stays; the next start sees it
+//! begin ──▶ replay ─┬─ ready ───────────────────────────────▶ count = 0
+//!   │               ├─ the engine fails ─┬─ further than ever ▶ count = 1
+//!   │               │                    └─ no further ──────▶ count + 1, durable
+//!   │               └─ stop, kill, power cut, storage that fails: nothing is counted
+//!   ├─ the kernel killed the last start for want of memory, at the record of the last failure: count + 1
+//!   └─ count is too high: set the logs aside, count = 0
 //! ```
 
 use super::StoreError;
-use crate::disk::{DataDir, DiskError};
+use crate::disk::{DataDir, DiskError, FailedStarts, StartNote};
+use crate::wasm::{CallError, Error};
 
 /// Why the head did not start.
 pub(super) enum StartError {
@@ -16,19 +21,37 @@ pub(super) enum StartError {
     Stopped,
     /// Trying again would not help, and the log is not to blame.
     Hopeless(StoreError),
+    /// Something may be better soon, and the log is not to blame.
+    Passing(StoreError),
     /// The log could not be replayed this time.
-    Failed(StoreError),
+    Failed {
+        error: StoreError,
+        /// Records that were replayed before.
+        records: u64,
+    },
 }
 
-/// The count of a data directory.
+/// What is counted in a data directory.
 pub(super) struct Starts {
     data: DataDir,
     /// How many may fail before the logs are set aside; 0 means that they never are.
     failed_max: u32,
-    /// How many have failed before the start that was begun last.
-    failed: u32,
-    /// How many have failed in this process: what is known even if the count cannot be kept.
-    failed_here: u32,
+    /// Those before the start that was begun last.
+    failed: FailedStarts,
+    /// Of the start that is going on.
+    note: Option<StartNote>,
+    /// Whether the one before was ended from outside.
+    was_cut_short: bool,
+    machine: Option<Machine>,
+}
+
+/// What the kernel counts, by which the end of an earlier life is judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Machine {
+    /// Another one after each boot.
+    boot: String,
+    /// Processes that were killed since for want of memory.
+    oom_kills: u64,
 }
 
 impl StartError {
@@ -36,74 +59,146 @@ impl StartError {
     pub fn opening(error: DiskError) -> StartError {
         match error.is_for_a_person() || error.is_no_space() {
             true => StartError::Hopeless(error.into()),
-            false => StartError::Failed(error.into()),
+            false if error.is_shortage() => StartError::Passing(error.into()),
+            false => StartError::Failed { error: error.into(), records: 0 },
+        }
+    }
+
+    /// What it means that a call of the engine failed, after so many records.
+    pub fn replaying(error: CallError, records: u64) -> StartError {
+        let is_passing = matches!(&error, CallError::Refused(Error::Storage(_)));
+        let error = StoreError::from(error).of_write();
+        match is_passing {
+            true => StartError::Passing(error),
+            false => StartError::Failed { error, records },
         }
     }
 }
 
 impl Starts {
     pub fn new(data: DataDir, failed_max: u32) -> Starts {
-        Starts { data, failed_max, failed: 0, failed_here: 0 }
-    }
-
-    /// A start begins: it counts as failed until something else is told.
-    pub fn begin(&mut self) {
-        let on_disk = self.data.failed_starts().unwrap_or_else(|error| {
+        let failed = data.failed_starts().unwrap_or_else(|error| {
             tracing::warn!(%error, "the count of failed starts cannot be read");
-            0
+            FailedStarts::default()
         });
-        self.failed = on_disk.max(self.failed_here);
-        if self.failed > 0 {
-            let (failed, failed_max) = (self.failed, self.failed_max);
-            tracing::warn!(failed, failed_max, "earlier starts did not become ready");
-        }
-        if self.failed_max > 0 && self.failed >= self.failed_max && self.set_logs_aside() {
-            self.failed = 0;
-            self.failed_here = 0;
-        }
-        self.note(self.failed.saturating_add(1));
+        let mut starts = Starts {
+            data,
+            failed_max,
+            failed,
+            note: None,
+            was_cut_short: false,
+            machine: Machine::look(),
+        };
+        starts.judge_last();
+        starts
     }
 
-    /// Whether starts before this one have failed, and the logs were not set aside for it.
+    /// A start begins.
+    pub fn begin(&mut self) {
+        let FailedStarts { count: failed, .. } = self.failed;
+        if failed > 0 {
+            let failed_max = self.failed_max;
+            tracing::warn!(failed, failed_max, "earlier starts failed while the log was replayed");
+        }
+        if self.failed_max > 0 && failed >= self.failed_max && self.set_logs_aside() {
+            self.set_failed(FailedStarts::default());
+        }
+        self.note = match self.data.begin_start() {
+            Ok(note) => Some(note),
+            Err(error) => {
+                tracing::debug!(%error, "how far the start is will not be known after a kill");
+                None
+            }
+        };
+    }
+
+    /// So many records are replayed.
+    pub fn replayed(&self, records: u64) {
+        if let (Some(note), Some(machine)) = (&self.note, &self.machine)
+            && let Err(error) = note.say(&machine.note(records))
+        {
+            tracing::debug!(%error, "how far the start is will not be known after a kill");
+        }
+    }
+
+    /// Whether starts before this one have failed, or were ended from outside, and the logs were
+    /// not set aside for it.
     pub fn have_failed(&self) -> bool {
-        self.failed > 0
+        self.failed.count > 0 || self.was_cut_short
     }
 
-    /// It failed.
-    pub fn failed(&mut self) {
-        self.failed_here = self.failed.saturating_add(1);
+    /// It failed, after so many records.
+    pub fn failed(&mut self, records: u64) {
+        let FailedStarts { count, records: furthest } = self.failed;
+        self.set_failed(match furthest {
+            Some(furthest) if furthest < records => {
+                FailedStarts { count: 1, records: Some(records) }
+            }
+            _ => FailedStarts {
+                count: count.saturating_add(1),
+                records: furthest.max(Some(records)),
+            },
+        });
+        self.ended();
     }
 
-    /// It says nothing about the log.
-    pub fn not_counted(&mut self) {
-        self.note(self.failed);
+    /// It ended, which says nothing about the log.
+    pub fn ended(&mut self) {
+        self.note = None;
+        self.was_cut_short = false;
     }
 
     /// The store is ready.
     pub fn ready(&mut self) {
-        self.failed_here = 0;
-        self.note(0);
+        self.ended();
+        if self.failed.count > 0 {
+            self.set_failed(FailedStarts::default());
+        }
     }
 
-    fn note(&self, count: u32) {
-        self.data.set_failed_starts(count).unwrap_or_else(|error| {
+    /// Looks how the last start ended, if it neither got ready nor ended by itself.
+    fn judge_last(&mut self) {
+        let Some(said) = self.data.unfinished_start() else { return };
+        self.was_cut_short = true;
+        let Some(machine) = &self.machine else { return };
+        let Some(records) = machine.killed_at(&said) else {
+            tracing::info!("the last start was ended from outside; it does not count as failed");
+            return;
+        };
+        let FailedStarts { count, records: furthest } = self.failed;
+        tracing::warn!(
+            records,
+            "the kernel killed a process for want of memory while the last start replayed the log; it \
+             counts as failed if that happens at the same record again"
+        );
+        // At another place it was not the log's fault, but that of all there was in memory.
+        if furthest.is_none_or(|furthest| furthest < records) {
+            self.set_failed(FailedStarts { count: 1, records: Some(records) });
+        } else if furthest == Some(records) {
+            self.set_failed(FailedStarts { count: count.saturating_add(1), ..self.failed });
+        }
+    }
+
+    fn set_failed(&mut self, failed: FailedStarts) {
+        self.failed = failed;
+        self.data.set_failed_starts(failed).unwrap_or_else(|error| {
+            let count = failed.count;
             tracing::warn!(%error, count, "the count of failed starts could not be written");
         });
     }
 
     /// Gives whether the next start will find other logs.
     fn set_logs_aside(&self) -> bool {
-        let failed = self.failed;
+        let FailedStarts { count: failed, records } = self.failed;
         match self.data.set_logs_aside() {
             Ok(Some(kept)) => {
                 tracing::error!(
-                    path = %kept.display(), failed,
-                    "the log could not be replayed {failed} times in a row (a kill, too little \
-                     memory, a crash of the engine: see the lines before each end): it is set \
-                     aside, and the store starts with its blocks alone. What was in no block yet \
-                     is missing now. To get it back: `tidepool tsdb compact --head {}`, with \
-                     --memory-limit if it needs more, then stop tidepool and move the blocks that \
-                     this made into the data directory",
+                    path = %kept.display(), failed, records,
+                    "the log could not be replayed {failed} times in a row (too little memory, a crash \
+                     of the engine: see the lines before each end): it is set aside, and the store \
+                     starts with its blocks alone. What was in no block yet is missing now. To get it \
+                     back: `tidepool tsdb compact --head {}`, with --memory-limit if it needs more, \
+                     then stop tidepool and move the blocks that this made into the data directory",
                     kept.display()
                 );
                 true
@@ -118,6 +213,146 @@ impl Starts {
                 );
                 false
             }
+        }
+    }
+}
+
+impl Machine {
+    /// As of now (proc(5): `/proc/sys/kernel/random/boot_id`, `/proc/vmstat`); nothing where these
+    /// are not to be had.
+    fn look() -> Option<Machine> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let vmstat = std::fs::read_to_string("/proc/vmstat").ok()?;
+        let oom_kills = vmstat.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
+        let (boot, oom_kills) = (boot.trim().to_owned(), oom_kills.trim().parse().ok()?);
+        Some(Machine { boot, oom_kills })
+    }
+
+    /// What a start says of itself, in a text of always the same length.
+    fn note(&self, records: u64) -> String {
+        let Machine { boot, oom_kills } = self;
+        format!("{boot} {oom_kills:020} {records:020}\n")
+    }
+
+    /// How many records a start had replayed that said this and was killed by the kernel since; `None`
+    /// if there is no sign of that.
+    fn killed_at(&self, said: &str) -> Option<u64> {
+        let mut words = said.split_whitespace();
+        let (boot, oom_kills) = (words.next()?, words.next()?.parse().ok()?);
+        let records = words.next()?.parse().ok()?;
+        (boot == self.boot && self.oom_kills > oom_kills).then_some(records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type TestResult = Result<(), Box<dyn std::error::Error>>;
+
+    /// A process that starts on a machine where so many were killed for want of memory.
+    fn process(data: &DataDir, boot: &str, oom_kills: u64) -> Result<Starts, DiskError> {
+        let machine = Some(Machine { boot: boot.into(), oom_kills });
+        let failed = data.failed_starts()?;
+        let (data, note) = (data.clone(), None);
+        let mut starts =
+            Starts { data, failed_max: 3, failed, note, was_cut_short: false, machine };
+        starts.judge_last();
+        starts.begin();
+        Ok(starts)
+    }
+
+    /// As a kill leaves it.
+    fn killed_after(starts: Starts, records: u64) {
+        starts.replayed(records);
+        std::mem::forget(starts.note);
+    }
+
+    fn data_with_log(dir: &std::path::Path) -> Result<DataDir, DiskError> {
+        let data = DataDir::open(dir)?;
+        assert!(std::fs::write(data.wal_path().join("00000000"), b"log").is_ok());
+        Ok(data)
+    }
+
+    #[test]
+    fn only_the_engine_fails_at_the_log() -> TestResult {
+        let dir = tempfile::tempdir()?;
+        let data = data_with_log(dir.path())?;
+        // Kills and power cuts, wherever they come.
+        for (boot, records) in [("a", 7), ("a", 7), ("a", 7), ("b", 7), ("c", 7), ("c", 9)] {
+            killed_after(process(&data, boot, 5)?, records);
+            assert_eq!(data.failed_starts()?, FailedStarts::default());
+        }
+        // The engine gets further each time, then no further.
+        for (records, count) in [(10, 1), (20, 1), (30, 1), (25, 2)] {
+            let mut starts = process(&data, "c", 5)?;
+            starts.failed(records);
+            assert_eq!(data.failed_starts()?.count, count, "after {records} records");
+        }
+        // A kill in between changes nothing.
+        killed_after(process(&data, "c", 5)?, 29);
+        let expected = FailedStarts { count: 2, records: Some(30) };
+        assert_eq!(data.failed_starts()?, expected);
+        process(&data, "d", 0)?.failed(30);
+        assert!(data.wal_path().join("00000000").exists());
+        let mut starts = process(&data, "d", 0)?;
+        assert!(!data.wal_path().join("00000000").exists());
+        assert_eq!(data.failed_starts()?, FailedStarts::default());
+        starts.ready();
+        assert_eq!(data.unfinished_start(), None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_start_that_gets_ready_clears_the_count() -> TestResult {
+        let dir = tempfile::tempdir()?;
+        let data = data_with_log(dir.path())?;
+        for _ in 0..5 {
+            let mut starts = process(&data, "a", 0)?;
+            assert!(!starts.have_failed());
+            starts.failed(3);
+            starts.begin();
+            starts.failed(3);
+            starts.begin();
+            assert!(starts.have_failed());
+            starts.replayed(2);
+            starts.ready();
+        }
+        assert!(data.wal_path().join("00000000").exists());
+        Ok(())
+    }
+
+    #[test]
+    fn the_kernels_kills_count_at_the_same_record_alone() -> TestResult {
+        let dir = tempfile::tempdir()?;
+        let data = data_with_log(dir.path())?;
+        // Where memory runs out changes with all that runs beside.
+        for (oom_kills, records) in [(1, 70), (2, 30), (3, 50), (4, 60), (5, 20), (6, 40)] {
+            killed_after(process(&data, "a", oom_kills)?, records);
+            assert!(process(&data, "a", oom_kills + 1)?.failed.count <= 1);
+        }
+        // Again and again at one place; a power cut in between says nothing.
+        for oom_kills in 10..13 {
+            assert!(data.wal_path().join("00000000").exists());
+            killed_after(process(&data, "a", oom_kills)?, 80);
+        }
+        killed_after(process(&data, "b", 0)?, 80);
+        killed_after(process(&data, "b", 0)?, 80);
+        assert_eq!(data.failed_starts()?, FailedStarts { count: 2, records: Some(80) });
+        assert!(data.wal_path().join("00000000").exists());
+        drop(process(&data, "b", 1)?);
+        assert!(!data.wal_path().join("00000000").exists());
+        Ok(())
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_says_nothing() {
+        let machine = Machine { boot: "a".into(), oom_kills: 5 };
+        let earlier = Machine { oom_kills: 4, ..machine.clone() };
+        assert_eq!(machine.killed_at(&earlier.note(7)), Some(7));
+        assert_eq!(earlier.note(0).len(), earlier.note(u64::MAX).len());
+        for said in ["", "a", "a 4", "a x 7", "a 4 x", "b 4 7", "a 5 7"] {
+            assert_eq!(machine.killed_at(said), None, "{said:?}");
         }
     }
 }

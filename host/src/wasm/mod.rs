@@ -32,9 +32,9 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
 };
 pub use bindings::exports::tidepool::tsdb::store::{
     CardinalityList, CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata, Figures,
-    FrameFormat, HeadDeletion, HeadPage, LabelLimits, Measured, Options, Refusal, RefusalReason,
-    RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars, TextFormat,
-    VitalSigns, WriteOutcome,
+    FrameFormat, HeadDeletion, HeadPage, LabelLimits, Measured, NewBlock, Options, Refusal,
+    RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars,
+    TextFormat, VitalSigns, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,

@@ -86,13 +86,18 @@ export class FileLog implements Wal {
 
   beginCheckpoint(lastSegment: number): WalCheckpoint {
     const current = this.#writer.openSegment();
-    const newest = this.#list().checkpoints.at(-1)?.number ?? -1;
-    if (lastSegment >= current || newest >= lastSegment) {
+    const found = this.#list().checkpoints.at(-1);
+    const newest = found?.number ?? -1;
+    if (lastSegment >= current || newest > lastSegment) {
       const range = `segment ${current} is being written, and checkpoint ${newest} is the newest`;
       throw new StorageError('io', `no checkpoint can stand for segment ${lastSegment}: ${range}`);
     }
     const disk = this.#disk;
+    // A commit that failed may have come as far as the name: then that is kept, and finished.
+    const isNamed =
+      found?.number === lastSegment && listLog(disk, found.path).segments.length > 0;
     const { name, unfinished } = checkpointNames(lastSegment);
+    const target = join(this.#dir, name);
     const dir = join(this.#dir, unfinished);
     removeTree(disk, dir);
     disk.createDir(dir);
@@ -107,7 +112,8 @@ export class FileLog implements Wal {
         try {
           writer.finish();
           disk.syncDir(dir);
-          disk.rename(dir, join(this.#dir, name));
+          removeTree(disk, isNamed ? dir : target);
+          if (!isNamed) disk.rename(dir, target);
         } catch (error) {
           abandon();
           throw error;

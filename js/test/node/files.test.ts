@@ -134,6 +134,35 @@ test('a damaged segment is set aside once a checkpoint stands for it', async () 
   assert.equal(disk.files.has('wal/00000000'), false);
 });
 
+test('a checkpoint whose commit failed at any call can be begun again', async () => {
+  for (let failAt = 0; ; failAt += 1) {
+    const disk = new MemoryDisk();
+    const { storage } = await opened(disk);
+    storage.wal.append([text('replaced')]);
+    const last = storage.wal.cutSegment();
+    storage.wal.append([text('kept')]);
+    const commit = () => {
+      const checkpoint = storage.wal.beginCheckpoint(last);
+      checkpoint.append([text('checkpoint')]);
+      checkpoint.commit();
+    };
+    disk.callsLeft = failAt;
+    let hasFailed = false;
+    try {
+      commit();
+    } catch {
+      hasFailed = true;
+    }
+    const isPast = disk.callsLeft >= 0;
+    disk.callsLeft = Infinity;
+    if (hasFailed) commit();
+    const { records } = await opened(disk);
+    assert.deepEqual(records, [text('checkpoint'), text('kept')], `call ${failAt}`);
+    if (hasFailed) assert.equal(disk.files.has('wal/00000000'), false, `call ${failAt}`);
+    if (isPast) break;
+  }
+});
+
 test("Prometheus' cache of its head goes before the first write, with its marks", async () => {
   for (const isDamaged of [false, true]) {
     const disk = new MemoryDisk();

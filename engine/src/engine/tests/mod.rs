@@ -10,11 +10,14 @@ mod kinds;
 mod lookups;
 mod model;
 mod moving_blocks;
+mod numbers;
 mod pieces;
 mod repeated;
 mod replay_cuts;
 mod requests;
+mod restarted_head;
 mod saved;
+mod segments;
 mod space;
 mod times;
 

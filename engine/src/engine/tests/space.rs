@@ -12,6 +12,7 @@ enum Full {
     Append(LogKind),
     Cut(LogKind),
     Checkpoint,
+    Commit,
 }
 
 /// A log in memory that has no room for some calls.
@@ -64,6 +65,7 @@ impl WalCheckpoint for FullCheckpoint {
     }
 
     fn commit(self: Box<Self>) -> StorageResult<()> {
+        room(&self.full, Full::Commit)?;
         self.checkpoint.commit()
     }
 }
@@ -90,7 +92,7 @@ fn compact(node: &mut Node) -> Result<()> {
 
 #[test]
 fn a_log_that_could_not_shrink_does_so_once_there_is_room() {
-    for call in [Full::Checkpoint, Full::Cut(LogKind::Late)] {
+    for call in [Full::Checkpoint, Full::Commit, Full::Cut(LogKind::Late)] {
         let (mut node, full) = full_node();
         for time_ms in (0..1000).step_by(100) {
             node.append("s", time_ms, 1);

@@ -128,7 +128,7 @@ impl LogCheck {
                     }
                 }
             }
-            Record::Settled(_) => {}
+            Record::Settled(_) | Record::Retired(_) => {}
             Record::Unknown(kind) => return Err(format!("no record is of type {kind}")),
         }
         self.samples += rows.len() as u64;

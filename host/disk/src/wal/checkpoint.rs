@@ -27,6 +27,8 @@ pub struct CheckpointWriter {
     /// The temporary directory.
     dir: PathBuf,
     last_segment: u32,
+    /// Whether an earlier commit got as far as the name.
+    is_named: bool,
     writer: SegmentWriter,
     removal: Arc<Removal>,
     committed: bool,
@@ -58,6 +60,7 @@ impl CheckpointWriter {
         removal: Arc<Removal>,
         wal_dir: PathBuf,
         last_segment: u32,
+        is_named: bool,
         options: WriterOptions,
         busy: BusyFlag,
         lock: Lock,
@@ -74,6 +77,7 @@ impl CheckpointWriter {
             wal_dir,
             dir,
             last_segment,
+            is_named,
             writer,
             removal,
             committed,
@@ -84,19 +88,17 @@ impl CheckpointWriter {
 
     /// Adds records, in replay order: all, or none.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<()> {
-        self.writer.append(records).map(drop)
+        match self.is_named {
+            true => Ok(()),
+            false => self.writer.append(records).map(drop),
+        }
     }
 
     /// Makes the checkpoint durable, then deletes what it stands for.
     pub fn commit(mut self) -> Result<()> {
-        self.writer.finish()?;
-        self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
-
-        let target = self.wal_dir.join(checkpoint_name(self.last_segment));
-        // Only a directory without segments can be in the way: see `Wal::checkpoint`.
-        remove_tree(&*self.disk, &target).map_err(Action::Remove.failed(&target))?;
-        self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
-        self.committed = true;
+        if !self.is_named {
+            self.write_and_name()?;
+        }
         // Until this is done a power cut may bring the old name back: nothing may go before.
         self.disk.sync_dir(&self.wal_dir).map_err(Action::Sync.failed(&self.wal_dir))?;
         self.removal.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
@@ -106,6 +108,17 @@ impl CheckpointWriter {
                 "the WAL checkpoint is done, but what it replaces takes space until the next one"
             );
         }
+        Ok(())
+    }
+
+    fn write_and_name(&mut self) -> Result<()> {
+        self.writer.finish()?;
+        self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
+        let target = self.wal_dir.join(checkpoint_name(self.last_segment));
+        // Only a directory without segments can be in the way: see `Wal::checkpoint`.
+        remove_tree(&*self.disk, &target).map_err(Action::Remove.failed(&target))?;
+        self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
+        self.committed = true;
         Ok(())
     }
 

@@ -14,9 +14,10 @@
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
 //! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` (without touching), `checkpoint`,
-//! `removal`, `held` (moved, not deleted), `follow` (behind the writer), `rewrite`, `sync` (when), `stats` (figures).
+//! `removal`, `held` (moved, not deleted), `behind` (a new log), `follow` (behind the writer), `rewrite`, `sync` (when), `stats` (figures).
 
 mod ahead;
+mod behind;
 mod checkpoint;
 mod follow;
 mod gather;
@@ -57,6 +58,7 @@ pub use replay::ReplayBatch;
 pub use stats::{ReplayStats, WalMonitor, WalStats};
 pub use sync::{BATCH_INTERVAL_DEFAULT, SYNC_INTERVAL_DEFAULT, SyncPolicy};
 
+pub(super) use behind::begin_behind;
 pub(super) use segment::is_unfinished_checkpoint;
 
 use super::DataDir;
@@ -259,7 +261,8 @@ impl Wal {
     }
 
     /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. It is
-    /// written beside the log, which goes on meanwhile.
+    /// written beside the log, which goes on meanwhile. If there is one up to there already, since a
+    /// commit came that far and failed, that one is kept and finished.
     pub fn checkpoint(&mut self, last_segment: u32) -> Result<CheckpointWriter> {
         self.check_replayed()?;
         let busy = BusyFlag::raise(&self.is_checkpointing)?;
@@ -275,7 +278,7 @@ impl Wal {
                 newest_checkpoint = Some(found.number);
             }
         }
-        if last_segment >= current_segment || newest_checkpoint >= Some(last_segment) {
+        if last_segment >= current_segment || newest_checkpoint > Some(last_segment) {
             return Err(DiskError::CheckpointRange {
                 last_segment,
                 current_segment,
@@ -286,6 +289,7 @@ impl Wal {
             Arc::clone(&self.removal),
             self.dir.clone(),
             last_segment,
+            newest_checkpoint == Some(last_segment),
             self.options.writer(true, &self.counters),
             busy,
             Arc::clone(&self.lock),

@@ -13,7 +13,7 @@ use super::records::Records;
 use super::repair::DamagedSegment;
 use super::segment::{SegmentFile, WalListing};
 use super::stats::Counters;
-use crate::error::{Action, Result};
+use crate::error::{Action, Result, is_shortage};
 use crate::fs::{Access, Disk, DiskFile};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -232,7 +232,8 @@ impl Replay {
 
     fn report(&self) {
         let replay = self.counters.snapshot().replay;
-        tracing::info!(
+        // Whoever asked for it says how it went.
+        tracing::debug!(
             records = replay.records,
             segments = replay.segments_done,
             bytes = replay.bytes_done,
@@ -240,12 +241,6 @@ impl Replay {
             "WAL replayed"
         );
     }
-}
-
-/// Whether the process or the system lacks something that it may have again later.
-fn is_shortage(error: &std::io::Error) -> bool {
-    use rustix::io::Errno;
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
 fn report_damage(path: &Path, reader: &mut SegmentReader) {

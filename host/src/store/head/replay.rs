@@ -21,7 +21,7 @@ use super::{HeadInstance, HeadThread, Started, lock};
 use crate::disk::Staging;
 use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::StoreError;
-use crate::store::starts::StartError;
+use crate::store::starts::{StartError, Starts};
 use crate::wasm::{
     CallError, Error, HeadAccess, InstanceLimits, InstanceLogs, InstanceStorage, ReplayProgress,
     Role, Room, StorageError,
@@ -79,9 +79,9 @@ enum Ended {
     Start(StartError),
 }
 
-impl From<CallError> for Ended {
-    fn from(error: CallError) -> Ended {
-        Ended::Start(StartError::Failed(error.into()))
+impl From<StartError> for Ended {
+    fn from(error: StartError) -> Ended {
+        Ended::Start(error)
     }
 }
 
@@ -107,11 +107,11 @@ impl CallsHead for ReplayedHead {
 
 impl HeadThread {
     /// Makes an instance and replays the logs into it.
-    pub(super) fn start_from_logs(&self) -> Result<Started, StartError> {
+    pub(super) fn start_from_logs(&self, starts: &Starts) -> Result<Started, StartError> {
         self.shared.head.state.snapshot_used.store(false, Relaxed);
         let mut policy = CutPolicy::default();
         loop {
-            match self.replay(policy) {
+            match self.replay(policy, starts) {
                 Ok(started) => return Ok(started),
                 Err(Ended::Start(error)) => return Err(error),
                 Err(Ended::Deletion { after_records }) => {
@@ -126,27 +126,29 @@ impl HeadThread {
         }
     }
 
-    fn replay(&self, policy: CutPolicy) -> Result<Started, Ended> {
+    fn replay(&self, policy: CutPolicy, starts: &Starts) -> Result<Started, Ended> {
         let started = Instant::now();
         let opened = Logs::open(&self.data, self.shared.config.wal);
-        let mut logs = opened.map_err(|error| Ended::Start(StartError::opening(error)))?;
+        let mut logs = opened.map_err(StartError::opening)?;
         logs.read_ahead(REPLAY_BYTES);
         let monitor = logs.monitor();
-        let hopeless = |error| Ended::Start(StartError::Hopeless(error));
-        let (instance, logs) = self.instantiate(logs).map_err(hopeless)?;
+        let (instance, logs) = self.instantiate(logs).map_err(StartError::Hopeless)?;
         let head = Arc::new(ReplayedHead {
             head: Mutex::new(HeadInstance::new(instance, &logs)),
             state: Arc::clone(&self.shared.head.state),
         });
         let (mut cuts, mut may_cut) = (None, policy.restarts <= RESTARTS_MAX);
         let mut reported = started;
+        let mut records = 0;
         loop {
             if self.shared.stopping.load(Relaxed) {
-                return Err(Ended::Start(StartError::Stopped));
+                return Err(StartError::Stopped.into());
             }
-            let progress = lock(&head.head).instance.replay(REPLAY_BYTES)?;
+            starts.replayed(records);
+            let failed = |error| StartError::replaying(error, records);
+            let progress = lock(&head.head).instance.replay(REPLAY_BYTES).map_err(failed)?;
             if let Some(Cuts { deletion_mark, .. }) = &cuts
-                && lock(&head.head).instance.deletion_mark()? != *deletion_mark
+                && lock(&head.head).instance.deletion_mark().map_err(failed)? != *deletion_mark
             {
                 return Err(Ended::Deletion { after_records: progress.records });
             }
@@ -154,7 +156,10 @@ impl HeadThread {
                 self.tell(started, &monitor, &progress);
                 break;
             }
-            if may_cut && progress.records > policy.after_records && self.wants_cut(&head)? {
+            if may_cut
+                && progress.records > policy.after_records
+                && self.wants_cut(&head).map_err(failed)?
+            {
                 may_cut = self.cut(&head, &mut cuts).unwrap_or_else(|error| {
                     tracing::warn!(
                         %error,
@@ -167,10 +172,11 @@ impl HeadThread {
                 reported = Instant::now();
                 self.tell_progress(&monitor, &progress);
             }
+            records = progress.records;
         }
-        let failed = |error: StoreError| Ended::Start(StartError::Failed(error));
+        let failed = |error| StartError::replaying(error, records);
         if let Some(cuts) = cuts {
-            self.publish(&head, cuts, &logs).map_err(failed)?;
+            self.publish(&head, cuts, &logs, failed)?;
         }
         self.data.retire_head_caches(&mut lock(&logs)).unwrap_or_else(|error| {
             tracing::warn!(
@@ -179,10 +185,13 @@ impl HeadThread {
                  again before Prometheus is started here"
             );
         });
-        self.take_pulse(&mut lock(&head.head).instance)?;
+        self.take_pulse(&mut lock(&head.head).instance).map_err(failed)?;
         // Instances that knew of it are gone.
         let head = Arc::into_inner(head).and_then(|head| head.head.into_inner().ok());
-        let lost = || failed(StoreError::Runtime("the head is held by a cut that ended".into()));
+        let lost = || {
+            let error = StoreError::Runtime("the head is held by a cut that ended".into());
+            StartError::Failed { error, records }
+        };
         Ok((head.ok_or_else(lost)?, logs))
     }
 
@@ -249,16 +258,18 @@ impl HeadThread {
         head: &ReplayedHead,
         cuts: Cuts,
         logs: &Mutex<Logs>,
-    ) -> Result<(), StoreError> {
+        failed: impl Fn(CallError) -> StartError,
+    ) -> Result<(), StartError> {
         // What came too late for them must be as durable as they are.
-        lock(logs).sync()?;
-        cuts.staging.publish()?;
+        let synced = lock(logs).sync();
+        let published = synced.and_then(|()| cuts.staging.publish());
+        published.map_err(|error| StartError::Passing(error.into()))?;
         self.shared.counters.blocks_cut.fetch_add(cuts.blocks, Relaxed);
         loop {
             match lock(&head.head).instance.forget(cuts.end_ms) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
-                Err(error) if error.is_end() => return Err(error.into()),
+                Err(error) if error.is_end() => return Err(failed(error)),
                 Err(error) => {
                     tracing::warn!(%error, "the log could not be shortened; the next cut does it");
                     return Ok(());

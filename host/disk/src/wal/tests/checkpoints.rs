@@ -89,15 +89,51 @@ fn dropped_it_leaves_no_trace() {
 fn it_must_end_between_the_last_one_and_the_segment_being_written() {
     let root = tempfile::tempdir().expect("tempdir");
     let mut wal = three_segments(&FaultyDisk::default(), root.path());
-    wal.checkpoint(0).expect("begins").commit().expect("commits");
-    for last_segment in [0, 2, 3] {
+    wal.cut_segment().expect("cuts");
+    wal.checkpoint(1).expect("begins").commit().expect("commits");
+    for last_segment in [0, 3, 4] {
         let refused = wal.checkpoint(last_segment).err();
         assert!(matches!(
             refused,
-            Some(DiskError::CheckpointRange { current_segment: 2, newest_checkpoint: Some(0), .. })
+            Some(DiskError::CheckpointRange { current_segment: 3, newest_checkpoint: Some(1), .. })
         ));
     }
-    wal.checkpoint(1).expect("is fine");
+    wal.checkpoint(2).expect("is fine");
+}
+
+/// Whatever the first attempt left, the second one finishes, and deletes what is replaced.
+#[test]
+fn one_whose_commit_failed_at_any_call_can_be_begun_again() {
+    let mut failures_after_the_name = 0;
+    for after in 0.. {
+        let root = tempfile::tempdir().expect("tempdir");
+        let disk = FaultyDisk::default();
+        let mut wal = three_segments(&disk, root.path());
+        let commit = |wal: &mut Wal| {
+            let mut checkpoint = wal.checkpoint(1)?;
+            checkpoint.append(&[b"c01"])?;
+            checkpoint.commit()
+        };
+        disk.take_log();
+        let ops = crate::testing::CHANGES.to_vec();
+        disk.set(Fault { ops, after, ..Fault::next(Op::Write) });
+        let failed = commit(&mut wal).is_err();
+        disk.clear();
+        let calls = disk.take_log().len();
+        if failed {
+            let is_named = names(root.path()).iter().any(|name| name == "checkpoint.00000001");
+            failures_after_the_name += usize::from(is_named);
+            commit(&mut wal).expect("commits");
+            assert_eq!(names(root.path()), ["00000002", "checkpoint.00000001"], "after {after}");
+        }
+        drop(wal);
+        let read = texts(&mut open(root.path(), SMALL));
+        assert_eq!(read, expect(&[(1, "c01"), (2, "r2")]), "after {after} calls");
+        if after > calls {
+            break;
+        }
+    }
+    assert!(failures_after_the_name > 0);
 }
 
 #[test]

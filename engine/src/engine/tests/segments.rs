@@ -1,0 +1,82 @@
+//! Where segments of the ordered log end: often enough to be dropped early, and no more often.
+
+use super::*;
+use crate::head::Exemplar;
+
+/// A node whose segments span 500 ms.
+fn node(by_columns: bool) -> Node {
+    let mut node = Node::with(WITH_LATE);
+    node.write_columns(by_columns).expect("an own head");
+    node
+}
+
+/// Two agents, of which one sends what was measured 600 ms ago, and an exemplar that is older still.
+#[test]
+fn an_agent_that_catches_up_ends_no_segments() -> Result<()> {
+    for by_columns in [false, true] {
+        let mut node = node(by_columns);
+        let names = ["live", "behind"].map(|name| Labels::from_sorted([(LABEL_NAME, name)]));
+        for step_ms in 0..300 {
+            for (labels, time_ms) in names.iter().zip([10_000 + step_ms, 9_400 + step_ms]) {
+                node.engine.append_batch("append", 1_000_000, |head, batch| {
+                    let slot = head.series_by_labels(batch, labels).expect("a valid label set");
+                    Ingest::check(head, batch, slot, time_ms, Value::Float(1.0))?;
+                    let (labels, value) = (Labels::default(), step_ms as f64);
+                    let exemplar = Exemplar { labels, value, timestamp_ms: time_ms - 900 };
+                    head.check_exemplar(batch, slot, exemplar);
+                    Ok(())
+                })?;
+            }
+        }
+        // Up to 10,299 ms, from 10,000 ms on.
+        assert_eq!(node.wal.segments(LogKind::Ordered), [0], "by columns: {by_columns}");
+        node.append("next", 10_600, 1);
+        assert_eq!(node.wal.segments(LogKind::Ordered), [0, 1], "by columns: {by_columns}");
+        // What is older than that, in whatever order, stays in the segment.
+        for time_ms in [10_500, 9_800, 11_000, 9_900, 11_100] {
+            node.append(&format!("at {time_ms}"), time_ms, 1);
+        }
+        assert_eq!(node.wal.segments(LogKind::Ordered), [0, 1], "by columns: {by_columns}");
+        let expected = node.select(Vec::new(), TimeRange::ALL);
+        assert_eq!((expected["live"].len(), expected["behind"].len()), (300, 300));
+        node.restart();
+        assert_eq!(node.select(Vec::new(), TimeRange::ALL), expected);
+    }
+    Ok(())
+}
+
+/// The same for a long time: the log stays as short as with one agent.
+#[test]
+fn the_log_shrinks_beside_an_agent_that_catches_up() {
+    for by_columns in [false, true] {
+        let mut node = node(by_columns);
+        for time_ms in (1_000..10_000).step_by(50) {
+            node.append("live", time_ms, 1);
+            node.append("behind", time_ms - 600, 2);
+            node.compact();
+            let segments = node.wal.segments(LogKind::Ordered);
+            assert!(segments.len() <= 6, "by columns: {by_columns}, at {time_ms}: {segments:?}");
+        }
+        let segments = node.wal.segments(LogKind::Ordered);
+        assert!((10..=20).contains(&segments[0]), "by columns: {by_columns}: {segments:?}");
+        let expected = node.select(Vec::new(), TimeRange::ALL);
+        assert_eq!((expected["live"].len(), expected["behind"].len()), (180, 180));
+        node.restart();
+        assert_eq!(node.select(Vec::new(), TimeRange::ALL), expected);
+    }
+}
+
+/// Series come before their first sample, and the next life goes on.
+#[test]
+fn segments_end_in_every_life() {
+    let mut node = node(false);
+    for life in 0..3 {
+        for time_ms in (0..1_400).step_by(100) {
+            node.append("s", 10_000 + life * 1_400 + time_ms, 1);
+        }
+        node.restart();
+    }
+    // 4.1 s of samples; storage in memory goes on in the last segment of the life before.
+    let segments = node.wal.segments(LogKind::Ordered);
+    assert!((6..=9).contains(&segments.len()), "{segments:?}");
+}

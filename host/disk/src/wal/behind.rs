@@ -1,0 +1,43 @@
+//! A new log in the place of one that was taken away: numbers of segments go on behind it, since what
+//! is forwarded of both is told apart by them.
+//!
+//! ```text
+//! before   00000005  00000006      now   checkpoint.00000006/00000000  00000007     both empty
+//! ```
+//!
+//! Upstream wants the first segment of a log to be number 0, or to follow a checkpoint. A log of late
+//! samples has none.
+
+use super::segment::{WalListing, checkpoint_name, segment_name, unfinished_checkpoint_name};
+use crate::LATE_WAL_DIR;
+use crate::error::{Action, Result};
+use crate::fs::{Disk, DiskFile};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Begins the log in `dir`, which has nothing in it, behind that in `before`, if there is any.
+pub(crate) fn begin_behind(disk: &dyn Disk, before: Option<&Path>, dir: &Path) -> Result<()> {
+    let listing = match before.map(|before| (before, disk.list(before))) {
+        None => return Ok(()),
+        Some((_, Err(error))) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Some((before, _)) => WalListing::read(disk, before)?,
+    };
+    let Some(last) = listing.number_max else { return Ok(()) };
+    let Some(next) = last.checked_add(1) else { return Ok(()) };
+    disk.create_dir(dir).map_err(Action::Create.failed(dir))?;
+    if !dir.ends_with(LATE_WAL_DIR) {
+        let unfinished = dir.join(unfinished_checkpoint_name(last));
+        disk.create_dir(&unfinished).map_err(Action::Create.failed(&unfinished))?;
+        create(disk, &unfinished.join(segment_name(0)))?;
+        disk.sync_dir(&unfinished).map_err(Action::Sync.failed(&unfinished))?;
+        let named = disk.rename(&unfinished, &dir.join(checkpoint_name(last)));
+        named.map_err(Action::Rename.failed(&unfinished))?;
+    }
+    create(disk, &dir.join(segment_name(next)))?;
+    disk.sync_dir(dir).map_err(Action::Sync.failed(dir))
+}
+
+fn create(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn DiskFile>> {
+    disk.create(path).map_err(Action::Create.failed(path))
+}
