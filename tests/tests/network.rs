@@ -98,7 +98,7 @@ fn heads_and_bodies_that_come_too_slowly_are_given_up() {
     ];
     // What a sender is told 4xx of, it would throw away.
     for (stream, status, text) in [
-        (slow_head, 408, ""),
+        (slow_head, 408, "--request-timeout"),
         (slow_body, 503, "--request-timeout"),
         (slow_chunks, 503, "retry-after"),
     ] {
@@ -189,6 +189,7 @@ fn lengths_that_lie_are_believed_only_as_far_as_bytes_come() {
     ] {
         let answer = rest_of(send(&store, &write_head(lines)));
         assert!(answer.starts_with("HTTP/1.1 400"), "{lines}: {answer}");
+        assert!(answer.contains("\r\n\r\nthis is no request"), "{lines}: {answer}");
     }
     let broken = [write_head("Transfer-Encoding: chunked\r\n"), b"zz\r\n".to_vec()].concat();
     let answer = rest_of(send(&store, &broken));
@@ -239,9 +240,57 @@ fn heads_that_are_too_large_or_no_http_are_refused() {
         let answer = rest_of(stream);
         let expected = if status.is_empty() { String::new() } else { format!("HTTP/1.1 {status}") };
         assert!(answer.starts_with(&expected), "{status}: {answer}");
+        // It says why.
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        let length = format!("content-length: {}", body.len());
+        assert!(status.is_empty() || (!body.is_empty() && head.contains(&length)), "{answer}");
+        let explains =
+            status != "431" || (body.contains("32768 bytes") && body.contains("100 fields"));
+        assert!(explains, "{answer}");
     }
     let name = "tidepool_http_connections_closed_total{reason=\"malformed\"}";
     assert!(figure(&store, name) >= 6.0, "{}", figure(&store, name));
+    assert_left_nothing(&store);
+}
+
+/// As Prometheus' documentation writes them, and `curl -g` sends them: with characters that no URI
+/// may have. On connections that are kept, between bodies of both kinds that look like requests, in
+/// pieces and all at once.
+#[test]
+fn targets_that_nobody_encoded_are_understood() {
+    let store = start(&[]);
+    let series = Series::new(&[("__name__", "up"), ("job", "x")], &[(now_ms(), 1.0)]);
+    let response = store.writer().send(Version::V2, &[series.row()]).expect("an answer");
+    assert_eq!(response.status, 204);
+    let ask = "GET /api/v1/series?match[]=up{job=\"x\"} HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let none = ask.replace('x', "y|^`<>\\\\#");
+    // What is no parameter is none, and a body may look like anything.
+    let text = ask;
+    let post = "POST /api/v1/series?match[]={job=\"x\"} HTTP/1.1\r\nHost: localhost\r\n\
+                Content-Type: application/x-www-form-urlencoded\r\n";
+    let whole = format!("{post}Content-Length: {}\r\n\r\n{text}", text.len());
+    let (one, other) = text.split_at(40);
+    let chunks = format!(
+        "{post}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{one}\r\n{:x}\r\n{other}\r\n0\r\n\r\n",
+        one.len(),
+        other.len()
+    );
+    let last = "GET /api/v1/label/job/values?match[]={job!=\"\"} HTTP/1.1\r\nHost: localhost\r\n\
+                Connection: close\r\n\r\n";
+    let requests = [ask, &whole, ask, &none, &chunks, &none, &whole, &chunks, ask, last].concat();
+    for piece in [1, 7, 100, requests.len()] {
+        let mut stream = connect(&store);
+        stream.set_nodelay(true).expect("an option");
+        for piece in requests.as_bytes().chunks(piece) {
+            stream.write_all(piece).expect("the server takes it");
+        }
+        let answers = rest_of(stream);
+        let statuses: Vec<&str> =
+            answers.lines().filter_map(|line| line.strip_prefix("HTTP/1.1 ")?.get(..3)).collect();
+        assert_eq!(statuses, ["200"; 10], "{piece}: {answers}");
+        assert_eq!(answers.matches(r#"{"__name__":"up","job":"x"}"#).count(), 7, "{answers}");
+        assert!(answers.contains(r#"{"status":"success","data":["x"]}"#), "{answers}");
+    }
     assert_left_nothing(&store);
 }
 

@@ -1,7 +1,9 @@
 //! The end of a request: when nothing of its answer is left, its connection may be free again, and
 //! the log may get a line.
 
+use super::durations::Durations;
 use super::reply::Body;
+use super::routes::Handler;
 use super::stream::{Phase, PhaseCell};
 use crate::store::StoreError;
 use bytes::Bytes;
@@ -13,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Longest part of a path or a client's name that is logged, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
@@ -54,7 +56,6 @@ impl Drop for PendingRequest {
 
 /// A line of the log about one request.
 pub struct AccessLine {
-    started: Instant,
     client: Option<SocketAddr>,
     method: Method,
     path: String,
@@ -68,7 +69,6 @@ impl AccessLine {
         let user_agent = request.headers().get(USER_AGENT);
         let path = request.uri().path_and_query().map_or("", |path| path.as_str());
         AccessLine {
-            started: Instant::now(),
             client,
             method: request.method().clone(),
             path: cut(path.as_bytes()),
@@ -77,7 +77,7 @@ impl AccessLine {
         }
     }
 
-    fn write(&self, status: StatusCode, bytes: u64, is_whole: bool) {
+    fn write(&self, status: StatusCode, bytes: u64, took: Duration, is_whole: bool) {
         tracing::info!(
             target: "tidepool_host::access_log",
             client = self.client.map(tracing::field::display),
@@ -86,7 +86,7 @@ impl AccessLine {
             version = ?self.version,
             status = status.as_u16(),
             bytes,
-            seconds = self.started.elapsed().as_secs_f64(),
+            seconds = took.as_secs_f64(),
             user_agent = self.user_agent,
             "{}", if is_whole { "answered" } else { "cut short" }
         );
@@ -97,11 +97,26 @@ fn cut(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]).into_owned()
 }
 
+/// Measures a request from now on.
+pub struct Timer {
+    started: Instant,
+    handler: Handler,
+    durations: Arc<Durations>,
+}
+
+impl Timer {
+    /// Begins.
+    pub fn start(handler: Handler, durations: Arc<Durations>) -> Timer {
+        Timer { started: Instant::now(), handler, durations }
+    }
+}
+
 /// An answer's body, which tells when nothing of it is left.
 pub struct AnswerBody {
     body: Body,
     status: StatusCode,
     bytes: u64,
+    timer: Timer,
     line: Option<AccessLine>,
     _request: PendingRequest,
 }
@@ -112,9 +127,10 @@ impl AnswerBody {
         body: Body,
         status: StatusCode,
         request: PendingRequest,
+        timer: Timer,
         line: Option<AccessLine>,
     ) -> AnswerBody {
-        AnswerBody { body, status, bytes: 0, line, _request: request }
+        AnswerBody { body, status, bytes: 0, timer, line, _request: request }
     }
 }
 
@@ -144,9 +160,12 @@ impl HttpBody for AnswerBody {
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
+        let Timer { started, handler, durations } = &self.timer;
+        let took = started.elapsed();
+        durations.add(*handler, self.status, took);
         if let Some(line) = &self.line {
             let is_whole = line.method == Method::HEAD || self.body.is_end_stream();
-            line.write(self.status, self.bytes, is_whole);
+            line.write(self.status, self.bytes, took, is_whole);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Parameters of requests.
 
 use super::envelope::ApiError;
-use crate::http::body::collect;
+use crate::http::body::{Bound, collect};
 use crate::http::server::Context;
 use crate::prom::selector::{matches_empty, parse_selector};
 use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
@@ -12,9 +12,6 @@ use hyper::{Method, Request};
 
 /// Media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
-
-/// Largest form.
-const FORM_BYTES_MAX: usize = 1 << 20;
 
 /// Most selectors of one request.
 const SELECTORS_MAX: usize = 1000;
@@ -32,8 +29,7 @@ impl Parameters {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let mut parameters = Vec::new();
         if is_form {
-            let bytes_max = context.http.request_bytes_max.min(FORM_BYTES_MAX);
-            let body = collect(context, request.into_body(), bytes_max).await;
+            let body = collect(context, request.into_body(), Bound::of_reads(context)).await;
             let held = body.map_err(|reply| ApiError::Body(Box::new(reply)))?;
             parameters.extend(form_urlencoded::parse(&held.bytes).into_owned());
         }
