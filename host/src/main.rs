@@ -20,6 +20,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 fn main() -> ExitCode {
+    resident::give_back_large();
     let source = ConfigSource::new(std::env::args_os());
     let (config, settings) = match source.read() {
         Ok(Invocation::Serve { config, settings }) => (*config, settings),

@@ -39,7 +39,8 @@ pub struct Supervisor {
 impl Supervisor {
     /// As the environment says. Runs inside the async runtime.
     pub fn from_environment() -> Supervisor {
-        let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return Supervisor::default() };
+        let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
+        let Some(address) = address else { return Supervisor::default() };
         let socket = match connect(&address) {
             Ok(socket) => Some(Arc::new(socket)),
             Err(error) => {
