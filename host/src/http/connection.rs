@@ -12,9 +12,10 @@ use super::target::HEADERS_MAX;
 use super::typed::Typed;
 use crate::config::ClientLimits;
 use crate::shutdown::Shutdown;
-use hyper::StatusCode;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
 use std::error::Error;
@@ -117,7 +118,7 @@ async fn serve_requests<S>(
         Err(error) => return tracing::debug!(%error, "a connection ended early"),
     };
     let unanswered = Unanswered::new(phase);
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<Incoming>| {
         let pending = unanswered.begin();
         let context = context.now();
         async move {
@@ -126,16 +127,25 @@ async fn serve_requests<S>(
             let timer = Timer::start(handler, Arc::clone(&context.durations));
             let reply = routes::handle(&context, handler, request).await;
             let status = reply.status();
-            let body = |body| AnswerBody::new(body, status, pending, timer, line);
+            let body = |body| {
+                let body = AnswerBody::new(body, status, pending, timer, line);
+                if is_http2 { body.watched() } else { body }
+            };
             Ok::<_, Infallible>(reply.map(body))
         }
     });
     let mut stops = false;
     if is_http2 {
         let mut connection = http2_builder().serve_connection(TokioIo::new(stream), service);
+        let stall = unanswered.stall(context.http.limits.send_timeout);
+        let mut stall = std::pin::pin!(stall);
         loop {
             tokio::select! {
                 ended = &mut connection => return note_end(&context.counters, ended),
+                () = &mut stall => {
+                    tracing::debug!("a client took nothing of an answer");
+                    return count(&context.counters.connections_slow_reader);
+                }
                 () = shutdown.wait(), if !stops => {
                     stops = true;
                     Pin::new(&mut connection).graceful_shutdown();

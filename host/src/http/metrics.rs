@@ -40,7 +40,7 @@ pub async fn answer(context: &Context) -> Reply {
     connections(&mut text, context);
     context.durations.show(&mut text);
     instances(&mut text, context.store.counters());
-    space(&mut text, &context.store);
+    space(&mut text, &context.store).await;
     wear(&mut text, context.store.wear());
     // While the store starts there is no head to ask.
     if let Ok(figures) = context.store.figures().await {
@@ -244,14 +244,17 @@ fn blocks(text: &mut MetricsText, store: &Store) {
     text.gauge("prometheus_tsdb_storage_blocks_bytes", "Bytes of all blocks.", bytes);
 }
 
-fn space(text: &mut MetricsText, store: &Store) {
+async fn space(text: &mut MetricsText, store: &Store) {
     let figures = store.space_figures();
+    let other = store.clone();
+    // All files are looked at, on a disk that may be slow.
+    let data_bytes = tokio::task::spawn_blocking(move || other.data_bytes()).await;
     text.gauge(
         "tidepool_disk_size_bytes",
         "Bytes of the file system of the data directory.",
         figures.total_bytes,
     );
-    if let Some(bytes) = store.data_bytes() {
+    if let Ok(Some(bytes)) = data_bytes {
         text.gauge(
             "tidepool_data_directory_bytes",
             "Bytes of the data directory, snapshots left out: what --retention-size bounds.",
