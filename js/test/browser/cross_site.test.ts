@@ -42,7 +42,8 @@ const stored = () =>
 
 const refused = async () => {
   const page = await (await fetch(`${server.url}/metrics`)).text();
-  return Number(/^tidepool_http_requests_refused_total\{reason="foreign"\} (\d+)$/m.exec(page)?.[1]);
+  const line = /^tidepool_http_requests_refused_total\{reason="foreign"\} (\d+)$/m;
+  return Number(line.exec(page)?.[1]);
 };
 
 const PATHS = [
