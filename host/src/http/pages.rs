@@ -23,8 +23,11 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 pub fn check(context: &Context, scope: Scope, request: &Request<Incoming>) -> Result<(), Reply> {
     let (uri, headers) = (request.uri(), request.headers());
     let refused = |status, message: &str| {
-        context.counters.refused_foreign.fetch_add(1, Relaxed);
-        tracing::debug!(path = uri.path(), message, "a page was refused");
+        // The first may be a sender that the configuration has forgotten; many are an attack.
+        match context.counters.refused_foreign.fetch_add(1, Relaxed) {
+            0 => tracing::warn!(path = uri.path(), reason = message, "a request was refused"),
+            _ => tracing::debug!(path = uri.path(), reason = message, "a request was refused"),
+        }
         retry_later(text(status, format!("{message}\n")))
     };
     if headers.get_all(HOST).iter().count() > 1 {
