@@ -21,7 +21,7 @@ pub use network::ClientLimits;
 pub use source::{ConfigError, ConfigSource, Settings};
 pub(crate) use values::{bytes, duration, duration_or_zero};
 
-use crate::access::{AccessConfig, CorsOrigin};
+use crate::access::{AccessConfig, AllowedHost, CorsOrigin};
 #[cfg(feature = "plugins")]
 use crate::cli::PluginCommandArgs;
 use crate::cli::TsdbArgs;
@@ -324,6 +324,8 @@ pub struct HttpConfig {
     pub lifecycle: bool,
     /// Whether each request gets a line in the log.
     pub access_log: bool,
+    /// Names under which this server may be asked, besides those that no page can point elsewhere.
+    pub allowed_hosts: Vec<AllowedHost>,
     /// Which pages in a browser may read answers.
     pub cors_origin: CorsOrigin,
     /// All flags as they were given, by name, to be shown.

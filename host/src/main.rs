@@ -9,16 +9,18 @@ use tidepool_host::forward::Forwarding;
 use tidepool_host::http::{Server, ServerConfig};
 use tidepool_host::plugin::Plugins;
 use tidepool_host::plugin::config::PluginsConfig;
-use tidepool_host::reload::{ReloadHandle, Reloader};
+use tidepool_host::reload::{Live, ReloadHandle, Reloader};
 use tidepool_host::resident;
 use tidepool_host::ship::{CleanTombstones, Shipper};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::Store;
+use tidepool_host::supervisor::Supervisor;
 use tidepool_host::telemetry::{self, LogLevel};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 fn main() -> ExitCode {
+    resident::give_back_large();
     let source = ConfigSource::new(std::env::args_os());
     let (config, settings) = match source.read() {
         Ok(Invocation::Serve { config, settings }) => (*config, settings),
@@ -68,20 +70,20 @@ async fn serve(
     let shipper = shipper.transpose()?;
     let access = Arc::new(Access::open(&config.access)?);
     let shutdown = Shutdown::on_signals()?;
+    let supervisor = Supervisor::from_environment();
     let (reload, requests) = ReloadHandle::new();
     reload.clone().on_hangup(shutdown.clone())?;
     let forwarding = Forwarding::open(config.forward, &config.store.data_dir)?;
     let external_labels = config.http.external_labels.clone();
     let (store, mut threads) = Store::open(config.store)?;
     let plugins = open_plugins(config.plugins, &store).await?;
-    let (http, live_http) = watch::channel(Arc::new(config.http));
+    let (live, current) = watch::channel(Live { http: Arc::new(config.http), access });
     let server = Server::bind(ServerConfig {
         store: store.clone(),
         plugins: plugins.clone(),
-        access: Arc::clone(&access),
         ship: shipper.as_ref().map(Shipper::figures),
         forward: forwarding.figures(),
-        http: live_http,
+        live: current,
         reload,
     });
     let started = server.await.and_then(|server| {
@@ -96,16 +98,18 @@ async fn serve(
             tracing::info!(address = %server.address(), "listening");
             let started = store.clone();
             tokio::spawn(resident::give_back_start(move || started.is_ready()));
+            let followed = supervisor.clone().follow(store.clone(), shutdown.clone());
+            tokio::spawn(followed);
             let reloader = Reloader {
                 source,
                 started_with: settings.clone(),
                 current: settings,
                 store: store.clone(),
-                http,
+                live,
                 plugins,
                 forward: forwarding.clone(),
-                access,
                 log_level,
+                supervisor,
             };
             tokio::spawn(reloader.run(requests));
             tokio::select! {

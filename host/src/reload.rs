@@ -1,12 +1,13 @@
 //! Reading the configuration again, on SIGHUP and on request: what can change while the store runs
 //! changes, and what cannot is named.
 
-use crate::access::Access;
+use crate::access::{Access, AccessError};
 use crate::config::{ConfigError, ConfigSource, HttpConfig, Settings};
 use crate::forward::{Destinations, ForwardError};
 use crate::plugin::Plugins;
 use crate::shutdown::Shutdown;
 use crate::store::{Store, StoreError, system_now_ms};
+use crate::supervisor::Supervisor;
 use crate::telemetry::LogLevel;
 use std::io;
 use std::sync::Arc;
@@ -16,8 +17,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// The flags whose change holds at once; labels only as long as nothing is shipped. All others need a
 /// restart.
-pub const RELOADABLE: [&str; 20] = [
+pub const RELOADABLE: [&str; 27] = [
     "access-log",
+    "admin-credentials-file",
+    "allowed-host",
     "cors-origin",
     "disk-reserve",
     "enable-admin-api",
@@ -26,6 +29,7 @@ pub const RELOADABLE: [&str; 20] = [
     "idle-timeout",
     "log-level",
     "max-request-size",
+    "read-credentials-file",
     "read-max-bytes-in-frame",
     "read-response-limit",
     "read-sample-limit",
@@ -37,6 +41,10 @@ pub const RELOADABLE: [&str; 20] = [
     "retention-size",
     "retention-time",
     "send-timeout",
+    "tls-cert-file",
+    "tls-client-ca-file",
+    "tls-key-file",
+    "write-credentials-file",
 ];
 
 /// Why the configuration stays as it was.
@@ -45,6 +53,9 @@ pub enum ReloadError {
     /// It is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A file of certificates or credentials cannot be used.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The store could not take it.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -57,6 +68,16 @@ pub enum ReloadError {
     /// The process is about to end.
     #[error("tidepool stops")]
     Stopping,
+}
+
+/// What holds for requests: both parts always come from one configuration, so that nothing is
+/// offered to those whom only another one would let in.
+#[derive(Clone)]
+pub struct Live {
+    /// Limits, labels and what is offered.
+    pub http: Arc<HttpConfig>,
+    /// To whom.
+    pub access: Arc<Access>,
 }
 
 /// What a reload did.
@@ -96,16 +117,16 @@ pub struct Reloader {
     pub current: Settings,
     /// Takes retention, reserve and the timeout of reads.
     pub store: Store,
-    /// Takes limits, labels and what is offered.
-    pub http: watch::Sender<Arc<HttpConfig>>,
+    /// Takes what holds for requests that come later.
+    pub live: watch::Sender<Live>,
     /// Take what the file says of them.
     pub plugins: Option<Plugins>,
     /// Get what the file says of them.
     pub forward: Destinations,
-    /// Reads its files again.
-    pub access: Arc<Access>,
     /// Logs more or less.
     pub log_level: LogLevel,
+    /// Hears of it.
+    pub supervisor: Supervisor,
 }
 
 impl ReloadHandle {
@@ -172,7 +193,9 @@ impl Reloader {
     /// Works on requests until nobody can make one any more.
     pub async fn run(mut self, mut requests: ReloadRequests) {
         while let Some(reply) = requests.0.recv().await {
-            // Files are read, and credentials hashed.
+            let supervisor = self.supervisor.clone();
+            supervisor.reloading().await;
+            // Files are read.
             let (reloader, outcome) = match tokio::task::spawn_blocking(move || {
                 let outcome = self.reload();
                 (self, outcome)
@@ -183,29 +206,28 @@ impl Reloader {
                 Err(_) => return,
             };
             self = reloader;
+            supervisor.reloaded().await;
             // Who asked may have gone.
             let _ = reply.send(outcome);
         }
     }
 
     fn reload(&mut self) -> Result<ReloadOutcome, ReloadError> {
-        let (mut config, settings) = self.source.serve()?;
         // What was shipped is told from other nodes' by these labels.
-        let ships = config.ship.is_some();
-        if ships {
-            config.http.external_labels = self.http.borrow().external_labels.clone();
-        }
+        let ships = self.started_with.is_given("ship");
+        let can = |name: &str| RELOADABLE.contains(&name) && !(ships && name == "external-label");
+        let (config, settings) = self.source.serve_again(&self.started_with, can)?;
+        let access = Arc::clone(&self.live.borrow().access);
+        let access = Arc::new(access.reopen(&config.access)?);
         self.log_level.set(&config.log_level).map_err(ReloadError::LogLevel)?;
         let forwards = self.forward.reload(&config.forward, &config.http.external_labels)?;
         self.store.reload(&config.store)?;
-        self.http.send_replace(Arc::new(config.http));
-        self.access.refresh();
+        config.warn_of_strangers();
+        self.live.send_replace(Live { http: Arc::new(config.http), access });
         if let Some(plugins) = &self.plugins {
             plugins.reload(&config.plugins);
         }
         let owned = |names: Vec<&str>, reloadable: bool| {
-            let can =
-                |name: &str| RELOADABLE.contains(&name) && !(ships && name == "external-label");
             let wanted = names.into_iter().filter(|name| can(name) == reloadable);
             wanted.map(str::to_owned).collect()
         };

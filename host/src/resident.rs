@@ -1,10 +1,16 @@
-//! Gives back to the system the pages of code that only starting needed.
+//! Gives back to the system what only starting, or a rare large request, needed.
 //!
-//! What reads the command line, the configuration and the log is used once, but counts as memory of
-//! the process for as long as nothing else wants the room: a quarter of what an idle node shows, and
-//! what a limit on a container counts. The pages stay in the system's cache, so what is used again
-//! comes back without a read.
+//! Large pieces of memory: once glibc has seen one freed, it keeps as many bytes of each thread's for
+//! the next one, for ever. A few request bodies of the largest size would leave a node with ten times
+//! the memory that it needs.
+//!
+//! Pages of code: what reads the command line, the configuration and the log is used once, but counts
+//! as memory of the process for as long as nothing else wants the room: a quarter of what an idle
+//! node shows, and what a limit on a container counts. The pages stay in the system's cache, so what
+//! is used again comes back without a read.
 
+#[cfg(target_env = "gnu")]
+use libc::{M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, c_int, mallopt};
 use rustix::mm::{Advice, madvise};
 use std::ffi::c_void;
 use std::ops::Range;
@@ -13,6 +19,32 @@ use std::time::Duration;
 /// How often the end of the start is looked for. The first page that is asked for after it should
 /// not come before what it needs is given back.
 const START_POLL: Duration = Duration::from_secs(1);
+
+/// Allocations of so many bytes go back to the system when they are freed. What is made all the time
+/// is smaller: to get such memory again costs a page fault for each 4 KiB.
+#[cfg(target_env = "gnu")]
+const LARGE_BYTES: c_int = 2 << 20;
+
+/// So many free bytes at the end of a thread's memory go back, too.
+#[cfg(target_env = "gnu")]
+const FREE_BYTES_MAX: c_int = 4 << 20;
+
+/// Lets large pieces of memory go back to the system as soon as they are free. To be called before
+/// there are other threads.
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+pub fn give_back_large() {
+    for (parameter, bytes) in [(M_MMAP_THRESHOLD, LARGE_BYTES), (M_TRIM_THRESHOLD, FREE_BYTES_MAX)]
+    {
+        // SAFETY: the call takes two numbers and changes nothing but the allocator's own settings,
+        // which it reads again at each allocation. No other thread runs yet that could read them.
+        let _is_set = unsafe { mallopt(parameter, bytes) };
+    }
+}
+
+/// Other allocators know no such setting.
+#[cfg(not(target_env = "gnu"))]
+pub fn give_back_large() {}
 
 /// Waits until the start is over, then gives back its code.
 pub async fn give_back_start(is_over: impl Fn() -> bool) {

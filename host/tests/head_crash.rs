@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidepool_host::access::Access;
 use tidepool_host::config::{ConfigSource, ServeConfig};
 use tidepool_host::http::{Server, ServerConfig};
-use tidepool_host::reload::ReloadHandle;
+use tidepool_host::reload::{Live, ReloadHandle};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::{Store, StoreError};
 use tidepool_tests::checksum::assert_same;
@@ -64,15 +64,15 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let config = config(dir.path())?;
     let (store, threads) = Store::open(config.store)?;
     let access = Arc::new(Access::open(&config.access)?);
-    let (_live, http) = tokio::sync::watch::channel(Arc::new(config.http));
+    let live = Live { http: Arc::new(config.http), access };
+    let (_live, current) = tokio::sync::watch::channel(live);
     let (reload, _requests) = ReloadHandle::new();
     let server = ServerConfig {
         store: store.clone(),
-        access,
         plugins: None,
         ship: None,
         forward: Default::default(),
-        http,
+        live: current,
         reload,
     };
     let server = Server::bind(server).await?;

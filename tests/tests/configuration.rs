@@ -130,6 +130,89 @@ fn what_can_change_changes_and_the_rest_is_named() {
     assert_eq!(reload(&store).0, 403);
 }
 
+/// Credentials reload together with what they guard: at no moment is anything offered to those
+/// whom a start with the same file would keep out.
+#[test]
+fn nothing_is_offered_by_a_reload_that_a_start_would_refuse() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, content).expect("a file");
+        path.display().to_string()
+    };
+    let (writers, readers) = (file("w", "bearer w\n"), file("r", "bearer r\n"));
+    let admins = file("a", "bearer a\n");
+    let closed = format!("write-credentials-file: {writers}\nread-credentials-file: {readers}\n");
+    let (store, path) = start(directory.path(), &closed, &[]);
+    let status = |path: &str, token: &str| {
+        let url = store.server.url() + path;
+        let authorization = format!("Bearer {token}");
+        let headers = [("Authorization", authorization.as_str())];
+        let headers = if token.is_empty() { &headers[..0] } else { &headers };
+        Client::default().post(&url, headers, b"").expect("an answer").status
+    };
+    let admin = ["/api/v1/admin/tsdb/snapshot", "/api/v1/admin/tsdb/clean_tombstones"];
+    let offered = |token: &str| admin.map(|path| status(path, token));
+    let reload_as = |text: &str, expected: &str| {
+        let before = store.server.log().matches(expected).count();
+        fs::write(&path, text).expect("a file");
+        store.server.signal(Signal::HUP).expect("the signal is sent");
+        let is_told = || (store.server.log().matches(expected).count() > before).then_some(());
+        wait::until(expected, TIMEOUT, is_told)
+            .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
+    };
+    assert_eq!(offered(""), [500; 2]);
+
+    let open = format!("{closed}enable-admin-api: true\nenable-lifecycle: true\n");
+    let guarded = format!("{open}admin-credentials-file: {admins}\n");
+    reload_as(&guarded, "configuration loaded again");
+    assert_eq!((offered(""), offered("w"), offered("a")), ([401; 2], [401; 2], [200, 204]));
+    assert_eq!((status("/-/reload", ""), status("/-/reload", "a")), (401, 200));
+
+    // The guard cannot go alone, nor be a file that holds nobody.
+    reload_as(&open, "Add --admin-credentials-file");
+    assert_eq!((offered(""), offered("a")), ([401; 2], [200, 204]));
+    let empty = file("empty", "# nobody\n");
+    let nobody = format!("{open}admin-credentials-file: {empty}\n");
+    reload_as(&nobody, "holds no credential");
+    assert_eq!((offered(""), offered("a")), ([401; 2], [200, 204]));
+
+    // Another file, and other readers; then none are asked any more, and nothing else is offered.
+    let others = file("b", "bearer b\n");
+    let other = format!(
+        "write-credentials-file: {others}\nread-credentials-file: {writers}\n\
+         enable-admin-api: true\nadmin-credentials-file: {others}\n"
+    );
+    reload_as(&other, "configuration loaded again");
+    assert_eq!((offered("a"), offered("b")), ([401; 2], [200, 204]));
+    assert_eq!((status("/api/v1/labels", "r"), status("/api/v1/labels", "w")), (401, 200));
+    assert_eq!((status(PATH, "w"), status(PATH, "b")), (401, 400));
+    reload_as("", "configuration loaded again");
+    assert_eq!(offered(""), [500; 2]);
+    assert_eq!((status("/api/v1/labels", ""), status(PATH, "")), (200, 400));
+}
+
+/// What needs a restart counts as it is when a reload is judged: here the largest request would find
+/// no room.
+#[test]
+fn a_reload_is_judged_by_what_will_hold() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "enable-lifecycle: true\nmax-request-size: 1MiB\nmax-inflight-bytes: 2MiB\n";
+    let (store, path) = start(directory.path(), text, &[]);
+    fs::write(&path, text.replace("1MiB", "8MiB").replace("2MiB", "16MiB")).expect("a file");
+    let (status, said) = reload(&store);
+    assert_eq!(status, 500, "{said}");
+    assert!(said.contains("--max-inflight-bytes=2097152 is less than twice"), "{said}");
+    assert!(said.contains("only a restart can change"), "{said}");
+    // Alone it is only named, and the flags say what holds.
+    fs::write(&path, text.replace("2MiB", "16MiB")).expect("a file");
+    let named = (200, "these hold only after a restart: max-inflight-bytes\n".to_owned());
+    assert_eq!(reload(&store), named);
+    let flags = store.server.url() + "/api/v1/status/flags";
+    let flags = Client::default().get(&flags).expect("an answer").text();
+    assert!(flags.contains("\"max-inflight-bytes\":\"2MiB\""), "{flags}");
+}
+
 #[test]
 fn a_new_retention_drops_blocks() {
     let directory = tempfile::tempdir().expect("a directory");

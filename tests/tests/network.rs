@@ -98,7 +98,7 @@ fn heads_and_bodies_that_come_too_slowly_are_given_up() {
     ];
     // What a sender is told 4xx of, it would throw away.
     for (stream, status, text) in [
-        (slow_head, 408, ""),
+        (slow_head, 408, "--request-timeout"),
         (slow_body, 503, "--request-timeout"),
         (slow_chunks, 503, "retry-after"),
     ] {
@@ -189,6 +189,7 @@ fn lengths_that_lie_are_believed_only_as_far_as_bytes_come() {
     ] {
         let answer = rest_of(send(&store, &write_head(lines)));
         assert!(answer.starts_with("HTTP/1.1 400"), "{lines}: {answer}");
+        assert!(answer.contains("\r\n\r\nthis is no request"), "{lines}: {answer}");
     }
     let broken = [write_head("Transfer-Encoding: chunked\r\n"), b"zz\r\n".to_vec()].concat();
     let answer = rest_of(send(&store, &broken));
@@ -239,9 +240,55 @@ fn heads_that_are_too_large_or_no_http_are_refused() {
         let answer = rest_of(stream);
         let expected = if status.is_empty() { String::new() } else { format!("HTTP/1.1 {status}") };
         assert!(answer.starts_with(&expected), "{status}: {answer}");
+        // It says why.
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        let length = format!("content-length: {}", body.len());
+        assert!(status.is_empty() || (!body.is_empty() && head.contains(&length)), "{answer}");
+        let explains =
+            status != "431" || (body.contains("32768 bytes") && body.contains("100 fields"));
+        assert!(explains, "{answer}");
     }
     let name = "tidepool_http_connections_closed_total{reason=\"malformed\"}";
     assert!(figure(&store, name) >= 6.0, "{}", figure(&store, name));
+    assert_left_nothing(&store);
+}
+
+/// As Prometheus' documentation writes them, and `curl -g` sends them: with characters that no URI
+/// may have. On connections that are kept, between bodies of both kinds that look like requests, in
+/// pieces and all at once.
+#[test]
+fn targets_that_nobody_encoded_are_understood() {
+    let store = start(&[]);
+    let series = Series::new(&[("__name__", "up"), ("job", "x")], &[(now_ms(), 1.0)]);
+    let response = store.writer().send(Version::V2, &[series.row()]).expect("an answer");
+    assert_eq!(response.status, 204);
+    let ask = "GET /api/v1/series?match[]=up{job=\"x\"} HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let none = ask.replace('x', "y|^`<>\\\\#");
+    // What is no parameter is none, and a body may look like anything.
+    let text = ask;
+    let post = "POST /api/v1/series?match[]={job=\"x\"} HTTP/1.1\r\nHost: localhost\r\n\
+                Content-Type: application/x-www-form-urlencoded\r\n";
+    let whole = format!("{post}Content-Length: {}\r\n\r\n{text}", text.len());
+    let (one, other) = text.split_at(40);
+    let chunks = format!(
+        "{post}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{one}\r\n{:x}\r\n{other}\r\n0\r\n\r\n",
+        one.len(),
+        other.len()
+    );
+    let last = "GET /api/v1/label/job/values?match[]={job!=\"\"} HTTP/1.1\r\nHost: localhost\r\n\
+                Connection: close\r\n\r\n";
+    let requests = [ask, &whole, ask, &none, &chunks, &none, &whole, &chunks, ask, last].concat();
+    for piece in [1, 7, 100, requests.len()] {
+        let mut stream = connect(&store);
+        stream.set_nodelay(true).expect("an option");
+        for piece in requests.as_bytes().chunks(piece) {
+            stream.write_all(piece).expect("the server takes it");
+        }
+        let answers = rest_of(stream);
+        assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 10, "{piece}: {answers}");
+        assert_eq!(answers.matches(r#"{"__name__":"up","job":"x"}"#).count(), 7, "{answers}");
+        assert!(answers.contains(r#"{"status":"success","data":["x"]}"#), "{answers}");
+    }
     assert_left_nothing(&store);
 }
 
@@ -260,6 +307,49 @@ fn pipelined_requests_are_answered_in_turn() {
     writing.join().expect("the client ends").expect("all is taken");
 }
 
+/// A frame of HTTP/2 (RFC 9113 section 4.1).
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u8::try_from(payload.len()).expect("a short frame");
+    [&[0, 0, len, kind, flags, 0, 0, 0, stream], payload].concat()
+}
+
+/// In HTTP/2 a client can take nothing of its answers and everything else: it grants them no window.
+/// Such clients lose their places in time, too.
+#[test]
+fn answers_that_nobody_takes_over_http2_are_given_up() {
+    let store = start(&["--max-connections=4", "--send-timeout=1s"]);
+    let no_window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    // Indexed and literal fields: GET, http, and a path (RFC 7541 section 6).
+    let path = b"/metrics";
+    let fields = [&[0x82, 0x86, 0x04, path.len() as u8], path.as_slice()].concat();
+    let asks = [frame(1, 5, 1, &fields), frame(1, 5, 3, &fields)].concat();
+    let acknowledged = frame(4, 1, 0, b"");
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
+    let bytes = [preface, &no_window, &acknowledged, &asks].concat();
+    let ping = frame(6, 0, 0, b"12345678");
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let stream = send(&store, &bytes);
+            let (mut writer, ping) = (stream.try_clone().expect("a socket"), ping.clone());
+            // It is alive, and ends when the server has closed.
+            let pings = std::thread::spawn(move || {
+                while writer.write_all(&ping).is_ok() {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            });
+            (stream, pings)
+        })
+        .collect();
+    for (stream, pings) in clients {
+        rest_of(stream);
+        pings.join().expect("the client ends");
+    }
+    assert_serves(&store, "up");
+    let name = "tidepool_http_connections_closed_total{reason=\"slow_reader\"}";
+    assert_eq!(figure(&store, name), 4.0);
+    assert_left_nothing(&store);
+}
+
 /// Snappy says how long a body will be. What it cannot be is not believed, what it may be is
 /// bounded.
 #[test]
@@ -267,6 +357,7 @@ fn decompression_bombs_take_no_memory() {
     let store = start(&[]);
     let usage = || store.server.usage().expect("tidepool runs");
     let before = usage().peak_memory_bytes;
+    let resident_before = usage().memory_bytes;
     // 30 MiB, it says; none of the bytes that follow can be that many.
     let mut claim = Vec::new();
     prost::encoding::encode_varint(30 << 20, &mut claim);
@@ -284,14 +375,21 @@ fn decompression_bombs_take_no_memory() {
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                let response = store.writer().send_body(Version::V1, &zeros).expect("an answer");
-                assert!([400, 503].contains(&response.status), "{}", response.text());
+                for _ in 0..8 {
+                    let response = store.writer().send_body(Version::V1, &zeros);
+                    let response = response.expect("an answer");
+                    assert!([400, 503].contains(&response.status), "{}", response.text());
+                }
             });
         }
     });
     let after = usage().peak_memory_bytes;
     assert!(after - before < GROWTH_BYTES_MAX + (64 << 20), "{before} before, {after} after");
     assert_left_nothing(&store);
+    // What they took goes back to the system, but for what the sandbox of the head has grown to.
+    let head_bytes = figure(&store, "tidepool_head_memory_bytes") as u64;
+    let kept = usage().memory_bytes.saturating_sub(resident_before + head_bytes);
+    assert!(kept < 24 << 20, "{resident_before} before, {kept} more after");
 }
 
 /// Bodies that stay half sent take all the room there is: others are told to come back, and find

@@ -151,7 +151,6 @@ impl Cut {
 
     /// Begins, or begins anew.
     fn start(&mut self) -> Result<()> {
-        self.sealed.clear();
         self.series_done = 0;
         self.deletion_mark = self.head.deletion_mark()?;
         let range = self.range.unwrap_or(TimeRange::ALL);

@@ -3,18 +3,20 @@
 
 mod credentials;
 mod error;
+mod host;
 mod origin;
 mod reload;
 mod tls;
 
 pub use credentials::{Credentials, Kinds};
 pub use error::AccessError;
+pub use host::{AllowedHost, is_known as is_known_host, machine_name};
 pub use origin::CorsOrigin;
 
 use crate::shutdown::Shutdown;
 use credentials::{Attempt, Verified};
 use reload::Reloaded;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -27,7 +29,7 @@ const RELOAD_EVERY: Duration = Duration::from_secs(5);
 const HASH_WAIT: Duration = Duration::from_secs(10);
 
 /// The files. What has none is open to everyone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
     /// Certificate chain and private key, in PEM.
     pub tls: Option<TlsFiles>,
@@ -40,7 +42,7 @@ pub struct AccessConfig {
 }
 
 /// What TLS needs, in PEM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// Certificate chain, the server's own first.
     pub certificate: PathBuf,
@@ -72,26 +74,54 @@ pub enum Denied {
 
 /// What the files say.
 pub struct Access {
-    tls: Option<Reloaded<TlsAcceptor>>,
-    write: Option<Reloaded<Credentials>>,
-    read: Option<Reloaded<Credentials>>,
-    admin: Option<Reloaded<Credentials>>,
+    config: AccessConfig,
+    tls: Option<Arc<Reloaded<TlsAcceptor>>>,
+    write: Option<Arc<Reloaded<Credentials>>>,
+    read: Option<Arc<Reloaded<Credentials>>>,
+    admin: Option<Arc<Reloaded<Credentials>>>,
     /// One password is hashed at a time, so that wrong ones cannot take all cores.
-    hashing: Semaphore,
+    hashing: Arc<Semaphore>,
 }
 
 impl Access {
     /// Reads the files.
     pub fn open(config: &AccessConfig) -> Result<Access, AccessError> {
-        let tls = config.tls.as_ref().map(tls::open).transpose()?;
-        let credentials =
-            |file: &Option<PathBuf>| file.as_deref().map(credentials::open).transpose();
+        let hashing = Arc::new(Semaphore::new(1));
+        let none = Access {
+            config: AccessConfig::default(),
+            tls: None,
+            write: None,
+            read: None,
+            admin: None,
+            hashing,
+        };
+        none.reopen(config)
+    }
+
+    /// Reads the files that another configuration names, and this one goes on as it is. Files that
+    /// both name are read again, and passwords that were verified stay known.
+    pub fn reopen(&self, config: &AccessConfig) -> Result<Access, AccessError> {
+        let tls = match &config.tls {
+            None => None,
+            Some(files) => {
+                let known = self.tls.as_ref().filter(|_| self.config.tls.as_ref() == Some(files));
+                Some(again(known, || tls::open(files))?)
+            }
+        };
+        let credentials = |file: &Option<PathBuf>, known: &Option<Arc<Reloaded<Credentials>>>| {
+            let open = |file: &Path| {
+                let known = known.as_ref().filter(|known| known.files() == [file]);
+                again(known, || credentials::open(file))
+            };
+            file.as_deref().map(open).transpose()
+        };
         Ok(Access {
+            config: config.clone(),
             tls,
-            write: credentials(&config.write_credentials)?,
-            read: credentials(&config.read_credentials)?,
-            admin: credentials(&config.admin_credentials)?,
-            hashing: Semaphore::new(1),
+            write: credentials(&config.write_credentials, &self.write)?,
+            read: credentials(&config.read_credentials, &self.read)?,
+            admin: credentials(&config.admin_credentials, &self.admin)?,
+            hashing: Arc::clone(&self.hashing),
         })
     }
 
@@ -103,12 +133,7 @@ impl Access {
     /// Whether a credential lets somebody do something. It is given as the value of HTTP's
     /// `Authorization`.
     pub async fn check(&self, scope: Scope, credential: Option<&[u8]>) -> Result<(), Denied> {
-        let file = match scope {
-            Scope::Write => &self.write,
-            Scope::Read => &self.read,
-            Scope::Admin => &self.admin,
-        };
-        let Some(file) = file else { return Ok(()) };
+        let Some(file) = self.credentials(scope) else { return Ok(()) };
         let credentials = file.current();
         let unauthorized = Denied::Unauthorized(credentials.kinds());
         let attempt = credential.and_then(Attempt::read).ok_or(unauthorized)?;
@@ -124,26 +149,52 @@ impl Access {
         if hashed.unwrap_or(false) { Ok(()) } else { Err(unauthorized) }
     }
 
-    /// Looks at the files every few seconds until the stop signal.
-    pub async fn watch(self: Arc<Access>, mut shutdown: Shutdown) {
+    fn credentials(&self, scope: Scope) -> Option<&Reloaded<Credentials>> {
+        let file = match scope {
+            Scope::Write => &self.write,
+            Scope::Read => &self.read,
+            Scope::Admin => &self.admin,
+        };
+        file.as_deref()
+    }
+
+    /// Whether what somebody wants to do needs nothing that a stranger cannot have: then a page in
+    /// the browser of somebody who can connect could do it, too.
+    pub fn is_open(&self, scope: Scope) -> bool {
+        self.credentials(scope).is_none() && self.tls.is_none()
+    }
+
+    /// Looks at the files that are in use every few seconds until the stop signal.
+    pub async fn watch(current: impl Fn() -> Arc<Access>, mut shutdown: Shutdown) {
         loop {
             tokio::select! {
                 () = shutdown.wait() => return,
                 () = tokio::time::sleep(RELOAD_EVERY) => {}
             }
-            let access = Arc::clone(&self);
+            let access = current();
             // A refresh that panics has changed nothing.
             let _ = tokio::task::spawn_blocking(move || access.refresh()).await;
         }
     }
 
     /// Looks at the files now.
-    pub fn refresh(&self) {
+    fn refresh(&self) {
         if let Some(tls) = &self.tls {
             tls.refresh();
         }
         for credentials in [&self.write, &self.read, &self.admin].into_iter().flatten() {
             credentials.refresh();
         }
+    }
+}
+
+/// What is known of files, brought up to date, or what they hold at the first reading.
+fn again<T>(
+    known: Option<&Arc<Reloaded<T>>>,
+    open: impl FnOnce() -> Result<Reloaded<T>, AccessError>,
+) -> Result<Arc<Reloaded<T>>, AccessError> {
+    match known {
+        None => open().map(Arc::new),
+        Some(known) => known.read_again().map(|()| Arc::clone(known)),
     }
 }

@@ -23,9 +23,9 @@ pub struct Reloaded<T> {
 
 struct State<T> {
     current: Arc<T>,
-    /// Hash of the contents that were tried last, good or bad. Contents, not times: a file may be
-    /// replaced within a clock's tick, or through a link. 0 after a file could not be read.
-    tried: u64,
+    /// Hash of the contents that it was made of. Contents, not times: a file may be replaced within
+    /// a clock's tick, or through a link.
+    used: u64,
     /// Problems are told once.
     problem: String,
 }
@@ -39,7 +39,7 @@ impl<T> Reloaded<T> {
         let hasher = RandomState::new();
         let contents = read_all(&files)?;
         let current = Arc::new(load(&contents)?);
-        let state = State { current, tried: hasher.hash_one(&contents), problem: String::new() };
+        let state = State { current, used: hasher.hash_one(&contents), problem: String::new() };
         Ok(Reloaded { files, load: Box::new(load), hasher, state: Mutex::new(state) })
     }
 
@@ -48,29 +48,36 @@ impl<T> Reloaded<T> {
         Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).current)
     }
 
-    /// Reads the files again.
+    /// The files that it is made of.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Reads the files again, and logs what is wrong with them.
     pub fn refresh(&self) {
-        let read = read_all(&self.files);
-        let hash = read.as_ref().map_or(0, |contents| self.hasher.hash_one(contents));
+        let Err(error) = self.read_again() else { return };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if read.is_ok() && hash == state.tried {
-            return;
+        let problem = error.to_string();
+        if problem != state.problem {
+            tracing::error!(error = problem, "the old version stays in use");
+            state.problem = problem;
         }
-        state.tried = hash;
-        match read.and_then(|contents| (self.load)(&contents)) {
-            Ok(value) => {
-                state.current = Arc::new(value);
-                state.problem = String::new();
-                tracing::info!(files = ?self.files, "read again: a file changed");
-            }
-            Err(error) => {
-                let problem = error.to_string();
-                if problem != state.problem {
-                    tracing::error!(error = problem, "the old version stays in use");
-                    state.problem = problem;
-                }
-            }
+    }
+
+    /// Reads the files again. If they cannot be used, the old version stays in use.
+    pub fn read_again(&self) -> Result<(), AccessError> {
+        let contents = read_all(&self.files)?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let hash = self.hasher.hash_one(&contents);
+        if hash == state.used {
+            state.problem.clear();
+            return Ok(());
         }
+        state.current = Arc::new((self.load)(&contents)?);
+        state.used = hash;
+        state.problem.clear();
+        tracing::info!(files = ?self.files, "read again: a file changed");
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Flags that say what clients may do, and who they must be.
 
 use super::{HttpConfig, ServeConfig, bytes, duration};
-use crate::access::{AccessConfig, CorsOrigin, TlsFiles};
+use crate::access::{AccessConfig, AllowedHost, CorsOrigin, TlsFiles};
 use crate::wasm::LabelLimits;
 use clap::Args;
 use std::path::PathBuf;
@@ -49,6 +49,13 @@ pub(super) struct NetworkArgs {
     /// origin, such as https://(a|b)\.example. Credentials never go with what `.*` allows
     #[arg(long, alias = "web.cors.origin", value_name = "REGEX", default_value = ".*")]
     pub cors_origin: CorsOrigin,
+
+    /// A host name under which clients reach this server, such as node.example.com or *.example.com;
+    /// may be given several times. Addresses, localhost, names without dots and the machine's own
+    /// name need none. Only checked where neither credentials nor TLS are asked for: a page in a
+    /// browser can point its own name at any address. * allows all
+    #[arg(long, value_name = "NAME")]
+    pub allowed_host: Vec<AllowedHost>,
 
     /// Most labels of a series. This limit and the next two refuse a new series, and keep the rest
     /// of its request. 0: no limit

@@ -78,6 +78,7 @@ impl From<ServeArgs> for ServeConfig {
             admin_api: args.enable_admin_api,
             lifecycle: args.network.enable_lifecycle,
             access_log: args.network.access_log,
+            allowed_hosts: args.network.allowed_host.clone(),
             cors_origin: args.network.cors_origin.clone(),
             flags: BTreeMap::new(),
             request_bytes_max: size(

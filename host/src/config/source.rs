@@ -5,8 +5,9 @@ use super::file::{ConfigFile, FileError, Sections, in_one_line};
 use super::flags::flags;
 use super::{Cli, Command, Invocation, ServeArgs, ServeConfig};
 use crate::forward::DestinationConfig;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
-use std::collections::BTreeMap;
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 /// Why there is no configuration.
@@ -25,29 +26,58 @@ pub enum ConfigError {
 
 /// The values of all flags, by their names. Those that are not given and have no default have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings(BTreeMap<String, Vec<String>>);
+pub struct Settings {
+    values: BTreeMap<String, Vec<String>>,
+    /// Names of those that do not have their defaults by default.
+    given: BTreeSet<String>,
+}
 
 impl Settings {
     /// Names and values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
-        self.0.iter().map(|(name, values)| (name.as_str(), values.as_slice()))
+        self.values.iter().map(|(name, values)| (name.as_str(), values.as_slice()))
     }
 
     /// Names of the flags that are not as they are in the other.
     pub fn changes<'a>(&'a self, other: &'a Settings) -> Vec<&'a str> {
-        let differs = |name: &&String| self.0.get(*name) != other.0.get(*name);
-        self.0.keys().filter(differs).map(String::as_str).collect()
+        let differs = |name: &&String| self.values.get(*name) != other.values.get(*name);
+        self.values.keys().filter(differs).map(String::as_str).collect()
+    }
+
+    /// Whether a flag was given.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains(name)
     }
 
     fn of(matches: &ArgMatches) -> Settings {
-        let command = <ServeArgs as clap::Args>::augment_args(clap::Command::new("tidepool"));
-        let values = command.get_arguments().filter_map(|arg| {
-            let values = matches.try_get_raw(arg.get_id().as_str()).ok()?;
+        let mut settings = Settings::default();
+        for arg in flags_command().get_arguments() {
+            let id = arg.get_id().as_str();
+            let (Some(name), Ok(values)) = (arg.get_long(), matches.try_get_raw(id)) else {
+                continue;
+            };
             let values = values.into_iter().flatten();
             let values = values.map(|value| value.to_string_lossy().into_owned()).collect();
-            Some((arg.get_long()?.to_owned(), values))
-        });
-        Settings(values.collect())
+            settings.values.insert(name.to_owned(), values);
+            if !matches!(matches.value_source(id), None | Some(ValueSource::DefaultValue)) {
+                settings.given.insert(name.to_owned());
+            }
+        }
+        settings
+    }
+
+    /// A flag as it was given, on a command line.
+    fn arguments(&self, arg: &clap::Arg) -> Vec<OsString> {
+        let name = arg.get_long().unwrap_or_default();
+        let values = self.values.get(name).filter(|_| self.is_given(name));
+        let values = values.into_iter().flatten();
+        match arg.get_action() {
+            ArgAction::SetTrue => {
+                let is_set = |value: &&String| value.as_str() == "true";
+                values.filter(is_set).map(|_| format!("--{name}").into()).collect()
+            }
+            _ => values.map(|value| format!("--{name}={value}").into()).collect(),
+        }
     }
 }
 
@@ -83,15 +113,58 @@ impl ConfigSource {
         self.serve_by(&Cli::command().try_get_matches_from(&self.arguments)?)
     }
 
+    /// As [`ConfigSource::serve`] for a server that runs: flags but for those that can change are
+    /// as they were at its start. Refused is what either would be refused for at a start: both
+    /// what is asked for, and what would come of it.
+    pub fn serve_again(
+        &self,
+        started_with: &Settings,
+        can_change: impl Fn(&str) -> bool,
+    ) -> Result<(ServeConfig, Settings), ConfigError> {
+        let matches = Cli::command().try_get_matches_from(&self.arguments)?;
+        let (_, settings, mut sections) = self.read_by(&matches)?;
+        let command = flags_command();
+        let flags = command.get_arguments().flat_map(|arg| match arg.get_long() {
+            None | Some("config") => Vec::new(),
+            Some(name) if can_change(name) => settings.arguments(arg),
+            Some(_) => started_with.arguments(arg),
+        });
+        let arguments = std::iter::once(OsString::from("tidepool")).chain(flags);
+        let matches = Cli::command().try_get_matches_from(arguments)?;
+        if !started_with.is_given("plugins") {
+            // None can be loaded before a restart.
+            sections.plugins.clear();
+        }
+        let (config, _) = configured(&matches, &sections).map_err(|error| match error {
+            ConfigError::Contradiction(what) => ConfigError::Contradiction(format!(
+                "{what}. Flags that only a restart can change count as they are now"
+            )),
+            error => error,
+        })?;
+        Ok((config, settings))
+    }
+
     fn serve_by(&self, matches: &ArgMatches) -> Result<(ServeConfig, Settings), ConfigError> {
+        let (config, settings, _) = self.read_by(matches)?;
+        Ok((config, settings))
+    }
+
+    fn read_by(
+        &self,
+        matches: &ArgMatches,
+    ) -> Result<(ServeConfig, Settings, Sections), ConfigError> {
+        let whole = |matches: &ArgMatches, sections: Sections| {
+            let (config, settings) = configured(matches, &sections)?;
+            Ok((config, settings, sections))
+        };
         let Some(path) = serve_args(matches)?.config else {
-            return configured(matches, &Sections::default());
+            return whole(matches, Sections::default());
         };
         let file = ConfigFile::read(&path)?;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
         let arguments = self.arguments.iter().cloned().chain(flags);
         let read = Cli::command().try_get_matches_from(arguments).map_err(ConfigError::from);
-        read.and_then(|matches| configured(&matches, &file.sections)).map_err(|error| {
+        read.and_then(|matches| whole(&matches, file.sections.clone())).map_err(|error| {
             let what = match &error {
                 ConfigError::CommandLine(error) => in_one_line(error),
                 error => error.to_string(),
@@ -113,9 +186,14 @@ fn configured(
     config.check().map_err(ConfigError::Contradiction)?;
     let mut settings = Settings::of(serve_matches(matches));
     let names = sections.remote_write.iter().map(DestinationConfig::fingerprint);
-    settings.0.insert("remote_write".to_owned(), names.collect());
+    settings.values.insert("remote_write".to_owned(), names.collect());
     config.http.flags = flags(&config, &settings);
     Ok((config, settings))
+}
+
+/// The flags that `serve` takes.
+fn flags_command() -> clap::Command {
+    <ServeArgs as clap::Args>::augment_args(clap::Command::new("tidepool"))
 }
 
 /// `serve` may be named or not.

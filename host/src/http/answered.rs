@@ -1,51 +1,107 @@
 //! The end of a request: when nothing of its answer is left, its connection may be free again, and
 //! the log may get a line.
 
+use super::durations::Durations;
 use super::reply::Body;
+use super::routes::Handler;
 use super::stream::{Phase, PhaseCell};
 use crate::store::StoreError;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::header::USER_AGENT;
 use hyper::{Method, Request, StatusCode, Version};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::{Context, Poll};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
 
 /// Longest part of a path or a client's name that is logged, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
+
+/// Longest piece of an answer that is handed over at a time where what a client takes of it shows
+/// only in the next piece being asked for.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// The requests of one connection that are not answered yet; clones count the same.
 #[derive(Clone)]
 pub struct Unanswered {
     count: Arc<AtomicUsize>,
     phase: PhaseCell,
+    answers: Arc<Mutex<Answers>>,
+}
+
+/// Answers on their way.
+#[derive(Default)]
+struct Answers {
+    /// When something of each was taken last.
+    taken: HashMap<u64, Instant>,
+    last_number: u64,
 }
 
 impl Unanswered {
     /// None yet.
     pub fn new(phase: PhaseCell) -> Unanswered {
-        Unanswered { count: Arc::default(), phase }
+        Unanswered { count: Arc::default(), phase, answers: Arc::default() }
+    }
+
+    /// Waits until a client has taken nothing of an answer for so long. In HTTP/2 it can do so and
+    /// still take all that the connection has to say otherwise.
+    pub async fn stall(&self, limit: Duration) {
+        loop {
+            let oldest = self.answers().taken.values().min().copied();
+            let waited = oldest.map_or(Duration::ZERO, |taken| taken.elapsed());
+            match limit.checked_sub(waited) {
+                None | Some(Duration::ZERO) => return,
+                Some(left) => sleep(left).await,
+            }
+        }
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One has come. It counts until what this gives is dropped.
     pub fn begin(&self) -> PendingRequest {
         self.count.fetch_add(1, Relaxed);
         self.phase.set(Phase::Working);
-        PendingRequest { of: self.clone() }
+        PendingRequest { of: self.clone(), answer: None }
     }
 }
 
 /// One request that is not answered yet.
 pub struct PendingRequest {
     of: Unanswered,
+    /// The number of its answer, once that is on its way.
+    answer: Option<u64>,
+}
+
+impl PendingRequest {
+    /// Something of its answer is taken, and more may follow; or the first of it could be.
+    fn is_taken(&mut self) {
+        let mut answers = self.of.answers();
+        let number = self.answer.unwrap_or(answers.last_number + 1);
+        answers.last_number = answers.last_number.max(number);
+        answers.taken.insert(number, Instant::now());
+        drop(answers);
+        self.answer = Some(number);
+    }
+
+    /// Nothing of its answer is there to be taken.
+    fn waits_for_us(&self) {
+        if let Some(answer) = self.answer {
+            self.of.answers().taken.remove(&answer);
+        }
+    }
 }
 
 impl Drop for PendingRequest {
     fn drop(&mut self) {
+        self.waits_for_us();
         if self.of.count.fetch_sub(1, Relaxed) == 1 {
             self.of.phase.set(Phase::Answered);
         }
@@ -54,7 +110,6 @@ impl Drop for PendingRequest {
 
 /// A line of the log about one request.
 pub struct AccessLine {
-    started: Instant,
     client: Option<SocketAddr>,
     method: Method,
     path: String,
@@ -68,7 +123,6 @@ impl AccessLine {
         let user_agent = request.headers().get(USER_AGENT);
         let path = request.uri().path_and_query().map_or("", |path| path.as_str());
         AccessLine {
-            started: Instant::now(),
             client,
             method: request.method().clone(),
             path: cut(path.as_bytes()),
@@ -77,7 +131,7 @@ impl AccessLine {
         }
     }
 
-    fn write(&self, status: StatusCode, bytes: u64, is_whole: bool) {
+    fn write(&self, status: StatusCode, bytes: u64, took: Duration, is_whole: bool) {
         tracing::info!(
             target: "tidepool_host::access_log",
             client = self.client.map(tracing::field::display),
@@ -86,7 +140,7 @@ impl AccessLine {
             version = ?self.version,
             status = status.as_u16(),
             bytes,
-            seconds = self.started.elapsed().as_secs_f64(),
+            seconds = took.as_secs_f64(),
             user_agent = self.user_agent,
             "{}", if is_whole { "answered" } else { "cut short" }
         );
@@ -97,13 +151,32 @@ fn cut(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]).into_owned()
 }
 
+/// Measures a request from now on.
+pub struct Timer {
+    started: Instant,
+    handler: Handler,
+    durations: Arc<Durations>,
+}
+
+impl Timer {
+    /// Begins.
+    pub fn start(handler: Handler, durations: Arc<Durations>) -> Timer {
+        Timer { started: Instant::now(), handler, durations }
+    }
+}
+
 /// An answer's body, which tells when nothing of it is left.
 pub struct AnswerBody {
     body: Body,
     status: StatusCode,
     bytes: u64,
+    timer: Timer,
     line: Option<AccessLine>,
-    _request: PendingRequest,
+    request: PendingRequest,
+    /// Whether it goes out in pieces whose taking is watched.
+    is_watched: bool,
+    /// What is left of a long piece.
+    rest: Bytes,
 }
 
 impl AnswerBody {
@@ -112,9 +185,18 @@ impl AnswerBody {
         body: Body,
         status: StatusCode,
         request: PendingRequest,
+        timer: Timer,
         line: Option<AccessLine>,
     ) -> AnswerBody {
-        AnswerBody { body, status, bytes: 0, line, _request: request }
+        let (is_watched, rest) = (false, Bytes::new());
+        AnswerBody { body, status, bytes: 0, timer, line, request, is_watched, rest }
+    }
+
+    /// With its taking watched, as [`Unanswered::stall`] needs it.
+    pub fn watched(mut self) -> AnswerBody {
+        self.is_watched = true;
+        self.request.is_taken();
+        self
     }
 }
 
@@ -126,27 +208,54 @@ impl HttpBody for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &frame {
-            self.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+        let frame = match self.rest.is_empty() {
+            true => Pin::new(&mut self.body).poll_frame(context),
+            false => Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.rest))))),
+        };
+        if self.is_watched {
+            match &frame {
+                Poll::Ready(_) => self.request.is_taken(),
+                Poll::Pending => self.request.waits_for_us(),
+            }
         }
-        frame
+        let frame = ready!(frame);
+        let frame = frame.map(|frame| {
+            let mut data = match frame?.into_data() {
+                Ok(data) => data,
+                Err(other) => return Ok(other),
+            };
+            if self.is_watched && data.len() > PIECE_BYTES_MAX {
+                self.rest = data.split_off(PIECE_BYTES_MAX);
+            }
+            self.bytes += data.len() as u64;
+            Ok(Frame::data(data))
+        });
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        // The upper bound first: it is never below the lower one.
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(hint.lower().saturating_add(rest));
+        hint
     }
 }
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
+        let Timer { started, handler, durations } = &self.timer;
+        let took = started.elapsed();
+        durations.add(*handler, self.status, took);
         if let Some(line) = &self.line {
-            let is_whole = line.method == Method::HEAD || self.body.is_end_stream();
-            line.write(self.status, self.bytes, is_whole);
+            let is_whole = line.method == Method::HEAD || self.is_end_stream();
+            line.write(self.status, self.bytes, took, is_whole);
         }
     }
 }

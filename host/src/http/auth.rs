@@ -8,7 +8,12 @@ use crate::access::{Denied, Kinds, Scope};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 
-/// Who may ask for a path; `None` is everyone. New endpoints of the API are for readers.
+/// Who may ask for a path; `None` is everyone.
+pub fn scope(context: &Context, path: &str) -> Option<Scope> {
+    if push::is_given(context, path) { Some(Scope::Write) } else { scope_of(path) }
+}
+
+/// As [`scope`], of paths that no plugin was given. New endpoints of the API are for readers.
 fn scope_of(path: &str) -> Option<Scope> {
     match path {
         "/api/v1/write" | otlp::PATH => Some(Scope::Write),
@@ -22,11 +27,8 @@ fn scope_of(path: &str) -> Option<Scope> {
     }
 }
 
-/// Gives the answer to somebody who may not ask for a path.
-pub async fn check(context: &Context, path: &str, headers: &HeaderMap) -> Result<(), Reply> {
-    let is_given = push::is_given(context, path);
-    let scope = if is_given { Some(Scope::Write) } else { scope_of(path) };
-    let Some(scope) = scope else { return Ok(()) };
+/// Gives the answer to somebody who may not do something.
+pub async fn check(context: &Context, scope: Scope, headers: &HeaderMap) -> Result<(), Reply> {
     let credential = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     context.access.check(scope, credential).await.map_err(denied)
 }

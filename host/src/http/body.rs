@@ -14,6 +14,34 @@ use std::io::Read as _;
 /// Bytes that a body's buffer has at first.
 const BUFFER_BYTES_MIN: usize = 4 * 1024;
 
+/// Largest body of a request that reads, compressed as well as decompressed, whatever others may
+/// have. The longest list of selectors is far shorter, and two bytes can make fifty of a matcher.
+const READ_BYTES_MAX: usize = 1 << 20;
+
+/// How large a body may be.
+#[derive(Clone, Copy)]
+pub struct Bound {
+    bytes: usize,
+    /// What a client is told of who set it.
+    set_by: &'static str,
+}
+
+impl Bound {
+    /// For what is to be stored.
+    pub fn of_writes(context: &Context) -> Bound {
+        Bound { bytes: context.http.request_bytes_max, set_by: "--max-request-size" }
+    }
+
+    /// For what only asks.
+    pub fn of_reads(context: &Context) -> Bound {
+        let of_writes = Bound::of_writes(context);
+        match of_writes.bytes < READ_BYTES_MAX {
+            true => of_writes,
+            false => Bound { bytes: READ_BYTES_MAX, set_by: "fixed for requests that read" },
+        }
+    }
+}
+
 /// Bytes in memory and the room they take there.
 pub struct Held {
     /// The body.
@@ -22,15 +50,11 @@ pub struct Held {
     pub room: BodyRoom,
 }
 
-/// Reads a Snappy-compressed body of at most `bytes_max`; both its sizes are bounded before
-/// anything is allocated.
-pub async fn read_snappy(
-    context: &Context,
-    body: Incoming,
-    bytes_max: usize,
-) -> Result<Held, Reply> {
-    let compressed = collect(context, body, bytes_max).await?;
-    let bytes = decompressed_len(&compressed.bytes, bytes_max).map_err(refused)?;
+/// Reads a Snappy-compressed body; both its sizes are bounded before anything is allocated.
+pub async fn read_snappy(context: &Context, body: Incoming, bound: Bound) -> Result<Held, Reply> {
+    let compressed = collect(context, body, bound).await?;
+    let refused = |error| refused(error, bound);
+    let bytes = decompressed_len(&compressed.bytes, bound.bytes).map_err(refused)?;
     let room = context.bodies.whole(bytes).await.map_err(|full| error(&full))?;
     let mut whole = context.bodies.buffer(bytes);
     let written = decompress(&compressed.bytes, &mut whole).map_err(refused)?;
@@ -43,15 +67,15 @@ pub async fn read_plain_or_gzip(
     context: &Context,
     request: Request<Incoming>,
 ) -> Result<Held, Reply> {
-    let bytes_max = context.http.request_bytes_max;
+    let bound = Bound::of_writes(context);
     let (head, body) = request.into_parts();
     let encoding = head.headers.get(CONTENT_ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
     let encoding = encoding.trim_ascii().to_ascii_lowercase();
     match encoding.as_slice() {
-        b"" | b"identity" => collect(context, body, bytes_max).await,
+        b"" | b"identity" => collect(context, body, bound).await,
         b"gzip" | b"x-gzip" => {
-            let compressed = collect(context, body, bytes_max).await?;
-            gunzip(context, &compressed.bytes, bytes_max).await
+            let compressed = collect(context, body, bound).await?;
+            gunzip(context, &compressed.bytes, bound).await
         }
         other => {
             let other = String::from_utf8_lossy(other);
@@ -63,7 +87,8 @@ pub async fn read_plain_or_gzip(
 }
 
 /// Takes room as the bytes come: what gzip says of its size need not be true.
-async fn gunzip(context: &Context, compressed: &[u8], bytes_max: usize) -> Result<Held, Reply> {
+async fn gunzip(context: &Context, compressed: &[u8], bound: Bound) -> Result<Held, Reply> {
+    let Bound { bytes: bytes_max, set_by } = bound;
     let mut decoder = MultiGzDecoder::new(compressed);
     let mut room = context.bodies.whole(BUFFER_BYTES_MIN).await.map_err(|full| error(&full))?;
     let mut bytes = Vec::with_capacity(BUFFER_BYTES_MIN);
@@ -79,9 +104,8 @@ async fn gunzip(context: &Context, compressed: &[u8], bytes_max: usize) -> Resul
             text(StatusCode::BAD_REQUEST, format!("the body is not in gzip's format: {broken}\n"))
         })?;
         if bytes.len() > bytes_max {
-            let message = format!(
-                "the body has more than {bytes_max} bytes decompressed (--max-request-size)\n"
-            );
+            let message =
+                format!("the body has more than {bytes_max} bytes decompressed ({set_by})\n");
             return Err(text(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         if read < left {
@@ -91,9 +115,12 @@ async fn gunzip(context: &Context, compressed: &[u8], bytes_max: usize) -> Resul
     }
 }
 
-fn refused(error: BodyError) -> Reply {
+fn refused(error: BodyError, bound: Bound) -> Reply {
     let status = match error {
-        BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::TooLarge { .. } => {
+            let message = format!("{error} ({})\n", bound.set_by);
+            return text(StatusCode::PAYLOAD_TOO_LARGE, message);
+        }
         BodyError::NotSnappy(_)
         | BodyError::Implausible { .. }
         | BodyError::NotProtobuf(_)
@@ -102,10 +129,10 @@ fn refused(error: BodyError) -> Reply {
     text(status, format!("{error}\n"))
 }
 
-/// Reads a body of at most `bytes_max`.
-pub async fn collect(context: &Context, body: Incoming, bytes_max: usize) -> Result<Held, Reply> {
+/// Reads a body.
+pub async fn collect(context: &Context, body: Incoming, bound: Bound) -> Result<Held, Reply> {
     let limit = context.http.limits.request_timeout;
-    match tokio::time::timeout(limit, read(context, body, bytes_max)).await {
+    match tokio::time::timeout(limit, read(context, body, bound)).await {
         Ok(held) => held,
         Err(_) => {
             let message = format!(
@@ -119,9 +146,10 @@ pub async fn collect(context: &Context, body: Incoming, bytes_max: usize) -> Res
 
 /// Takes room for what has come, whatever the client says will come. The pieces are copied into
 /// one buffer: kept as they are, a client could send them one byte each.
-async fn read(context: &Context, mut body: Incoming, bytes_max: usize) -> Result<Held, Reply> {
+async fn read(context: &Context, mut body: Incoming, bound: Bound) -> Result<Held, Reply> {
+    let Bound { bytes: bytes_max, set_by } = bound;
     let too_large = || {
-        let message = format!("the body is larger than {bytes_max} bytes (--max-request-size)\n");
+        let message = format!("the body is larger than {bytes_max} bytes ({set_by})\n");
         text(StatusCode::PAYLOAD_TOO_LARGE, message)
     };
     let announced = body.size_hint().upper();

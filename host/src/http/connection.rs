@@ -4,19 +4,24 @@
 //! any time: after a while anyway, and after a second when others wait for its place. A request that is
 //! being worked on is never cut off from here; its body and its answer have limits of their own.
 
-use super::answered::{AccessLine, AnswerBody, Unanswered};
-use super::routes;
+use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
+use super::routes::{self, Handler};
 use super::server::{Context, HttpCounters};
 use super::stream::{Phase, PhaseCell, Watched};
+use super::target::HEADERS_MAX;
+use super::typed::Typed;
 use crate::config::ClientLimits;
 use crate::shutdown::Shutdown;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -25,11 +30,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
-/// Most header fields of a request.
-const HEADERS_MAX: usize = 100;
-
 /// Longest head of a request, in bytes.
-const HEAD_BYTES_MAX: usize = 32 * 1024;
+pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// Size of a connection's buffers, in bytes: one for what comes, one for what goes.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
@@ -47,10 +49,6 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the last word to a slow client may take.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// What a client is told that began a request and did not go on.
-const SLOW_HEAD: &[u8] =
-    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// Why a connection was closed that its client would have kept.
 #[derive(Clone, Copy)]
@@ -120,22 +118,34 @@ async fn serve_requests<S>(
         Err(error) => return tracing::debug!(%error, "a connection ended early"),
     };
     let unanswered = Unanswered::new(phase);
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<Incoming>| {
         let pending = unanswered.begin();
         let context = context.now();
         async move {
             let line = context.http.access_log.then(|| AccessLine::new(&request, client));
-            let reply = routes::handle(&context, request).await;
+            let handler = Handler::of(&context, request.uri().path());
+            let timer = Timer::start(handler, Arc::clone(&context.durations));
+            let reply = routes::handle(&context, handler, request).await;
             let status = reply.status();
-            Ok::<_, Infallible>(reply.map(|body| AnswerBody::new(body, status, pending, line)))
+            let body = |body| {
+                let body = AnswerBody::new(body, status, pending, timer, line);
+                if is_http2 { body.watched() } else { body }
+            };
+            Ok::<_, Infallible>(reply.map(body))
         }
     });
     let mut stops = false;
     if is_http2 {
         let mut connection = http2_builder().serve_connection(TokioIo::new(stream), service);
+        let stall = unanswered.stall(context.http.limits.send_timeout);
+        let mut stall = std::pin::pin!(stall);
         loop {
             tokio::select! {
                 ended = &mut connection => return note_end(&context.counters, ended),
+                () = &mut stall => {
+                    tracing::debug!("a client took nothing of an answer");
+                    return count(&context.counters.connections_slow_reader);
+                }
                 () = shutdown.wait(), if !stops => {
                     stops = true;
                     Pin::new(&mut connection).graceful_shutdown();
@@ -150,16 +160,22 @@ async fn serve_requests<S>(
             }
         }
     }
-    let mut connection = http1_builder().serve_connection(TokioIo::new(stream), service);
+    stream.keep_back_refusals();
+    let stream = TokioIo::new(Typed::new(stream));
+    let mut connection = http1_builder().serve_connection(stream, service);
     loop {
         tokio::select! {
-            ended = &mut connection => return note_end(&context.counters, ended),
+            ended = &mut connection => {
+                let stream = connection.into_parts().io.into_inner().into_inner();
+                refuse(stream, ended.as_ref().err()).await;
+                return note_end(&context.counters, ended);
+            }
             () = shutdown.wait(), if !stops => {
                 stops = true;
                 Pin::new(&mut connection).graceful_shutdown();
             }
             reason = &mut overdue => {
-                let stream = connection.into_parts().io.into_inner();
+                let stream = connection.into_parts().io.into_inner().into_inner();
                 return close(context, stream, reason).await;
             }
         }
@@ -189,14 +205,51 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     reason.count(&context.counters);
+    stream.take_refusal();
     if let Overdue::SlowHead = reason {
-        let farewell = async {
-            stream.write_all(SLOW_HEAD).await?;
-            stream.shutdown().await
-        };
-        // A client that does not hear it is cut off all the same.
-        let _ = timeout(FAREWELL_TIMEOUT, farewell).await;
+        let limit = context.http.limits.request_timeout.as_millis();
+        let why = format!("the request's head did not come within {limit} ms (--request-timeout)");
+        say(stream, StatusCode::REQUEST_TIMEOUT, &why).await;
     }
+}
+
+/// Says what was wrong with what the parser did not take for a request.
+async fn refuse<S>(mut stream: Watched<S>, error: Option<&hyper::Error>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Some(status) = stream.take_refusal() else { return };
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    let why = match status {
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => format!(
+            "the request's head is larger than {HEAD_BYTES_MAX} bytes or has more than \
+             {HEADERS_MAX} fields"
+        ),
+        _ => match error {
+            Some(error) => format!("this is no request of HTTP/1.1 or HTTP/1.0: {error}"),
+            None => "this is no request of HTTP/1.1 or HTTP/1.0".to_owned(),
+        },
+    };
+    say(stream, status, &why).await;
+}
+
+/// The last word on an HTTP/1.1 connection that has no request.
+async fn say<S>(mut stream: Watched<S>, status: StatusCode, why: &str)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (reason, bytes) = (status.canonical_reason().unwrap_or_default(), why.len() + 1);
+    let answer = format!(
+        "HTTP/1.1 {} {reason}\r\nconnection: close\r\n\
+         content-type: text/plain; charset=utf-8\r\ncontent-length: {bytes}\r\n\r\n{why}\n",
+        status.as_str()
+    );
+    let farewell = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await
+    };
+    // A client that does not hear it is cut off all the same.
+    let _ = timeout(FAREWELL_TIMEOUT, farewell).await;
 }
 
 /// Waits until a connection need not be kept any longer. Those that wait the longest are the first

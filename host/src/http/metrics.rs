@@ -1,13 +1,14 @@
 //! `GET /metrics`: the store's own figures. Names are Prometheus' where it has the same figure.
 
 use super::doors::Doors;
+use super::process;
 use super::reply::{Reply, full};
 use super::server::{Context, HttpCounters};
 use crate::disk::wal::WalStats;
 use crate::disk::{Wear, WrittenFor};
 use crate::reload::ReloadHandle;
 use crate::ship::ShipFigures;
-use crate::store::{SpaceFigures, Store, StoreCounters, resident_bytes};
+use crate::store::{Store, StoreCounters};
 use crate::telemetry::MetricsText;
 use crate::wasm::Figures;
 use hyper::StatusCode;
@@ -28,7 +29,7 @@ pub async fn answer(context: &Context) -> Reply {
         start(&mut text, &context.store);
     }
     configuration(&mut text, &context.reload);
-    process(&mut text);
+    process::show(&mut text);
     memory(&mut text, &context.store);
     text.gauge(
         "tidepool_clock_doubted",
@@ -37,8 +38,9 @@ pub async fn answer(context: &Context) -> Reply {
     );
     http(&mut text, &context.counters, &context.doors);
     connections(&mut text, context);
+    context.durations.show(&mut text);
     instances(&mut text, context.store.counters());
-    space(&mut text, context.store.space_figures());
+    space(&mut text, &context.store).await;
     wear(&mut text, context.store.wear());
     // While the store starts there is no head to ask.
     if let Ok(figures) = context.store.figures().await {
@@ -242,7 +244,23 @@ fn blocks(text: &mut MetricsText, store: &Store) {
     text.gauge("prometheus_tsdb_storage_blocks_bytes", "Bytes of all blocks.", bytes);
 }
 
-fn space(text: &mut MetricsText, figures: SpaceFigures) {
+async fn space(text: &mut MetricsText, store: &Store) {
+    let figures = store.space_figures();
+    let other = store.clone();
+    // All files are looked at, on a disk that may be slow.
+    let data_bytes = tokio::task::spawn_blocking(move || other.data_bytes()).await;
+    text.gauge(
+        "tidepool_disk_size_bytes",
+        "Bytes of the file system of the data directory.",
+        figures.total_bytes,
+    );
+    if let Ok(Some(bytes)) = data_bytes {
+        text.gauge(
+            "tidepool_data_directory_bytes",
+            "Bytes of the data directory, snapshots left out: what --retention-size bounds.",
+            bytes,
+        );
+    }
     text.gauge(
         "tidepool_disk_free_bytes",
         "Bytes that the file system of the data directory still has.",
@@ -443,6 +461,7 @@ fn connections(text: &mut MetricsText, context: &Context) {
         "Requests refused for what they are rather than for what they hold, by reason.",
         &[
             ("reason=\"unauthorized\"", load(&c.refused_unauthorized)),
+            ("reason=\"foreign\"", load(&c.refused_foreign)),
             ("reason=\"slow\"", load(&c.refused_slow)),
             ("reason=\"too_large\"", load(&c.refused_too_large)),
             ("reason=\"unsupported_type\"", load(&c.refused_type)),
@@ -456,7 +475,6 @@ fn connections(text: &mut MetricsText, context: &Context) {
     );
 }
 
-/// What client libraries show of a process, read from the system.
 /// Under Prometheus' names, which alerts know.
 fn configuration(text: &mut MetricsText, reload: &ReloadHandle) {
     text.gauge(
@@ -469,22 +487,6 @@ fn configuration(text: &mut MetricsText, reload: &ReloadHandle) {
         "When the configuration was loaded successfully for the last time.",
         reload.success_ms() as f64 / 1000.0,
     );
-}
-
-fn process(text: &mut MetricsText) {
-    let Some((cpu_seconds, resident_bytes)) = cpu_seconds().zip(resident_bytes()) else { return };
-    text.counter("process_cpu_seconds_total", "User and system CPU time spent.", cpu_seconds);
-    text.gauge("process_resident_memory_bytes", "Resident memory.", resident_bytes);
-}
-
-/// CPU seconds of this process (proc(5), `/proc/self/stat` fields 14 and 15).
-fn cpu_seconds() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is a name in parentheses that may hold spaces.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
-    let ticks = number(14)? + number(15)?;
-    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 fn load(counter: &AtomicU64) -> u64 {

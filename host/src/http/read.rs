@@ -3,7 +3,7 @@
 //! An answer holds one part at a time, and ends with the connection's reset if something fails on
 //! the way: its status is long gone, and text would be read as a part of it.
 
-use super::body::read_snappy;
+use super::body::{Bound, read_snappy};
 use super::reply::{self, Reply, text};
 use super::server::Context;
 use crate::prom::read::{
@@ -21,10 +21,6 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, ready};
 use tokio::sync::mpsc::Receiver;
-
-/// Largest request, compressed as well as decompressed. The longest list of values is far shorter,
-/// and two bytes of a request can make fifty of a matcher.
-const READ_BYTES_MAX: usize = 1 << 20;
 
 /// An answer on its way.
 struct Answer {
@@ -65,8 +61,8 @@ pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
 }
 
 async fn read(context: &Context, request: Request<Incoming>) -> Reply {
-    let bytes_max = context.http.request_bytes_max.min(READ_BYTES_MAX);
-    let held = match read_snappy(context, request.into_body(), bytes_max).await {
+    let bound = Bound::of_reads(context);
+    let held = match read_snappy(context, request.into_body(), bound).await {
         Ok(held) => held,
         Err(reply) => return reply,
     };

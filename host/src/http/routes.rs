@@ -3,7 +3,8 @@
 use super::api::{self, Call};
 use super::reply::{Reply, text};
 use super::server::Context;
-use super::{auth, import, metrics, otlp, push, read, reload, replay, write};
+use super::{auth, import, metrics, otlp, pages, push, read, reload, replay, write};
+use crate::access::Scope;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
@@ -87,12 +88,51 @@ const ROUTES: &[Route] = &[
     route(GET, "/", Endpoint::Index, "this page"),
 ];
 
+/// The line of the table that a path belongs to, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handler(usize);
+
+impl Handler {
+    /// Of a path, which a plugin may have been given.
+    pub fn of(context: &Context, path: &str) -> Handler {
+        match Handler::of_path(path) {
+            other if other.route().is_none() && push::is_given(context, path) => {
+                Handler::of_path(push::PREFIX)
+            }
+            known => known,
+        }
+    }
+
+    /// Of a path that no plugin was given.
+    pub fn of_path(path: &str) -> Handler {
+        let at = ROUTES.iter().position(|route| is_at(route.path, path));
+        Handler(at.unwrap_or(ROUTES.len()))
+    }
+
+    /// Those of all lines, and that of paths that are not in the table.
+    pub fn all() -> impl Iterator<Item = Handler> {
+        (0..=ROUTES.len()).map(Handler)
+    }
+
+    /// Its place among all.
+    pub fn number(self) -> usize {
+        self.0
+    }
+
+    /// As Prometheus names its handlers.
+    pub fn name(self) -> String {
+        let path = self.route().map_or("other", |route| route.path);
+        path.replace("{}", ":name").replace("{*}", "*path")
+    }
+
+    fn route(self) -> Option<&'static Route> {
+        ROUTES.get(self.0)
+    }
+}
+
 /// Answers a request.
-pub async fn handle(context: &Context, request: Request<Incoming>) -> Reply {
-    let reply = match auth::check(context, request.uri().path(), request.headers()).await {
-        Ok(()) => dispatch(context, request).await,
-        Err(reply) => reply,
-    };
+pub async fn handle(context: &Context, handler: Handler, request: Request<Incoming>) -> Reply {
+    let reply = admitted(context, handler, request).await.unwrap_or_else(|refused| refused);
     let counters = &context.counters;
     let refused = match reply.status() {
         StatusCode::UNAUTHORIZED => &counters.refused_unauthorized,
@@ -106,17 +146,29 @@ pub async fn handle(context: &Context, request: Request<Incoming>) -> Reply {
     reply
 }
 
-async fn dispatch(context: &Context, request: Request<Incoming>) -> Reply {
+/// Answers those who may ask.
+async fn admitted(
+    context: &Context,
+    handler: Handler,
+    request: Request<Incoming>,
+) -> Result<Reply, Reply> {
     let path = request.uri().path();
-    if request.method() == Method::OPTIONS && path.starts_with("/api/v1/") {
-        return api::options(context, request.headers());
+    let scope = auth::scope(context, path);
+    if let Some(scope) = scope {
+        pages::check(context, scope, &request)?;
+        auth::check(context, scope, request.headers()).await?;
     }
-    let Some(route) = ROUTES.iter().find(|route| is_at(route.path, path)) else {
-        return match push::is_given(context, path) {
-            true if request.method() == Method::POST => push::answer(context, request).await,
-            true => not_allowed(POST),
-            false => text(StatusCode::NOT_FOUND, "404 page not found\n"),
-        };
+    // Whether a page of another origin may ask. What changes something it may not.
+    let is_preflight = request.method() == Method::OPTIONS && path.starts_with("/api/v1/");
+    if is_preflight && scope == Some(Scope::Read) {
+        return Ok(api::options(context, request.headers()));
+    }
+    Ok(dispatch(context, handler, request).await)
+}
+
+async fn dispatch(context: &Context, handler: Handler, request: Request<Incoming>) -> Reply {
+    let Some(route) = handler.route() else {
+        return text(StatusCode::NOT_FOUND, "404 page not found\n");
     };
     if !route.methods.split(", ").any(|method| method == request.method().as_str()) {
         return not_allowed(route.methods);

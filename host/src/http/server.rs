@@ -2,11 +2,12 @@
 
 use super::connection;
 use super::doors::Doors;
+use super::durations::Durations;
 use crate::access::Access;
 use crate::config::HttpConfig;
 use crate::forward::figures::ForwardFigures;
 use crate::plugin::Plugins;
-use crate::reload::ReloadHandle;
+use crate::reload::{Live, ReloadHandle};
 use crate::ship::ShipFigures;
 use crate::shutdown::Shutdown;
 use crate::store::{BodyBudget, Store, system_now_ms};
@@ -30,15 +31,13 @@ pub struct ServerConfig {
     pub store: Store,
     /// What stands before the store, if anything does.
     pub plugins: Option<Plugins>,
-    /// Whom it serves.
-    pub access: Arc<Access>,
     /// What was shipped, if blocks are.
     pub ship: Option<Arc<ShipFigures>>,
     /// What was forwarded, by destination.
     pub forward: ForwardFigures,
-    /// Where and within which bounds. What changes holds for requests that come later, but for the
-    /// address, and the bounds of connections and of bodies together.
-    pub http: watch::Receiver<Arc<HttpConfig>>,
+    /// Where, within which bounds and whom. What changes holds for requests that come later, but
+    /// for the address, and the bounds of connections and of bodies together.
+    pub live: watch::Receiver<Live>,
     /// Reads the configuration again.
     pub reload: ReloadHandle,
 }
@@ -55,6 +54,7 @@ pub struct Server {
 pub(super) struct Context {
     pub store: Store,
     pub plugins: Option<Plugins>,
+    /// As it was when the request came.
     pub access: Arc<Access>,
     pub ship: Option<Arc<ShipFigures>>,
     /// What was forwarded, by destination.
@@ -63,19 +63,21 @@ pub(super) struct Context {
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
     pub counters: Arc<HttpCounters>,
+    pub durations: Arc<Durations>,
     pub doors: Arc<Doors>,
     pub reload: ReloadHandle,
     /// When the server was started.
     pub started_ms: i64,
     /// Tells the connection that waits the longest to give up its place.
     pub crowded: Arc<Notify>,
-    live_http: watch::Receiver<Arc<HttpConfig>>,
+    live: watch::Receiver<Live>,
 }
 
 impl Context {
     /// With the configuration as it is now.
     pub fn now(&self) -> Context {
-        Context { http: Arc::clone(&self.live_http.borrow()), ..self.clone() }
+        let Live { http, access } = self.live.borrow().clone();
+        Context { http, access, ..self.clone() }
     }
 }
 
@@ -94,6 +96,7 @@ pub(super) struct HttpCounters {
     pub connections_malformed: AtomicU64,
     pub connections_insecure: AtomicU64,
     pub refused_unauthorized: AtomicU64,
+    pub refused_foreign: AtomicU64,
     pub refused_slow: AtomicU64,
     pub refused_too_large: AtomicU64,
     pub refused_type: AtomicU64,
@@ -103,9 +106,8 @@ pub(super) struct HttpCounters {
 impl Server {
     /// Binds the address.
     pub async fn bind(config: ServerConfig) -> io::Result<Server> {
-        let ServerConfig { store, plugins, access, ship, forward, http: live_http, reload } =
-            config;
-        let http = Arc::clone(&live_http.borrow());
+        let ServerConfig { store, plugins, ship, forward, live, reload } = config;
+        let Live { http, access } = live.borrow().clone();
         let listener = TcpListener::bind(http.listen).await.map_err(|error| {
             io::Error::new(error.kind(), format!("could not listen on {}: {error}", http.listen))
         })?;
@@ -119,11 +121,12 @@ impl Server {
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
             counters: Arc::new(HttpCounters::default()),
+            durations: Arc::new(Durations::default()),
             doors: Arc::new(Doors::default()),
             reload,
             started_ms: system_now_ms(),
             crowded: Arc::new(Notify::new()),
-            live_http,
+            live,
         };
         Ok(Server { listener, address, context })
     }
@@ -136,7 +139,9 @@ impl Server {
     /// Serves until the stop signal, then lets running requests end.
     pub async fn run(self, mut shutdown: Shutdown) {
         let Server { listener, context, .. } = self;
-        tokio::spawn(Arc::clone(&context.access).watch(shutdown.clone()));
+        let live = context.live.clone();
+        let current = move || Arc::clone(&live.borrow().access);
+        tokio::spawn(Access::watch(current, shutdown.clone()));
         let connections_max = context.http.connections_max;
         let slots = Arc::new(Semaphore::new(connections_max as usize));
         loop {

@@ -67,6 +67,11 @@ impl PhaseCell {
         });
     }
 
+    /// Whether no request is worked on, nor its answer on its way.
+    fn is_before_request(&self) -> bool {
+        matches!(*self.0.borrow(), Phase::Idle | Phase::Head)
+    }
+
     /// Hears of every phase from now on.
     pub fn listen(&self) -> watch::Receiver<Phase> {
         self.0.subscribe()
@@ -88,6 +93,10 @@ pub struct Watched<S> {
     taken: usize,
     /// Runs once all is said.
     linger: Option<Pin<Box<Sleep>>>,
+    /// Whether what is said while no request is worked on is kept back.
+    keeps_back: bool,
+    /// The status of what was kept back.
+    refusal: Option<u16>,
 }
 
 impl<S> Watched<S> {
@@ -102,7 +111,33 @@ impl<S> Watched<S> {
             stall: None,
             taken: 0,
             linger: None,
+            keeps_back: false,
+            refusal: None,
         }
+    }
+
+    /// From now on what is written to a client of HTTP/1.1 that has no request worked on is kept
+    /// back: such answers are the parser's own, to what it takes for no request, and say nothing
+    /// but a status.
+    pub fn keep_back_refusals(&mut self) {
+        self.keeps_back = true;
+    }
+
+    /// The status of an answer that was kept back, if there was one; from now on everything goes out.
+    pub fn take_refusal(&mut self) -> Option<u16> {
+        self.keeps_back = false;
+        self.refusal.take()
+    }
+
+    /// Whether an answer is to be kept back.
+    fn keeps_back(&mut self, answer: &[u8]) -> bool {
+        let is_refusal = self.keeps_back && self.phase.is_before_request();
+        if is_refusal && self.refusal.is_none() {
+            // `HTTP/1.1 400 …`
+            let status = answer.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok());
+            self.refusal = Some(status.and_then(|digits| digits.parse().ok()).unwrap_or(400));
+        }
+        is_refusal
     }
 
     /// Lets a write that waits fail once it has waited too long.
@@ -179,6 +214,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.keeps_back(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
         this.note_taken(&written);
         this.judge(context, written)
@@ -190,6 +228,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.keeps_back(slices.first().map_or(&[], |slice| slice)) {
+            return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
+        }
         let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
         this.note_taken(&written);
         this.judge(context, written)
@@ -212,6 +253,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.refusal.is_some() {
+            // There is still something to say.
+            return Poll::Ready(Ok(()));
+        }
         if this.linger.is_none() {
             let shut = Pin::new(&mut this.stream).poll_shutdown(context);
             ready!(this.judge(context, shut))?;

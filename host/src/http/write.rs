@@ -3,7 +3,7 @@
 //! The order of checks is part of the protocol: what is not spoken here is refused before the body
 //! is looked at.
 
-use super::body::read_snappy;
+use super::body::{Bound, read_snappy};
 use super::reply::{self, Reply, retry_later, text};
 use super::server::Context;
 use crate::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
@@ -28,8 +28,8 @@ async fn write(context: &Context, request: Request<Incoming>) -> Reply {
         Ok(version) => version,
         Err(error) => return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("{error}\n")),
     };
-    let held = match read_snappy(context, request.into_body(), context.http.request_bytes_max).await
-    {
+    let bound = Bound::of_writes(context);
+    let held = match read_snappy(context, request.into_body(), bound).await {
         Ok(held) => held,
         Err(reply) => return with_written(for_sender(reply), version, None),
     };

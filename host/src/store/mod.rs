@@ -426,6 +426,11 @@ impl Store {
         self.shared.space.figures()
     }
 
+    /// Bytes of the data directory, snapshots left out; `None` if it cannot be looked at.
+    pub fn data_bytes(&self) -> Option<u64> {
+        self.shared.data.size_bytes().ok()
+    }
+
     /// What was written to the disk since the store was opened.
     pub fn wear(&self) -> &Wear {
         &self.shared.wear

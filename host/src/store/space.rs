@@ -52,7 +52,9 @@ impl DiskShare {
 /// What was found at the last look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceFigures {
-    /// Bytes that the file system of the data directory still has.
+    /// Bytes of the file system of the data directory.
+    pub total_bytes: u64,
+    /// Bytes of these that are free.
     pub free_bytes: u64,
     /// Below this, writes pause.
     pub reserve_bytes: u64,
@@ -68,6 +70,7 @@ pub(super) struct Space {
     wear: Arc<Wear>,
     reserve: Mutex<Option<DiskShare>>,
     is_paused: AtomicBool,
+    total_bytes: AtomicU64,
     free_bytes: AtomicU64,
     reserve_bytes: AtomicU64,
     unwritten_bytes: AtomicU64,
@@ -89,6 +92,7 @@ impl Space {
             wear: data.wear(),
             reserve: Mutex::new(reserve),
             is_paused: AtomicBool::new(false),
+            total_bytes: AtomicU64::new(0),
             free_bytes: AtomicU64::new(u64::MAX),
             reserve_bytes: AtomicU64::new(0),
             unwritten_bytes: AtomicU64::new(0),
@@ -151,6 +155,7 @@ impl Space {
     /// What was found at the last look.
     pub fn figures(&self) -> SpaceFigures {
         SpaceFigures {
+            total_bytes: self.total_bytes.load(Relaxed),
             free_bytes: self.free_bytes.load(Relaxed),
             reserve_bytes: self.reserve_bytes.load(Relaxed),
             is_paused: self.is_paused.load(Relaxed),
@@ -160,6 +165,7 @@ impl Space {
 
     fn judge(&self, free_bytes: u64, total_bytes: u64) {
         let reserve_bytes = reserve_bytes(*lock(&self.reserve), total_bytes);
+        self.total_bytes.store(total_bytes, Relaxed);
         self.free_bytes.store(free_bytes, Relaxed);
         self.reserve_bytes.store(reserve_bytes, Relaxed);
         let was_paused = self.is_paused.load(Relaxed);

@@ -49,9 +49,12 @@ export const url = await serveFiles();
 /** A browser with a profile of its own, which a test may kill and start again. */
 export class Profile {
   readonly #dir = mkdtempSync(join(tmpdir(), 'tidepool-chromium-'));
+  readonly #args: string[];
   #context: BrowserContext | undefined;
 
-  constructor() {
+  /** With further arguments of the browser's command line. */
+  constructor(...args: string[]) {
+    this.#args = args;
     after(async () => {
       await this.#context?.close();
       rmSync(this.#dir, { recursive: true, force: true });
@@ -62,7 +65,7 @@ export class Profile {
   async tab(): Promise<Page> {
     this.#context ??= await chromium.launchPersistentContext(this.#dir, {
       executablePath: executablePath!,
-      args: ['--no-sandbox'],
+      args: ['--no-sandbox', ...this.#args],
     });
     const page = await this.#context.newPage();
     await page.goto(url);

@@ -1,7 +1,7 @@
 //! Parameters of requests.
 
 use super::envelope::ApiError;
-use crate::http::body::collect;
+use crate::http::body::{Bound, collect};
 use crate::http::server::Context;
 use crate::prom::selection::SelectionCount;
 use crate::prom::selector::{matches_empty, parse_counted};
@@ -13,9 +13,6 @@ use hyper::{Method, Request};
 
 /// Media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
-
-/// Largest form.
-const FORM_BYTES_MAX: usize = 1 << 20;
 
 /// Most parameters of a request: two bytes of a form can make a hundred of one.
 const PARAMETERS_MAX: usize = 1000;
@@ -33,8 +30,7 @@ impl Parameters {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let mut parameters = Vec::new();
         if is_form {
-            let bytes_max = context.http.request_bytes_max.min(FORM_BYTES_MAX);
-            let body = collect(context, request.into_body(), bytes_max).await;
+            let body = collect(context, request.into_body(), Bound::of_reads(context)).await;
             let held = body.map_err(|reply| ApiError::Body(Box::new(reply)))?;
             let form = form_urlencoded::parse(&held.bytes).into_owned();
             parameters.extend(form.take(PARAMETERS_MAX + 1));

@@ -1,6 +1,7 @@
 //! `GET /api/v1/status/{buildinfo,runtimeinfo,config}`: this node, in Prometheus' words.
 
 use super::envelope::success;
+use crate::access::machine_name;
 use crate::http::reply::Reply;
 use crate::http::server::Context;
 use crate::prom::duration::duration_text;
@@ -33,7 +34,7 @@ pub fn runtime_info(context: &Context) -> Reply {
     success(json!({
         "startTime": started,
         "CWD": directory.to_string_lossy(),
-        "hostname": hostname(),
+        "hostname": machine_name(),
         "serverTime": Timestamp::now().to_string(),
         "reloadConfigSuccess": context.reload.was_successful(),
         "lastConfigTime": time_text(context.reload.success_ms()),
@@ -49,12 +50,6 @@ pub fn runtime_info(context: &Context) -> Reply {
 
 fn time_text(time_ms: i64) -> String {
     Timestamp::from_millisecond(time_ms).map_or_else(|_| String::new(), |time| time.to_string())
-}
-
-/// As the system knows it (proc(5)).
-fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim_end().to_owned()
 }
 
 /// Answers with what a configuration of Prometheus would say: Thanos takes the external labels

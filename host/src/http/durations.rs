@@ -1,0 +1,113 @@
+//! How long requests take, from their heads to the last byte of their answers, under Prometheus'
+//! name.
+
+use super::routes::Handler;
+use crate::telemetry::{HistogramValue, MetricsText};
+use hyper::StatusCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Upper bounds in seconds: Prometheus', and some below for what should be quick.
+const BOUNDS: [f64; 12] = [0.001, 0.005, 0.025, 0.1, 0.2, 0.4, 1.0, 3.0, 8.0, 20.0, 60.0, 120.0];
+
+/// The histograms: of each handler, one for each status that it gave. Statuses are the program's own,
+/// so that there are few.
+pub struct Durations(Vec<Mutex<Vec<(StatusCode, Histogram)>>>);
+
+#[derive(Clone, Copy, Default)]
+struct Histogram {
+    /// Not cumulative.
+    counts: [u64; BOUNDS.len()],
+    count: u64,
+    seconds: f64,
+}
+
+impl Default for Durations {
+    fn default() -> Durations {
+        Durations(Handler::all().map(|_| Mutex::default()).collect())
+    }
+}
+
+impl Durations {
+    /// Counts a request.
+    pub fn add(&self, handler: Handler, status: StatusCode, took: Duration) {
+        let Some(of_handler) = self.0.get(handler.number()) else { return };
+        let mut of_handler = of_handler.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = of_handler.iter().position(|(known, _)| *known == status);
+        let at = at.unwrap_or_else(|| {
+            of_handler.push((status, Histogram::default()));
+            of_handler.len() - 1
+        });
+        let (_, histogram) = &mut of_handler[at];
+        let seconds = took.as_secs_f64();
+        if let Some(bucket) = BOUNDS.iter().position(|bound| seconds <= *bound) {
+            histogram.counts[bucket] += 1;
+        }
+        histogram.count += 1;
+        histogram.seconds += seconds;
+    }
+
+    /// Shows those that counted something.
+    pub fn show(&self, text: &mut MetricsText) {
+        let mut shown = Vec::new();
+        for (handler, of_handler) in Handler::all().zip(&self.0) {
+            let of_handler = of_handler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            for (status, histogram) in of_handler {
+                let code = status.as_str();
+                shown.push((format!("handler=\"{}\",code=\"{code}\"", handler.name()), histogram));
+            }
+        }
+        let values: Vec<HistogramValue<'_>> = shown
+            .iter()
+            .map(|(labels, histogram)| {
+                let mut below = 0;
+                let buckets = BOUNDS.iter().zip(histogram.counts).map(|(bound, count)| {
+                    below += count;
+                    (*bound, below)
+                });
+                (labels.as_str(), buckets.collect(), histogram.count, histogram.seconds)
+            })
+            .collect();
+        text.histograms(
+            "prometheus_http_request_duration_seconds",
+            "Histogram of latencies for HTTP requests, by handler and status code.",
+            &values,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_handler_and_status_has_its_histogram() {
+        let durations = Durations::default();
+        let write = Handler::of_path("/api/v1/write");
+        for (handler, status, ms) in [
+            (write, StatusCode::NO_CONTENT, 2),
+            (write, StatusCode::NO_CONTENT, 300_000),
+            (write, StatusCode::BAD_REQUEST, 1),
+            (Handler::of_path("/api/v1/label/a/values"), StatusCode::OK, 100),
+            (Handler::of_path("/nowhere"), StatusCode::NOT_FOUND, 0),
+        ] {
+            durations.add(handler, status, Duration::from_millis(ms));
+        }
+        let mut text = MetricsText::default();
+        durations.show(&mut text);
+        let text = text.finish();
+        for line in [
+            "_bucket{handler=\"/api/v1/write\",code=\"204\",le=\"0.001\"} 0",
+            "_bucket{handler=\"/api/v1/write\",code=\"204\",le=\"0.005\"} 1",
+            "_bucket{handler=\"/api/v1/write\",code=\"204\",le=\"120\"} 1",
+            "_bucket{handler=\"/api/v1/write\",code=\"204\",le=\"+Inf\"} 2",
+            "_sum{handler=\"/api/v1/write\",code=\"204\"} 300.002",
+            "_bucket{handler=\"/api/v1/write\",code=\"400\",le=\"0.001\"} 1",
+            "_bucket{handler=\"/api/v1/label/:name/values\",code=\"200\",le=\"0.1\"} 1",
+            "_count{handler=\"other\",code=\"404\"} 1",
+        ] {
+            let line = format!("prometheus_http_request_duration_seconds{line}\n");
+            assert!(text.contains(&line), "{line}{text}");
+        }
+    }
+}

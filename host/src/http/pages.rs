@@ -1,0 +1,150 @@
+//! What pages in a browser may not do. A browser sends to this server whatever any page asks it to,
+//! from inside the network and without asking anybody:
+//!
+//! - What changes something is refused to pages of other origins. A browser says where a request
+//!   comes from (Fetch metadata), or, where it sends none because the connection is not secure, names
+//!   the origin of the page. Agents say neither, and are let in.
+//! - A page whose own name was pointed at this server is of the same origin. Where nobody needs a
+//!   credential, the name under which this server is asked must be one that it knows.
+//!
+//! Sources: Fetch Metadata Request Headers (W3C), RFC 6454 section 7.
+
+use super::reply::{Reply, retry_later, text};
+use super::server::Context;
+use crate::access::{Scope, is_known_host};
+use hyper::body::Incoming;
+use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
+use hyper::{Method, Request, StatusCode, Uri};
+use std::sync::atomic::Ordering::Relaxed;
+
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// Gives the answer to a page that may not do what it asks for.
+pub fn check(context: &Context, scope: Scope, request: &Request<Incoming>) -> Result<(), Reply> {
+    let (uri, headers) = (request.uri(), request.headers());
+    let refused = |status, message: &str| {
+        // The first may be a sender that the configuration has forgotten; many are an attack.
+        match context.counters.refused_foreign.fetch_add(1, Relaxed) {
+            0 => tracing::warn!(path = uri.path(), reason = message, "a request was refused"),
+            _ => tracing::debug!(path = uri.path(), reason = message, "a request was refused"),
+        }
+        retry_later(text(status, format!("{message}\n")))
+    };
+    if headers.get_all(HOST).iter().count() > 1 {
+        return Err(refused(StatusCode::BAD_REQUEST, "the request has more than one Host"));
+    }
+    let changes = matches!(scope, Scope::Write | Scope::Admin)
+        && !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if changes && !is_of_own_origin(uri, headers) {
+        let message =
+            "the request comes from a page of another origin: such pages may change nothing";
+        return Err(refused(StatusCode::FORBIDDEN, message));
+    }
+    if context.access.is_open(scope) {
+        let is_known = |name: &str| is_known_host(name, &context.http.allowed_hosts);
+        if let Some(foreign) = names(uri, headers).find(|name| !is_known(name)) {
+            // What a sender is told 4xx of, it throws away: it may come again once the name is allowed.
+            let status = match scope {
+                Scope::Write => StatusCode::SERVICE_UNAVAILABLE,
+                Scope::Read | Scope::Admin => StatusCode::FORBIDDEN,
+            };
+            let message = format!(
+                "this server does not know itself as {foreign:?}: a page in a browser could have \
+                 pointed that name at it. If the name is right, see --allowed-host"
+            );
+            return Err(refused(status, &message));
+        }
+    }
+    Ok(())
+}
+
+/// The names under which this server is asked: that of the target (RFC 9112 section 3.2.2), that of
+/// `Host`.
+fn names<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
+    let of_target = uri.authority().map(|authority| authority.as_str());
+    of_target.into_iter().chain(words(headers, HOST.as_str()))
+}
+
+/// What is not text cannot be known, nor of this origin.
+fn words<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?.?"))
+}
+
+fn is_of_own_origin(uri: &Uri, headers: &HeaderMap) -> bool {
+    if let Some(site) = words(headers, SEC_FETCH_SITE) {
+        return matches!(site, "same-origin" | "none");
+    }
+    let Some(origin) = words(headers, ORIGIN.as_str()) else { return true };
+    names(uri, headers).any(|name| is_origin_of(origin, name))
+}
+
+/// Whether an origin, such as `http://node:9201`, is that of what answers under a name. The scheme
+/// says nothing: something else may have made the connection secure.
+fn is_origin_of(origin: &str, name: &str) -> bool {
+    let Some((scheme, authority)) = origin.split_once("://") else { return false };
+    let default_port = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return false,
+    };
+    let without_default =
+        |name: &str| name.strip_suffix(default_port).unwrap_or(name).to_ascii_lowercase();
+    without_default(authority) == without_default(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::InvalidHeaderValue;
+
+    #[test]
+    fn origins_are_compared_with_the_name_that_is_asked() {
+        for (origin, name) in [
+            ("http://127.0.0.1:9201", "127.0.0.1:9201"),
+            ("http://node", "node:80"),
+            ("https://node:443", "Node"),
+            ("http://[::1]:9201", "[::1]:9201"),
+        ] {
+            assert!(is_origin_of(origin, name), "{origin} {name}");
+        }
+        for (origin, name) in [
+            ("null", "null"),
+            ("http://node:9201", "node:9202"),
+            ("http://node", "node:9201"),
+            ("http://node:443", "node"),
+            ("http://node.evil.example", "node"),
+            ("chrome-extension://node", "node"),
+            ("", ""),
+        ] {
+            assert!(!is_origin_of(origin, name), "{origin} {name}");
+        }
+    }
+
+    #[test]
+    fn browsers_are_believed_and_agents_let_in() -> Result<(), InvalidHeaderValue> {
+        for (site, origin, expected) in [
+            (None, None, true),
+            (Some("same-origin"), Some("http://proxy.example"), true),
+            (Some("none"), None, true),
+            (Some("same-site"), None, false),
+            (Some("cross-site"), Some("http://node:9201"), false),
+            (Some("whatever comes"), None, false),
+            (None, Some("http://node:9201"), true),
+            (None, Some("http://evil.example"), false),
+            (None, Some("null"), false),
+            (None, Some("\u{e9}"), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static("node:9201"));
+            if let Some(site) = site {
+                headers.insert(SEC_FETCH_SITE, HeaderValue::from_static(site));
+            }
+            if let Some(origin) = origin {
+                headers.insert(ORIGIN, HeaderValue::from_bytes(origin.as_bytes())?);
+            }
+            let is_own = is_of_own_origin(&Uri::from_static("/-/reload"), &headers);
+            assert_eq!(is_own, expected, "{site:?} {origin:?}");
+        }
+        Ok(())
+    }
+}

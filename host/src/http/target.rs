@@ -1,0 +1,325 @@
+//! Request targets as people type them. `GET /api/v1/series?match[]=up{job="x"}` is what Prometheus'
+//! documentation shows and Prometheus takes, though RFC 3986 wants some of these characters
+//! percent-encoded, and the parser insists. They are encoded before it sees them.
+//!
+//! What is a request's head and what a body is told here by the parser's own rules where they leave
+//! no doubt. At the first doubt this gives up for the rest of the connection, and everything goes
+//! on as it came: nothing but a request line is ever changed.
+
+use std::fmt::Write as _;
+
+/// Characters that no URI may have but that clients send; `#` too, behind which nothing was sent as
+/// a fragment.
+const UNENCODED: &[u8] = b"\"<>\\^`{|}#";
+
+/// Most header fields of a request.
+pub const HEADERS_MAX: usize = 100;
+
+/// Follows the requests of a connection.
+pub struct Requests {
+    at: At,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// Before a head.
+    Head,
+    /// So many bytes before the end of a body.
+    Body(u64),
+    /// In a body of chunks.
+    Chunks(Chunk),
+    /// Somewhere.
+    Lost,
+}
+
+/// Where in a body of chunks (RFC 9112 section 7.1). Laxer forms are doubts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chunk {
+    /// In a size of so many digits until here.
+    Size {
+        bytes: u64,
+        digits: u8,
+    },
+    /// In an extension of a size.
+    Extension {
+        bytes: u64,
+    },
+    /// Before the end of the line of a size.
+    SizeEnd {
+        bytes: u64,
+    },
+    /// So many bytes before the end of the data.
+    Data {
+        bytes: u64,
+    },
+    /// Before the two bytes behind the data.
+    DataCr,
+    DataLf,
+    /// Before a line behind the last chunk.
+    Trailer,
+    /// In such a line.
+    InTrailer,
+    TrailerLf,
+    /// Before the last byte.
+    EndLf,
+}
+
+/// What bytes are that begin where a head should.
+enum Head {
+    /// A head of so many bytes, and where it ends.
+    Plain { bytes: usize, next: At },
+    /// The same, with a target that has to be encoded.
+    Unencoded { bytes: usize, next: At, target: std::ops::Range<usize> },
+    /// The rest is still to come.
+    Partial,
+    /// No head.
+    Broken,
+}
+
+impl Requests {
+    /// From the beginning of a connection.
+    pub fn new() -> Requests {
+        Requests { at: At::Head }
+    }
+
+    /// How many of these bytes go on as they are: all, or those before a head that is not whole or
+    /// has to be changed.
+    pub fn pass(&mut self, bytes: &[u8]) -> usize {
+        let mut passed = 0;
+        while passed < bytes.len() {
+            let rest = &bytes[passed..];
+            match self.at {
+                At::Lost => return bytes.len(),
+                At::Body(left) => {
+                    let here = left.min(rest.len() as u64);
+                    self.at = if left == here { At::Head } else { At::Body(left - here) };
+                    passed += here as usize;
+                }
+                At::Chunks(chunk) => {
+                    let (here, next) = chunk.step(rest);
+                    self.at = next;
+                    passed += here;
+                }
+                At::Head => match head(rest) {
+                    Head::Plain { bytes, next } => {
+                        self.at = next;
+                        passed += bytes;
+                    }
+                    Head::Broken => self.at = At::Lost,
+                    Head::Partial | Head::Unencoded { .. } => break,
+                },
+            }
+        }
+        passed
+    }
+
+    /// The head that these bytes begin with, with its target encoded, and how many bytes it had;
+    /// `None` if it is not whole.
+    pub fn encoded(&mut self, bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
+        let Head::Unencoded { bytes: head, next, target } = head(bytes) else { return None };
+        self.at = next;
+        let mut encoded = String::new();
+        for &byte in &bytes[target.clone()] {
+            match byte {
+                // The parser has found it to be UTF-8.
+                byte if !byte.is_ascii() || UNENCODED.contains(&byte) => {
+                    // Writing to a string cannot fail.
+                    let _ = write!(encoded, "%{byte:02X}");
+                }
+                byte => encoded.push(char::from(byte)),
+            }
+        }
+        let parts = [&bytes[..target.start], encoded.as_bytes(), &bytes[target.end..head]];
+        Some((head, parts.concat()))
+    }
+
+    /// Gives up.
+    pub fn lose(&mut self) {
+        self.at = At::Lost;
+    }
+}
+
+fn head(bytes: &[u8]) -> Head {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    let head_bytes = match request.parse(bytes) {
+        Ok(httparse::Status::Complete(bytes)) => bytes,
+        Ok(httparse::Status::Partial) => return Head::Partial,
+        Err(_) => return Head::Broken,
+    };
+    let (Some(target), Some(version)) = (request.path, request.version) else {
+        return Head::Broken;
+    };
+    let next = match request.method {
+        Some("CONNECT") | None => At::Lost,
+        Some(_) => behind(version, request.headers),
+    };
+    let is_encoded = |byte: &u8| !UNENCODED.contains(byte);
+    if target.as_bytes().iter().all(is_encoded) {
+        return Head::Plain { bytes: head_bytes, next };
+    }
+    let begin = target.as_ptr().addr() - bytes.as_ptr().addr();
+    Head::Unencoded { bytes: head_bytes, next, target: begin..begin + target.len() }
+}
+
+/// Where a head with these fields ends (RFC 9112 section 6.3).
+fn behind(version: u8, headers: &[httparse::Header<'_>]) -> At {
+    let (mut length, mut coding) = (None, None);
+    for field in headers {
+        let place = match field.name {
+            name if name.eq_ignore_ascii_case("content-length") => &mut length,
+            name if name.eq_ignore_ascii_case("transfer-encoding") => &mut coding,
+            name if name.eq_ignore_ascii_case("upgrade") => return At::Lost,
+            _ => continue,
+        };
+        if place.replace(field.value).is_some() {
+            return At::Lost;
+        }
+    }
+    match (length, coding) {
+        (None, None) => At::Head,
+        (Some(length), None) if length.iter().all(u8::is_ascii_digit) => {
+            let length = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
+            length.map_or(At::Lost, |bytes| if bytes == 0 { At::Head } else { At::Body(bytes) })
+        }
+        (None, Some(coding)) if version == 1 && coding.eq_ignore_ascii_case(b"chunked") => {
+            At::Chunks(Chunk::Size { bytes: 0, digits: 0 })
+        }
+        _ => At::Lost,
+    }
+}
+
+impl Chunk {
+    /// How many bytes it goes on, at least one unless it is lost, and where that leads.
+    fn step(self, bytes: &[u8]) -> (usize, At) {
+        let Some(&byte) = bytes.first() else { return (0, At::Chunks(self)) };
+        let next = match (self, byte) {
+            (Chunk::Data { bytes: left }, _) => {
+                let here = left.min(bytes.len() as u64);
+                let next = match left - here {
+                    0 => Chunk::DataCr,
+                    left => Chunk::Data { bytes: left },
+                };
+                return (here as usize, At::Chunks(next));
+            }
+            (Chunk::Size { bytes, digits }, byte) if byte.is_ascii_hexdigit() && digits < 15 => {
+                let digit = char::from(byte).to_digit(16).unwrap_or_default();
+                Chunk::Size { bytes: bytes * 16 + u64::from(digit), digits: digits + 1 }
+            }
+            (Chunk::Size { bytes, digits: 1.. }, b'\r') => Chunk::SizeEnd { bytes },
+            (Chunk::Size { bytes, digits: 1.. }, b';') => Chunk::Extension { bytes },
+            (Chunk::Extension { bytes }, b'\r') => Chunk::SizeEnd { bytes },
+            (Chunk::Extension { bytes }, byte) if byte != b'\n' => Chunk::Extension { bytes },
+            (Chunk::SizeEnd { bytes: 0 }, b'\n') => Chunk::Trailer,
+            (Chunk::SizeEnd { bytes }, b'\n') => Chunk::Data { bytes },
+            (Chunk::DataCr, b'\r') => Chunk::DataLf,
+            (Chunk::DataLf, b'\n') => Chunk::Size { bytes: 0, digits: 0 },
+            (Chunk::Trailer, b'\r') => Chunk::EndLf,
+            (Chunk::InTrailer, b'\r') => Chunk::TrailerLf,
+            (Chunk::Trailer | Chunk::InTrailer, byte) if byte != b'\n' => Chunk::InTrailer,
+            (Chunk::TrailerLf, b'\n') => Chunk::Trailer,
+            (Chunk::EndLf, b'\n') => return (1, At::Head),
+            _ => return (0, At::Lost),
+        };
+        (1, At::Chunks(next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the parser would see of bytes that come in pieces.
+    fn seen(pieces: &[&[u8]]) -> String {
+        let mut requests = Requests::new();
+        let (mut seen, mut held) = (Vec::new(), Vec::new());
+        for piece in pieces {
+            held.extend_from_slice(piece);
+            loop {
+                let passed = requests.pass(&held);
+                seen.extend(held.drain(..passed));
+                let Some((bytes, encoded)) = requests.encoded(&held) else { break };
+                held.drain(..bytes);
+                seen.extend(encoded);
+            }
+        }
+        String::from_utf8_lossy(&[seen, held].concat()).into_owned()
+    }
+
+    const QUESTION: &str = "GET /series?match[]=up{job=\"x\"} HTTP/1.1\r\nHost: a\r\n\r\n";
+    const ENCODED: &str = "GET /series?match[]=up%7Bjob=%22x%22%7D HTTP/1.1\r\nHost: a\r\n\r\n";
+
+    /// As it comes, in two pieces cut anywhere, and byte by byte.
+    #[track_caller]
+    fn assert_seen(sent: &str, expected: &str) {
+        assert_eq!(seen(&[sent.as_bytes()]), expected);
+        for cut in 0..sent.len() {
+            let (one, other) = sent.as_bytes().split_at(cut);
+            assert_eq!(seen(&[one, other]), expected, "cut at {cut}");
+        }
+        let bytes: Vec<&[u8]> = sent.as_bytes().chunks(1).collect();
+        assert_eq!(seen(&bytes), expected);
+    }
+
+    #[test]
+    fn targets_are_encoded_and_bodies_are_not() {
+        assert_seen(QUESTION, ENCODED);
+        assert_seen(&QUESTION.repeat(3), &ENCODED.repeat(3));
+        let length = format!("POST /a HTTP/1.1\r\nContent-Length: {}\r\n\r\n", QUESTION.len());
+        let sent = format!("{length}{QUESTION}{QUESTION}");
+        assert_seen(&sent, &format!("{length}{QUESTION}{ENCODED}"));
+        let chunks = format!(
+            "POST /{{ HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n\
+             {:x};ext=\"{{\"\r\n{QUESTION}\r\n1\r\n{{\r\n0\r\nTrailer: {{\r\n\r\n",
+            QUESTION.len()
+        );
+        let encoded = chunks.replacen("/{", "/%7B", 1);
+        assert_seen(&format!("{chunks}{QUESTION}"), &format!("{encoded}{ENCODED}"));
+        assert_seen("GET /\u{e9}|#` HTTP/1.1\r\n\r\n", "GET /%C3%A9%7C%23%60 HTTP/1.1\r\n\r\n");
+    }
+
+    /// After each of these nobody knows for sure where a request begins.
+    #[test]
+    fn nothing_is_changed_after_a_doubt() {
+        for doubt in [
+            "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
+            "POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\nx",
+            "POST / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\nx",
+            "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\nx",
+            "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0 \r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\n\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0;\n\r\n\r\n",
+            "GET / HTTP/1.1\r\nUpgrade: h2c\r\n\r\n",
+            "CONNECT a:1 HTTP/1.1\r\n\r\n",
+            "no http\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        ] {
+            let sent = format!("{doubt}{QUESTION}");
+            assert_seen(&sent, &sent);
+        }
+    }
+
+    proptest::proptest! {
+        /// What the parser takes as it is is never changed, and what is changed is only longer by
+        /// the encoding.
+        #[test]
+        fn nothing_but_what_is_encoded_changes(
+            text in "(?s)[ -~\r\n]{0,80}|(GET|POST) /[ -~]{0,9} HTTP/1.1\r\n[ -~\r\n]{0,40}\r\n\r\n.{0,40}",
+            cut in 0usize..200,
+        ) {
+            let (one, other) = text.as_bytes().split_at(cut.min(text.len()));
+            let (whole, pieces) = (seen(&[text.as_bytes()]), seen(&[one, other]));
+            proptest::prop_assert_eq!(&whole, &pieces);
+            let decode = |text: &str| {
+                let text = text.replace(['+', '&', '='], "_");
+                let names = form_urlencoded::parse(text.as_bytes());
+                names.map(|(name, _)| name.into_owned()).collect::<String>()
+            };
+            proptest::prop_assert_eq!(decode(&whole), decode(&text));
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What systemd is told where it asks (sd_notify(3), sd_watchdog_enabled(3)): that the store serves,
+//! reloads and stops, and that the head is alive. Without `NOTIFY_SOCKET` nothing happens here.
+
+use crate::shutdown::Shutdown;
+use crate::store::Store;
+use rustix::time::{ClockId, clock_gettime};
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram as Datagram};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+use tokio::net::UnixDatagram;
+use tokio::time::{sleep, timeout};
+
+/// How often a store that starts, or starts its head again, is looked at.
+const START_POLL: Duration = Duration::from_millis(200);
+
+/// How often the progress of a start is told of.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// How much longer a start may take, counted from the last progress that was seen.
+const START_EXTENSION: Duration = Duration::from_secs(60);
+
+/// How long systemd may take to hear something.
+const TELL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whom to tell; clones tell the same.
+#[derive(Clone, Default)]
+pub struct Supervisor {
+    socket: Option<Arc<UnixDatagram>>,
+    /// Silence for so long means that the process hangs.
+    watchdog: Option<Duration>,
+    is_ready: Arc<AtomicBool>,
+}
+
+impl Supervisor {
+    /// As the environment says. Runs inside the async runtime.
+    pub fn from_environment() -> Supervisor {
+        let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
+        let Some(address) = address else { return Supervisor::default() };
+        let socket = match connect(&address) {
+            Ok(socket) => Some(Arc::new(socket)),
+            Err(error) => {
+                tracing::warn!(?address, %error, "NOTIFY_SOCKET cannot be used");
+                None
+            }
+        };
+        let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+        let is_other = |id: u64| id != u64::from(std::process::id());
+        let watchdog = match number("WATCHDOG_PID").is_some_and(is_other) {
+            true => None,
+            false => number("WATCHDOG_USEC").filter(|micros| *micros > 0),
+        };
+        Supervisor { socket, watchdog: watchdog.map(Duration::from_micros), ..Self::default() }
+    }
+
+    /// Tells of the store's life until the stop signal.
+    pub async fn follow(self, store: Store, mut shutdown: Shutdown) {
+        if self.socket.is_none() {
+            return;
+        }
+        let life = async {
+            self.wait_for_start(&store).await;
+            self.is_ready.store(true, SeqCst);
+            self.tell("READY=1\nSTATUS=Serving.").await;
+            if let Some(limit) = self.watchdog {
+                let life = Life { store, replayed_bytes: AtomicU64::new(0) };
+                self.watch(limit, || life.wait_for_sign()).await;
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = life => {}
+            () = shutdown.wait() => self.tell("STOPPING=1\nSTATUS=Stopping.").await,
+        }
+    }
+
+    /// Tells that the configuration is read again; [`Supervisor::reloaded`] has to follow.
+    pub async fn reloading(&self) {
+        if self.socket.is_some() && self.is_ready.load(SeqCst) {
+            let now = clock_gettime(ClockId::Monotonic);
+            let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1000;
+            self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={micros}")).await;
+        }
+    }
+
+    /// Tells that it was read.
+    pub async fn reloaded(&self) {
+        if self.is_ready.load(SeqCst) {
+            self.tell("READY=1").await;
+        }
+    }
+
+    /// A start is not too slow as long as the replay of the log gets on.
+    async fn wait_for_start(&self, store: &Store) {
+        let (mut replayed_bytes, mut told) = (0, None::<Instant>);
+        while !store.is_ready() {
+            let figures = store.replay_status().figures;
+            let is_due = told.is_none_or(|told| told.elapsed() > PROGRESS_EVERY);
+            if is_due && figures.bytes_done > replayed_bytes {
+                (replayed_bytes, told) = (figures.bytes_done, Some(Instant::now()));
+                let (micros, percent) = (START_EXTENSION.as_micros(), figures.percent());
+                let status = format!("STATUS=Replaying the log: {percent} %.");
+                self.tell(&format!("EXTEND_TIMEOUT_USEC={micros}\n{status}")).await;
+            }
+            sleep(START_POLL).await;
+        }
+    }
+
+    /// Tells of each sign of life, twice as often as must be. Without one there is silence.
+    async fn watch<F>(&self, limit: Duration, mut wait_for_sign: impl FnMut() -> F)
+    where
+        F: Future<Output = ()>,
+    {
+        loop {
+            wait_for_sign().await;
+            self.tell("WATCHDOG=1").await;
+            sleep(limit / 2).await;
+        }
+    }
+
+    async fn tell(&self, message: &str) {
+        let Some(socket) = &self.socket else { return };
+        let sent = timeout(TELL_TIMEOUT, socket.send(message.as_bytes())).await;
+        let sent = sent.unwrap_or_else(|late| Err(late.into()));
+        if let Err(error) = sent {
+            tracing::warn!(%error, message, "systemd could not be told");
+        }
+    }
+}
+
+/// What shows that a store lives.
+struct Life {
+    store: Store,
+    /// As it was when the log was last seen to be replayed.
+    replayed_bytes: AtomicU64,
+}
+
+impl Life {
+    /// The head answers, or, after it was started again, gets on with the log. Timers and other
+    /// threads prove nothing.
+    async fn wait_for_sign(&self) {
+        loop {
+            if self.store.is_ready() && self.store.newest_time_ms().await.is_ok() {
+                return;
+            }
+            let done = self.store.replay_status().figures.bytes_done;
+            if done != self.replayed_bytes.swap(done, SeqCst) {
+                return;
+            }
+            sleep(START_POLL).await;
+        }
+    }
+}
+
+/// A path, or a name of Linux' abstract namespace after `@`.
+fn connect(address: &OsStr) -> io::Result<UnixDatagram> {
+    let address = match address.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        [b'/', ..] => SocketAddr::from_pathname(address)?,
+        _ => return Err(io::Error::other("it is neither a path nor an abstract name")),
+    };
+    let socket = Datagram::unbound()?;
+    socket.connect_addr(&address)?;
+    socket.set_nonblocking(true)?;
+    UnixDatagram::from_std(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+
+    /// What was told so far.
+    fn told(receiver: &Datagram) -> io::Result<Vec<String>> {
+        let (mut told, mut buffer) = (Vec::new(), [0; 256]);
+        loop {
+            match receiver.recv(&mut buffer) {
+                Ok(bytes) => told.push(String::from_utf8_lossy(&buffer[..bytes]).into_owned()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(told),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_sign_of_life_there_is_silence() -> io::Result<()> {
+        let name = format!("tidepool-test-{}", std::process::id());
+        let receiver = Datagram::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
+        receiver.set_nonblocking(true)?;
+        let socket = connect(OsStr::new(&format!("@{name}")))?;
+        let supervisor = Supervisor { socket: Some(Arc::new(socket)), ..Supervisor::default() };
+        let mut signs = 0;
+        let (hangs, hung) = tokio::sync::oneshot::channel();
+        let mut hangs = Some(hangs);
+        let watch = supervisor.watch(Duration::from_millis(2), || {
+            signs += 1;
+            let is_hung = signs > 3;
+            if is_hung {
+                let _ = hangs.take().map(|hangs| hangs.send(()));
+            }
+            async move {
+                if is_hung {
+                    pending().await
+                }
+            }
+        });
+        tokio::select! {
+            () = watch => {}
+            _ = hung => {}
+        }
+        assert_eq!(told(&receiver)?, ["WATCHDOG=1"; 3]);
+        // A reload before the start is over says nothing of readiness.
+        supervisor.reloading().await;
+        supervisor.reloaded().await;
+        assert!(told(&receiver)?.is_empty());
+        supervisor.is_ready.store(true, SeqCst);
+        supervisor.reloading().await;
+        supervisor.reloaded().await;
+        let told = told(&receiver)?;
+        assert!(told[0].starts_with("RELOADING=1\nMONOTONIC_USEC="), "{told:?}");
+        assert_eq!(told[1..], ["READY=1"]);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn addresses_that_are_none_are_refused() {
+        for address in ["", "relative/path", "vsock:2:1234", "/nowhere/notify"] {
+            assert!(connect(OsStr::new(address)).is_err(), "{address:?}");
+        }
+    }
+}
