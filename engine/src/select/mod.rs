@@ -20,7 +20,7 @@ pub use cursor::{Cursor, FrameFormat, Lookup, Measured, Selection};
 pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
 pub use source::{
-    BlockLabels, BlockSeries, HeadSource, RemoteCursor, RemoteHeadSeries, SeriesSource,
+    BlockLabels, BlockSeries, Damages, HeadSource, RemoteCursor, RemoteHeadSeries, SeriesSource,
 };
 pub use texts::{BlockNames, BlockValues, RemoteTexts, TextCursor, TextSource};
 
