@@ -83,14 +83,17 @@ pub struct Access {
 impl Access {
     /// Reads the files.
     pub fn open(config: &AccessConfig) -> Result<Access, AccessError> {
-        let tls = config.tls.as_ref().map(tls::open).transpose()?;
-        let credentials =
-            |file: &Option<PathBuf>| file.as_deref().map(credentials::open).transpose();
+        let open_tls = |files| tls::open(files).map_err(AccessError::by_tls_flag(files));
+        let tls = config.tls.as_ref().map(open_tls).transpose()?;
+        let credentials = |flag, file: &Option<PathBuf>| {
+            let opened = file.as_deref().map(credentials::open).transpose();
+            opened.map_err(AccessError::by_flag(flag))
+        };
         Ok(Access {
             tls,
-            write: credentials(&config.write_credentials)?,
-            read: credentials(&config.read_credentials)?,
-            admin: credentials(&config.admin_credentials)?,
+            write: credentials("--write-credentials-file", &config.write_credentials)?,
+            read: credentials("--read-credentials-file", &config.read_credentials)?,
+            admin: credentials("--admin-credentials-file", &config.admin_credentials)?,
             hashing: Semaphore::new(1),
         })
     }
