@@ -51,9 +51,9 @@ pub enum ReloadError {
     /// A destination of forwarded samples cannot be used.
     #[error(transparent)]
     Forward(#[from] ForwardError),
-    /// The filter of log lines is wrong.
+    /// What is logged cannot be changed.
     #[error("--log-level: {0}")]
-    LogLevel(String),
+    LogLevel(#[from] tracing_subscriber::reload::Error),
     /// The process is about to end.
     #[error("tidepool stops")]
     Stopping,
@@ -195,7 +195,7 @@ impl Reloader {
         if ships {
             config.http.external_labels = self.http.borrow().external_labels.clone();
         }
-        self.log_level.set(&config.log_level).map_err(ReloadError::LogLevel)?;
+        self.log_level.set(&config.log_level)?;
         let forwards = self.forward.reload(&config.forward, &config.http.external_labels)?;
         self.store.reload(&config.store)?;
         self.http.send_replace(Arc::new(config.http));

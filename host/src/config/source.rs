@@ -3,11 +3,15 @@
 
 use super::file::{ConfigFile, FileError, Sections, in_one_line};
 use super::flags::flags;
+use super::upstream::{SaidTwice, absent_flag, by_our_names, with_names};
 use super::{Cli, Command, Invocation, ServeArgs, ServeConfig};
 use crate::forward::DestinationConfig;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+
+/// The command that serves.
+const SERVE: &str = "serve";
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +22,12 @@ pub enum ConfigError {
     /// The configuration file is wrong.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A flag that Prometheus has and tidepool has not.
+    #[error("{0}")]
+    Absent(String),
+    /// A flag has two values.
+    #[error(transparent)]
+    SaidTwice(#[from] SaidTwice),
     /// What is said does not go together.
     #[error("{0}")]
     Contradiction(String),
@@ -65,7 +75,7 @@ impl ConfigSource {
 
     /// What the command line asks for, with what the file that it names adds.
     pub fn read(&self) -> Result<Invocation, ConfigError> {
-        let matches = Cli::command().try_get_matches_from(&self.arguments)?;
+        let matches = parsed(self.arguments.clone())?;
         let cli = Cli::from_arg_matches(&matches)?;
         match cli.command {
             Some(Command::Tsdb(args)) => Ok(Invocation::Tsdb(args)),
@@ -80,7 +90,7 @@ impl ConfigSource {
 
     /// The configuration of a server, and the same as flags.
     pub fn serve(&self) -> Result<(ServeConfig, Settings), ConfigError> {
-        self.serve_by(&Cli::command().try_get_matches_from(&self.arguments)?)
+        self.serve_by(&parsed(self.arguments.clone())?)
     }
 
     fn serve_by(&self, matches: &ArgMatches) -> Result<(ServeConfig, Settings), ConfigError> {
@@ -89,8 +99,7 @@ impl ConfigSource {
         };
         let file = ConfigFile::read(&path)?;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
-        let arguments = self.arguments.iter().cloned().chain(flags);
-        let read = Cli::command().try_get_matches_from(arguments).map_err(ConfigError::from);
+        let read = parsed(self.arguments.iter().cloned().chain(flags).collect());
         read.and_then(|matches| configured(&matches, &file.sections)).map_err(|error| {
             let what = match &error {
                 ConfigError::CommandLine(error) => in_one_line(error),
@@ -118,9 +127,33 @@ fn configured(
     Ok((config, settings))
 }
 
+/// What a command line says, by our names for the flags.
+fn parsed(arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
+    let command = command();
+    let parse = |arguments: &[OsString]| {
+        command.clone().try_get_matches_from(arguments).map_err(|error| {
+            absent_flag(&error).map_or(ConfigError::CommandLine(error), ConfigError::Absent)
+        })
+    };
+    let matches = parse(&arguments)?;
+    if matches.subcommand_name().is_some_and(|name| name != SERVE) {
+        return Ok(matches);
+    }
+    let flags = by_our_names(&command, serve_matches(&matches))?;
+    match flags.is_empty() {
+        true => Ok(matches),
+        false => parse(&[arguments, flags].concat()),
+    }
+}
+
+/// The whole command line, with Prometheus' names for the flags of a server.
+pub(super) fn command() -> clap::Command {
+    with_names(Cli::command()).mut_subcommand(SERVE, with_names)
+}
+
 /// `serve` may be named or not.
 fn serve_matches(matches: &ArgMatches) -> &ArgMatches {
-    matches.subcommand_matches("serve").unwrap_or(matches)
+    matches.subcommand_matches(SERVE).unwrap_or(matches)
 }
 
 fn serve_args(matches: &ArgMatches) -> Result<ServeArgs, clap::Error> {

@@ -106,9 +106,7 @@ impl Server {
         let ServerConfig { store, plugins, access, ship, forward, http: live_http, reload } =
             config;
         let http = Arc::clone(&live_http.borrow());
-        let listener = TcpListener::bind(http.listen).await.map_err(|error| {
-            io::Error::new(error.kind(), format!("could not listen on {}: {error}", http.listen))
-        })?;
+        let listener = http.listen.bind().await?;
         let address = listener.local_addr()?;
         let context = Context {
             store,
