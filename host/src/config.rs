@@ -3,6 +3,7 @@
 mod file;
 mod flags;
 mod forward;
+mod listen;
 mod memory;
 mod network;
 mod otlp;
@@ -11,11 +12,13 @@ pub(crate) mod section;
 mod serve;
 mod ship;
 mod source;
+mod upstream;
 mod values;
 mod wal;
 
 pub use file::FileError;
 pub(crate) use file::{Wrong, line};
+pub use listen::ListenAddress;
 pub use memory::UnusedMemory;
 pub use network::ClientLimits;
 pub use source::{ConfigError, ConfigSource, Settings};
@@ -32,7 +35,7 @@ use crate::plugin::config::PluginsConfig;
 use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
 use crate::ship::ShipConfig;
 use crate::store::{DiskShare, StoreConfig};
-use crate::telemetry::{self, LogFormat};
+use crate::telemetry::{LogFilter, LogFormat};
 use clap::{ArgAction, Args, Parser, Subcommand};
 use forward::ForwardArgs;
 use network::NetworkArgs;
@@ -40,10 +43,9 @@ use otlp::OtlpArgs;
 use plugins::PluginArgs;
 use ship::ShipArgs;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use values::{disk_share, sync_interval};
+use values::{block_duration, concurrency, count, disk_share, segment_size, sync_interval};
 use wal::{WalCompression, WalRecords, WalSync};
 
 /// A Prometheus-compatible metrics store for edge nodes: takes remote write 1.0 and 2.0, answers
@@ -74,16 +76,16 @@ enum Command {
 struct ServeArgs {
     /// Configuration file: YAML whose keys are the names of these flags. A flag given here as well
     /// holds as given here. Read again on SIGHUP
-    #[arg(long, alias = "config.file", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
     /// Directory for all data; made if it is missing. May be one that Prometheus wrote
     #[arg(long, value_name = "DIR", default_value = "./data")]
     data_dir: PathBuf,
 
-    /// Address to listen on
+    /// Address to listen on; without a host, as in :9201, all addresses of the machine
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9201")]
-    listen: SocketAddr,
+    listen: ListenAddress,
 
     /// A label that tells this node from all others, such as node=edge-7; may be given several
     /// times. What is read from here carries them; what is stored does not
@@ -92,7 +94,7 @@ struct ServeArgs {
 
     /// Answer /api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}: whoever reaches the
     /// port may then delete data
-    #[arg(long, alias = "web.enable-admin-api")]
+    #[arg(long)]
     enable_admin_api: bool,
 
     /// When the write-ahead log is forced to the device
@@ -125,7 +127,7 @@ struct ServeArgs {
     head_snapshot: bool,
 
     /// Size at which a log segment ends; a multiple of 32KiB
-    #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, value_parser = segment_size)]
     wal_segment_size: u64,
 
     /// What is kept in DIR/set-aside of damaged log segments, as they were found, and of logs that
@@ -139,7 +141,7 @@ struct ServeArgs {
     max_failed_starts: u32,
 
     /// Span of one block; the head is cut when it spans more than one and a half
-    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = block_duration)]
     block_duration: Duration,
 
     /// Longest span of a merged block; by default a tenth of the retention, and 31d at most. The
@@ -199,7 +201,7 @@ struct ServeArgs {
     forward: ForwardArgs,
 
     /// Reads that run at a time; more wait
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = concurrency)]
     read_concurrency: usize,
 
     /// Longest time a read may take
@@ -207,7 +209,7 @@ struct ServeArgs {
     read_timeout: Duration,
 
     /// Most samples of a query in an answer of kind SAMPLES; more are refused with 400. 0: no limit
-    #[arg(long, value_name = "COUNT", default_value_t = 50_000_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50_000_000, value_parser = count)]
     read_sample_limit: u64,
 
     /// Most bytes in an answer of kind SAMPLES before it is compressed; more are refused with 400.
@@ -256,9 +258,10 @@ struct ServeArgs {
     #[arg(long, value_enum, default_value = "text")]
     log_format: LogFormat,
 
-    /// Least level of log lines, or a filter
-    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = telemetry::check_level)]
-    log_level: String,
+    /// Least level of log lines: debug, info, warn or error; others for single targets behind it, as
+    /// in info,tidepool_host::store=debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: LogFilter,
 }
 
 /// What to do.
@@ -297,15 +300,15 @@ pub struct ServeConfig {
     pub forward: ForwardConfig,
     /// How log lines look.
     pub log_format: LogFormat,
-    /// Least level of log lines.
-    pub log_level: String,
+    /// Which log lines are written.
+    pub log_level: LogFilter,
 }
 
 /// The server's part of the configuration.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
     /// Address to listen on.
-    pub listen: SocketAddr,
+    pub listen: ListenAddress,
     /// Most open connections.
     pub connections_max: u32,
     /// How long clients may take.
@@ -370,8 +373,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        use clap::CommandFactory as _;
-        Cli::command().debug_assert();
+        source::command().debug_assert();
     }
 
     #[test]

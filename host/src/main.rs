@@ -1,5 +1,6 @@
 //! The `tidepool` program: wires, then waits.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tidepool_host::access::Access;
@@ -30,11 +31,12 @@ fn main() -> ExitCode {
         // Clap's way: help on standard output, mistakes on standard error.
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => {
-            eprintln!("error: {error}");
+            // Whoever does not read it gets the exit code.
+            let _ = writeln!(std::io::stderr(), "error: {error}");
             return ExitCode::from(2);
         }
     };
-    let log_level = telemetry::init(config.log_format, &config.log_level);
+    let log_level = telemetry::init(config.log_format, &config.log_level.to_string());
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {

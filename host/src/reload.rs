@@ -62,9 +62,9 @@ pub enum ReloadError {
     /// A destination of forwarded samples cannot be used.
     #[error(transparent)]
     Forward(#[from] ForwardError),
-    /// The filter of log lines is wrong.
+    /// What is logged cannot be changed.
     #[error("--log-level: {0}")]
-    LogLevel(String),
+    LogLevel(#[from] tracing_subscriber::reload::Error),
     /// The process is about to end.
     #[error("tidepool stops")]
     Stopping,
@@ -219,7 +219,7 @@ impl Reloader {
         let (config, settings) = self.source.serve_again(&self.started_with, can)?;
         let access = Arc::clone(&self.live.borrow().access);
         let access = Arc::new(access.reopen(&config.access)?);
-        self.log_level.set(&config.log_level).map_err(ReloadError::LogLevel)?;
+        self.log_level.set(&config.log_level)?;
         let forwards = self.forward.reload(&config.forward, &config.http.external_labels)?;
         self.store.reload(&config.store)?;
         config.warn_of_strangers();

@@ -1,41 +1,52 @@
 //! Logs to standard error, and the text format in which metrics are shown. No domain words.
 
+mod filter;
+mod logfmt;
+
+pub use filter::{FilterError, LogFilter};
+
 use clap::ValueEnum;
+use logfmt::Logfmt;
 use std::fmt::{Display, Write};
 use tracing_subscriber::{EnvFilter, reload};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A line of text with `key=value` fields.
+    /// A line of text with `key=value` fields
     Text,
-    /// A JSON object a line.
+    /// A line of nothing but `key=value` fields, as Prometheus writes them
+    Logfmt,
+    /// A JSON object a line
     Json,
-}
-
-/// Whether a text is `debug`, `info`, … or a filter such as `info,tidepool_host::store=debug`.
-pub fn check_level(text: &str) -> Result<String, String> {
-    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Changes what is logged.
 pub struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
 
 impl LogLevel {
-    /// Logs from now on as a level or filter says.
-    pub fn set(&self, level: &str) -> Result<(), String> {
-        let filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;
-        (self.0)(filter).map_err(|error| error.to_string())
+    /// Logs from now on what a filter says.
+    pub fn set(&self, filter: &LogFilter) -> Result<(), reload::Error> {
+        (self.0)(EnvFilter::new(filter.to_string()))
     }
 }
 
-/// Starts logging, as [`LogLevel::set`] from then on.
-pub fn init(format: LogFormat, level: &str) -> LogLevel {
-    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+/// Starts logging, as [`LogLevel::set`] from then on. The filter is one that [`LogFilter`] takes.
+pub fn init(format: LogFormat, filter: &str) -> LogLevel {
+    let filter = EnvFilter::new(filter);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written is lost. Telling of it on the same standard error would fail
+    // as well, which is a panic: whoever reads the log may go, and the store goes on.
+    let builder = builder.log_internal_errors(false);
     match format {
         LogFormat::Text => {
             let builder = builder.with_ansi(false).with_filter_reloading();
+            let handle = builder.reload_handle();
+            builder.init();
+            LogLevel(Box::new(move |filter| handle.reload(filter)))
+        }
+        LogFormat::Logfmt => {
+            let builder = builder.event_format(Logfmt).with_filter_reloading();
             let handle = builder.reload_handle();
             builder.init();
             LogLevel(Box::new(move |filter| handle.reload(filter)))

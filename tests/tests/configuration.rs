@@ -6,11 +6,12 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::http::Client;
-use tidepool_tests::process::Server;
+use tidepool_tests::peers::Release;
+use tidepool_tests::process::{Launch, Server, free_address};
 use tidepool_tests::remote_write::{PATH, Version, Written, encode};
 use tidepool_tests::sender::{assert_holds, hours_of_data, recent_data, send_all, wait_for_blocks};
 use tidepool_tests::tidepool::{Store, binary};
@@ -87,6 +88,138 @@ fn a_wrong_file_is_refused_with_its_line() {
     assert_eq!(missing.status.code(), Some(2));
     let said = String::from_utf8_lossy(&missing.stderr);
     assert!(said.contains("does-not-exist.yml could not be read"), "{said}");
+}
+
+/// A word that is no level would be taken for a target's name, and silence everything else.
+#[test]
+fn only_levels_are_log_levels() {
+    for word in ["verbose", "fatal", "", "off", "tidepool_host"] {
+        let output = run(&[&format!("--log-level={word}")]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{word:?}: {said}");
+        assert!(said.contains("debug, info, warn or error"), "{word:?}: {said}");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "log-level: warning\nenable-lifecycle: true\n";
+    let (store, path) = start(directory.path(), text, &["--access-log"]);
+    for word in ["fatal", "''", "verbose"] {
+        fs::write(&path, format!("log-level: {word}\nenable-lifecycle: true\n")).expect("a file");
+        let (status, said) = reload(&store);
+        assert_eq!(status, 500, "{word}: {said}");
+        assert!(said.contains("tidepool.yml:1: log-level: "), "{word}: {said}");
+    }
+    wait_for_log(&store, "the configuration was not loaded again");
+    assert!(!store.server.log().contains(" INFO "), "{}", store.server.log());
+    let text = "log-level: error,tidepool_host::access_log=info\nenable-lifecycle: true\n";
+    fs::write(&path, text).expect("a file");
+    assert_eq!(reload(&store).0, 200);
+    assert_eq!(get(&store, "/-/healthy"), 200);
+    wait_for_log(&store, "path=\"/-/healthy\"");
+}
+
+/// A command line that Prometheus was started with.
+#[test]
+fn prometheus_names_start_a_server() {
+    for host in ["", "localhost", "127.0.0.1"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let address = free_address().expect("a port");
+        let data_dir = directory.path().join("data");
+        let arguments = [
+            format!("--storage.tsdb.path={}", data_dir.display()),
+            format!("--web.listen-address={host}:{}", address.port()),
+            "--storage.tsdb.retention.time=30d".to_owned(),
+            "--storage.tsdb.retention.size=512MB".to_owned(),
+            "--web.enable-lifecycle".to_owned(),
+            "--web.enable-remote-write-receiver".to_owned(),
+            "--log.level=warn".to_owned(),
+            "--log.format=logfmt".to_owned(),
+        ];
+        let launch = Launch {
+            name: "tidepool",
+            program: binary(),
+            arguments: arguments.iter().map(Into::into).collect(),
+            address,
+            ready_path: "/-/ready",
+            log_path: directory.path().join("log"),
+        };
+        let server = launch.start().unwrap_or_else(|error| panic!("{host:?}: {error}"));
+        let flags = Client::default().get(&(server.url() + "/api/v1/status/flags"));
+        let flags = flags.expect("an answer").text();
+        for shown in [r#""retention-size":"512MB""#, r#""storage.tsdb.retention.time":"30d""#] {
+            assert!(flags.contains(shown), "{shown}: {flags}");
+        }
+        let reload = Client::default().post(&(server.url() + "/-/reload"), &[], b"");
+        assert_eq!(reload.expect("an answer").status, 200);
+        assert!(data_dir.join("wal").exists());
+        server.terminate().expect("tidepool ends");
+    }
+}
+
+/// Each flag that Prometheus' own help lists is taken, or refused with what there is instead.
+#[test]
+fn every_flag_of_prometheus_is_known() {
+    let help = Command::new(Release::V3.prometheus().expect("it is built")).arg("--help").output();
+    let help = help.expect("Prometheus runs");
+    let help = String::from_utf8_lossy(&[help.stdout, help.stderr].concat()).into_owned();
+    let flags = help.lines().filter_map(|line| line.strip_prefix("      --"));
+    let mut known = 0;
+    for flag in flags {
+        let word = flag.split(|c: char| c == '=' || c.is_whitespace()).next().unwrap_or_default();
+        let (name, value) = match word.strip_prefix("[no-]") {
+            Some(name) => (name, ""),
+            None => (word, "=1"),
+        };
+        if name == "version" {
+            continue;
+        }
+        // What follows is always wrong, so that nothing is started.
+        let output = run(&[&format!("--{name}{value}"), "--listen=nowhere"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+        assert!(!said.contains("unexpected argument"), "{name}: {said}");
+        known += 1;
+    }
+    assert!(known > 30, "{known} flags in {help}");
+}
+
+#[test]
+fn prometheus_configuration_is_refused_section_by_section() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("prometheus.yml");
+    let text = "global:\n  scrape_interval: 15s\nscrape_configs:\n- job_name: a\n  \
+                static_configs: [{targets: [a]}]\nrule_files: []\nalerting: {}\n";
+    fs::write(&path, text).expect("a file");
+    let output = run(&["--config.file", path.to_str().expect("a path")]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let named = [(1, "global"), (3, "scrape_configs"), (6, "rule_files"), (7, "alerting")];
+    for (line, section) in named {
+        let expected =
+            format!("prometheus.yml:{line}: tidepool does not know the section `{section}`: ");
+        assert!(said.contains(&expected), "{section}: {said}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_named_with_its_flag() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    fs::write(path("text"), "nothing of the kind").expect("a file");
+    for flag in ["write", "read", "admin"] {
+        for (file, what) in [("missing", "cannot be read"), ("text", "line 1")] {
+            let flag = format!("--{flag}-credentials-file");
+            let data_dir = path("data");
+            let value = path(file);
+            let output = run(&[&flag, &value, "--data-dir", &data_dir, "--listen=127.0.0.1:0"]);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{flag}: {said}");
+            assert!(said.contains(&flag) && said.contains(what), "{flag}: {said}");
+        }
+    }
+    let (cert, key) = (path("text"), path("missing"));
+    let output = run(&["--tls-cert-file", &cert, "--tls-key-file", &key, "--listen=127.0.0.1:0"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--tls-key-file"), "{said}");
 }
 
 fn run(arguments: &[&str]) -> Output {
@@ -293,6 +426,50 @@ fn http2_in_the_clear_serves_the_same() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(said, "200 answers of 200\n", "{}", String::from_utf8_lossy(&output.stderr));
     wait_for_log(&store, "version=HTTP/2.0 status=204");
+}
+
+/// A process that does not outlive its test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whoever reads the log may go, as `journald` does when it is started anew.
+#[test]
+fn the_store_goes_on_when_nobody_reads_its_log() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for format in ["text", "logfmt", "json"] {
+        let address = free_address().expect("a port");
+        let child = Command::new(binary())
+            .arg(format!("--data-dir={}", directory.path().join(format).display()))
+            .args([format!("--listen={address}"), format!("--log-format={format}")])
+            .args(["--access-log", "--enable-lifecycle"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("tidepool runs");
+        let mut server = Killed(child);
+        drop(server.0.stderr.take());
+        let get = |path: &str| {
+            let answer = Client::default().get(&format!("http://{address}{path}"));
+            answer.ok().map(|answer| answer.status)
+        };
+        let is_ready = || (get("/-/ready") == Some(200)).then_some(());
+        let ready = wait::until("readiness", TIMEOUT, is_ready);
+        for _ in 0..3 {
+            assert_eq!(get("/-/healthy"), Some(200), "{format}: {:?}", server.0.try_wait());
+        }
+        let reload = Client::default().post(&format!("http://{address}/-/reload"), &[], b"");
+        assert_eq!(reload.map(|answer| answer.status).ok(), Some(200), "{format}");
+        ready.expect("it is ready");
+        let pid = i32::try_from(server.0.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(pid.expect("a process"), Signal::TERM).expect("the signal");
+        assert!(server.0.wait().expect("it ends").success(), "{format}");
+    }
 }
 
 /// A connection that speaks HTTP/2 and says nothing more is closed, and told.

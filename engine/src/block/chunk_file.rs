@@ -15,6 +15,7 @@ use crate::codec::{crc32c, put_uvarint, split_uvarint};
 use crate::index::{ChunkMeta, ChunkRef, FileSink, NamedFile, ReadAhead};
 use crate::storage::{BlockWriter, Blocks, StorageError, StorageResult};
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Longest file; the next chunk goes to the next file.
 pub const CHUNK_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
@@ -155,13 +156,20 @@ impl ChunkFileReader {
         let Some((number, data)) = content.split_first() else {
             return Err(damage("the chunk has no encoding"));
         };
-        let encoding = Encoding::try_from_u8(*number).ok_or_else(|| BlockError::Chunk {
-            block: file.block().clone(),
-            file: chunk_file_name(meta.chunk_ref.file()),
-            offset,
-            source: ChunkError::UnknownEncoding { number: *number },
+        let encoding = Encoding::try_from_u8(*number).ok_or_else(|| {
+            self.undecodable(meta, ChunkError::UnknownEncoding { number: *number })
         })?;
         let ChunkMeta { min_time_ms, max_time_ms, .. } = *meta;
         Ok(Chunk { encoding, min_time_ms, max_time_ms, data: data.into() })
+    }
+
+    /// What is wrong with the content of a chunk whose bytes are as they were written.
+    pub(super) fn undecodable(&self, meta: &ChunkMeta, source: ChunkError) -> BlockError {
+        BlockError::Chunk {
+            block: Rc::from(&*self.block),
+            file: chunk_file_name(meta.chunk_ref.file()),
+            offset: u64::from(meta.chunk_ref.offset()),
+            source,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::chunk_file::ChunkFileReader;
 use super::{BlockError, BlockMeta, Tombstones, read_meta};
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, values};
 use crate::index::{ChunkMeta, IndexError, IndexReader, SeriesRef};
 use crate::model::{Labels, Matcher, TimeRange};
 use crate::storage::Blocks;
@@ -88,6 +88,14 @@ impl BlockReader {
     /// A chunk's bytes, checked. Chunks asked for in the order of their series cost few reads.
     pub fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         self.chunk_files.chunk(meta)
+    }
+
+    /// The same, but every sample of it can be decoded.
+    pub fn decodable_chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
+        let chunk = self.chunk(meta)?;
+        let decoded = values(&chunk).and_then(|mut all| all.try_for_each(|value| value.map(drop)));
+        decoded.map_err(|source| self.chunk_files.undecodable(meta, source))?;
+        Ok(chunk)
     }
 
     /// All label names, ascending.

@@ -69,6 +69,10 @@ impl From<Error> for wit::Error {
                 offset: damage.offset,
                 reason: damage.what.into(),
             }),
+            Error::Block(BlockError::Chunk { block, file, offset, source }) => {
+                let (where_, reason) = (format!("{block}/{file}"), source.to_string());
+                wit::Error::Corrupt(wit::Damage { where_, offset, reason })
+            }
             Error::Block(_) => {
                 wit::Error::Corrupt(wit::Damage { where_: "block".into(), offset: 0, reason: text })
             }

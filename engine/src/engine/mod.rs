@@ -22,7 +22,9 @@ use crate::head::{Batch, Head, HeadCounters, HeadOptions, LookupError, WriteOutc
 use crate::model::{
     Labels, Matcher, MatcherError, MatcherSpec, OrderGroup, Sample, TimeRange, Value,
 };
-use crate::select::{BlockSeries, Cursor, HeadSource, LineCursor, Merge, Selection, SeriesSource};
+use crate::select::{
+    BlockSeries, Cursor, Damages, HeadSource, LineCursor, Merge, Selection, SeriesSource,
+};
 use crate::storage::{Blocks, Wal};
 use crate::text::TextFormat;
 use ingest::Ingest;
@@ -335,29 +337,34 @@ impl Engine {
             let max = OrderGroup::EXTERNAL_MAX as u64;
             return Err(Error::LimitExceeded { what: "external labels", max });
         }
-        let source = self.source(&selection.matchers, selection.range, external)?;
+        let source = self.source(&selection.matchers, selection.range, external, None)?;
         Ok(Cursor::new(source, selection))
     }
 
-    /// What any of several selectors selects, to be given as lines of text.
+    /// What any of several selectors selects, to be given as lines of text. Damage costs only what
+    /// is damaged.
     pub fn dump(
         &self,
         selectors: &[Vec<MatcherSpec>],
         range: TimeRange,
         format: TextFormat,
     ) -> Result<LineCursor> {
-        let none = Labels::default();
-        let sources = selectors.iter().map(|matchers| self.source(matchers, range, &none));
-        Ok(LineCursor::new(merged(sources.collect::<Result<_>>()?)?, range, format))
+        let (none, damages) = (Labels::default(), Damages::default());
+        let source =
+            |matchers: &Vec<MatcherSpec>| self.source(matchers, range, &none, Some(&damages));
+        let sources = selectors.iter().map(source);
+        let source = merged(sources.collect::<Result<_>>()?)?;
+        Ok(LineCursor::new(source, damages, range, format))
     }
 
     /// The series that all of some matchers select, from the head and the blocks, with external
-    /// labels besides their own.
+    /// labels besides their own. Damage of blocks is stepped over if there is where to put it.
     fn source(
         &self,
         specs: &[MatcherSpec],
         range: TimeRange,
         external: &Labels,
+        damages: Option<&Damages>,
     ) -> Result<Box<dyn SeriesSource>> {
         if !self.is_cut_while_replaying() {
             self.check_replayed()?;
@@ -367,9 +374,19 @@ impl Engine {
         // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
         let mut sources = vec![self.head.select(specs, range, external)?];
         for block in self.blocks_in(range)? {
-            let series = BlockSeries::select(Rc::new(block), &matchers, range)?;
-            for series in series.with_external(external)? {
-                sources.push(Box::new(series));
+            let selected = BlockSeries::select(Rc::new(block), &matchers, range);
+            let selected = selected.and_then(|series| series.with_external(external));
+            match (selected, damages) {
+                (Err(error), Some(damages)) => damages.put(error),
+                (selected, _) => {
+                    for series in selected? {
+                        let series = match damages {
+                            Some(damages) => series.stepping_over(damages),
+                            None => series,
+                        };
+                        sources.push(Box::new(series));
+                    }
+                }
             }
         }
         match external.is_empty() {

@@ -1,7 +1,7 @@
 //! An answer as lines of text.
 
-use super::SeriesSource;
 use super::merge::decoded;
+use super::{Damages, SeriesSource};
 use crate::error::Result;
 use crate::model::TimeRange;
 use crate::text::{LineWriter, TextFormat};
@@ -12,24 +12,45 @@ pub struct LineCursor {
     source: Box<dyn SeriesSource>,
     range: TimeRange,
     writer: LineWriter,
+    /// What the source steps over.
+    damages: Damages,
     /// The series being written, and how many of its chunks are.
     series: Option<(ChunkedSeries, usize)>,
+    is_at_end: bool,
 }
 
 impl LineCursor {
-    /// Writes the samples that lie in the range.
-    pub fn new(source: Box<dyn SeriesSource>, range: TimeRange, format: TextFormat) -> LineCursor {
-        LineCursor { source, range, writer: LineWriter::new(format), series: None }
+    /// Writes the samples that lie in the range, of a source that steps over these damages.
+    pub fn new(
+        source: Box<dyn SeriesSource>,
+        damages: Damages,
+        range: TimeRange,
+        format: TextFormat,
+    ) -> LineCursor {
+        let writer = LineWriter::new(format);
+        LineCursor { source, range, writer, damages, series: None, is_at_end: false }
     }
 
     /// Lines until they fill `bytes_max`, but for the last chunk's: at least one, none at the end.
+    /// An error tells of one place that is left out; the next call goes on behind it.
     pub fn next(&mut self, bytes_max: u32) -> Result<String> {
         let mut out = String::new();
         while out.len() < bytes_max.max(1) as usize {
+            match self.damages.is_empty() {
+                true => {}
+                false if !out.is_empty() => break,
+                false => return self.damages.take().map_or(Ok(out), Err),
+            }
             let Some((series, written)) = &mut self.series else {
-                match self.source.next_series()? {
-                    None => break,
-                    Some(series) => {
+                match self.next_series() {
+                    Err(damage) => {
+                        self.damages.put(damage);
+                        continue;
+                    }
+                    // The source may have met damage after its last series.
+                    Ok(None) if self.damages.is_empty() => break,
+                    Ok(None) => continue,
+                    Ok(Some(series)) => {
                         self.writer.begin_series(&series.labels);
                         self.series = Some((series, 0));
                         continue;
@@ -41,12 +62,27 @@ impl LineCursor {
                 continue;
             };
             *written += 1;
-            for (timestamp_ms, value) in decoded(&series.labels, chunk)? {
-                if self.range.contains(timestamp_ms) {
-                    self.writer.put(&mut out, timestamp_ms, &value);
+            match decoded(&series.labels, chunk) {
+                Err(damage) => self.damages.put(damage),
+                Ok(values) => {
+                    for (timestamp_ms, value) in values {
+                        if self.range.contains(timestamp_ms) {
+                            self.writer.put(&mut out, timestamp_ms, &value);
+                        }
+                    }
                 }
             }
         }
         Ok(out)
+    }
+
+    /// The next series. What cannot be stepped over is the end, so that asking again ends.
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
+        if self.is_at_end {
+            return Ok(None);
+        }
+        let next = self.source.next_series();
+        self.is_at_end = !matches!(next, Ok(Some(_)));
+        next
     }
 }

@@ -23,7 +23,7 @@ pub use exemplars::{EXEMPLAR_PAGE_BYTES, ExemplarCursor, ExemplarSource, RemoteE
 pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
 pub use remote::{RemoteCursor, RemoteHead, RemoteTexts};
-pub use source::{BlockLabels, BlockSeries, HeadSource, SeriesSource};
+pub use source::{BlockLabels, BlockSeries, Damages, HeadSource, SeriesSource};
 pub use texts::{BlockNames, BlockValues, TextCursor, TextSource};
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::index::select_any;
 use crate::model::{Labels, Matcher, MatcherSets, MatcherSpec, OrderGroup, TimeRange};
 use crate::wire::ChunkedSeries;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// Gives series in label order, each with chunks in time order that touch the selected range.
@@ -64,8 +65,32 @@ pub struct BlockSeries {
     given: usize,
     range: TimeRange,
     external: Labels,
+    /// Where damage goes that is stepped over; without, it ends the read.
+    damages: Option<Damages>,
     /// Kept between series for its memory.
     metas: Vec<ChunkMeta>,
+}
+
+/// What a read that goes on behind damage could not read, in the order in which it was met; clones
+/// share it.
+#[derive(Clone, Default)]
+pub struct Damages(Rc<RefCell<VecDeque<Error>>>);
+
+impl Damages {
+    /// Adds a place that is left out.
+    pub fn put(&self, damage: impl Into<Error>) {
+        self.0.borrow_mut().push_back(damage.into());
+    }
+
+    /// The first that was not taken yet.
+    pub fn take(&self) -> Option<Error> {
+        self.0.borrow_mut().pop_front()
+    }
+
+    /// Whether all were taken.
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
 }
 
 impl BlockSeries {
@@ -85,7 +110,43 @@ impl BlockSeries {
         range: TimeRange,
         external: Labels,
     ) -> BlockSeries {
-        BlockSeries { block, refs, given: 0, range, external, metas: Vec::new() }
+        BlockSeries { block, refs, given: 0, range, external, damages: None, metas: Vec::new() }
+    }
+
+    /// Goes on behind what is damaged. What is remembered of it grows with the index at most: a few
+    /// words for each entry and chunk that it lists.
+    pub fn stepping_over(self, damages: &Damages) -> BlockSeries {
+        BlockSeries { damages: Some(damages.clone()), ..self }
+    }
+
+    /// A series with its chunks, if it has any that count.
+    fn read(&mut self, series_ref: SeriesRef) -> Result<Option<ChunkedSeries>> {
+        let found = self.block.series_in(series_ref, self.range, &mut self.metas)?;
+        let Some(labels) = found else { return Ok(None) };
+        let mut chunks: Vec<Chunk> = Vec::with_capacity(self.metas.len());
+        for meta in &self.metas {
+            let chunk = match &self.damages {
+                None => self.block.chunk(meta)?,
+                Some(damages) => match self.block.decodable_chunk(meta) {
+                    Ok(chunk) => chunk,
+                    Err(error) => {
+                        damages.put(error);
+                        continue;
+                    }
+                },
+            };
+            chunks.push(chunk);
+        }
+        let deleted = self.block.deleted_ranges(series_ref);
+        if !deleted.is_empty() {
+            chunks = without_deleted(&labels, &chunks, deleted)?;
+        }
+        if chunks.is_empty() {
+            return Ok(None);
+        }
+        let has_all = self.external.is_empty();
+        let labels = if has_all { labels } else { labels.with_others(&self.external) };
+        Ok(Some(ChunkedSeries { labels, chunks }))
     }
 
     /// Gives the series external labels besides their own: as several sources, since one alone
@@ -115,20 +176,10 @@ impl SeriesSource for BlockSeries {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         while let Some(series_ref) = self.refs.get(self.given).copied() {
             self.given += 1;
-            let found = self.block.series_in(series_ref, self.range, &mut self.metas)?;
-            let Some(labels) = found else { continue };
-            let mut chunks: Vec<Chunk> = Vec::with_capacity(self.metas.len());
-            for meta in &self.metas {
-                chunks.push(self.block.chunk(meta)?);
-            }
-            let deleted = self.block.deleted_ranges(series_ref);
-            if !deleted.is_empty() {
-                chunks = without_deleted(&labels, &chunks, deleted)?;
-            }
-            if !chunks.is_empty() {
-                let has_all = self.external.is_empty();
-                let labels = if has_all { labels } else { labels.with_others(&self.external) };
-                return Ok(Some(ChunkedSeries { labels, chunks }));
+            match (self.read(series_ref), &self.damages) {
+                (Ok(None), _) => {}
+                (Err(error), Some(damages)) => damages.put(error),
+                (read, _) => return read,
             }
         }
         Ok(None)

@@ -186,6 +186,22 @@ impl DataDir {
         }
     }
 
+    /// Takes the directory away if it holds nothing but what opening it made; for work that failed
+    /// in a directory that was made for it.
+    pub fn remove_if_empty(&self) -> Result<()> {
+        let (wal, lock) = (self.wal_path(), self.path.join(LOCK_FILE));
+        let listed = |dir: &Path| self.disk.list(dir).map_err(Action::List.failed(dir));
+        let is_made = |name: Option<&str>| matches!(name, Some(LOCK_FILE | WAL_DIR));
+        let is_empty = listed(&wal)?.is_empty();
+        if !is_empty || !listed(&self.path)?.iter().all(|entry| is_made(entry.name())) {
+            return Ok(());
+        }
+        self.disk.remove_dir(&wal).map_err(Action::Remove.failed(&wal))?;
+        // Last, so that nobody else begins to work here meanwhile.
+        self.disk.remove_file(&lock).map_err(Action::Remove.failed(&lock))?;
+        self.disk.remove_dir(&self.path).map_err(Action::Remove.failed(&self.path))
+    }
+
     /// Bytes that the file system still has for this process.
     pub fn free_bytes(&self) -> Result<u64> {
         self.disk.free_bytes(&self.path).map_err(Action::List.failed(&self.path))

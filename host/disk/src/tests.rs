@@ -37,6 +37,21 @@ fn a_second_owner_is_refused_until_the_last_handle_is_gone() {
 }
 
 #[test]
+fn only_a_directory_that_nobody_used_is_taken_away() {
+    let root = tempfile::tempdir().expect("tempdir");
+    let path = root.path().join("data");
+    DataDir::open(&path).and_then(|data| data.remove_if_empty()).expect("it goes");
+    assert!(!path.exists());
+    for used in ["wal/00000000", "note"] {
+        let data = DataDir::open(&path).expect("opens");
+        fs::write(path.join(used), "").expect("written");
+        data.remove_if_empty().expect("it stays");
+        assert!(path.join(used).exists() && path.join(LOCK_FILE).exists(), "{used}");
+        fs::remove_file(path.join(used)).expect("removed");
+    }
+}
+
+#[test]
 fn unfinished_work_is_swept_and_nothing_else() {
     let root = tempfile::tempdir().expect("tempdir");
     let dirs = [

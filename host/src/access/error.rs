@@ -1,11 +1,20 @@
 //! What is wrong with a file. Nothing here quotes a file's content.
 
+use super::TlsFiles;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why TLS or credentials cannot be used as they are.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
+    /// What a flag names cannot be used.
+    #[error("{flag}: {source}")]
+    Flag {
+        /// The flag, with its dashes.
+        flag: &'static str,
+        /// Why.
+        source: Box<AccessError>,
+    },
     /// A file cannot be read.
     #[error("{} cannot be read: {source}", path.display())]
     Read {
@@ -60,4 +69,36 @@ pub enum AccessError {
         /// What is wrong.
         source: tokio_rustls::rustls::Error,
     },
+}
+
+impl AccessError {
+    /// Says which flag names the file, for use with `map_err`.
+    pub(super) fn by_flag(flag: &'static str) -> impl FnOnce(AccessError) -> AccessError {
+        move |source| AccessError::Flag { flag, source: Box::new(source) }
+    }
+
+    /// The same, of one of several files.
+    pub(super) fn by_tls_flag(files: &TlsFiles) -> impl FnOnce(AccessError) -> AccessError {
+        |error| {
+            let flag = match error.path() {
+                Some(path) if path == files.key => "--tls-key-file",
+                Some(path) if path != files.certificate => "--tls-client-ca-file",
+                _ => "--tls-cert-file",
+            };
+            AccessError::by_flag(flag)(error)
+        }
+    }
+
+    /// The file, if it is about one.
+    fn path(&self) -> Option<&Path> {
+        match self {
+            AccessError::Flag { source, .. } => source.path(),
+            AccessError::Read { path, .. }
+            | AccessError::TooLarge { path, .. }
+            | AccessError::Line { path, .. }
+            | AccessError::Empty { path }
+            | AccessError::Pem { path, .. } => Some(path),
+            AccessError::Tls { .. } => None,
+        }
+    }
 }

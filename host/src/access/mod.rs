@@ -105,22 +105,25 @@ impl Access {
             None => None,
             Some(files) => {
                 let known = self.tls.as_ref().filter(|_| self.config.tls.as_ref() == Some(files));
-                Some(again(known, || tls::open(files))?)
+                let opened = again(known, || tls::open(files));
+                Some(opened.map_err(AccessError::by_tls_flag(files))?)
             }
         };
-        let credentials = |file: &Option<PathBuf>, known: &Option<Arc<Reloaded<Credentials>>>| {
+        type Known = Option<Arc<Reloaded<Credentials>>>;
+        let credentials = |flag, file: &Option<PathBuf>, known: &Known| {
             let open = |file: &Path| {
                 let known = known.as_ref().filter(|known| known.files() == [file]);
                 again(known, || credentials::open(file))
             };
-            file.as_deref().map(open).transpose()
+            let opened = file.as_deref().map(open).transpose();
+            opened.map_err(AccessError::by_flag(flag))
         };
         Ok(Access {
             config: config.clone(),
             tls,
-            write: credentials(&config.write_credentials, &self.write)?,
-            read: credentials(&config.read_credentials, &self.read)?,
-            admin: credentials(&config.admin_credentials, &self.admin)?,
+            write: credentials("--write-credentials-file", &config.write_credentials, &self.write)?,
+            read: credentials("--read-credentials-file", &config.read_credentials, &self.read)?,
+            admin: credentials("--admin-credentials-file", &config.admin_credentials, &self.admin)?,
             hashing: Arc::clone(&self.hashing),
         })
     }

@@ -4,7 +4,7 @@ use super::workspace::report_damaged;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace, set_aside};
 use crate::config::bytes;
 use crate::prom::selector::{SelectorError, parse_selector};
-use crate::wasm::{Matcher, TextFormat, TimeRange};
+use crate::wasm::{CallError, Matcher, TextFormat, TimeRange, in_words};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write};
@@ -105,7 +105,7 @@ fn write(
     failed: impl Fn(std::io::Error) -> CliError,
 ) -> Result<Verdict, CliError> {
     let workspace = Workspace::look(&dir.data_dir, selection.memory_limit)?;
-    let damaged = report_damaged(&workspace.inspector()?.blocks()?);
+    let mut damaged = report_damaged(&workspace.inspector()?.blocks()?);
     set_aside::mention(&workspace.data);
     let mut reader = workspace.reader()?;
     let selectors: Vec<Vec<Matcher>> = match selection.selectors.as_slice() {
@@ -115,17 +115,25 @@ fn write(
     let range = TimeRange { start_ms: selection.min_time, end_ms: selection.max_time };
     let cursor = reader.dump(&selectors, range, format)?;
     // Lines that run over the terminal show how far it is.
-    let progress = (!std::io::stdout().is_terminal()).then(|| Progress::spinner("writing samples"));
+    let progress = match std::io::stdout().is_terminal() {
+        true => Progress::none(),
+        false => Progress::spinner("writing samples"),
+    };
     let mut written = 0u64;
     loop {
-        let lines = reader.next_lines(cursor, TEXT_BYTES)?;
-        if lines.is_empty() {
-            break;
-        }
-        out.write_all(&lines).map_err(&failed)?;
-        written += lines.len() as u64;
-        if let Some(progress) = &progress {
-            progress.say(format!("writing samples, {} MiB", written >> 20));
+        match reader.next_lines(cursor, TEXT_BYTES) {
+            Ok(lines) if lines.is_empty() => break,
+            Ok(lines) => {
+                out.write_all(&lines).map_err(&failed)?;
+                written += lines.len() as u64;
+                progress.say(format!("writing samples, {} MiB", written >> 20));
+            }
+            // What follows can still be read.
+            Err(CallError::Refused(damage)) => {
+                damaged = true;
+                progress.warn(&format!("left out: {}", in_words(&damage)));
+            }
+            Err(ended) => return Err(ended.into()),
         }
     }
     if format == TextFormat::OpenMetrics {

@@ -37,10 +37,10 @@ pub enum CliError {
     #[error("the engine needed more memory than it may have (--memory-limit); raise it")]
     Memory,
     /// A text to be imported is wrong.
-    #[error("nothing was imported: {}: {source}", path.display())]
+    #[error("nothing was imported: {name}: {source}")]
     Text {
-        /// The file.
-        path: PathBuf,
+        /// The file's name, or that it is standard input.
+        name: String,
         /// Where, and what is wrong.
         source: ReadError,
     },
@@ -54,6 +54,16 @@ pub enum CliError {
         newest_ms: i64,
         /// Oldest time in the head.
         head_ms: i64,
+    },
+    /// An import reaches far beyond now.
+    #[error(
+        "nothing was imported: its newest sample, at {newest_ms} ms, is ahead of this machine's \
+         clock by more than --max-future; in OpenMetrics times are seconds, in Prometheus' text \
+         milliseconds"
+    )]
+    ImportFromFuture {
+        /// Newest time to be imported.
+        newest_ms: i64,
     },
     /// Standard output does not take what is written.
     #[error("could not write to standard output: {0}")]

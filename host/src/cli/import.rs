@@ -1,19 +1,21 @@
 //! `tidepool tsdb import`: OpenMetrics or classic text to blocks.
 //!
 //! The text is read as often as the memory asks for; what comes from a pipe is kept in a file
-//! beside the new blocks first. All blocks become visible together, after the last line was read.
+//! beside the new blocks first, since a pipe gives it once. All blocks become visible together, after
+//! the last line was read.
 
 use super::list::{BlockList, print_blocks};
+use super::progress::warn_line;
 use super::{CliError, Progress, Verdict, Workspace};
-use crate::config::{bytes, duration};
-use crate::disk::Staging;
+use crate::config::{bytes, duration, duration_or_zero};
+use crate::disk::{DataDir, Staging};
 use crate::store::{millis, random_seed, system_now_ms};
 use crate::text::{Event, TextFormat, TextReader};
 use crate::wasm::{INSTANCE_BYTES_MAX, ImporterHandle, Instance, Label, Rows};
 use clap::Args;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,6 +52,11 @@ pub struct ImportArgs {
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration)]
     block_duration: Duration,
 
+    /// How far ahead of this machine's clock a sample may be. Blocks from the future make retention
+    /// drop all others, since it counts back from the newest
+    #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = duration_or_zero)]
+    max_future: Duration,
+
     /// Print times and sizes of the new blocks for people
     #[arg(short = 'r', long)]
     human_readable: bool,
@@ -79,14 +86,46 @@ struct Pass<'a> {
     rows: Rows,
 }
 
+/// The text, which may have to be read several times.
+struct Source {
+    /// How errors call it.
+    name: String,
+    /// What can be read only once: standard input, or a pipe.
+    stream: Option<Box<dyn Read>>,
+    path: PathBuf,
+}
+
 pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
+    let source = Source::open(&args.file)?;
     let rows_bytes = args.memory_limit.min((INSTANCE_BYTES_MAX - INSTANCE_BYTES) / 3);
+    let new_dirs = new_dirs(&args.data_dir);
     let workspace = Workspace::create(&args.data_dir, rows_bytes * 3 + INSTANCE_BYTES)?;
+    let done = import(args, source, &workspace, rows_bytes);
+    // Why it failed says more than why something of it is left.
+    if done.is_err() && !new_dirs.is_empty() && workspace.data.remove_if_empty().is_ok() {
+        for parent in new_dirs.iter().skip(1) {
+            if std::fs::remove_dir(parent).is_err() {
+                break;
+            }
+        }
+    }
+    done
+}
+
+/// The directories that opening this one will make, innermost first.
+fn new_dirs(path: &Path) -> Vec<PathBuf> {
+    let is_new = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
+    path.ancestors().take_while(is_new).map(Path::to_path_buf).collect()
+}
+
+fn import(
+    args: &ImportArgs,
+    source: Source,
+    workspace: &Workspace,
+    rows_bytes: u64,
+) -> Result<Verdict, CliError> {
     let staging = Staging::new(&workspace.data)?;
-    let file = match args.file.as_os_str() == STDIN {
-        false => args.file.clone(),
-        true => keep_stdin(&staging)?,
-    };
+    let source = source.kept(&staging, &workspace.data)?;
     let mut instance = workspace.inspector_of(staging.blocks())?;
     let importer = instance.import(millis(args.block_duration), rows_bytes, random_seed())?;
     let mut found;
@@ -99,9 +138,10 @@ pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
             numbers: HashMap::new(),
             rows: Rows { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() },
         };
-        found = pass.read(&file, args.format, passes)?;
+        found = pass.read(&source, args.format, passes)?;
         if passes == 1 {
-            check_head(&workspace, &found)?;
+            check_clock(&found, args.max_future)?;
+            check_head(workspace, &found)?;
         }
         let progress = Progress::spinner("writing blocks");
         let again = loop {
@@ -117,15 +157,27 @@ pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
     }
     let blocks = staging.publish()?;
     if !args.quiet && !blocks.is_empty() {
-        let list = BlockList { workspace: &workspace, human_readable: args.human_readable };
+        let list = BlockList { workspace, human_readable: args.human_readable };
         print_blocks(&list, &workspace.inspector()?.blocks()?, |id| {
             blocks.iter().any(|b| b == id)
         })?;
     }
     if found.samples == 0 {
-        eprintln!("tidepool: {} holds no sample; nothing was imported", args.file.display());
+        warn_line(&format!("{} holds no sample; nothing was imported", source.name));
     }
     Ok(Verdict::Fine)
+}
+
+/// Times that others took for seconds, though they are milliseconds, lie some 50,000 years ahead.
+fn check_clock(found: &Found, max_future: Duration) -> Result<(), CliError> {
+    let newest_allowed_ms = system_now_ms().saturating_add(millis(max_future));
+    match found.newest_ms {
+        // No block can end after the largest time.
+        Some(newest_ms) if newest_ms > newest_allowed_ms.min(i64::MAX - 1) => {
+            Err(CliError::ImportFromFuture { newest_ms })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Samples of the logs that a block's range covers would not be read back at the next start.
@@ -138,22 +190,43 @@ fn check_head(workspace: &Workspace, found: &Found) -> Result<(), CliError> {
     }
 }
 
-/// Copies standard input into a file, since it may have to be read several times.
-fn keep_stdin(staging: &Staging) -> Result<PathBuf, CliError> {
-    let path = staging.path().join("stdin");
-    let mut file = File::create(&path).map_err(CliError::file("create", &path))?;
-    let _progress = Progress::spinner("reading standard input");
-    std::io::copy(&mut std::io::stdin().lock(), &mut file)
-        .map_err(CliError::file("copy standard input to", &path))?;
-    Ok(path)
+impl Source {
+    /// Opens it, before anything is made for its sake.
+    fn open(path: &Path) -> Result<Source, CliError> {
+        if path.as_os_str() == STDIN {
+            let stream: Box<dyn Read> = Box::new(std::io::stdin());
+            let (name, path) = ("standard input".to_owned(), PathBuf::new());
+            return Ok(Source { name, stream: Some(stream), path });
+        }
+        let file = File::open(path).map_err(CliError::file("open", path))?;
+        let kind = file.metadata().map_err(CliError::file("read", path))?.file_type();
+        if kind.is_dir() {
+            let error = std::io::ErrorKind::IsADirectory.into();
+            return Err(CliError::file("read", path)(error));
+        }
+        let stream = (!kind.is_file()).then(|| Box::new(file) as Box<dyn Read>);
+        Ok(Source { name: path.display().to_string(), stream, path: path.to_path_buf() })
+    }
+
+    /// Copies what can be read only once into a file beside the new blocks.
+    fn kept(self, staging: &Staging, data: &DataDir) -> Result<Source, CliError> {
+        let Source { name, stream: Some(mut stream), .. } = self else { return Ok(self) };
+        let path = staging.path().join("text");
+        // The file is of no interest to anybody; on which disk it lies is.
+        let action = "keep the text that is read in";
+        let mut file = File::create(&path).map_err(CliError::file(action, data.path()))?;
+        let _progress = Progress::spinner(format!("reading {name}"));
+        std::io::copy(&mut stream, &mut file).map_err(CliError::file(action, data.path()))?;
+        Ok(Source { name, stream: None, path })
+    }
 }
 
 impl Pass<'_> {
-    fn read(mut self, path: &Path, format: TextFormat, number: u32) -> Result<Found, CliError> {
-        let file = File::open(path).map_err(CliError::file("open", path))?;
-        let total = file.metadata().map_err(CliError::file("read", path))?.len();
+    fn read(mut self, text: &Source, format: TextFormat, number: u32) -> Result<Found, CliError> {
+        let file = File::open(&text.path).map_err(CliError::file("open", &text.name))?;
+        let total = file.metadata().map_err(CliError::file("read", &text.name))?.len();
         let progress = Progress::bytes(format!("reading, pass {number}"), total);
-        let wrong = |source| CliError::Text { path: path.to_owned(), source };
+        let wrong = |source| CliError::Text { name: text.name.clone(), source };
         let mut reader = TextReader::new(BufReader::with_capacity(1 << 20, file), format);
         let mut found = Found::default();
         let mut looked_at = 0;

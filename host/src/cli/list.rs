@@ -49,7 +49,7 @@ pub fn run(args: &ListArgs) -> Result<Verdict, CliError> {
     if args.wal {
         for (name, log) in [("wal", LogKind::Ordered), ("wbl", LogKind::Late)] {
             let bytes = size(wal_bytes(&workspace.data, log)?, args.human_readable);
-            eprintln!("{name} {bytes}");
+            let _ = writeln!(std::io::stderr(), "{name} {bytes}");
         }
     }
     Ok(if damaged { Verdict::Damaged } else { Verdict::Fine })

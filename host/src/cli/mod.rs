@@ -103,7 +103,7 @@ pub fn run(args: TsdbArgs) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("tidepool: {error}");
+            progress::warn_line(&error.to_string());
             ExitCode::FAILURE
         }
     }

@@ -27,9 +27,14 @@ impl Progress {
         Progress::new(what, None, "{spinner} {msg}, {elapsed}")
     }
 
+    /// Nothing, where it would be in the way.
+    pub fn none() -> Progress {
+        Progress(ProgressBar::hidden())
+    }
+
     fn new(what: impl Into<String>, total: Option<u64>, template: &str) -> Progress {
         if !std::io::stderr().is_terminal() {
-            return Progress(ProgressBar::hidden());
+            return Progress::none();
         }
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -53,7 +58,7 @@ impl Progress {
 
     /// Writes a line to standard error above the bar.
     pub fn warn(&self, line: &str) {
-        self.0.suspend(|| eprintln!("tidepool: {line}"));
+        self.0.suspend(|| warn_line(line));
     }
 
     /// Writes a line to standard output above the bar.
@@ -66,6 +71,12 @@ impl Progress {
 /// count.
 pub fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Writes a line to standard error. If nobody reads it any more, the work and its exit code still
+/// count.
+pub fn warn_line(line: &str) {
+    let _ = writeln!(std::io::stderr(), "tidepool: {line}");
 }
 
 impl Drop for Progress {

@@ -1,5 +1,6 @@
 //! What the commands say of `set-aside/`, which is part of the data directory and of no answer.
 
+use super::progress::warn_line;
 use super::units;
 use super::{CliError, Progress};
 use crate::disk::set_aside::{SET_ASIDE_DIR, SetAsideEntry};
@@ -24,14 +25,14 @@ pub fn mention(data: &DataDir) {
         Ok(entries) if entries.is_empty() => {}
         Ok(entries) => {
             let bytes = entries.iter().map(|entry| entry.size_bytes).sum();
-            eprintln!(
-                "tidepool: {} in {SET_ASIDE_DIR} left out, {}: damaged or not to be replayed; \
+            warn_line(&format!(
+                "{} in {SET_ASIDE_DIR} left out, {}: damaged or not to be replayed; \
                  `tidepool tsdb verify` says more",
                 entries.len(),
                 units::bytes(bytes)
-            );
+            ));
         }
-        Err(error) => eprintln!("tidepool: {error}"),
+        Err(error) => warn_line(&error.to_string()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A data directory and engine instances over it, for commands.
 
+use super::progress::warn_line;
 use super::{CliError, Progress};
 use crate::disk::wal::{LogReader, Logs};
 use crate::disk::{BlockDirs, DataDir, WalOptions};
@@ -111,10 +112,8 @@ pub fn report_damaged(blocks: &[BlockState]) -> bool {
     for block in blocks {
         if let BlockState::Damaged(damage) = block {
             any = true;
-            eprintln!(
-                "tidepool: {} is left out: {}; `tidepool tsdb verify` says more",
-                damage.where_, damage.reason
-            );
+            let (place, reason) = (&damage.where_, &damage.reason);
+            warn_line(&format!("{place} is left out: {reason}; `tidepool tsdb verify` says more"));
         }
     }
     any

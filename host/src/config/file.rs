@@ -13,6 +13,7 @@
 //! differ. What the command line says as well holds as the command line says it.
 
 use super::ServeArgs;
+use super::upstream::{absent_flag, absent_section, our_name, with_names};
 use crate::forward::DestinationConfig;
 use crate::plugin::config::PluginSettings;
 use clap::error::ErrorKind;
@@ -26,6 +27,9 @@ use std::path::{Path, PathBuf};
 
 /// Largest configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Most wrong lines that are told of.
+const WRONG_LINES_MAX: usize = 20;
 
 /// The section that says more of plugins.
 const PLUGINS: &str = "plugins";
@@ -44,15 +48,13 @@ pub enum FileError {
         /// Why.
         source: std::io::Error,
     },
-    /// A line of it is wrong.
-    #[error("{}:{line}: {what}", path.display())]
-    Line {
+    /// Lines of it are wrong.
+    #[error("{}", in_lines(path, wrong))]
+    Lines {
         /// The file.
         path: PathBuf,
-        /// Counted from one.
-        line: usize,
-        /// What is wrong there.
-        what: String,
+        /// Each line, counted from one, and what is wrong there.
+        wrong: Vec<(usize, String)>,
     },
 }
 
@@ -102,7 +104,7 @@ impl ConfigFile {
             let what = format!("more than {FILE_BYTES_MAX} bytes");
             return Err(unreadable(std::io::Error::other(what)));
         }
-        let wrong = |(line, what)| FileError::Line { path: path.to_owned(), line, what };
+        let wrong = |wrong| FileError::Lines { path: path.to_owned(), wrong };
         let Content { entries, sections } = content(&text).map_err(wrong)?;
         Ok(ConfigFile { path: path.to_owned(), entries, sections })
     }
@@ -111,7 +113,7 @@ impl ConfigFile {
     pub fn flags(&self, command_line: &ArgMatches) -> Vec<String> {
         let command = flags_command();
         let is_given = |key: &str| {
-            find(&command, key).is_some_and(|arg| {
+            find(&command, our_name(key)).is_some_and(|arg| {
                 command_line.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
             })
         };
@@ -126,14 +128,14 @@ impl ConfigFile {
         let named = self.entries.iter().find(is_named);
         let entry = named.or_else(|| self.entries.iter().find(|entry| entry.needs_others))?;
         let what = format!("{}: {what}", entry.key);
-        Some(FileError::Line { path: self.path.clone(), line: entry.line, what })
+        Some(FileError::Lines { path: self.path.clone(), wrong: vec![(entry.line, what)] })
     }
 }
 
 /// The flags that `serve` takes, and nothing else.
 fn flags_command() -> Command {
     let command = Command::new("tidepool").no_binary_name(true);
-    ServeArgs::augment_args(command.disable_help_flag(true).disable_version_flag(true))
+    with_names(ServeArgs::augment_args(command.disable_help_flag(true).disable_version_flag(true)))
 }
 
 /// The flag of a name or one of its other names.
@@ -147,53 +149,80 @@ fn find<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
 /// A line, counted from one, and what is wrong there.
 pub(crate) type Wrong = (usize, String);
 
-fn content(text: &str) -> Result<Content, Wrong> {
+/// All that is wrong, so that a file can be mended in one go.
+fn in_lines(path: &Path, wrong: &[Wrong]) -> String {
+    let shown = wrong.iter().take(WRONG_LINES_MAX);
+    let shown = shown.map(|(line, what)| format!("{}:{line}: {what}", path.display()));
+    let left = wrong.len().saturating_sub(WRONG_LINES_MAX);
+    let left = (left > 0).then(|| format!("{}: {left} more mistakes", path.display()));
+    shown.chain(left).collect::<Vec<_>>().join("\n")
+}
+
+fn content(text: &str) -> Result<Content, Vec<Wrong>> {
     let mut loader = YamlLoader::<MarkedYaml<'_>>::default();
     // What a scalar means is its flag's affair.
     loader.early_parse(false);
     let loaded = Parser::new_from_str(text).load(&mut loader, true);
     if let Err(error) = loaded.and_then(|()| loader.error().cloned().map_or(Ok(()), Err)) {
-        return Err((error.marker().line(), format!("this is not YAML: {}", error.info())));
+        return Err(vec![(error.marker().line(), format!("this is not YAML: {}", error.info()))]);
     }
     let documents = loader.into_documents();
     let document = match documents.as_slice() {
         [] => return Ok(Content::default()),
         [document] => document,
-        [_, second, ..] => return Err((line(second), "a second document".to_owned())),
+        [_, second, ..] => return Err(vec![(line(second), "a second document".to_owned())]),
     };
     let map = match &document.data {
         YamlData::Mapping(map) => map,
         data if is_nothing(data) => return Ok(Content::default()),
-        _ => return Err((line(document), "lines of the form `flag: value` are wanted".to_owned())),
+        _ => {
+            let what = "lines of the form `flag: value` are wanted".to_owned();
+            return Err(vec![(line(document), what)]);
+        }
     };
     let command = flags_command();
     let mut content = Content::default();
-    for (key, value) in map {
+    let read = map.iter().map(|(key, value)| content.put(&command, key, value));
+    let wrong: Vec<Wrong> = read.filter_map(Result::err).collect();
+    if wrong.is_empty() { Ok(content) } else { Err(wrong) }
+}
+
+impl Content {
+    fn put(
+        &mut self,
+        command: &Command,
+        key: &MarkedYaml<'_>,
+        value: &MarkedYaml<'_>,
+    ) -> Result<(), Wrong> {
         match scalar(key) {
             // A list is the section; a plain value is the flag of the same name.
             Some(PLUGINS) if matches!(value.data, YamlData::Sequence(_)) => {
-                content.sections.plugins = crate::plugin::config::read(value)?;
+                self.sections.plugins = crate::plugin::config::read(value)?;
             }
             Some(REMOTE_WRITE) => {
-                content.sections.remote_write = DestinationConfig::read_all(REMOTE_WRITE, value)?;
+                self.sections.remote_write = DestinationConfig::read_all(REMOTE_WRITE, value)?;
             }
-            _ => content.entries.push(entry(&command, key, value)?),
+            _ => self.entries.push(entry(command, key, value)?),
         }
+        Ok(())
     }
-    Ok(content)
 }
 
 fn entry(command: &Command, key: &MarkedYaml<'_>, value: &MarkedYaml<'_>) -> Result<Entry, Wrong> {
     let line = line(key);
     let name = scalar(key).ok_or_else(|| (line, "a flag's name is wanted".to_owned()))?;
-    if name == "config" || name == "config.file" {
+    if our_name(name) == "config" {
         return Err((line, "config: a configuration file names no other".to_owned()));
     }
     let Some(arg) = find(command, name) else {
         // Clap knows which names are alike.
-        let error = command.clone().try_get_matches_from([format!("--{name}")]);
-        let similar = error.err().and_then(|error| similar(&error)).unwrap_or_default();
-        return Err((line, format!("{name}: there is no such flag{similar}")));
+        let error = command.clone().try_get_matches_from([format!("--{name}")]).err();
+        let absent = absent_section(name).or_else(|| absent_flag(error.as_ref()?));
+        let what = absent.unwrap_or_else(|| {
+            let similar = error.and_then(|error| similar(&error)).unwrap_or_default();
+            format!("{name}: there is no such flag{similar}")
+        });
+        return Err((line, what));
     };
     let flags = flags(arg, name, value)?;
     let checked = command.clone().try_get_matches_from(&flags);
@@ -291,7 +320,7 @@ fn similar(error: &clap::Error) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn flags_of(text: &str) -> Result<Vec<String>, Wrong> {
+    fn flags_of(text: &str) -> Result<Vec<String>, Vec<Wrong>> {
         Ok(content(text)?.entries.into_iter().flat_map(|entry| entry.flags).collect())
     }
 
@@ -338,13 +367,37 @@ mod tests {
             ("plugins:\n  - name: a\n    wrld: job\n", 3, "plugins.wrld: there is no such key"),
         ] {
             match content(text).map(|content| content.entries) {
-                Err((at, said)) => {
+                Err(wrong) => {
+                    let [(at, said)] = wrong.as_slice() else { panic!("{text:?}: {wrong:?}") };
                     assert!(said.contains(what), "{text:?}: {said}");
-                    assert_eq!(at, line, "{text:?}: {said}");
+                    assert_eq!(*at, line, "{text:?}: {said}");
                 }
                 Ok(content) => panic!("{text:?}: {content:?}"),
             }
         }
+    }
+
+    #[test]
+    fn prometheus_configuration_is_named_section_by_section() {
+        let text = "global:\n  scrape_interval: 15s\nscrape_configs:\n  - job_name: a\n\
+                    rule_files: [a.yml]\nalerting: {}\nstorage.tsdb.path: /d\n\
+                    storage.tsdb.paht: /d\nweb.external-url: x\n";
+        let wrong = content(text).err().unwrap_or_default();
+        let starts = [
+            (1, "tidepool does not know the section `global`: "),
+            (3, "tidepool does not know the section `scrape_configs`: "),
+            (5, "tidepool does not know the section `rule_files`: "),
+            (6, "tidepool does not know the section `alerting`: "),
+            (8, "storage.tsdb.paht: there is no such flag; `storage.tsdb.path` is like it"),
+            (9, "tidepool has no flag --web.external-url, which is Prometheus': "),
+        ];
+        assert_eq!(wrong.len(), starts.len(), "{wrong:?}");
+        for ((at, said), (line, start)) in wrong.iter().zip(starts) {
+            assert!(*at == line && said.starts_with(start), "{at}: {said}");
+        }
+        let many: Vec<Wrong> = (1..=25).map(|line| (line, "wrong".to_owned())).collect();
+        let said = in_lines(Path::new("a.yml"), &many);
+        assert!(said.contains("a.yml:20: wrong\na.yml: 5 more mistakes"), "{said}");
     }
 
     proptest::proptest! {

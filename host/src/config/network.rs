@@ -16,17 +16,11 @@ pub(super) struct NetworkArgs {
     pub max_inflight_bytes: Option<u64>,
 
     /// Most open connections. When more come, those that do nothing are closed; else they wait
-    #[arg(long, alias = "web.max-connections", value_name = "COUNT", default_value_t = 512)]
+    #[arg(long, value_name = "COUNT", default_value_t = 512)]
     max_connections: u32,
 
     /// How long a client may take to send a request's head, and then its body
-    #[arg(
-        long,
-        alias = "web.read-timeout",
-        value_name = "DURATION",
-        default_value = "1m",
-        value_parser = duration
-    )]
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     request_timeout: Duration,
 
     /// How long a connection may wait for its next request
@@ -42,12 +36,12 @@ pub(super) struct NetworkArgs {
     pub access_log: bool,
 
     /// Reload the configuration on POST /-/reload, as on SIGHUP
-    #[arg(long, alias = "web.enable-lifecycle")]
+    #[arg(long)]
     pub enable_lifecycle: bool,
 
     /// Which pages in a browser may read answers of the API: an expression for the whole of their
     /// origin, such as https://(a|b)\.example. Credentials never go with what `.*` allows
-    #[arg(long, alias = "web.cors.origin", value_name = "REGEX", default_value = ".*")]
+    #[arg(long, value_name = "REGEX", default_value = ".*")]
     pub cors_origin: CorsOrigin,
 
     /// A host name under which clients reach this server, such as node.example.com or *.example.com;
@@ -172,7 +166,7 @@ impl ServeConfig {
         let ServeConfig { access, http, .. } = self;
         let AccessConfig { tls, write_credentials, read_credentials, .. } = access;
         let asks_clients = tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
-        if http.listen.ip().is_loopback() || asks_clients {
+        if http.listen.is_loopback() || asks_clients {
             return;
         }
         if write_credentials.is_none() || read_credentials.is_none() {

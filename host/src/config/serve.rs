@@ -56,7 +56,7 @@ impl From<ServeArgs> for ServeConfig {
             series_max: args.max_series,
             exemplars_max: args.max_exemplars,
             label_limits: args.network.label_limits(),
-            reads_max: args.read_concurrency.max(1),
+            reads_max: args.read_concurrency,
             holds_log: false,
             head_snapshot: args.head_snapshot,
             memory,

@@ -26,12 +26,7 @@ pub(super) struct ShipArgs {
 
     /// The file in which somebody else who uploads blocks lists them, as Thanos' sidecar does in
     /// DIR/thanos.shipper.json: blocks are neither merged nor dropped for their age before
-    #[arg(
-        long,
-        alias = "storage.tsdb.delay-compact-file.path",
-        value_name = "FILE",
-        conflicts_with = "ship"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "ship")]
     delay_compact_file: Option<PathBuf>,
 }
 

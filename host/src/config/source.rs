@@ -3,12 +3,16 @@
 
 use super::file::{ConfigFile, FileError, Sections, in_one_line};
 use super::flags::flags;
+use super::upstream::{SaidTwice, absent_flag, by_our_names, with_names};
 use super::{Cli, Command, Invocation, ServeArgs, ServeConfig};
 use crate::forward::DestinationConfig;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+
+/// The command that serves.
+const SERVE: &str = "serve";
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +23,12 @@ pub enum ConfigError {
     /// The configuration file is wrong.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A flag that Prometheus has and tidepool has not.
+    #[error("{0}")]
+    Absent(String),
+    /// A flag has two values.
+    #[error(transparent)]
+    SaidTwice(#[from] SaidTwice),
     /// What is said does not go together.
     #[error("{0}")]
     Contradiction(String),
@@ -95,7 +105,7 @@ impl ConfigSource {
 
     /// What the command line asks for, with what the file that it names adds.
     pub fn read(&self) -> Result<Invocation, ConfigError> {
-        let matches = Cli::command().try_get_matches_from(&self.arguments)?;
+        let matches = parsed(self.arguments.clone())?;
         let cli = Cli::from_arg_matches(&matches)?;
         match cli.command {
             Some(Command::Tsdb(args)) => Ok(Invocation::Tsdb(args)),
@@ -110,7 +120,7 @@ impl ConfigSource {
 
     /// The configuration of a server, and the same as flags.
     pub fn serve(&self) -> Result<(ServeConfig, Settings), ConfigError> {
-        self.serve_by(&Cli::command().try_get_matches_from(&self.arguments)?)
+        self.serve_by(&parsed(self.arguments.clone())?)
     }
 
     /// As [`ConfigSource::serve`] for a server that runs: flags but for those that can change are
@@ -121,7 +131,7 @@ impl ConfigSource {
         started_with: &Settings,
         can_change: impl Fn(&str) -> bool,
     ) -> Result<(ServeConfig, Settings), ConfigError> {
-        let matches = Cli::command().try_get_matches_from(&self.arguments)?;
+        let matches = parsed(self.arguments.clone())?;
         let (_, settings, mut sections) = self.read_by(&matches)?;
         let command = flags_command();
         let flags = command.get_arguments().flat_map(|arg| match arg.get_long() {
@@ -130,7 +140,7 @@ impl ConfigSource {
             Some(_) => started_with.arguments(arg),
         });
         let arguments = std::iter::once(OsString::from("tidepool")).chain(flags);
-        let matches = Cli::command().try_get_matches_from(arguments)?;
+        let matches = parsed(arguments.collect())?;
         if !started_with.is_given("plugins") {
             // None can be loaded before a restart.
             sections.plugins.clear();
@@ -162,8 +172,7 @@ impl ConfigSource {
         };
         let file = ConfigFile::read(&path)?;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
-        let arguments = self.arguments.iter().cloned().chain(flags);
-        let read = Cli::command().try_get_matches_from(arguments).map_err(ConfigError::from);
+        let read = parsed(self.arguments.iter().cloned().chain(flags).collect());
         read.and_then(|matches| whole(&matches, file.sections.clone())).map_err(|error| {
             let what = match &error {
                 ConfigError::CommandLine(error) => in_one_line(error),
@@ -191,6 +200,30 @@ fn configured(
     Ok((config, settings))
 }
 
+/// What a command line says, by our names for the flags.
+fn parsed(arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
+    let command = command();
+    let parse = |arguments: &[OsString]| {
+        command.clone().try_get_matches_from(arguments).map_err(|error| {
+            absent_flag(&error).map_or(ConfigError::CommandLine(error), ConfigError::Absent)
+        })
+    };
+    let matches = parse(&arguments)?;
+    if matches.subcommand_name().is_some_and(|name| name != SERVE) {
+        return Ok(matches);
+    }
+    let flags = by_our_names(&command, serve_matches(&matches))?;
+    match flags.is_empty() {
+        true => Ok(matches),
+        false => parse(&[arguments, flags].concat()),
+    }
+}
+
+/// The whole command line, with Prometheus' names for the flags of a server.
+pub(super) fn command() -> clap::Command {
+    with_names(Cli::command()).mut_subcommand(SERVE, with_names)
+}
+
 /// The flags that `serve` takes.
 fn flags_command() -> clap::Command {
     <ServeArgs as clap::Args>::augment_args(clap::Command::new("tidepool"))
@@ -198,7 +231,7 @@ fn flags_command() -> clap::Command {
 
 /// `serve` may be named or not.
 fn serve_matches(matches: &ArgMatches) -> &ArgMatches {
-    matches.subcommand_matches("serve").unwrap_or(matches)
+    matches.subcommand_matches(SERVE).unwrap_or(matches)
 }
 
 fn serve_args(matches: &ArgMatches) -> Result<ServeArgs, clap::Error> {

@@ -108,9 +108,7 @@ impl Server {
     pub async fn bind(config: ServerConfig) -> io::Result<Server> {
         let ServerConfig { store, plugins, ship, forward, live, reload } = config;
         let Live { http, access } = live.borrow().clone();
-        let listener = TcpListener::bind(http.listen).await.map_err(|error| {
-            io::Error::new(error.kind(), format!("could not listen on {}: {error}", http.listen))
-        })?;
+        let listener = http.listen.bind().await?;
         let address = listener.local_addr()?;
         let context = Context {
             store,

@@ -116,7 +116,68 @@ fn a_bad_line_leaves_nothing_behind() {
         let output = cli::run(flags, &text);
         assert_eq!(output.code, Some(1), "{what}");
         assert!(output.stderr.contains(&number(what)), "{what}: {}", output.stderr);
-        assert!(output.stderr.contains("nothing was imported"), "{}", output.stderr);
+        let said = "nothing was imported: standard input: line ";
+        assert!(what.contains("EOF") || output.stderr.contains(said), "{}", output.stderr);
+        assert!(!output.stderr.contains(".tmp-for-creation"), "{}", output.stderr);
         assert_unchanged(&ours, &before, what);
+
+        // What the import has made goes with it; what was there stays.
+        let new = directory.path().join("new");
+        let output = cli::run(arguments!["import", "-", new.join("data")], &text);
+        assert_eq!(output.code, Some(1), "{what}");
+        assert!(!new.exists(), "{what}");
+        let empty = tempfile::tempdir().expect("a temporary directory");
+        let output = cli::run(arguments!["import", "-", empty.path().join("data")], &text);
+        assert_eq!(output.code, Some(1), "{what}");
+        assert!(files(empty.path()).is_empty() && empty.path().exists(), "{what}");
     }
+    let missing = directory.path().join("missing");
+    for wrong in [missing.as_path(), directory.path()] {
+        let data_dir = directory.path().join("new");
+        let output = cli::run(arguments!["import", wrong, &data_dir], "");
+        assert_eq!(output.code, Some(1), "{wrong:?}");
+        assert!(output.stderr.contains(&wrong.display().to_string()), "{}", output.stderr);
+        assert!(!data_dir.exists(), "{wrong:?}");
+    }
+}
+
+/// Milliseconds where seconds belong would become blocks of a far future, from which retention counts.
+#[test]
+fn times_of_the_future_are_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let ours = directory.path().join("data");
+    for time in ["1700000000000", "9223372036854775.807"] {
+        let text = format!("a 1 1700000000\na 2 {time}\n# EOF\n");
+        let output = cli::run(arguments!["import", "-", &ours], &text);
+        assert_eq!(output.code, Some(1), "{time}: {}", output.stderr);
+        assert!(output.stderr.contains("--max-future"), "{}", output.stderr);
+        assert!(!ours.exists(), "{time}");
+    }
+    let text = "a 1 1700000000000\n# EOF\n";
+    let allowed = cli::run(arguments!["import", "-q", "--max-future=100000y", "-", &ours], text);
+    assert_eq!((allowed.code, allowed.stderr.as_str()), (Some(0), ""));
+    let end = "a 1 9223372036854775.807\n# EOF\n";
+    let flags = arguments!["import", "--max-future=100000000y", "-", &ours];
+    assert_eq!(cli::run(flags, end).code, Some(1));
+}
+
+/// A pipe gives its text once, and the text may have to be read several times.
+#[test]
+fn a_pipe_with_a_name_is_read_as_a_file_is() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (pipe, ours) = (directory.path().join("pipe"), directory.path().join("data"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+    assert!(made.success());
+    let text: String = (0..20_000).map(|i| format!("a{{b=\"{}\"}} {i} {i}\n", i % 977)).collect();
+    let lines = text.lines().count();
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, text)
+    });
+    let flags =
+        arguments!["import", "--format=prometheus", "--memory-limit=64KB", "-q", &pipe, &ours];
+    let output = cli::run(flags, "");
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    writer.join().expect("it does not panic").expect("the text is taken");
+    assert_eq!(tsdb(arguments!["dump", &ours]).lines().count(), lines);
 }

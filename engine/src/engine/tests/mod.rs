@@ -2,6 +2,7 @@
 
 mod answers;
 mod deletion;
+mod dumps;
 mod faults;
 mod foreign_blocks;
 mod head_reader;

@@ -1,6 +1,7 @@
 //! `tidepool plugin check`: whether a file is a plugin, and of which world.
 
 use super::{Done, PluginArg, block_on};
+use crate::cli::progress::print_line;
 use crate::plugin::config::World;
 use crate::plugin::{TrialError, TrialPlugin};
 use crate::telemetry::{self, LogFormat};
@@ -19,11 +20,13 @@ pub fn run(args: &CheckArgs) -> Done {
     let trial = TrialPlugin::compile(&wasm, settings).map_err(named)?;
     let trial = block_on(trial.start(None))?.map_err(named)?;
     let world = trial.world();
-    println!("{}: a {} for tidepool:plugin@0.1", args.plugin.file.display(), world.name());
+    let (file, name) = (args.plugin.file.display(), world.name());
+    print_line(&format!("{file}: a {name} for tidepool:plugin@0.1"));
     if matches!(world, World::Transform | World::Observer) {
         let labels = ["labels"].into_iter();
-        println!("  sees: {}", labels.chain(trial.interest()).collect::<Vec<_>>().join(", "));
+        let seen = labels.chain(trial.interest()).collect::<Vec<_>>().join(", ");
+        print_line(&format!("  sees: {seen}"));
     }
-    println!("  memory when started: {} KiB", trial.memory_bytes() / 1024);
+    print_line(&format!("  memory when started: {} KiB", trial.memory_bytes() / 1024));
     Ok(())
 }

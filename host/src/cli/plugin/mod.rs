@@ -4,6 +4,7 @@ mod check;
 mod new;
 mod run;
 
+use crate::cli::progress::warn_line;
 use crate::plugin::config::{PluginSettings, World};
 use crate::plugin::{compile_file, engine, read_plugin};
 use clap::{Args, Subcommand};
@@ -85,7 +86,7 @@ pub fn run(args: PluginCommandArgs) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tidepool: {error}");
+            warn_line(&error);
             ExitCode::FAILURE
         }
     }

@@ -2,6 +2,7 @@
 //! this repository: the interface and the crate that reads it are carried in this program.
 
 use super::Done;
+use crate::cli::progress::print_line;
 use crate::plugin::config::{World, check_name};
 use clap::Args;
 use std::fs;
@@ -42,6 +43,9 @@ const TRANSFORM_WIT: (&str, &str) =
 
 pub fn run(args: &NewArgs) -> Done {
     check_name(&args.name)?;
+    if args.name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(format!("{:?} is no name of a crate, which begins with a letter", args.name));
+    }
     let folder = args.directory.join(&args.name);
     // Nothing of anybody's is written over.
     fs::create_dir_all(&args.directory).map_err(|error| failed(&args.directory, &error))?;
@@ -58,10 +62,12 @@ pub fn run(args: &NewArgs) -> Done {
     };
     write(&folder.join("src/lib.rs"), source)?;
     let file = args.name.replace('-', "_");
-    println!("{} is a {}. To build and check it:\n", folder.display(), args.world.name());
-    println!("  rustup target add wasm32-wasip2");
-    println!("  cd {} && cargo build --release", folder.display());
-    println!("  tidepool plugin check target/wasm32-wasip2/release/{file}.wasm");
+    let (shown, world) = (folder.display(), args.world.name());
+    print_line(&format!(
+        "{shown} is a {world}. To build and check it:\n\n  rustup target add wasm32-wasip2\n  \
+         cd {shown} && cargo build --release\n  \
+         tidepool plugin check target/wasm32-wasip2/release/{file}.wasm"
+    ));
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 //! shown and not sent.
 
 use super::{Done, PluginArg, block_on};
+use crate::cli::progress::{print_line, warn_line};
 use crate::plugin::config::{PluginSettings, World};
 use crate::plugin::{Post, PushRequest, TrialError, TrialPlugin, TrialStore, newest_ms_of, rows};
 use crate::prom::fields::Fields;
@@ -105,7 +106,7 @@ impl RunArgs {
             World::Decoder => {
                 let decoded = trial.decode(self.push(bytes)).await.map_err(failed)?;
                 for reason in &decoded.reasons {
-                    eprintln!("refused: {reason}");
+                    warn_line(&format!("refused: {reason}"));
                 }
                 let body = decoded.body.map(|body| (RemoteWriteVersion::V2, body));
                 (Vec::new(), body.into_iter().collect())
@@ -153,11 +154,11 @@ impl RunArgs {
             let stored = store.append(*version, body.clone()).await;
             let stored = stored.map_err(|error| format!("the samples: {error}"))?;
             for refusal in stored.refusals {
-                eprintln!("refused: {}", refusal.detail);
+                warn_line(&format!("refused: {}", refusal.detail));
             }
         }
         let trial = component.start(Some(store.handle())).await.map_err(failed)?;
-        eprintln!("runs as scheduled for {scheduled_ms}");
+        warn_line(&format!("runs as scheduled for {scheduled_ms}"));
         let run = trial.run_job(scheduled_ms).await;
         // What it did before it failed is of interest, too.
         let kept = trial.kept();
@@ -239,8 +240,8 @@ fn after_all(bodies: &Bodies) -> Result<i64, String> {
 /// Prints what would have been posted.
 fn show_posts(posts: &[Post]) {
     for Post { url, content_type, body } in posts {
-        println!("> POST {url} ({content_type})");
-        println!("> {}", String::from_utf8_lossy(body));
+        let body = String::from_utf8_lossy(body);
+        print_line(&format!("> POST {url} ({content_type})\n> {body}"));
     }
 }
 
@@ -257,11 +258,13 @@ fn show(before: &[String], after: &[String], seconds: f64) {
     after.iter().for_each(|line| counts.entry(line).or_default().1 += 1);
     let (mut gone, mut new, mut same) = (0, 0, 0);
     for (line, (before, after)) in counts {
-        (before.min(after)..before).for_each(|_| println!("- {line}"));
-        (before.min(after)..after).for_each(|_| println!("+ {line}"));
+        (before.min(after)..before).for_each(|_| print_line(&format!("- {line}")));
+        (before.min(after)..after).for_each(|_| print_line(&format!("+ {line}")));
         gone += before.saturating_sub(after);
         new += after.saturating_sub(before);
         same += before.min(after);
     }
-    eprintln!("{gone} rows gone, {new} new, {same} as they were; {seconds:.6} s in the plugin");
+    warn_line(&format!(
+        "{gone} rows gone, {new} new, {same} as they were; {seconds:.6} s in the plugin"
+    ));
 }

@@ -1,0 +1,286 @@
+//! Prometheus' names: of flags that mean the same here, of flags that mean nothing here, and of the
+//! sections of its configuration file.
+//!
+//! A flag's other name is a flag of its own for clap, so that errors call it as it was called; what
+//! it says is then said again by our name.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::ffi::{OsStr, OsString};
+
+/// Prometheus' name of a flag, and ours.
+const SAME: [(&str, &str); 22] = [
+    ("config.file", "config"),
+    ("log.format", "log-format"),
+    ("log.level", "log-level"),
+    ("storage.remote.read-concurrent-limit", "read-concurrency"),
+    ("storage.remote.read-max-bytes-in-frame", "read-max-bytes-in-frame"),
+    ("storage.remote.read-sample-limit", "read-sample-limit"),
+    ("storage.tsdb.delay-compact-file.path", "delay-compact-file"),
+    ("storage.tsdb.max-block-duration", "max-block-duration"),
+    ("storage.tsdb.min-block-duration", "block-duration"),
+    ("storage.tsdb.out-of-order-time-window", "out-of-order-window"),
+    ("storage.tsdb.path", "data-dir"),
+    ("storage.tsdb.retention", "retention-time"),
+    ("storage.tsdb.retention.size", "retention-size"),
+    ("storage.tsdb.retention.time", "retention-time"),
+    ("storage.tsdb.wal-compression-type", "wal-compression"),
+    ("storage.tsdb.wal-segment-size", "wal-segment-size"),
+    ("web.cors.origin", "cors-origin"),
+    ("web.enable-admin-api", "enable-admin-api"),
+    ("web.enable-lifecycle", "enable-lifecycle"),
+    ("web.listen-address", "listen"),
+    ("web.max-connections", "max-connections"),
+    ("web.read-timeout", "request-timeout"),
+];
+
+/// Flags of Prometheus' that ask for what is always so here.
+const ALWAYS: [&str; 2] = ["web.enable-otlp-receiver", "web.enable-remote-write-receiver"];
+
+/// How flags of Prometheus' begin that mean nothing here, and what there is instead.
+const ABSENT: &[(&str, &str)] = &[
+    ("agent", SCRAPE),
+    ("alertmanager.", "it sends no alerts: a Prometheus that reads from here can"),
+    ("auto-gomaxprocs", "it uses the processors that it is given"),
+    ("auto-gomemlimit", "--memory-limit bounds the memory of the process"),
+    ("config.auto-reload", "it reads its configuration again on SIGHUP and POST /-/reload"),
+    ("enable-feature", "what it can do is on, or has a flag of its own"),
+    ("query.", "it evaluates no PromQL; --read-timeout bounds reads"),
+    ("rules.", RULES),
+    ("scrape.", SCRAPE),
+    ("storage.agent.", "it is no agent; --data-dir says where its data lies"),
+    ("storage.remote.flush-deadline", "what was not sent on waits on disk until the next start"),
+    ("storage.tsdb.allow-overlapping", "overlapping blocks are always taken"),
+    ("storage.tsdb.block-reload-interval", "blocks are seen when they are made"),
+    ("storage.tsdb.delayed-compaction", "there is nothing to set up"),
+    ("storage.tsdb.head-chunks-write-queue-size", "the head's chunks stay in memory"),
+    ("storage.tsdb.max-block-chunk-segment-size", "there is nothing to set up"),
+    ("storage.tsdb.no-lockfile", LOCK),
+    ("storage.tsdb.retention.percentage", "say --retention-size=80% for 80 percent of the disk"),
+    ("storage.tsdb.samples-per-chunk", "a chunk holds about 120"),
+    ("storage.tsdb.use-lockfile", LOCK),
+    ("storage.tsdb.wal-compression", "--wal-compression says how log records are compressed"),
+    ("web.config.file", "--tls-cert-file and the --*-credentials-file flags say who may connect"),
+    ("web.console.", PAGES),
+    ("web.external-url", ROOT),
+    ("web.max-notifications-subscribers", PAGES),
+    ("web.page-title", PAGES),
+    ("web.remote-write-receiver.", "remote write 1.0 and 2.0 are both taken"),
+    ("web.route-prefix", ROOT),
+    ("web.search.", "it has no such endpoint"),
+    ("web.user-assets", PAGES),
+];
+
+const SCRAPE: &str = "it scrapes nothing: let an agent on this node write to /api/v1/write";
+const RULES: &str = "it evaluates no rules: a Prometheus that reads from here can";
+const LOCK: &str = "the data directory is always locked, by flock, which a crash frees";
+const PAGES: &str = "it has no pages to set up";
+const ROOT: &str = "it is served at the root of its address";
+
+/// Sections of Prometheus' configuration file, and what there is instead.
+const SECTIONS: &[(&str, &str)] = &[
+    ("alerting", "it sends no alerts: a Prometheus that reads from here can"),
+    ("global", "it scrapes nothing; for `external_labels` say `external-label`"),
+    (
+        "otlp",
+        "say `otlp-translation-strategy`, `otlp-promote-resource-attribute` and the like, as for flags",
+    ),
+    ("remote_read", "it reads from no other store"),
+    ("rule_files", RULES),
+    ("runtime", "there is nothing of Go's to set up"),
+    ("scrape_config_files", SCRAPE),
+    ("scrape_configs", SCRAPE),
+    (
+        "storage",
+        "say `out-of-order-window`, `retention-time`, `retention-size` and `max-exemplars`",
+    ),
+    ("tracing", "it sends no traces"),
+];
+
+/// Where the long help lists the other names.
+const HEADING: &str = "Prometheus' names for the same";
+
+/// A flag that was given by two names, with different values.
+#[derive(Debug, thiserror::Error)]
+#[error("--{}={} and --{}={} are the same flag: give one of them", first.0, first.1, second.0, second.1)]
+pub struct SaidTwice {
+    first: (&'static str, String),
+    second: (&'static str, String),
+}
+
+/// Our name of a flag.
+pub(super) fn our_name(name: &str) -> &str {
+    SAME.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours)
+}
+
+/// A command with Prometheus' names for its flags.
+pub(super) fn with_names(command: Command) -> Command {
+    let same = SAME.iter().filter_map(|(theirs, ours)| {
+        let arg = command.get_arguments().find(|arg| arg.get_long() == Some(*ours))?;
+        let arg = arg.clone().id(*theirs).long(*theirs).short(None::<char>).alias(None::<&str>);
+        Some(arg.default_value(None::<&str>).help(format!("As --{ours}")))
+    });
+    let always = ALWAYS.iter().map(|name| {
+        let arg = Arg::new(*name).long(*name).action(ArgAction::SetTrue);
+        arg.help("Nothing: it is always so")
+    });
+    let hidden = |arg: Arg| {
+        arg.long_help(None::<&str>)
+            .help_heading(HEADING)
+            .hide_short_help(true)
+            .hide_possible_values(true)
+    };
+    let names: Vec<Arg> = same.chain(always).map(hidden).collect();
+    command.args(names)
+}
+
+/// What was said by Prometheus' names and not by ours, as flags by our names. The command is the one
+/// that gave the matches.
+pub(super) fn by_our_names(
+    command: &Command,
+    matches: &ArgMatches,
+) -> Result<Vec<OsString>, SaidTwice> {
+    let mut flags: Vec<OsString> = Vec::new();
+    let mut said: Vec<(&'static str, &'static str, &OsStr)> = Vec::new();
+    for (theirs, ours) in SAME {
+        let Some(value) = given(matches, theirs) else { continue };
+        let arg = command.get_arguments().find(|arg| arg.get_long() == Some(ours));
+        let Some(arg) = arg else { continue };
+        let own = given(matches, arg.get_id().as_str()).map(|value| (ours, value));
+        let other = said.iter().find(|(_, name, _)| *name == ours);
+        match own.or(other.map(|(name, _, value)| (*name, *value))) {
+            Some((_, same)) if same == value => continue,
+            Some((name, other)) => {
+                let text = |value: &OsStr| value.to_string_lossy().into_owned();
+                let (first, second) = ((theirs, text(value)), (name, text(other)));
+                return Err(SaidTwice { first, second });
+            }
+            None => said.push((theirs, ours, value)),
+        }
+        let mut flag = OsString::from(format!("--{ours}"));
+        if !matches!(arg.get_action(), ArgAction::SetTrue) {
+            flag.push("=");
+            flag.push(value);
+        }
+        flags.push(flag);
+    }
+    Ok(flags)
+}
+
+fn given<'a>(matches: &'a ArgMatches, id: &str) -> Option<&'a OsStr> {
+    let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
+    is_given.then(|| matches.get_raw(id))??.next_back()
+}
+
+/// What to say of a flag that clap does not know, if Prometheus has it.
+pub(super) fn absent_flag(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    let name = flag.strip_prefix("--")?;
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
+    let found = ABSENT.iter().find(|(start, _)| is_unknown && name.starts_with(start));
+    found.map(|(_, hint)| format!("tidepool has no flag {flag}, which is Prometheus': {hint}"))
+}
+
+/// What to say of a section of Prometheus' configuration file that is none here.
+pub(super) fn absent_section(name: &str) -> Option<String> {
+    let found = SECTIONS.iter().find(|(section, _)| *section == name);
+    found.map(|(_, hint)| format!("tidepool does not know the section `{name}`: {hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ConfigError, ConfigSource, ServeConfig, Settings};
+
+    fn read(arguments: &[&str]) -> Result<(ServeConfig, Settings), ConfigError> {
+        let arguments = ["tidepool"].iter().chain(arguments).map(|text| (*text).into());
+        ConfigSource::new(arguments).serve()
+    }
+
+    #[test]
+    fn prometheus_names_say_the_same() -> Result<(), ConfigError> {
+        let theirs = [
+            "--storage.tsdb.path=/d",
+            "--web.listen-address=:9201",
+            "--storage.tsdb.retention.time=30d",
+            "--storage.tsdb.retention.size=512MB",
+            "--storage.tsdb.out-of-order-time-window=30m",
+            "--storage.tsdb.min-block-duration=1h",
+            "--storage.tsdb.max-block-duration=1d",
+            "--storage.tsdb.wal-segment-size=32MB",
+            "--storage.tsdb.wal-compression-type=zstd",
+            "--storage.tsdb.delay-compact-file.path=/f",
+            "--storage.remote.read-concurrent-limit=4",
+            "--storage.remote.read-sample-limit=5",
+            "--storage.remote.read-max-bytes-in-frame=65536",
+            "--web.enable-lifecycle",
+            "--web.enable-admin-api",
+            "--web.enable-remote-write-receiver",
+            "--web.enable-otlp-receiver",
+            "--web.max-connections=7",
+            "--web.read-timeout=2m",
+            "--web.cors.origin=a",
+            "--log.level=WARN",
+            "--log.format=logfmt",
+        ];
+        let ours = [
+            "--data-dir=/d",
+            "--listen=:9201",
+            "--retention-time=30d",
+            "--retention-size=512MB",
+            "--out-of-order-window=30m",
+            "--block-duration=1h",
+            "--max-block-duration=1d",
+            "--wal-segment-size=32MB",
+            "--wal-compression=zstd",
+            "--delay-compact-file=/f",
+            "--read-concurrency=4",
+            "--read-sample-limit=5",
+            "--read-max-bytes-in-frame=65536",
+            "--enable-lifecycle",
+            "--enable-admin-api",
+            "--max-connections=7",
+            "--request-timeout=2m",
+            "--cors-origin=a",
+            "--log-level=WARN",
+            "--log-format=logfmt",
+        ];
+        let shown = |(config, settings)| format!("{config:?} {settings:?}");
+        let expected = shown(read(&ours)?);
+        assert_eq!(shown(read(&theirs)?), expected);
+        let named: Vec<&str> = ["serve"].into_iter().chain(theirs).collect();
+        assert_eq!(shown(read(&named)?), expected);
+        // The value may follow as a word of its own, and both names may say the same.
+        let split = ["--storage.tsdb.path", "/d", "--data-dir", "/d"];
+        assert_eq!(shown(read(&split)?), shown(read(&["--data-dir=/d"])?));
+        Ok(())
+    }
+
+    #[test]
+    fn what_two_names_say_must_be_the_same() {
+        let said = |arguments: &[&str]| match read(arguments) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        let twice = said(&["--data-dir=/a", "--storage.tsdb.path=/b"]);
+        let expected =
+            "--storage.tsdb.path=/b and --data-dir=/a are the same flag: give one of them";
+        assert_eq!(twice, expected);
+        let twice = said(&["--storage.tsdb.retention=1d", "--storage.tsdb.retention.time=2d"]);
+        assert!(twice.contains("are the same flag"), "{twice}");
+        let wrong = said(&["--storage.tsdb.retention.time=soon"]);
+        assert!(wrong.contains("'--storage.tsdb.retention.time <DURATION>'"), "{wrong}");
+        let absent = said(&["serve", "--web.external-url=http://a"]);
+        assert!(absent.starts_with("tidepool has no flag --web.external-url"), "{absent}");
+        for (mistyped, meant) in [
+            ("--storage.tsdb.paht=/d", "'--storage.tsdb.path'"),
+            ("--web.listen-adress=:1", "'--web.listen-address'"),
+            ("--data_dir=/d", "'--data-dir'"),
+            ("--retention.time=1d", "'--retention-time'"),
+        ] {
+            let unknown = said(&[mistyped]);
+            assert!(unknown.contains(meant), "{mistyped}: {unknown}");
+        }
+    }
+}

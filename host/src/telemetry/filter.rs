@@ -1,0 +1,133 @@
+//! Which log lines are written: a level, and levels of single targets.
+//!
+//! ```text
+//! warn                               warnings and errors
+//! info,tidepool_host::store=debug    and all that the store says
+//! ```
+//!
+//! The library beneath takes any word for the name of a target whose lines are all written, and none
+//! of others': `warning` would silence everything. So words are checked here.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The levels of a whole process, as Prometheus names them.
+const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
+
+/// Besides those, for single targets.
+const TARGET_LEVELS: [&str; 2] = ["trace", "off"];
+
+/// What is logged of targets that are not named.
+const LEVEL_DEFAULT: &str = "info";
+
+/// Which log lines are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFilter(String);
+
+/// What is wrong with a filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// A word that is no level.
+    #[error(
+        "{0:?} is no level: debug, info, warn or error is wanted, or with levels of single targets info,tidepool_host::store=debug"
+    )]
+    Level(String),
+    /// A word before `=` that is no target.
+    #[error("{0:?} is no target such as tidepool_host::store")]
+    Target(String),
+    /// More than one level for all that is not named.
+    #[error("{0:?} is a second level for everything")]
+    SecondLevel(String),
+}
+
+impl FromStr for LogFilter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<LogFilter, FilterError> {
+        let mut level: Option<&str> = None;
+        let mut targets = String::new();
+        for directive in text.split(',').map(str::trim) {
+            let Some((target, word)) = directive.rsplit_once('=') else {
+                if level.is_some() {
+                    return Err(FilterError::SecondLevel(directive.to_owned()));
+                }
+                level = Some(level_of(directive, &[])?);
+                continue;
+            };
+            let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-');
+            if target.is_empty() || !target.chars().all(is_of_name) {
+                return Err(FilterError::Target(target.to_owned()));
+            }
+            targets.push_str(&format!(",{target}={}", level_of(word, &TARGET_LEVELS)?));
+        }
+        Ok(LogFilter(level.unwrap_or(LEVEL_DEFAULT).to_owned() + &targets))
+    }
+}
+
+/// The level that a word names, in any case.
+fn level_of(word: &str, more: &[&'static str]) -> Result<&'static str, FilterError> {
+    let lower = word.to_ascii_lowercase();
+    let name = if lower == "warning" { "warn" } else { lower.as_str() };
+    let found = LEVELS.iter().chain(more).find(|level| **level == name);
+    found.copied().ok_or_else(|| FilterError::Level(word.to_owned()))
+}
+
+impl fmt::Display for LogFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing_subscriber::EnvFilter;
+
+    #[test]
+    fn levels_and_targets_are_taken() {
+        for (text, expected) in [
+            ("debug", "debug"),
+            ("Info", "info"),
+            ("warning", "warn"),
+            ("ERROR", "error"),
+            ("info,tidepool_host::store=debug", "info,tidepool_host::store=debug"),
+            ("hyper=off, warn ,object_store=trace", "warn,hyper=off,object_store=trace"),
+            ("tidepool_host::http=debug", "info,tidepool_host::http=debug"),
+        ] {
+            let filter = LogFilter::from_str(text).map(|filter| filter.to_string());
+            assert_eq!(filter, Ok(expected.to_owned()), "{text:?}");
+            assert!(EnvFilter::try_new(expected).is_ok(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for text in [
+            "",
+            " ",
+            ",",
+            "verbose",
+            "fatal",
+            "off",
+            "trace",
+            "none",
+            "1",
+            "info,",
+            "info,debug",
+            "tidepool_host",
+            "tidepool_host,info",
+            "a=b=c",
+            "=info",
+            "a=",
+            "a b=info",
+            "[x]=info",
+            "a[x{y=1}]=info",
+            "info,verbose",
+            "warn;info",
+        ] {
+            assert!(LogFilter::from_str(text).is_err(), "{text:?}");
+        }
+        let said = LogFilter::from_str("verbose").map_err(|error| error.to_string());
+        assert!(said.is_err_and(|said| said.contains("debug, info, warn or error")));
+    }
+}
