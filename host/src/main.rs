@@ -78,7 +78,7 @@ async fn serve(
     let forwarding = Forwarding::open(config.forward, &config.store.data_dir)?;
     let external_labels = config.http.external_labels.clone();
     let (store, mut threads) = Store::open(config.store)?;
-    let plugins = open_plugins(config.plugins, &store).await?;
+    let plugins = open_plugins(config.plugins, &store)?;
     let (live, current) = watch::channel(Live { http: Arc::new(config.http), access });
     let server = Server::bind(ServerConfig {
         store: store.clone(),
@@ -141,17 +141,12 @@ async fn serve(
     served
 }
 
-/// Loads plugins before anything is taken, so that nothing comes past them.
-async fn open_plugins(
-    config: PluginsConfig,
-    store: &Store,
-) -> Result<Option<Plugins>, Box<dyn std::error::Error>> {
+/// Begins to load plugins. Writes that need them are refused until they are loaded.
+fn open_plugins(config: PluginsConfig, store: &Store) -> Result<Option<Plugins>, String> {
     if config.directory.is_none() {
         return Ok(None);
     }
-    let (store, handle) = (store.clone(), Handle::current());
-    let opened = tokio::task::spawn_blocking(move || Plugins::open(config, &store, handle));
-    Ok(Some(opened.await??))
+    Plugins::open(config, store, Handle::current()).map(Some)
 }
 
 /// How shipping asks for blocks to be rewritten without what was deleted from them.

@@ -4,11 +4,16 @@
 use crate::peers::workspace;
 use crate::process::Server;
 use crate::tidepool::{Config, Store, StoreError};
+use crate::wait;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
+
+/// How long the compiler may take on a machine that does much else.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A directory of plugins with a configuration file.
 #[derive(Debug)]
@@ -97,8 +102,24 @@ impl Plugins {
     }
 }
 
-/// A store with plugins.
+/// A store whose plugins are loaded, or could not be.
 pub fn start(
+    plugins: impl FnOnce(Plugins) -> Plugins,
+    configure: impl FnOnce(Config) -> Config,
+) -> Result<(Store, Plugins), StoreError> {
+    let (store, plugins) = start_loading(plugins, configure)?;
+    wait_loaded(&store.server);
+    Ok((store, plugins))
+}
+
+/// Waits until no plugin is being loaded.
+pub fn wait_loaded(server: &Server) {
+    let is_done = || (server.metric("tidepool_plugins_loading")? == 0.0).then_some(());
+    wait::until("the plugins", LOAD_TIMEOUT, is_done).expect("they are loaded");
+}
+
+/// A store that may still load its plugins.
+pub fn start_loading(
     plugins: impl FnOnce(Plugins) -> Plugins,
     configure: impl FnOnce(Config) -> Config,
 ) -> Result<(Store, Plugins), StoreError> {

@@ -3,7 +3,7 @@
 use super::serve::size;
 use super::{ServeConfig, bytes};
 use crate::plugin::config::{PluginSettings, PluginsConfig};
-use crate::store::MemorySplit;
+use crate::store::{MemorySplit, available_bytes};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -21,6 +21,11 @@ pub(super) struct PluginArgs {
     /// By default a half of that, and 256MiB at most
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub plugins_memory_limit: Option<u64>,
+
+    /// Memory of the process that compiles a plugin, which runs beside this one when a plugin is new.
+    /// By default a half of what the machine or the control group has
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub plugins_compiler_memory_limit: Option<u64>,
 }
 
 impl PluginArgs {
@@ -40,6 +45,9 @@ impl PluginArgs {
         PluginsConfig {
             directory: self.plugins,
             memory_bytes_max: size(memory_bytes),
+            compiler_bytes_max: self
+                .plugins_compiler_memory_limit
+                .unwrap_or_else(|| available_bytes() / 2),
             plugins: Vec::new(),
         }
     }

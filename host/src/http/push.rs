@@ -104,10 +104,9 @@ fn refused(error: &Undecoded) -> Reply {
     let status = match error {
         Undecoded::Store(error) => return reply::error(error),
         Undecoded::NoDecoder(_) | Undecoded::NotFound(_) => StatusCode::NOT_FOUND,
-        Undecoded::Malformed(_) => StatusCode::BAD_REQUEST,
+        Undecoded::Malformed(_) | Undecoded::Poisonous { .. } => StatusCode::BAD_REQUEST,
         Undecoded::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Undecoded::Failed { may_clear: true, .. } => StatusCode::SERVICE_UNAVAILABLE,
-        Undecoded::Failed { may_clear: false, .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        Undecoded::Failed { .. } => StatusCode::SERVICE_UNAVAILABLE,
     };
     retry_later(text(status, format!("{error}\n")))
 }

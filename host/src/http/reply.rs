@@ -79,6 +79,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::HeadDeadline
         | StoreError::NotDurable(_)
         | StoreError::Plugin { .. }
+        | StoreError::PluginLoading { .. }
         | StoreError::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::NeedsTooMuchMemory => StatusCode::UNPROCESSABLE_ENTITY,
         StoreError::Runtime(_) | StoreError::Limits(_) => StatusCode::INTERNAL_SERVER_ERROR,

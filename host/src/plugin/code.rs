@@ -1,7 +1,8 @@
 //! Machine code of plugins: compiled in a process of its own, kept in the data directory.
 //!
-//! A compiler takes hundreds of megabytes for a large plugin; a child process gives them back, runs
-//! at low priority, and can crash alone. It is this program, as `tidepool plugin compile`.
+//! A compiler takes hundreds of megabytes for a large plugin; a child process gives them back, has a
+//! limit of its own, runs at low priority, and can crash alone. It is this program, as `tidepool plugin
+//! compile`. It ends when its standard input does, which is when the process that started it is gone.
 //!
 //! ```text
 //! <data>/plugin-cache/<sha256 of the .wasm, runtime's version and settings>.code
@@ -24,6 +25,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -39,6 +42,14 @@ const COMPILE_TIME: Duration = Duration::from_secs(600);
 
 /// How often it is looked after.
 const COMPILE_LOOK: Duration = Duration::from_millis(20);
+
+/// What a compiler says that has no memory left: Rust's words, and the operating system's for what it
+/// maps and for threads.
+const OUT_OF_MEMORY: [&str; 3] =
+    ["memory allocation of", "Cannot allocate memory", "Resource temporarily unavailable"];
+
+/// The exit code of a compiler that refuses its input: `EX_DATAERR` of sysexits.h.
+pub const UNCOMPILABLE: i32 = 65;
 
 const CHECKSUM_BYTES: usize = 32;
 
@@ -61,9 +72,24 @@ pub enum CodeError {
     /// Not made by a compiler of components.
     #[error("it is no WebAssembly component: {0}")]
     NoComponent(String),
-    /// The compiler did not do its work.
+    /// The compiler refuses it.
+    #[error("it could not be compiled: {0}")]
+    Uncompilable(String),
+    /// The compiler needs more than it may have.
+    #[error(
+        "it could not be compiled: that takes more than {0} bytes of memory \
+         (--plugins-compiler-memory-limit)"
+    )]
+    CompilerMemory(u64),
+    /// The compiler takes longer than it may.
+    #[error("it could not be compiled: that takes more than {} s", .0.as_secs())]
+    CompilerTime(Duration),
+    /// The compiler did not do its work, which it may do another time.
     #[error("it could not be compiled: {0}")]
     Compiler(String),
+    /// The plugin is not wanted any more.
+    #[error("it was replaced before it was compiled")]
+    Cancelled,
     /// Others may write to the cache.
     #[error(
         "{} can be written to by others than this user, so that its machine code is not trusted; \
@@ -73,45 +99,98 @@ pub enum CodeError {
     Untrusted(PathBuf),
 }
 
+impl CodeError {
+    /// Whether the same file will fail in the same way another time.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            CodeError::TooLarge
+            | CodeError::NoComponent(_)
+            | CodeError::Uncompilable(_)
+            | CodeError::CompilerMemory(_)
+            | CodeError::CompilerTime(_) => true,
+            CodeError::File { .. }
+            | CodeError::Compiler(_)
+            | CodeError::Cancelled
+            | CodeError::Untrusted(_) => false,
+        }
+    }
+}
+
+/// Tells a compiler that nobody waits for it any more; clones tell the same.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Nobody waits any more.
+    pub fn cancel(&self) {
+        self.0.store(true, Relaxed);
+    }
+
+    /// Whether nobody waits any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Machine code that runs, and the file where it is kept.
+pub struct Code {
+    /// Runs.
+    pub component: Component,
+    /// Where it is kept.
+    pub file: PathBuf,
+}
+
 /// Where machine code is kept.
 #[derive(Clone, Debug)]
 pub struct CodeCache {
     directory: PathBuf,
+    compiler_bytes_max: u64,
 }
 
 impl CodeCache {
-    /// The one of a data directory.
-    pub fn of(data_dir: &Path) -> CodeCache {
-        CodeCache { directory: data_dir.join(CACHE) }
+    /// The one of a data directory. A compiler may take so many bytes of memory.
+    pub fn of(data_dir: &Path, compiler_bytes_max: u64) -> CodeCache {
+        CodeCache { directory: data_dir.join(CACHE), compiler_bytes_max }
     }
 
-    /// The machine code of a plugin's bytes, compiled if it has to be. Blocks until it is.
-    pub fn load(&self, engine: &Engine, wasm: &[u8]) -> Result<Component, CodeError> {
+    /// The machine code of a plugin's bytes, if it is there.
+    pub fn find(&self, engine: &Engine, wasm: &[u8]) -> Result<Option<Code>, CodeError> {
         check_component(wasm)?;
         self.prepare()?;
-        let name = self.name(engine, wasm);
-        if let Some(code) = read_code(&name) {
-            match deserialize(engine, &code) {
-                Ok(component) => return Ok(component),
-                Err(error) => tracing::warn!(file = %name.display(), "compiled anew: {error:#}"),
+        let file = self.name(engine, wasm);
+        let Some(code) = read_code(&file) else { return Ok(None) };
+        match deserialize(engine, &code) {
+            Ok(component) => Ok(Some(Code { component, file })),
+            Err(error) => {
+                tracing::warn!(file = %file.display(), "compiled anew: {error:#}");
+                Ok(None)
             }
         }
+    }
+
+    /// As [`CodeCache::find`], compiled if it has to be. Blocks until it is; for one caller at a time.
+    pub fn load(&self, engine: &Engine, wasm: &[u8], cancel: &Cancel) -> Result<Code, CodeError> {
+        if let Some(found) = self.find(engine, wasm)? {
+            return Ok(found);
+        }
+        let file = self.name(engine, wasm);
         let source = self.directory.join("compiled.wasm");
-        write_file(&source, wasm)?;
-        let compiled = compile(&source, &name);
+        let compiled = write_file(&source, wasm)
+            .and_then(|()| compile(&source, &file, self.compiler_bytes_max, cancel));
         // What is left of it is overwritten the next time.
         let _ = fs::remove_file(&source);
         compiled?;
-        let code = read_code(&name)
+        let code = read_code(&file)
             .ok_or_else(|| CodeError::Compiler("its machine code was not written".to_owned()))?;
-        deserialize(engine, &code).map_err(|error| CodeError::Compiler(format!("{error:#}")))
+        let component = deserialize(engine, &code)
+            .map_err(|error| CodeError::Compiler(format!("{error:#}")))?;
+        Ok(Code { component, file })
     }
 
-    /// Drops the code of plugins other than these.
-    pub fn keep_only(&self, engine: &Engine, wasm: &[Vec<u8>]) {
-        let kept: Vec<PathBuf> = wasm.iter().map(|wasm| self.name(engine, wasm)).collect();
+    /// Drops all but these files. Not while something is compiled.
+    pub fn keep_only(&self, kept: &[&Path]) {
         let files = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        for file in files.map(|file| file.path()).filter(|path| !kept.contains(path)) {
+        for file in files.map(|file| file.path()).filter(|path| !kept.contains(&path.as_path())) {
             // Another time will do.
             let _ = fs::remove_file(file);
         }
@@ -148,7 +227,7 @@ pub fn compile_file(engine: &Engine, source: &Path, output: &Path) -> Result<(),
     let wasm = read_plugin(source)?;
     let code = engine
         .precompile_component(&wasm)
-        .map_err(|error| CodeError::NoComponent(format!("{error:#}")))?;
+        .map_err(|error| CodeError::Uncompilable(format!("{error:#}")))?;
     let checksum = digest(&SHA256, &code);
     let partial = output.with_extension("partial");
     write_file(&partial, &[checksum.as_ref(), &code].concat())?;
@@ -203,13 +282,14 @@ fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
 }
 
 /// Runs the compiler and waits for it.
-fn compile(source: &Path, output: &Path) -> Result<(), CodeError> {
+fn compile(source: &Path, output: &Path, bytes_max: u64, cancel: &Cancel) -> Result<(), CodeError> {
     let failed = |what: String| CodeError::Compiler(what);
     let program = std::env::current_exe().map_err(file_error("find", Path::new("tidepool")))?;
     let mut child = Command::new(program)
-        .args(["plugin", "compile"])
+        .args(["plugin", "compile", "--memory-limit", &bytes_max.to_string()])
         .args([source, output])
-        .stdin(Stdio::null())
+        // Held until the child is waited for: its end is the child's.
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -226,23 +306,34 @@ fn compile(source: &Path, output: &Path) -> Result<(), CodeError> {
     });
     let until = Instant::now() + COMPILE_TIME;
     let status = loop {
-        match child.try_wait() {
+        let given_up = match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < until => std::thread::sleep(COMPILE_LOOK),
-            Ok(None) | Err(_) => {
-                // It ends, or has ended.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(failed(format!("it took more than {} s", COMPILE_TIME.as_secs())));
+            Ok(None) if cancel.is_cancelled() => CodeError::Cancelled,
+            Ok(None) if Instant::now() >= until => CodeError::CompilerTime(COMPILE_TIME),
+            Ok(None) => {
+                std::thread::sleep(COMPILE_LOOK);
+                continue;
             }
-        }
+            Err(error) => failed(format!("the compiler could not be waited for: {error}")),
+        };
+        // It ends, or has ended.
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(given_up);
     };
     let words = reading.join().unwrap_or_default();
-    match (status.success(), words.is_empty()) {
-        (true, _) => Ok(()),
-        (false, true) => Err(failed(format!("the compiler ended with {status}"))),
-        (false, false) => Err(failed(words.trim_start_matches("tidepool: ").to_owned())),
+    if status.success() {
+        return Ok(());
     }
+    let words = words.trim_start_matches("tidepool: ").to_owned();
+    Err(match status.code() {
+        _ if OUT_OF_MEMORY.iter().any(|sign| words.contains(sign)) => {
+            CodeError::CompilerMemory(bytes_max)
+        }
+        Some(UNCOMPILABLE) => CodeError::Uncompilable(words),
+        _ if words.is_empty() => failed(format!("the compiler ended with {status}")),
+        _ => failed(words),
+    })
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), CodeError> {

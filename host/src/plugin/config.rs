@@ -101,6 +101,8 @@ pub struct PluginsConfig {
     pub directory: Option<PathBuf>,
     /// Linear memory of all instances together.
     pub memory_bytes_max: usize,
+    /// Memory of the process that compiles one.
+    pub compiler_bytes_max: u64,
     /// Those that the file speaks of.
     pub plugins: Vec<PluginSettings>,
 }
@@ -176,6 +178,38 @@ impl PluginSettings {
             limits: Limits::default(),
             grants: Grants::default(),
         }
+    }
+
+    /// What is said of it that means nothing for a plugin of this world.
+    pub fn check_world(&self, world: World) -> Result<(), String> {
+        let defaults = PluginSettings::named(&self.name);
+        let (is_transform, is_job) = (world == World::Transform, world == World::Job);
+        let (is_decoder, is_observer) = (world == World::Decoder, world == World::Observer);
+        let Limits { queue, instances, .. } = defaults.limits;
+        for (is_said, may_have, who, key) in [
+            (self.order != defaults.order, is_transform, "transforms", "order"),
+            (self.on_fault != defaults.on_fault, is_transform, "transforms", "on-fault"),
+            (self.schedule != defaults.schedule, is_job, "jobs", "schedule"),
+            (!self.paths.is_empty(), is_decoder, "decoders", "paths"),
+            (self.limits.queue != queue, is_observer, "observers", "limits.queue"),
+            (
+                self.limits.instances != instances,
+                is_transform || is_decoder,
+                "transforms and decoders",
+                "limits.instances",
+            ),
+            (
+                !self.grants.webhooks.is_empty(),
+                is_job || is_observer,
+                "jobs and observers",
+                "grants.webhooks",
+            ),
+        ] {
+            if is_said && !may_have {
+                return Err(format!("only {who} have {key}"));
+            }
+        }
+        Ok(())
     }
 
     /// Time of one call of a plugin of this world.

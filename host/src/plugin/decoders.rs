@@ -1,19 +1,18 @@
-//! Decoders: bodies of `POST /api/v1/push/NAME`, and of paths that the configuration gives them, become remote-write requests.
+//! Decoders: bodies of `POST /api/v1/push/NAME`, and of paths that the configuration gives them, become
+//! remote-write requests.
 
 use super::batch::write;
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies::{Refusal, Request};
-use super::fault::Fault;
 use super::manager::Plugins;
+use super::poison::{FAILURES_MAX, may_be_poison};
 use super::pool::Plugin;
 use super::push::{Decoded, PushRequest, Undecoded};
+use super::text::bounded;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Reasons that a sender is told.
 const REASONS_MAX: usize = 10;
-
-/// Longest of them, in characters.
-const REASON_CHARS_MAX: usize = 512;
 
 impl Plugins {
     /// Whether a decoder is there; the error is for whoever asked.
@@ -29,12 +28,8 @@ impl Plugins {
 
     fn found_decoder(&self, name: &str) -> Result<Arc<Plugin>, Undecoded> {
         self.decoder(name).ok_or_else(|| match self.lacks_decoder(name) {
-            true => Undecoded::Failed {
-                plugin: name.to_owned(),
-                why: "it could not be loaded".to_owned(),
-                may_clear: true,
-            },
-            false => Undecoded::NoDecoder(self.decoders()),
+            Some(why) => Undecoded::Failed { plugin: name.to_owned(), why: why.to_owned() },
+            None => Undecoded::NoDecoder(self.decoders()),
         })
     }
 }
@@ -52,8 +47,8 @@ pub async fn decode(plugin: &Plugin, request: PushRequest) -> Result<Decoded, Un
             };
             let rows = decoded.batch.rows();
             let body = if rows > 0 { Some(write(&decoded.batch)?) } else { None };
-            let cut = |reason: String| reason.chars().take(REASON_CHARS_MAX).collect();
-            let reasons = decoded.reasons.into_iter().take(REASONS_MAX).map(cut).collect();
+            let reasons = decoded.reasons.iter().take(REASONS_MAX);
+            let reasons = reasons.map(|reason| bounded(reason)).collect();
             Ok(Ok(Decoded { body, rows, refused: decoded.refused, reasons }))
         })
         .await;
@@ -64,13 +59,19 @@ pub async fn decode(plugin: &Plugin, request: PushRequest) -> Result<Decoded, Un
             figures.rows_out.fetch_add(decoded.rows, Relaxed);
             Ok(decoded)
         }
-        Ok(Err(Refusal::Malformed(why))) => Err(Undecoded::Malformed(why)),
-        Ok(Err(Refusal::UnsupportedType(why))) => Err(Undecoded::UnsupportedType(why)),
-        Ok(Err(Refusal::NotFound(why))) => Err(Undecoded::NotFound(why)),
-        Err(fault) => Err(Undecoded::Failed {
-            plugin: plugin.settings.name.clone(),
-            why: fault.to_string(),
-            may_clear: matches!(fault, Fault::Skipped(_)),
-        }),
+        Ok(Err(Refusal::Malformed(why))) => Err(Undecoded::Malformed(bounded(&why))),
+        Ok(Err(Refusal::UnsupportedType(why))) => Err(Undecoded::UnsupportedType(bounded(&why))),
+        Ok(Err(Refusal::NotFound(why))) => Err(Undecoded::NotFound(bounded(&why))),
+        Err(fault) => {
+            let (name, why) = (plugin.settings.name.clone(), fault.to_string());
+            let failures = match may_be_poison(&fault) {
+                true => plugin.poison.failed(plugin.poison.key(&request)),
+                false => 0,
+            };
+            Err(match failures < FAILURES_MAX {
+                true => Undecoded::Failed { plugin: name, why },
+                false => Undecoded::Poisonous { plugin: name, failures, why },
+            })
+        }
     }
 }

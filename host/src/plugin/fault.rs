@@ -2,6 +2,8 @@
 
 use super::batch::{InvalidBatch, ViewError};
 use super::figures::Outcome;
+use super::text::bounded;
+use crate::wasm::MemoryBound;
 use std::time::Duration;
 
 /// Why a call of a plugin gave nothing.
@@ -17,8 +19,8 @@ pub enum Fault {
     #[error("it took longer than {} ms (limits.time; 10 s to start)", .0.as_millis())]
     Timeout(Duration),
     /// It needed too much memory, and the instance is of no further use.
-    #[error("it needs more memory than it may have (limits.memory, --plugins-memory-limit)")]
-    Memory,
+    #[error("it needs more memory than {}", bound_name(.0))]
+    Memory(MemoryBound),
     /// It gave more than it may, and the instance is of no further use.
     #[error("it gives more than {0} bytes (limits.output)")]
     Flood(usize),
@@ -34,13 +36,18 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// What a plugin says of itself.
+    pub fn refused(why: &str) -> Fault {
+        Fault::Refused(bounded(why))
+    }
+
     /// How it is counted.
     pub fn outcome(&self) -> Outcome {
         match self {
             Fault::Refused(_) => Outcome::Error,
             Fault::Trap(_) => Outcome::Trap,
             Fault::Timeout(_) => Outcome::Timeout,
-            Fault::Memory => Outcome::Memory,
+            Fault::Memory(_) => Outcome::Memory,
             Fault::Flood(_) | Fault::Invalid(_) => Outcome::Output,
             Fault::Skipped(_) | Fault::View(_) => Outcome::Skipped,
         }
@@ -49,5 +56,12 @@ impl Fault {
     /// Whether the instance can be called again.
     pub fn spares_instance(&self) -> bool {
         matches!(self, Fault::Refused(_) | Fault::Invalid(_) | Fault::Skipped(_) | Fault::View(_))
+    }
+}
+
+fn bound_name(bound: &MemoryBound) -> &'static str {
+    match bound {
+        MemoryBound::Own => "it may have (limits.memory)",
+        MemoryBound::Shared => "is left for all plugins (--plugins-memory-limit)",
     }
 }

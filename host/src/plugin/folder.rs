@@ -38,12 +38,7 @@ impl Stamp {
 /// Plugins by name. A file that the configuration does not speak of is one with the defaults.
 pub fn wanted(config: &PluginsConfig) -> io::Result<BTreeMap<String, Wanted>> {
     let Some(directory) = &config.directory else { return Ok(BTreeMap::new()) };
-    let mut wanted = BTreeMap::new();
-    for settings in &config.plugins {
-        let path = directory.join(&settings.file);
-        let one = Wanted { settings: settings.clone(), stamp: None, path, is_configured: true };
-        wanted.insert(settings.name.clone(), one);
-    }
+    let mut wanted = configured(config);
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         // What is gone again, or is no file, is none.
@@ -64,6 +59,16 @@ pub fn wanted(config: &PluginsConfig) -> io::Result<BTreeMap<String, Wanted>> {
         }
     }
     Ok(wanted)
+}
+
+/// Those that the configuration speaks of, as if none of their files were there.
+pub fn configured(config: &PluginsConfig) -> BTreeMap<String, Wanted> {
+    let directory = config.directory.as_deref().unwrap_or(Path::new(""));
+    let wanted = |settings: &PluginSettings| {
+        let path = directory.join(&settings.file);
+        Wanted { settings: settings.clone(), stamp: None, path, is_configured: true }
+    };
+    config.plugins.iter().map(|settings| (settings.name.clone(), wanted(settings))).collect()
 }
 
 /// The name of a plugin's file; others are none.
@@ -89,6 +94,7 @@ mod tests {
         let config = PluginsConfig {
             directory: Some(directory.path().to_owned()),
             memory_bytes_max: 0,
+            compiler_bytes_max: 0,
             plugins: vec![settings, missing],
         };
         let found = wanted(&config)?;

@@ -8,6 +8,7 @@ use super::config::PluginSettings;
 use super::fault::Fault;
 use super::runtime::{EPOCH_TICK, Linked, PluginRuntime};
 use super::state::{Around, PluginState};
+use super::text::bounded;
 use crate::wasm::MemoryPool;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,6 +73,11 @@ impl Instance {
         self.store.data().limiter.bytes()
     }
 
+    /// Whether a call has left cursors open.
+    pub fn has_leaked(&self) -> bool {
+        self.store.data().has_leaked
+    }
+
     /// What of it is in the figures.
     pub fn noted_bytes(&self) -> usize {
         self.noted_bytes
@@ -108,7 +114,7 @@ impl Instance {
             })
         })
         .await?;
-        configured.map_err(|why| Fault::Refused(format!("its configuration is refused: {why}")))
+        configured.map_err(|why| Fault::refused(&format!("its configuration is refused: {why}")))
     }
 
     /// `transform-batches.transform`
@@ -121,7 +127,7 @@ impl Instance {
         let verdict = within(&mut self.store, time, self.output_bytes_max, async |store| {
             world.tidepool_plugin_transform_batches().call_transform(store, batch).await
         });
-        verdict.await?.map_err(Fault::Refused)
+        verdict.await?.map_err(|why| Fault::refused(&why))
     }
 
     /// `observe-batches.observe`
@@ -130,7 +136,7 @@ impl Instance {
         let seen = within(&mut self.store, time, self.output_bytes_max, async |store| {
             world.tidepool_plugin_observe_batches().call_observe(store, batch).await
         });
-        seen.await?.map_err(Fault::Refused)
+        seen.await?.map_err(|why| Fault::refused(&why))
     }
 
     /// `decode-bodies.decode`
@@ -152,7 +158,7 @@ impl Instance {
         let done = within(&mut self.store, time, self.output_bytes_max, async |store| {
             world.tidepool_plugin_run_job().call_run(store, scheduled_ms).await
         });
-        done.await?.map_err(Fault::Refused)
+        done.await?.map_err(|why| Fault::refused(&why))
     }
 }
 
@@ -168,8 +174,10 @@ async fn within<T>(
     store.set_epoch_deadline(ticks + 1);
     let state = store.data_mut();
     state.deadline = Instant::now() + time;
+    state.limiter.refused_by = None;
     state.words.begin_call();
     let called = tokio::time::timeout(time + EPOCH_TICK * 2, call(store)).await;
+    store.data_mut().end_cursors();
     match called {
         Ok(Ok(given)) => Ok(given),
         Err(_) => Err(Fault::Timeout(time)),
@@ -185,11 +193,11 @@ fn reason(
     output_bytes_max: usize,
 ) -> Fault {
     let said = format!("{:#}", trap.root_cause());
-    match trap.downcast_ref() {
-        Some(wasmtime::Trap::Interrupt) => Fault::Timeout(time),
-        _ if state.limiter.refused_memory => Fault::Memory,
+    match (trap.downcast_ref(), state.limiter.refused_by) {
+        (Some(wasmtime::Trap::Interrupt), _) => Fault::Timeout(time),
+        (_, Some(bound)) => Fault::Memory(bound),
         _ if said.contains("fuel allocated for hostcalls") => Fault::Flood(output_bytes_max),
-        _ => Fault::Trap(first_line(&format!("{trap:#}"))),
+        _ => Fault::Trap(bounded(&first_line(&format!("{trap:#}")))),
     }
 }
 

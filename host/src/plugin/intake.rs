@@ -3,7 +3,7 @@
 use super::manager::Plugins;
 use super::observers::Stored;
 use super::transforms::{Request, nothing_written};
-use crate::prom::write::REFUSALS_MAX;
+use crate::prom::write::{REFUSALS_MAX, clears, may_clear};
 use crate::store::{Body, BodyRoom, StoreError};
 use crate::wasm::{RemoteWriteVersion, WriteOutcome};
 
@@ -32,11 +32,46 @@ impl Plugins {
     }
 }
 
+/// Adds what became of a part. One refusal that time can cure is described if there is any, as in a
+/// single outcome: by it a sender learns to come again.
 fn add(sum: &mut WriteOutcome, outcome: WriteOutcome) {
     sum.samples_written += outcome.samples_written;
     sum.histograms_written += outcome.histograms_written;
     sum.exemplars_written += outcome.exemplars_written;
     sum.refused += outcome.refused;
-    let left = REFUSALS_MAX.saturating_sub(sum.refusals.len());
-    sum.refusals.extend(outcome.refusals.into_iter().take(left));
+    for refusal in outcome.refusals {
+        if sum.refusals.len() >= REFUSALS_MAX {
+            if !clears(refusal.reason) || may_clear(sum) {
+                continue;
+            }
+            sum.refusals.pop();
+        }
+        sum.refusals.push(refusal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wasm::{Refusal, RefusalReason};
+
+    /// So many rows refused for a reason.
+    fn refused(reason: RefusalReason, count: u64) -> WriteOutcome {
+        let refusal = Refusal { reason, detail: String::new(), timestamp_ms: 0 };
+        let refusals = vec![refusal; (count as usize).min(REFUSALS_MAX)];
+        WriteOutcome { refused: count, refusals, ..nothing_written() }
+    }
+
+    #[test]
+    fn a_refusal_that_time_cures_is_never_hidden() {
+        for curable in [RefusalReason::SeriesLimit, RefusalReason::MemoryLimit] {
+            let mut sum = nothing_written();
+            add(&mut sum, refused(RefusalReason::OutOfOrder, 12));
+            assert!(!may_clear(&sum));
+            add(&mut sum, refused(curable, 3));
+            add(&mut sum, refused(RefusalReason::OutOfOrder, 12));
+            assert!(may_clear(&sum), "{curable:?}");
+            assert_eq!((sum.refused, sum.refusals.len()), (27, REFUSALS_MAX));
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What an instance's memories and tables may grow to.
 
-use crate::wasm::{MemoryPool, PoolShare};
+use crate::wasm::{MemoryBound, MemoryPool, PoolShare};
 use std::sync::Arc;
 use wasmtime::ResourceLimiter;
 
@@ -17,20 +17,14 @@ pub struct Limiter {
     bytes: usize,
     table_elements: usize,
     share: PoolShare,
-    /// Whether memory was refused: the instance does not survive that.
-    pub refused_memory: bool,
+    /// Which bound refused memory last: the instance does not survive that.
+    pub refused_by: Option<MemoryBound>,
 }
 
 impl Limiter {
     /// So many bytes, which are also taken from a pool.
     pub fn new(bytes_max: usize, pool: &Arc<MemoryPool>) -> Limiter {
-        Limiter {
-            bytes_max,
-            bytes: 0,
-            table_elements: 0,
-            share: pool.share(),
-            refused_memory: false,
-        }
+        Limiter { bytes_max, bytes: 0, table_elements: 0, share: pool.share(), refused_by: None }
     }
 
     /// Linear memory of the instance.
@@ -47,13 +41,16 @@ impl ResourceLimiter for Limiter {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let bytes = self.bytes.saturating_add(desired.saturating_sub(current));
-        let fits = bytes <= self.bytes_max && self.share.grow_to(bytes);
-        if fits {
-            self.bytes = bytes;
+        let refused_by = if bytes > self.bytes_max {
+            Some(MemoryBound::Own)
         } else {
-            self.refused_memory = true;
+            (!self.share.grow_to(bytes)).then_some(MemoryBound::Shared)
+        };
+        match refused_by {
+            None => self.bytes = bytes,
+            refused => self.refused_by = refused,
         }
-        Ok(fits)
+        Ok(refused_by.is_none())
     }
 
     fn table_growing(

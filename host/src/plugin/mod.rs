@@ -3,7 +3,8 @@
 //! Reading order: [`config`] says what can be set; `folder` which plugins there should be; `code` and
 //! `runtime` make a component runnable; `instance` calls it within its limits; `pool` keeps instances
 //! and `health` leaves alone what fails; `batch` turns requests into columns and back; `transforms`,
-//! `observers`, `jobs` and `decoders` are the four worlds; `manager` holds all of it together.
+//! `observers`, `jobs` and `decoders` are the four worlds; `loading` makes a plugin of a file, `watch`
+//! brings the `set` of them to what files and configuration say, and `manager` hands them requests.
 //!
 //! The store knows nothing of plugins. A build without the feature `plugins` has the same interface,
 //! of which there is never a value.
@@ -39,9 +40,13 @@ mod jobs;
 #[cfg(feature = "plugins")]
 mod limiter;
 #[cfg(feature = "plugins")]
+mod loading;
+#[cfg(feature = "plugins")]
 mod manager;
 #[cfg(feature = "plugins")]
 mod observers;
+#[cfg(feature = "plugins")]
+mod poison;
 #[cfg(feature = "plugins")]
 mod pool;
 #[cfg(feature = "plugins")]
@@ -51,9 +56,13 @@ mod report;
 #[cfg(feature = "plugins")]
 mod runtime;
 #[cfg(feature = "plugins")]
+mod set;
+#[cfg(feature = "plugins")]
 mod state;
 #[cfg(feature = "plugins")]
 mod store_import;
+#[cfg(feature = "plugins")]
+mod text;
 #[cfg(feature = "plugins")]
 mod transforms;
 #[cfg(feature = "plugins")]
@@ -61,12 +70,14 @@ mod trial;
 #[cfg(feature = "plugins")]
 mod trial_store;
 #[cfg(feature = "plugins")]
+mod watch;
+#[cfg(feature = "plugins")]
 mod webhook_import;
 #[cfg(feature = "plugins")]
 mod words;
 
 #[cfg(feature = "plugins")]
-pub use code::{compile_file, read_plugin};
+pub use code::{CodeError, UNCOMPILABLE, compile_file, read_plugin};
 #[cfg(feature = "plugins")]
 pub use manager::Plugins;
 #[cfg(feature = "plugins")]

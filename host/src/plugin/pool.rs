@@ -6,6 +6,7 @@ use super::fault::Fault;
 use super::figures::{Outcome, PluginFigures};
 use super::health::{Admitted, Health};
 use super::instance::Instance;
+use super::poison::PoisonList;
 use super::runtime::{Linked, PluginRuntime};
 use super::state::Around;
 use crate::wasm::MemoryPool;
@@ -14,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// An instance that has grown to this part of what it may have is not kept: its memory never
-/// shrinks, and what it leaks must not become a fault.
+/// An instance that has grown to this part of what it may have is not kept, as one that leaves cursors
+/// open: memory never shrinks, and what it leaks must not become a fault.
 const KEPT_PART: (usize, usize) = (3, 4);
 
 /// A loaded plugin.
@@ -28,6 +29,8 @@ pub struct Plugin {
     pub figures: Arc<PluginFigures>,
     /// What it wants to see.
     pub interest: Interest,
+    /// Bodies on which it failed, of a decoder.
+    pub poison: PoisonList,
     linked: Linked,
     runtime: PluginRuntime,
     memory: Arc<MemoryPool>,
@@ -62,6 +65,7 @@ impl Plugin {
         around.store = around.store.filter(|_| world == World::Job);
         let mut plugin = Plugin {
             interest: Interest::empty(),
+            poison: PoisonList::default(),
             time: settings.time(world),
             slots: Semaphore::new(if world == World::Job { 1 } else { settings.limits.instances }),
             settings,
@@ -158,11 +162,22 @@ impl Plugin {
         let (part, whole) = KEPT_PART;
         let grown = instance.note_growth();
         self.figures.memory_bytes.fetch_add(grown as u64, Relaxed);
-        if instance.memory_bytes() > self.settings.limits.memory_bytes_max / whole * part {
+        let limit = self.settings.limits.memory_bytes_max / whole * part;
+        if instance.has_leaked() {
+            let plugin = self.settings.name.as_str();
+            tracing::warn!(plugin, "it leaves cursors open: they end with the call");
+        }
+        if instance.has_leaked() || instance.memory_bytes() > limit {
             self.forget(&instance);
         } else {
             self.idle().push(instance);
         }
+    }
+
+    /// Gives back the memory of instances that no call works with.
+    pub fn drop_idle(&self) {
+        let idle = std::mem::take(&mut *self.idle());
+        idle.iter().for_each(|instance| self.forget(instance));
     }
 
     fn forget(&self, instance: &Instance) {
@@ -212,8 +227,6 @@ impl Plugin {
 
 impl Drop for Plugin {
     fn drop(&mut self) {
-        for instance in self.idle().iter() {
-            self.forget(instance);
-        }
+        self.drop_idle();
     }
 }

@@ -50,8 +50,16 @@ pub enum Undecoded {
         plugin: String,
         /// What happened.
         why: String,
-        /// Whether the same body can be decoded later.
-        may_clear: bool,
+    },
+    /// The decoder fails whenever it is given this body.
+    #[error("the plugin {plugin} failed {failures} times on this body, the last time: {why}")]
+    Poisonous {
+        /// Its name.
+        plugin: String,
+        /// How often.
+        failures: u32,
+        /// What happened.
+        why: String,
     },
     /// The store cannot take it.
     #[error(transparent)]

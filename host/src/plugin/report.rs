@@ -21,6 +21,11 @@ impl Plugins {
             "Linear memory that instances of plugins may take together.",
             memory.bytes_max(),
         );
+        text.gauge(
+            "tidepool_plugins_loading",
+            "Plugins that are being compiled or started.",
+            self.loading(),
+        );
         if reports.is_empty() {
             return;
         }

@@ -4,23 +4,39 @@ use super::config::PluginSettings;
 use super::fault::Fault;
 use super::limiter::Limiter;
 use super::record::Record;
+use super::store_import::JobCursor;
 use super::words::Words;
 use crate::store::Store;
 use crate::wasm::MemoryPool;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::sync::Semaphore;
+use wasmtime::component::Resource;
 use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 /// The place at which a plugin sees its directory.
 const DIRECTORY: &str = "/data";
 
+/// Cursors that a job may have open: each is a read with an instance of its own.
+pub const CURSORS_MAX: usize = 4;
+
 /// What there is around an instance.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Around {
     /// For jobs.
     pub store: Option<Store>,
+    /// Cursors that a job may have open, beside the reads of others.
+    pub cursors: Arc<Semaphore>,
     /// In a trial: what it appends is kept here, too, and what it posts is kept and not sent.
     pub record: Option<Arc<Record>>,
+}
+
+impl Around {
+    /// A store and, in a trial, what keeps a record.
+    pub fn new(store: Option<Store>, record: Option<Arc<Record>>) -> Around {
+        Around { store, cursors: Arc::new(Semaphore::new(CURSORS_MAX)), record }
+    }
 }
 
 /// The data of a wasmtime store.
@@ -31,6 +47,10 @@ pub struct PluginState {
     /// Beginnings of URLs that it may post to.
     pub(super) webhooks: Vec<String>,
     pub(super) around: Around,
+    /// Cursors that it opened and did not drop.
+    pub(super) open_cursors: BTreeSet<u32>,
+    /// Whether a call has left some of them open.
+    pub(super) has_leaked: bool,
     /// What one batch may take in columns.
     pub(super) columns_bytes_max: usize,
     /// When the running call ends.
@@ -67,10 +87,25 @@ impl PluginState {
             words,
             webhooks: grants.webhooks.clone(),
             around,
+            open_cursors: BTreeSet::new(),
+            has_leaked: false,
             columns_bytes_max: columns_bytes_max(settings),
             deadline: Instant::now(),
             wasi: wasi.build(),
         })
+    }
+}
+
+impl PluginState {
+    /// Ends cursors that a call has left open: what a plugin leaks must not keep readers waiting, nor
+    /// the head from giving memory back.
+    pub fn end_cursors(&mut self) {
+        let open = std::mem::take(&mut self.open_cursors);
+        for cursor in &open {
+            // It was made, and not dropped since.
+            let _ = self.table.delete(Resource::<JobCursor>::new_own(*cursor));
+        }
+        self.has_leaked |= !open.is_empty();
     }
 }
 

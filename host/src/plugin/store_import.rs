@@ -4,7 +4,7 @@ use super::batch::{Batch, Interest, View, write};
 use super::bindings::job::tidepool::plugin::store::{
     Appended, Host, HostCursor, MatchOp, Matcher, StoreError as Refused,
 };
-use super::state::PluginState;
+use super::state::{CURSORS_MAX, PluginState};
 use crate::prom::fields::whole_fields;
 use crate::store::{BodyRoom, ReadFormat, ReadPart, ReadQuery, StoreError};
 use crate::wasm::{self, Error, RemoteWriteVersion, TimeRange};
@@ -26,13 +26,19 @@ impl Host for PluginState {
         end_ms: i64,
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
         let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
+        if self.open_cursors.len() >= CURSORS_MAX {
+            let what = format!("{CURSORS_MAX} cursors are open: drop them");
+            return Ok(Err(Refused::LimitExceeded(what)));
+        }
         let matchers = matchers.into_iter().map(matcher).collect();
         let query = ReadQuery { matchers, range: TimeRange { start_ms, end_ms } };
-        match store.read(vec![query], ReadFormat::TimeSeries, Vec::new()).await {
+        let slots = &self.around.cursors;
+        match store.read_beside(slots, vec![query], ReadFormat::TimeSeries, Vec::new()).await {
             Err(error) => Ok(Err(refused(&error))),
             Ok(parts) => {
-                let cursor = JobCursor { parts, pending: Vec::new() };
-                Ok(Ok(self.table.push(cursor)?))
+                let cursor = self.table.push(JobCursor { parts, pending: Vec::new() })?;
+                self.open_cursors.insert(cursor.rep());
+                Ok(Ok(cursor))
             }
         }
     }
@@ -69,12 +75,18 @@ impl HostCursor for PluginState {
         cursor: Resource<JobCursor>,
     ) -> wasmtime::Result<Result<Option<Batch>, Refused>> {
         let bytes_max = self.columns_bytes_max;
+        if !self.open_cursors.contains(&cursor.rep()) {
+            return Ok(Err(Refused::Unavailable("it ended with the call that opened it".into())));
+        }
         let cursor = self.table.get_mut(&cursor)?;
         Ok(cursor.next(bytes_max).await)
     }
 
     async fn drop(&mut self, cursor: Resource<JobCursor>) -> wasmtime::Result<()> {
-        self.table.delete(cursor)?;
+        // One that its call has left open is gone already.
+        if self.open_cursors.remove(&cursor.rep()) {
+            self.table.delete(cursor)?;
+        }
         Ok(())
     }
 }

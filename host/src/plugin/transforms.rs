@@ -42,8 +42,10 @@ pub struct Transforms {
 pub enum Link {
     /// A transform.
     Loaded(Arc<Plugin>),
-    /// One without which nothing may be stored could not be loaded.
+    /// One that could not be loaded, and without which nothing is stored.
     Missing(Arc<str>),
+    /// One that is being loaded, and without which nothing is stored before that.
+    Loading(Arc<str>),
 }
 
 /// A request in the chain. Its columns are made once, as long as no plugin changes it.
@@ -74,23 +76,22 @@ impl Transforms {
 
     /// Lets all transforms work on a request.
     pub async fn apply(&self, request: Request) -> Result<Transformed, StoreError> {
+        self.check_complete()?;
         let (interest, bytes_max) = self.wanted();
         let Request { version, body } = &request;
         let view = match View::of(*version, body, interest, bytes_max) {
             Ok(view) => view,
-            Err(ViewError::TooLarge(_)) if self.all_pass() => {
-                self.count_skipped();
+            // Too large for all of them.
+            Err(ViewError::TooLarge(_)) if !self.loaded().any(|plugin| rejects(plugin)) => {
+                self.loaded().for_each(|plugin| plugin.count_skipped());
                 return Ok(Transformed::untouched(request));
             }
             Err(error) => return Err(invalid(error)),
         };
         let sent = Some(view.as_outcome());
+        let sent_bytes = view.bytes;
         let mut steps = vec![Step { request, view: Some(view) }];
-        for link in &self.chain {
-            let plugin = match link {
-                Link::Loaded(plugin) => plugin,
-                Link::Missing(name) => return Err(rejected(name, "it could not be loaded")),
-            };
+        for plugin in self.loaded() {
             let mut next = Vec::with_capacity(steps.len());
             for mut step in steps {
                 if passes_by(plugin) {
@@ -98,7 +99,14 @@ impl Transforms {
                     next.push(step);
                     continue;
                 }
-                step.prepare(interest, bytes_max)?;
+                if !step.fits(plugin, interest, bytes_max)? {
+                    plugin.count_skipped();
+                    if rejects(plugin) {
+                        return Err(too_large(plugin, sent_bytes));
+                    }
+                    next.push(step);
+                    continue;
+                }
                 match step.judged_by(plugin).await {
                     Ok(Next::Unchanged) => next.push(step),
                     Ok(Next::Replaced(requests)) => {
@@ -115,30 +123,33 @@ impl Transforms {
         Ok(Transformed { requests, sent })
     }
 
+    /// Whether all are there without which nothing is stored.
+    fn check_complete(&self) -> Result<(), StoreError> {
+        for link in &self.chain {
+            match link {
+                Link::Loaded(_) => {}
+                Link::Missing(name) => return Err(rejected(name, "it could not be loaded")),
+                Link::Loading(name) => {
+                    return Err(StoreError::PluginLoading { plugin: name.to_string() });
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn loaded(&self) -> impl Iterator<Item = &Arc<Plugin>> {
         self.chain.iter().filter_map(|link| match link {
             Link::Loaded(plugin) => Some(plugin),
-            Link::Missing(_) => None,
+            Link::Missing(_) | Link::Loading(_) => None,
         })
     }
 
-    /// Whether a request is stored that none of them can see.
-    fn all_pass(&self) -> bool {
-        self.loaded().count() == self.chain.len() && !self.loaded().any(|plugin| rejects(plugin))
-    }
-
-    fn count_skipped(&self) {
-        for plugin in self.loaded() {
-            plugin.count_skipped();
-        }
-    }
-
-    /// What at least one of them wants to see, and what all have room for.
+    /// What at least one of them wants to see, and what the roomiest has room for.
     fn wanted(&self) -> (Interest, usize) {
-        let mut wanted = (Interest::empty(), usize::MAX);
+        let mut wanted = (Interest::empty(), 0);
         for plugin in self.loaded() {
             wanted.0 |= plugin.interest;
-            wanted.1 = wanted.1.min(columns_bytes_max(&plugin.settings));
+            wanted.1 = wanted.1.max(columns_bytes_max(&plugin.settings));
         }
         wanted
     }
@@ -157,13 +168,24 @@ impl Request {
 }
 
 impl Step {
-    fn prepare(&mut self, interest: Interest, bytes_max: usize) -> Result<(), StoreError> {
+    /// Makes columns if there are none yet, and says whether a plugin has room for them.
+    fn fits(
+        &mut self,
+        plugin: &Plugin,
+        interest: Interest,
+        bytes_max: usize,
+    ) -> Result<bool, StoreError> {
         if self.view.is_none() {
             let Request { version, body } = &self.request;
-            let view = View::of(*version, body, interest, bytes_max).map_err(invalid)?;
-            self.view = Some(view);
+            match View::of(*version, body, interest, bytes_max) {
+                Ok(view) => self.view = Some(view),
+                // A plugin made it so large.
+                Err(ViewError::TooLarge(_)) => return Ok(false),
+                Err(error) => return Err(invalid(error)),
+            }
         }
-        Ok(())
+        let bytes_max = columns_bytes_max(&plugin.settings);
+        Ok(self.view.as_ref().is_some_and(|view| view.bytes <= bytes_max))
     }
 
     async fn judged_by(&mut self, plugin: &Plugin) -> Result<Next, Fault> {
@@ -297,6 +319,20 @@ pub fn nothing_written() -> WriteOutcome {
 
 fn invalid(error: ViewError) -> StoreError {
     StoreError::Refused(Error::Invalid(error.to_string()))
+}
+
+/// A request that a needed plugin has no room for. A sender may send smaller ones; what other plugins
+/// made so large is no fault of the sender's.
+fn too_large(plugin: &Plugin, sent_bytes: usize) -> StoreError {
+    let bytes_max = columns_bytes_max(&plugin.settings);
+    if sent_bytes > bytes_max {
+        return invalid(ViewError::TooLarge(bytes_max));
+    }
+    let why = format!(
+        "what the transforms before it make of the request takes more than {bytes_max} bytes in \
+         columns (half of limits.memory)"
+    );
+    rejected(&plugin.settings.name, &why)
 }
 
 fn rejected(plugin: &str, why: &str) -> StoreError {

@@ -82,7 +82,7 @@ impl TrialPlugin {
         settings.on_fault = OnFault::Reject;
         let memory = MemoryPool::new(settings.limits.memory_bytes_max);
         let record = Arc::<Record>::default();
-        let around = Around { store, record: Some(Arc::clone(&record)) };
+        let around = Around::new(store, Some(Arc::clone(&record)));
         let figures = Arc::<PluginFigures>::default();
         let making = Making { runtime: &runtime, memory: &memory, around, figures };
         Ok(Trial { plugin: Arc::new(Plugin::load(settings, linked, making).await?), record })

@@ -1,5 +1,6 @@
 //! What a plugin writes to its standard output and error becomes lines of the log, within bounds.
 
+use super::text::one_line;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +69,7 @@ impl Words {
             }
             if *byte == b'\n' || state.line.len() >= LINE_BYTES_MAX {
                 let line = std::mem::take(&mut state.line);
-                let line = String::from_utf8_lossy(&line);
+                let line = one_line(&String::from_utf8_lossy(&line));
                 let line = line.trim_end();
                 if !line.is_empty() {
                     tracing::info!(plugin = &*self.plugin, "{line}");

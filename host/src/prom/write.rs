@@ -92,8 +92,12 @@ pub fn refusal_text(outcome: &WriteOutcome) -> String {
 
 /// Whether time can cure what was refused, so that the sender should try again.
 pub fn may_clear(outcome: &WriteOutcome) -> bool {
-    let clears = [RefusalReason::SeriesLimit, RefusalReason::MemoryLimit];
-    outcome.refusals.iter().any(|refusal| clears.contains(&refusal.reason))
+    outcome.refusals.iter().any(|refusal| clears(refusal.reason))
+}
+
+/// Whether time can cure what was refused for this reason.
+pub fn clears(reason: RefusalReason) -> bool {
+    matches!(reason, RefusalReason::SeriesLimit | RefusalReason::MemoryLimit)
 }
 
 #[cfg(test)]

@@ -77,6 +77,14 @@ pub enum StoreError {
         /// What happened.
         why: String,
     },
+    /// A transform is being loaded, and nothing is stored before that.
+    #[error(
+        "the plugin {plugin} is being loaded, and nothing is stored before that; come back later"
+    )]
+    PluginLoading {
+        /// Its name.
+        plugin: String,
+    },
     /// The WebAssembly runtime or a thread could not be started.
     #[error("{0}")]
     Runtime(String),

@@ -157,9 +157,13 @@ impl ReadMemory {
 
 /// The limit without a flag: three quarters of what the machine or the control group has.
 pub fn default_limit_bytes() -> u64 {
+    (available_bytes() / 100 * SYSTEM_PERCENT).max(MEMORY_LIMIT_BYTES_MIN)
+}
+
+/// What the machine or the control group has, whichever is less.
+pub fn available_bytes() -> u64 {
     let bounds = [machine_bytes(), cgroup_limit_bytes()];
-    let bytes = bounds.into_iter().flatten().min().unwrap_or(MEMORY_LIMIT_BYTES_MIN);
-    (bytes / 100 * SYSTEM_PERCENT).max(MEMORY_LIMIT_BYTES_MIN)
+    bounds.into_iter().flatten().min().unwrap_or(MEMORY_LIMIT_BYTES_MIN)
 }
 
 /// The machine's memory (proc(5), `/proc/meminfo`).

@@ -33,7 +33,7 @@ pub use error::StoreError;
 pub use hold::HoldConfig;
 use hold::Waiting;
 pub use lookup::LookupPart;
-pub use memory::{MemorySplit, default_limit_bytes, resident_bytes};
+pub use memory::{MemorySplit, available_bytes, default_limit_bytes, resident_bytes};
 pub use query::{ReadFormat, ReadPart, ReadQuery};
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
@@ -281,9 +281,20 @@ impl Store {
         format: ReadFormat,
         external_labels: Vec<Label>,
     ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
+        self.read_beside(&self.shared.read_slots, queries, format, external_labels).await
+    }
+
+    /// As [`Store::read`], of whom has slots of their own, so that they take none from others.
+    pub async fn read_beside(
+        &self,
+        slots: &Arc<Semaphore>,
+        queries: Vec<ReadQuery>,
+        format: ReadFormat,
+        external_labels: Vec<Label>,
+    ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
         SelectionCount::check(queries.iter().map(|query| &query.matchers))?;
         let read = query::Read { queries, format, external_labels };
-        self.answer(move |shared, parts| read.run(shared, parts)).await
+        self.answer_in(slots, move |shared, parts| read.run(shared, parts)).await
     }
 
     /// Looks up label names. The answer comes part by part; dropping the receiver ends it.
@@ -314,14 +325,22 @@ impl Store {
         self.answer(move |shared, parts| lookup::run_series(shared, &lookup, parts)).await
     }
 
-    /// Waits for its turn, then runs what answers on a thread of its own.
     async fn answer<P: Send + 'static>(
         &self,
         run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
     ) -> Result<mpsc::Receiver<P>, StoreError> {
+        self.answer_in(&self.shared.read_slots, run).await
+    }
+
+    /// Waits for its turn, then runs what answers on a thread of its own.
+    async fn answer_in<P: Send + 'static>(
+        &self,
+        slots: &Arc<Semaphore>,
+        run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
+    ) -> Result<mpsc::Receiver<P>, StoreError> {
         self.shared.head.check_ready()?;
         self.shared.read_memory.check(self.shared.head.memory_used_bytes())?;
-        let slot = Arc::clone(&self.shared.read_slots).acquire_owned().await;
+        let slot = Arc::clone(slots).acquire_owned().await;
         let slot = slot.map_err(|_| StoreError::Stopped)?;
         // One part waits while the one before is sent: that is all an answer holds.
         let (parts, receiver) = mpsc::channel(1);

@@ -160,6 +160,12 @@ export class OpfsDisk implements Disk {
 
   /** Finds out which slots are free, and empties those that a crash left full. */
   #sort(): void {
+    const isFull = ({ handle }: Slot) => attempt('read', 'a file', () => handle.getSize()) > 0;
+    if (this.#names.isNew && [...this.#slots.values()].some(isFull)) {
+      const remedy = 'nothing says which file is which; delete the store to begin anew';
+      throw new StorageError('io', `the names of the store's files are damaged: ${remedy}`);
+    }
+    this.#names.begin();
     for (const [path, name] of this.#names.files) {
       const slot = this.#slots.get(name);
       if (slot === undefined) throw new StorageError('io', `the file of ${path} is gone`);

@@ -7,17 +7,22 @@
  *                     │ len u32 │ CRC-32C u32 │ JSON │  × n, little-endian; ends at length 0
  *                     └─────────┴────────────┴──────┘
  * first: {"generation":7,"files":{"wal/00000000":"3"},"dirs":["wal"]}
- * then:  ["create","a","5"]   ["dir","a"]   ["rename","a","b"]   ["remove","a"]
+ * then:  ["create","a","5"]   ["dir","a"]   ["rename","a","b"]   ["remove","a"]   ["generation",9]
  * ```
  *
  * The file with the higher generation counts, if its first entry is whole. Each change is one
  * entry, so that a crash leaves all of it or nothing: the rename of a directory as much as that of a
- * file. When the log has grown, the table is written anew to the other file. Both files have room
- * set aside, so that what frees space can be written when there is none.
+ * file. When the log has grown, the table is written anew to the other file. If that fails, the log
+ * says a generation above the one that was tried. Both files have room set aside, so that what frees
+ * space can be written when there is none.
+ *
+ * A power cut may keep a later page of the log and lose an earlier one: whole entries then lie behind
+ * the place where the log ends. They are overwritten with zeros before anything is appended, since a
+ * new entry of the right length would make them part of the log again.
  */
 
-import { StorageError } from '../errors.js';
 import { crc32c } from '../files/crc32c.js';
+import { ignoring } from '../files/disk.js';
 import { attempt, writeAll, type SyncHandle } from './handles.js';
 
 /** One change of the table. */
@@ -35,9 +40,13 @@ const ROOM_BYTES = 256 * 1024;
 export class Names {
   readonly files = new Map<string, string>();
   readonly dirs = new Set<string>(['']);
+  /** Whether there was no table. It is made by {@link begin}. */
+  readonly isNew: boolean;
   readonly #handles: readonly [SyncHandle, SyncHandle];
   #current: 0 | 1 = 0;
   #generation = 0;
+  /** The highest generation of a table that was written, or half written. */
+  #claimed = 0;
   #end = 0;
 
   /** Reads the table from its two files, which may be empty. */
@@ -47,38 +56,48 @@ export class Names {
     this.#current = generation(second) > generation(first) ? 1 : 0;
     const current = [first, second][this.#current]!;
     const [table, ...changes] = current.values;
-    if (table === undefined) {
-      this.#write(0);
-      return;
-    }
+    this.isNew = table === undefined;
+    if (table === undefined) return;
     const { files, dirs } = table as { files: Record<string, string>; dirs: string[] };
     this.#generation = generation(current);
-    // What a crash tore there is written over.
     this.#end = current.end;
     for (const [path, slot] of Object.entries(files)) this.files.set(path, slot);
     for (const dir of dirs) this.dirs.add(dir);
-    for (const change of changes as Change[]) this.#apply(change);
+    for (const change of changes) {
+      if (!isGeneration(change)) this.#apply(change as Change);
+    }
+    this.#wipe(current.tail);
+  }
+
+  /** Makes the table of a new store. */
+  begin(): void {
+    if (this.isNew) this.#write(0);
   }
 
   /** Makes a change, which is in the log when this returns. */
   change(change: Change): void {
     const entry = encode(change);
     if (this.#end + entry.length > ROOM_BYTES) {
-      try {
-        this.#write(this.#current === 0 ? 1 : 0);
-      } catch (error) {
-        // Then the log grows on, if there is room for that.
-        if (!(error instanceof StorageError)) throw error;
-      }
+      // If that fails, the log grows on, if there is room for that.
+      ignoring(() => this.#write(this.#current === 0 ? 1 : 0));
     }
-    writeAll(this.#handles[this.#current], 'the names of files', entry, this.#end);
-    this.#end += entry.length;
+    if (this.#claimed > this.#generation) {
+      // The other file may hold a whole table all the same, which must not count.
+      this.#append(encode(['generation', this.#claimed + 1]));
+      this.#generation = this.#claimed + 1;
+    }
+    this.#append(entry);
     this.#apply(change);
   }
 
   /** Makes all changes survive a power cut. */
   sync(): void {
     attempt('sync', 'the names of files', () => this.#handles[this.#current].flush());
+  }
+
+  #append(entry: Uint8Array): void {
+    writeAll(this.#handles[this.#current], 'the names of files', entry, this.#end);
+    this.#end += entry.length;
   }
 
   #apply(change: Change): void {
@@ -104,10 +123,21 @@ export class Names {
     }
   }
 
+  /** Overwrites what a crash left behind the end of the log. */
+  #wipe(tail: Uint8Array): void {
+    const last = tail.findLastIndex((byte) => byte !== 0);
+    if (last < 0) return;
+    // In place: that takes no room.
+    const handle = this.#handles[this.#current];
+    writeAll(handle, 'the names of files', new Uint8Array(last + 1), this.#end);
+    this.sync();
+  }
+
   /** Writes the table anew to one of the files, which counts from then on. */
   #write(target: 0 | 1): void {
     const handle = this.#handles[target];
-    const next = this.#generation + 1;
+    const next = Math.max(this.#generation, this.#claimed) + 1;
+    this.#claimed = next;
     const table = { generation: next, files: Object.fromEntries(this.files), dirs: [...this.dirs] };
     const entry = encode(table);
     attempt('write', 'the names of files', () => {
@@ -136,6 +166,8 @@ interface Entries {
   readonly values: unknown[];
   /** Where the last one ends. */
   readonly end: number;
+  /** What lies behind it. */
+  readonly tail: Uint8Array;
 }
 
 /** All whole entries of a file. */
@@ -153,9 +185,16 @@ function entries(handle: SyncHandle): Entries {
     values.push(JSON.parse(new TextDecoder().decode(json)));
     at = end;
   }
-  return { values, end: at };
+  return { values, end: at, tail: bytes.subarray(at) };
 }
 
-function generation({ values: [table] }: Entries): number {
-  return table === undefined ? 0 : (table as { generation: number }).generation;
+/** The generation of a file: that of its table, unless its log says a higher one. */
+function generation({ values: [table, ...changes] }: Entries): number {
+  if (table === undefined) return 0;
+  const said = changes.filter(isGeneration).map(([, number]) => number);
+  return Math.max((table as { generation: number }).generation, ...said);
+}
+
+function isGeneration(change: unknown): change is readonly ['generation', number] {
+  return (change as readonly unknown[])[0] === 'generation';
 }

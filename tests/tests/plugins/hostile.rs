@@ -1,7 +1,7 @@
 //! Plugins that misbehave: each ends alone, and what is sent meanwhile is stored, bit by bit. How long
 //! requests took is printed beside the figure of a store without plugins; no test judges it.
 
-use super::{TIMEOUT, lines, stored};
+use super::{TIMEOUT, lines, post, stored};
 use std::time::{Duration, Instant};
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::plugins::{Plugins, figure, start};
@@ -136,6 +136,103 @@ fn a_job_that_reads_what_it_appends_for_ever() {
     };
     wait::until("the job to pass its time", TIMEOUT, ended).expect("it ends");
     assert!(lines(&store.server).iter().any(|line| line.contains("job_said")));
+}
+
+#[test]
+fn a_job_that_leaks_cursors_keeps_no_reader_waiting() {
+    let (store, _plugins) = start(
+        |plugins| plugins.with("leaky", "hostile-job", "config: leak\nschedule: 1s"),
+        |config| config.flag("--read-concurrency=2"),
+    )
+    .expect("tidepool starts");
+    let data = data();
+    send(&store, &data);
+    let good = || figure(&store.server, "calls_total", "leaky", "outcome=\"ok\"");
+    let runs = || (good() >= 3.0).then_some(());
+    wait::until("some runs", TIMEOUT, runs).expect("it runs");
+    let begun = Instant::now();
+    let mut got = stored(&store.server);
+    // A cursor that stays open holds its slot for two minutes (--read-timeout).
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    got.retain(|series| series.labels.value("__name__") != "job_said");
+    assert_same("beside leaks", &data.series, &got);
+    assert!(store.server.log().contains("it leaves cursors open"), "{}", store.server.log());
+}
+
+#[test]
+fn long_texts_of_plugins_are_cut() {
+    let (store, _plugins) = start(
+        |plugins| {
+            let settings = "config: long-error\non-fault: reject\nlimits: {time: 30s}";
+            let plugins = plugins.with("long", "hostile-transform", settings);
+            plugins.with("decode", "hostile-decoder", "limits: {time: 30s}")
+        },
+        |config| config,
+    )
+    .expect("tidepool starts");
+    let response = post(&store.server, "/api/v1/import/prometheus", b"a 1\n");
+    assert_eq!(response.status, 503);
+    for (body, status) in [(&b"long"[..], 400), (b"long-reasons", 400)] {
+        let response = post(&store.server, "/api/v1/push/decode", body);
+        assert_eq!(response.status, status);
+        let text = response.text();
+        assert!(text.len() < 2000 && text.contains("one line and another"), "{}", text.len());
+    }
+    assert!(response.text().len() < 2000, "{} bytes", response.text().len());
+    assert!(store.server.log().len() < 100_000, "{} bytes of log", store.server.log().len());
+}
+
+#[test]
+fn a_body_on_which_a_decoder_always_fails_is_refused_in_the_end() {
+    let (store, _plugins) = start(
+        |plugins| plugins.with("decode", "hostile-decoder", "limits: {time: 100ms}"),
+        |config| config,
+    )
+    .expect("tidepool starts");
+    let push = |body: &[u8]| post(&store.server, "/api/v1/push/decode", body);
+    // A sender comes again as long as it is told to.
+    let sent_until_refused = |body: &'static [u8]| {
+        let mut statuses = Vec::new();
+        let refused = || {
+            let response = push(body);
+            let is_later = response.header("retry-after") == Some("5");
+            assert_eq!(response.status == 503, is_later, "{}", response.text());
+            statuses.push(response.status);
+            (response.status != 503).then(|| response.text())
+        };
+        let text = wait::until("an end", TIMEOUT, refused).expect("it is refused");
+        (statuses, text)
+    };
+    let (statuses, text) = sent_until_refused(b"trap");
+    assert_eq!(statuses.last(), Some(&400), "{statuses:?}");
+    assert!(statuses.len() >= 3 && text.contains("failed 3 times on this body"), "{text}");
+    // Others are taken as soon as it is tried again.
+    let (statuses, _) = sent_until_refused(b"good");
+    assert_eq!(statuses.last(), Some(&204), "{statuses:?}");
+    // What takes too long may take less another time.
+    for _ in 0..5 {
+        let response = push(b"sleep");
+        assert_eq!((response.status, response.header("retry-after")), (503, Some("5")));
+    }
+}
+
+#[test]
+fn a_batch_that_one_transform_grows_beyond_the_next_is_stored() {
+    let (store, _plugins) = start(
+        |plugins| {
+            let plugins = plugins.with("grow", "hostile-transform", "order: 1\nconfig: grow");
+            let settings = "order: 2\nlimits: {memory: 1280KiB}";
+            plugins.with("small", "pass-all", settings)
+        },
+        |config| config,
+    )
+    .expect("tidepool starts");
+    let response = post(&store.server, "/api/v1/import/prometheus", b"a 1\n");
+    assert_eq!(response.status, 204, "{}", response.text());
+    let stored = stored(&store.server);
+    assert_eq!(stored.len(), 2001);
+    assert_eq!(figure(&store.server, "calls_total", "grow", "outcome=\"ok\""), 1.0);
+    assert!(figure(&store.server, "calls_total", "small", "outcome=\"skipped\"") >= 1.0);
 }
 
 #[test]

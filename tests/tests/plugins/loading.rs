@@ -1,10 +1,12 @@
 //! Files that come, change, are no plugins, or go.
 
 use super::{TIMEOUT, lines, push};
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use tidepool_tests::http::Client;
-use tidepool_tests::plugins::{built, figure, start};
+use tidepool_tests::plugins::{built, figure, start, start_loading, wait_loaded};
 use tidepool_tests::process::Server;
+use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait::{self, now_ms};
 
 #[track_caller]
@@ -128,6 +130,7 @@ fn machine_code_is_kept_and_checked() {
     let before = files();
     assert_eq!(before.len(), 1);
     let store = store.restart(Server::terminate).expect("it starts again");
+    wait_loaded(&store.server);
     assert_eq!(files(), before, "it was not compiled again");
     let (path, _) = &before[0];
     let mut code = fs::read(path).expect("the code");
@@ -135,6 +138,7 @@ fn machine_code_is_kept_and_checked() {
     code[middle] ^= 1;
     fs::write(path, code).expect("it can be damaged");
     let store = store.restart(Server::terminate).expect("it starts again");
+    wait_loaded(&store.server);
     assert!(store.server.log().contains("machine code is damaged"), "{}", store.server.log());
     let now = now_ms();
     push(&store.server, &format!("a 1 {now}\n"));
@@ -157,4 +161,150 @@ fn a_missing_plugin_without_which_nothing_is_stored() {
     plugins.put("needed", &fs::read(built("pass-all")).expect("the plugin"));
     let is_taken = || (super::post(&store.server, path, b"a 1\n").status == 204).then_some(());
     wait::until("the plugin", TIMEOUT, is_taken).expect("it is loaded");
+}
+
+const IMPORT: &str = "/api/v1/import/prometheus";
+
+/// What a write is told, until it is something else.
+fn wait_taken(server: &Server) {
+    let is_taken = || (super::post(server, IMPORT, b"a 1\n").status == 204).then_some(());
+    if wait::until("writes to be taken", TIMEOUT, is_taken).is_err() {
+        panic!("{:?}:\n{}", super::post(server, IMPORT, b"a 1\n").text(), server.log());
+    }
+}
+
+#[test]
+fn writes_wait_for_transforms_that_are_being_loaded_and_nothing_else_does() {
+    // It takes all the time that a plugin may take to start: ten seconds.
+    for (settings, then) in [("on-fault: reject", 503), ("", 204)] {
+        let settings = format!("config: loop-at-start\n{settings}");
+        let (store, _plugins) = start_loading(
+            |plugins| {
+                let plugins = plugins.with("slow", "hostile-transform", &settings);
+                plugins.with("influx", "influx-line", "world: decoder")
+            },
+            |config| config,
+        )
+        .expect("tidepool starts");
+        let response = super::post(&store.server, IMPORT, b"a 1\n");
+        assert_eq!((response.status, response.header("retry-after")), (503, Some("5")));
+        let why = "the plugin slow is being loaded, and nothing is stored before that";
+        assert!(response.text().contains(why), "{}", response.text());
+        let healthy = Client::default().get(&format!("{}/-/healthy", store.server.url()));
+        assert_eq!(healthy.expect("an answer").status, 200);
+        wait_loaded(&store.server);
+        wait_for_log(&store.server, "took longer than 10000 ms");
+        assert_eq!(super::post(&store.server, IMPORT, b"a 1\n").status, then);
+    }
+}
+
+#[test]
+fn a_stop_does_not_wait_for_plugins() {
+    let (store, _plugins) = start_loading(
+        |plugins| plugins.with("slow", "hostile-transform", "config: loop-at-start"),
+        |config| config,
+    )
+    .expect("tidepool starts");
+    // It is compiled by then, and starts.
+    let cache = store.config.data_dir().join("plugin-cache");
+    let has_code = |file: fs::DirEntry| file.path().extension().is_some_and(|e| e == "code");
+    let is_compiled = || fs::read_dir(&cache).ok()?.flatten().any(has_code).then_some(());
+    wait::until("the machine code", TIMEOUT, is_compiled).expect("it is compiled");
+    let ending = store.server.terminate().expect("it ends");
+    let log = fs::read_to_string(store.directory.path().join("tidepool.log")).expect("the log");
+    assert!(ending.status.success() && log.contains("stopped cleanly"), "{log}");
+    assert!(!log.contains("panicked") && !log.contains("took longer"), "{log}");
+}
+
+#[test]
+fn what_failed_for_a_passing_reason_is_tried_again() {
+    let settings = "world: transform\non-fault: reject";
+    let cache = |data: &std::path::Path| data.join("plugin-cache");
+    let (store, _plugins) = start(
+        |plugins| plugins.with("needed", "pass-all", settings),
+        |config| {
+            let cache = cache(config.data_dir());
+            fs::create_dir_all(&cache).expect("the cache");
+            fs::set_permissions(&cache, Permissions::from_mode(0o777)).expect("its mode");
+            config
+        },
+    )
+    .expect("tidepool starts");
+    wait_for_log(&store.server, "can be written to by others than this user");
+    assert_eq!(super::post(&store.server, IMPORT, b"a 1\n").status, 503);
+    let cache = cache(store.config.data_dir());
+    fs::set_permissions(&cache, Permissions::from_mode(0o700)).expect("its mode");
+    wait_taken(&store.server);
+    let failures = figure(&store.server, "load_failures_total", "needed", "");
+    let told = store.server.log().matches("a plugin could not be loaded").count();
+    assert!(failures >= 1.0 && told == 1, "{failures} failures: {}", store.server.log());
+}
+
+#[test]
+fn a_reload_tries_again_what_failed_for_good() {
+    let (store, _plugins) = start(
+        |plugins| plugins.with("large", "pass-all", "on-fault: reject"),
+        |config| config.flag("--plugins-compiler-memory-limit=1MiB").flag("--enable-lifecycle"),
+    )
+    .expect("tidepool starts");
+    let log = store.server.log();
+    assert!(log.contains("--plugins-compiler-memory-limit"), "{log}");
+    assert_eq!(super::post(&store.server, IMPORT, b"a 1\n").status, 503);
+    let url = format!("{}/-/reload", store.server.url());
+    assert_eq!(Client::default().post(&url, &[], b"").expect("an answer").status, 200);
+    let is_told =
+        || (store.server.log().matches("a plugin could not be loaded").count() == 2).then_some(());
+    wait::until("another try", TIMEOUT, is_told).expect("it is tried again");
+}
+
+#[test]
+fn a_missing_directory_is_told_once_and_lets_nothing_by() {
+    let (store, plugins) = start_loading(
+        |plugins| plugins.with("needed", "pass-all", "world: transform\non-fault: reject"),
+        |config| config,
+    )
+    .expect("tidepool starts");
+    wait_loaded(&store.server);
+    let Store { server, config, directory } = store;
+    server.terminate().expect("it ends");
+    let (there, away) = (directory.path().join("plugins"), directory.path().join("away"));
+    fs::rename(&there, &away).expect("it was there");
+    let server = config.start().expect("tidepool starts");
+    wait_loaded(&server);
+    assert_eq!(super::post(&server, IMPORT, b"a 1\n").status, 503);
+    // Some looks, of which each second has one.
+    let begun = std::time::Instant::now();
+    let has_looked = || (begun.elapsed().as_secs() >= 4).then_some(());
+    wait::until("some looks", TIMEOUT, has_looked).expect("time passes");
+    fs::rename(&away, &there).expect("it is there again");
+    wait_taken(&server);
+    let log = server.log();
+    let log = log.rsplit("tidepool starts").next().expect("this start");
+    assert_eq!(log.matches("could not be read").count(), 1, "{log}");
+    assert_eq!(log.matches("can be read again").count(), 1, "{log}");
+    // What is loaded goes on without it.
+    fs::rename(&there, &away).expect("it was there");
+    wait_for_log(&server, "what was loaded goes on");
+    let count = || server.log().matches("could not be read").count();
+    let is_told = || (count() == 2).then_some(());
+    wait::until("the missing directory", TIMEOUT, is_told).expect("it is told");
+    assert_eq!(super::post(&server, IMPORT, b"a 1\n").status, 204, "{}", server.log());
+    drop(plugins);
+}
+
+#[test]
+fn settings_that_can_never_hold_are_refused_at_the_start_and_at_a_reload() {
+    let (store, mut plugins) = start(
+        |plugins| plugins.with("pass", "pass-all", "world: transform\norder: 1"),
+        |config| config.flag("--enable-lifecycle"),
+    )
+    .expect("tidepool starts");
+    for wrong in ["schedule: 5m", "paths: [/w]", "grants: {directory: /no/such/place}"] {
+        plugins.replace("order: 1", wrong);
+        let url = format!("{}/-/reload", store.server.url());
+        let response = Client::default().post(&url, &[], b"").expect("an answer");
+        assert_eq!(response.status, 500, "{wrong}");
+        assert!(response.text().contains("plugins"), "{}", response.text());
+        plugins.replace(wrong, "order: 1");
+    }
 }

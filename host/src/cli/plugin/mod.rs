@@ -6,8 +6,10 @@ mod run;
 
 use crate::cli::progress::warn_line;
 use crate::plugin::config::{PluginSettings, World};
-use crate::plugin::{compile_file, engine, read_plugin};
+use crate::plugin::{CodeError, UNCOMPILABLE, compile_file, engine, read_plugin};
 use clap::{Args, Subcommand};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,6 +35,9 @@ enum PluginCommand {
         source: PathBuf,
         /// Where its machine code goes.
         output: PathBuf,
+        /// Memory that this process may take.
+        #[arg(long, value_name = "BYTES")]
+        memory_limit: u64,
     },
 }
 
@@ -81,22 +86,49 @@ pub fn run(args: PluginCommandArgs) -> ExitCode {
         PluginCommand::New(args) => new::run(&args),
         PluginCommand::Check(args) => check::run(&args),
         PluginCommand::Run(args) => run::run(&args),
-        PluginCommand::Compile { source, output } => compile(&source, &output),
+        PluginCommand::Compile { source, output, memory_limit } => {
+            return compile(&source, &output, memory_limit);
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            warn_line(&error);
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
     }
 }
 
-fn compile(source: &Path, output: &Path) -> Done {
+fn failed(error: &dyn Display) -> ExitCode {
+    eprintln!("tidepool: {error}");
+    ExitCode::FAILURE
+}
+
+/// Compiles for the process that started this one, and ends with it.
+fn compile(source: &Path, output: &Path, bytes_max: u64) -> ExitCode {
     // Ingestion comes first on a machine with few processors.
     crate::priority::lower_priority();
-    let engine = engine().map_err(|error| format!("{error:#}"))?;
-    compile_file(&engine, source, output).map_err(|error| error.to_string())
+    let waiting = std::thread::Builder::new().name("parent".into()).spawn(|| {
+        // Nothing comes: the end does, whatever became of the other process.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        std::process::exit(1);
+    });
+    if let Err(error) = waiting {
+        return failed(&format!("no thread: {error}"));
+    }
+    let limit = Rlimit { current: Some(bytes_max), maximum: Some(bytes_max) };
+    if let Err(error) = setrlimit(Resource::Data, limit) {
+        return failed(&format!("the memory of the compiler could not be limited: {error}"));
+    }
+    let engine = match engine() {
+        Ok(engine) => engine,
+        Err(error) => return failed(&format!("{error:#}")),
+    };
+    match compile_file(&engine, source, output) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(CodeError::Uncompilable(why)) => {
+            failed(&why);
+            ExitCode::from(UNCOMPILABLE as u8)
+        }
+        Err(error) => failed(&error),
+    }
 }
 
 /// Where plugins run: they may wait for a time.

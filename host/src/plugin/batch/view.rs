@@ -15,6 +15,8 @@ pub struct View {
     pub histograms: u64,
     /// Its exemplars.
     pub exemplars: u64,
+    /// What the columns take.
+    pub bytes: usize,
 }
 
 /// Why there are no columns of a body.
@@ -53,7 +55,7 @@ impl View {
         let mut builder = Builder {
             symbols: Vec::new(),
             symbol_ends: Vec::new(),
-            view: View { batch, samples: 0, histograms: 0, exemplars: 0 },
+            view: View { batch, samples: 0, histograms: 0, exemplars: 0, bytes: 0 },
             interest,
             bytes_left: bytes_max,
             bytes_max,
@@ -240,6 +242,7 @@ impl Builder {
         if let Some(number) = cut {
             return Err(ViewError::NotUtf8(number));
         }
+        self.view.bytes = self.bytes_max - self.bytes_left;
         self.view.batch.symbols = text;
         self.view.batch.symbol_ends = self.symbol_ends;
         Ok(self.view)

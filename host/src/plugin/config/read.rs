@@ -1,14 +1,23 @@
 //! Reading the section: every key is known, and what is wrong is named with its line.
 
-use super::{Grants, Limits, OnFault, PluginSettings, World, check_name, is_reserved};
+use super::{Grants, Limits, OnFault, PluginSettings, check_name, is_reserved};
 use crate::config::section::Section;
 use crate::config::{Wrong, bytes, duration, line};
 use saphyr::{MarkedYaml, YamlData};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longest path that a decoder may have.
 const PATH_BYTES_MAX: usize = 256;
+
+/// A page of linear memory.
+const MEMORY_BYTES_MIN: usize = 64 << 10;
+
+const TIME_MIN: Duration = Duration::from_millis(1);
+const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+const SCHEDULE_MIN: Duration = Duration::from_secs(1);
+const SCHEDULE_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Reads the section.
 pub fn read(section: &MarkedYaml<'_>) -> Result<Vec<PluginSettings>, Wrong> {
@@ -52,9 +61,8 @@ fn plugin(mut section: Section<'_, '_>) -> Result<PluginSettings, Wrong> {
     if let Some(grants) = section.section("grants")? {
         settings.grants = read_grants(grants)?;
     }
-    let is_other = settings.world.is_some_and(|world| world != World::Decoder);
-    if is_other && !settings.paths.is_empty() {
-        return Err(section.wrong("only decoders have paths"));
+    if let Some(world) = settings.world {
+        settings.check_world(world).map_err(|what| section.wrong(what))?;
     }
     section.end()?;
     Ok(settings)
@@ -62,9 +70,9 @@ fn plugin(mut section: Section<'_, '_>) -> Result<PluginSettings, Wrong> {
 
 fn read_limits(mut section: Section<'_, '_>) -> Result<Limits, Wrong> {
     let mut limits = Limits::default();
-    set(&mut limits.memory_bytes_max, section.get("memory", size)?);
-    limits.time = section.get("time", duration)?;
-    set(&mut limits.output_bytes_max, section.get("output", size)?);
+    set(&mut limits.memory_bytes_max, section.get("memory", memory)?);
+    limits.time = section.get("time", time)?;
+    set(&mut limits.output_bytes_max, section.get("output", output)?);
     set(&mut limits.queue, section.get("queue", at_least_one)?);
     set(&mut limits.instances, section.get("instances", at_least_one)?);
     section.end()?;
@@ -74,8 +82,11 @@ fn read_limits(mut section: Section<'_, '_>) -> Result<Limits, Wrong> {
 fn read_grants(mut section: Section<'_, '_>) -> Result<Grants, Wrong> {
     let mut grants = Grants::default();
     set(&mut grants.webhooks, section.each("webhooks", webhook)?);
-    grants.directory = section.text("directory")?.map(PathBuf::from);
+    grants.directory = section.get("directory", directory)?;
     set(&mut grants.is_writable, section.flag("writable")?);
+    if grants.is_writable && grants.directory.is_none() {
+        return Err(section.wrong("writable: there is no directory to write to"));
+    }
     section.end()?;
     Ok(grants)
 }
@@ -100,11 +111,48 @@ fn size(text: &str) -> Result<usize, String> {
     bytes(text).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
+/// Linear memory comes in pages: with less than one nothing starts.
+fn memory(text: &str) -> Result<usize, String> {
+    let bytes = size(text)?;
+    if bytes >= MEMORY_BYTES_MIN { Ok(bytes) } else { Err("64KiB at least are wanted".to_owned()) }
+}
+
+fn output(text: &str) -> Result<usize, String> {
+    let bytes = size(text)?;
+    if bytes > 0 {
+        Ok(bytes)
+    } else {
+        Err("a plugin that may give nothing is of no use".to_owned())
+    }
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    within(text, TIME_MIN..=TIME_MAX, "a call takes from 1ms to 24h")
+}
+
 fn schedule(text: &str) -> Result<Duration, String> {
-    let schedule = duration(text)?;
-    match schedule >= Duration::from_secs(1) {
-        true => Ok(schedule),
-        false => Err("a job runs once a second at most".to_owned()),
+    within(
+        text,
+        SCHEDULE_MIN..=SCHEDULE_MAX,
+        "a job runs once a second at most, once a year at least",
+    )
+}
+
+fn within(
+    text: &str,
+    bounds: RangeInclusive<Duration>,
+    otherwise: &str,
+) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if bounds.contains(&duration) { Ok(duration) } else { Err(otherwise.to_owned()) }
+}
+
+/// A directory that is there.
+fn directory(text: &str) -> Result<PathBuf, String> {
+    match std::fs::metadata(text) {
+        Ok(found) if found.is_dir() => Ok(PathBuf::from(text)),
+        Ok(_) => Err(format!("{text:?} is no directory")),
+        Err(error) => Err(format!("the directory {text:?} cannot be granted: {error}")),
     }
 }
 
@@ -151,6 +199,7 @@ fn webhook(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plugin::config::World;
     use saphyr::YamlLoader;
     use saphyr_parser::Parser;
 
@@ -164,15 +213,15 @@ mod tests {
 
     #[test]
     fn all_keys_are_read() {
-        let text = "- name: a\n- name: b\n  file: c.wasm\n  world: job\n  order: -3\n  \
+        let text = "- name: a\n- name: b\n  file: c.wasm\n  order: -3\n  \
                     on-fault: reject\n  schedule: 5m\n  config: |\n    x: 1\n    y: 2\n  \
                     limits: {memory: 1MiB, time: 2s, output: 3KiB, queue: 4, instances: 5}\n  \
-                    grants:\n    webhooks: [http://127.0.0.1:9093/x]\n    directory: /d\n    \
+                    grants:\n    webhooks: [http://127.0.0.1:9093/x]\n    directory: /\n    \
                     writable: true\n";
         let expected = PluginSettings {
             name: "b".into(),
             file: "c.wasm".into(),
-            world: Some(World::Job),
+            world: None,
             order: -3,
             on_fault: OnFault::Reject,
             config: "x: 1\ny: 2\n".into(),
@@ -187,11 +236,13 @@ mod tests {
             },
             grants: Grants {
                 webhooks: vec!["http://127.0.0.1:9093/x".into()],
-                directory: Some("/d".into()),
+                directory: Some("/".into()),
                 is_writable: true,
             },
         };
         assert_eq!(settings(text), Ok(vec![PluginSettings::named("a"), expected]));
+        let job = settings("- {name: a, world: job}").map(|all| all[0].world);
+        assert_eq!(job, Ok(Some(World::Job)));
         let decoder = "- {name: a, world: decoder, paths: [/write, /api/v2/write]}";
         let paths = settings(decoder).map(|all| all.into_iter().flat_map(|p| p.paths).collect());
         assert_eq!(paths, Ok(vec!["/write".to_owned(), "/api/v2/write".to_owned()]));
@@ -214,6 +265,20 @@ mod tests {
             ),
             ("- name: a\n  limits:\n    time: 5\n", 3, "no duration"),
             ("- name: a\n  limits: {queue: 0}\n", 2, "from 1 to 1024"),
+            ("- name: a\n  limits: {memory: 65535B}\n", 2, "64KiB at least"),
+            ("- name: a\n  limits: {output: 0B}\n", 2, "may give nothing"),
+            ("- name: a\n  limits: {time: 0s}\n", 2, "no duration"),
+            ("- name: a\n  limits: {time: 100000d}\n", 2, "from 1ms to 24h"),
+            ("- name: a\n  schedule: 100000d\n", 2, "once a year at least"),
+            ("- name: a\n  grants: {directory: /no/such}\n", 2, "cannot be granted"),
+            ("- name: a\n  grants: {directory: /dev/null}\n", 2, "is no directory"),
+            ("- name: a\n  grants: {writable: true}\n", 2, "no directory to write to"),
+            ("- {name: a, world: job, on-fault: reject}\n", 1, "only transforms have on-fault"),
+            ("- {name: a, world: decoder, order: 1}\n", 1, "only transforms have order"),
+            ("- {name: a, world: observer, schedule: 5m}\n", 1, "only jobs have schedule"),
+            ("- {name: a, world: job, limits: {queue: 3}}\n", 1, "only observers have"),
+            ("- {name: a, world: job, limits: {instances: 3}}\n", 1, "transforms and decoders"),
+            ("- {name: a, world: decoder, grants: {webhooks: ['http://x']}}\n", 1, "only jobs and"),
             ("- name: a\n  grants:\n    webhooks: [ftp://x]\n", 3, "no URL"),
             ("- name: a\n  file: ../x.wasm\n", 2, "no name of a .wasm file"),
             ("- name: a\n  schedule: 10ms\n", 2, "once a second"),

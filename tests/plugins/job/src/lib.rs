@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use tidepool_plugin::BatchBuilder;
-use tidepool_plugin::job::store::{self, MatchOp, Matcher};
+use tidepool_plugin::job::store::{self, Cursor, MatchOp, Matcher};
 use tidepool_plugin::job::{Guest, webhook};
 
 thread_local! {
@@ -21,13 +21,7 @@ impl Guest for Hostile {
         match WORD.with_borrow(String::clone).as_str() {
             // Reads what it appends while it appends it, as long as it may.
             "append" => loop {
-                let everything = Matcher {
-                    name: "__name__".to_owned(),
-                    op: MatchOp::NotEqual,
-                    value: String::new(),
-                };
-                let cursor = store::select(&[everything], i64::MIN, i64::MAX)
-                    .map_err(|error| error.to_string())?;
+                let cursor = everything()?;
                 let mut count = 0;
                 while let Some(batch) = cursor.next().map_err(|error| error.to_string())? {
                     count += batch.samples.series.len();
@@ -39,10 +33,26 @@ impl Guest for Hostile {
                 Err(webhook::WebhookError::Denied(_)) => append(scheduled_ms, 403.0),
                 other => Err(format!("{other:?}")),
             },
+            // Keeps what it should drop, and then behaves.
+            "leak" => {
+                for _ in 0..4 {
+                    std::mem::forget(everything()?);
+                }
+                match everything() {
+                    Err(_) => append(scheduled_ms, 4.0),
+                    Ok(_) => Err("a fifth cursor is open".to_owned()),
+                }
+            }
             "trap" => panic!("as it was told"),
             _ => append(scheduled_ms, 1.0),
         }
     }
+}
+
+fn everything() -> Result<Cursor, String> {
+    let (name, value) = ("__name__".to_owned(), String::new());
+    let everything = Matcher { name, op: MatchOp::NotEqual, value };
+    store::select(&[everything], i64::MIN, i64::MAX).map_err(|error| error.to_string())
 }
 
 fn append(scheduled_ms: i64, value: f64) -> Result<(), String> {

@@ -45,6 +45,13 @@ impl Guest for Hostile {
             "leak" => KEPT.with_borrow_mut(|kept| kept.push(vec![1; 1 << 20])),
             "trap" => panic!("as it was told"),
             "error" => return Err("as it was told".to_owned()),
+            "long-error" => return Err("one line\nand another ".repeat(1 << 20)),
+            // Each series, and others that take a megabyte.
+            "grow" => {
+                let mut edits = Edits::of(&batch);
+                edits.add(grown(batch.samples.timestamps_ms.first().copied().unwrap_or(0)));
+                return Ok(edits.verdict());
+            }
             "words" => (0..5_000).for_each(|i| println!("word {i}")),
             "flood" => return Ok(Verdict::Replaced(flood())),
             "bad-refs" => {
@@ -93,6 +100,17 @@ fn endless() -> ! {
     loop {
         number = std::hint::black_box(number.wrapping_add(1));
     }
+}
+
+/// Two thousand series with long labels.
+fn grown(timestamp_ms: i64) -> Batch {
+    let mut grown = BatchBuilder::new();
+    for number in 0..2000 {
+        let long = format!("{number:0>500}");
+        let series = grown.series([("__name__", "grown"), ("long", long.as_str())]);
+        grown.sample(series, timestamp_ms, 1.0);
+    }
+    grown.finish()
 }
 
 /// Some hundred megabytes of samples.

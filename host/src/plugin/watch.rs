@@ -1,0 +1,394 @@
+//! Looks after the directory and the configuration, and brings the set of plugins to what they say.
+//!
+//! ```text
+//!  files, settings ── each second ──▶ entries ── due ──▶ a thread loads it ──▶ entries ──▶ the set
+//!                                        ▲                                        │
+//!                                        └── failed: again after 1 s … 5 min ◀────┘
+//! ```
+//!
+//! One thread owns the entries and does nothing that takes time. What is loaded takes the place of what
+//! was there before as a whole; what cannot be loaded changes nothing but for a file that is gone.
+
+use super::code::Cancel;
+use super::config::{OnFault, PluginsConfig, World};
+use super::folder::{Wanted, configured, wanted};
+use super::loading::{LoadError, Loader, Outcome};
+use super::set::{Entry, Failure, Loaded, Progress, Set};
+use super::text::bounded;
+use crate::priority::lower_priority;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+/// How often files are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long what failed for a passing reason is left alone: twice as long each time.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(300);
+
+/// How long writes wait at the start for transforms without which they may be stored: senders come
+/// again, and a series that is stored with the labels of before a transform stays.
+const START_WAIT: Duration = Duration::from_secs(60);
+
+/// What the thread is told.
+pub enum Event {
+    /// The configuration was read again.
+    Reload(PluginsConfig),
+    /// Something was loaded, or failed to be.
+    Loaded(Box<Outcome>),
+}
+
+/// The set as it is now, which requests take.
+pub type LiveSet = RwLock<Arc<Set>>;
+
+/// Owns what should be, and what became of it.
+pub struct Watcher {
+    config: PluginsConfig,
+    loader: Arc<Loader>,
+    entries: BTreeMap<String, Entry>,
+    events: (Sender<Event>, Receiver<Event>),
+    /// Problems with the directory are told once.
+    directory_problem: Option<String>,
+    /// Loadings on their way, wanted or not.
+    running: usize,
+    /// Whether machine code may lie there that nobody needs.
+    is_cluttered: bool,
+    /// Until when writes wait for transforms, of those that are there at the start.
+    awaits_until: Option<Instant>,
+    /// Whether requests do not see yet what has changed.
+    has_changed: bool,
+}
+
+impl Watcher {
+    /// Looks for the first time: what is found is to be loaded.
+    pub fn new(config: PluginsConfig, loader: Arc<Loader>) -> Watcher {
+        let mut watcher = Watcher {
+            config,
+            loader,
+            entries: BTreeMap::new(),
+            events: channel(),
+            directory_problem: None,
+            running: 0,
+            is_cluttered: true,
+            awaits_until: Some(Instant::now() + START_WAIT),
+            has_changed: false,
+        };
+        watcher.look();
+        for entry in watcher.entries.values_mut() {
+            entry.is_awaited = true;
+            // Nobody has waited for them to be written while nothing ran.
+            if matches!(entry.progress, Progress::Settling) {
+                entry.progress = Progress::Due;
+            }
+        }
+        watcher
+    }
+
+    /// Where the thread is told things.
+    pub fn sender(&self) -> Sender<Event> {
+        self.events.0.clone()
+    }
+
+    /// The set of the first look.
+    pub fn first_set(&self) -> Set {
+        Set::of(self.entries.clone())
+    }
+
+    /// Runs as long as somebody holds the set.
+    pub fn run(mut self, live: &Weak<LiveSet>) {
+        // The same priority as reads: what loads here must not hold writes up.
+        lower_priority();
+        self.start_due();
+        loop {
+            match self.events.1.recv_timeout(LOOK) {
+                Ok(Event::Reload(config)) => {
+                    self.config.plugins = config.plugins;
+                    self.try_again();
+                    self.look();
+                }
+                Ok(Event::Loaded(outcome)) => self.take(*outcome),
+                Err(RecvTimeoutError::Timeout) => self.look(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let Some(live) = live.upgrade() else {
+                self.entries.values().for_each(Entry::cancel);
+                return;
+            };
+            self.end_awaiting();
+            self.start_due();
+            self.publish(&live);
+            self.clean();
+        }
+    }
+
+    /// Compares what is there with what should be.
+    fn look(&mut self) {
+        let wanted = match wanted(&self.config) {
+            Ok(wanted) => {
+                if self.directory_problem.take().is_some() {
+                    tracing::info!("the directory of plugins can be read again");
+                }
+                wanted
+            }
+            Err(error) => {
+                self.tell_directory_problem(&error);
+                // What was loaded goes on. What the configuration says of others holds.
+                let mut wanted = configured(&self.config);
+                for (name, entry) in &self.entries {
+                    match wanted.get_mut(name) {
+                        Some(one) => one.stamp = entry.wanted.stamp,
+                        None if !entry.wanted.is_configured => {
+                            wanted.insert(name.clone(), entry.wanted.clone());
+                        }
+                        None => {}
+                    }
+                }
+                wanted
+            }
+        };
+        let gone: Vec<String> =
+            self.entries.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
+        for name in gone {
+            if let Some(entry) = self.entries.remove(&name) {
+                entry.cancel();
+                (self.is_cluttered, self.has_changed) = (true, true);
+                tracing::info!(plugin = name, "a plugin was removed");
+            }
+        }
+        for (name, wanted) in wanted {
+            match self.entries.get_mut(&name) {
+                Some(entry) if entry.wanted == wanted => entry.look_again(),
+                Some(entry) => {
+                    entry.change(wanted);
+                    self.has_changed = true;
+                }
+                None => {
+                    self.has_changed = true;
+                    self.entries.insert(name, Entry::new(wanted));
+                }
+            }
+        }
+    }
+
+    /// Whoever reads the configuration again wants everything to be tried again.
+    fn try_again(&mut self) {
+        for entry in self.entries.values_mut() {
+            if entry.failure.take().is_some() && matches!(entry.progress, Progress::Failed) {
+                entry.progress = Progress::Due;
+            }
+            self.has_changed = true;
+        }
+    }
+
+    fn start_due(&mut self) {
+        let due: Vec<(String, Wanted)> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry.progress, Progress::Due))
+            .map(|(name, entry)| (name.clone(), entry.wanted.clone()))
+            .collect();
+        for (name, wanted) in due {
+            if wanted.stamp.is_none() {
+                let error = LoadError::Missing(wanted.path.clone());
+                self.fail(&name, &error);
+                continue;
+            }
+            let cancel = Cancel::default();
+            let (loader, events) = (Arc::clone(&self.loader), self.sender());
+            let cancelled = cancel.clone();
+            let thread = std::thread::Builder::new().name("plugin-load".into()).spawn(move || {
+                lower_priority();
+                let outcome = loader.load(wanted, &cancelled);
+                // Nobody listens any more when the process ends.
+                let _ = events.send(Event::Loaded(Box::new(outcome)));
+            });
+            match thread {
+                Ok(_) => {
+                    self.running += 1;
+                    if let Some(entry) = self.entries.get_mut(&name) {
+                        entry.progress = Progress::Running(cancel);
+                    }
+                }
+                Err(error) => self.fail(&name, &LoadError::Thread(error)),
+            }
+        }
+    }
+
+    /// Takes what was loaded, unless something else is wanted by now.
+    fn take(&mut self, outcome: Outcome) {
+        self.running -= 1;
+        (self.is_cluttered, self.has_changed) = (true, true);
+        let Outcome { wanted, code, result } = outcome;
+        let name = wanted.settings.name.clone();
+        let Some(entry) = self.entries.get_mut(&name) else { return };
+        if entry.wanted != wanted || !matches!(entry.progress, Progress::Running(_)) {
+            return;
+        }
+        entry.code = code;
+        match result {
+            Ok(loaded) => {
+                entry.loaded = Some(loaded);
+                entry.progress = Progress::Done;
+                entry.failure = None;
+            }
+            Err(error) => {
+                if error.lacks_shared_memory() {
+                    // Instances that wait for calls are made anew when they are needed.
+                    self.each_loaded(|loaded| loaded.plugin.drop_idle());
+                }
+                self.fail(&name, &error);
+            }
+        }
+    }
+
+    fn each_loaded(&self, act: impl Fn(&Loaded)) {
+        self.entries.values().filter_map(|entry| entry.loaded.as_ref()).for_each(act);
+    }
+
+    fn fail(&mut self, name: &str, error: &LoadError) {
+        self.has_changed = true;
+        let Some(entry) = self.entries.get_mut(name) else { return };
+        // A file that is gone is none any more.
+        if entry.wanted.stamp.is_none() {
+            entry.loaded = None;
+        }
+        let settings = &entry.wanted.settings;
+        let world = settings.world.or(entry.loaded.as_ref().map(|loaded| loaded.plugin.world));
+        // Without a world it is nothing that metrics could be of.
+        if let Some(world) = world {
+            self.loader.figures.of(name, world).load_failures.fetch_add(1, Relaxed);
+        }
+        let before = entry.failure.take();
+        let why: Arc<str> = bounded(&error.to_string()).into();
+        let pause = before.as_ref().map_or(PAUSE_MIN, |before| (before.pause * 2).min(PAUSE_MAX));
+        let next = (!error.is_lasting()).then(|| Instant::now() + pause);
+        if before.is_none_or(|before| before.why != why) {
+            let then = match (&entry.loaded, settings.on_fault) {
+                (Some(_), _) => "the one that was loaded before goes on",
+                (None, OnFault::Reject) => "nothing is stored until it can be",
+                (None, OnFault::Pass) => "it is left out",
+            };
+            let again = if next.is_some() { "; it is tried again" } else { "" };
+            tracing::error!(plugin = name, "a plugin could not be loaded: {why}; {then}{again}");
+        }
+        entry.progress = Progress::Failed;
+        entry.failure = Some(Failure { why, next, pause });
+    }
+
+    /// What takes long does not hold up writes for ever that may be stored without it.
+    fn end_awaiting(&mut self) {
+        if self.awaits_until.is_none_or(|until| Instant::now() < until) {
+            return;
+        }
+        self.awaits_until = None;
+        for (name, entry) in &mut self.entries {
+            let is_optional = entry.wanted.settings.on_fault == OnFault::Pass;
+            if entry.is_undecided() && is_optional && entry.may_be(World::Transform) {
+                tracing::warn!(
+                    plugin = name,
+                    "a plugin is still being loaded: writes do not wait for it any longer"
+                );
+            }
+            entry.is_awaited = false;
+        }
+        self.has_changed = true;
+    }
+
+    /// Lets requests see what has changed.
+    fn publish(&mut self, live: &LiveSet) {
+        if !std::mem::take(&mut self.has_changed) {
+            return;
+        }
+        let set = Arc::new(Set::of(self.entries.clone()));
+        let mut held = live.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *held, Arc::clone(&set));
+        drop(held);
+        // Said when it is true for requests.
+        for plugin in set.loaded() {
+            let name = plugin.settings.name.as_str();
+            if !before.plugin(name).is_some_and(|old| Arc::ptr_eq(old, plugin)) {
+                tracing::info!(plugin = name, world = plugin.world.name(), "a plugin was loaded");
+            }
+        }
+    }
+
+    /// Drops machine code of plugins that are no longer there.
+    fn clean(&mut self) {
+        if self.running > 0 || !self.is_cluttered {
+            return;
+        }
+        self.is_cluttered = false;
+        let files = self.entries.values().flat_map(|entry| {
+            let loaded = entry.loaded.as_ref().map(|loaded| loaded.code.as_path());
+            entry.code.as_deref().into_iter().chain(loaded)
+        });
+        self.loader.keep_only(&files.collect::<Vec<_>>());
+    }
+
+    fn tell_directory_problem(&mut self, error: &io::Error) {
+        let problem = error.to_string();
+        if self.directory_problem.as_ref() != Some(&problem) {
+            let directory = self.config.directory.clone().unwrap_or_default();
+            let directory = directory.display();
+            tracing::warn!(
+                %error,
+                "the directory of plugins {directory} could not be read: what was loaded goes on"
+            );
+            self.directory_problem = Some(problem);
+        }
+    }
+}
+
+impl Entry {
+    fn new(wanted: Wanted) -> Entry {
+        let mut entry = Entry {
+            wanted,
+            progress: Progress::Settling,
+            failure: None,
+            loaded: None,
+            code: None,
+            is_awaited: false,
+        };
+        entry.progress = entry.first_progress();
+        entry
+    }
+
+    /// A file that is there may not be there as a whole yet.
+    fn first_progress(&self) -> Progress {
+        if self.wanted.stamp.is_some() { Progress::Settling } else { Progress::Due }
+    }
+
+    /// Other settings, or another file.
+    fn change(&mut self, wanted: Wanted) {
+        self.cancel();
+        let is_same_file = self.wanted.stamp == wanted.stamp && self.wanted.path == wanted.path;
+        self.wanted = wanted;
+        self.failure = None;
+        self.progress = if is_same_file { Progress::Due } else { self.first_progress() };
+    }
+
+    /// Nothing has changed since the last look.
+    fn look_again(&mut self) {
+        let is_due = match &self.progress {
+            Progress::Settling => true,
+            Progress::Failed => {
+                let next = self.failure.as_ref().and_then(|failure| failure.next);
+                next.is_some_and(|next| next <= Instant::now())
+            }
+            _ => false,
+        };
+        if is_due {
+            self.progress = Progress::Due;
+        }
+    }
+
+    fn cancel(&self) {
+        if let Progress::Running(cancel) = &self.progress {
+            cancel.cancel();
+        }
+    }
+}
