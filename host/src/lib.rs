@@ -5,8 +5,8 @@
 //! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text,
 //! [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage,
 //! [`forward`] sends what is stored on to other receivers;
-//! [`cli`] works without a server; [`telemetry`], [`reload`], [`resident`], [`supervisor`] and
-//! [`shutdown`] serve the operator.
+//! [`cli`] works without a server; [`telemetry`], [`redact`], [`reload`], [`resident`],
+//! [`supervisor`] and [`shutdown`] serve the operator.
 //! Dependencies point one way: http and cli → prom, store → wasm, ship → disk.
 
 pub mod access;
@@ -19,6 +19,7 @@ pub mod otlp;
 pub mod plugin;
 mod priority;
 pub mod prom;
+pub mod redact;
 pub mod reload;
 pub mod resident;
 pub mod ship;

@@ -114,6 +114,34 @@ fn heads_and_bodies_that_come_too_slowly_are_given_up() {
     assert_eq!(figure(&store, "tidepool_http_requests_refused_total{reason=\"unavailable\"}"), 2.0);
 }
 
+/// Senders of other kinds are told to come again, too, when their bodies come too slowly: none of them
+/// tries 408 again.
+#[test]
+fn slow_bodies_of_all_senders_may_come_again() {
+    let store = start(&["--request-timeout=1s"]);
+    for (path, kind, wanted) in [
+        ("/api/v1/otlp/v1/metrics", "application/x-protobuf", "application/x-protobuf"),
+        ("/api/v1/import/prometheus", "text/plain", "text/plain"),
+        ("/api/v1/import/prometheus/metrics/job/a", "text/plain", "text/plain"),
+    ] {
+        for length in ["Content-Length: 100", "Transfer-Encoding: chunked"] {
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n{length}\r\n\r\n"
+            );
+            let answer = rest_of(send(&store, head.as_bytes())).to_lowercase();
+            assert!(answer.starts_with("http/1.1 503"), "{path}: {answer}");
+            assert!(answer.contains("\r\nretry-after: "), "{path}: {answer}");
+            assert!(answer.contains(&format!("content-type: {wanted}")), "{path}: {answer}");
+            assert!(answer.contains("--request-timeout"), "{path}: {answer}");
+        }
+    }
+    // A reader is told that it was too slow: it has nothing that could be lost.
+    let head = b"POST /api/v1/labels HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\
+                 Content-Type: application/x-www-form-urlencoded\r\n\r\n";
+    let answer = rest_of(send(&store, head));
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+}
+
 #[test]
 fn connections_that_do_nothing_are_closed() {
     let store = start(&["--idle-timeout=1s"]);

@@ -26,6 +26,8 @@ impl Forwarder {
                 && let Some(next) = self.gaps.front_mut()
             {
                 next.join(oldest);
+                // Series that were taken may have more rows now.
+                self.store_tail = StorePlace::default();
             }
         }
         self.has_queued = false;
@@ -69,7 +71,7 @@ impl Forwarder {
     }
 
     /// Takes series of the store as `chunked-series` frames have them, those of the oldest gap's
-    /// oldest window; until a queue holds `capacity` rows.
+    /// oldest window; until a queue holds `capacity` rows. What was taken before is passed over.
     pub fn feed_store(&mut self, frames: &[u8], capacity: usize) -> Result<Fed, ForwardError> {
         let mut fed = Fed { newest_ms: i64::MIN, ..Fed::default() };
         let gap_at = self.gaps.iter().position(|gap| gap.first_window().is_some());
@@ -86,11 +88,14 @@ impl Forwarder {
             }
             let (stored, after) = split_chunked_series(rest)?;
             rest = after;
-            let hash = labels_hash(&stored.labels);
+            let place = StorePlace { window_ms, labels: stored.labels, time_ms: i64::MIN };
+            if self.was_fed(&place) {
+                continue;
+            }
+            let hash = labels_hash(&place.labels);
             let shard_at = (hash % self.shards.len().max(1) as u64) as usize;
             let has = gap_at.and_then(|at| self.gaps.get(at)).map(|gap| gap.of(hash));
             let (Some(has), Some(shard)) = (has, self.shards.get_mut(shard_at)) else { continue };
-            let place = StorePlace { window_ms, labels: stored.labels, time_ms: i64::MIN };
             let mut at = None;
             let mut row_count = 0u64;
             for chunk in &stored.chunks {
@@ -153,6 +158,13 @@ impl Forwarder {
         }
         fed.bytes = (frames.len() - rest.len()) as u64;
         Ok(fed)
+    }
+
+    /// Whether a series was taken already of the window that is being taken: its read may be begun
+    /// anew at any time.
+    fn was_fed(&self, place: &StorePlace) -> bool {
+        let StorePlace { window_ms, labels, time_ms } = &self.store_tail;
+        *window_ms == place.window_ms && *time_ms == i64::MAX && place.labels <= *labels
     }
 
     /// The oldest window that is still to be taken from the store, and the rows it should have.

@@ -304,6 +304,8 @@ enum Step {
     Detach(usize),
     /// Takes some of what is missing from the store.
     Drain(usize),
+    /// The read of the store ends; the next one begins with the first series again.
+    Reopen,
     /// Changes the number of queues, if they are empty.
     Reshard(u32),
 }
@@ -319,6 +321,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Restart),
         1 => (1usize..4).prop_map(Step::Detach),
         3 => (1usize..4).prop_map(Step::Drain),
+        1 => Just(Step::Reopen),
         1 => (1u32..5).prop_map(Step::Reshard),
     ]
 }
@@ -423,6 +426,7 @@ impl<'w> Run<'w> {
                 self.save();
             }
             Step::Drain(count) => self.drain(count),
+            Step::Reopen => self.store_at = 0,
             Step::Reshard(count) => {
                 if self.forwarder.can_reshard() {
                     self.forwarder.reshard(count).expect("empty queues");

@@ -16,8 +16,11 @@ pub enum CliError {
     #[error("{}", in_words(.0))]
     Refused(Error),
     /// The engine instance stopped.
-    #[error("the engine stopped: {0}; if it ran out of memory, allow it more with --memory-limit")]
+    #[error("the engine stopped: {0}")]
     Crashed(String),
+    /// The engine instance needed more memory than it may have.
+    #[error("the engine ran out of memory; allow it more with --memory-limit")]
+    Memory,
     /// The WebAssembly runtime could not be started.
     #[error("the engine could not be started: {0}")]
     Runtime(String),

@@ -4,6 +4,7 @@
 use super::{HttpConfig, ServeConfig, Settings};
 use crate::disk::Compression;
 use crate::prom::duration::{duration_text, size_text};
+use crate::redact::shown_text;
 use crate::store::{DiskShare, StoreConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +12,19 @@ use std::time::Duration;
 /// Longest span of a merged block that is not asked for.
 const BLOCK_DURATION_MAX: Duration = Duration::from_secs(31 * 86400);
 
+/// Flags whose values are URLs, in which there may be secrets.
+const URLS: [&str; 2] = ["remote-write-url", "ship"];
+
 /// Flags by name, without the dashes. What was not given and has no fixed default is empty; what may
 /// be given several times is joined by commas.
 pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<String, String> {
-    let own = settings.iter().map(|(name, values)| (name.to_owned(), values.join(",")));
+    let own = settings.iter().map(|(name, values)| {
+        let text = match URLS.contains(&name) {
+            true => values.iter().map(|value| shown_text(value)).collect::<Vec<_>>().join(","),
+            false => values.join(","),
+        };
+        (name.to_owned(), text)
+    });
     let theirs = equivalents(&config.store, &config.http);
     own.chain(theirs.map(|(name, value)| (name.to_owned(), value))).collect()
 }

@@ -2,13 +2,16 @@
 
 use super::bytes;
 use crate::forward::{DestinationConfig, ForwardConfig};
-use clap::Args;
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command};
+use std::ffi::OsStr;
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct ForwardArgs {
     /// Send all samples on to this receiver of remote write, with Prometheus' defaults; may be given
     /// several times. The section remote_write of --config says more
-    #[arg(long, value_name = "URL", value_parser = DestinationConfig::of_url)]
+    #[arg(long, value_name = "URL", value_parser = ReceiverUrlParser)]
     remote_write_url: Vec<DestinationConfig>,
 
     /// Bytes of log segments that are kept for destinations that lag; beyond, they get from blocks
@@ -30,5 +33,26 @@ impl ForwardArgs {
             log_bytes_max: self.remote_write_log_size,
             memory_bytes_max: super::serve::size(self.remote_write_memory_limit),
         }
+    }
+}
+
+/// Reads a receiver's URL. What clap says of a value by itself shows it, and with it a token in it.
+#[derive(Clone)]
+struct ReceiverUrlParser;
+
+impl TypedValueParser for ReceiverUrlParser {
+    type Value = DestinationConfig;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<DestinationConfig, clap::Error> {
+        let text = value.to_str().ok_or_else(|| "this is no text".to_owned());
+        text.and_then(DestinationConfig::of_url).map_err(|what| {
+            let message = format!("invalid value for '--remote-write-url <URL>': {what}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
     }
 }

@@ -6,12 +6,14 @@ use super::tls::connector;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -28,6 +30,9 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Longest time that an answer's text is waited for once its head is there.
 const TEXT_WAIT: Duration = Duration::from_secs(5);
+
+/// Largest file of a secret, a key or certificates: a bundle of the world's authorities has 300 KiB.
+const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Connections that wait to be used again.
 const IDLE_MAX: usize = 256;
@@ -52,9 +57,17 @@ pub enum ClientError {
     /// The connection could not be made or broke.
     #[error("{0}")]
     Connection(String),
+    /// The name that the receiver's certificate must have is none.
+    #[error("tls_config.server_name {0:?} is neither a host's name nor an address")]
+    ServerName(String),
+    /// The credentials have characters that no header may have.
+    #[error("{0} has characters that cannot be sent in a header")]
+    Credentials(&'static str),
     /// A file that the configuration names cannot be used.
-    #[error("{}: {what}", path.display())]
+    #[error("{key} {}: {what}", path.display())]
     File {
+        /// The key that names it.
+        key: &'static str,
         /// Which one.
         path: PathBuf,
         /// What is wrong with it.
@@ -74,26 +87,32 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Client {
-    /// Reads the files that TLS needs; connects to nobody yet.
+    /// Reads all files that the configuration names, so that what is wrong with them is known when it
+    /// is loaded, and not request by request; connects to nobody yet.
     pub fn open(config: &DestinationConfig) -> Result<Client, ClientError> {
         let url = &config.url;
         let host = url.host_str().unwrap_or_default();
         let wrong = |error: &dyn std::fmt::Display| ClientError::Connection(error.to_string());
-        let tls = match url.scheme() {
-            "https" => {
+        let is_tls = url.scheme() == "https";
+        let tls = match is_tls || config.tls.is_set() {
+            true => {
                 let name = config.tls.server_name.as_deref();
                 let name = name.unwrap_or_else(|| host.trim_matches(['[', ']']));
-                let name = ServerName::try_from(name.to_owned()).map_err(|e| wrong(&e))?;
-                Some((connector(&config.tls)?, name))
+                let server_name = |_| ClientError::ServerName(name.to_owned());
+                let name = ServerName::try_from(name.to_owned()).map_err(server_name)?;
+                Some((connector(&config.tls)?, name)).filter(|_| is_tls)
             }
-            _ => None,
+            false => None,
         };
         let host = match url.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         };
         let host = HeaderValue::from_str(&host).map_err(|error| wrong(&error))?;
-        Ok(Client { config: config.clone(), tls, host, idle: Mutex::default() })
+        let client = Client { config: config.clone(), tls, host, idle: Mutex::default() };
+        // Whatever keeps a request from being made would do so each time.
+        client.request(Bytes::new(), "application/x-protobuf", "0.1.0", 0)?;
+        Ok(client)
     }
 
     /// Sends a body that is compressed already; `content_type` and `version` say what it is.
@@ -199,21 +218,37 @@ impl Client {
         connection: SendRequest<Full<Bytes>>,
     ) -> Answer {
         let (parts, body) = answer.into_parts();
-        let read = Limited::new(body, ANSWER_BYTES_MAX).collect();
-        let text = match tokio::time::timeout(TEXT_WAIT, read).await {
-            Ok(Ok(read)) => {
+        let mut begin = Vec::new();
+        let read = tokio::time::timeout(TEXT_WAIT, read_text(body, &mut begin)).await;
+        let mut text = String::from_utf8_lossy(&begin).into_owned();
+        match read {
+            Ok(Ok(true)) => {
                 let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
                 if idle.len() < IDLE_MAX {
                     idle.push(connection);
                 }
-                let bytes = read.to_bytes();
-                String::from_utf8_lossy(&bytes[..bytes.len().min(TEXT_BYTES_MAX)]).into_owned()
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "its text did not come".to_owned(),
-        };
+            Ok(Ok(false)) => {}
+            Ok(Err(error)) => text.push_str(&format!(" ({error})")),
+            Err(_) => text.push_str(" (the rest of the answer did not come)"),
+        }
         Answer { status: parts.status, headers: parts.headers, text }
     }
+}
+
+/// Reads an answer's text and keeps its beginning; gives whether it ended before it was too long.
+async fn read_text(mut body: Incoming, begin: &mut Vec<u8>) -> Result<bool, hyper::Error> {
+    let mut bytes = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        bytes += data.len();
+        let wanted = TEXT_BYTES_MAX.saturating_sub(begin.len());
+        begin.extend_from_slice(data.get(..wanted.min(data.len())).unwrap_or_default());
+        if bytes > ANSWER_BYTES_MAX {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// A failure with its causes, which hyper keeps to itself otherwise.
@@ -227,39 +262,46 @@ fn broken(error: &dyn std::error::Error) -> ClientError {
     ClientError::Connection(text)
 }
 
-pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, ClientError> {
-    let failed = |error: std::io::Error| ClientError::File {
-        path: path.to_owned(),
-        what: error.to_string(),
-    };
-    std::fs::read(path).map_err(failed)
+/// Reads a file that a key of the configuration names.
+pub(super) fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, ClientError> {
+    let failed = |what: String| ClientError::File { key, path: path.to_owned(), what };
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed(error.to_string()))?;
+    match bytes.len() as u64 > FILE_BYTES_MAX {
+        true => Err(failed(format!("it has more than {FILE_BYTES_MAX} bytes"))),
+        false => Ok(bytes),
+    }
 }
 
-fn read_secret(secret: &Secret) -> Result<String, ClientError> {
+fn read_secret(key: &'static str, secret: &Secret) -> Result<String, ClientError> {
     match secret {
         Secret::Text(text) => Ok(text.clone()),
         Secret::File(path) => {
-            let text = String::from_utf8(read_file(path)?);
+            let text = String::from_utf8(read_file(key, path)?);
             let what = "it is not text".to_owned();
-            let text = text.map_err(|_| ClientError::File { path: path.clone(), what })?;
+            let text = text.map_err(|_| ClientError::File { key, path: path.clone(), what })?;
             Ok(text.trim().to_owned())
         }
     }
 }
 
 fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, ClientError> {
-    let text = match credentials {
+    let (key, text) = match credentials {
         Credentials::None => return Ok(None),
         Credentials::Basic { username, password } => {
-            let pair = format!("{username}:{}", read_secret(password)?);
-            format!("Basic {}", STANDARD.encode(pair))
+            let secret = read_secret("basic_auth.password_file", password)?;
+            let pair = format!("{username}:{secret}");
+            ("basic_auth", format!("Basic {}", STANDARD.encode(pair)))
         }
         Credentials::Authorization { kind, credentials } => {
-            format!("{kind} {}", read_secret(credentials)?)
+            let secret = read_secret("authorization.credentials_file", credentials)?;
+            ("authorization", format!("{kind} {secret}"))
         }
     };
-    let wrong = |_| ClientError::Connection("the credentials cannot be sent in a header".into());
-    let mut value = HeaderValue::from_str(&text).map_err(wrong)?;
+    let mut value = HeaderValue::from_str(&text).map_err(|_| ClientError::Credentials(key))?;
     value.set_sensitive(true);
     Ok(Some(value))
 }

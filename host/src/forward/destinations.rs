@@ -9,14 +9,16 @@ use super::needs::Needs;
 use super::position::{Position, PositionFile};
 use super::tail::{end_of, segments};
 use super::tls::files_checksum;
-use super::worker::{Parts, Worker};
+use super::worker::{Parts, Stand, Start, join, run, settings};
 use crate::disk::wal::{FORWARD_DIR, HeldSegments, LogKind};
 use crate::prom::external_labels::ExternalLabels;
 use crate::shutdown::{Shutdown, ShutdownTrigger};
 use crate::store::Store;
-use crate::wasm::{Label, Place};
+use crate::wasm::{CallError, Destination, Label, Place};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::runtime::Handle;
@@ -32,8 +34,7 @@ pub struct Forwarding {
 struct Prepared {
     config: DestinationConfig,
     client: Client,
-    file: PositionFile,
-    position: Position,
+    stand: Stand,
 }
 
 /// All destinations while the store runs; clones share them.
@@ -65,7 +66,21 @@ struct Running {
     files_checksum: u32,
     figures: Arc<Figures>,
     stop: ShutdownTrigger,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Option<Stand>>,
+}
+
+/// One that was told to stop.
+struct Stopped {
+    number: u64,
+    name: String,
+    figures: Arc<Figures>,
+    thread: JoinHandle<Option<Stand>>,
+}
+
+/// One whose thread waits to be told where to begin.
+struct Waiting {
+    running: Running,
+    start: Sender<Start>,
 }
 
 impl Forwarding {
@@ -82,9 +97,9 @@ impl Forwarding {
                 };
                 Ok((place("wal")?, place("wbl")?))
             };
-            prepared.push(Prepared::open(config, client, &dir, now)?);
+            let stand = open_stand(config, &dir, now)?;
+            prepared.push(Prepared { config: config.clone(), client, stand });
         }
-        forget_others(&dir, &config);
         Ok(Forwarding { prepared, config, figures: ForwardFigures::default() })
     }
 
@@ -114,38 +129,19 @@ impl Forwarding {
         let shared = &*destinations.0;
         let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = labels_of(labels);
-        for prepared in prepared {
-            shared.start(&mut state, prepared, &labels)?;
+        for Prepared { config, client, stand } in prepared {
+            shared.try_out(&config, &labels)?;
+            let waiting = shared.spawn(&mut state, &config, client, &labels)?;
+            shared.start(&mut state, waiting, stand);
         }
+        // Only now: a start that fails leaves what there was.
+        shared.forget_others(&config);
         if state.running.is_empty() {
             shared.hold_nothing();
         }
         shared.show(&state, &config);
         drop(state);
         Ok(destinations)
-    }
-}
-
-impl Prepared {
-    /// Where an earlier life left off, or as `now` says.
-    fn open(
-        config: &DestinationConfig,
-        client: Client,
-        dir: &Path,
-        now: impl FnOnce() -> Result<(Place, Place), io::Error>,
-    ) -> Result<Prepared, ForwardError> {
-        let failed = |source| ForwardError::Position { name: config.name.clone(), source };
-        let (mut file, position) = PositionFile::open(dir, &config.name).map_err(failed)?;
-        let position = match position {
-            Some(position) => position,
-            None => {
-                let (ordered, late) = now().map_err(failed)?;
-                let position = Position::at(ordered, late, config.queue.min_shards);
-                file.write(&position.shards, None).and_then(|()| file.sync()).map_err(failed)?;
-                position
-            }
-        };
-        Ok(Prepared { config: config.clone(), client, file, position })
     }
 }
 
@@ -164,33 +160,30 @@ impl Destinations {
         if state.has_ended {
             return Ok(false);
         }
-        shared.needs.set_log_bytes_max(config.log_bytes_max);
         let labels = labels_of(labels);
         let stays = |running: &Running| {
             config.destinations.iter().any(|config| running.is_as(config, &labels))
         };
-        let mut clients = Vec::new();
-        for config in &config.destinations {
-            if !state.running.iter().any(|running| running.is_as(config, &labels)) {
-                clients.push((config, open_client(config)?));
-            }
-        }
+        let wanted = config.destinations.iter();
+        let is_other =
+            |config: &&DestinationConfig| !state.running.iter().any(|r| r.is_as(config, &labels));
+        let wanted: Vec<&DestinationConfig> = wanted.filter(is_other).collect();
+        let ready = shared.prepare(&mut state, &wanted, &labels).inspect_err(|_| {
+            shared.forget_others_than(&state);
+        })?;
+        // From here on nothing can fail.
+        shared.needs.set_log_bytes_max(config.log_bytes_max);
         let all = std::mem::take(&mut state.running);
         let (same, gone): (Vec<_>, Vec<_>) = all.into_iter().partition(stays);
         state.running = same;
-        let changes = !gone.is_empty() || !clients.is_empty();
-        let old = shared.end(gone);
-        let started = shared.start_all(&mut state, clients, &labels);
-        // Only now: who goes on under the same name needs what it did not deliver.
-        for number in old {
-            shared.forget(number);
-        }
-        forget_others(&shared.store.data().path().join(FORWARD_DIR), config);
+        let changes = !gone.is_empty() || !ready.is_empty();
+        shared.replace(&mut state, gone, ready);
+        shared.forget_others(config);
         if state.running.is_empty() {
             shared.hold_nothing();
         }
         shared.show(&state, config);
-        started.map(|()| changes)
+        Ok(changes)
     }
 
     /// Waits for the end of all, which the stop signal has told to.
@@ -198,48 +191,69 @@ impl Destinations {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.has_ended = true;
         let running = std::mem::take(&mut state.running);
-        running.into_iter().for_each(Running::join);
+        for Running { thread, .. } in running {
+            join(thread);
+        }
     }
 }
 
 impl Shared {
-    fn start_all(
+    /// Does all that can fail, while those that run go on: a thread for each of these, and where it
+    /// stands if it is new.
+    fn prepare(
         &self,
         state: &mut State,
-        clients: Vec<(&DestinationConfig, Client)>,
+        wanted: &[&DestinationConfig],
         labels: &[Label],
-    ) -> Result<(), ForwardError> {
+    ) -> Result<Vec<(Waiting, Option<Stand>)>, ForwardError> {
         let data = self.store.data();
-        let dir = data.path().join(FORWARD_DIR);
-        if !clients.is_empty() {
-            // Before it is looked where the log ends.
-            data.holding().turn_on();
-        }
-        let mut started = Ok(());
-        for (config, client) in clients {
-            let now = || {
-                let end = |log| end_of(data, log).map_err(io::Error::other);
-                Ok((end(LogKind::Ordered)?, end(LogKind::Late)?))
+        let mut ready = Vec::new();
+        for config in wanted {
+            let client = open_client(config)?;
+            self.try_out(config, labels)?;
+            let is_new = state.running.iter().all(|running| running.config.name != config.name);
+            let stand = match is_new {
+                false => None,
+                true => {
+                    // Before it is looked where the log ends.
+                    data.holding().turn_on();
+                    let now = || {
+                        let end = |log| end_of(data, log).map_err(io::Error::other);
+                        Ok((end(LogKind::Ordered)?, end(LogKind::Late)?))
+                    };
+                    Some(open_stand(config, &data.path().join(FORWARD_DIR), now)?)
+                }
             };
-            let one = Prepared::open(config, client, &dir, now)
-                .and_then(|prepared| self.start(state, prepared, labels));
-            // The others are started all the same.
-            started = started.and(one);
+            ready.push((self.spawn(state, config, client, labels)?, stand));
         }
-        started
+        Ok(ready)
     }
 
-    fn start(
+    /// Whether the engine can work as a destination is configured.
+    fn try_out(&self, config: &DestinationConfig, labels: &[Label]) -> Result<(), ForwardError> {
+        let name = &config.name;
+        let instance = self.store.forwarding_instance(self.memory_bytes_max);
+        let instance = instance.map_err(|error| ForwardError::from(error).of(name))?;
+        let settings = settings(config, labels, config.queue.min_shards as usize);
+        let made = Destination::new(instance, &settings);
+        let tried = made.and_then(|mut destination| destination.pending().map(drop));
+        tried.map_err(|source| match source {
+            CallError::Memory(_) => ForwardError::Memory { name: name.clone() },
+            source => ForwardError::Unusable { name: name.clone(), source },
+        })
+    }
+
+    /// A thread that does nothing yet.
+    fn spawn(
         &self,
         state: &mut State,
-        prepared: Prepared,
+        config: &DestinationConfig,
+        client: Client,
         labels: &[Label],
-    ) -> Result<(), ForwardError> {
-        let Prepared { config, client, file, position } = prepared;
+    ) -> Result<Waiting, ForwardError> {
         let number = state.next;
         state.next += 1;
-        self.needs.add(number, segments(&position.shards));
-        let figures = Arc::new(Figures::new(&config));
+        let figures = Arc::new(Figures::new(config));
         let (stop, stopped) = Shutdown::manual();
         let parts = Parts {
             number,
@@ -252,41 +266,95 @@ impl Shared {
             runtime: self.runtime.clone(),
             shutdown: [self.shutdown.clone(), stopped],
         };
-        let files_checksum = files_checksum(&config.tls);
-        let worker = Worker::new(parts, client, file, position);
+        let (start, started) = channel();
         let thread = std::thread::Builder::new().name(format!("forward-{number}"));
-        let thread = thread.spawn(move || worker.run()).map_err(ForwardError::Thread)?;
-        let labels = labels.to_vec();
-        state.running.push(Running {
+        // One that is never started ends when nobody is left to start it.
+        let thread = thread.spawn(move || run(parts, client, started.recv().ok()?));
+        let running = Running {
             number,
-            config,
-            labels,
-            files_checksum,
+            config: config.clone(),
+            labels: labels.to_vec(),
+            files_checksum: files_checksum(&config.tls),
             figures,
             stop,
-            thread,
-        });
-        Ok(())
+            thread: thread.map_err(ForwardError::Thread)?,
+        };
+        Ok(Waiting { running, start })
     }
 
-    /// Ends some, and gives their numbers.
-    fn end(&self, gone: Vec<Running>) -> Vec<u64> {
-        let mut threads = Vec::new();
-        for Running { number, config, stop, thread, .. } in gone {
-            tracing::info!(remote_name = config.name, "samples are not forwarded there any more");
-            stop.stop();
-            threads.push((number, thread));
+    /// Starts one that stands here.
+    fn start(&self, state: &mut State, waiting: Waiting, stand: Stand) {
+        let Waiting { running, start } = waiting;
+        self.needs.add(running.number, segments(&stand.position.shards));
+        // Its thread waits for nothing else.
+        let _ = start.send(Start::At(Box::new(stand)));
+        state.running.push(running);
+    }
+
+    /// Ends some and starts others, each where the one of its name stands when it has ended.
+    fn replace(&self, state: &mut State, gone: Vec<Running>, ready: Vec<(Waiting, Option<Stand>)>) {
+        let mut gone: Vec<Stopped> = gone.into_iter().map(Running::stop).collect();
+        for (waiting, stand) in ready {
+            let name = &waiting.running.config.name;
+            let before = gone.iter().position(|gone| gone.name == *name);
+            match (stand, before.map(|at| gone.swap_remove(at))) {
+                (Some(stand), _) => self.start(state, waiting, stand),
+                (None, Some(Stopped { number, thread, .. })) => {
+                    let Waiting { running, start } = waiting;
+                    self.needs.add_as(running.number, number);
+                    let _ = start.send(Start::Behind(thread, number));
+                    state.running.push(running);
+                }
+                // It has no position only if one of its name runs, which is not as it was.
+                (None, None) => {}
+            }
         }
-        let end = |(number, thread)| {
+        for Stopped { number, name: remote_name, figures, thread } in gone {
+            let samples = figures.pending.load(Relaxed) + figures.gap_rows.load(Relaxed);
+            tracing::info!(remote_name, samples, "samples are not forwarded there any more");
             join(thread);
-            number
-        };
-        threads.into_iter().map(end).collect()
+            self.forget(number);
+        }
     }
 
     fn forget(&self, number: u64) {
         if let Err(error) = self.needs.forget(number) {
             tracing::warn!(%error, "log segments that were kept for forwarding take space");
+        }
+    }
+
+    /// Removes where delivery stood to those that are not configured, and counts it. If that fails it is
+    /// tried again at the next start.
+    fn forget_others(&self, config: &ForwardConfig) {
+        let dir = self.store.data().path().join(FORWARD_DIR);
+        match PositionFile::keep_only(&dir, &names(config)) {
+            Ok(gone) => {
+                for remote_name in gone {
+                    self.figures.count_dropped_position();
+                    tracing::warn!(
+                        remote_name,
+                        "the position of a destination that is not configured any more was removed, \
+                         and what waited for it is not sent. A destination without `name` is another \
+                         one once its URL changes: to keep its position, give it this name before"
+                    );
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "files of destinations that are gone were not removed");
+            }
+        }
+    }
+
+    /// Removes what was begun for destinations that could not be started.
+    fn forget_others_than(&self, state: &State) {
+        let destinations = state.running.iter().map(|running| running.config.clone()).collect();
+        let config = ForwardConfig { destinations, ..ForwardConfig::default() };
+        let dir = self.store.data().path().join(FORWARD_DIR);
+        if let Err(error) = PositionFile::keep_only(&dir, &names(&config)) {
+            tracing::warn!(%error, "files of destinations that are gone were not removed");
+        }
+        if state.running.is_empty() {
+            self.hold_nothing();
         }
     }
 
@@ -320,15 +388,32 @@ impl Running {
             && self.files_checksum == files_checksum(&config.tls)
     }
 
-    fn join(self) {
-        join(self.thread);
+    fn stop(self) -> Stopped {
+        let Running { number, config, figures, stop, thread, .. } = self;
+        stop.stop();
+        Stopped { number, name: config.name, figures, thread }
     }
 }
 
-fn join(thread: JoinHandle<()>) {
-    if thread.join().is_err() {
-        tracing::error!("a thread that forwards samples panicked");
-    }
+/// Where an earlier life left off, or as `now` says.
+fn open_stand(
+    config: &DestinationConfig,
+    dir: &Path,
+    now: impl FnOnce() -> Result<(Place, Place), io::Error>,
+) -> Result<Stand, ForwardError> {
+    let failed = |source| ForwardError::Position { name: config.name.clone(), source };
+    let (mut file, position) = PositionFile::open(dir, &config.name).map_err(failed)?;
+    let position = match position {
+        Some(position) => position,
+        None => {
+            let (ordered, late) = now().map_err(failed)?;
+            let position = Position::at(ordered, late, config.queue.min_shards);
+            let written = file.write(&position.shards, None, None).and_then(|()| file.sync());
+            written.map_err(failed)?;
+            position
+        }
+    };
+    Ok(Stand { file, position })
 }
 
 fn open_client(config: &DestinationConfig) -> Result<Client, ForwardError> {
@@ -341,12 +426,8 @@ fn labels_of(labels: &ExternalLabels) -> Vec<Label> {
     labels.iter().map(label).collect()
 }
 
-/// Removes where delivery to others stood. If that fails it is tried again at the next start.
-fn forget_others(dir: &Path, config: &ForwardConfig) {
-    let names: Vec<&str> = config.destinations.iter().map(|config| config.name.as_str()).collect();
-    if let Err(error) = PositionFile::keep_only(dir, &names) {
-        tracing::warn!(%error, "files of destinations that are gone were not removed");
-    }
+fn names(config: &ForwardConfig) -> Vec<&str> {
+    config.destinations.iter().map(|config| config.name.as_str()).collect()
 }
 
 /// The number that the next life's first segment gets in a log.

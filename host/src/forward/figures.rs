@@ -1,8 +1,8 @@
 //! What is counted for one destination, and how metrics show it: under the names of Prometheus'
 //! `prometheus_remote_storage_*`, so that dashboards and alerts for it work, and a few of ours.
 
+use super::answer::Counts;
 use super::config::DestinationConfig;
-use super::worker::shown_url;
 use crate::telemetry::MetricsText;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -62,6 +62,10 @@ pub struct Figures {
     pub newest_ms: AtomicI64,
     /// Time of the newest sample delivered; 0 without any.
     pub newest_sent_ms: AtomicI64,
+    /// How far delivery has come, as a time; 0 if not known.
+    pub delivered_ms: AtomicI64,
+    /// Bytes of the log that were deleted undelivered, while no request could be made.
+    pub log_bytes_dropped: AtomicU64,
     /// Where delivery of the ordered log stands: the segment.
     pub segment: AtomicU64,
     /// Rows that will come from blocks and head.
@@ -77,19 +81,39 @@ pub struct Figures {
 /// The figures of all destinations that there are now, in the configuration's order; clones share
 /// them.
 #[derive(Clone, Debug, Default)]
-pub struct ForwardFigures(Arc<Mutex<Vec<Arc<Figures>>>>);
+pub struct ForwardFigures(Arc<All>);
+
+#[derive(Debug, Default)]
+struct All {
+    destinations: Mutex<Vec<Arc<Figures>>>,
+    /// Positions of destinations that are gone.
+    positions_dropped: AtomicU64,
+}
 
 impl ForwardFigures {
     /// From now on there are these.
     pub(super) fn set(&self, all: Vec<Arc<Figures>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = all;
+        *self.0.destinations.lock().unwrap_or_else(PoisonError::into_inner) = all;
+    }
+
+    /// A destination is gone, and its position with it.
+    pub(super) fn count_dropped_position(&self) {
+        self.0.positions_dropped.fetch_add(1, Relaxed);
     }
 
     /// Shows them, if there are any.
     pub fn show(&self, text: &mut MetricsText) {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let all = self.0.destinations.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let positions_dropped = load(&self.0.positions_dropped);
         if !all.is_empty() {
             show(text, &all);
+        }
+        if !all.is_empty() || positions_dropped > 0.0 {
+            text.counter(
+                "tidepool_remote_storage_positions_dropped_total",
+                "Positions of destinations that are not configured any more.",
+                positions_dropped,
+            );
         }
     }
 }
@@ -105,6 +129,8 @@ pub struct Dropped {
     pub unknown_series: AtomicU64,
     /// Beyond `max_bytes` of the backlog.
     pub backlog_bytes: AtomicU64,
+    /// In a damaged block.
+    pub damaged: AtomicU64,
     /// Deleted, or dropped by retention, before they were taken from the store.
     pub not_stored: AtomicU64,
     /// Late, when more of them waited than a gap can hold.
@@ -134,17 +160,17 @@ impl Durations {
 
 impl Kinds {
     /// Adds to each.
-    pub fn add(&self, samples: u64, histograms: u64, exemplars: u64) {
-        self.samples.fetch_add(samples, Relaxed);
-        self.histograms.fetch_add(histograms, Relaxed);
-        self.exemplars.fetch_add(exemplars, Relaxed);
+    pub(super) fn add(&self, counts: &Counts) {
+        self.samples.fetch_add(counts.samples, Relaxed);
+        self.histograms.fetch_add(counts.histograms, Relaxed);
+        self.exemplars.fetch_add(counts.exemplars, Relaxed);
     }
 }
 
 impl Figures {
     /// Nothing is counted yet.
     pub fn new(config: &DestinationConfig) -> Figures {
-        let url = shown_url(config).replace('\\', "\\\\").replace('"', "\\\"");
+        let url = config.url.to_string().replace('\\', "\\\\").replace('"', "\\\"");
         let queue = &config.queue;
         let configured =
             [queue.max_shards, queue.min_shards, queue.capacity, queue.max_samples_per_send];
@@ -155,12 +181,13 @@ impl Figures {
         }
     }
 
-    /// By how many seconds delivery lags: what the newest sample delivered lies behind the newest
-    /// stored. Nothing is known before both are.
+    /// By how many seconds delivery lags: what it lies behind the newest sample stored. Nothing is
+    /// known before both are.
     pub fn lag_seconds(&self) -> f64 {
-        let (newest, sent) = (self.newest_ms.load(Relaxed), self.newest_sent_ms.load(Relaxed));
-        let is_known = newest != 0 && sent != 0;
-        if is_known { (newest - sent).max(0) as f64 / 1000.0 } else { 0.0 }
+        let (newest, delivered) = (self.newest_ms.load(Relaxed), self.delivered_ms.load(Relaxed));
+        let is_known = newest != 0 && delivered != 0;
+        let lag_ms = newest.saturating_sub(delivered).max(0);
+        if is_known { lag_ms as f64 / 1000.0 } else { 0.0 }
     }
 
     /// Bytes of a request for each sample until now; a guess before the first.
@@ -239,7 +266,7 @@ fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
     let ours: [Value; 4] = [
         (
             "lag_seconds",
-            "What the newest sample delivered lies behind the newest stored.",
+            "What the newest sample delivered lies behind the newest stored; 0 if nothing waits.",
             Figures::lag_seconds,
         ),
         ("position_segment", "Log segment of the first sample that is not delivered.", |f| {
@@ -250,7 +277,7 @@ fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
         }),
         (
             "bytes_left",
-            "Bytes that wait to be sent: of the log, and of requests for the backlog.",
+            "Bytes that wait to be sent: of the log, and of requests for queues and the backlog.",
             |f| load(&f.bytes_left),
         ),
     ];
@@ -263,6 +290,11 @@ fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
     for (name, help, value) in gauges {
         text.gauges(&format!("prometheus_remote_storage_{name}"), help, &values(value));
     }
+    text.counters(
+        "tidepool_remote_storage_log_bytes_dropped_total",
+        "Bytes of the log that were dropped undelivered, since forwarding did not begin.",
+        &values(|f| load(&f.log_bytes_dropped)),
+    );
     for (name, help, value) in ours {
         text.gauges(&format!("tidepool_remote_storage_{name}"), help, &values(value));
     }
@@ -277,6 +309,7 @@ fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
             ("backlog_bytes", &d.backlog_bytes),
             ("backlog_late", &d.backlog_late),
             ("not_stored", &d.not_stored),
+            ("damaged", &d.damaged),
         ] {
             dropped.push((format!("{labels},reason=\"{reason}\""), load(count)));
         }

@@ -6,9 +6,11 @@ use super::ForwardError;
 use super::backlog::{Pace, Window};
 use super::needs::Needed;
 use super::position::{Position, PositionFile};
+use super::progress::Progress;
 use super::resharding::Resharding;
 use super::sender::{Outcome, Sender};
 use super::tail::{Tails, segments};
+use super::version::Negotiated;
 use super::worker::Parts;
 use crate::disk::SyncPolicy;
 use crate::store::system_now_ms;
@@ -16,7 +18,7 @@ use crate::wasm::{Destination, RemoteWriteVersion};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
@@ -32,6 +34,7 @@ const END_WAIT: Duration = Duration::from_secs(3);
 /// A request that is on its way.
 pub(super) struct OnItsWay {
     pub task: JoinHandle<()>,
+    pub version: RemoteWriteVersion,
     pub rows: u64,
     pub newest_ms: i64,
 }
@@ -51,12 +54,13 @@ pub(super) struct Life<'w> {
     pub parts: &'w Parts,
     pub sender: &'w Arc<Sender>,
     pub file: &'w mut PositionFile,
-    pub version: &'w mut RemoteWriteVersion,
+    pub version: &'w mut Negotiated,
     pub destination: Destination,
     pub tails: Tails,
     pub shards: Vec<Shard>,
     pub generation: u64,
-    pub answers: (SyncSender<Answered>, Receiver<Answered>),
+    /// One from each request that was sent. None may be lost: its shard would wait for ever.
+    pub answers: (mpsc::Sender<Answered>, Receiver<Answered>),
     pub resharding: Resharding,
     pub resharded: Instant,
     /// Shards that there are to be once no row waits.
@@ -70,12 +74,19 @@ pub(super) struct Life<'w> {
     /// Whether an earlier life may have delivered some of the first window.
     pub has_resumed_window: bool,
     pub pace: Pace,
+    /// Reads of the store that failed since the last that gave a row.
+    pub store_failures: u32,
+    /// When that was told last.
+    pub store_failure_told: Option<Instant>,
     /// When the log had no more.
     pub log_ended: Option<Instant>,
     pub tidied: Instant,
     pub synced: Instant,
     /// What the position that was written last needs of the logs.
     pub needed: Needed,
+    pub progress: Progress,
+    /// Whether the written position says how far delivery has come.
+    pub is_timed: bool,
     /// Whether delivery stands elsewhere, since a write failed.
     pub is_unwritten: bool,
     pub detached: Option<Instant>,
@@ -91,13 +102,18 @@ impl<'w> Life<'w> {
         parts: &'w Parts,
         sender: &'w Arc<Sender>,
         file: &'w mut PositionFile,
-        version: &'w mut RemoteWriteVersion,
+        version: &'w mut Negotiated,
         mut destination: Destination,
         tails: Tails,
+        delivered_ms: Option<i64>,
     ) -> Result<Life<'w>, ForwardError> {
         let positions = destination.positions()?;
         let has_resumed_window = destination.store_window()?.is_some();
         let now = Instant::now();
+        let settles = match parts.store.config().wal.sync {
+            SyncPolicy::Batch { interval, .. } => interval,
+            SyncPolicy::Off | SyncPolicy::Interval(_) | SyncPolicy::Always => Duration::ZERO,
+        };
         Ok(Life {
             parts,
             sender,
@@ -107,8 +123,7 @@ impl<'w> Life<'w> {
             tails,
             shards: positions.iter().map(|_| Shard::default()).collect(),
             generation: 0,
-            // Each shard has one request on its way; those of shards before may answer, too.
-            answers: sync_channel(2 * parts.config.queue.max_shards as usize + 16),
+            answers: mpsc::channel(),
             resharding: Resharding::default(),
             resharded: now,
             wanted: None,
@@ -117,10 +132,14 @@ impl<'w> Life<'w> {
             rows_left: None,
             has_resumed_window,
             pace: Pace::new(parts.config.backlog.samples_per_second),
+            store_failures: 0,
+            store_failure_told: None,
             log_ended: None,
             tidied: now,
             synced: now,
             needed: segments(&positions),
+            progress: Progress::new(delivered_ms, system_now_ms(), settles),
+            is_timed: delivered_ms.is_some(),
             is_unwritten: false,
             detached: None,
             delivered: None,
@@ -132,6 +151,7 @@ impl<'w> Life<'w> {
 
     /// Works until it is time to stop.
     pub fn work(&mut self) -> Result<(), ForwardError> {
+        self.begin()?;
         self.write_position(false)?;
         loop {
             let mut has_done = self.take_answers(Duration::ZERO)?;
@@ -196,7 +216,8 @@ impl<'w> Life<'w> {
         let gaps = if with_gaps { Some(self.destination.gaps()?) } else { None };
         let needed = segments(&shards);
         self.parts.figures.segment.store(u64::from(needed.0), Relaxed);
-        let written = self.file.write(&shards, gaps).and_then(|()| self.sync_position());
+        let written = self.file.write(&shards, gaps, self.progress.delivered_ms());
+        let written = written.and_then(|()| self.sync_position());
         let remote_name = &self.parts.config.name;
         match written {
             Ok(()) => {
@@ -204,6 +225,7 @@ impl<'w> Life<'w> {
                     tracing::info!(remote_name, "where delivery stands is written down again");
                 }
                 (self.needed, self.is_unwritten) = (needed, false);
+                self.is_timed = self.progress.delivered_ms().is_some();
             }
             Err(error) => {
                 if !self.is_unwritten {
@@ -236,7 +258,8 @@ impl<'w> Life<'w> {
     /// Where delivery stands, for the next life; nothing if the instance has ended.
     pub fn last_position(&mut self) -> Option<Position> {
         let shards = self.destination.positions().ok()?;
-        Some(Position { shards, gaps: self.destination.gaps().ok()? })
+        let gaps = self.destination.gaps().ok()?;
+        Some(Position { shards, gaps, delivered_ms: self.progress.delivered_ms() })
     }
 
     /// Samples before this are too old to be sent.

@@ -11,13 +11,15 @@
 //! Each destination has a thread and an engine instance of its own, and knows nothing of others.
 //! Reading order: [`config`], `tail` (the logs), `backlog` (what the logs have no more), `worker`
 //! (the thread) and `life` (what it does until something fails: `reading`, `sending`, `tidying`),
-//! `sender` (one request until it is answered), `client` and `tls` (sockets), `position` (files),
+//! `sender` (one request until it is answered), `answer` (what that means), `version` (1.0 or 2.0),
+//! `client` and `tls` (sockets), `position` (files),
 //! `resharding` (how many shards), `needs` (which segments are kept), `destinations` (all of them,
 //! from start to reload to end), [`figures`].
 //!
 //! Invariants: a row is delivered, counted as dropped, or at or behind the written position; what
 //! comes twice was on its way when the process ended; rows of a series keep their order.
 
+mod answer;
 mod backlog;
 mod client;
 pub mod config;
@@ -26,6 +28,7 @@ pub mod figures;
 mod life;
 mod needs;
 mod position;
+mod progress;
 mod reading;
 mod resharding;
 mod sender;
@@ -33,6 +36,7 @@ mod sending;
 mod tail;
 mod tidying;
 mod tls;
+mod version;
 mod worker;
 
 pub use config::{DestinationConfig, ForwardConfig};
@@ -44,9 +48,39 @@ use crate::wasm::CallError;
 use client::ClientError;
 use std::io;
 
+impl ForwardError {
+    /// The same, with advice where memory is what it lacks.
+    fn of(self, name: &str) -> ForwardError {
+        match self {
+            ForwardError::Call(CallError::Memory(_))
+            | ForwardError::Store(StoreError::NeedsTooMuchMemory) => {
+                ForwardError::Memory { name: name.to_owned() }
+            }
+            other => other,
+        }
+    }
+}
+
 /// Why forwarding cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
+    /// The engine cannot work as the destination is configured.
+    #[error("remote write to {name}: {source}")]
+    Unusable {
+        /// The destination.
+        name: String,
+        /// What the engine says.
+        source: CallError,
+    },
+    /// Its engine instance has not enough memory.
+    #[error(
+        "remote write to {name} needs more memory than --remote-write-memory-limit; raise it, or \
+         let write_relabel_configs drop series"
+    )]
+    Memory {
+        /// The destination.
+        name: String,
+    },
     /// The files of a destination cannot be used.
     #[error("where delivery to {name} stands cannot be read or written: {source}")]
     Position {

@@ -32,6 +32,14 @@ impl Needs {
         self.lock().insert(destination, needed);
     }
 
+    /// Lets a destination need what another one does, until it knows better.
+    pub fn add_as(&self, destination: u64, other: u64) {
+        let mut first = self.lock();
+        if let Some(needed) = first.get(&other).copied() {
+            first.insert(destination, needed);
+        }
+    }
+
     /// Notes what a destination needs by now, and deletes what nobody does.
     pub fn note(&self, destination: u64, needed: Needed) -> Result<(), DiskError> {
         let mut first = self.lock();
@@ -51,6 +59,30 @@ impl Needs {
         let is_held = |log, first| self.held.last(log).is_some_and(|last: u32| first <= last);
         (is_held(LogKind::Ordered, ordered) || is_held(LogKind::Late, late))
             && self.held.bytes() > self.log_bytes_max.load(Relaxed)
+    }
+
+    /// What is left of a need if the oldest segments go that are held beyond the bound, and the bytes
+    /// of those.
+    pub fn within_bound(&self, (ordered, late): Needed) -> (Needed, u64) {
+        let bytes_max = self.log_bytes_max.load(Relaxed);
+        let mut beyond = self.held.bytes().saturating_sub(bytes_max);
+        let mut bytes = 0;
+        let mut first_within = |log, needed: u32| {
+            let held = self.held.segments(log).into_iter();
+            let mut first = needed;
+            for (number, segment_bytes) in held.filter(|(number, _)| *number >= needed) {
+                if beyond == 0 {
+                    break;
+                }
+                beyond = beyond.saturating_sub(segment_bytes);
+                bytes += segment_bytes;
+                first = number.saturating_add(1);
+            }
+            first
+        };
+        let ordered = first_within(LogKind::Ordered, ordered);
+        let late = first_within(LogKind::Late, late);
+        ((ordered, late), bytes)
     }
 
     fn release(&self, first: &BTreeMap<u64, Needed>) -> Result<(), DiskError> {

@@ -7,6 +7,7 @@
 //! └──────────┴────────────┴───────────┴─────────────────┘
 //! content: gap file u64 │ shards u32 │ per shard: 2 × (segment, record, row u32)
 //!          │ window i64 │ time i64 │ labels len u32, labels
+//!          then how far delivery has come: time i64, the smallest number if that is not known
 //! ```
 //!
 //! Numbers are little-endian. A write goes to the slot that is not the newest, so a crash in the
@@ -36,6 +37,8 @@ pub struct Position {
     pub shards: Vec<ShardPosition>,
     /// The gaps, as the engine gives them.
     pub gaps: Vec<u8>,
+    /// How far delivery has come, as a time.
+    pub delivered_ms: Option<i64>,
 }
 
 /// The files of one destination.
@@ -62,11 +65,12 @@ impl Position {
         let (store_window_ms, store_time_ms) = (i64::MIN, i64::MIN);
         let store_labels = Vec::new();
         let shard = ShardPosition { ordered, late, store_window_ms, store_labels, store_time_ms };
-        Position { shards: vec![shard; shards.max(1) as usize], gaps: Vec::new() }
+        let shards = vec![shard; shards.max(1) as usize];
+        Position { shards, gaps: Vec::new(), delivered_ms: None }
     }
 
     /// At the beginning of what the logs still have: nothing is known of what was delivered.
-    fn oldest() -> Position {
+    pub fn oldest() -> Position {
         let place = Place { segment: 0, record: 0, row: 0 };
         Position::at(place, place, 1)
     }
@@ -117,7 +121,7 @@ impl PositionFile {
                 Err(error) => Err(error.to_string()),
             };
         };
-        let (gap_number, shards) =
+        let (gap_number, shards, delivered_ms) =
             decode(&content).ok_or("the position is of another version of tidepool")?;
         let mut gaps = Vec::new();
         if gap_number > 0 {
@@ -133,13 +137,21 @@ impl PositionFile {
         }
         (self.count, self.gap_number) = (count, gap_number);
         self.gaps.clone_from(&gaps);
-        Ok(Some(Position { shards, gaps }))
+        Ok(Some(Position { shards, gaps, delivered_ms }))
     }
 
     /// Removes the files of all destinations but these: they are not sent to any more, and begin anew
-    /// if they ever are again.
-    pub fn keep_only(dir: &Path, names: &[&str]) -> io::Result<()> {
-        remove(dir, |found, _| !names.contains(&found))
+    /// if they ever are again. Gives whose positions were removed.
+    pub fn keep_only(dir: &Path, names: &[&str]) -> io::Result<Vec<String>> {
+        let mut gone = Vec::new();
+        remove(dir, |found, part| {
+            let is_removed = !names.contains(&found);
+            if is_removed && matches!(part, Part::Position) {
+                gone.push(found.to_owned());
+            }
+            is_removed
+        })?;
+        Ok(gone)
     }
 
     fn gap_path(&self, number: u64) -> PathBuf {
@@ -148,7 +160,12 @@ impl PositionFile {
 
     /// Writes down where delivery stands. Survives a crash of the process from here on, and a power
     /// cut once synced; gaps do at once. One that fails leaves what was written before.
-    pub fn write(&mut self, shards: &[ShardPosition], gaps: Option<Vec<u8>>) -> io::Result<()> {
+    pub fn write(
+        &mut self,
+        shards: &[ShardPosition],
+        gaps: Option<Vec<u8>>,
+        delivered_ms: Option<i64>,
+    ) -> io::Result<()> {
         let gaps = gaps.filter(|gaps| *gaps != self.gaps);
         let gap_number = match &gaps {
             None => self.gap_number,
@@ -164,7 +181,7 @@ impl PositionFile {
                 number
             }
         };
-        let content = encode(gap_number, shards);
+        let content = encode(gap_number, shards, delivered_ms);
         if (content.len() + HEAD_BYTES) as u64 > SLOT_BYTES {
             return Err(io::Error::from(Errno::FBIG));
         }
@@ -205,7 +222,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Removes files of destinations, by the destination's name and what they are.
-fn remove(dir: &Path, is_removed: impl Fn(&str, &Part) -> bool) -> io::Result<()> {
+fn remove(dir: &Path, mut is_removed: impl FnMut(&str, &Part) -> bool) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -251,7 +268,7 @@ fn read_slot(file: &File, slot: u64) -> Option<(u64, Vec<u8>)> {
     is_whole.then(|| (u64::from_le_bytes(*count), all.split_off(checked.len())))
 }
 
-fn encode(gap_number: u64, shards: &[ShardPosition]) -> Vec<u8> {
+fn encode(gap_number: u64, shards: &[ShardPosition], delivered_ms: Option<i64>) -> Vec<u8> {
     let mut out = gap_number.to_le_bytes().to_vec();
     out.extend_from_slice(&(shards.len() as u32).to_le_bytes());
     for shard in shards {
@@ -265,10 +282,11 @@ fn encode(gap_number: u64, shards: &[ShardPosition]) -> Vec<u8> {
         out.extend_from_slice(&(shard.store_labels.len() as u32).to_le_bytes());
         out.extend_from_slice(&shard.store_labels);
     }
+    out.extend_from_slice(&delivered_ms.unwrap_or(i64::MIN).to_le_bytes());
     out
 }
 
-fn decode(mut bytes: &[u8]) -> Option<(u64, Vec<ShardPosition>)> {
+fn decode(mut bytes: &[u8]) -> Option<(u64, Vec<ShardPosition>, Option<i64>)> {
     fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
         let (head, rest) = bytes.split_first_chunk::<N>()?;
         *bytes = rest;
@@ -293,7 +311,13 @@ fn decode(mut bytes: &[u8]) -> Option<(u64, Vec<ShardPosition>)> {
         let store_labels = labels.to_vec();
         shards.push(ShardPosition { ordered, late, store_window_ms, store_labels, store_time_ms });
     }
-    bytes.is_empty().then_some((gap_number, shards))
+    // Positions from before this was written down end here.
+    let delivered_ms = match bytes.is_empty() {
+        true => i64::MIN,
+        false => i64::from_le_bytes(take(&mut bytes)?),
+    };
+    let delivered_ms = Some(delivered_ms).filter(|time_ms| *time_ms > i64::MIN);
+    bytes.is_empty().then_some((gap_number, shards, delivered_ms))
 }
 
 #[cfg(test)]
@@ -321,13 +345,15 @@ mod tests {
             position.map(|p| p.shards.iter().map(|s| s.ordered.segment).collect::<Vec<_>>())
         };
         for segment in 1..=3 {
-            file.write(&[shard(segment), shard(segment + 10)], Some(vec![9; segment as usize]))?;
+            let (gaps, delivered_ms) = (vec![9; segment as usize], Some(i64::from(segment)));
+            file.write(&[shard(segment), shard(segment + 10)], Some(gaps), delivered_ms)?;
             let (_, read) = PositionFile::open(dir.path(), "a")?;
             let read = read.ok_or_else(|| io::Error::other("nothing"))?;
             assert_eq!(read.gaps, vec![9; segment as usize]);
+            assert_eq!(read.delivered_ms, delivered_ms);
             assert_eq!(format!("{:?}", read.shards[0]), format!("{:?}", shard(segment)));
         }
-        file.write(&[shard(4)], None)?;
+        file.write(&[shard(4)], None, None)?;
         // The newest slot is torn: the one before counts.
         let whole = fs::read(&path)?;
         for cut in [10, HEAD_BYTES + 3] {
@@ -342,13 +368,27 @@ mod tests {
         Ok(())
     }
 
+    /// Positions of versions that did not write down how far delivery had come are read on.
+    #[test]
+    fn a_position_without_its_time_is_read() {
+        let whole = encode(3, &[shard(4)], Some(77));
+        let (gap_number, shards, delivered_ms) = decode(&whole).expect("it decodes");
+        assert_eq!((gap_number, shards.len(), delivered_ms), (3, 1, Some(77)));
+        let before = &whole[..whole.len() - 8];
+        let (gap_number, shards, delivered_ms) = decode(before).expect("it decodes");
+        assert_eq!((gap_number, shards.len(), delivered_ms), (3, 1, None));
+        assert!(decode(&whole[..whole.len() - 1]).is_none());
+        assert!(decode(&[&whole[..], &[0]].concat()).is_none());
+        assert_eq!(decode(&encode(0, &[], None)).map(|(.., delivered)| delivered), Some(None));
+    }
+
     #[test]
     fn what_is_damaged_is_put_aside_and_the_log_is_sent_again() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("a.position");
         for gaps_are_damaged in [false, true] {
             let (mut file, _) = PositionFile::open(dir.path(), "a")?;
-            file.write(&[shard(7)], Some(vec![1, 2, 3]))?;
+            file.write(&[shard(7)], Some(vec![1, 2, 3]), None)?;
             match gaps_are_damaged {
                 true => fs::write(file.gap_path(file.gap_number), b"other")?,
                 false => fs::write(&path, b"something else")?,
@@ -358,7 +398,7 @@ mod tests {
             assert_eq!(format!("{read:?}"), format!("{:?}", Position::oldest()));
             assert!(dir.path().join("a.position.damaged").exists());
             assert_eq!(fs::read_dir(dir.path())?.count(), 2, "no gaps are left");
-            file.write(&[shard(9)], None)?;
+            file.write(&[shard(9)], None, None)?;
             let (_, read) = PositionFile::open(dir.path(), "a")?;
             assert_eq!(read.map(|position| position.shards[0].ordered.segment), Some(9));
         }
@@ -369,14 +409,14 @@ mod tests {
     fn a_write_that_fails_leaves_what_was_there() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
         let (mut file, _) = PositionFile::open(dir.path(), "a")?;
-        file.write(&[shard(1)], Some(vec![1]))?;
+        file.write(&[shard(1)], Some(vec![1]), None)?;
         let gone = dir.path().join("elsewhere");
         let there = std::mem::replace(&mut file.dir, gone);
-        assert!(file.write(&[shard(2)], Some(vec![2])).is_err(), "no place for the gaps");
+        assert!(file.write(&[shard(2)], Some(vec![2]), None).is_err(), "no place for the gaps");
         let (_, read) = PositionFile::open(dir.path(), "a")?;
         assert_eq!(read.map(|position| position.gaps), Some(vec![1]));
         file.dir = there;
-        file.write(&[shard(2)], Some(vec![2]))?;
+        file.write(&[shard(2)], Some(vec![2]), None)?;
         let (_, read) = PositionFile::open(dir.path(), "a")?;
         assert_eq!(read.map(|position| position.gaps), Some(vec![2]));
         assert_eq!(fs::read_dir(dir.path())?.count(), 2);
@@ -389,9 +429,12 @@ mod tests {
         fs::create_dir(dir.path().join("held"))?;
         for name in ["a", "a.gaps.1", "b.position"] {
             let (mut file, _) = PositionFile::open(dir.path(), name)?;
-            file.write(&[shard(1)], Some(vec![1]))?;
+            file.write(&[shard(1)], Some(vec![1]), None)?;
         }
-        PositionFile::keep_only(dir.path(), &["a"])?;
+        let mut gone = PositionFile::keep_only(dir.path(), &["a"])?;
+        gone.sort();
+        assert_eq!(gone, ["a.gaps.1", "b.position"]);
+        assert!(PositionFile::keep_only(dir.path(), &["a"])?.is_empty());
         let mut left: Vec<_> = fs::read_dir(dir.path())?
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
             .collect::<io::Result<_>>()?;

@@ -5,7 +5,8 @@ use super::backlog::Window;
 use super::config::BacklogOrder;
 use super::life::{LOOK_EVERY, Life};
 use super::tail::{Feeding, Read};
-use crate::wasm::StoreWindow;
+use crate::store::StoreError;
+use crate::wasm::{CallError, Error, StoreWindow};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Parts of the log that are read between two looks at answers.
 const STEPS: usize = 16;
+
+/// How often what is damaged is read before it is given up: the device may give it another time.
+const DAMAGE_ATTEMPTS: u32 = 3;
+
+/// How often failures in a row are told.
+const TELL_EVERY: Duration = Duration::from_secs(60);
+
+/// Why a window is given up that is too old, or too much.
+pub(super) const BEYOND_LIMIT: &str = "sample_age_limit and backlog.max_bytes say so";
 
 /// Where rows go that are read: parts of a life that are borrowed at the same time as others.
 macro_rules! feeding {
@@ -64,7 +74,8 @@ impl Life<'_> {
             return Ok(false);
         };
         if self.is_window_too_old(&window) {
-            self.drop_window(&window, &self.parts.figures.dropped.too_old)?;
+            let too_old = &self.parts.figures.dropped.too_old;
+            self.drop_window(&window, too_old, BEYOND_LIMIT)?;
             return Ok(true);
         }
         if !self.pace.has_room() {
@@ -86,7 +97,7 @@ impl Life<'_> {
                 let opened = Window::open(&self.parts.store, &self.parts.runtime, &window);
                 match opened {
                     Ok(open) => open,
-                    Err(error) => return self.store_failed(&error),
+                    Err(error) => return self.store_failed(&window, error),
                 }
             }
         };
@@ -123,13 +134,15 @@ impl Life<'_> {
             Ok(rows) => {
                 let taken = rows.unwrap_or(0);
                 self.pace.took(taken);
+                if taken > 0 {
+                    self.store_failures = 0;
+                }
                 self.rows_left = self.rows_left.map(|left| left.saturating_sub(taken));
                 // Nor does one stay open that waits for long.
                 self.window = (!open.is_stuck()).then_some(open);
                 Ok(rows.is_some())
             }
-            Err(ForwardError::Call(error)) => Err(error.into()),
-            Err(error) => self.store_failed(&error),
+            Err(error) => self.store_failed(&window, error),
         }
     }
 
@@ -138,10 +151,36 @@ impl Life<'_> {
         Ok(self.destination.pending()?.iter().any(|rows| *rows >= (capacity / 2).max(1)))
     }
 
-    /// The store could not be read: it is tried again, from where that ended.
-    fn store_failed(&mut self, error: &ForwardError) -> Result<bool, ForwardError> {
-        tracing::debug!(%error, "what is missing in the log could not be read; trying again");
+    /// The store could not be read: it is tried again, from where that ended. What is damaged stays so,
+    /// and must not hold up what is not.
+    fn store_failed(
+        &mut self,
+        window: &StoreWindow,
+        error: ForwardError,
+    ) -> Result<bool, ForwardError> {
+        let is_damage = match &error {
+            ForwardError::Store(StoreError::Refused(error)) => is_damage(error),
+            ForwardError::Call(CallError::Refused(error)) if is_damage(error) => true,
+            ForwardError::Call(_) => return Err(error),
+            _ => false,
+        };
         self.window = None;
+        self.store_failures += 1;
+        if is_damage && self.store_failures >= DAMAGE_ATTEMPTS {
+            self.store_failures = 0;
+            let why = format!("the block that has them is damaged: {error}");
+            self.drop_window(window, &self.parts.figures.dropped.damaged, &why)?;
+            return Ok(true);
+        }
+        if self.store_failure_told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+            self.store_failure_told = Some(Instant::now());
+            tracing::warn!(
+                remote_name = self.parts.config.name,
+                %error,
+                failures = self.store_failures,
+                "samples that wait could not be read from the store; it is tried again"
+            );
+        }
         self.parts.is_stopping_within(LOOK_EVERY);
         Ok(false)
     }
@@ -155,6 +194,7 @@ impl Life<'_> {
         &mut self,
         window: &StoreWindow,
         dropped: &AtomicU64,
+        why: &str,
     ) -> Result<(), ForwardError> {
         // What of it waits in queues is sent all the same.
         let is_begun = self.last_window == Some(window.start_ms);
@@ -166,11 +206,16 @@ impl Life<'_> {
             samples,
             from_ms = window.start_ms,
             to_ms = window.end_ms,
-            "samples that waited to be forwarded are dropped, as sample_age_limit and \
-             backlog.max_bytes say"
+            why,
+            "samples that waited to be forwarded are dropped"
         );
         self.last_window = None;
         self.destination.end_store_window()?;
         self.write_position(true)
     }
+}
+
+/// Whether it would be the same another time.
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt(_) | Error::Malformed(_))
 }

@@ -1,25 +1,18 @@
 //! One request, sent until it is answered for good: delivered, or refused.
 //!
-//! What the receiver or the network may do better another time (5xx, 429 if so configured, no
-//! answer at all) is sent again, at growing distances or when `Retry-After` says. So is what was
-//! redirected: nobody has it, and a gate that asks for a login does not stand there for ever. Everything
-//! else that is no success would be refused each time: it is given up, and counted.
+//! What the receiver or the network may do better another time ([`Meaning::Again`]) is sent again, at
+//! growing distances or when `Retry-After` says. Everything else that is no success would be refused
+//! each time: it is given up, and counted.
 
-use super::client::{Answer, Client};
+use super::answer::{Asked, Counts, Meaning, meaning};
+use super::client::Client;
 use super::config::QueueConfig;
 use super::figures::Figures;
 use crate::wasm::RemoteWriteVersion;
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::header::{HeaderMap, RETRY_AFTER};
-use jiff::Timestamp;
-use jiff::fmt::rfc2822::DateTimeParser;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-
-/// Longest pause that a receiver may ask for.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 /// How often failures in a row are told.
 const TELL_EVERY: Duration = Duration::from_secs(60);
@@ -30,12 +23,8 @@ pub struct Outgoing {
     pub body: Bytes,
     /// Which message.
     pub version: RemoteWriteVersion,
-    /// Floats in it.
-    pub samples: u64,
-    /// Histograms in it.
-    pub histograms: u64,
-    /// Exemplars in it.
-    pub exemplars: u64,
+    /// How much is in it.
+    pub counts: Counts,
     /// From here on some of it is too old to be sent; none without a limit of age.
     pub stale_at: Option<Instant>,
 }
@@ -63,14 +52,8 @@ pub struct Sender {
     pub figures: Arc<Figures>,
     /// What log lines call the destination.
     pub name: String,
-}
-
-/// What an answer means.
-enum Meaning {
-    Delivered,
-    Refused(String),
-    UnknownVersion,
-    Again { why: String, after: Option<Duration> },
+    /// Whether it has said what it wrote of 2.0: then it is a receiver of 2.0.
+    pub has_counted: AtomicBool,
 }
 
 impl Outgoing {
@@ -93,7 +76,7 @@ impl Outgoing {
 impl Sender {
     /// Sends until it is answered for good.
     pub async fn send(&self, request: &Outgoing) -> Outcome {
-        let mut backoff = self.queue.min_backoff;
+        let mut backoff = self.queue.min_backoff.min(self.queue.max_backoff);
         let mut told: Option<Instant> = None;
         for attempt in 0.. {
             let is_stale = |at: Instant| Instant::now() >= at;
@@ -104,29 +87,40 @@ impl Sender {
             let body = request.body.clone();
             let (kind, version) = (request.content_type(), request.version_header());
             let meaning = match self.client.send(body, kind, version, attempt).await {
-                Ok(answer) => self.meaning(request, answer),
+                Ok(answer) => {
+                    let asked = Asked {
+                        version: request.version,
+                        sent: request.counts,
+                        retry_on_429: self.queue.retry_on_http_429,
+                        has_counted: self.has_counted.load(Relaxed),
+                    };
+                    let meaning = meaning(asked, &answer);
+                    if let Meaning::Refused { written, .. } = &meaning {
+                        let Counts { samples, histograms, .. } = request.counts.without(written);
+                        self.figures.refused(answer.status.as_u16(), samples + histograms);
+                    }
+                    meaning
+                }
                 Err(error) => Meaning::Again { why: error.to_string(), after: None },
             };
             let took = started.elapsed();
             self.figures.durations.observe(took);
             match meaning {
-                Meaning::Delivered => {
-                    let Outgoing { samples, histograms, exemplars, .. } = request;
-                    self.figures.sent.add(*samples, *histograms, *exemplars);
-                    self.figures.bytes.fetch_add(request.body.len() as u64, Relaxed);
-                    self.figures.requests.fetch_add(1, Relaxed);
+                Meaning::Delivered { written } => {
+                    self.delivered(request, &written);
                     if told.is_some() {
                         tracing::info!(remote_name = self.name, "requests are delivered again");
                     }
                     return Outcome::Delivered(took);
                 }
-                Meaning::Refused(why) => {
-                    let Outgoing { samples, histograms, exemplars, .. } = request;
-                    self.figures.failed.add(*samples, *histograms, *exemplars);
+                Meaning::Refused { why, written } => {
+                    let lost = request.counts.without(&written);
+                    self.figures.sent.add(&written);
+                    self.figures.failed.add(&lost);
                     tracing::error!(
                         remote_name = self.name,
-                        samples,
-                        histograms,
+                        samples = lost.samples,
+                        histograms = lost.histograms,
                         reason = why,
                         "a request was refused, and is dropped"
                     );
@@ -134,8 +128,7 @@ impl Sender {
                 }
                 Meaning::UnknownVersion => return Outcome::UnknownVersion,
                 Meaning::Again { why, after } => {
-                    let Outgoing { samples, histograms, exemplars, .. } = request;
-                    self.figures.retried.add(*samples, *histograms, *exemplars);
+                    self.figures.retried.add(&request.counts);
                     let pause = after.unwrap_or(backoff);
                     if told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
                         told = Some(Instant::now());
@@ -148,88 +141,32 @@ impl Sender {
                         );
                     }
                     tokio::time::sleep(pause).await;
-                    if after.is_none() {
-                        backoff = (backoff * 2).min(self.queue.max_backoff);
-                    }
+                    backoff = (backoff.max(pause) * 2).min(self.queue.max_backoff);
                 }
             }
         }
         Outcome::Stale
     }
 
-    fn meaning(&self, request: &Outgoing, answer: Answer) -> Meaning {
-        let Answer { status, headers, text } = answer;
-        let is_v2 = request.version == RemoteWriteVersion::V2;
-        let said = || format!("{status}: {}", text.trim());
-        if status.is_success() {
-            return match is_v2 {
-                true => self.written(request, &headers),
-                false => Meaning::Delivered,
-            };
+    fn delivered(&self, request: &Outgoing, written: &Counts) {
+        if request.version == RemoteWriteVersion::V2 {
+            self.has_counted.store(true, Relaxed);
         }
-        if status == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_v2 {
-            return Meaning::UnknownVersion;
+        self.figures.sent.add(written);
+        self.figures.bytes.fetch_add(request.body.len() as u64, Relaxed);
+        self.figures.requests.fetch_add(1, Relaxed);
+        let lost = request.counts.without(written);
+        if !lost.is_nothing() {
+            // Against the specification, which has 4xx for that: it would not be written another time.
+            self.figures.failed.add(&lost);
+            let Counts { samples, histograms, exemplars } = lost;
+            tracing::error!(
+                remote_name = self.name,
+                samples,
+                histograms,
+                exemplars,
+                "the receiver says that it wrote less than it was sent; the rest is dropped"
+            );
         }
-        let may_again = status.is_server_error()
-            || status.is_redirection()
-            || (status == StatusCode::TOO_MANY_REQUESTS && self.queue.retry_on_http_429);
-        if may_again {
-            return Meaning::Again { why: said(), after: retry_after(&headers) };
-        }
-        self.figures.refused(status.as_u16(), request.samples + request.histograms);
-        Meaning::Refused(said())
-    }
-
-    /// What a 2.0 receiver says it has written. One that says nothing has taken the message for one
-    /// of 1.0, in which it is empty.
-    fn written(&self, request: &Outgoing, headers: &HeaderMap) -> Meaning {
-        let count = |kind: &str| {
-            let name = format!("x-prometheus-remote-write-{kind}-written");
-            headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok()
-        };
-        let counts = [count("samples"), count("histograms"), count("exemplars")];
-        if counts.iter().all(Option::is_none) {
-            return Meaning::UnknownVersion;
-        }
-        let written = counts.iter().flatten().sum::<u64>();
-        let Outgoing { samples, histograms, exemplars, .. } = request;
-        if written == 0 && samples + histograms + exemplars > 0 {
-            self.figures.refused(200, samples + histograms);
-            return Meaning::Refused("a success that says that nothing was written".into());
-        }
-        Meaning::Delivered
-    }
-}
-
-/// What `Retry-After` asks for: seconds, or a date.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let pause = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            static PARSER: DateTimeParser = DateTimeParser::new();
-            let at = PARSER.parse_timestamp(text).ok()?;
-            let ms = at.as_millisecond().saturating_sub(Timestamp::now().as_millisecond());
-            Duration::from_millis(u64::try_from(ms).unwrap_or(0))
-        }
-    };
-    Some(pause.min(RETRY_AFTER_MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_are_read_in_both_forms() {
-        let pause = |text: &str| {
-            let value = hyper::header::HeaderValue::from_str(text);
-            retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value.expect("a value"))]))
-        };
-        assert_eq!(pause("7"), Some(Duration::from_secs(7)));
-        assert_eq!(pause("86400"), Some(RETRY_AFTER_MAX));
-        assert_eq!(pause("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
-        assert_eq!(pause("Fri, 31 Dec 2100 08:49:37 GMT"), Some(RETRY_AFTER_MAX));
-        assert_eq!(pause("soon"), None);
     }
 }

@@ -1,6 +1,7 @@
 //! A life's sending: requests of shards, what their answers mean, and metadata.
 
 use super::ForwardError;
+use super::answer::Counts;
 use super::backlog::Window;
 use super::life::{Life, OnItsWay};
 use super::sender::{Outcome, Outgoing};
@@ -33,16 +34,21 @@ impl Life<'_> {
                 Outcome::Delivered(took) => {
                     self.resharding.went_out(sent.rows, took);
                     self.delivered = Some(Instant::now());
+                    self.progress.delivered(sent.newest_ms);
+                    self.show_progress();
                     self.parts.figures.newest_sent_ms.fetch_max(sent.newest_ms, Relaxed);
+                    if self.version.taken(sent.version) {
+                        let remote_name = &self.parts.config.name;
+                        tracing::info!(remote_name, "the receiver takes remote write 2.0");
+                    }
                 }
                 Outcome::Refused => {}
                 Outcome::UnknownVersion => {
-                    if *self.version == RemoteWriteVersion::V2 {
-                        *self.version = RemoteWriteVersion::V1;
+                    if self.version.not_taken(Instant::now()) {
                         tracing::warn!(
                             remote_name = self.parts.config.name,
-                            "the receiver does not take remote write 2.0; it gets 1.0 until the \
-                             next start"
+                            "the receiver does not take remote write 2.0; it gets 1.0, and 2.0 is \
+                             tried again every five minutes"
                         );
                     }
                     self.send_shard(shard_number)?;
@@ -95,7 +101,8 @@ impl Life<'_> {
     fn send_shard(&mut self, number: u32) -> Result<(), ForwardError> {
         let rows_max = self.parts.config.queue.max_samples_per_send;
         let not_before_ms = self.not_before_ms();
-        let request = self.destination.take(number, *self.version, rows_max, not_before_ms)?;
+        let version = self.version.version(Instant::now());
+        let request = self.destination.take(number, version, rows_max, not_before_ms)?;
         let Some(request) = request else { return Ok(()) };
         let Request { body, samples, histograms, exemplars, too_old, newest_ms } = request;
         if too_old > 0 {
@@ -115,22 +122,20 @@ impl Life<'_> {
         let stale_at = (!limit.is_zero()).then(|| Instant::now() + limit / 10);
         let outgoing = Outgoing {
             body: Bytes::from(compressed),
-            version: *self.version,
-            samples,
-            histograms,
-            exemplars,
+            version,
+            counts: Counts { samples, histograms, exemplars },
             stale_at,
         };
         let (sender, answers) = (Arc::clone(self.sender), self.answers.0.clone());
         let generation = self.generation;
         let task = self.parts.runtime.spawn(async move {
             let outcome = sender.send(&outgoing).await;
-            // There is room for one answer of each shard.
-            let _ = answers.try_send((number, generation, outcome));
+            // The life may have ended meanwhile.
+            let _ = answers.send((number, generation, outcome));
         });
         if let Some(shard) = self.shards.get_mut(number as usize) {
             let rows = samples + histograms;
-            shard.on_its_way = Some(OnItsWay { task, rows, newest_ms });
+            shard.on_its_way = Some(OnItsWay { task, version, rows, newest_ms });
             shard.since = None;
         }
         Ok(())
@@ -142,7 +147,8 @@ impl Life<'_> {
         let is_due = self.metadata_sent.is_none_or(|at| at.elapsed() >= metadata.send_interval);
         // A receiver that hangs gets no more of it meanwhile.
         let is_on_its_way = self.metadata_task.as_ref().is_some_and(|task| !task.is_finished());
-        let is_wanted = metadata.send && *self.version == RemoteWriteVersion::V1;
+        let version = self.version.version(Instant::now());
+        let is_wanted = metadata.send && version == RemoteWriteVersion::V1;
         if !is_wanted || !is_due || is_on_its_way {
             return Ok(());
         }

@@ -199,6 +199,13 @@ fn end_behind(data: &DataDir, log: LogKind, segment: u32) -> Result<Place, Forwa
     }
 }
 
+/// Bytes of both logs behind where delivery stands, whole segments.
+pub(super) fn bytes_behind(data: &DataDir, positions: &[ShardPosition]) -> u64 {
+    let (ordered, late) = segments(positions);
+    let behind = |log, segment| LogFollower::new(data, log, segment).bytes_left();
+    behind(LogKind::Ordered, ordered) + behind(LogKind::Late, late)
+}
+
 /// The first segments of both logs of which not all is delivered.
 pub(super) fn segments(positions: &[ShardPosition]) -> (u32, u32) {
     let first = |of: fn(&ShardPosition) -> u32| positions.iter().map(of).min().unwrap_or(0);

@@ -3,9 +3,12 @@
 use super::ForwardError;
 use super::config::BacklogOrder;
 use super::life::{Life, Shard, TIDY_EVERY};
-use super::reading::feeding;
+use super::progress::Look;
+use super::reading::{BEYOND_LIMIT, feeding};
 use super::resharding::UPDATE_EVERY;
 use super::tail::{Feeding, Read, segments};
+use super::worker::Parts;
+use crate::store::Store;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -13,19 +16,12 @@ impl Life<'_> {
     /// What is done once a second.
     pub fn tidy(&mut self) -> Result<(), ForwardError> {
         let parts = self.parts;
-        if let Ok(newest_ms) = parts.runtime.block_on(parts.store.newest_time_ms())
-            && newest_ms > i64::MIN
-        {
-            parts.figures.newest_ms.store(newest_ms, Relaxed);
-        }
-        let gap_rows = self.destination.gap_rows()?;
-        let gap_bytes = (gap_rows as f64 * parts.figures.bytes_per_sample()) as u64;
-        let bytes_left = self.tails.bytes_left() + gap_bytes;
-        parts.figures.gap_rows.store(gap_rows, Relaxed);
-        parts.figures.bytes_left.store(bytes_left, Relaxed);
+        let (gap_rows, bytes_left) = self.look()?;
         self.tails.forget_series(&mut self.destination)?;
         // Reading moves it, too, where nothing of what is read is sent.
-        if self.is_unwritten || segments(&self.destination.positions()?) != self.needed {
+        let is_timed = self.is_timed || self.progress.delivered_ms().is_none();
+        let has_moved = segments(&self.destination.positions()?) != self.needed;
+        if self.is_unwritten || has_moved || !is_timed {
             self.write_position(false)?;
         }
         let needed = self.needed;
@@ -42,7 +38,7 @@ impl Life<'_> {
             self.detach()?;
         }
         if is_beyond && let Some(window) = self.destination.store_window()? {
-            self.drop_window(&window, &parts.figures.dropped.backlog_bytes)?;
+            self.drop_window(&window, &parts.figures.dropped.backlog_bytes, BEYOND_LIMIT)?;
             // The next one at once, if that is not enough.
             self.tidied = Instant::now() - TIDY_EVERY;
         }
@@ -50,9 +46,50 @@ impl Life<'_> {
         self.send_metadata()
     }
 
+    /// Shows at once how far an earlier life had come; a destination that is new begins behind what is
+    /// stored now.
+    pub fn begin(&mut self) -> Result<(), ForwardError> {
+        if let Ok(newest_ms) = self.parts.runtime.block_on(self.parts.store.newest_time_ms())
+            && newest_ms > i64::MIN
+        {
+            self.progress.begin(newest_ms);
+        }
+        self.look().map(drop)
+    }
+
+    /// Takes and shows figures; gives rows in gaps, and bytes of all that waits.
+    fn look(&mut self) -> Result<(u64, u64), ForwardError> {
+        let Parts { store, runtime, figures, .. } = self.parts;
+        let now = Instant::now();
+        let pending: u64 = self.destination.pending()?.iter().map(|rows| u64::from(*rows)).sum();
+        let gap_rows = self.destination.gap_rows()?;
+        let rows_bytes = ((gap_rows + pending) as f64 * figures.bytes_per_sample()) as u64;
+        let bytes_left = self.tails.bytes_left() + rows_bytes;
+        figures.pending.store(pending, Relaxed);
+        figures.gap_rows.store(gap_rows, Relaxed);
+        figures.bytes_left.store(bytes_left, Relaxed);
+        let is_unknown = self.progress.delivered_ms().is_none();
+        let stored_ms = runtime.block_on(stored_ms(store, is_unknown));
+        if let Some((_, newest_ms)) = stored_ms {
+            figures.newest_ms.store(newest_ms, Relaxed);
+        }
+        let waits = pending > 0 || gap_rows > 0;
+        self.progress.look(&Look { now, stored_ms, log_ended: self.log_ended, waits });
+        self.show_progress();
+        Ok((gap_rows, bytes_left))
+    }
+
+    /// Shows how far delivery has come.
+    pub fn show_progress(&self) {
+        let delivered_ms = self.progress.delivered_ms().unwrap_or(0);
+        self.parts.figures.delivered_ms.store(delivered_ms, Relaxed);
+    }
+
     /// Leaves what was not delivered of the logs to be taken from the store.
     fn detach(&mut self) -> Result<(), ForwardError> {
         self.abort();
+        // Gaps may be joined: a read of the store begins anew.
+        self.window = None;
         self.detached = Some(Instant::now());
         let mut rows = self.destination.detach()?;
         let in_log = &self.parts.figures.samples_in;
@@ -115,4 +152,15 @@ impl Life<'_> {
         }
         Ok(())
     }
+}
+
+/// Times of the oldest sample of the head, if that is asked for, and of the newest one stored; nothing
+/// without any, or if the store does not tell now.
+pub(super) async fn stored_ms(store: &Store, with_oldest: bool) -> Option<(i64, i64)> {
+    let newest_ms = store.newest_time_ms().await.ok().filter(|time_ms| *time_ms > i64::MIN)?;
+    let oldest_ms = match with_oldest {
+        true => store.figures().await.ok()?.head_min_time_ms,
+        false => newest_ms,
+    };
+    Some((oldest_ms.min(newest_ms), newest_ms))
 }

@@ -5,16 +5,20 @@ use super::ForwardError;
 use super::client::Client;
 use super::config::DestinationConfig;
 use super::figures::Figures;
-use super::life::{LOOK_EVERY, Life};
+use super::life::{LOOK_EVERY, Life, TIDY_EVERY};
 use super::needs::Needs;
 use super::position::{Position, PositionFile};
 use super::sender::Sender;
-use super::tail::Tails;
+use super::tail::{Tails, bytes_behind, segments};
+use super::tidying::stored_ms;
+use super::version::Negotiated;
 use crate::disk::wal::FORWARD_DIR;
 use crate::shutdown::Shutdown;
 use crate::store::Store;
-use crate::wasm::{Destination, ForwardSettings, Label, RemoteWriteVersion};
+use crate::wasm::{Destination, ForwardSettings, Label, Place};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
@@ -39,95 +43,230 @@ pub(super) struct Parts {
     pub shutdown: [Shutdown; 2],
 }
 
-/// The thread's state over all of its lives.
-pub(super) struct Worker {
-    parts: Parts,
-    sender: Arc<Sender>,
-    file: PositionFile,
-    position: Position,
-    version: RemoteWriteVersion,
+/// Where delivery stands, which goes from worker to worker of a destination.
+pub(super) struct Stand {
+    pub file: PositionFile,
+    pub position: Position,
 }
 
-impl Worker {
-    pub fn new(parts: Parts, client: Client, file: PositionFile, position: Position) -> Worker {
-        let sender = Arc::new(Sender {
-            client,
-            queue: parts.config.queue.clone(),
-            figures: Arc::clone(&parts.figures),
-            name: parts.config.name.clone(),
-        });
-        let version = parts.config.version;
-        Worker { parts, sender, file, position, version }
-    }
+/// What a worker begins with.
+pub(super) enum Start {
+    /// It is known where delivery stands.
+    At(Box<Stand>),
+    /// It is where the worker of this number leaves it, which was told to stop.
+    Behind(JoinHandle<Option<Stand>>, u64),
+}
 
-    /// Works until it is time to stop. What fails is begun anew from the written position.
-    pub fn run(mut self) {
-        let Parts { config, .. } = &self.parts;
-        let url = shown_url(config);
-        tracing::info!(remote_name = config.name, url, "samples are forwarded");
-        let mut pause = RESTART_PAUSE;
-        loop {
-            let begun = Instant::now();
-            let stopping = match self.live() {
-                Ok(()) => true,
-                Err(error) => {
-                    let remote_name = &self.parts.config.name;
-                    tracing::error!(
-                        remote_name, %error,
-                        again_in_seconds = pause.as_secs(),
-                        "forwarding failed; it goes on from where delivery stood"
-                    );
-                    let stops = self.parts.is_stopping_within(pause);
-                    // Each life reads all series anew: what fails at once is not tried all the time.
-                    pause = match begun.elapsed() > RESTART_PAUSE_MAX {
-                        true => RESTART_PAUSE,
-                        false => (pause * 2).min(RESTART_PAUSE_MAX),
-                    };
-                    stops
+/// The thread's state over all of its lives.
+struct Worker {
+    parts: Parts,
+    sender: Arc<Sender>,
+    stand: Stand,
+    version: Negotiated,
+}
+
+/// Works until it is time to stop, and gives where delivery stands then.
+pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Stand> {
+    let stand = begin(&parts, start)?;
+    let sender = Arc::new(Sender {
+        client,
+        queue: parts.config.queue.clone(),
+        figures: Arc::clone(&parts.figures),
+        name: parts.config.name.clone(),
+        has_counted: AtomicBool::new(false),
+    });
+    let version = Negotiated::new(parts.config.version);
+    Some(Worker { parts, sender, stand, version }.run())
+}
+
+/// Waits for the worker before this one, if there is one; nothing if it is time to stop before it is
+/// known where delivery stands.
+fn begin(parts: &Parts, start: Start) -> Option<Stand> {
+    let (thread, number) = match start {
+        Start::At(stand) => return Some(*stand),
+        Start::Behind(thread, number) => (thread, number),
+    };
+    let mut stand = join(thread);
+    while stand.is_none() {
+        let dir = parts.store.data().path().join(FORWARD_DIR);
+        match PositionFile::open(&dir, &parts.config.name) {
+            Ok((file, position)) => {
+                let position = position.unwrap_or_else(Position::oldest);
+                stand = Some(Stand { file, position });
+            }
+            Err(error) => {
+                let remote_name = &parts.config.name;
+                tracing::error!(remote_name, %error, "where delivery stands cannot be read");
+                if parts.is_stopping_within(RESTART_PAUSE) {
+                    return None;
                 }
-            };
-            if stopping {
-                return;
             }
         }
     }
+    let stand = stand?;
+    // Only now: until here the one before kept what it needs.
+    parts.needs.add(parts.number, segments(&stand.position.shards));
+    if let Err(error) = parts.needs.forget(number) {
+        tracing::warn!(%error, "log segments that were kept for forwarding take space");
+    }
+    Some(stand)
+}
+
+/// What a worker's thread gives in the end.
+pub(super) fn join(thread: JoinHandle<Option<Stand>>) -> Option<Stand> {
+    thread.join().unwrap_or_else(|_| {
+        tracing::error!("a thread that forwards samples panicked");
+        None
+    })
+}
+
+/// How the engine makes requests for a destination.
+pub(super) fn settings(
+    config: &DestinationConfig,
+    labels: &[Label],
+    shards: usize,
+) -> ForwardSettings {
+    ForwardSettings {
+        external_labels: labels.to_vec(),
+        rules: config.rules.clone(),
+        exemplars: config.send_exemplars,
+        histograms: config.send_native_histograms,
+        shards: shards.max(1) as u32,
+    }
+}
+
+impl Worker {
+    /// Works until it is time to stop. What fails is begun anew from where delivery stood.
+    fn run(mut self) -> Stand {
+        let DestinationConfig { name, url, .. } = &self.parts.config;
+        tracing::info!(remote_name = name, %url, "samples are forwarded");
+        self.show_stand();
+        let mut pause = RESTART_PAUSE;
+        while !self.parts.is_stopping_within(Duration::ZERO) {
+            let begun = Instant::now();
+            let Err(error) = self.live() else { break };
+            let remote_name = &self.parts.config.name;
+            tracing::error!(
+                remote_name, %error,
+                again_in_seconds = pause.as_secs(),
+                "forwarding failed; it goes on from where delivery stood"
+            );
+            // Each life reads all series anew: what fails at once is not tried all the time.
+            self.stand_by(pause);
+            pause = match begun.elapsed() > RESTART_PAUSE_MAX {
+                true => RESTART_PAUSE,
+                false => (pause * 2).min(RESTART_PAUSE_MAX),
+            };
+        }
+        self.stand
+    }
 
     fn live(&mut self) -> Result<(), ForwardError> {
-        let Worker { parts, sender, file, position, version } = self;
+        let Worker { parts, sender, stand, version } = self;
         while !parts.store.is_ready() {
             if parts.is_stopping_within(LOOK_EVERY) {
                 return Ok(());
             }
         }
+        let Stand { file, position } = stand;
         let Parts { config, external_labels, store, .. } = &*parts;
-        let settings = ForwardSettings {
-            external_labels: external_labels.clone(),
-            rules: config.rules.clone(),
-            exemplars: config.send_exemplars,
-            histograms: config.send_native_histograms,
-            shards: position.shards.len().max(1) as u32,
-        };
-        let instance = store.forwarding_instance(parts.memory_bytes_max)?;
-        let mut destination = Destination::new(instance, &settings)?;
-        destination.resume(&position.shards, &position.gaps)?;
-        let tails = Tails::open(store.data(), &position.shards, &mut destination)?;
-        let mut life = Life::new(parts, sender, file, version, destination, tails)?;
+        let named = |error: ForwardError| error.of(&config.name);
+        let settings = settings(config, external_labels, position.shards.len());
+        let instance = store.forwarding_instance(parts.memory_bytes_max);
+        let instance = instance.map_err(|error| named(error.into()))?;
+        let destination = Destination::new(instance, &settings);
+        let mut destination = destination.map_err(|error| named(error.into()))?;
+        let resumed = destination.resume(&position.shards, &position.gaps);
+        resumed.map_err(|error| named(error.into()))?;
+        let tails = Tails::open(store.data(), &position.shards, &mut destination).map_err(named)?;
+        let delivered_ms = position.delivered_ms;
+        let life = Life::new(parts, sender, file, version, destination, tails, delivered_ms);
+        let mut life = life.map_err(named)?;
         let ended = life.work();
         let last = life.last_position();
         drop(life);
-        if let Err(error) = &ended {
-            tracing::debug!(%error, "a life of forwarding ended");
-            // The next one begins where this one's last answer left it.
-            if let Some(last) = last {
-                *position = last;
-            } else {
+        // The next one begins where this one's last answer left it.
+        match last {
+            Some(last) => *position = last,
+            None => {
                 let dir = parts.store.data().path().join(FORWARD_DIR);
-                if let Ok((opened, Some(read))) = PositionFile::open(&dir, &parts.config.name) {
+                if let Ok((opened, Some(read))) = PositionFile::open(&dir, &config.name) {
                     (*file, *position) = (opened, read);
                 }
             }
         }
-        ended
+        ended.map_err(named)
+    }
+
+    /// Pauses, or until it is time to stop. Meanwhile figures say what waits, and the log is kept
+    /// within its bound.
+    fn stand_by(&mut self, pause: Duration) {
+        let until = Instant::now() + pause;
+        loop {
+            self.show_stand();
+            self.bound_log();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.parts.is_stopping_within(left.min(TIDY_EVERY)) {
+                return;
+            }
+        }
+    }
+
+    /// What can be told without an instance.
+    fn show_stand(&self) {
+        let Parts { store, runtime, figures, .. } = &self.parts;
+        let Position { shards, delivered_ms, .. } = &self.stand.position;
+        if let Some((_, newest_ms)) = runtime.block_on(stored_ms(store, false)) {
+            figures.newest_ms.store(newest_ms, Relaxed);
+        }
+        figures.delivered_ms.store(delivered_ms.unwrap_or(0), Relaxed);
+        figures.bytes_left.store(bytes_behind(store.data(), shards), Relaxed);
+        figures.segment.store(u64::from(segments(shards).0), Relaxed);
+        figures.pending.store(0, Relaxed);
+        figures.shards.store(shards.len() as u64, Relaxed);
+    }
+
+    /// Gives up the oldest of what is held of the log beyond its bound, as long as no instance can
+    /// note what of it is to be taken from the store.
+    fn bound_log(&mut self) {
+        let Parts { number, config, needs, figures, .. } = &self.parts;
+        let Stand { file, position } = &mut self.stand;
+        let remote_name = &config.name;
+        let needed = segments(&position.shards);
+        let (first, bytes) = match needs.is_too_much(needed) {
+            true => needs.within_bound(needed),
+            false => (needed, 0),
+        };
+        if first != needed {
+            for shard in &mut position.shards {
+                shard.ordered = shard.ordered.max_segment(first.0);
+                shard.late = shard.late.max_segment(first.1);
+            }
+            figures.log_bytes_dropped.fetch_add(bytes, Relaxed);
+            tracing::error!(
+                remote_name,
+                bytes,
+                "forwarding does not begin, and the log that waits for it is larger than \
+                 --remote-write-log-size: its oldest segments are dropped, and not sent"
+            );
+            if let Err(error) = file.write(&position.shards, None, position.delivered_ms) {
+                tracing::error!(remote_name, %error, "where delivery stands is not written down");
+                return;
+            }
+        }
+        if let Err(error) = needs.note(*number, first) {
+            tracing::warn!(%error, "log segments that were kept for forwarding take space");
+        }
+    }
+}
+
+impl Place {
+    /// This place, or the beginning of a segment that is behind it.
+    fn max_segment(self, segment: u32) -> Place {
+        match self.segment < segment {
+            true => Place { segment, record: 0, row: 0 },
+            false => self,
+        }
     }
 }
 
@@ -137,19 +276,11 @@ impl Parts {
         let [mut all, mut one] = self.shutdown.clone();
         self.runtime.block_on(async {
             tokio::select! {
+                biased;
                 () = all.wait() => true,
                 () = one.wait() => true,
                 () = tokio::time::sleep(pause) => false,
             }
         })
     }
-}
-
-/// The URL without what is secret in it.
-pub(super) fn shown_url(config: &DestinationConfig) -> String {
-    let mut url = config.url.clone();
-    // A URL with a host takes both.
-    let _ = url.set_password(None);
-    let _ = url.set_username("");
-    url.to_string()
 }

@@ -1,6 +1,6 @@
 //! Request bodies, read within bounds of size, memory and time.
 
-use super::reply::{Reply, error, text};
+use super::reply::{Reply, error, retry_later, text};
 use super::server::Context;
 use crate::prom::{BodyError, decompress, decompressed_len};
 use crate::store::{Body as StoredBody, BodyRoom};
@@ -62,11 +62,15 @@ pub async fn read_snappy(context: &Context, body: Incoming, bound: Bound) -> Res
     Ok(Held { bytes: whole, room })
 }
 
-/// Reads a body that may be compressed with gzip; both its sizes are bounded.
+/// Reads a sender's body that may be compressed with gzip; both its sizes are bounded.
 pub async fn read_plain_or_gzip(
     context: &Context,
     request: Request<Incoming>,
 ) -> Result<Held, Reply> {
+    read_plain(context, request).await.map_err(for_sender)
+}
+
+async fn read_plain(context: &Context, request: Request<Incoming>) -> Result<Held, Reply> {
     let bound = Bound::of_writes(context);
     let (head, body) = request.into_parts();
     let encoding = head.headers.get(CONTENT_ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
@@ -127,6 +131,15 @@ fn refused(error: BodyError, bound: Bound) -> Reply {
         | BodyError::Malformed(_) => StatusCode::BAD_REQUEST,
     };
     text(status, format!("{error}\n"))
+}
+
+/// What a sender is told: it throws away what 4xx answers, and a body that came too slowly may come
+/// faster another time.
+pub fn for_sender(mut reply: Reply) -> Reply {
+    if reply.status() == StatusCode::REQUEST_TIMEOUT {
+        *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    retry_later(reply)
 }
 
 /// Reads a body.

@@ -105,7 +105,6 @@ async fn as_status(refused: Reply) -> Reply {
 /// The code that gRPC has for it.
 fn grpc_code(status: StatusCode) -> i32 {
     match status {
-        StatusCode::REQUEST_TIMEOUT => 4,
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => 8,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => 12,
         StatusCode::SERVICE_UNAVAILABLE => 14,

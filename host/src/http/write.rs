@@ -3,7 +3,7 @@
 //! The order of checks is part of the protocol: what is not spoken here is refused before the body
 //! is looked at.
 
-use super::body::{Bound, read_snappy};
+use super::body::{Bound, for_sender, read_snappy};
 use super::reply::{self, Reply, retry_later, text};
 use super::server::Context;
 use crate::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
@@ -37,14 +37,6 @@ async fn write(context: &Context, request: Request<Incoming>) -> Reply {
         Ok(outcome) => with_written(outcome_reply(&outcome), version, Some(&outcome)),
         Err(error) => with_written(reply::error(&error), version, None),
     }
-}
-
-/// A sender throws away what it is told 4xx of. A body that came too slowly may come faster.
-fn for_sender(mut reply: Reply) -> Reply {
-    if reply.status() == StatusCode::REQUEST_TIMEOUT {
-        *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    }
-    retry_later(reply)
 }
 
 fn outcome_reply(outcome: &WriteOutcome) -> Reply {

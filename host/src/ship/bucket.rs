@@ -7,6 +7,7 @@
 use super::ShipError;
 use super::pace::Pace;
 use crate::disk::BlockFile;
+use crate::redact::shown_text;
 use bytes::Bytes;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -34,8 +35,9 @@ pub struct Bucket {
 impl Bucket {
     /// The bucket of a URL. Nothing is sent yet.
     pub fn open(url: &str, bytes_per_second_max: u64) -> Result<Bucket, ShipError> {
-        let wrong = |reason: String| ShipError::Url { url: url.to_owned(), reason };
-        let unusable = |source| ShipError::Configuration { url: url.to_owned(), source };
+        let shown = shown_text(url);
+        let wrong = |reason: String| ShipError::Url { url: shown.clone(), reason };
+        let unusable = |source| ShipError::Configuration { url: shown.clone(), source };
         let parsed = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
         let place = ObjectStoreScheme::parse(&parsed).map_err(|error| wrong(error.to_string()))?;
         let pace = Pace::new(bytes_per_second_max);
@@ -47,7 +49,7 @@ impl Bucket {
                 Ok(Bucket {
                     store: Box::new(store.with_fsync(true)),
                     prefix: Path::default(),
-                    url: url.to_owned(),
+                    url: shown.clone(),
                     pace: Some(pace),
                 })
             }
@@ -59,7 +61,7 @@ impl Bucket {
                 prefix,
             ) => {
                 let store = super::client::cloud_store(scheme, url, pace).map_err(unusable)?;
-                Ok(Bucket { store, prefix, url: url.to_owned(), pace: None })
+                Ok(Bucket { store, prefix, url: shown.clone(), pace: None })
             }
             _ => Err(wrong("is no object storage that this build knows".to_owned())),
         }

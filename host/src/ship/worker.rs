@@ -11,6 +11,7 @@ use super::upload::{Outcome, upload};
 use super::{ShipConfig, ShipError, ShipFigures};
 use crate::disk::{BlockDirs, DataDir};
 use crate::prom::external_labels::ExternalLabels;
+use crate::redact::shown_text;
 use crate::shutdown::Shutdown;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -97,7 +98,8 @@ impl Shipper {
 
 impl Worker {
     async fn run(self, mut shutdown: Shutdown) {
-        tracing::info!(bucket = self.shipper.config.url, "finished blocks are shipped");
+        let bucket = shown_text(&self.shipper.config.url);
+        tracing::info!(bucket, "finished blocks are shipped");
         tokio::select! {
             () = shutdown.wait() => {}
             () = self.work() => {}

@@ -1,6 +1,7 @@
 //! The calls of the exported interface `forward`.
 
 use super::bindings::exports::tidepool::tsdb::forward::{Guest, GuestDestination};
+use super::instance::why_ended;
 use super::state::InstanceState;
 use super::{
     CallError, Error, Fed, Instance, Log, MetadataRequest, Place, RemoteWriteVersion, Request,
@@ -26,7 +27,7 @@ impl Destination {
     ) -> Result<Destination, CallError> {
         let guest = instance.bindings.tidepool_tsdb_forward().destination();
         let made = guest.call_constructor(&mut instance.store, settings);
-        let handle = made.map_err(CallError::Trap)?;
+        let handle = made.map_err(|trap| why_ended(instance.store.data(), trap))?;
         Ok(Destination { instance, handle })
     }
 
@@ -40,7 +41,8 @@ impl Destination {
     ) -> Result<T, CallError> {
         let guest: &Guest = self.instance.bindings.tidepool_tsdb_forward();
         let answer = call(guest.destination(), &mut self.instance.store, self.handle);
-        answer.map_err(CallError::Trap)?.map_err(CallError::Refused)
+        let answer = answer.map_err(|trap| why_ended(self.instance.store.data(), trap))?;
+        answer.map_err(CallError::Refused)
     }
 
     /// `forward.destination.resume`

@@ -1,6 +1,7 @@
 //! The calls of the exported interface `backfill`.
 
 use super::bindings::exports::tidepool::tsdb::backfill::Guest;
+use super::instance::why_ended;
 use super::state::InstanceState;
 use super::{AppendStep, CallError, Error, Instance, Label, PassStep, Rows};
 use wasmtime::Store;
@@ -16,7 +17,9 @@ impl Instance {
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
         let guest = self.bindings.tidepool_tsdb_backfill();
-        call(guest, &mut self.store).map_err(CallError::Trap)?.map_err(CallError::Refused)
+        let answer = call(guest, &mut self.store);
+        let answer = answer.map_err(|trap| why_ended(self.store.data(), trap))?;
+        answer.map_err(CallError::Refused)
     }
 
     /// Begins a `backfill.importer`.
@@ -29,7 +32,7 @@ impl Instance {
         let importer = self.bindings.tidepool_tsdb_backfill().importer();
         let begun =
             importer.call_constructor(&mut self.store, block_duration_ms, bytes_max, hash_seed);
-        begun.map(ImporterHandle).map_err(CallError::Trap)
+        begun.map(ImporterHandle).map_err(|trap| why_ended(self.store.data(), trap))
     }
 
     /// `backfill.importer.series`

@@ -1,6 +1,7 @@
 //! The calls of the exported interface `inspect`.
 
 use super::bindings::exports::tidepool::tsdb::inspect::Guest;
+use super::instance::why_ended;
 use super::state::InstanceState;
 use super::{
     AnalysisOptions, AnalysisStep, BlockState, CallError, CheckStep, Error, Instance, Log,
@@ -28,7 +29,7 @@ impl Instance {
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<T>,
     ) -> Result<T, CallError> {
         let guest = self.bindings.tidepool_tsdb_inspect();
-        call(guest, &mut self.store).map_err(CallError::Trap)
+        call(guest, &mut self.store).map_err(|trap| why_ended(self.store.data(), trap))
     }
 
     /// Runs a call that may be refused.

@@ -7,6 +7,8 @@
 mod bindings;
 #[cfg(test)]
 mod contract;
+#[cfg(test)]
+mod ends;
 mod forward;
 mod head_reader;
 mod import;

@@ -1,8 +1,11 @@
 //! Store and forward: what one tidepool stores arrives at other receivers, whatever happens to the
 //! way there or to either end.
 
+mod answers;
 mod conformance;
 mod faults;
+mod lag;
+mod loading;
 mod outage;
 mod peers;
 mod receivers;

@@ -1,14 +1,19 @@
 //! The way is cut for hours of data time, and both ends die on it.
 
 use super::{TIMEOUT, figure, node, wait_for};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidepool_tests::admin::Admin;
 use tidepool_tests::checksum::{Checksum, differences};
+use tidepool_tests::data_dir;
 use tidepool_tests::process::free_address;
+use tidepool_tests::receiver::{Receiver, status, taken};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::Sender;
-use tidepool_tests::series::{Dataset, Series, Shape, Texture};
+use tidepool_tests::series::{Dataset, Labels, Series, Shape, Texture};
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait::{self, now_ms};
 
@@ -184,4 +189,134 @@ fn what_is_beyond_the_limits_is_dropped_and_counted() {
         all.iter().map(|series| series.between(newest, i64::MAX)).collect()
     };
     tidepool_tests::checksum::assert_same("the newest", &newest_of(&data.series), &newest_of(&got));
+}
+
+/// While forwarding cannot begin, as for want of memory, figures say what waits, and the log stays
+/// within its bound: what goes is counted.
+#[test]
+fn a_destination_that_cannot_begin_holds_no_more_than_it_may() {
+    let receiver = Receiver::start().expect("a receiver");
+    let node = node(receiver.address(), Version::V2, QUEUE, |config| {
+        let config = config.block_duration("10m").flag("--wal-segment-size=64KiB");
+        config.flag("--remote-write-log-size=256KiB").flag("--remote-write-memory-limit=3MiB")
+    });
+    // More series than the instance has room for.
+    let (series, scrapes, interval_ms) = (20_000, 4, 300_000);
+    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    let texture = Texture::Regular;
+    let data =
+        Dataset::generate(Shape { seed: 157, series, scrapes, start_ms, interval_ms, texture });
+    let sender = Sender::new(&data, Version::V2);
+    send(&sender, &node, sender.request_count());
+    let held = node.config.data_dir().join("forward/held");
+    wait::until("the log to be dropped", TIMEOUT, || {
+        let dropped = figure(&node, "tidepool_remote_storage_log_bytes_dropped_total", "");
+        let lags = figure(&node, "tidepool_remote_storage_lag_seconds", "") > 0.0;
+        let bytes = data_dir::total_bytes(&held);
+        (dropped > 0.0 && lags && bytes <= 512 << 10).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
+    let log = node.server.log();
+    assert!(log.contains("--remote-write-memory-limit"), "{log}");
+}
+
+/// Rows that a receiver has taken, and how often each.
+type Taken = Arc<Mutex<BTreeMap<(Labels, i64), usize>>>;
+
+/// From now on takes everything, the first requests after a pause.
+fn takes(receiver: &Receiver, slow: usize, pause: Duration) -> Taken {
+    let all: Taken = Arc::default();
+    let (rows, count) = (Arc::clone(&all), AtomicUsize::new(0));
+    receiver.answers(move |_, received| {
+        if count.fetch_add(1, Relaxed) < slow {
+            std::thread::sleep(pause);
+        }
+        let mut rows = rows.lock().expect("no test has failed");
+        for Series { labels, samples } in received.series().expect("it decodes") {
+            for sample in samples {
+                *rows.entry((labels.clone(), sample.timestamp_ms)).or_default() += 1;
+            }
+        }
+        taken(received)
+    });
+    all
+}
+
+/// A node that has all of this in blocks, of which the log has next to nothing left, and whose
+/// receiver answers 503.
+fn node_with_backlog(receiver: &Receiver, data: &Dataset) -> Store {
+    receiver.answers(|_, _| status(503));
+    let lines = "    metadata_config: {send: false}\n    queue_config: {batch_send_deadline: 200ms, \
+                 max_backoff: 500ms, max_shards: 1, capacity: 1000, max_samples_per_send: 500}\n";
+    let node = node(receiver.address(), Version::V2, lines, |config| {
+        let config = config.block_duration("30m").flag("--wal-segment-size=64KiB");
+        config.flag("--remote-write-log-size=64KiB").flag("--head-snapshot=false")
+    });
+    let sender = Sender::new(data, Version::V2);
+    send(&sender, &node, sender.request_count());
+    wait::until("a gap", TIMEOUT, || {
+        let rows = figure(&node, "tidepool_remote_storage_backlog_samples", "");
+        (rows > 10_000.0).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
+    node
+}
+
+/// A receiver that takes its time gets what blocks have once, however often their read begins anew.
+#[test]
+fn a_slow_receiver_gets_the_backlog_once() {
+    let receiver = Receiver::start().expect("a receiver");
+    let data = hours(155, 2);
+    let node = node_with_backlog(&receiver, &data);
+    // Longer than a read of the store is left open that finds no room.
+    let rows = takes(&receiver, 8, Duration::from_millis(1_500));
+    wait::until("all to arrive", TIMEOUT, || {
+        (rows.lock().expect("no test has failed").len() as u64 == data.sample_count()).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
+    let rows = rows.lock().expect("no test has failed");
+    let twice: usize = rows.values().map(|times| times - 1).sum();
+    // At most a request that was on its way when the log was given up.
+    assert!(twice <= 500, "{twice} of {} came again", rows.len());
+}
+
+/// A damaged block costs the half hours that it has, and holds up nothing else.
+#[test]
+fn a_damaged_block_holds_up_nothing_else() {
+    let receiver = Receiver::start().expect("a receiver");
+    let data = hours(156, 3);
+    let node = node_with_backlog(&receiver, &data);
+    let mut chunks: Vec<std::path::PathBuf> = Vec::new();
+    wait::until("blocks", TIMEOUT, || {
+        let blocks = data_dir::blocks(node.config.data_dir()).ok()?;
+        chunks = blocks.iter().map(|block| block.path.join("chunks/000001")).collect();
+        (chunks.len() >= 3).then_some(())
+    })
+    .expect("blocks");
+    let node = node
+        .restart(|server| {
+            let ended = server.kill();
+            let mut bytes = std::fs::read(&chunks[0]).expect("a file");
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x55;
+            std::fs::write(&chunks[0], bytes).expect("a file");
+            ended
+        })
+        .expect("the node starts again");
+    let rows = takes(&receiver, 0, Duration::ZERO);
+    let name = "prometheus_remote_storage_samples_dropped_total";
+    let damaged = || figure(&node, name, "reason=\"damaged\"");
+    wait::until("an end of the backlog", TIMEOUT, || {
+        let rows = figure(&node, "tidepool_remote_storage_backlog_samples", "");
+        (rows == 0.0 && damaged() > 0.0).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
+    wait::until("the rest", TIMEOUT, || {
+        let came = rows.lock().expect("no test has failed").len() as u64;
+        (came + damaged() as u64 >= data.sample_count()).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
+    // No more than the half hours of one block.
+    let came = rows.lock().expect("no test has failed").len() as f64;
+    assert!(came > 0.5 * data.sample_count() as f64, "{came} of {}", data.sample_count());
 }

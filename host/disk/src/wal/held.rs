@@ -107,8 +107,13 @@ impl HeldSegments {
 
     /// The number of the last one of a log.
     pub fn last(&self, log: LogKind) -> Option<u32> {
-        let listing = listing(&*self.disk, &self.holding.dir(log)).ok()?;
-        listing.segments.last().map(|found| found.number)
+        self.segments(log).last().map(|(number, _)| *number)
+    }
+
+    /// Numbers and bytes of a log's, the oldest first; none if they cannot be listed.
+    pub fn segments(&self, log: LogKind) -> Vec<(u32, u64)> {
+        let listing = listing(&*self.disk, &self.holding.dir(log)).unwrap_or_default();
+        listing.segments.iter().map(|found| (found.number, found.size_bytes)).collect()
     }
 
     /// Deletes what nobody needs who reads each log from the given segment on, and needs to know the

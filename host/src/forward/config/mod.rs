@@ -13,9 +13,11 @@
 mod read;
 mod rule;
 
+use crate::redact::shown;
 use crate::wasm::{RelabelRule, RemoteWriteVersion};
 use hyper::header::{HeaderName, HeaderValue};
 use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
@@ -35,7 +37,7 @@ pub struct ForwardConfig {
 #[derive(Clone, Debug)]
 pub struct DestinationConfig {
     /// Where requests go.
-    pub url: Url,
+    pub url: ReceiverUrl,
     /// What metrics and files call it.
     pub name: String,
     /// Longest time of a request.
@@ -61,6 +63,10 @@ pub struct DestinationConfig {
     /// What comes after an outage.
     pub backlog: BacklogConfig,
 }
+
+/// A receiver's URL. Where it is shown, it is without what may be secret in it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReceiverUrl(Url);
 
 /// How requests say who sends them.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -122,9 +128,20 @@ pub struct QueueConfig {
     /// Longest pause.
     pub max_backoff: Duration,
     /// Whether 429 is tried again.
-    pub retry_on_http_429: bool,
+    pub retry_on_http_429: RetryOn429,
     /// Samples older than this are not sent; zero sends all.
     pub sample_age_limit: Duration,
+}
+
+/// Whether a request that is answered 429 is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryOn429 {
+    /// It is dropped.
+    Never,
+    /// If the answer says when, by `Retry-After`: the receiver expects it to be cured by then.
+    IfAnnounced,
+    /// Always.
+    Always,
 }
 
 /// Metadata of 1.0, by upstream's names.
@@ -170,7 +187,7 @@ impl Default for QueueConfig {
             batch_send_deadline: Duration::from_secs(5),
             min_backoff: Duration::from_millis(30),
             max_backoff: Duration::from_secs(5),
-            retry_on_http_429: false,
+            retry_on_http_429: RetryOn429::IfAnnounced,
             sample_age_limit: Duration::ZERO,
         }
     }
@@ -191,6 +208,33 @@ impl Default for BacklogConfig {
             max_bytes: 0,
             newest_first_after: Duration::from_secs(60),
         }
+    }
+}
+
+impl TlsConfig {
+    /// Whether anything is configured.
+    pub fn is_set(&self) -> bool {
+        self.ca_file.is_some() || self.client.is_some() || self.server_name.is_some()
+    }
+}
+
+impl Deref for ReceiverUrl {
+    type Target = Url;
+
+    fn deref(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl fmt::Display for ReceiverUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(&self.0))
+    }
+}
+
+impl fmt::Debug for ReceiverUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -232,8 +276,11 @@ impl ForwardConfig {
 impl DestinationConfig {
     /// The destination at a URL, with all defaults.
     pub fn of_url(url: &str) -> Result<DestinationConfig, String> {
-        let url = Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        // What is wrong is told without the URL itself, which may hold a token.
+        let url = Url::parse(url).map_err(|error| format!("this is no URL: {error}"))?;
+        let is_http = matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
+        if !is_http || url.port() == Some(0) {
+            let url = shown(&url);
             return Err(format!("{url} is no URL such as http://HOST:9090/api/v1/write"));
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -243,7 +290,7 @@ impl DestinationConfig {
         }
         Ok(DestinationConfig {
             name: format!("{:08x}", crc32c::crc32c(url.as_str().as_bytes())),
-            url,
+            url: ReceiverUrl(url),
             remote_timeout: Duration::from_secs(30),
             headers: Vec::new(),
             rules: Vec::new(),
@@ -260,7 +307,10 @@ impl DestinationConfig {
 
     /// Whether all is configured as in the other, secrets included.
     pub fn is_same(&self, other: &DestinationConfig) -> bool {
-        self.credentials == other.credentials && format!("{self:?}") == format!("{other:?}")
+        self.url == other.url
+            && self.headers == other.headers
+            && self.credentials == other.credentials
+            && format!("{self:?}") == format!("{other:?}")
     }
 
     /// A text that is another one if anything is configured differently, and tells no secret.

@@ -2,7 +2,8 @@
 
 use super::rule::rule;
 use super::{
-    BacklogConfig, BacklogOrder, Credentials, DestinationConfig, QueueConfig, Secret, TlsConfig,
+    BacklogConfig, BacklogOrder, Credentials, DestinationConfig, QueueConfig, RetryOn429, Secret,
+    TlsConfig,
 };
 use crate::config::section::Section;
 use crate::config::{Wrong, bytes, duration, duration_or_zero};
@@ -94,7 +95,10 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> 
     }
     let wrong = |what: &dyn fmt::Display| format!("headers: {name}: {what}");
     let header = HeaderName::from_str(name).map_err(|error| wrong(&error))?;
-    Ok((header, HeaderValue::from_str(value).map_err(|error| wrong(&error))?))
+    let mut value = HeaderValue::from_str(value).map_err(|error| wrong(&error))?;
+    // It may be a key of the receiver's: it is shown nowhere.
+    value.set_sensitive(true);
+    Ok((header, value))
 }
 
 fn version(text: &str) -> Result<RemoteWriteVersion, String> {
@@ -175,7 +179,9 @@ fn queue_config(mut section: Section<'_, '_>) -> Result<QueueConfig, Wrong> {
     ] {
         set(to, section.get(key, duration)?);
     }
-    set(&mut queue.retry_on_http_429, section.flag("retry_on_http_429")?);
+    let retries = section.flag("retry_on_http_429")?;
+    let retries = retries.map(|yes| if yes { RetryOn429::Always } else { RetryOn429::Never });
+    set(&mut queue.retry_on_http_429, retries);
     set(&mut queue.sample_age_limit, section.get("sample_age_limit", duration_or_zero)?);
     if queue.min_shards > queue.max_shards {
         return Err(section.wrong("min_shards is larger than max_shards"));
@@ -248,7 +254,7 @@ mod tests {
             "separator: \"-\"",
             "capacity: 5",
             "max_backoff: 60s",
-            "retry_on_http_429: true",
+            "retry_on_http_429: Always",
             "sample_age_limit: 7200s",
             "send: false",
             "NewestFirst",
@@ -264,6 +270,13 @@ mod tests {
         let password = Secret::Text("other".into());
         changed.credentials = Credentials::Basic { username: "me".into(), password };
         assert!(!one.is_same(&changed));
+        // What is shown of it is the same, and what it does is not.
+        for (from, to) in [("tenant=a", "tenant=b"), ("X-Scope-OrgID: edge", "X-Scope-OrgID: b")] {
+            let changed = &read(&yaml.replace(from, to)).expect("two destinations")[0];
+            let shown = |config: &DestinationConfig| format!("{config:?}");
+            assert_eq!(shown(one), shown(changed));
+            assert!(!one.is_same(changed), "{to}");
+        }
         let config =
             ForwardConfig { destinations: vec![one.clone(), one.clone()], ..Default::default() };
         assert!(config.check().is_err(), "one name twice");
@@ -329,6 +342,40 @@ mod tests {
                 "oldest_first",
             ),
             (
+                "- url: http://a/?token=secret
+  write_relabel_configs:
+    - {regex: 'a', action: labeldrop}
+    - {source_labels: [a], regex: '(', action: drop}
+",
+                4,
+                "regular expression \"(\"",
+            ),
+            (
+                "- url: http://a/
+  write_relabel_configs: [{action: hashmod, target_label: a}]
+",
+                2,
+                "modulus",
+            ),
+            (
+                "- url: htp://a/?token=secret
+",
+                1,
+                "htp://a/?token=xxxxx is no URL",
+            ),
+            (
+                "- url: a?token=secret
+",
+                1,
+                "this is no URL",
+            ),
+            (
+                "- url: http://a:0/
+",
+                1,
+                "no URL such as",
+            ),
+            (
                 "- url: http://a/
   tls_config: {cert_file: a}
 ",
@@ -343,7 +390,7 @@ mod tests {
             ),
         ] {
             let (at, said) = read(yaml).expect_err(yaml);
-            assert!(said.contains(what), "{yaml}: {said}");
+            assert!(said.contains(what) && !said.contains("secret"), "{yaml}: {said}");
             assert_eq!(at, line, "{yaml}: {said}");
         }
     }

@@ -1,10 +1,11 @@
-//! Rules of `write_relabel_configs`.
+//! Rules of `write_relabel_configs`, judged by the crate that applies them in the engine.
 
 use crate::config::Wrong;
 use crate::config::section::Section;
 use crate::wasm::{RelabelAction, RelabelRule};
+use tidepool_relabel::{Action, Rule, RuleError, RuleSpec};
 
-/// Reads one.
+/// Reads one, and checks that the engine can use it.
 pub(super) fn rule(mut section: Section<'_, '_>) -> Result<RelabelRule, Wrong> {
     let action = section.get("action", |text| {
         Ok(match text.to_ascii_lowercase().as_str() {
@@ -32,6 +33,28 @@ pub(super) fn rule(mut section: Section<'_, '_>) -> Result<RelabelRule, Wrong> {
         replacement: text(section.text("replacement")?, "$1"),
         action: action.unwrap_or(RelabelAction::Replace),
     };
+    check(&rule).map_err(|error| section.wrong(error))?;
     section.end()?;
     Ok(rule)
+}
+
+fn check(rule: &RelabelRule) -> Result<(), RuleError> {
+    let action = match rule.action {
+        RelabelAction::Replace => Action::Replace,
+        RelabelAction::Keep => Action::Keep,
+        RelabelAction::Drop => Action::Drop,
+        RelabelAction::KeepEqual => Action::KeepEqual,
+        RelabelAction::DropEqual => Action::DropEqual,
+        RelabelAction::HashMod => Action::HashMod,
+        RelabelAction::LabelMap => Action::LabelMap,
+        RelabelAction::LabelDrop => Action::LabelDrop,
+        RelabelAction::LabelKeep => Action::LabelKeep,
+        RelabelAction::Lowercase => Action::Lowercase,
+        RelabelAction::Uppercase => Action::Uppercase,
+    };
+    let RelabelRule { source_labels, separator, regex, modulus, target_label, replacement, .. } =
+        rule.clone();
+    let spec =
+        RuleSpec { source_labels, separator, regex, modulus, target_label, replacement, action };
+    Rule::new(spec).map(drop)
 }

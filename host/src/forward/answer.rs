@@ -1,0 +1,280 @@
+//! What a receiver's answer means for the request that it answers.
+//!
+//! Source: Remote-Write 2.0 specification, sections "Response" and "Retries & Backoff".
+
+use super::client::Answer;
+use super::config::RetryOn429;
+use crate::wasm::RemoteWriteVersion;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+use std::time::Duration;
+
+/// Longest pause that a receiver may ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+
+/// Samples, histograms and exemplars, one number each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Floats.
+    pub samples: u64,
+    /// Native histograms.
+    pub histograms: u64,
+    /// Exemplars.
+    pub exemplars: u64,
+}
+
+/// What an answer means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// The receiver has it, or as much of it as it says.
+    Delivered { written: Counts },
+    /// The receiver will not have it, but for what it says.
+    Refused { why: String, written: Counts },
+    /// The receiver does not know this version's messages.
+    UnknownVersion,
+    /// The receiver or the network may do better another time.
+    Again { why: String, after: Option<Duration> },
+}
+
+/// What is known of a request and its receiver when an answer comes.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub version: RemoteWriteVersion,
+    pub sent: Counts,
+    pub retry_on_429: RetryOn429,
+    /// Whether the receiver has said before what it wrote of 2.0.
+    pub has_counted: bool,
+}
+
+impl Counts {
+    /// Whether all are zero.
+    pub fn is_nothing(&self) -> bool {
+        *self == Counts::default()
+    }
+
+    /// What is left of it without the other.
+    pub fn without(&self, other: &Counts) -> Counts {
+        Counts {
+            samples: self.samples.saturating_sub(other.samples),
+            histograms: self.histograms.saturating_sub(other.histograms),
+            exemplars: self.exemplars.saturating_sub(other.exemplars),
+        }
+    }
+
+    fn at_most(&self, other: &Counts) -> Counts {
+        Counts {
+            samples: self.samples.min(other.samples),
+            histograms: self.histograms.min(other.histograms),
+            exemplars: self.exemplars.min(other.exemplars),
+        }
+    }
+}
+
+/// What an answer means.
+pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
+    let Answer { status, headers, text } = answer;
+    let is_v2 = asked.version == RemoteWriteVersion::V2;
+    let written = written(headers).filter(|_| is_v2);
+    let why = || format!("{status}: {}", text.trim());
+    if status.is_success() {
+        return match written {
+            Some(written) if written.is_nothing() && !asked.sent.is_nothing() => {
+                let why = "a success that says that nothing was written".to_owned();
+                Meaning::Refused { why, written }
+            }
+            Some(written) => Meaning::Delivered { written: written.at_most(&asked.sent) },
+            // Whoever answers so stores nothing: nobody has it.
+            None if is_page(answer) => {
+                let why = format!(
+                    "{status} with a page of HTML, as from a gateway or a login: no receiver of \
+                     remote write answers so"
+                );
+                Meaning::Again { why, after: retry_after(headers) }
+            }
+            None if is_v2 && asked.has_counted => {
+                let why = format!(
+                    "{status} without the counts of what was written, which the receiver gave \
+                     before: somebody else answers in its place"
+                );
+                Meaning::Again { why, after: retry_after(headers) }
+            }
+            // As the specification asks: a receiver of 1.0 that does not look at the content type
+            // has taken it for a message of 1.0, in which it is empty.
+            None if is_v2 => Meaning::UnknownVersion,
+            None => Meaning::Delivered { written: asked.sent },
+        };
+    }
+    if *status == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_v2 {
+        return Meaning::UnknownVersion;
+    }
+    let is_cured_by_time = match *status {
+        StatusCode::TOO_MANY_REQUESTS => match asked.retry_on_429 {
+            RetryOn429::Always => true,
+            RetryOn429::IfAnnounced => headers.contains_key(RETRY_AFTER),
+            RetryOn429::Never => false,
+        },
+        // What was redirected nobody has, and a gate that asks for a login does not stand there for
+        // ever.
+        status => status.is_server_error() || status.is_redirection(),
+    };
+    match is_cured_by_time {
+        true => Meaning::Again { why: why(), after: retry_after(headers) },
+        false => {
+            let written = written.unwrap_or_default().at_most(&asked.sent);
+            Meaning::Refused { why: why(), written }
+        }
+    }
+}
+
+/// What a 2.0 receiver says that it has written; nothing if it says nothing at all.
+fn written(headers: &HeaderMap) -> Option<Counts> {
+    let count = |kind: &str| {
+        let name = format!("x-prometheus-remote-write-{kind}-written");
+        headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok()
+    };
+    let counts = [count("samples"), count("histograms"), count("exemplars")];
+    if counts.iter().all(Option::is_none) {
+        return None;
+    }
+    let [samples, histograms, exemplars] = counts.map(Option::unwrap_or_default);
+    Some(Counts { samples, histograms, exemplars })
+}
+
+/// Whether it is a page for people to read.
+fn is_page(answer: &Answer) -> bool {
+    let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or_default().trim_start().to_ascii_lowercase();
+    let text = answer.text.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
+    // The type alone says little: it is the default of some servers.
+    let says_html = kind.starts_with("text/html") || kind.starts_with("application/xhtml");
+    text.starts_with("<!doctype html")
+        || text.starts_with("<html")
+        || (says_html && text.starts_with('<'))
+}
+
+/// How long `Retry-After` asks to wait, in seconds or by a date; nothing if that is no time at all.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let pause = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            static PARSER: DateTimeParser = DateTimeParser::new();
+            let at = PARSER.parse_timestamp(text).ok()?;
+            let ms = at.as_millisecond().saturating_sub(Timestamp::now().as_millisecond());
+            Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+        }
+    };
+    (!pause.is_zero()).then(|| pause.min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::{HeaderName, HeaderValue};
+
+    const SENT: Counts = Counts { samples: 5, histograms: 2, exemplars: 1 };
+
+    fn asked(version: RemoteWriteVersion) -> Asked {
+        let retry_on_429 = RetryOn429::IfAnnounced;
+        Asked { version, sent: SENT, retry_on_429, has_counted: false }
+    }
+
+    fn answer(status: u16, headers: &[(&'static str, &str)], text: &str) -> Answer {
+        let header = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), HeaderValue::from_str(value).expect("a value"))
+        };
+        let status = StatusCode::from_u16(status).expect("a status");
+        Answer { status, headers: headers.iter().map(header).collect(), text: text.into() }
+    }
+
+    const SAMPLES: &str = "x-prometheus-remote-write-samples-written";
+    const HISTOGRAMS: &str = "x-prometheus-remote-write-histograms-written";
+    const EXEMPLARS: &str = "x-prometheus-remote-write-exemplars-written";
+
+    #[test]
+    fn pauses_are_read_in_both_forms() {
+        let pause = |text: &str| retry_after(&answer(503, &[("retry-after", text)], "").headers);
+        assert_eq!(pause("7"), Some(Duration::from_secs(7)));
+        assert_eq!(pause("86400"), Some(RETRY_AFTER_MAX));
+        assert_eq!(pause("Fri, 31 Dec 2100 08:49:37 GMT"), Some(RETRY_AFTER_MAX));
+        // No time at all is left to the backoff.
+        for text in ["0", "Sun, 06 Nov 1994 08:49:37 GMT", "soon", "-1"] {
+            assert_eq!(pause(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_counts_make_a_success_of_2_0() {
+        use RemoteWriteVersion::{V1, V2};
+        let all = [(SAMPLES, "5"), (HISTOGRAMS, "2"), (EXEMPLARS, "1")];
+        let whole = Meaning::Delivered { written: SENT };
+        assert_eq!(meaning(asked(V2), &answer(200, &all, "<html>")), whole);
+        // More than was sent is not believed, and what is not named was not written.
+        let written = Counts { samples: 4, histograms: 0, exemplars: 0 };
+        let some = answer(204, &[(SAMPLES, "4")], "");
+        assert_eq!(meaning(asked(V2), &some), Meaning::Delivered { written });
+        let many = [(SAMPLES, "900"), (HISTOGRAMS, "900"), (EXEMPLARS, "900")];
+        assert_eq!(meaning(asked(V2), &answer(204, &many, "")), whole);
+        let none = answer(204, &[(SAMPLES, "0")], "");
+        assert!(matches!(meaning(asked(V2), &none), Meaning::Refused { .. }));
+        // 1.0 has no counts.
+        assert_eq!(meaning(asked(V1), &answer(200, &[], "thank you")), whole);
+        assert_eq!(meaning(asked(V1), &some), whole);
+
+        let silent = answer(204, &[(SAMPLES, "many")], "");
+        assert_eq!(meaning(asked(V2), &silent), Meaning::UnknownVersion);
+        let known = Asked { has_counted: true, ..asked(V2) };
+        assert!(matches!(meaning(known, &silent), Meaning::Again { .. }));
+        assert_eq!(meaning(asked(V2), &answer(415, &[], "")), Meaning::UnknownVersion);
+        assert!(matches!(meaning(asked(V1), &answer(415, &[], "")), Meaning::Refused { .. }));
+    }
+
+    #[test]
+    fn a_page_is_no_success() {
+        let html = [("content-type", "text/html; charset=utf-8")];
+        for version in [RemoteWriteVersion::V1, RemoteWriteVersion::V2] {
+            for page in [
+                answer(200, &html, "\n<p>Please log in</p>"),
+                answer(200, &[], "<!DOCTYPE html><html>"),
+                answer(202, &[("content-type", "text/plain")], "<HTML><body>"),
+            ] {
+                let meaning = meaning(asked(version), &page);
+                assert!(matches!(meaning, Meaning::Again { .. }), "{page:?} {meaning:?}");
+            }
+        }
+        // The default type of some servers.
+        let written = SENT;
+        let ok = answer(200, &html, "ok");
+        assert_eq!(meaning(asked(RemoteWriteVersion::V1), &ok), Meaning::Delivered { written });
+    }
+
+    #[test]
+    fn what_time_cures_is_tried_again() {
+        let is_again =
+            |asked: Asked, answer: &Answer| matches!(meaning(asked, answer), Meaning::Again { .. });
+        let v2 = asked(RemoteWriteVersion::V2);
+        for status in [301, 302, 307, 500, 502, 503, 504, 507, 599] {
+            assert!(is_again(v2, &answer(status, &[], "")), "{status}");
+        }
+        for status in [400, 401, 403, 404, 408, 413, 422] {
+            assert!(!is_again(v2, &answer(status, &[("retry-after", "5")], "")), "{status}");
+        }
+        let (announced, plain) = (answer(429, &[("retry-after", "0")], ""), answer(429, &[], ""));
+        for (retry_on_429, wanted) in [
+            (RetryOn429::Never, [false, false]),
+            (RetryOn429::IfAnnounced, [true, false]),
+            (RetryOn429::Always, [true, true]),
+        ] {
+            let asked = Asked { retry_on_429, ..v2 };
+            let got = [is_again(asked, &announced), is_again(asked, &plain)];
+            assert_eq!(got, wanted, "{retry_on_429:?}");
+        }
+        // What a refusal says that was written was.
+        let partly = answer(400, &[(SAMPLES, "3"), (EXEMPLARS, "9")], "2 samples refused");
+        let Meaning::Refused { written, why } = meaning(v2, &partly) else { panic!("{partly:?}") };
+        assert_eq!(written, Counts { samples: 3, histograms: 0, exemplars: 1 });
+        assert!(why.contains("400") && why.contains("2 samples refused"), "{why}");
+    }
+}

@@ -1,0 +1,144 @@
+//! How far delivery has come, as a time: the lag is what the newest sample stored is ahead of it.
+//!
+//! It is the time of the newest sample that was delivered, or of the newest stored when nothing was
+//! left to be delivered. It is written down with the position, so that a node whose receiver is away
+//! knows after a restart, too, how far it lags.
+
+use std::time::{Duration, Instant};
+
+/// How far delivery has come.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// Everything before this is delivered, in the order in which rows are sent; none of a destination
+    /// that has begun with an empty store and had nothing to deliver yet.
+    delivered_ms: Option<i64>,
+    /// When this began, by the node's clock.
+    begun_ms: i64,
+    /// A time at which the newest sample stored was this.
+    seen: Option<(Instant, i64)>,
+    /// Longest time that a stored sample takes to be in the log.
+    settles: Duration,
+}
+
+/// What is seen at a look.
+pub(super) struct Look {
+    pub now: Instant,
+    /// Times of the oldest and the newest sample stored.
+    pub stored_ms: Option<(i64, i64)>,
+    /// Since when the log has had no more.
+    pub log_ended: Option<Instant>,
+    /// Whether any row waits.
+    pub waits: bool,
+}
+
+impl Progress {
+    /// Goes on where an earlier life wrote that it had come, if it did.
+    pub fn new(delivered_ms: Option<i64>, begun_ms: i64, settles: Duration) -> Progress {
+        Progress { delivered_ms, begun_ms, seen: None, settles }
+    }
+
+    /// How far delivery has come.
+    pub fn delivered_ms(&self) -> Option<i64> {
+        self.delivered_ms
+    }
+
+    /// A new destination begins with what is written from now on; this is the newest sample before.
+    pub fn begin(&mut self, newest_ms: i64) {
+        self.delivered_ms.get_or_insert(newest_ms);
+    }
+
+    /// A request was delivered, whose newest sample is of this time.
+    pub fn delivered(&mut self, newest_ms: i64) {
+        self.delivered_ms = self.delivered_ms.max(Some(newest_ms));
+    }
+
+    /// Takes what is seen once a second.
+    pub fn look(&mut self, look: &Look) {
+        let Some((oldest_ms, newest_ms)) = look.stored_ms else { return };
+        let begun_ms = self.begun_ms;
+        let delivered_ms = self.delivered_ms.get_or_insert_with(|| oldest_ms.min(begun_ms));
+        // One that was ahead of all others, such as by a wrong clock, was deleted.
+        *delivered_ms = (*delivered_ms).min(newest_ms);
+        if let (Some((at, seen_ms)), Some(log_ended), false) =
+            (self.seen, look.log_ended, look.waits)
+            && log_ended >= at + self.settles
+        {
+            // The log was read to its end since, and nothing of it is left: there may be nothing in
+            // it for this destination.
+            *delivered_ms = (*delivered_ms).max(seen_ms.min(newest_ms));
+            self.seen = None;
+        }
+        self.seen.get_or_insert((look.now, newest_ms));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(now: Instant, stored_ms: Option<(i64, i64)>) -> Look {
+        Look { now, stored_ms, log_ended: None, waits: true }
+    }
+
+    #[test]
+    fn what_was_never_delivered_lags_from_its_beginning() {
+        let now = Instant::now();
+        // An empty store: the first sample is the first that waits.
+        let mut progress = Progress::new(None, 50_000, Duration::ZERO);
+        progress.look(&look(now, None));
+        assert_eq!(progress.delivered_ms(), None);
+        progress.look(&look(now, Some((10_000, 20_000))));
+        assert_eq!(progress.delivered_ms(), Some(10_000));
+        progress.look(&look(now, Some((10_000, 90_000))));
+        assert_eq!(progress.delivered_ms(), Some(10_000));
+        // Samples of now are counted from when it began.
+        let mut progress = Progress::new(None, 50_000, Duration::ZERO);
+        progress.look(&look(now, Some((65_000, 65_000))));
+        assert_eq!(progress.delivered_ms(), Some(50_000));
+        // One that begins behind what is stored already.
+        let mut progress = Progress::new(None, 50_000, Duration::ZERO);
+        progress.begin(40_000);
+        progress.look(&look(now, Some((10_000, 60_000))));
+        assert_eq!(progress.delivered_ms(), Some(40_000));
+        // One that goes on.
+        let mut progress = Progress::new(Some(7), 50_000, Duration::ZERO);
+        progress.begin(40_000);
+        progress.look(&look(now, Some((1, 60_000))));
+        assert_eq!(progress.delivered_ms(), Some(7));
+        progress.delivered(55_000);
+        progress.delivered(54_000);
+        assert_eq!(progress.delivered_ms(), Some(55_000));
+    }
+
+    #[test]
+    fn where_nothing_waits_nothing_lags() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let settles = Duration::from_secs(10);
+        let mut progress = Progress::new(Some(1_000), 0, settles);
+        let look = |now, log_ended, waits, newest_ms| Look {
+            now: at(now),
+            stored_ms: Some((0, newest_ms)),
+            log_ended: Some(at(log_ended)),
+            waits,
+        };
+        progress.look(&look(1, 1, false, 2_000));
+        // What was stored a moment ago may not be in the log yet.
+        progress.look(&look(2, 2, false, 3_000));
+        assert_eq!(progress.delivered_ms(), Some(1_000));
+        // It was read, and waits.
+        progress.look(&look(12, 12, true, 4_000));
+        assert_eq!(progress.delivered_ms(), Some(1_000));
+        progress.look(&look(13, 13, false, 5_000));
+        assert_eq!(progress.delivered_ms(), Some(2_000), "all that was stored at the first look");
+        progress.look(&look(24, 24, false, 6_000));
+        assert_eq!(progress.delivered_ms(), Some(5_000));
+    }
+
+    #[test]
+    fn a_sample_of_the_future_that_is_deleted_hides_no_lag() {
+        let mut progress = Progress::new(Some(9_000_000), 0, Duration::ZERO);
+        progress.look(&look(Instant::now(), Some((0, 5_000))));
+        assert_eq!(progress.delivered_ms(), Some(5_000));
+    }
+}

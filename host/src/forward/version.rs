@@ -1,0 +1,79 @@
+//! Which version of remote write a receiver gets: the configured one, or 1.0 for a while after it did
+//! not take 2.0.
+//!
+//! Source: Remote-Write 2.0 specification, sections "Required Written Response Headers" and "2.x vs 1.x
+//! Compatibility".
+
+use crate::wasm::RemoteWriteVersion;
+use std::time::{Duration, Instant};
+
+/// How long a receiver that did not take 2.0 gets 1.0, before it is asked again: it may be newer by
+/// then, or it was somebody else who answered.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(300);
+
+/// What is sent now, and what was configured.
+pub(super) struct Negotiated {
+    configured: RemoteWriteVersion,
+    /// Since when 1.0 is sent instead.
+    fell_back: Option<Instant>,
+    has_told: bool,
+}
+
+impl Negotiated {
+    pub fn new(configured: RemoteWriteVersion) -> Negotiated {
+        Negotiated { configured, fell_back: None, has_told: false }
+    }
+
+    /// The version of a request that is made now.
+    pub fn version(&mut self, now: Instant) -> RemoteWriteVersion {
+        let is_over = |at: &Instant| now.saturating_duration_since(*at) >= ASK_AGAIN_AFTER;
+        self.fell_back = self.fell_back.take_if(|at| !is_over(at));
+        match self.fell_back {
+            Some(_) => RemoteWriteVersion::V1,
+            None => self.configured,
+        }
+    }
+
+    /// The receiver did not take 2.0; gives whether that is news.
+    pub fn not_taken(&mut self, now: Instant) -> bool {
+        self.fell_back = Some(now);
+        !std::mem::replace(&mut self.has_told, true)
+    }
+
+    /// The receiver took this version; gives whether it is back after 1.0.
+    pub fn taken(&mut self, version: RemoteWriteVersion) -> bool {
+        version == RemoteWriteVersion::V2 && std::mem::take(&mut self.has_told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RemoteWriteVersion::{V1, V2};
+
+    #[test]
+    fn a_receiver_that_did_not_take_2_0_is_asked_again() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut negotiated = Negotiated::new(V2);
+        assert_eq!(negotiated.version(at(0)), V2);
+        assert!(negotiated.not_taken(at(1)));
+        // Other requests were on their way.
+        assert!(!negotiated.not_taken(at(2)));
+        assert!(!negotiated.taken(V1));
+        assert_eq!([2, 100, 301].map(|seconds| negotiated.version(at(seconds))), [V1, V1, V1]);
+        assert_eq!(negotiated.version(at(302)), V2);
+        assert!(!negotiated.not_taken(at(303)), "it is no news");
+        assert_eq!(negotiated.version(at(602)), V1);
+        assert_eq!(negotiated.version(at(603)), V2);
+        assert!(negotiated.taken(V2) && !negotiated.taken(V2));
+        assert!(negotiated.not_taken(at(700)), "it is news again");
+    }
+
+    #[test]
+    fn a_receiver_of_1_0_gets_1_0() {
+        let mut negotiated = Negotiated::new(V1);
+        assert_eq!(negotiated.version(Instant::now()), V1);
+        assert!(!negotiated.taken(V1));
+    }
+}

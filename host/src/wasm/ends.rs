@@ -1,0 +1,61 @@
+//! Every exported interface tells a deadline, memory that ran out and a trap apart.
+
+use super::bindings::exports::tidepool::tsdb::store::RemoteWriteVersion;
+use super::{CallError, Destination, ForwardSettings, Instance, InstanceLimits, MemoryBound};
+use super::{InstanceLogs, InstanceStorage, Place, Runtime, ShardPosition};
+use crate::disk::{BlockDirs, DataDir};
+use std::error::Error;
+use std::time::Duration;
+
+const MEMORY_BYTES_MAX: usize = 16 << 20;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn instance(data: &DataDir) -> Result<Instance> {
+    let blocks = BlockDirs::open(data);
+    let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head: None, memory: None };
+    let limits = InstanceLimits { memory_bytes_max: MEMORY_BYTES_MAX, deadline: None };
+    Ok(Runtime::shared()?.instantiate_closed(storage, limits)?)
+}
+
+fn settings() -> ForwardSettings {
+    let (external_labels, rules) = (Vec::new(), Vec::new());
+    ForwardSettings { external_labels, rules, exemplars: false, histograms: false, shards: 1 }
+}
+
+#[test]
+fn a_deadline_is_told_by_all_interfaces() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = DataDir::open(dir.path())?;
+    let late = || -> Result<Instance> {
+        let mut instance = instance(&data)?;
+        instance.set_deadline(Some(Duration::ZERO));
+        Ok(instance)
+    };
+    let is_deadline = |error: Option<CallError>| matches!(error, Some(CallError::Deadline));
+    assert!(is_deadline(late()?.import(7_200_000, 1 << 20, 1).err()), "import");
+    assert!(is_deadline(late()?.blocks().err()), "inspect");
+    assert!(is_deadline(Destination::new(late()?, &settings()).err()), "forward");
+    Ok(())
+}
+
+/// More places than the instance has room for.
+#[test]
+fn memory_that_runs_out_is_told_by_forwarding() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let data = DataDir::open(dir.path())?;
+    let mut destination = Destination::new(instance(&data)?, &settings())?;
+    let place = Place { segment: 0, record: 0, row: 0 };
+    let position = ShardPosition {
+        ordered: place,
+        late: place,
+        store_window_ms: 0,
+        store_labels: vec![b'a'; 4096],
+        store_time_ms: 0,
+    };
+    let ended = destination.resume(&vec![position; 10_000], &[]).err();
+    assert!(matches!(ended, Some(CallError::Memory(MemoryBound::Own))), "{ended:?}");
+    let after = destination.take(0, RemoteWriteVersion::V1, 1, 0).err();
+    assert!(after.is_some_and(|error| error.is_end()), "it is of no further use");
+    Ok(())
+}
