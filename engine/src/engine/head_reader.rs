@@ -3,11 +3,9 @@
 
 use super::Engine;
 use super::log::Log;
+use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
-use crate::head::{
-    CursorError, Head, HeadCursor, HeadSeries, HeadTexts, NotNow, PreparedTooSlowly, Slice,
-    WorkLeft,
-};
+use crate::head::{Head, HeadCursor, HeadSeries, HeadTexts, NotNow, Slice, WorkLeft};
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
 use crate::select::{Lookup, merge_chunks};
 use crate::wire::put_chunked_series;
@@ -137,7 +135,7 @@ impl HeadReader {
     pub fn next(&mut self, bytes_max: u32) -> Result<HeadPage> {
         let head = self.head.borrow();
         page(bytes_max, |out| {
-            let next = head.next(&mut self.cursor).map_err(|error| cursor_error(&head, error))?;
+            let next = head.next(&mut self.cursor).map_err(chunk_error)?;
             Ok(match next {
                 Slice::Next(HeadSeries { labels, chunks, may_overlap }) => {
                     let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
@@ -156,8 +154,7 @@ impl HeadReader {
         let head = self.head.borrow();
         self.cursor.begin_page();
         page(bytes_max, |out| {
-            let next = head.next_labels(&mut self.cursor, only_in_range);
-            Ok(match next.map_err(|slow| cursor_error(&head, CursorError::Slow(slow)))? {
+            Ok(match head.next_labels(&mut self.cursor, only_in_range) {
                 Slice::Next(labels) => {
                     put_chunked_series(out, &labels, &[]);
                     Slice::Next(())
@@ -229,13 +226,8 @@ pub(super) fn delete_some(
     Ok(HeadDeletion { series: 0, is_done })
 }
 
-pub(super) fn cursor_error(head: &Head, error: CursorError) -> Error {
-    match error {
-        CursorError::Chunk(labels, source) => Error::Chunk { series: labels.to_string(), source },
-        CursorError::Slow(PreparedTooSlowly) => {
-            Error::ShortOfMemory { max: head.memory_bytes_max() }
-        }
-    }
+pub(super) fn chunk_error((labels, source): (Labels, ChunkError)) -> Error {
+    Error::Chunk { series: labels.to_string(), source }
 }
 
 /// Puts series into a page until it is full, or a slice of work is done.

@@ -1,12 +1,12 @@
 //! The own head, seen as reads and cuts see any head.
 
 use super::compile;
-use super::head_reader::{cursor_error, delete_some};
+use super::head_reader::{chunk_error, delete_some};
 use super::log::Log;
 use super::status::HeadExemplars;
 use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
-use crate::head::{CursorError, Head, HeadCursor, HeadSeries, HeadTexts, Slice, WorkLeft};
+use crate::head::{Head, HeadCursor, HeadSeries, HeadTexts, Slice, WorkLeft};
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
 use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
 use crate::storage::StorageError;
@@ -152,7 +152,7 @@ impl SeriesSource for LocalSeries {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         let head = self.head.borrow();
         loop {
-            match head.next(&mut self.cursor).map_err(|error| cursor_error(&head, error))? {
+            match head.next(&mut self.cursor).map_err(chunk_error)? {
                 Slice::Again => {}
                 Slice::End => return Ok(None),
                 Slice::Next(HeadSeries { labels, chunks, may_overlap }) => {
@@ -173,8 +173,7 @@ impl SeriesSource for LocalLabels {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         let head = self.head.borrow();
         loop {
-            let next = head.next_labels(&mut self.cursor, true);
-            match next.map_err(|slow| cursor_error(&head, CursorError::Slow(slow)))? {
+            match head.next_labels(&mut self.cursor, true) {
                 Slice::Again => {}
                 Slice::End => return Ok(None),
                 Slice::Next(labels) => {

@@ -85,19 +85,6 @@ pub(super) struct Seen {
     pub moment: u64,
 }
 
-/// A cursor was prepared for so long that it noted more samples than it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PreparedTooSlowly;
-
-/// Why a cursor gives no series.
-#[derive(Debug)]
-pub enum CursorError {
-    /// A chunk of this series is damaged.
-    Chunk(Labels, ChunkError),
-    /// It was prepared too slowly.
-    Slow(PreparedTooSlowly),
-}
-
 impl HeadCursor {
     /// Begins anew, with the series that were kept, if [`HeadCursor::keep`] was called.
     pub fn rewind(&mut self) {
@@ -205,16 +192,13 @@ impl Head {
     }
 
     /// Does a slice of what has to be done before the first series; gives whether that is all.
-    fn prepare(&self, cursor: &mut HeadCursor) -> Result<bool, PreparedTooSlowly> {
-        if cursor.is_prepared() {
-            return Ok(true);
+    fn prepare(&self, cursor: &mut HeadCursor) -> bool {
+        let is_prepared = cursor.is_prepared();
+        if !is_prepared {
+            // What comes next is another slice.
+            self.prepare_some(cursor);
         }
-        if cursor.watch.as_ref().is_some_and(|watch| watch.is_full()) {
-            return Err(PreparedTooSlowly);
-        }
-        self.prepare_some(cursor);
-        // What comes next is another slice.
-        Ok(false)
+        is_prepared
     }
 
     fn next_at(&self, cursor: &mut HeadCursor) -> Option<usize> {
@@ -243,8 +227,8 @@ impl Head {
     }
 
     /// The next series with chunks that share some time with the range.
-    pub fn next(&self, cursor: &mut HeadCursor) -> Result<Slice<HeadSeries>, CursorError> {
-        if !self.prepare(cursor).map_err(CursorError::Slow)? {
+    pub fn next(&self, cursor: &mut HeadCursor) -> Result<Slice<HeadSeries>, (Labels, ChunkError)> {
+        if !self.prepare(cursor) {
             return Ok(Slice::Again);
         }
         for _ in 0..PASSED_PER_SLICE {
@@ -253,8 +237,7 @@ impl Head {
             let series = self.at(slot);
             let seen = Seen { newest_ms, moment: cursor.moment };
             let chunks = series.chunks(cursor.range, seen);
-            let chunks =
-                chunks.map_err(|error| CursorError::Chunk(self.packed_labels(slot), error))?;
+            let chunks = chunks.map_err(|error| (self.packed_labels(slot), error))?;
             if !chunks.is_empty() {
                 let labels = with_others(self.labels(slot).1, &cursor.external);
                 let (labels, may_overlap) = (Labels::from_sorted(labels), series.has_late());
@@ -266,23 +249,19 @@ impl Head {
 
     /// The labels of the next series without the external ones: of series with chunks that share
     /// some time with the range, or of all.
-    pub fn next_labels(
-        &self,
-        cursor: &mut HeadCursor,
-        only_in_range: bool,
-    ) -> Result<Slice<Labels>, PreparedTooSlowly> {
-        if !self.prepare(cursor)? {
-            return Ok(Slice::Again);
+    pub fn next_labels(&self, cursor: &mut HeadCursor, only_in_range: bool) -> Slice<Labels> {
+        if !self.prepare(cursor) {
+            return Slice::Again;
         }
         for _ in 0..PASSED_PER_SLICE {
-            let Some(at) = self.next_at(cursor) else { return Ok(Slice::End) };
+            let Some(at) = self.next_at(cursor) else { return Slice::End };
             let slot = cursor.slots[at];
             if !only_in_range || self.at(slot).touches(cursor.range) {
                 cursor.page.push(at as u32);
-                return Ok(Slice::Next(self.packed_labels(slot)));
+                return Slice::Next(self.packed_labels(slot));
             }
         }
-        Ok(Slice::Again)
+        Slice::Again
     }
 }
 

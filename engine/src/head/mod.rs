@@ -36,7 +36,7 @@ mod work;
 pub use batch::{Batch, REFUSAL_DETAIL_BYTES_MAX, Refusal, RefusalReason, WriteOutcome};
 pub use cardinality::{CardinalityList, CardinalityWalk};
 pub use course::Course;
-pub use cursor::{CursorError, HeadCursor, HeadSeries, PreparedTooSlowly, Slice};
+pub use cursor::{HeadCursor, HeadSeries, Slice};
 pub use deletion::DeletedSpan;
 pub use exemplars::{
     EXEMPLAR_LABELS_CHARS_MAX, Exemplar, ExemplarScan, Exemplars, SeriesExemplars,

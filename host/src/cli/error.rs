@@ -36,9 +36,6 @@ pub enum CliError {
         /// The block that was asked for.
         block: Option<String>,
     },
-    /// The engine instance ran out of memory.
-    #[error("the engine needed more memory than it may have (--memory-limit); raise it")]
-    Memory,
     /// A text to be imported is wrong.
     #[error("nothing was imported: {name}: {source}")]
     Text {

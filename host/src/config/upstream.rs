@@ -190,7 +190,6 @@ pub(super) fn absent_section(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::{ConfigError, ConfigSource, ServeConfig, Settings};
 
     fn read(arguments: &[&str]) -> Result<(ServeConfig, Settings), ConfigError> {

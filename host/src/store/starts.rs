@@ -67,7 +67,7 @@ impl StartError {
     /// What it means that a call of the engine failed, after so many records.
     pub fn replaying(error: CallError, records: u64) -> StartError {
         let is_passing = matches!(&error, CallError::Refused(Error::Storage(_)));
-        let error = StoreError::from(error).of_write();
+        let error = StoreError::from(error).of_head();
         match is_passing {
             true => StartError::Passing(error),
             false => StartError::Failed { error, records },

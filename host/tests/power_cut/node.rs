@@ -15,9 +15,10 @@ use tidepool_host::disk::{
     BlockDirs, Compression, DataDir, SnapshotWriter, SyncPolicy, WalOptions,
 };
 use tidepool_host::wasm::{
-    BlockState, CallError, CompactProgress, CursorHandle, Damage, Error, FrameFormat, HeadAccess,
-    Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, Matcher,
-    Options, RemoteWriteVersion, Role, Room, Runtime, Selection, Severity, TimeRange, WriteOutcome,
+    BlockState, CallError, CompactProgress, Damage, Error, FrameFormat, HeadAccess,
+    HeadCursorHandle, HeadDeletion, HeadOpened, HeadPage, Instance, InstanceLimits, InstanceLogs,
+    InstanceStorage, Label, LabelLimits, Lookup, Matcher, Options, RemoteWriteVersion, Role, Room,
+    Runtime, Selection, Severity, TimeRange, WriteOutcome,
 };
 use tidepool_tests::proto::prometheus::QueryResult;
 
@@ -47,7 +48,7 @@ pub struct Node {
 /// The head's instance, called by whoever needs it.
 struct DirectHead {
     instance: Mutex<Instance>,
-    cursors: Mutex<(u64, HashMap<u64, CursorHandle>)>,
+    cursors: Mutex<(u64, HashMap<u64, HeadCursorHandle>)>,
 }
 
 impl Node {

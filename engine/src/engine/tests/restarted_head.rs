@@ -3,7 +3,7 @@
 //! were.
 
 use super::*;
-use crate::select::{HeadSource, Lookup, SeriesSource, TextSource};
+use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource};
 use crate::storage::{BlockFile, BlockWriter, StorageResult};
 use std::cell::{Cell, RefCell};
 
@@ -84,6 +84,14 @@ impl HeadSource for RestartedHead {
 
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
         self.head().label_values(name, lookup)
+    }
+
+    fn delete(&self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<u64> {
+        self.head().delete(selectors, range)
+    }
+
+    fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>> {
+        self.head().exemplars(range)
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {

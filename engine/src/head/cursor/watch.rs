@@ -5,10 +5,7 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-/// Most series that one cursor notes; a cursor that is prepared for longer is given up.
-const NOTED_MAX: usize = 256 * 1024;
-
-/// What one cursor notes.
+/// What one cursor notes: as many series as the head has, at most.
 #[derive(Default)]
 pub struct Watch {
     /// Time of the newest ordered sample of a series before the first that came; nothing if there
@@ -25,11 +22,6 @@ impl Watch {
     pub fn newest_before(&self, slot: Slot) -> Option<i64> {
         let noted = self.newest_ms.borrow();
         noted.get(&slot).map(|newest_ms| newest_ms.unwrap_or(i64::MIN))
-    }
-
-    /// Whether it may note no more.
-    pub fn is_full(&self) -> bool {
-        self.newest_ms.borrow().len() >= NOTED_MAX
     }
 }
 
@@ -52,9 +44,7 @@ impl Watches {
     pub fn note(&mut self, slot: Slot, newest_ms: Option<i64>) {
         self.0.retain(|watch| {
             let Some(watch) = watch.upgrade() else { return false };
-            if !watch.is_full() {
-                watch.newest_ms.borrow_mut().entry(slot).or_insert(newest_ms);
-            }
+            watch.newest_ms.borrow_mut().entry(slot).or_insert(newest_ms);
             true
         });
     }

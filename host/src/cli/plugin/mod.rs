@@ -97,7 +97,7 @@ pub fn run(args: PluginCommandArgs) -> ExitCode {
 }
 
 fn failed(error: &dyn Display) -> ExitCode {
-    eprintln!("tidepool: {error}");
+    warn_line(&error.to_string());
     ExitCode::FAILURE
 }
 
