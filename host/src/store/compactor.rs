@@ -240,8 +240,13 @@ impl Pause {
 
 /// What the disk has room for, and what else is in the data directory.
 fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
-    let blocks_bytes = shared.blocks.size_bytes_total()?;
-    let other_bytes = data.size_bytes()?.saturating_sub(blocks_bytes);
+    let blocks_bytes = shared.blocks.size_bytes_total();
+    let other_bytes = blocks_bytes.and_then(|blocks| Ok(data.size_bytes()?.saturating_sub(blocks)));
+    // The head is to be cut all the same.
+    let other_bytes = other_bytes.unwrap_or_else(|error| {
+        tracing::warn!(%error, "--retention-size counts blocks alone: the directory is not known");
+        0
+    });
     let memory_bytes = shared.config.memory.compactor_bytes;
     Ok(Room { free_bytes: data.free_bytes()?, other_bytes, memory_bytes })
 }

@@ -175,7 +175,8 @@ impl HeadThread {
             records = progress.records;
         }
         let failed = |error| StartError::replaying(error, records);
-        if let Some(cuts) = cuts {
+        // A cut that failed leaves no block, and nothing to forget.
+        if let Some(cuts) = cuts.filter(|cuts| cuts.blocks > 0) {
             self.publish(&head, cuts, &logs, failed)?;
         }
         self.data.retire_head_caches(&mut lock(&logs)).unwrap_or_else(|error| {
