@@ -9,6 +9,7 @@ use super::resharding::UPDATE_EVERY;
 use super::tail::{Feeding, Read, segments};
 use super::worker::Parts;
 use crate::store::Store;
+use crate::wasm::ShardPosition;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -47,9 +48,13 @@ impl Life<'_> {
     }
 
     /// Shows at once how far an earlier life had come; a destination that is new begins behind what is
-    /// stored now.
+    /// stored now, unless it has the log from its beginning.
     pub fn begin(&mut self) -> Result<(), ForwardError> {
-        if let Ok(newest_ms) = self.parts.runtime.block_on(self.parts.store.newest_time_ms())
+        let positions = self.destination.positions()?;
+        let is_first = |p: &ShardPosition| p.ordered.segment == 0 && p.ordered.record == 0;
+        let is_behind = !positions.iter().all(is_first);
+        if is_behind
+            && let Ok(newest_ms) = self.parts.runtime.block_on(self.parts.store.newest_time_ms())
             && newest_ms > i64::MIN
         {
             self.progress.begin(newest_ms);

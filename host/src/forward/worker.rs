@@ -14,7 +14,7 @@ use super::tidying::stored_ms;
 use super::version::Negotiated;
 use crate::disk::wal::FORWARD_DIR;
 use crate::shutdown::Shutdown;
-use crate::store::Store;
+use crate::store::{Store, system_now_ms};
 use crate::wasm::{Destination, ForwardSettings, Label, Place};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -63,6 +63,8 @@ struct Worker {
     sender: Arc<Sender>,
     stand: Stand,
     version: Negotiated,
+    /// When it began, by the node's clock.
+    begun_ms: i64,
 }
 
 /// Works until it is time to stop, and gives where delivery stands then.
@@ -76,7 +78,7 @@ pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Stand> {
         has_counted: AtomicBool::new(false),
     });
     let version = Negotiated::new(parts.config.version);
-    Some(Worker { parts, sender, stand, version }.run())
+    Some(Worker { parts, sender, stand, version, begun_ms: system_now_ms() }.run())
 }
 
 /// Waits for the worker before this one, if there is one; nothing if it is time to stop before it is
@@ -140,7 +142,6 @@ impl Worker {
     fn run(mut self) -> Stand {
         let DestinationConfig { name, url, .. } = &self.parts.config;
         tracing::info!(remote_name = name, %url, "samples are forwarded");
-        self.show_stand();
         let mut pause = RESTART_PAUSE;
         while !self.parts.is_stopping_within(Duration::ZERO) {
             let begun = Instant::now();
@@ -162,7 +163,7 @@ impl Worker {
     }
 
     fn live(&mut self) -> Result<(), ForwardError> {
-        let Worker { parts, sender, stand, version } = self;
+        let Worker { parts, sender, stand, version, .. } = self;
         while !parts.store.is_ready() {
             if parts.is_stopping_within(LOOK_EVERY) {
                 return Ok(());
@@ -213,11 +214,15 @@ impl Worker {
     }
 
     /// What can be told without an instance.
-    fn show_stand(&self) {
+    fn show_stand(&mut self) {
         let Parts { store, runtime, figures, .. } = &self.parts;
-        let Position { shards, delivered_ms, .. } = &self.stand.position;
-        if let Some((_, newest_ms)) = runtime.block_on(stored_ms(store, false)) {
+        let Position { shards, delivered_ms, .. } = &mut self.stand.position;
+        if let Some((oldest_ms, newest_ms)) =
+            runtime.block_on(stored_ms(store, delivered_ms.is_none()))
+        {
             figures.newest_ms.store(newest_ms, Relaxed);
+            // It has not begun: all that waits does so from its first sample.
+            delivered_ms.get_or_insert(oldest_ms.min(self.begun_ms));
         }
         figures.delivered_ms.store(delivered_ms.unwrap_or(0), Relaxed);
         figures.bytes_left.store(bytes_behind(store.data(), shards), Relaxed);

@@ -35,10 +35,10 @@ fn a_receiver_that_was_never_there_lags() {
     // A minute, a sample each second.
     let data = recent_data(141, 10, 61);
     send_all(&node, Version::V2, &data);
-    wait_for_figure(&node, LAG, |lag| (55.0..=60.0).contains(&lag));
+    wait_for_figure(&node, LAG, |lag| (55.0..=65.0).contains(&lag));
     wait_for_figure(&node, BYTES_LEFT, |bytes| bytes > 0.0);
     let node = node.restart(|server| server.kill()).expect("the node starts again");
-    wait_for_figure(&node, LAG, |lag| (55.0..=60.0).contains(&lag));
+    wait_for_figure(&node, LAG, |lag| (55.0..=65.0).contains(&lag));
     wait_for_figure(&node, BYTES_LEFT, |bytes| bytes > 0.0);
 }
 

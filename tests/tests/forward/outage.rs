@@ -201,7 +201,7 @@ fn a_destination_that_cannot_begin_holds_no_more_than_it_may() {
         config.flag("--remote-write-log-size=256KiB").flag("--remote-write-memory-limit=3MiB")
     });
     // More series than the instance has room for.
-    let (series, scrapes, interval_ms) = (20_000, 4, 300_000);
+    let (series, scrapes, interval_ms) = (20_000, 8, 300_000);
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
     let texture = Texture::Regular;
     let data =
@@ -277,7 +277,7 @@ fn a_slow_receiver_gets_the_backlog_once() {
     let rows = rows.lock().expect("no test has failed");
     let twice: usize = rows.values().map(|times| times - 1).sum();
     // At most a request that was on its way when the log was given up.
-    assert!(twice <= 500, "{twice} of {} came again", rows.len());
+    assert!(twice <= 500, "{twice} of {} came again; {}", rows.len(), node.server.log());
 }
 
 /// A damaged block costs the half hours that it has, and holds up nothing else.
