@@ -96,6 +96,16 @@ def connect(port):
     raise SystemExit("the server does not come up")
 
 
+def wait_loaded(connection):
+    """Writes wait for transforms that are being loaded."""
+    for _ in range(6000):
+        connection.request("GET", "/metrics")
+        if b"\ntidepool_plugins_loading 0\n" in connection.getresponse().read():
+            return
+        time.sleep(0.1)
+    raise SystemExit("the plugins are not loaded")
+
+
 def post(connection, plain):
     """Sends a request, which must be stored."""
     connection.request("POST", "/api/v1/write", snappy(plain), HEADERS)
@@ -123,7 +133,10 @@ def server(program, plugin=None, settings=""):
         command = [program, f"--config={directory}/config.yml"]
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
-            yield process, connect(port), plugins
+            connection = connect(port)
+            if plugin:
+                wait_loaded(connection)
+            yield process, connection, plugins
         finally:
             process.terminate()
             process.wait()

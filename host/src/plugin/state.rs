@@ -18,6 +18,10 @@ use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 /// The place at which a plugin sees its directory.
 const DIRECTORY: &str = "/data";
 
+/// Files, streams and the like that an instance may have open: the process has so many descriptors for
+/// everything.
+const RESOURCES_MAX: usize = 256;
+
 /// Cursors that a job may have open: each is a read with an instance of its own.
 pub const CURSORS_MAX: usize = 4;
 
@@ -81,9 +85,11 @@ impl PluginState {
             })?;
         }
         let memory_bytes_max = settings.limits.memory_bytes_max;
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(RESOURCES_MAX);
         Ok(PluginState {
             limiter: Limiter::new(memory_bytes_max, pool),
-            table: ResourceTable::new(),
+            table,
             words,
             webhooks: grants.webhooks.clone(),
             around,

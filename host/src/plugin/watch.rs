@@ -392,3 +392,83 @@ impl Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugin::config::PluginSettings;
+    use crate::plugin::transforms::Link;
+    use std::fs;
+
+    /// What is wanted of a plugin `a` with these settings, in a directory.
+    fn wanted_in(directory: &std::path::Path, settings: &PluginSettings) -> io::Result<Wanted> {
+        let config = PluginsConfig {
+            directory: Some(directory.to_owned()),
+            plugins: vec![settings.clone()],
+            ..PluginsConfig::default()
+        };
+        let mut wanted = wanted(&config)?;
+        wanted.remove(&settings.name).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    #[test]
+    fn a_file_is_loaded_when_it_stays_the_same_and_anew_when_it_changes() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let file = directory.path().join("a.wasm");
+        let mut settings = PluginSettings::named("a");
+        let mut entry = Entry::new(wanted_in(directory.path(), &settings)?);
+        assert!(matches!(entry.progress, Progress::Due), "nothing to wait for");
+        for bytes in ["some", "more bytes"] {
+            fs::write(&file, bytes)?;
+            entry.change(wanted_in(directory.path(), &settings)?);
+            assert!(matches!(entry.progress, Progress::Settling));
+        }
+        entry.look_again();
+        assert!(matches!(entry.progress, Progress::Due));
+        // Replaced while it is compiled.
+        let cancel = Cancel::default();
+        entry.progress = Progress::Running(cancel.clone());
+        entry.look_again();
+        assert!(!cancel.is_cancelled());
+        fs::write(&file, "even more bytes")?;
+        entry.change(wanted_in(directory.path(), &settings)?);
+        assert!(cancel.is_cancelled() && matches!(entry.progress, Progress::Settling));
+        // Other settings of a file that is there wait for nothing.
+        settings.order = 1;
+        entry.change(wanted_in(directory.path(), &settings)?);
+        assert!(matches!(entry.progress, Progress::Due));
+        // What failed is tried again when it is time, or never by itself.
+        for (next, is_due) in [(None, false), (Some(Instant::now()), true)] {
+            entry.progress = Progress::Failed;
+            entry.failure = Some(Failure { why: "a test".into(), next, pause: PAUSE_MIN });
+            entry.look_again();
+            assert_eq!(matches!(entry.progress, Progress::Due), is_due);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn writes_wait_for_what_may_be_a_transform() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let link = |settings: &PluginSettings, is_awaited, has_failed: bool| -> io::Result<_> {
+            let mut entry = Entry::new(wanted_in(directory.path(), settings)?);
+            entry.is_awaited = is_awaited;
+            let why = "a test".into();
+            entry.failure = has_failed.then_some(Failure { why, next: None, pause: PAUSE_MIN });
+            let set = Set::of(BTreeMap::from([("a".to_owned(), entry)]));
+            Ok(set.transforms.chain.into_iter().next())
+        };
+        let mut settings = PluginSettings::named("a");
+        assert!(matches!(link(&settings, true, false)?, Some(Link::Loading(_))));
+        assert!(link(&settings, false, false)?.is_none(), "added later");
+        assert!(link(&settings, true, true)?.is_none(), "it is left out");
+        settings.on_fault = OnFault::Reject;
+        assert!(matches!(link(&settings, false, false)?, Some(Link::Loading(_))));
+        assert!(matches!(link(&settings, true, true)?, Some(Link::Missing(_))));
+        for world in [World::Decoder, World::Job, World::Observer] {
+            settings.world = Some(world);
+            assert!(link(&settings, true, false)?.is_none(), "{world:?}");
+        }
+        Ok(())
+    }
+}

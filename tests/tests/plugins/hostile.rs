@@ -66,6 +66,28 @@ fn failing(word: &str, outcome: &str) {
 }
 
 #[test]
+fn files_that_are_opened_without_end() {
+    let granted = tempfile::tempdir().expect("a directory");
+    let directory = granted.path().display();
+    let (store, _plugins) = start(
+        |plugins| {
+            let grants = format!("grants: {{directory: {directory}, writable: true}}");
+            let settings = format!("config: open-files\nlimits: {{time: 30s}}\n{grants}");
+            plugins.with("opening", "hostile-transform", &settings)
+        },
+        |config| config,
+    )
+    .expect("tidepool starts");
+    let response = post(&store.server, "/api/v1/import/prometheus", b"a 1\n");
+    assert_eq!(response.status, 204, "{}", response.text());
+    let ended = figure(&store.server, "calls_total", "opening", "outcome=\"trap\"");
+    assert_eq!(ended, 1.0, "{}", store.server.log());
+    let descriptors = format!("/proc/{}/fd", store.server.process_id());
+    let open = std::fs::read_dir(descriptors).expect("its descriptors").count();
+    assert!(open < 400, "{open} descriptors");
+}
+
+#[test]
 fn an_endless_loop() {
     failing("loop", "timeout");
 }

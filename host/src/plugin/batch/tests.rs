@@ -178,16 +178,25 @@ fn series_that_mean_nothing_stay_for_the_store_to_refuse() {
 }
 
 #[test]
-fn what_is_no_request_is_named() {
-    for (body, why) in [
-        (&b"\x22\x05a"[..], "does not decode"),
-        (b"\x22\x01\xff", "not UTF-8"),
-        // Two halves of a letter in two symbols.
-        (b"\x22\x01\xc3\x22\x01\xa9", "not UTF-8"),
-    ] {
-        let seen = View::of(V2, body, Interest::all(), BYTES_MAX);
-        assert!(seen.is_err_and(|error| error.to_string().contains(why)), "{body:?}");
+fn a_series_that_is_no_text_stays_for_the_store_to_refuse_and_others_are_seen() {
+    // A byte that is no text, and two halves of a letter in two symbols.
+    for symbols in [&b"\x22\x01\xff\x22\x01b"[..], b"\x22\x01\xc3\x22\x01\xa9"] {
+        // Labels a="a", then a and the first of these.
+        let series =
+            b"\x2a\x08\x0a\x02\x01\x01\x12\x02\x10\x05\x2a\x08\x0a\x02\x01\x02\x12\x02\x10\x05";
+        let body = [&b"\x22\x00\x22\x01a"[..], symbols, series].concat();
+        let seen = view(V2, &body);
+        assert_eq!((seen.batch.label_refs.as_slice(), seen.samples), (&[1, 1][..], 2));
+        assert_eq!((seen.batch.series_ends.as_slice(), seen.batch.check()), (&[2, 2][..], Ok(())));
+        let same = edited(V2, &body, &seen, &no_edit());
+        assert!(same.is_ok_and(|same| same.body == body));
     }
+}
+
+#[test]
+fn what_is_no_request_is_named() {
+    let seen = View::of(V2, b"\x22\x05a", Interest::all(), BYTES_MAX);
+    assert!(seen.is_err_and(|error| error.to_string().contains("does not decode")));
     let seen = View::of(V2, &body_v2(), Interest::all(), 50);
     assert!(seen.is_err_and(|error| error == ViewError::TooLarge(50)));
 }

@@ -25,9 +25,6 @@ pub enum ViewError {
     /// It does not decode.
     #[error("the body does not decode: {0}")]
     Malformed(#[from] Malformed),
-    /// A label that is no text.
-    #[error("symbol or label {0} of the body is not UTF-8")]
-    NotUtf8(usize),
     /// The columns would take too much.
     #[error("the request takes more than {0} bytes in columns; send smaller ones")]
     TooLarge(usize),
@@ -64,7 +61,7 @@ impl View {
             RemoteWriteVersion::V1 => builder.read_v1(body)?,
             RemoteWriteVersion::V2 => builder.read_v2(body)?,
         }
-        builder.finish()
+        Ok(builder.finish())
     }
 }
 
@@ -91,7 +88,8 @@ impl Builder {
                 _ => {}
             }
         }
-        self.drop_broken();
+        let count = self.symbol_ends.len() as u32;
+        self.drop_broken(|reference| reference < count);
         Ok(())
     }
 
@@ -148,12 +146,11 @@ impl Builder {
     }
 
     /// Empties series of which a reference means nothing, or a name has no value.
-    fn drop_broken(&mut self) {
-        let count = self.symbol_ends.len() as u32;
+    fn drop_broken(&mut self, is_sound: impl Fn(u32) -> bool) {
         let batch = &mut self.view.batch;
-        let is_sound = batch.label_refs.iter().all(|reference| *reference < count)
+        let all_sound = batch.label_refs.iter().all(|reference| is_sound(*reference))
             && batch.series_ends.iter().all(|end| end % 2 == 0);
-        if is_sound {
+        if all_sound {
             return;
         }
         let refs = std::mem::take(&mut batch.label_refs);
@@ -161,7 +158,7 @@ impl Builder {
         for end in &mut batch.series_ends {
             let of_series = refs.get(start..*end as usize).unwrap_or_default();
             start = *end as usize;
-            if of_series.len() % 2 == 0 && of_series.iter().all(|reference| *reference < count) {
+            if of_series.len() % 2 == 0 && of_series.iter().all(|reference| is_sound(*reference)) {
                 batch.label_refs.extend_from_slice(of_series);
             }
             *end = batch.label_refs.len() as u32;
@@ -233,19 +230,36 @@ impl Builder {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<View, ViewError> {
-        let text = String::from_utf8(self.symbols).map_err(|error| {
-            let place = error.utf8_error().valid_up_to() as u32;
-            ViewError::NotUtf8(self.symbol_ends.partition_point(|end| *end <= place))
-        })?;
-        let cut = self.symbol_ends.iter().position(|end| !text.is_char_boundary(*end as usize));
-        if let Some(number) = cut {
-            return Err(ViewError::NotUtf8(number));
-        }
+    fn finish(mut self) -> View {
         self.view.bytes = self.bytes_max - self.bytes_left;
-        self.view.batch.symbols = text;
-        self.view.batch.symbol_ends = self.symbol_ends;
-        Ok(self.view)
+        self.view.batch.symbols = self.text();
+        self.view.batch.symbol_ends = std::mem::take(&mut self.symbol_ends);
+        self.view
+    }
+
+    /// The symbols. One that is not UTF-8 becomes empty, and series that refer to it get no labels.
+    fn text(&mut self) -> String {
+        let mut bytes = std::mem::take(&mut self.symbols);
+        match String::from_utf8(bytes) {
+            Ok(text) if self.symbol_ends.iter().all(|end| text.is_char_boundary(*end as usize)) => {
+                return text;
+            }
+            Ok(text) => bytes = text.into_bytes(),
+            Err(error) => bytes = error.into_bytes(),
+        }
+        let mut text = String::with_capacity(bytes.len());
+        let mut is_text = Vec::with_capacity(self.symbol_ends.len());
+        let mut start = 0;
+        for end in &mut self.symbol_ends {
+            let symbol = bytes.get(start..*end as usize).unwrap_or_default();
+            start = *end as usize;
+            let symbol = std::str::from_utf8(symbol);
+            is_text.push(symbol.is_ok());
+            text.push_str(symbol.unwrap_or_default());
+            *end = text.len() as u32;
+        }
+        self.drop_broken(|reference| is_text.get(reference as usize) == Some(&true));
+        text
     }
 }
 

@@ -75,6 +75,11 @@ impl Guest for Hostile {
                 changed.samples.values.iter_mut().for_each(|value| *value *= 2.0);
                 return Ok(Verdict::Replaced(changed));
             }
+            "open-files" => {
+                for _ in 0..5000 {
+                    std::mem::forget(std::fs::File::create("/data/file"));
+                }
+            }
             "read-files" => {
                 let found = std::fs::read_to_string("/etc/hostname").is_ok()
                     || std::fs::read_dir("/").is_ok_and(|files| files.count() > 0)
