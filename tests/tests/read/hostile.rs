@@ -12,10 +12,11 @@ const CONTENTS: Contents = Contents { series: 100_000, exemplars: 100_000, famil
 
 const PHASE: Duration = Duration::from_secs(2);
 
-/// What is asked of the head besides series. Half of the writes may take this long beside it, and so
-/// much more than quiet ones: machines that run tests do other things, too. Where a call goes over the
-/// head at once, each write waits for one.
-const MEDIAN_MAX: Duration = Duration::from_millis(25);
+/// Three of four writes take no longer beside reads, or no more than so many times what they take
+/// alone: machines that run tests do other things, too. Where a call goes over the head at once, nearly
+/// each write waits for one, some hundred milliseconds.
+const PART: f64 = 0.75;
+const TIME_MAX: Duration = Duration::from_millis(50);
 const RATIO_MAX: u32 = 4;
 
 #[test]
@@ -25,13 +26,14 @@ fn what_the_head_lists_holds_no_write_up() {
     let store = filled(&[], CONTENTS, start_ms).expect("a filled head");
     let mut writes = Writes::new(&store.server.url(), start_ms + 1_000, 50);
     for kind in [Kind::Exemplars, Kind::Cardinality, Kind::Metadata] {
-        let quiet = writes.send_for(PHASE).expect("writes").quantile(0.5);
+        let quiet = writes.send_for(PHASE).expect("writes").quantile(PART);
         let loaded = beside(&store, &mut writes, kind, CONTENTS, 2, PHASE).expect("writes");
-        let median = loaded.phase.quantile(0.5);
-        println!("{}: median {median:?}, quiet {quiet:?}, {loaded:?}", kind.name());
+        let (time, longest) = (loaded.phase.quantile(PART), loaded.phase.quantile(1.0));
+        let reads = loaded.answered;
+        println!("{}: {time:?}, longest {longest:?}, {quiet:?} quiet, {reads} reads", kind.name());
         assert!(loaded.answered > 0, "{}: {} refused", kind.name(), loaded.refused);
-        let median_max = MEDIAN_MAX.max(quiet * RATIO_MAX);
-        assert!(median <= median_max, "{}: {median:?}, {quiet:?} quiet", kind.name());
+        let time_max = TIME_MAX.max(quiet * RATIO_MAX);
+        assert!(time <= time_max, "{}: {time:?}, {quiet:?} quiet", kind.name());
     }
 }
 
