@@ -17,6 +17,7 @@
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are; [`thanos`] starts those that read shipped blocks, [`victoria_metrics`]
 //!   what the benchmark compares with as well.
+//! - [`hostile`]: writes beside reads that ask for as much as they may.
 //! - [`wit_reference`]: the page that describes the component's contract.
 
 pub mod admin;
@@ -29,6 +30,7 @@ pub mod data_dir;
 pub mod fake_clock;
 pub mod fault_proxy;
 pub mod histogram;
+pub mod hostile;
 pub mod http;
 pub mod node;
 pub mod object_storage;

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::head::{CardinalityList, CardinalityWalk, ExemplarScan, Head, SeriesExemplars};
 use crate::model::{MatcherSpec, TimeRange};
 use crate::select::{EXEMPLAR_PAGE_BYTES, ExemplarCursor, ExemplarSource};
+use crate::storage::StorageError;
 use crate::wire::put_series_exemplars;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -65,7 +66,11 @@ impl HeadCardinality {
             return Err(Error::Invalid("the walk is not done".into()));
         }
         let head = self.head.borrow();
-        Ok(head.next_of_cardinality(&mut self.walk, list, bytes_max as usize))
+        let next = head.next_of_cardinality(&mut self.walk, list, bytes_max as usize);
+        next.ok_or_else(|| {
+            let reason = "series of the head were dropped while they were counted; ask again";
+            Error::Storage(StorageError::Io { reason: reason.into() })
+        })
     }
 }
 

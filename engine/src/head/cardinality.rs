@@ -5,7 +5,6 @@
 //! their numbers, and so are the values of a name that has too many for one slice.
 
 use super::Head;
-use super::cursor::OpenCursor;
 use super::symbols::SymbolId;
 use crate::model::LABEL_NAME;
 use std::cmp::Ordering;
@@ -31,8 +30,8 @@ pub enum CardinalityList {
     PairsBySeries,
 }
 
-/// A walk over the index. While it lives, the head forgets nothing, so that symbols keep their
-/// numbers.
+/// A walk over the index. It holds nothing in the head: where series are dropped, and numbers of
+/// symbols may come to mean others, it begins anew.
 pub struct CardinalityWalk {
     /// Number of the next symbol that may be a name.
     next_name: u32,
@@ -45,7 +44,8 @@ pub struct CardinalityWalk {
     names_by_value_bytes: Top<SymbolId>,
     pairs_by_series: Top<(SymbolId, SymbolId)>,
     is_done: bool,
-    _open: OpenCursor,
+    /// Series that the head had dropped when it began.
+    series_removed: u64,
 }
 
 /// A name, and what of it was met so far.
@@ -144,7 +144,6 @@ impl CardinalityWalk {
 impl Head {
     /// Begins a walk that gives lists of at most so many items.
     pub fn cardinality(&self, items_max: usize) -> CardinalityWalk {
-        let bytes = items_max.saturating_mul(2 * 5 * ITEM_BYTES) as u64;
         CardinalityWalk {
             next_name: 0,
             name: None,
@@ -155,12 +154,15 @@ impl Head {
             names_by_value_bytes: Top::new(items_max),
             pairs_by_series: Top::new(items_max),
             is_done: false,
-            _open: OpenCursor::new(self, bytes),
+            series_removed: self.counters.series_removed,
         }
     }
 
     /// Does the next slice of a walk; gives the number of distinct labels once it is done.
     pub fn walk_cardinality(&self, walk: &mut CardinalityWalk) -> Option<u64> {
+        if self.has_dropped_since(walk) {
+            *walk = self.cardinality(walk.pairs_by_series.items_max);
+        }
         let mut steps = 0;
         while steps < SLICE_STEPS && !walk.is_done {
             steps += match walk.name.take() {
@@ -169,6 +171,10 @@ impl Head {
             };
         }
         walk.is_done.then_some(walk.label_pairs)
+    }
+
+    fn has_dropped_since(&self, walk: &CardinalityWalk) -> bool {
+        walk.series_removed != self.counters.series_removed
     }
 
     /// Looks at the next symbol. A name with few values is done at once. Gives how much it did.
@@ -222,22 +228,26 @@ impl Head {
         met
     }
 
-    /// The next items of a list of a walk that is done, about so many bytes of them.
+    /// The next items of a list of a walk that is done, about so many bytes of them; `None` if series
+    /// were dropped since.
     pub fn next_of_cardinality(
         &self,
         walk: &mut CardinalityWalk,
         list: CardinalityList,
         bytes_max: usize,
-    ) -> Vec<(String, u64)> {
+    ) -> Option<Vec<(String, u64)>> {
+        if self.has_dropped_since(walk) {
+            return None;
+        }
         let text = |id| self.symbols.text(id);
         let name = |id| text(id).to_owned();
         let pair = |(name, value)| format!("{}={}", text(name), text(value));
-        match list {
+        Some(match list {
             CardinalityList::MetricsBySeries => walk.metrics_by_series.next(bytes_max, name),
             CardinalityList::NamesBySeries => walk.names_by_series.next(bytes_max, name),
             CardinalityList::NamesByValues => walk.names_by_values.next(bytes_max, name),
             CardinalityList::NamesByValueBytes => walk.names_by_value_bytes.next(bytes_max, name),
             CardinalityList::PairsBySeries => walk.pairs_by_series.next(bytes_max, pair),
-        }
+        })
     }
 }

@@ -141,3 +141,26 @@ impl From<CallError> for StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only a read is told of the limits of reads.
+    #[test]
+    fn the_flag_is_named_that_would_help() {
+        let memory = || StoreError::from(CallError::Memory(MemoryBound::Own));
+        let deadline = || StoreError::from(CallError::Deadline);
+        for (error, flag) in [
+            (memory(), "--query-memory-limit"),
+            (memory().of_head(), "--head-memory-limit"),
+            (memory().of_compactor(), "--compactor-memory-limit"),
+            (deadline(), "--read-timeout"),
+            (deadline().of_head(), "--head-timeout"),
+        ] {
+            let text = error.to_string();
+            assert!(text.contains(flag), "{text}");
+            assert_eq!(text.matches("--").count(), 1, "{text}");
+        }
+    }
+}

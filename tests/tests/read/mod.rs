@@ -4,7 +4,9 @@
 mod beside_writes;
 mod clients;
 mod external_labels;
+mod hostile;
 mod limits;
+mod selectors;
 
 use tidepool_tests::proto::prometheus::Query;
 use tidepool_tests::proto::prometheus::read_request::ResponseType;

@@ -1,0 +1,174 @@
+//! Measures how long writes take beside reads that ask for as much as they may; see `--help`.
+
+use clap::Parser;
+use std::process::ExitCode;
+use std::time::Duration;
+use tidepool_tests::hostile::{
+    Beside, Contents, HostileError, Kind, Memory, Phase, Writes, beside, filled,
+};
+use tidepool_tests::wait::{chain, now_ms};
+
+/// Most that a 99th percentile beside reads may be, to the quiet one, or above it.
+const RATIO_MAX: f64 = 1.2;
+const MORE_MAX: Duration = Duration::from_millis(10);
+
+/// No write takes longer.
+const WORST_MAX: Duration = Duration::from_millis(250);
+
+/// Most by which reads may let the head's memory grow, as a part of what it was.
+const GROWTH_MAX: f64 = 0.1;
+
+/// For each kind of read: starts a server, fills its head, and sends writes at a steady rate, in turns
+/// quiet and beside readers that ask over and over. Prints the medians of the 99th percentiles, the
+/// longest write, and the head's memory; fails if writes are held up or memory is kept.
+///
+/// Build what it measures first: `cargo build --release`. TIDEPOOL_BIN names another tidepool. Nothing
+/// else should run on the machine.
+#[derive(Parser)]
+struct Options {
+    /// Kinds of reads; all without one.
+    #[arg(value_parser = kind)]
+    kinds: Vec<Kind>,
+    /// Series in the head.
+    #[arg(long, default_value_t = 300_000)]
+    series: usize,
+    /// Exemplars in the head.
+    #[arg(long, default_value_t = 100_000)]
+    exemplars: usize,
+    /// Metric families with metadata.
+    #[arg(long, default_value_t = 100_000)]
+    families: usize,
+    /// Requests written in a second, each of a thousand samples.
+    #[arg(long, default_value_t = 100)]
+    writes: u32,
+    /// How many read at the same time.
+    #[arg(long, default_value_t = 2)]
+    readers: usize,
+    /// Quiet and loaded runs of each kind.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Seconds of each.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// A flag for `tidepool serve`, such as --tidepool-flag=--wal-sync=always; may be repeated.
+    #[arg(long)]
+    tidepool_flag: Vec<String>,
+}
+
+fn kind(name: &str) -> Result<Kind, String> {
+    let names = || Kind::ALL.map(Kind::name).join(", ");
+    let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+    found.ok_or_else(|| format!("no such kind; there are {}", names()))
+}
+
+/// What is found of one kind.
+struct Found {
+    quiet: Vec<Phase>,
+    loaded: Vec<Beside>,
+    before: Memory,
+    after: Memory,
+    /// Bytes by which the head in use, and its instance, grew beside reads, less quiet growth.
+    grown: (f64, f64),
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match measure(&options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            eprintln!("bench-reads: writes were held up, or memory was kept");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("bench-reads: {}", chain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(options: &Options) -> Result<bool, HostileError> {
+    let kinds = if options.kinds.is_empty() { &Kind::ALL } else { options.kinds.as_slice() };
+    println!(
+        "| reads | p99 quiet, ms | p99 beside, ms | longest, ms | answered | refused | head in use, \
+         MB | head, MB | resident, MB | |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    );
+    let mut is_good = true;
+    for kind in kinds {
+        is_good &= report(*kind, &found(*kind, options)?);
+    }
+    Ok(is_good)
+}
+
+fn found(kind: Kind, options: &Options) -> Result<Found, HostileError> {
+    let Options { series, exemplars, families, .. } = *options;
+    let contents = Contents { series, exemplars, families };
+    let start_ms = now_ms();
+    let store = filled(&options.tidepool_flag, contents, start_ms)?;
+    // The next requests are behind the exemplars' samples.
+    let mut writes = Writes::new(&store.server.url(), start_ms + 1_000, options.writes);
+    let time = Duration::from_secs(options.seconds.max(1));
+    // What the first writes make is there before anything counts.
+    writes.send_for(time)?;
+    let before = Memory::of(&store)?;
+    let (mut quiet, mut loaded) = (Vec::new(), Vec::new());
+    let mut grown = (0.0, 0.0);
+    for _ in 0..options.runs.max(1) {
+        let begun = Memory::of(&store)?;
+        quiet.push(writes.send_for(time)?);
+        let between = Memory::of(&store)?;
+        loaded.push(beside(&store, &mut writes, kind, contents, options.readers, time)?);
+        let ended = Memory::of(&store)?;
+        let more = |of: fn(&Memory) -> f64| {
+            (of(&ended) - of(&between)) - (of(&between) - of(&begun)).max(0.0)
+        };
+        grown.0 += more(|memory| memory.head_used);
+        grown.1 += more(|memory| memory.head);
+    }
+    let after = Memory::of(&store)?;
+    Ok(Found { quiet, loaded, before, after, grown })
+}
+
+/// Prints a row; gives whether all is as it should be.
+fn report(kind: Kind, found: &Found) -> bool {
+    let Found { quiet, loaded, before, after, grown } = found;
+    let quiet_p99 = median(quiet.iter().map(|phase| phase.quantile(0.99)));
+    let loaded_p99 = median(loaded.iter().map(|beside| beside.phase.quantile(0.99)));
+    let worst = loaded.iter().map(|beside| beside.phase.quantile(1.0)).max().unwrap_or_default();
+    let p99_max = quiet_p99.mul_f64(RATIO_MAX).max(quiet_p99 + MORE_MAX);
+    let is_kept = grown.0 > GROWTH_MAX * before.head_used || grown.1 > GROWTH_MAX * before.head;
+    let mut wrong = Vec::new();
+    for (is_wrong, what) in [
+        (loaded_p99 > p99_max, "p99"),
+        (worst > WORST_MAX, "longest"),
+        (is_kept, "memory"),
+        (loaded.iter().all(|beside| beside.answered == 0), "no answer"),
+    ] {
+        wrong.extend(is_wrong.then_some(what));
+    }
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let mb = |bytes: f64| bytes / 1e6;
+    println!(
+        "| {} | {:.2} | {:.2} | {:.1} | {} | {} | {:.0} to {:.0} | {:.0} to {:.0} | {:.0} to {:.0} | {} |",
+        kind.name(),
+        ms(quiet_p99),
+        ms(loaded_p99),
+        ms(worst),
+        loaded.iter().map(|beside| beside.answered).sum::<u64>(),
+        loaded.iter().map(|beside| beside.refused).sum::<u64>(),
+        mb(before.head_used),
+        mb(after.head_used),
+        mb(before.head),
+        mb(after.head),
+        mb(before.resident),
+        mb(after.resident),
+        if wrong.is_empty() { "good".to_owned() } else { format!("BAD: {}", wrong.join(", ")) },
+    );
+    wrong.is_empty()
+}
+
+fn median(times: impl Iterator<Item = Duration>) -> Duration {
+    let mut times: Vec<Duration> = times.collect();
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
