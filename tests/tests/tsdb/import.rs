@@ -123,11 +123,11 @@ fn a_bad_line_leaves_nothing_behind() {
 
         // What the import has made goes with it; what was there stays.
         let new = directory.path().join("new");
-        let output = cli::run(arguments!["import", "-", new.join("data")], &text);
+        let output = cli::run(arguments!["import", "-", &new.join("data")], &text);
         assert_eq!(output.code, Some(1), "{what}");
         assert!(!new.exists(), "{what}");
         let empty = tempfile::tempdir().expect("a temporary directory");
-        let output = cli::run(arguments!["import", "-", empty.path().join("data")], &text);
+        let output = cli::run(arguments!["import", "-", &empty.path().join("data")], &text);
         assert_eq!(output.code, Some(1), "{what}");
         assert!(files(empty.path()).is_empty() && empty.path().exists(), "{what}");
     }
