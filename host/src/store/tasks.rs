@@ -111,15 +111,17 @@ impl Store {
 impl Compactor {
     /// Does a task. If whoever asked went away, it is done all the same.
     pub(super) fn do_task(&mut self, task: Task) {
+        let limit_bytes = self.shared.config.memory.compactor_bytes;
+        let of_compaction = |error: StoreError| error.of_compaction(limit_bytes);
         match task {
             Task::Delete { selectors, range, reply } => {
-                let _ = reply.send(self.delete(selectors, range).map_err(StoreError::of_compactor));
+                let _ = reply.send(self.delete(selectors, range).map_err(of_compaction));
             }
             Task::CleanTombstones { reply } => {
-                let _ = reply.send(self.clean_tombstones().map_err(StoreError::of_compactor));
+                let _ = reply.send(self.clean_tombstones().map_err(of_compaction));
             }
             Task::Snapshot { with_head, reply } => {
-                let _ = reply.send(self.snapshot(with_head).map_err(StoreError::of_compactor));
+                let _ = reply.send(self.snapshot(with_head).map_err(of_compaction));
             }
             Task::Wake => {}
         }

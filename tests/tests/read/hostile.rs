@@ -20,12 +20,21 @@ const TIME_MAX: Duration = Duration::from_millis(50);
 const RATIO_MAX: u32 = 4;
 
 #[test]
-fn what_the_head_lists_holds_no_write_up() {
+fn reads_of_the_head_hold_no_write_up() {
     let start_ms = now_ms();
-    // Room for a family's metadata and as many exemplars as there are by default.
     let store = filled(&[], CONTENTS, start_ms).expect("a filled head");
     let mut writes = Writes::new(&store.server.url(), start_ms + 1_000, 50);
-    for kind in [Kind::Exemplars, Kind::Cardinality, Kind::Metadata] {
+    for kind in [
+        Kind::SeriesNegative,
+        Kind::SeriesEmpty,
+        Kind::LabelsSelectors,
+        Kind::ValuesRegex,
+        Kind::ReadStreamed,
+        Kind::Exemplars,
+        Kind::Cardinality,
+        Kind::Metadata,
+        Kind::Deletes,
+    ] {
         let quiet = writes.send_for(PHASE).expect("writes").quantile(PART);
         let loaded = beside(&store, &mut writes, kind, CONTENTS, 2, PHASE).expect("writes");
         let (time, longest) = (loaded.phase.quantile(PART), loaded.phase.quantile(1.0));
