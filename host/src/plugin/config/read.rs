@@ -267,7 +267,7 @@ mod tests {
             ("- name: a\n  limits: {queue: 0}\n", 2, "from 1 to 1024"),
             ("- name: a\n  limits: {memory: 65535B}\n", 2, "64KiB at least"),
             ("- name: a\n  limits: {output: 0B}\n", 2, "may give nothing"),
-            ("- name: a\n  limits: {time: 0s}\n", 2, "no duration"),
+            ("- name: a\n  limits: {time: 0s}\n", 2, "is no time"),
             ("- name: a\n  limits: {time: 100000d}\n", 2, "from 1ms to 24h"),
             ("- name: a\n  schedule: 100000d\n", 2, "once a year at least"),
             ("- name: a\n  grants: {directory: /no/such}\n", 2, "cannot be granted"),
