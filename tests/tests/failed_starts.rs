@@ -76,7 +76,8 @@ fn wait_for_count(server: &mut Server, data_dir: &Path, count: u32) {
 fn wait_for_replay(server: &mut Server, data_dir: &Path) {
     let begun = Instant::now();
     let is_reading = || fs::metadata(data_dir.join("starting")).is_ok_and(|note| note.len() > 0);
-    while !is_reading() {
+    // The note may be that of the start before; signals are heard before anything listens.
+    while !(server.log().contains("listening") && is_reading()) {
         assert!(begun.elapsed() < WAIT, "{}", server.log());
         std::thread::yield_now();
     }

@@ -1,7 +1,7 @@
 //! The flags about memory: how they share it out, and what of them is of no use.
 
 use super::{ServeArgs, ServeConfig};
-use crate::store::{MemorySplit, default_limit_bytes};
+use crate::store::{COMPACTOR_BYTES_MIN, MemorySplit, default_limit_bytes};
 use crate::wasm::INSTANCE_BYTES_MAX;
 
 /// A flag that gives more memory than can be used.
@@ -22,7 +22,8 @@ pub(super) fn memory_split(args: &ServeArgs) -> MemorySplit {
     let split = MemorySplit::of(limit_bytes);
     let of_instance = |chosen: Option<u64>| chosen.map(|bytes| bytes.min(INSTANCE_BYTES_MAX));
     let head_bytes = of_instance(args.head_memory_limit).unwrap_or(split.head_bytes);
-    let compactor_bytes = of_instance(args.compactor_memory_limit).unwrap_or(head_bytes / 3);
+    let compactor_bytes = of_instance(args.compactor_memory_limit)
+        .unwrap_or((head_bytes / 3).max(COMPACTOR_BYTES_MIN));
     let reads_bytes = args.reads_memory_limit.unwrap_or(split.reads_bytes);
     let chosen = MemorySplit { head_bytes, compactor_bytes, reads_bytes, ..split };
     let is_chosen = args.memory_limit.is_some();

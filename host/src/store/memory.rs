@@ -33,7 +33,7 @@ const READS_BYTES_MAX: u64 = 2560 * MIB;
 const HEAD_BYTES_MAX: u64 = 3072 * MIB;
 
 /// Least memory with which a compactor cuts a head of any size.
-const COMPACTOR_BYTES_MIN: u64 = 8 * MIB;
+pub const COMPACTOR_BYTES_MIN: u64 = 8 * MIB;
 
 /// A query needs so much to answer anything.
 const QUERY_BYTES_MIN: u64 = 8 * MIB;

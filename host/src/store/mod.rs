@@ -33,7 +33,9 @@ pub use error::StoreError;
 pub use hold::HoldConfig;
 use hold::Waiting;
 pub use lookup::LookupPart;
-pub use memory::{MemorySplit, available_bytes, default_limit_bytes, resident_bytes};
+pub use memory::{
+    COMPACTOR_BYTES_MIN, MemorySplit, available_bytes, default_limit_bytes, resident_bytes,
+};
 pub use query::{ReadFormat, ReadPart, ReadQuery};
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};

@@ -33,9 +33,10 @@ pub(super) fn rule(mut section: Section<'_, '_>) -> Result<RelabelRule, Wrong> {
         replacement: text(section.text("replacement")?, "$1"),
         action: action.unwrap_or(RelabelAction::Replace),
     };
-    check(&rule).map_err(|error| section.wrong(error))?;
+    let checked = check(&rule).map_err(|error| section.wrong(error));
+    // A key that was misspelt may be what the rule lacks.
     section.end()?;
-    Ok(rule)
+    checked.map(|()| rule)
 }
 
 fn check(rule: &RelabelRule) -> Result<(), RuleError> {
