@@ -89,8 +89,10 @@ fn requests_are_measured_by_handler_and_status() {
 fn questions_that_are_too_long_are_told_by_which_bound() {
     let refusal = |flag: &str, path: &str, bytes: usize| {
         let store = Store::start_with(|config| config.flag(flag)).expect("tidepool starts");
-        let headers = [("Content-Type", "application/x-www-form-urlencoded")];
-        let request = request_bytes("POST", path, &headers, bytes, &vec![b'x'; bytes]);
+        let form = [("Content-Type", "application/x-www-form-urlencoded")];
+        let message = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "snappy")];
+        let headers = if path == "/api/v1/series" { &form[..] } else { &message[..] };
+        let request = request_bytes("POST", path, headers, bytes, &vec![b'x'; bytes]);
         let response = exchange(store.server.address(), request, TIMEOUT).expect("an answer");
         assert_eq!(response.status, 413, "{}", response.text());
         response.text()

@@ -172,10 +172,16 @@ test('late rows are accepted within the window, in any order', async () => {
   await store.close();
 });
 
+/** A number in groups of seven bits, the lowest first. */
+function uvarint(number: number): number[] {
+  return number < 128 ? [number] : [(number % 128) + 128, ...uvarint(Math.floor(number / 128))];
+}
+
 test('a remote-write body is stored, and its bad rows are refused', async () => {
   const store = await openMemory();
-  // value 1.5 at 12 ms
-  const sample = message(0x12, [0x09, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0x10, 12]);
+  // value 1.5 at NOW_MS
+  const time = uvarint(NOW_MS);
+  const sample = message(0x12, [0x09, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0x10, ...time]);
   const body = [
     ...message(0x0a, label('__name__', 'up'), label('job', 'api'), sample),
     ...message(0x0a, label('job', 'nameless'), sample),
@@ -188,6 +194,6 @@ test('a remote-write body is stored, and its bad rows are refused', async () => 
   );
   const [series] = [...store.select()];
   assert.deepEqual(series?.labels, { __name__: 'up', job: 'api' });
-  assert.deepEqual([series?.timestampsMs[0], series?.values[0]], [12, 1.5]);
+  assert.deepEqual([series?.timestampsMs[0], series?.values[0]], [NOW_MS, 1.5]);
   await store.close();
 });

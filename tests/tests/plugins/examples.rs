@@ -189,10 +189,10 @@ fn a_plugin_is_tried_on_samples() {
     assert!(refused.stderr.contains("rule 1: there is no action \"filter\""), "{refused:?}");
     let none = write("none.yml", "");
     // A job has a store with the samples, and runs for the minute that begins after them.
-    let two = write("two.txt", "temp 3 59000\ntemp 5 1000\n");
+    let two = write("two.txt", "temp 3 1767225659000\ntemp 5 1767225601000\n");
     let ran = run(&built("downsample"), &none, &two);
-    let expected = "+ temp:5m_avg{} 4 60000\n+ temp:5m_count{} 2 60000\n\
-        + temp:5m_max{} 5 60000\n+ temp:5m_min{} 3 60000\n+ temp:5m_sum{} 8 60000\n";
+    let expected = "+ temp:5m_avg{} 4 1767225660000\n+ temp:5m_count{} 2 1767225660000\n\
+        + temp:5m_max{} 5 1767225660000\n+ temp:5m_min{} 3 1767225660000\n+ temp:5m_sum{} 8 1767225660000\n";
     assert_eq!(ran.stdout, expected, "{ran:?}");
     let alert = write(
         "alert.yml",
