@@ -12,6 +12,9 @@ use crate::wire::put_chunked_series;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// The own head and its log.
+type OwnHead = (Rc<RefCell<Head>>, Rc<RefCell<Log>>);
+
 /// What a name or value takes besides its text, about.
 const TEXT_OVERHEAD_BYTES: usize = 16;
 
@@ -112,7 +115,7 @@ impl Engine {
         })
     }
 
-    fn own_head(&self, call: &'static str) -> Result<(Rc<RefCell<Head>>, Rc<RefCell<Log>>)> {
+    fn own_head(&self, call: &'static str) -> Result<OwnHead> {
         if !self.is_cut_while_replaying() {
             self.check_replayed()?;
         }

@@ -19,8 +19,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// Gives the answer to a page that may not do what it asks for.
-pub fn check(context: &Context, scope: Scope, request: &Request<Incoming>) -> Result<(), Reply> {
+/// The answer to a page that may not do what it asks for.
+pub fn refusal(context: &Context, scope: Scope, request: &Request<Incoming>) -> Option<Reply> {
     let (uri, headers) = (request.uri(), request.headers());
     let refused = |status, message: &str| {
         // The first may be a sender that the configuration has forgotten; many are an attack.
@@ -31,14 +31,14 @@ pub fn check(context: &Context, scope: Scope, request: &Request<Incoming>) -> Re
         retry_later(text(status, format!("{message}\n")))
     };
     if headers.get_all(HOST).iter().count() > 1 {
-        return Err(refused(StatusCode::BAD_REQUEST, "the request has more than one Host"));
+        return Some(refused(StatusCode::BAD_REQUEST, "the request has more than one Host"));
     }
     let changes = matches!(scope, Scope::Write | Scope::Admin)
         && !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if changes && !is_of_own_origin(uri, headers) {
         let message =
             "the request comes from a page of another origin: such pages may change nothing";
-        return Err(refused(StatusCode::FORBIDDEN, message));
+        return Some(refused(StatusCode::FORBIDDEN, message));
     }
     if context.access.is_open(scope) {
         let is_known = |name: &str| is_known_host(name, &context.http.allowed_hosts);
@@ -52,10 +52,10 @@ pub fn check(context: &Context, scope: Scope, request: &Request<Incoming>) -> Re
                 "this server does not know itself as {foreign:?}: a page in a browser could have \
                  pointed that name at it. If the name is right, see --allowed-host"
             );
-            return Err(refused(status, &message));
+            return Some(refused(status, &message));
         }
     }
-    Ok(())
+    None
 }
 
 /// The names under which this server is asked: that of the target (RFC 9112 section 3.2.2), that of

@@ -155,7 +155,9 @@ async fn admitted(
     let path = request.uri().path();
     let scope = auth::scope(context, path);
     if let Some(scope) = scope {
-        pages::check(context, scope, &request)?;
+        if let Some(refusal) = pages::refusal(context, scope, &request) {
+            return Err(refusal);
+        }
         auth::check(context, scope, request.headers()).await?;
     }
     // Whether a page of another origin may ask. What changes something it may not.
