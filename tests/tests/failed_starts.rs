@@ -65,7 +65,8 @@ fn logs_set_aside(data_dir: &Path) -> PathBuf {
 fn wait_for_count(server: &mut Server, data_dir: &Path, count: u32) {
     let begun = Instant::now();
     let path = data_dir.join(format!("failed-starts.{count}"));
-    while !path.exists() {
+    // How far the start came is written into the file once it has its name.
+    while !fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n')) {
         assert!(begun.elapsed() < WAIT, "{:?}: {}", failed_starts(data_dir), server.log());
         std::thread::yield_now();
     }
@@ -77,7 +78,8 @@ fn wait_for_replay(server: &mut Server, data_dir: &Path) {
     let begun = Instant::now();
     let is_reading = || fs::metadata(data_dir.join("starting")).is_ok_and(|note| note.len() > 0);
     // The note may be that of the start before; signals are heard before anything listens.
-    while !(server.log().contains("listening") && is_reading()) {
+    let listening = format!("listening address={}", server.address());
+    while !(server.log().contains(&listening) && is_reading()) {
         assert!(begun.elapsed() < WAIT, "{}", server.log());
         std::thread::yield_now();
     }

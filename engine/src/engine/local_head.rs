@@ -100,7 +100,8 @@ impl HeadSource for LocalHead {
         let mut head = self.head.borrow_mut();
         let mut log = self.log.borrow_mut();
         if !head.may_forget(before_ms) {
-            return Err(Error::NotPlanned { before_ms });
+            // Nothing to forget is fine.
+            return if head.is_empty() { Ok(false) } else { Err(Error::NotPlanned { before_ms }) };
         }
         if !log.is_truncating() {
             if head.open_cursors() > 0 {

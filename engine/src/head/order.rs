@@ -56,7 +56,7 @@ impl Head {
     }
 
     /// Whether neither the head nor a block holds anything.
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.newest_ms() == i64::MIN
     }
 
