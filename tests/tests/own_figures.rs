@@ -30,11 +30,24 @@ fn the_process_is_shown_as_client_libraries_show_it() {
     let resident = figure("process_resident_memory_bytes");
     assert!(figure("process_virtual_memory_bytes") > resident && resident > 1e6);
     assert!(figure("process_virtual_memory_max_bytes") > resident);
+    let before = cpu_seconds(&proc);
     let cpu = figure("process_cpu_seconds_total");
-    assert!(cpu > 0.0 && cpu < 600.0, "{cpu}");
+    let after = cpu_seconds(&proc);
+    // The system counts in ticks of a hundredth of a second, user and system time apart.
+    assert!(cpu > 0.0 && before - 0.02 <= cpu && cpu <= after + 0.02, "{before} {cpu} {after}");
     for name in ["process_network_receive_bytes_total", "process_network_transmit_bytes_total"] {
         assert!(figure(name) > 0.0, "{name}");
     }
+}
+
+/// CPU time of a process by its directory in `/proc`.
+fn cpu_seconds(proc: &str) -> f64 {
+    let stat = fs::read_to_string(format!("{proc}/stat")).expect("its figures");
+    // The name, which is the second field, may hold spaces.
+    let (_, fields) = stat.rsplit_once(')').expect("a name");
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks = ticks.map(|ticks| ticks.parse::<f64>().expect("ticks")).sum::<f64>();
+    ticks / rustix::param::clock_ticks_per_second() as f64
 }
 
 #[test]

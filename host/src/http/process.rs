@@ -4,6 +4,7 @@ use crate::store::resident_bytes;
 use crate::telemetry::MetricsText;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, getrlimit};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::read_to_string;
 
 /// Shows what the system tells; what it does not tell is left out.
@@ -12,10 +13,11 @@ pub fn show(text: &mut MetricsText) {
     let stat = read_to_string("/proc/self/stat").unwrap_or_default();
     let stat = fields(&stat);
     let number = |field: usize| stat.get(field - 3)?.parse::<u64>().ok();
-    if let Some(ticks) = number(14).zip(number(15)).map(|(user, system)| user + system) {
-        let help = "Total user and system CPU time spent in seconds.";
-        text.counter("process_cpu_seconds_total", help, ticks as f64 / ticks_per_second);
-    }
+    // In nanoseconds: the fields of `stat` count hundredths of a second.
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu_seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
+    let help = "Total user and system CPU time spent in seconds.";
+    text.counter("process_cpu_seconds_total", help, cpu_seconds);
     let system = read_to_string("/proc/stat").unwrap_or_default();
     if let Some((boot_seconds, ticks)) = boot_seconds(&system).zip(number(22)) {
         let help = "Start time of the process since unix epoch in seconds.";
@@ -89,10 +91,7 @@ mod tests {
     fn tables_of_the_system_are_read() {
         let stat = "7 (a) b c) S 1 7 7 0 -1 4194560 100 0 0 0 11 22 0 0 20 0 9 0 3333 4444 55 0";
         let stat = fields(stat);
-        assert_eq!(
-            (stat[14 - 3], stat[15 - 3], stat[22 - 3], stat[23 - 3]),
-            ("11", "22", "3333", "4444")
-        );
+        assert_eq!((stat[22 - 3], stat[23 - 3]), ("3333", "4444"));
         assert_eq!(boot_seconds("cpu 1 2\nbtime 1700000000\nprocesses 3\n"), Some(1_700_000_000));
         let netstat = "TcpExt: A B\nTcpExt: 1 2\nIpExt: X InOctets OutOctets\nIpExt: 1 70 80\n";
         assert_eq!(of_all_addresses(netstat, "InOctets"), Some(70));
