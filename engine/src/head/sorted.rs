@@ -39,13 +39,17 @@ impl<T: Copy> Sorted<T> {
             let mut some = self.new.split_off(self.new.len().saturating_sub(count_max));
             some.sort_by(|a, b| compare(*a, *b));
             self.merge(&some, compare);
+            if self.new.is_empty() {
+                self.new = Vec::new();
+            }
         }
         self.new.is_empty().then(|| Rc::clone(&self.sorted))
     }
 
     /// Looks for the place of each new one, and compares no others.
     fn merge(&mut self, new: &[T], compare: impl Fn(T, T) -> Ordering) {
-        let mut merged = Vec::with_capacity(self.sorted.len() + new.len());
+        // Room for all that is left, too: lists of one size take each other's place in memory.
+        let mut merged = Vec::with_capacity(self.sorted.len() + new.len() + self.new.len());
         let mut rest = self.sorted.as_slice();
         for item in new {
             let is_before = |other: &T| compare(*other, *item) == Ordering::Less;

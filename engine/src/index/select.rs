@@ -131,13 +131,14 @@ pub fn select_any<I: LabelIndex>(
     index: &I,
     sets: &[impl AsRef<[Matcher]>],
 ) -> Result<Vec<I::Series>, I::Error> {
+    if let [set] = sets {
+        return select(index, set.as_ref());
+    }
     let mut selected = Vec::new();
     for set in sets {
         selected.append(&mut select(index, set.as_ref())?);
     }
-    if sets.len() > 1 {
-        sort_union(&mut selected);
-    }
+    sort_union(&mut selected);
     Ok(selected)
 }
 
