@@ -11,10 +11,12 @@
 //! Samples that come while a cursor is prepared are noted by its [`Watch`], so that the newest
 //! sample of each series is that of the moment at which the cursor was opened.
 
+mod newest;
 mod open;
 mod order;
 mod watch;
 
+use newest::Newest;
 pub(super) use open::OpenCursors;
 use order::Sequence;
 pub(super) use watch::{Watch, Watches};
@@ -41,7 +43,7 @@ pub struct HeadCursor {
     /// In label order.
     slots: Vec<Slot>,
     /// Time of the newest ordered sample of each series, of as many as are prepared.
-    newest_ms: Vec<i64>,
+    newest: Newest,
     sequence: Sequence,
     range: TimeRange,
     moment: u64,
@@ -93,7 +95,7 @@ impl HeadCursor {
             None => self.sequence.rewind(),
             Some(kept) => {
                 self.slots = kept.iter().map(|at| self.slots[*at as usize]).collect();
-                self.newest_ms = kept.iter().map(|at| self.newest_ms[*at as usize]).collect();
+                self.newest = self.newest.only(&kept);
                 self.sequence = Sequence::default();
             }
         }
@@ -154,9 +156,9 @@ impl Head {
         self.moment += 1;
         // Later samples than those of this moment are not part of the answer.
         let range = TimeRange { end_ms: range.end_ms.min(self.newest_ms()), ..range };
-        let bytes = slots.len() * (size_of::<Slot>() + size_of::<i64>());
+        let bytes = slots.len() * (size_of::<Slot>() + size_of::<u32>());
         let mut cursor = HeadCursor {
-            newest_ms: Vec::with_capacity(slots.len()),
+            newest: Newest::new(self.newest_ms(), slots.len()),
             sequence: Sequence::new(external),
             range,
             moment: self.moment,
@@ -177,13 +179,13 @@ impl Head {
 
     /// Looks up the newest sample of the next series.
     fn prepare_some(&self, cursor: &mut HeadCursor) {
-        let from = cursor.newest_ms.len();
+        let from = cursor.newest.len();
         let to = cursor.slots.len().min(from + PREPARED_PER_SLICE);
         for at in from..to {
             let slot = cursor.slots[at];
             let noted = cursor.watch.as_ref().and_then(|watch| watch.newest_before(slot));
             let newest_ms = noted.or_else(|| self.at(slot).newest_ms()).unwrap_or(i64::MIN);
-            cursor.newest_ms.push(newest_ms);
+            cursor.newest.push(newest_ms);
             cursor.sequence.add(at as u32, &cursor.external, || self.labels(slot).1);
         }
         if cursor.is_prepared() {
@@ -233,7 +235,7 @@ impl Head {
         }
         for _ in 0..PASSED_PER_SLICE {
             let Some(at) = self.next_at(cursor) else { return Ok(Slice::End) };
-            let (slot, newest_ms) = (cursor.slots[at], cursor.newest_ms[at]);
+            let (slot, newest_ms) = (cursor.slots[at], cursor.newest.get(at));
             let series = self.at(slot);
             let seen = Seen { newest_ms, moment: cursor.moment };
             let chunks = series.chunks(cursor.range, seen);
@@ -267,6 +269,6 @@ impl Head {
 
 impl HeadCursor {
     fn is_prepared(&self) -> bool {
-        self.newest_ms.len() == self.slots.len()
+        self.newest.len() == self.slots.len()
     }
 }
