@@ -46,13 +46,18 @@ fn compile_protos(workspace: &Path) -> Result<(), Box<dyn Error>> {
 
 fn build_component(workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn Error>> {
     require_target()?;
-    // A target folder of its own: the outer cargo holds the lock of the usual one.
-    let target_dir = out_dir.join("component");
+    // A target folder of its own, since the outer cargo holds the lock of the usual one. All builds of the
+    // host share it: the folders above are <target>/<profile>/build/<package>/out.
+    let target = out_dir.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?;
+    let is_for_size = is_for_size()?;
+    let target_dir = target.join(if is_for_size { "engine-small" } else { "engine" });
     let mut cargo = Command::new(std::env::var("CARGO")?);
     cargo
         .current_dir(workspace)
-        // An alias in .cargo/config.toml.
-        .args(["build-component", "--target-dir"])
+        // As the alias `build-component` in .cargo/config.toml.
+        .args(["rustc", "--package=tidepool-engine", "--lib", "--crate-type=cdylib", "--locked"])
+        .args([format!("--target={TARGET}"), format!("--profile={PROFILE}")])
+        .arg("--target-dir")
         .arg(&target_dir)
         // What the outer build sets for the host's machine does not fit WebAssembly.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
@@ -60,7 +65,7 @@ fn build_component(workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn 
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("CARGO_BUILD_TARGET");
     // A host that is built for size carries a component built for size, without names.
-    if is_for_size()? {
+    if is_for_size {
         cargo.env("CARGO_PROFILE_COMPONENT_OPT_LEVEL", "s");
         cargo.env("CARGO_PROFILE_COMPONENT_STRIP", "symbols");
     }

@@ -9,7 +9,7 @@ use wasmtime::component::Component;
 use wasmtime::error::Context;
 use wasmtime::{Engine, Result, Store};
 
-const COMPONENT: &str = "target/wasm32-wasip2/component/tidepool_engine.wasm";
+const COMPONENT: &str = "target/engine/wasm32-wasip2/component/tidepool_engine.wasm";
 
 /// A day in November 2023; a real host asks its clock.
 const NOW_MS: i64 = 1_700_000_000_000;

@@ -6,7 +6,7 @@ use std::process::Command;
 fn the_readme_shows_what_the_example_prints() {
     let component = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../target/wasm32-wasip2/component/tidepool_engine.wasm"
+        "/../../target/engine/wasm32-wasip2/component/tidepool_engine.wasm"
     );
     let output = Command::new(env!("CARGO_BIN_EXE_embed-rust"))
         .arg(component)

@@ -15,7 +15,7 @@ pub struct Size {
 }
 
 pub fn measure(workspace: &Path) -> Outcome<Vec<Size>> {
-    let built = tidepool_contract::target_dir().join("wasm32-wasip2");
+    let target = tidepool_contract::target_dir();
     let generated = workspace.join("js/dist/src/generated");
     let mut script = Vec::new();
     let mut modules = Vec::new();
@@ -41,11 +41,11 @@ pub fn measure(workspace: &Path) -> Outcome<Vec<Size>> {
     Ok(vec![
         of(
             "`tidepool_engine.wasm`, built for speed",
-            &[built.join("component/tidepool_engine.wasm")],
+            &[target.join("engine/wasm32-wasip2/component/tidepool_engine.wasm")],
         )?,
         of(
             "`tidepool-standalone.wasm`, built for size",
-            &[built.join("component-small/tidepool-standalone.wasm")],
+            &[target.join("wasm32-wasip2/component-small/tidepool-standalone.wasm")],
         )?,
         of("the modules of `@tidepool/engine`, built for size", &modules)?,
         of("the code around them that jco makes", &script)?,

@@ -6,7 +6,7 @@ use wasmparser::{Parser, Payload};
 
 const COMPONENT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../target/wasm32-wasip2/component/tidepool_engine.wasm"
+    "/../../target/engine/wasm32-wasip2/component/tidepool_engine.wasm"
 );
 
 /// Our own interfaces; `types` holds no functions, only words.

@@ -15,7 +15,7 @@ use wasmtime_wasi::WasiCtx;
 
 const COMPONENT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../target/wasm32-wasip2/component/tidepool_engine.wasm"
+    "/../../target/engine/wasm32-wasip2/component/tidepool_engine.wasm"
 );
 
 /// Blocks of two hours, as Prometheus has them.

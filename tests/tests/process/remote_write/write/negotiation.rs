@@ -1,7 +1,7 @@
 //! Which requests are remote write at all: method, type, encoding, size, form, in this order.
 
 use super::Checked;
-use crate::{EARLY, send_raw};
+use crate::remote_write::{EARLY, send_raw};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use tidepool_tests::http::Response;

@@ -1,7 +1,7 @@
 //! What the sender is to do next: nothing, give up, or come again.
 
 use super::{Checked, assert_accepted};
-use crate::EARLY;
+use crate::remote_write::EARLY;
 use std::time::Duration;
 use tidepool_tests::http::{self, Response};
 use tidepool_tests::remote_write::{PATH, Version, Written, compress, headers};

@@ -2,7 +2,7 @@
 //! success and on failure, and a 1.0 sender never.
 
 use super::Checked;
-use crate::send_raw;
+use crate::remote_write::send_raw;
 use prost::Message;
 use tidepool_tests::http::Response;
 use tidepool_tests::proto::{prometheus, write_v2};

@@ -1,7 +1,7 @@
 //! External labels of the node (`--external-label`): matchers that ask for them, series that get
 //! them, the order that follows, and real Prometheus as reader with and without such labels.
 
-use crate::Case;
+use crate::remote_read::Case;
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::data_dir;

@@ -1,0 +1,1 @@
+//! Nothing: only the features of this crate's dependencies count.

@@ -1,0 +1,9 @@
+//! What counts memory, bytes on disk or time, so that nothing else may run meanwhile.
+
+mod bench;
+mod churn;
+mod footprint;
+mod head_memory;
+mod memory;
+mod runaway;
+mod wear;

@@ -1,0 +1,31 @@
+//! tidepool's process by itself: what needs no foreign server or tool.
+
+mod admin;
+mod api;
+mod auth;
+mod clock;
+mod compaction;
+mod configuration;
+mod damaged_log;
+mod disk_full;
+mod durability;
+mod exemplars;
+mod failed_starts;
+mod forward;
+mod head_snapshot;
+mod kill;
+mod late;
+mod lifecycle;
+mod metadata;
+mod network;
+mod old_blocks;
+mod own_figures;
+mod pages;
+mod plugins;
+mod remote_read;
+mod remote_write;
+mod replay_cut;
+mod ship;
+mod supervisor;
+mod wal_columns;
+mod wit_reference;
