@@ -18,6 +18,7 @@ pub mod http;
 pub mod otlp;
 pub mod plugin;
 mod priority;
+pub mod program;
 pub mod prom;
 pub mod redact;
 pub mod reload;

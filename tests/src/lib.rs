@@ -17,6 +17,7 @@
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are; [`thanos`] starts those that read shipped blocks, [`victoria_metrics`]
 //!   what the benchmark compares with as well.
+//! - [`soak`]: how often tests repeat themselves.
 //! - [`hostile`]: writes beside reads that ask for as much as they may.
 //! - [`wit_reference`]: the page that describes the component's contract.
 
@@ -48,6 +49,7 @@ pub mod sender;
 pub mod series;
 pub mod shipped;
 pub mod small_disk;
+pub mod soak;
 pub mod target;
 pub mod thanos;
 pub mod tidepool;

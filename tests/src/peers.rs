@@ -55,6 +55,14 @@ fn existing(path: PathBuf, command: &'static str) -> Result<PathBuf, MissingPeer
     if path.is_file() { Ok(path) } else { Err(MissingPeer { path, command }) }
 }
 
+/// Where cargo puts what it builds: this program is in a folder of it.
+pub fn target_dir() -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
+    let found = program.ancestors().skip(1).find(is_target);
+    found.map_or_else(|| workspace().join("target"), Path::to_path_buf)
+}
+
 /// The root of the repository.
 pub fn workspace() -> &'static Path {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));

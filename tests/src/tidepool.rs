@@ -1,10 +1,10 @@
 //! Starts tidepool as a user would: the binary, a data directory, flags.
 //!
-//! The binary is the one that `TIDEPOOL_BIN` names, else `target/release/tidepool`. [`Config`]
+//! The binary is the one that `TIDEPOOL_BIN` names, else the one that cargo built. [`Config`]
 //! starts any number of servers one after the other on one data directory; [`Store`] is one server
 //! on a directory of its own, for tests that need no more.
 
-use crate::peers::workspace;
+use crate::peers::{target_dir, workspace};
 use crate::process::{Ending, Launch, ProcessError, Server, free_address};
 use crate::remote_read::Reader;
 use crate::remote_write::Writer;
@@ -16,6 +16,17 @@ use tempfile::TempDir;
 
 /// The variable that names another binary.
 pub const BINARY_VARIABLE: &str = "TIDEPOOL_BIN";
+/// What the program is built from.
+const SOURCES: [&str; 8] = [
+    "Cargo.lock",
+    "engine/src",
+    "engine/relabel/src",
+    "host/build.rs",
+    "host/src",
+    "host/disk/src",
+    "proto",
+    "wit",
+];
 /// How errors call it.
 pub const NAME: &str = "tidepool";
 /// The page that says whether it is ready.
@@ -204,10 +215,36 @@ impl Config {
     }
 }
 
-/// The binary under test.
+/// The binary under test: the one that `TIDEPOOL_BIN` names, else the one that cargo built beside this
+/// program.
+///
+/// # Panics
+///
+/// If the latter is older than its sources: a test must not pass by what was there before.
 pub fn binary() -> PathBuf {
-    match std::env::var_os(BINARY_VARIABLE) {
-        Some(path) => path.into(),
-        None => workspace().join("target/release/tidepool"),
+    if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
+        return path.into();
     }
+    let path = target_dir().join("release/tidepool");
+    if let Some(newer) = newest_source(&path) {
+        panic!("{} is newer than {}; run: cargo build --release", newer.display(), path.display());
+    }
+    path
+}
+
+/// A source of the program that is newer than it, if there is one.
+fn newest_source(program: &Path) -> Option<PathBuf> {
+    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    let built = modified(program);
+    let mut left: Vec<PathBuf> =
+        SOURCES.iter().map(|source| workspace().join(source)).collect();
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+            left.extend(entries.map(|entry| entry.path()));
+        } else if built.is_none() || modified(&path) > built {
+            return Some(path);
+        }
+    }
+    None
 }

@@ -4,7 +4,7 @@
 //! driven call by call as `host/src/store` does ([`node`]), by seeded writes and upkeep ([`run`]).
 //! [`model`] knows what was asked and answered, and so what must be found.
 //!
-//! A longer soak: `TIDEPOOL_SOAK_SEEDS=200 cargo test --release -p tidepool --test power_cut`.
+//! With more seeds: `TIDEPOOL_SOAK=yes cargo test --release -p tidepool --test power_cut`.
 
 mod cuts;
 mod damage;
@@ -17,6 +17,7 @@ mod sim_disk;
 
 use tidepool_host::disk::SyncPolicy;
 use tidepool_host::wasm::Runtime;
+use tidepool_tests::soak;
 
 /// Errors are told, not panicked with.
 pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -33,16 +34,15 @@ pub const RETENTION_MS: i64 = 300_000;
 /// A multiple of all spans of blocks.
 pub const START_MS: i64 = 1_800_000_000_000;
 
-/// The variable that says how many seeds a soak takes.
-const SOAK_VARIABLE: &str = "TIDEPOOL_SOAK_SEEDS";
+/// Seeds that each test of a soak takes.
+const SOAK_SEEDS: usize = 200;
 
 /// Never by itself: the test says when.
 const INTERVAL: SyncPolicy = SyncPolicy::Interval(std::time::Duration::MAX);
 
-/// Seeds of a test: so many, unless more are asked for.
+/// Seeds of a test: so many, and more in a soak.
 fn seeds(count: u64) -> std::ops::Range<u64> {
-    let soak = std::env::var(SOAK_VARIABLE).ok().and_then(|text| text.parse().ok());
-    0..soak.unwrap_or(count)
+    0..soak::count(count as usize, SOAK_SEEDS) as u64
 }
 
 fn runtime() -> TestResult<Runtime> {

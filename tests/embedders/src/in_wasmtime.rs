@@ -79,7 +79,8 @@ fn read(Opened { store, bindings }: &mut Opened) -> Outcome<(u64, f64)> {
 }
 
 pub fn measure() -> Outcome<Figures> {
-    let file = tidepool_contract::target_dir().join("engine/wasm32-wasip2/component/tidepool_engine.wasm");
+    let file =
+        tidepool_contract::target_dir().join("engine/wasm32-wasip2/component/tidepool_engine.wasm");
     let began = Instant::now();
     let engine = Engine::default();
     let component = Component::from_file(&engine, &file)?;

@@ -137,7 +137,7 @@ fn composed(directory: &Path, first: &str, second: &str) -> PathBuf {
     let out = directory.join("composed.wasm");
     let compose = peers::workspace().join("examples/plugins/chain/compose");
     let (first, second) = (built(first), built(second));
-    let wac = peers::workspace().join("target/wac/bin/wac");
+    let wac = peers::workspace().join("target/tools/bin/wac");
     run(Command::new(compose).env("WAC", wac).args([&first, &second, &out]));
     out
 }

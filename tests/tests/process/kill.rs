@@ -1,4 +1,4 @@
-//! `kill -9`, hundreds of times: senders at work, blocks of ten seconds that are cut and merged all
+//! `kill -9`, over and over: senders at work, blocks of ten seconds that are cut and merged all
 //! the time, and a server that dies at any moment of it. What was acknowledged is there after each
 //! start; in the end everything is there, once.
 
@@ -11,14 +11,15 @@ use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::everything;
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::sender::read_all;
+use tidepool_tests::soak;
 use tidepool_tests::series::{
     Labels, ORDINARY_NAN_BITS, Random, Row, STALE_MARKER_BITS, Sample, Series,
 };
 use tidepool_tests::tidepool::{Store, WalSync};
 use tidepool_tests::wait::{chain, now_ms};
 
-/// Kills of one server's data, unless `TIDEPOOL_SOAK_KILLS` says otherwise.
-const KILLS: usize = 200;
+/// Kills of one server's data: in each run of the tests, and in a soak.
+const KILLS: (usize, usize) = (40, 500);
 
 const SENDERS: usize = 3;
 
@@ -145,8 +146,7 @@ fn check_newest(store: &Store, senders: &[Sender], what: &str) {
 }
 
 fn kill_again_and_again(policy: WalSync, records: &str) {
-    let kills = std::env::var("TIDEPOOL_SOAK_KILLS").ok().and_then(|text| text.parse().ok());
-    let kills = kills.unwrap_or(KILLS);
+    let kills = soak::count(KILLS.0, KILLS.1);
     let mut store = Store::start_with(|config| {
         let config = config.wal_sync(policy).flag(&format!("--wal-records={records}"));
         config.merged_block_duration("10s").flag("--wal-segment-size=64KiB")

@@ -7,11 +7,12 @@ use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, send_all};
 use tidepool_tests::series::{Dataset, Random, Shape, Texture};
+use tidepool_tests::soak;
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait::now_ms;
 
 /// Kills while the log is read.
-const KILLS: u64 = 12;
+const KILLS: (usize, usize) = (6, 60);
 
 /// Twenty hours, too many for the memory that the second life has.
 fn data(seed: u64) -> Dataset {
@@ -41,8 +42,9 @@ fn kills_cost_nothing(records: &str) {
     let log_bytes = data_dir::total_bytes(&config.data_dir().join("wal"));
 
     let config = small(&config);
-    let mut random = Random::new(KILLS, 1);
-    for _ in 0..KILLS {
+    let kills = soak::count(KILLS.0, KILLS.1);
+    let mut random = Random::new(kills as u64, 1);
+    for _ in 0..kills {
         let server = config.launch().and_then(|launch| launch.spawn()).expect("tidepool starts");
         std::thread::sleep(Duration::from_millis(50 + random.below(1200)));
         server.kill().expect("a kill");

@@ -1,0 +1,163 @@
+//! What the `tidepool` program does: wires, then waits.
+
+use crate::access::Access;
+use crate::cli;
+use crate::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
+use crate::forward::Forwarding;
+use crate::http::{Server, ServerConfig};
+use crate::plugin::Plugins;
+use crate::plugin::config::PluginsConfig;
+use crate::reload::{Live, ReloadHandle, Reloader};
+use crate::resident;
+use crate::ship::{CleanTombstones, Shipper};
+use crate::shutdown::Shutdown;
+use crate::store::Store;
+use crate::supervisor::Supervisor;
+use crate::telemetry::{self, LogLevel};
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+/// Reads the command line, runs what it asks for, and gives the exit code.
+pub fn run() -> ExitCode {
+    resident::give_back_large();
+    let source = ConfigSource::new(std::env::args_os());
+    let (config, settings) = match source.read() {
+        Ok(Invocation::Serve { config, settings }) => (*config, settings),
+        Ok(Invocation::Tsdb(args)) => return cli::run(args),
+        #[cfg(feature = "plugins")]
+        Ok(Invocation::Plugin(args)) => return cli::run_plugin(args),
+        // Clap's way: help on standard output, mistakes on standard error.
+        Err(ConfigError::CommandLine(error)) => error.exit(),
+        Err(error) => {
+            // Whoever does not read it gets the exit code.
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let log_level = telemetry::init(config.log_format, &config.log_level.to_string());
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "the async runtime could not be started");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(serve(config, source, settings, log_level)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "tidepool ends");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(
+    config: ServeConfig,
+    source: ConfigSource,
+    settings: Settings,
+    log_level: LogLevel,
+) -> Result<(), Box<dyn std::error::Error>> {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        data_dir = %config.store.data_dir.display(),
+        wal_sync = ?config.store.wal.sync,
+        "tidepool starts"
+    );
+    config.warn_of_strangers();
+    config.warn_of_unused_memory();
+    let (labels, block_duration) = (&config.http.external_labels, config.store.block_duration);
+    let shipper = config.ship.map(|ship| Shipper::open(ship, labels.clone(), block_duration));
+    let shipper = shipper.transpose()?;
+    let access = Arc::new(Access::open(&config.access)?);
+    let shutdown = Shutdown::on_signals()?;
+    let supervisor = Supervisor::from_environment();
+    let (reload, requests) = ReloadHandle::new();
+    reload.clone().on_hangup(shutdown.clone())?;
+    let forwarding = Forwarding::open(config.forward, &config.store.data_dir)?;
+    let external_labels = config.http.external_labels.clone();
+    let (store, mut threads) = Store::open(config.store)?;
+    let plugins = open_plugins(config.plugins, &store)?;
+    let (live, current) = watch::channel(Live { http: Arc::new(config.http), access });
+    let server = Server::bind(ServerConfig {
+        store: store.clone(),
+        plugins: plugins.clone(),
+        ship: shipper.as_ref().map(Shipper::figures),
+        forward: forwarding.figures(),
+        live: current,
+        reload,
+    });
+    let started = server.await.and_then(|server| {
+        let spawn = |shipper: Shipper| shipper.spawn(store.data(), clean(&store), shutdown.clone());
+        let forwarding = forwarding.spawn(&store, &external_labels, &shutdown);
+        let forwarding = forwarding.map_err(std::io::Error::other)?;
+        Ok((server, shipper.map(spawn).transpose()?, forwarding))
+    });
+    let (mut ship_thread, mut forward_threads) = (None, None);
+    let served = match started {
+        Ok((server, shipping, forwarding)) => {
+            tracing::info!(address = %server.address(), "listening");
+            let started = store.clone();
+            tokio::spawn(resident::give_back_start(move || started.is_ready()));
+            let followed = supervisor.clone().follow(store.clone(), shutdown.clone());
+            tokio::spawn(followed);
+            let reloader = Reloader {
+                source,
+                started_with: settings.clone(),
+                current: settings,
+                store: store.clone(),
+                live,
+                plugins,
+                forward: forwarding.clone(),
+                log_level,
+                supervisor,
+            };
+            tokio::spawn(reloader.run(requests));
+            tokio::select! {
+                () = server.run(shutdown) => {
+                    (ship_thread, forward_threads) = (shipping, Some(forwarding));
+                    Ok(())
+                }
+                Ok(error) = &mut threads.failed => Err(error.into()),
+            }
+        }
+        Err(error) => Err(error.into()),
+    };
+    // Threads are waited for where waiting is allowed.
+    tokio::task::spawn_blocking(move || {
+        if ship_thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that ships blocks panicked");
+        }
+        if let Some(threads) = forward_threads {
+            threads.join();
+        }
+        store.close(threads);
+    })
+    .await?;
+    if served.is_ok() {
+        tracing::info!("stopped cleanly");
+    }
+    served
+}
+
+/// Begins to load plugins. Writes that need them are refused until they are loaded.
+fn open_plugins(config: PluginsConfig, store: &Store) -> Result<Option<Plugins>, String> {
+    if config.directory.is_none() {
+        return Ok(None);
+    }
+    Plugins::open(config, store, Handle::current()).map(Some)
+}
+
+/// How shipping asks for blocks to be rewritten without what was deleted from them.
+fn clean(store: &Store) -> CleanTombstones {
+    let store = store.clone();
+    Arc::new(move || {
+        let store = store.clone();
+        Box::pin(async move {
+            let left = store.clean_tombstones().await.map_err(|error| error.to_string())?;
+            left.first().map_or(Ok(()), |bad| Err(format!("{}: {}", bad.where_, bad.reason)))
+        })
+    })
+}
