@@ -357,7 +357,8 @@ impl ServeConfig {
 mod tests {
     use super::*;
 
-    fn read(arguments: &[&str]) -> Result<(ServeConfig, Settings), ConfigError> {
+    /// What a command line means.
+    pub fn read(arguments: &[&str]) -> Result<(ServeConfig, Settings), ConfigError> {
         let arguments = ["tidepool"].iter().chain(arguments).map(|text| (*text).into());
         ConfigSource::new(arguments).serve()
     }

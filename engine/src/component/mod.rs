@@ -412,7 +412,7 @@ impl GuestTexts for OpenTexts {
     fn next(&self, bytes_max: u32) -> Result<Vec<String>, wit::Error> {
         match self {
             OpenTexts::Merged(texts) => Ok(texts.borrow_mut().next(bytes_max)?),
-            OpenTexts::OfHead(texts) => Ok(texts.borrow_mut().next(bytes_max)),
+            OpenTexts::OfHead(texts) => Ok(texts.borrow_mut().next(bytes_max)?),
         }
     }
 

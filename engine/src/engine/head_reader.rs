@@ -7,16 +7,13 @@ use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
 use crate::head::{Head, HeadCursor, HeadSeries, HeadTexts, NotNow, Slice, WorkLeft};
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
-use crate::select::{Lookup, merge_chunks};
-use crate::wire::put_chunked_series;
+use crate::select::{Lookup, merge_chunks, page_of_texts};
+use crate::wire::{ChunkedSeries, put_chunked_series};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The own head and its log.
 type OwnHead = (Rc<RefCell<Head>>, Rc<RefCell<Log>>);
-
-/// What a name or value takes besides its text, about.
-const TEXT_OVERHEAD_BYTES: usize = 16;
 
 /// What opening something on a head came to.
 pub enum Opened<T> {
@@ -140,8 +137,8 @@ impl HeadReader {
         page(bytes_max, |out| {
             let next = head.next(&mut self.cursor).map_err(chunk_error)?;
             Ok(match next {
-                Slice::Next(HeadSeries { labels, chunks, may_overlap }) => {
-                    let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
+                Slice::Next(series) => {
+                    let ChunkedSeries { labels, chunks } = merged(series)?;
                     put_chunked_series(out, &labels, &chunks);
                     Slice::Next(())
                 }
@@ -192,16 +189,9 @@ impl HeadReader {
 
 impl HeadTextReader {
     /// The next names or values, of about so many bytes; none at the end.
-    pub fn next(&mut self, bytes_max: u32) -> Vec<String> {
+    pub fn next(&mut self, bytes_max: u32) -> Result<Vec<String>> {
         let head = self.head.borrow();
-        let (mut page, mut bytes) = (Vec::new(), 0);
-        while bytes < bytes_max.max(1) as usize
-            && let Some(text) = head.next_text(&mut self.texts)
-        {
-            bytes += text.len() + TEXT_OVERHEAD_BYTES;
-            page.push(text.to_owned());
-        }
-        page
+        page_of_texts(bytes_max, || Ok(head.next_text(&mut self.texts).map(str::to_owned)))
     }
 }
 
@@ -227,6 +217,13 @@ pub(super) fn delete_some(
         log.settle_deletions(&head)?;
     }
     Ok(HeadDeletion { series: 0, is_done })
+}
+
+/// A series whose chunks do not overlap.
+pub(super) fn merged(series: HeadSeries) -> Result<ChunkedSeries> {
+    let HeadSeries { labels, chunks, may_overlap } = series;
+    let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
+    Ok(ChunkedSeries { labels, chunks })
 }
 
 pub(super) fn chunk_error((labels, source): (Labels, ChunkError)) -> Error {

@@ -1,14 +1,14 @@
 //! The own head, seen as reads and cuts see any head.
 
 use super::compile;
-use super::head_reader::{chunk_error, delete_some};
+use super::head_reader::{chunk_error, delete_some, merged};
 use super::log::Log;
 use super::status::HeadExemplars;
 use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
-use crate::head::{Head, HeadCursor, HeadSeries, HeadTexts, Slice, WorkLeft};
+use crate::head::{Head, HeadCursor, HeadTexts, Slice, WorkLeft};
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
-use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource, merge_chunks};
+use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource};
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
@@ -156,10 +156,7 @@ impl SeriesSource for LocalSeries {
             match head.next(&mut self.cursor).map_err(chunk_error)? {
                 Slice::Again => {}
                 Slice::End => return Ok(None),
-                Slice::Next(HeadSeries { labels, chunks, may_overlap }) => {
-                    let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
-                    return Ok(Some(ChunkedSeries { labels, chunks }));
-                }
+                Slice::Next(series) => return merged(series).map(Some),
             }
         }
     }

@@ -24,7 +24,7 @@ pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
 pub use remote::{RemoteCursor, RemoteHead, RemoteTexts};
 pub use source::{BlockLabels, BlockSeries, Damages, HeadSource, SeriesSource};
-pub use texts::{BlockNames, BlockValues, TextCursor, TextSource};
+pub use texts::{BlockNames, BlockValues, TextCursor, TextSource, page_of_texts};
 
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,21 @@ const PAGE_BYTES: usize = 16 * 1024;
 /// What a name or value takes besides its text, about.
 const TEXT_OVERHEAD_BYTES: usize = 16;
 
+/// Texts until they fill `bytes_max`: at least one, none at the end.
+pub fn page_of_texts(
+    bytes_max: u32,
+    mut next: impl FnMut() -> Result<Option<String>>,
+) -> Result<Vec<String>> {
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    while bytes < bytes_max.max(1) as usize
+        && let Some(text) = next()?
+    {
+        bytes += text.len() + TEXT_OVERHEAD_BYTES;
+        page.push(text);
+    }
+    Ok(page)
+}
+
 /// Gives label names or values, ascending, none twice.
 pub trait TextSource {
     /// The next one; `None` at the end.
@@ -45,15 +60,7 @@ impl TextCursor {
 
     /// Texts until they fill `bytes_max`: at least one, none at the end.
     pub fn next(&mut self, bytes_max: u32) -> Result<Vec<String>> {
-        let mut page = Vec::new();
-        let mut bytes = 0;
-        while bytes < bytes_max.max(1) as usize
-            && let Some(text) = self.next_text()?
-        {
-            bytes += text.len() + TEXT_OVERHEAD_BYTES;
-            page.push(text);
-        }
-        Ok(page)
+        page_of_texts(bytes_max, || self.next_text())
     }
 
     /// Whether the limit left something out; known at the end.

@@ -190,12 +190,8 @@ pub(super) fn absent_section(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{ConfigError, ConfigSource, ServeConfig, Settings};
-
-    fn read(arguments: &[&str]) -> Result<(ServeConfig, Settings), ConfigError> {
-        let arguments = ["tidepool"].iter().chain(arguments).map(|text| (*text).into());
-        ConfigSource::new(arguments).serve()
-    }
+    use crate::config::ConfigError;
+    use crate::config::tests::read;
 
     #[test]
     fn prometheus_names_say_the_same() -> Result<(), ConfigError> {

@@ -93,6 +93,7 @@ fn measure(options: &Options) -> Result<bool, HostileError> {
          | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     );
     let alone = written_alone(options)?;
+    show("none", &alone, "");
     let mut is_good = true;
     for kind in kinds {
         is_good &= report(*kind, &found(*kind, options)?, &alone);
@@ -155,7 +156,7 @@ impl Found {
 /// Prints a row; gives whether all is as it should be. Memory may grow by a part more than it does
 /// by the same writes alone.
 fn report(kind: Kind, found: &Found, alone: &Found) -> bool {
-    let Found { quiet, loaded, before, after } = found;
+    let Found { quiet, loaded, before, .. } = found;
     let quiet_p99 = median(quiet.iter().map(|phase| phase.quantile(0.99)));
     let loaded_p99 = median(loaded.iter().map(|beside| beside.phase.quantile(0.99)));
     let worst = loaded.iter().map(|beside| beside.phase.quantile(1.0)).max().unwrap_or_default();
@@ -172,13 +173,24 @@ fn report(kind: Kind, found: &Found, alone: &Found) -> bool {
     ] {
         wrong.extend(is_wrong.then_some(what));
     }
+    let verdict =
+        if wrong.is_empty() { "good".to_owned() } else { format!("BAD: {}", wrong.join(", ")) };
+    show(kind.name(), found, &verdict);
+    wrong.is_empty()
+}
+
+/// Prints a row.
+fn show(name: &str, found: &Found, verdict: &str) {
+    let Found { quiet, loaded, before, after } = found;
+    let p99 = |phases: &mut dyn Iterator<Item = &Phase>| median(phases.map(|p| p.quantile(0.99)));
+    let phases = || loaded.iter().map(|beside| &beside.phase);
+    let worst = phases().map(|phase| phase.quantile(1.0)).max().unwrap_or_default();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let mb = |bytes: f64| bytes / 1e6;
     println!(
-        "| {} | {:.2} | {:.2} | {:.1} | {} | {} | {:.0} to {:.0} | {:.0} to {:.0} | {:.0} to {:.0} | {} |",
-        kind.name(),
-        ms(quiet_p99),
-        ms(loaded_p99),
+        "| {name} | {:.2} | {:.2} | {:.1} | {} | {} | {:.0} to {:.0} | {:.0} to {:.0} | {:.0} to {:.0} | {verdict} |",
+        ms(p99(&mut quiet.iter())),
+        ms(p99(&mut phases())),
         ms(worst),
         loaded.iter().map(|beside| beside.answered).sum::<u64>(),
         loaded.iter().map(|beside| beside.refused).sum::<u64>(),
@@ -188,9 +200,7 @@ fn report(kind: Kind, found: &Found, alone: &Found) -> bool {
         mb(after.head),
         mb(before.resident),
         mb(after.resident),
-        if wrong.is_empty() { "good".to_owned() } else { format!("BAD: {}", wrong.join(", ")) },
     );
-    wrong.is_empty()
 }
 
 fn median(times: impl Iterator<Item = Duration>) -> Duration {

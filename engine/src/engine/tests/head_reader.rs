@@ -121,7 +121,7 @@ impl RemoteCursor for Remote<HeadReader> {
 
 impl RemoteTexts for Remote<HeadTextReader> {
     fn next(&mut self, _: u32) -> Result<Vec<String>> {
-        Ok(self.called().next(20))
+        self.called().next(20)
     }
 }
 
