@@ -236,8 +236,7 @@ pub fn binary() -> PathBuf {
 fn newest_source(program: &Path) -> Option<PathBuf> {
     let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     let built = modified(program);
-    let mut left: Vec<PathBuf> =
-        SOURCES.iter().map(|source| workspace().join(source)).collect();
+    let mut left: Vec<PathBuf> = SOURCES.iter().map(|source| workspace().join(source)).collect();
     while let Some(path) = left.pop() {
         if path.is_dir() {
             let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();

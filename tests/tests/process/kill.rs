@@ -11,10 +11,10 @@ use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::everything;
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::sender::read_all;
-use tidepool_tests::soak;
 use tidepool_tests::series::{
     Labels, ORDINARY_NAN_BITS, Random, Row, STALE_MARKER_BITS, Sample, Series,
 };
+use tidepool_tests::soak;
 use tidepool_tests::tidepool::{Store, WalSync};
 use tidepool_tests::wait::{chain, now_ms};
 
