@@ -10,10 +10,11 @@
 //!   [`otlp`]: metrics of OpenTelemetry; [`sender`]: what was acknowledged, and whether a store
 //!   holds it.
 //! - [`small_disk`]: a file system that runs full; [`target`]: a page to scrape that is known;
-//!   [`object_storage`]: an S3-compatible server; [`fault_proxy`]: a way on which things go wrong; [`receiver`]: one
-//!   that keeps what it is sent; [`authority`]: certificates.
-//! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory, [`fake_clock`] its time; [`tidepool`] and
-//!   [`prometheus`] start the two that matter, [`node`] lets both work in one directory;
+//!   [`object_storage`]: an S3-compatible server; [`fault_proxy`]: a proxy whose connections fail;
+//!   [`receiver`]: one that keeps what it is sent; [`authority`]: certificates.
+//! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory,
+//!   [`fake_clock`] its time; [`tidepool`] and [`prometheus`] start the two that matter, [`node`]
+//!   lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are; [`thanos`] starts those that read shipped blocks, [`victoria_metrics`]
 //!   what the benchmark compares with as well.

@@ -1,9 +1,14 @@
 //! Where the foreign binaries are: Prometheus and promtool, two generations of each, and others.
 //!
-//! The older Prometheus comes from Debian's package, all else from the Go modules in `tests/peers`.
-//! A missing one is an error that names the command to install it; no test skips itself.
+//! The older Prometheus comes from Debian's package, most others from the Go modules in
+//! `tests/peers`. A missing one is an error that names the command to install it; no test skips
+//! itself. `tests/run --quick` has none of them: there it is refused to look for one, so that every
+//! test that needs one is in `tests/tests/peers`, which is left out.
 
 use std::path::{Path, PathBuf};
+
+/// Set by `tests/run --quick`.
+const QUICK_VARIABLE: &str = "TIDEPOOL_QUICK";
 
 /// Which Prometheus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +56,31 @@ pub fn built(name: &str) -> Result<PathBuf, MissingPeer> {
     existing(workspace().join("target/peers").join(name), "tests/peers/build")
 }
 
+/// Python with the packages of an environment that `tests/venv` makes, by its folder in `target`.
+pub fn python(environment: &'static str) -> Result<PathBuf, MissingPeer> {
+    let path = workspace().join("target").join(environment).join("bin/python");
+    existing(path, "tests/venv, for this folder and its list in tests/*/requirements.txt")
+}
+
+/// A tool that `tests/run` installs with cargo.
+pub fn tool(name: &str) -> Result<PathBuf, MissingPeer> {
+    existing(workspace().join("target/tools/bin").join(name), "tests/run rust")
+}
+
+/// The example of a plugin in Python, which is built with tools of Python's.
+pub fn python_plugin() -> Result<PathBuf, MissingPeer> {
+    let folder = workspace().join("examples/plugins/lookup-py");
+    existing(folder.join("lookup_py.wasm"), "examples/plugins/lookup-py/build")
+}
+
+/// # Panics
+///
+/// Where there are no foreign programs.
 fn existing(path: PathBuf, command: &'static str) -> Result<PathBuf, MissingPeer> {
+    if std::env::var_os(QUICK_VARIABLE).is_some() {
+        let path = path.display();
+        panic!("{path} is a foreign program: move this test to tests/tests/peers");
+    }
     if path.is_file() { Ok(path) } else { Err(MissingPeer { path, command }) }
 }
 

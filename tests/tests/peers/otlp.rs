@@ -10,7 +10,7 @@ use tidepool_tests::data_dir;
 use tidepool_tests::histogram::{ValueSeries, assert_same_values};
 use tidepool_tests::http::{Client, Response};
 use tidepool_tests::otlp::{self, CUMULATIVE, DELTA, Generator};
-use tidepool_tests::peers::{Release, workspace};
+use tidepool_tests::peers::{self, Release, workspace};
 use tidepool_tests::process::Server;
 use tidepool_tests::prometheus;
 use tidepool_tests::proto::opentelemetry::collector::metrics::v1::{
@@ -312,12 +312,7 @@ fn large_requests_go_in_by_pieces_and_limits_hold() {
 /// The SDK of OpenTelemetry for Python, at the versions that `tests/opentelemetry` pins.
 #[test]
 fn the_python_sdk_is_understood() {
-    let python = workspace().join("target/opentelemetry/bin/python");
-    assert!(
-        python.is_file(),
-        "{} is missing; install it with: tests/venv target/opentelemetry tests/opentelemetry/requirements.txt",
-        python.display()
-    );
+    let python = peers::python("opentelemetry").unwrap_or_else(|missing| panic!("{missing}"));
     let store = Store::start().expect("tidepool starts");
     let endpoint = format!("{}{}", store.server.url(), otlp::PATH);
     let script = workspace().join("tests/opentelemetry/send.py");

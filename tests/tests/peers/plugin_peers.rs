@@ -56,7 +56,7 @@ fn run(command: &mut Command) -> String {
 fn influxdbs_client_for_python_writes_as_to_influxdb() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = influx_store(directory.path());
-    let python = peers::workspace().join("target/influx/bin/python");
+    let python = peers::python("influx").unwrap_or_else(|missing| panic!("{missing}"));
     let script = peers::workspace().join("tests/influx/write.py");
     let now = now_ms() / 1000 * 1000;
     let said = run(Command::new(python).arg(script).args([
@@ -137,7 +137,7 @@ fn composed(directory: &Path, first: &str, second: &str) -> PathBuf {
     let out = directory.join("composed.wasm");
     let compose = peers::workspace().join("examples/plugins/chain/compose");
     let (first, second) = (built(first), built(second));
-    let wac = peers::workspace().join("target/tools/bin/wac");
+    let wac = peers::tool("wac").unwrap_or_else(|missing| panic!("{missing}"));
     run(Command::new(compose).env("WAC", wac).args([&first, &second, &out]));
     out
 }
@@ -180,7 +180,7 @@ fn a_chain_passes_on_what_is_changed_and_added() {
 
 #[test]
 fn the_plugin_in_python_gives_labels_from_its_table() {
-    let plugin = peers::workspace().join("examples/plugins/lookup-py/lookup_py.wasm");
+    let plugin = peers::python_plugin().unwrap_or_else(|missing| panic!("{missing}"));
     let table = "host,site\n  edge-7,nörd";
     let settings = format!("on-fault: reject\nconfig: |\n  {table}");
     let (store, _plugins) =
