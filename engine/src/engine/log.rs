@@ -106,20 +106,25 @@ impl Log {
             let segment = self.wal.append(LogKind::Late, &late.records)?;
             self.note_late(segment, late.newest_ms, head.generation());
         }
+        let mut is_chained = self.columns.as_ref().is_some_and(Columns::is_chained);
+        let mut ordered = self.ordered_rows(head, batch);
+        if self.ends_segment(ordered.newest_ms) {
+            self.cut_ordered().inspect_err(|_| self.restart_columns())?;
+            if is_chained {
+                // A segment that this log ends can be dropped: the next one builds on nothing in it.
+                self.restart_columns();
+                is_chained = false;
+                ordered = self.ordered_rows(head, batch);
+            }
+        }
         let mut records = Vec::with_capacity(2);
         if !head.created(batch).is_empty() {
             records.push(series_of(head, head.created(batch)));
         }
-        let is_chained = self.columns.as_ref().is_some_and(Columns::is_chained);
-        let mut ordered = Rows::of(head, batch, false, self.column_writer());
-        ordered.add_exemplars(head, batch);
         records.append(&mut ordered.records);
         let metadata = head.unlogged_metadata();
         records.extend(metadata_of(head, &metadata));
         if !records.is_empty() {
-            if self.ends_segment(ordered.newest_ms) {
-                self.cut_ordered().inspect_err(|_| self.restart_columns())?;
-            }
             let appended = self.wal.append(LogKind::Ordered, &records);
             // Nothing may build on what the log does not have.
             let segment = appended.inspect_err(|_| self.restart_columns())?;
@@ -129,6 +134,12 @@ impl Log {
         }
         head.metadata_is_logged();
         Ok(())
+    }
+
+    fn ordered_rows(&mut self, head: &Head, batch: &Batch) -> Rows {
+        let mut ordered = Rows::of(head, batch, false, self.column_writer());
+        ordered.add_exemplars(head, batch);
+        ordered
     }
 
     /// Whether a batch up to this time belongs into a new segment. Only leading segments can be
