@@ -2,9 +2,8 @@
 //! gives them (`tsdb/docs/format` there).
 
 use serde_json::Value;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// One block, as its `meta.json` describes it.
 #[derive(Clone, Debug)]
@@ -94,4 +93,16 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Flips a bit of a file.
+pub fn flip(file: &Path, at: usize) -> io::Result<()> {
+    let mut bytes = fs::read(file)?;
+    bytes[at] ^= 0x10;
+    fs::write(file, bytes)
+}
+
+/// A segment of the log.
+pub fn segment(data_dir: &Path, number: u64) -> PathBuf {
+    data_dir.join(format!("wal/{number:08}"))
 }

@@ -18,6 +18,8 @@
 //!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
 //!   foreign binaries are; [`thanos`] starts those that read shipped blocks, [`victoria_metrics`]
 //!   what the benchmark compares with as well.
+//! - Stores in a state that tests of more than one program begin with: [`busy`] (blocks and a log),
+//!   [`deletions`], [`forwarding`], [`guarded`], [`head_snapshot`], [`shipped`], [`text_push`].
 //! - [`soak`]: how often tests repeat themselves.
 //! - [`hostile`]: writes beside reads that ask for as much as they may.
 //! - [`wit_reference`]: the page that describes the component's contract.
@@ -25,12 +27,17 @@
 pub mod admin;
 pub mod authority;
 pub mod bench;
+pub mod busy;
 pub mod cgroup;
 pub mod checksum;
 pub mod cli;
 pub mod data_dir;
+pub mod deletions;
 pub mod fake_clock;
 pub mod fault_proxy;
+pub mod forwarding;
+pub mod guarded;
+pub mod head_snapshot;
 pub mod histogram;
 pub mod hostile;
 pub mod http;
@@ -52,6 +59,7 @@ pub mod shipped;
 pub mod small_disk;
 pub mod soak;
 pub mod target;
+pub mod text_push;
 pub mod thanos;
 pub mod tidepool;
 pub mod victoria_metrics;

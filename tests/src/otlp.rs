@@ -1,6 +1,8 @@
 //! Metrics of OpenTelemetry: requests of every kind, and a sender.
 
+use crate::histogram::ValueSeries;
 use crate::http::{Client, HttpError, Response};
+use crate::process::Server;
 use crate::proto::opentelemetry::collector::metrics::v1::ExportMetricsServiceRequest;
 use crate::proto::opentelemetry::common::v1::any_value::Value as Any;
 use crate::proto::opentelemetry::common::v1::{
@@ -16,22 +18,31 @@ use crate::proto::opentelemetry::metrics::v1::{
     Summary, SummaryDataPoint, exemplar,
 };
 use crate::proto::opentelemetry::resource::v1::Resource;
+use crate::remote_read::{Reader, everything};
 use crate::series::Random;
+use crate::wait::now_ms;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 
 /// Where Prometheus and tidepool take it.
 pub const PATH: &str = "/api/v1/otlp/v1/metrics";
+
 /// The media type of the requests.
 pub const CONTENT_TYPE: &str = "application/x-protobuf";
+
 /// Sums and histograms that count from a fixed start.
 pub const CUMULATIVE: i32 = AggregationTemporality::Cumulative as i32;
+
 /// Those that count from the data point before.
 pub const DELTA: i32 = AggregationTemporality::Delta as i32;
 
 const NS_PER_MS: i64 = 1_000_000;
+const ROUNDS: i64 = 20;
+const ROUND_MS: i64 = 15_000;
 
 /// Posts a request to the server at this base address.
 pub fn send(base_url: &str, request: &ExportMetricsServiceRequest) -> Result<Response, HttpError> {
@@ -353,4 +364,46 @@ fn values() -> Vec<AnyValue> {
         None,
     ];
     values.into_iter().map(|value| AnyValue { value }).collect()
+}
+
+/// Requests that ascend in time. The first has a resource whose data points are minutes apart.
+pub fn requests(seed: u64) -> Vec<ExportMetricsServiceRequest> {
+    let start_ms = now_ms() - ROUNDS * ROUND_MS;
+    let mut generator = Generator::new(seed);
+    let mut requests: Vec<_> =
+        (0..ROUNDS).map(|round| generator.request(start_ms + round * ROUND_MS)).collect();
+    let resource = attributes(&[("service.name", "slow"), ("host.name", "s")]);
+    let ago = |minutes: i64| start_ms - minutes * 60_000;
+    let points = [11, 4, 1].map(|minutes| gauge("slow", ago(minutes), minutes as f64));
+    let slow = request(resource, points.to_vec());
+    requests[0].resource_metrics.extend(slow.resource_metrics);
+    requests
+}
+
+/// All that is stored, without what Prometheus says of itself.
+#[track_caller]
+pub fn all_series(server: &Server) -> Vec<ValueSeries> {
+    let query = everything(0, now_ms() + 60_000);
+    let read = Reader::new(&server.url()).streamed_values(&query);
+    let mut series = read.expect("an answer");
+    series.retain(|series| !series.labels.value("__name__").starts_with("prometheus_"));
+    series
+}
+
+/// What is known of metric families, by name: type, help, unit as JSON.
+pub fn metadata(server: &Server) -> BTreeMap<String, String> {
+    let response = Client::default().get(&format!("{}/api/v1/metadata", server.url()));
+    let answer: Json =
+        serde_json::from_slice(&response.expect("an answer").body).expect("it is JSON");
+    let families = answer["data"].as_object().expect("families");
+    let says =
+        |one: &Json| [&one["type"], &one["help"], &one["unit"]].map(Json::to_string).join(" ");
+    families.iter().map(|(family, list)| (family.clone(), says(&list[0]))).collect()
+}
+
+/// All of it was taken.
+#[track_caller]
+pub fn assert_taken(what: &str, response: &Response) {
+    assert_eq!(response.status, 200, "{what}: {}", response.text());
+    assert_eq!(response.body, b"", "{what}");
 }

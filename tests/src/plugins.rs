@@ -5,15 +5,17 @@ use crate::peers::workspace;
 use crate::process::Server;
 use crate::tidepool::{Config, Store, StoreError};
 use crate::wait;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
+use std::{fs, io};
 
 /// How long the compiler may take on a machine that does much else.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What clients of it show.
+pub const TOKEN: &str = "edge-t0ken==";
 
 /// A directory of plugins with a configuration file.
 #[derive(Debug)]
@@ -137,4 +139,18 @@ pub fn figure(server: &Server, name: &str, plugin: &str, more: &str) -> f64 {
     let begin = format!("tidepool_plugin_{name}{{plugin=\"{plugin}\",");
     let line = page.lines().find(|line| line.starts_with(&begin) && line.contains(more));
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+}
+
+/// A store whose decoder has the paths at which clients of InfluxDB write, for those with a token.
+pub fn influx_store(directory: &Path) -> Store {
+    let writers = directory.join("writers");
+    fs::write(&writers, format!("bearer {TOKEN}\n")).expect("written");
+    let settings = "world: decoder\npaths: [/write, /api/v2/write]";
+    let flag = format!("--write-credentials-file={}", writers.display());
+    let (store, _) = start(
+        |plugins: Plugins| plugins.with("influx", "influx-line", settings),
+        |config| config.flag(&flag),
+    )
+    .expect("tidepool starts");
+    store
 }

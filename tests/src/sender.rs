@@ -17,6 +17,7 @@ use std::time::Duration;
 
 /// For the cut of many blocks, also by a server that looks only once a minute.
 const BLOCKS_TIMEOUT: Duration = Duration::from_secs(150);
+
 const ROWS_PER_REQUEST: usize = 2_000;
 
 /// Rough data of the last minutes, one scrape a second.
@@ -183,4 +184,18 @@ fn to_series(requests: &[Vec<Row<'_>>]) -> Vec<Series> {
     let series =
         |row: &Row<'_>| Series { labels: row.labels.clone(), samples: row.samples.to_vec() };
     requests.iter().flatten().map(series).collect()
+}
+
+/// For [`hours_of_data`]: waits until most blocks of five minutes are merged, and there is one of
+/// the third level or above.
+#[track_caller]
+pub fn wait_for_merged(store: &Store, block_ms: i64) {
+    let merged = || {
+        let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
+        let is_long = |block: &Block| block.end_ms - block.min_ms >= 9 * block_ms;
+        // Three hours in blocks of five minutes were 36 without.
+        (blocks.iter().any(is_long) && blocks.len() < 12).then_some(())
+    };
+    wait::until("merged blocks", BLOCKS_TIMEOUT, merged)
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
 }

@@ -9,10 +9,18 @@ use crate::series::{Dataset, Series};
 use crate::tidepool::Store;
 use crate::wait;
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// Duration of blocks, as a flag.
+pub const BLOCK: &str = "5m";
+/// The same in milliseconds.
+pub const BLOCK_MS: i64 = 300_000;
+/// The label that tells the node from others.
+pub const LABEL: &str = "--external-label=node=edge-7";
 
 /// The `meta.json` of a block.
 #[track_caller]
@@ -65,4 +73,35 @@ pub fn dump(bucket: &Path) -> Vec<Series> {
 pub fn before(data: &Dataset, end_ms: i64) -> Vec<Series> {
     let cut = data.series.iter().map(|series| series.between(i64::MIN, end_ms - 1));
     cut.filter(|series| !series.samples.is_empty()).collect()
+}
+
+/// The flag that ships to a directory.
+pub fn file_url(bucket: &Path) -> String {
+    format!("--ship=file://{}", bucket.display())
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub fn until(what: &str, store: &Store, mut look: impl FnMut() -> bool) {
+    wait::until(what, TIMEOUT, || look().then_some(()))
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
+}
+
+/// A figure of the node, which has to be there.
+#[track_caller]
+pub fn metric(store: &Store, name: &str) -> f64 {
+    store.metric(name).unwrap_or_else(|| panic!("{name} is not there"))
+}
+
+/// Every file of the blocks, and when it was written.
+pub fn file_times(bucket: &Path) -> BTreeMap<String, SystemTime> {
+    let mut times = BTreeMap::new();
+    for block in blocks(bucket) {
+        for file in ["meta.json", "index", "chunks/000001"] {
+            let path = block.path.join(file);
+            let written = fs::metadata(&path).and_then(|found| found.modified());
+            times.insert(path.display().to_string(), written.expect("a file"));
+        }
+    }
+    times
 }

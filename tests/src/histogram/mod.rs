@@ -7,6 +7,7 @@
 
 pub mod chunk;
 pub mod generate;
+pub mod stored;
 pub mod wire;
 
 use crate::proto::prometheus::histogram::{Count, ResetHint, ZeroCount};

@@ -1,6 +1,5 @@
 //! What counts memory, bytes on disk or time, so that nothing else may run meanwhile.
 
-mod bench;
 mod churn;
 mod footprint;
 mod head_memory;

@@ -1,16 +1,32 @@
 //! tidepool beside foreign servers and tools, which `tests/peers/build` and packages bring.
 
+mod admin;
+mod api;
+mod auth;
+mod bench;
+mod compaction;
 mod compliance;
+mod configuration;
+mod damaged_log;
+mod exemplars;
+mod external_labels;
+mod forward;
+mod head_snapshot;
 mod histograms;
+mod lifecycle;
+mod metadata;
 mod migration;
 mod migration_formats;
 mod migration_kinds;
+mod old_blocks;
 mod otlp;
 mod plugin_peers;
 mod prometheus;
 mod promtool;
 mod reference;
 mod senders;
+mod ship;
 mod text_import;
 mod thanos;
 mod tsdb;
+mod wal_columns;

@@ -1,5 +1,5 @@
-//! Plugins and what others made: clients of InfluxDB that write to a decoder, a transform that wac makes
-//! of two, and one in Python. `tests/run` installs what they need.
+//! Plugins and what others made: clients of InfluxDB that write to a decoder, a transform that wac
+//! makes of two, and one in Python. `tests/run` installs what they need.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,27 +7,10 @@ use std::process::Command;
 use tidepool_tests::cli::run_command;
 use tidepool_tests::http::Client;
 use tidepool_tests::peers;
-use tidepool_tests::plugins::{Plugins, built, start};
+use tidepool_tests::plugins::{TOKEN, built, influx_store, start};
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
-use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait::now_ms;
-
-const TOKEN: &str = "edge-t0ken==";
-
-/// A store whose decoder has the paths at which clients of InfluxDB write, for those with a token.
-fn influx_store(directory: &Path) -> Store {
-    let writers = directory.join("writers");
-    fs::write(&writers, format!("bearer {TOKEN}\n")).expect("written");
-    let settings = "world: decoder\npaths: [/write, /api/v2/write]";
-    let flag = format!("--write-credentials-file={}", writers.display());
-    let (store, _) = start(
-        |plugins: Plugins| plugins.with("influx", "influx-line", settings),
-        |config| config.flag(&flag),
-    )
-    .expect("tidepool starts");
-    store
-}
 
 /// All that is stored, a line for each sample: labels by name, value, time.
 fn lines(server: &Server) -> Vec<String> {
@@ -95,25 +78,6 @@ fn influxdbs_client_for_go_writes_as_to_influxdb() {
     assert!(all.contains(&last), "{last} is not in {all:?}");
     assert!(all.contains(&format!("__name__=pump_rpm,site=one 7 {now}")));
     assert_eq!(all.len(), 2 * 1000 + 1);
-}
-
-#[test]
-fn a_path_of_a_decoder_is_for_writers() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = influx_store(directory.path());
-    let url = |path: &str| format!("{}{path}", store.server.url());
-    let body = format!("m value=1 {}\n", now_ms() * 1_000_000);
-    let post = |path: &str, headers: &[(&str, &str)]| {
-        Client::default().post(&url(path), headers, body.as_bytes()).expect("an answer").status
-    };
-    let token = format!("Token {TOKEN}");
-    let with_token = [("authorization", token.as_str())];
-    for path in ["/write?db=x", "/api/v2/write?bucket=b", "/api/v1/push/influx/write"] {
-        assert_eq!((post(path, &[]), post(path, &with_token)), (401, 204), "{path}");
-    }
-    assert_eq!(post("/api/v2/write/more", &with_token), 404);
-    let got = Client::default().get(&url("/write")).expect("an answer");
-    assert_eq!(got.status, 401, "the same path for another method");
 }
 
 /// What `plugin run` shows of samples.

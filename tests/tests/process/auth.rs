@@ -1,115 +1,17 @@
-//! Who may do what, with the clients that people use: Prometheus and curl.
+//! Who may do what, with curl as the client.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
-use tempfile::TempDir;
 use tidepool_tests::authority::Authority;
-use tidepool_tests::peers::Release;
-use tidepool_tests::process::{Launch, Server};
-use tidepool_tests::prometheus;
-use tidepool_tests::remote_write::Version;
-use tidepool_tests::tidepool::Config;
-use tidepool_tests::wait::{self, now_ms};
-
-const TIMEOUT: Duration = Duration::from_secs(60);
+use tidepool_tests::guarded::{Node, TIMEOUT, curl};
+use tidepool_tests::process::Server;
+use tidepool_tests::wait;
 
 const WRITE: &str = "/api/v1/write";
 const READ: &str = "/api/v1/read";
 const METADATA: &str = "/api/v1/metadata";
 const SNAPSHOT: &str = "/api/v1/admin/tsdb/snapshot";
-
-const WRITERS: &str = "# who may write\nbasic writer:$HASH\nbearer wr1te-token\n";
-const READERS: &str = "basic reader:re4d:secret\nbearer re4d-token\n";
-const ADMINS: &str = "bearer adm1n-token\n";
-
-/// A directory with files of secrets and certificates, and a tidepool that uses them.
-struct Node {
-    directory: TempDir,
-    flags: Vec<String>,
-}
-
-impl Node {
-    fn new() -> Node {
-        Node { directory: tempfile::tempdir().expect("a temporary directory"), flags: Vec::new() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn file(&self, name: &str, content: &str) -> String {
-        std::fs::write(self.path(name), content).expect("the file can be written");
-        self.path(name).display().to_string()
-    }
-
-    fn flag(mut self, flag: &str, value: &str) -> Node {
-        self.flags.push(format!("{flag}={value}"));
-        self
-    }
-
-    /// Credentials of all three kinds.
-    fn with_credentials(self) -> Node {
-        let writers = self.file("writers", &WRITERS.replace("$HASH", &write_hash()));
-        let (readers, admins) = (self.file("readers", READERS), self.file("admins", ADMINS));
-        self.flag("--write-credentials-file", &writers)
-            .flag("--read-credentials-file", &readers)
-            .flag("--admin-credentials-file", &admins)
-    }
-
-    /// Certificates of an authority of this name.
-    fn with_tls(self, authority: &Authority) -> Node {
-        let (certificate, key) = authority.issue("127.0.0.1");
-        let certificate = self.file("server.crt", &certificate);
-        let key = self.file("server.key", &key);
-        self.flag("--tls-cert-file", &certificate).flag("--tls-key-file", &key)
-    }
-
-    fn launch(&self) -> Launch {
-        let config = Config::new(self.directory.path());
-        let config = self.flags.iter().fold(config, |config, flag| config.flag(flag));
-        config.launch().expect("a free port")
-    }
-
-    fn start(&self) -> Server {
-        self.launch().start().expect("tidepool starts")
-    }
-
-    /// Starts where only TLS is spoken.
-    fn start_secure(&self, authority: &str) -> Server {
-        let server = self.launch().spawn().expect("tidepool starts");
-        let is_ready = || {
-            (curl(&server, "https", "/-/ready", &["--cacert", authority]).0 == 200).then_some(())
-        };
-        wait::until("readiness", TIMEOUT, is_ready)
-            .unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
-        server
-    }
-}
-
-/// As `htpasswd -nBC 10` gives it.
-fn write_hash() -> String {
-    let hash = bcrypt::hash_with_result("wr1te-secret", 10).expect("a password that can be hashed");
-    hash.format_for_version(bcrypt::Version::TwoY)
-}
-
-/// Status (0 without an answer) and head of what curl gets.
-fn curl(server: &Server, scheme: &str, path: &str, arguments: &[&str]) -> (u16, String) {
-    let output = Command::new("curl")
-        .args(["--silent", "--show-error", "--max-time", "20", "--dump-header", "-"])
-        .args(["--output", "/dev/null"])
-        .args(arguments)
-        .arg(format!("{scheme}://{}{path}", server.address()))
-        .output()
-        .expect("curl is installed");
-    let head = String::from_utf8_lossy(&output.stdout).into_owned();
-    // After `100 Continue` there is another head. With TLS, curl asks for HTTP/2.
-    let last = head.rsplit("HTTP/").next().unwrap_or_default();
-    let status = last.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    (status, last.to_lowercase())
-}
 
 fn status(server: &Server, path: &str, arguments: &[&str]) -> u16 {
     curl(server, "http", path, arguments).0
@@ -199,10 +101,9 @@ fn files_that_cannot_be_used_end_the_start() {
     let node = Node::new();
     let empty = node.file("empty", "# nobody\n");
     let empty = node.flag("--read-credentials-file", &empty);
-    let open_admin = Node::new().with_credentials();
-    let flags = open_admin.flags.iter().filter(|flag| !flag.starts_with("--admin")).cloned();
-    let flags = flags.chain(["--enable-admin-api".to_string()]).collect();
-    let open_admin = Node { flags, ..open_admin };
+    let mut open_admin = Node::new().with_credentials();
+    open_admin.flags.retain(|flag| !flag.starts_with("--admin"));
+    open_admin.flags.push("--enable-admin-api".to_string());
     let node = Node::new();
     let text = node.file("text", "no PEM");
     let no_certificate = node.flag("--tls-cert-file", &text).flag("--tls-key-file", &text);
@@ -231,91 +132,6 @@ fn others_on_the_network_are_told_of() {
     let server = launch.spawn().expect("tidepool starts");
     let told = || server.log().contains("without credentials").then_some(());
     wait::until("a warning", TIMEOUT, told).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
-}
-
-/// A Prometheus that scrapes itself and writes, one that reads; both with these lines of YAML.
-fn write_and_read_back(server: &Server, scheme: &str, writer: &str, reader: &str) {
-    let base = format!("{scheme}://{}", server.address());
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let config = prometheus::Config::new(Release::V3, &directory.path().join("writer"))
-        .expect("the directory can be used");
-    let own_address = config.address();
-    let writer = config
-        .scrape("prometheus", own_address)
-        .remote_write_with(&base, Version::V2, writer)
-        .start()
-        .expect("the writer starts");
-    let reader = prometheus::Config::new(Release::V3, &directory.path().join("reader"))
-        .expect("the directory can be used")
-        .remote_read_with(&base, reader)
-        .start()
-        .expect("the reader starts");
-    let arrived = || {
-        let found = prometheus::query(&reader, "count_over_time(up[1m])", now_ms()).ok()?;
-        found.values().next()?.parse::<f64>().ok().filter(|count| *count >= 3.0)
-    };
-    wait::until("samples", TIMEOUT, arrived)
-        .unwrap_or_else(|e| panic!("{e}\n{}\n{}\n{}", writer.log(), reader.log(), server.log()));
-    reader.terminate().expect("the reader ends");
-    writer.terminate().expect("the writer ends");
-}
-
-#[test]
-fn prometheus_writes_and_reads_with_passwords_and_tokens() {
-    let node = Node::new().with_credentials();
-    let server = node.start();
-    let basic = |user: &str, password: &str| {
-        format!("\n    basic_auth: {{username: {user}, password: '{password}'}}")
-    };
-    let token = |name: &str, token: &str| {
-        let file = node.file(name, &format!("{token}\n"));
-        format!("\n    authorization: {{credentials_file: {file}}}")
-    };
-    let (writer, reader) = (basic("writer", "wr1te-secret"), basic("reader", "re4d:secret"));
-    write_and_read_back(&server, "http", &writer, &reader);
-    let writer = token("writer.token", "wr1te-token");
-    let reader = token("reader.token", "re4d-token");
-    write_and_read_back(&server, "http", &writer, &reader);
-}
-
-#[test]
-fn prometheus_writes_and_reads_over_tls_with_certificates_of_its_own() {
-    let authority = Authority::new();
-    let node = Node::new().with_credentials();
-    let ca = node.file("ca.crt", &authority.certificate);
-    let node = node.with_tls(&authority);
-    let server = node.start_secure(&ca);
-    let lines = |credential: &str| {
-        format!(
-            "\n    tls_config: {{ca_file: {ca}}}\n    authorization: {{credentials: {credential}}}"
-        )
-    };
-    write_and_read_back(&server, "https", &lines("wr1te-token"), &lines("re4d-token"));
-    server.terminate().expect("tidepool ends");
-
-    // Now each client has to show a certificate too.
-    let node = node.flag("--tls-client-ca-file", &ca);
-    let (certificate, key) = authority.issue("client");
-    let certificate = node.file("client.crt", &certificate);
-    let key = node.file("client.key", &key);
-    let server = node.launch().spawn().expect("tidepool starts");
-    let with = ["--cacert", &ca, "--cert", &certificate, "--key", &key];
-    let is_ready = || (curl(&server, "https", "/-/ready", &with).0 == 200).then_some(());
-    wait::until("readiness", TIMEOUT, is_ready).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
-    assert_eq!(curl(&server, "https", "/-/ready", &["--cacert", &ca]).0, 0);
-    let other = Authority::new();
-    let (certificate_of_other, key_of_other) = other.issue("client");
-    let certificate_of_other = node.file("other.crt", &certificate_of_other);
-    let key_of_other = node.file("other.key", &key_of_other);
-    let with_other = ["--cacert", &ca, "--cert", &certificate_of_other, "--key", &key_of_other];
-    assert_eq!(curl(&server, "https", "/-/ready", &with_other).0, 0);
-    let lines = |credential: &str| {
-        format!(
-            "\n    tls_config: {{ca_file: {ca}, cert_file: {certificate}, key_file: {key}}}\
-             \n    authorization: {{credentials: {credential}}}"
-        )
-    };
-    write_and_read_back(&server, "https", &lines("wr1te-token"), &lines("re4d-token"));
 }
 
 /// Certificates are replaced while the server runs: certificate and key one after the other, as

@@ -10,7 +10,6 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::http::Client;
-use tidepool_tests::peers::Release;
 use tidepool_tests::process::{Launch, Server, free_address};
 use tidepool_tests::remote_write::{PATH, Version, Written, encode};
 use tidepool_tests::sender::{assert_holds, hours_of_data, recent_data, send_all, wait_for_blocks};
@@ -153,33 +152,6 @@ fn prometheus_names_start_a_server() {
         assert!(data_dir.join("wal").exists());
         server.terminate().expect("tidepool ends");
     }
-}
-
-/// Each flag that Prometheus' own help lists is taken, or refused with what there is instead.
-#[test]
-fn every_flag_of_prometheus_is_known() {
-    let help = Command::new(Release::V3.prometheus().expect("it is built")).arg("--help").output();
-    let help = help.expect("Prometheus runs");
-    let help = String::from_utf8_lossy(&[help.stdout, help.stderr].concat()).into_owned();
-    let flags = help.lines().filter_map(|line| line.strip_prefix("      --"));
-    let mut known = 0;
-    for flag in flags {
-        let word = flag.split(|c: char| c == '=' || c.is_whitespace()).next().unwrap_or_default();
-        let (name, value) = match word.strip_prefix("[no-]") {
-            Some(name) => (name, ""),
-            None => (word, "=1"),
-        };
-        if name == "version" {
-            continue;
-        }
-        // What follows is always wrong, so that nothing is started.
-        let output = run(&[&format!("--{name}{value}"), "--listen=nowhere"]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
-        assert!(!said.contains("unexpected argument"), "{name}: {said}");
-        known += 1;
-    }
-    assert!(known > 30, "{known} flags in {help}");
 }
 
 #[test]

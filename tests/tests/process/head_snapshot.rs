@@ -6,34 +6,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tidepool_tests::arguments;
 use tidepool_tests::cli::tsdb;
+use tidepool_tests::head_snapshot::{FILE, was_used};
 use tidepool_tests::http::Client;
-use tidepool_tests::node::{Node, Owner};
-use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, recent_data, send_all};
-use tidepool_tests::series::{Dataset, Row, Series, Shape, Texture};
+use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::{Config, READY_PATH, Store, WalSync};
 use tidepool_tests::wait::now_ms;
-
-/// The file in the data directory.
-const FILE: &str = "head_snapshot";
 
 /// Another number of series for a measurement by hand.
 const SERIES_VARIABLE: &str = "HEAD_SNAPSHOT_SERIES";
 
 fn path(config: &Config) -> PathBuf {
     config.data_dir().join(FILE)
-}
-
-/// Whether the running server took its head from a snapshot, by its own word.
-fn was_used(server: &Server) -> bool {
-    let used = server.metric("tidepool_head_snapshot_used").expect("the metric");
-    let log = server.log();
-    let start = log.rfind("tidepool starts").unwrap_or_default();
-    assert_eq!(log[start..].contains("head snapshot loaded"), used == 1.0, "{}", &log[start..]);
-    assert_eq!(log[start..].contains("log replayed"), used == 0.0, "{}", &log[start..]);
-    used == 1.0
 }
 
 /// Starts the server, asks without a pause whether it is ready, and gives how long it took and the
@@ -135,47 +121,6 @@ fn blocks_are_cut_after_a_start_from_a_snapshot() {
     for end in [Server::terminate, Server::kill] {
         store = store.restart(end).expect("tidepool starts again");
         assert_holds(&store, &data);
-    }
-}
-
-/// Rows of all series with one part of so many of their samples.
-fn part(data: &Dataset, number: usize, parts: usize) -> Vec<Row<'_>> {
-    let row = |series: &'_ Series| {
-        let from = series.samples.len() * number / parts;
-        from..series.samples.len() * (number + 1) / parts
-    };
-    let rows = data.series.iter();
-    rows.map(|s| Row { labels: &s.labels, samples: &s.samples[row(s)] }).collect()
-}
-
-/// A real Prometheus works in the directory in between, with and without writing.
-#[test]
-fn a_snapshot_from_before_prometheus_is_not_used() {
-    for release in [Release::V2, Release::V3] {
-        let mut node = Node::default().out_of_order_window("30m");
-        let data = recent_data(74, 50, 300);
-        for round in 0..3 {
-            let server = node.start(Owner::Tidepool);
-            assert!(!was_used(&server), "{release:?} was here");
-            node.assert_holds(&server, "back in tidepool");
-            node.send(&server, &part(&data, 2 * round, 6));
-            server.terminate().expect("it ends");
-            assert!(node.data_dir().join(FILE).exists());
-
-            let server = node.start(Owner::Prometheus(release));
-            node.assert_holds(&server, "in Prometheus");
-            if round > 0 {
-                node.send(&server, &part(&data, 2 * round + 1, 6));
-            }
-            server.terminate().expect("it ends");
-        }
-        node.assert_promtool_agrees(release);
-        let server = node.start(Owner::Tidepool);
-        node.assert_holds(&server, "at the end");
-        server.terminate().expect("it ends");
-        let server = node.start(Owner::Tidepool);
-        assert!(was_used(&server));
-        node.assert_holds(&server, "from a snapshot of it all");
     }
 }
 

@@ -1,15 +1,14 @@
 //! `--wal-records=columns`: few bytes, nothing lost in either direction, and what Prometheus sees.
 
 use rustix::process::Signal;
-use tidepool_tests::cli::{self, tsdb};
-use tidepool_tests::peers::Release;
+use tidepool_tests::cli::tsdb;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, read_all, send_all};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait::now_ms;
-use tidepool_tests::{arguments, checksum, data_dir, prometheus, promtool};
+use tidepool_tests::{arguments, checksum, data_dir};
 
 const INTERVAL_MS: i64 = 15_000;
 
@@ -81,31 +80,4 @@ fn kinds_of_records_may_alternate() {
     let store = Store { server, config, directory };
     let found = store.reader().streamed(&[read_all()]).expect("a stream").remove(0);
     checksum::assert_same("of four lives", &parts, &found);
-}
-
-#[test]
-fn prometheus_passes_over_columns_until_blocks_are_made_of_them() {
-    let data = regular_data();
-    let store = Store::start_with(columns).expect("tidepool starts");
-    send_all(&store, Version::V2, &data);
-    let Store { server, config, directory } = store;
-    server.kill().expect("a kill");
-    let data_dir = config.data_dir().to_owned();
-    for release in [Release::V2, Release::V3] {
-        let dump = promtool::tsdb(release, "dump", &data_dir, &[]);
-        assert_eq!(dump, "", "{release:?} knows no columns");
-    }
-    let report = cli::run(arguments!["compact", "--head", &data_dir], "");
-    assert_eq!(report.code, Some(0), "{}{}", report.stdout, report.stderr);
-    for release in [Release::V2, Release::V3] {
-        let dump = promtool::tsdb(release, "dump", &data_dir, &[]);
-        let found = promtool::parse_dump(&dump).expect("a dump");
-        checksum::assert_same("Prometheus' dump", &data.series, &found);
-    }
-    // It starts on what is left of the log, too.
-    let prometheus = prometheus::Config::new(Release::V3, directory.path()).expect("a directory");
-    assert_eq!(prometheus.data_dir(), data_dir);
-    let server = prometheus.start().expect("Prometheus starts");
-    assert!(!server.log().contains("level=ERROR"), "{}", server.log());
-    server.terminate().expect("an end");
 }

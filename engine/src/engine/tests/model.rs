@@ -41,7 +41,7 @@ fn is_gauge(value: &Value) -> bool {
 }
 
 /// The mark of a series' end may have become a histogram.
-fn same(a: &Value, b: &Value) -> bool {
+pub(super) fn same(a: &Value, b: &Value) -> bool {
     a.same_observations(b) || (a.is_stale() && b.is_stale())
 }
 

@@ -197,7 +197,7 @@ impl Node {
                 let start_ms = *newest_ms + from_ms;
                 let range = TimeRange { start_ms, end_ms: start_ms + span_ms };
                 self.delete(&name(series), range.start_ms, range.end_ms)?;
-                delete_from_model(model, &name(series), range)?;
+                delete_from_model(model, &name(series), range);
             }
             Operation::Delete(..) => {}
             Operation::Compact => self.compact(),

@@ -1,10 +1,11 @@
 //! What PromQL makes of histograms that Prometheus reads from tidepool is what it makes of those
 //! that it stored itself: a wrong word about a counter reset would show in every `rate`.
 
-use super::{MINUTE_MS, data_until_now, receiver, rows, send};
+use super::receiver;
 use std::time::Duration;
 use tidepool_tests::data_dir;
 use tidepool_tests::histogram::generate::SentSeries;
+use tidepool_tests::histogram::stored::{MINUTE_MS, data_until_now, rows, send};
 use tidepool_tests::histogram::wire::SentRow;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;

@@ -1,43 +1,26 @@
 //! A data directory with histograms moves from tidepool to Prometheus and back: blocks, merged
 //! blocks, and the log.
 
-use super::{assert_holds, data_until_now, read, receiver, rows, send};
+use super::receiver;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 use tidepool_tests::data_dir::{self, Block};
-use tidepool_tests::histogram::generate::{Family, SentSeries, SentValue};
+use tidepool_tests::histogram::assert_same_values;
+use tidepool_tests::histogram::generate::{Family, SentSeries};
+use tidepool_tests::histogram::stored::{
+    assert_holds, read, rows, send, start, two_hours, wait_for,
+};
 use tidepool_tests::histogram::wire::SentRow;
-use tidepool_tests::histogram::{Kind, Point, Value, assert_same_values};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::promtool::tsdb;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait;
 
 const BLOCK_MS: i64 = 600_000;
+
 const BLOCK_FLAGS: [&str; 2] =
     ["--storage.tsdb.min-block-duration=10m", "--storage.tsdb.max-block-duration=10m"];
-/// Prometheus looks for work once a minute.
-const TIMEOUT: Duration = Duration::from_secs(150);
-
-/// The last two hours, without negative zeros, which Prometheus' answers leave out.
-fn two_hours(seed: u64) -> Vec<SentSeries> {
-    let mut data = data_until_now(seed, 27, 480, 15_000);
-    for (_, value) in data.iter_mut().flat_map(|series| &mut series.values) {
-        if let SentValue::Float(value) = value {
-            *value += 0.0;
-        }
-    }
-    data
-}
-
-#[track_caller]
-fn wait_for(what: &str, data_dir: &Path, is_enough: impl Fn(&[Block]) -> bool) -> Vec<Block> {
-    let found = || data_dir::blocks(data_dir).ok().filter(|blocks| is_enough(blocks));
-    wait::until(what, TIMEOUT, found).unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// All but the last third of a part in order, that third late; some is only in the logs.
 fn send_with_late(server: &Server, data: &[SentSeries]) {
@@ -54,30 +37,10 @@ fn send_with_late(server: &Server, data: &[SentSeries]) {
     send(server, Version::V1, recent);
 }
 
-fn start(block_duration: &str, merges: bool) -> Store {
-    Store::start_with(|config| {
-        let config = match merges {
-            false => config.block_duration(block_duration),
-            true => config.merged_block_duration(block_duration),
-        };
-        config.flag("--out-of-order-window=3h")
-    })
-    .expect("tidepool starts")
-}
-
 /// Lines of a dump; that of a series whose kind changes is not complete, says its code.
 fn dump(data_dir: &Path) -> BTreeSet<String> {
     let text = tsdb(Release::V3, "dump", data_dir, &[]);
     text.lines().map(str::to_string).collect()
-}
-
-/// Statistics of a `meta.json`: floats, histograms.
-fn kinds(block: &Block) -> (u64, u64) {
-    let meta = std::fs::read(block.path.join("meta.json")).expect("a meta.json");
-    let meta: serde_json::Value = serde_json::from_slice(&meta).expect("JSON");
-    let number = |key: &str| meta["stats"][key].as_u64().unwrap_or(0);
-    assert_eq!(number("numSamples"), number("numFloatSamples") + number("numHistogramSamples"));
-    (number("numFloatSamples"), number("numHistogramSamples"))
 }
 
 #[test]
@@ -116,28 +79,6 @@ fn promtool_and_prometheus_read_our_directory() {
         assert_holds("Prometheus on our directory", &server, &data);
         drop(own);
     }
-}
-
-#[test]
-fn statistics_tell_the_kinds_apart() {
-    let store = start("10m", false);
-    let data = two_hours(402);
-    send(&store.server, Version::V1, &rows(&data));
-    let data_dir = store.config.data_dir();
-    let blocks = wait_for("our blocks", data_dir, |blocks| blocks.len() >= 8);
-    // Which kind marks an end is up to the store.
-    let stored = read("tidepool", &store.server);
-    let mut histograms_in_all = 0;
-    for block in blocks {
-        let points = stored.iter().flat_map(|series| &series.points);
-        let inside = points.filter(|p| (block.min_ms..block.end_ms).contains(&p.timestamp_ms));
-        let is_float =
-            |point: &&Point| matches!(point.value, Value::Float(_) | Value::Stale(Kind::Float));
-        let (floats, histograms): (Vec<_>, Vec<_>) = inside.partition(is_float);
-        assert_eq!(kinds(&block), (floats.len() as u64, histograms.len() as u64), "{block:?}");
-        histograms_in_all += histograms.len();
-    }
-    assert!(histograms_in_all > 5_000);
 }
 
 #[test]

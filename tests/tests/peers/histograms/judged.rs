@@ -1,8 +1,9 @@
 //! The same messages go to tidepool and to Prometheus: what is taken, what is refused, and what
 //! comes back.
 
-use super::{assert_holds, data_until_now, exact, read, receiver, rows, send};
+use super::receiver;
 use tidepool_tests::histogram::generate::{SentSeries, SentValue};
+use tidepool_tests::histogram::stored::{assert_holds, data_until_now, exact, read, rows, send};
 use tidepool_tests::histogram::wire::{SentRow, encode};
 use tidepool_tests::process::Server;
 use tidepool_tests::proto::prometheus::histogram::{Count, ResetHint, ZeroCount};

@@ -1,29 +1,12 @@
 //! `compact` and `import` want the directory to themselves, and lose nothing of the head.
 
-use super::{WAIT, busy_store};
 use rustix::process::Signal;
 use std::path::Path;
-use tidepool_tests::arguments;
+use tidepool_tests::busy::{WAIT, busy_store};
 use tidepool_tests::cli::{self, tsdb};
-use tidepool_tests::data_dir;
 use tidepool_tests::peers::Release;
-use tidepool_tests::promtool;
 use tidepool_tests::sender::assert_holds;
-
-#[test]
-fn a_running_server_keeps_others_out() {
-    let (store, _) = busy_store(98);
-    let data_dir = store.config.data_dir();
-    for arguments in [
-        &arguments!["compact", data_dir][..],
-        arguments!["snapshot", data_dir],
-        arguments!["import", "-", data_dir],
-    ] {
-        let output = cli::run(arguments, "# EOF\n");
-        assert_eq!(output.code, Some(1));
-        assert!(output.stderr.contains("in use by another process"), "{}", output.stderr);
-    }
-}
+use tidepool_tests::{arguments, data_dir, promtool};
 
 #[test]
 fn compaction_cuts_and_merges_and_loses_nothing() {

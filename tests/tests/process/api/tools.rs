@@ -1,11 +1,8 @@
-//! promtool as a client, what Thanos' sidecar looks for, and the page for people.
+//! What Thanos' sidecar looks for, and the page for people.
 
 use serde_json::{Map, Value, json};
-use std::process::Stdio;
 use std::time::Duration;
 use tidepool_tests::http::{Client, exchange, request_bytes};
-use tidepool_tests::peers::Release;
-use tidepool_tests::promtool;
 use tidepool_tests::proto::prometheus::MetricMetadata;
 use tidepool_tests::remote_write::{Version, message_v1};
 use tidepool_tests::series::Series;
@@ -14,70 +11,10 @@ use tidepool_tests::wait::now_ms;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-#[track_caller]
-fn said(release: Release, arguments: &[&str]) -> String {
-    let output = promtool::run(release, arguments, Stdio::null()).expect("promtool runs");
-    let (stdout, stderr) = (output.stdout, output.stderr);
-    assert!(output.success, "{release:?} {arguments:?}: {stdout}{stderr}");
-    stdout
-}
-
 fn data(store: &Store, path: &str) -> Value {
     let response = Client::default().get(&format!("{}/api/v1/{path}", store.server.url()));
     let answer: Value = serde_json::from_slice(&response.expect("an answer").body).expect("JSON");
     answer["data"].clone()
-}
-
-#[test]
-fn promtool_asks_and_checks() {
-    let store = Store::start().expect("tidepool starts");
-    let now_ms = now_ms();
-    let series = ["a", "b"].map(|instance| {
-        Series::new(&[("__name__", "up"), ("instance", instance)], &[(now_ms, 1.0)])
-    });
-    let rows: Vec<_> = series.iter().map(Series::row).collect();
-    assert_eq!(store.writer().send(Version::V1, &rows).expect("an answer").status, 204);
-    let url = store.server.url();
-    let to_url = format!("--url={url}");
-    for release in Release::ALL {
-        let found = said(release, &["query", "series", &url, "--match=up"]);
-        let lines: Vec<&str> = found.lines().collect();
-        assert_eq!(
-            lines,
-            ["{__name__=\"up\", instance=\"a\"}", "{__name__=\"up\", instance=\"b\"}"]
-        );
-        assert_eq!(said(release, &["query", "labels", &url, "instance"]), "a\nb\n");
-        let start = format!("--start={}", now_ms / 1000 + 7200);
-        let end = format!("--end={}", now_ms / 1000 + 7300);
-        assert_eq!(said(release, &["query", "labels", &url, "instance", &start, &end]), "");
-        if release == Release::V3 {
-            // The older one has no such command.
-            said(release, &["check", "healthy", &to_url]);
-            said(release, &["check", "ready", &to_url]);
-        }
-        let refused = promtool::run(release, ["query", "instant", &url, "up"], Stdio::null());
-        let refused = refused.expect("promtool runs");
-        assert!(!refused.success && refused.stderr.contains("no PromQL"), "{}", refused.stderr);
-
-        // It writes where it stands, and is no friend of flags there.
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let debug = std::process::Command::new(release.promtool().expect("promtool"))
-            .args(["debug", "metrics", &url])
-            .current_dir(directory.path())
-            .output()
-            .expect("promtool runs");
-        assert!(debug.status.success(), "{}", String::from_utf8_lossy(&debug.stderr));
-        let archive = std::fs::metadata(directory.path().join("debug.tar.gz")).expect("an archive");
-        assert!(archive.len() > 1000, "{} bytes", archive.len());
-
-        let metrics = Client::default().get(&format!("{url}/metrics")).expect("an answer");
-        let page = directory.path().join("metrics");
-        std::fs::write(&page, metrics.body).expect("a file");
-        let page = std::fs::File::open(&page).expect("a file");
-        let checked = promtool::run(release, ["check", "metrics"], page.into());
-        let checked = checked.expect("promtool runs");
-        assert_eq!((checked.success, checked.stderr.as_str()), (true, ""), "{}", checked.stdout);
-    }
 }
 
 #[test]
@@ -93,15 +30,6 @@ fn a_sidecar_finds_what_it_looks_for() {
     let expected =
         "global:\n  external_labels:\n    \"node\": \"edge \\\"7\\\"\"\n    \"on\": \"true\"\n";
     assert_eq!(yaml, expected);
-    // It is a configuration that promtool takes, too.
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let file = directory.path().join("prometheus.yml");
-    std::fs::write(&file, yaml).expect("a file");
-    let file = file.to_str().expect("a plain path");
-    for release in Release::ALL {
-        said(release, &["check", "config", file]);
-    }
-
     let shown = data(&store, "status/flags");
     let spans = ["min", "max"].map(|end| &shown[format!("storage.tsdb.{end}-block-duration")]);
     assert_eq!(spans, ["2h", "2h"]);

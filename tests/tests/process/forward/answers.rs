@@ -1,10 +1,11 @@
 //! Answers that mean something else than they seem to: pages in place of a receiver's answers, times
 //! that are no times, limits that time lifts.
 
-use super::{TIMEOUT, figure, node, wait_for, wait_for_delivery};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for, wait_for_delivery};
 use tidepool_tests::http::Response;
 use tidepool_tests::receiver::{Received, Receiver, status, taken};
 use tidepool_tests::remote_write::Version;

@@ -2,11 +2,12 @@
 //! receiver that keeps every byte. The cases are those of upstream's compliance suite for senders
 //! (prometheus/compliance, `remotewrite/sender`), and some of ours.
 
-use super::{TIMEOUT, figure, node, wait_for_delivery};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for_delivery};
 use tidepool_tests::http::Response;
-use tidepool_tests::proto::write_v2::{self, histogram, metadata::MetricType};
+use tidepool_tests::proto::write_v2::metadata::MetricType;
+use tidepool_tests::proto::write_v2::{self, histogram};
 use tidepool_tests::receiver::{Message, Received, Receiver, labels_v2, status, taken};
 use tidepool_tests::remote_write::{Symbols, Version};
 use tidepool_tests::sender::{recent_data, send_all};

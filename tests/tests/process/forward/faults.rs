@@ -1,10 +1,10 @@
 //! A way on which everything goes wrong: each sample still arrives, in its series' order, and twice
 //! only where the answer to its request was lost.
 
-use super::{figure, node, wait_for, wait_for_delivery};
 use std::collections::{BTreeMap, BTreeSet};
 use tidepool_tests::checksum::{Checksum, differences};
 use tidepool_tests::fault_proxy::{Fate, FaultProxy};
+use tidepool_tests::forwarding::{figure, node, wait_for, wait_for_delivery};
 use tidepool_tests::receiver::Receiver;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{Sender, recent_data, send_all};

@@ -1,6 +1,6 @@
 //! Figures say what waits from the start on: also of a node that has delivered nothing yet.
 
-use super::{TIMEOUT, figure, node, wait_for_delivery};
+use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for_delivery};
 use tidepool_tests::process::free_address;
 use tidepool_tests::receiver::{Receiver, status, taken};
 use tidepool_tests::remote_write::Version;

@@ -1,9 +1,9 @@
 //! What can be checked when the configuration is loaded is checked then, and what works goes on; what
 //! is secret in it is shown nowhere.
 
-use super::{TIMEOUT, figure, wait_for_delivery};
 use std::path::Path;
 use std::process::Command;
+use tidepool_tests::forwarding::{TIMEOUT, figure, wait_for_delivery};
 use tidepool_tests::http::Client;
 use tidepool_tests::receiver::{Receiver, status, taken};
 use tidepool_tests::remote_write::Version;

@@ -1,14 +1,15 @@
 //! The way is cut for hours of data time, and both ends die on it.
 
-use super::{TIMEOUT, figure, node, wait_for};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidepool_tests::admin::Admin;
 use tidepool_tests::checksum::{Checksum, differences};
 use tidepool_tests::data_dir;
+use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for};
 use tidepool_tests::process::free_address;
 use tidepool_tests::receiver::{Receiver, status, taken};
 use tidepool_tests::remote_write::Version;

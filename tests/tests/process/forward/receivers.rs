@@ -1,15 +1,10 @@
 //! Receivers of both versions.
 
-use super::{figure, node, wait_for};
-use tidepool_tests::peers::Release;
-use tidepool_tests::prometheus;
+use tidepool_tests::forwarding::{AT_ONCE, figure, node, wait_for};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{recent_data, send_all};
 use tidepool_tests::series::{Labels, Series};
 use tidepool_tests::tidepool::Store;
-
-/// Requests as they come, and each as soon as something waits.
-const AT_ONCE: &str = "    queue_config: {batch_send_deadline: 200ms}\n";
 
 #[test]
 fn another_tidepool_gets_all_by_both_versions_and_from_logs_of_both_kinds() {
@@ -34,32 +29,6 @@ fn another_tidepool_gets_all_by_both_versions_and_from_logs_of_both_kinds() {
         let sent = figure(&node, "prometheus_remote_storage_samples_total", "");
         assert_eq!(sent as u64, more.sample_count(), "the rest, once");
     }
-}
-
-#[test]
-fn a_prometheus_gets_all_by_both_versions() {
-    for version in Version::ALL {
-        let directory = tempfile::tempdir().expect("a directory");
-        let config = prometheus::Config::new(Release::V3, directory.path()).expect("a directory");
-        let prometheus = config.receiver().start().expect("Prometheus starts");
-        let node = node(prometheus.address(), version, AT_ONCE, |config| config);
-        let data = recent_data(93, 60, 120);
-        send_all(&node, Version::V2, &data);
-        wait_for("all to arrive", &node, &prometheus.url(), &data.series);
-        let failed = figure(&node, "prometheus_remote_storage_samples_failed_total", "");
-        assert_eq!(failed, 0.0);
-    }
-}
-
-#[test]
-fn an_older_prometheus_gets_1_0_once_it_has_refused_2_0() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let config = prometheus::Config::new(Release::V2, directory.path()).expect("a directory");
-    let prometheus = config.receiver().start().expect("Prometheus starts");
-    let node = node(prometheus.address(), Version::V2, AT_ONCE, |config| config);
-    let data = recent_data(94, 20, 30);
-    send_all(&node, Version::V2, &data);
-    wait_for("all to arrive", &node, &prometheus.url(), &data.series);
 }
 
 #[test]
@@ -113,10 +82,11 @@ fn what_is_refused_is_dropped_and_counted() {
     let node = Store::start_with(|config| config.flag(&flag)).expect("the node starts");
     let data = recent_data(95, 10, 10);
     send_all(&node, Version::V2, &data);
-    let refused = tidepool_tests::wait::until("the refusal", super::TIMEOUT, || {
-        let count = figure(&node, "prometheus_remote_storage_samples_failed_total", "");
-        (count as u64 == data.sample_count()).then_some(())
-    });
+    let refused =
+        tidepool_tests::wait::until("the refusal", tidepool_tests::forwarding::TIMEOUT, || {
+            let count = figure(&node, "prometheus_remote_storage_samples_failed_total", "");
+            (count as u64 == data.sample_count()).then_some(())
+        });
     refused.unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
     let by_status =
         figure(&node, "tidepool_remote_storage_samples_refused_total", "status=\"404\"");

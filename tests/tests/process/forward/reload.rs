@@ -1,7 +1,7 @@
 //! Destinations come, change and go while the node runs.
 
-use super::{TIMEOUT, figure, wait_for};
 use std::path::PathBuf;
+use tidepool_tests::forwarding::{TIMEOUT, figure, wait_for};
 use tidepool_tests::http::Client;
 use tidepool_tests::process::free_address;
 use tidepool_tests::remote_write::Version;

@@ -3,6 +3,7 @@
 mod examples;
 mod hostile;
 mod loading;
+mod paths;
 mod worlds;
 
 use std::time::Duration;

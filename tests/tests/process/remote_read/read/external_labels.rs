@@ -5,8 +5,6 @@ use crate::remote_read::Case;
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::data_dir;
-use tidepool_tests::peers::Release;
-use tidepool_tests::prometheus;
 use tidepool_tests::proto::prometheus::LabelMatcher;
 use tidepool_tests::proto::prometheus::label_matcher::Type::{self, Eq, Neq, Nre, Re};
 use tidepool_tests::remote_read::{matcher, query};
@@ -131,40 +129,5 @@ fn external_labels_are_found_and_added() {
             assert_same(&format!("samples {list:?}"), &expected, &samples[0]);
             assert!(samples[0].is_sorted_by(|a, b| a.labels < b.labels), "{list:?}");
         }
-    }
-}
-
-/// A reader adds its own external labels to what it asks for and takes them off again: it finds
-/// what a store with the same labels has, and nothing in a store without them.
-#[test]
-fn prometheus_reads_with_and_without_external_labels() {
-    let start_ms = now_ms() - 7_300_000;
-    let labels = [("region", "eu"), ("zone", "z1")];
-    let others = [("region", "asia")];
-    let with = start(start_ms, &FLAGS).0;
-    let without = start(start_ms, &[]).0;
-    let question = "sort(count_over_time(m{job=\"a\",path=\"/\"}[3h]))";
-    for release in [Release::V2, Release::V3] {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let ask = |name: &str, store: &Store, labels: &[(&str, &str)]| {
-            let config = prometheus::Config::new(release, &directory.path().join(name));
-            let config = config.expect("the directory can be used").external_labels(labels);
-            let reader = config.remote_read(&store.server.url()).start().expect("it starts");
-            let answer = prometheus::query(&reader, question, now_ms());
-            let answer = answer.unwrap_or_else(|e| panic!("{}\n{}", chain(&e), reader.log()));
-            reader.terminate().expect("it ends");
-            let pairs: Vec<(String, String)> = answer.into_iter().collect();
-            pairs
-        };
-        let own = r#"{"job":"a","path":"/"}"#;
-        let full = r#"{"job":"a","path":"/","region":"eu","zone":"z1"}"#;
-        let twelve = |labels: &str| vec![(labels.to_owned(), "12".to_owned())];
-        assert_eq!(ask("a", &with, &[]), twelve(full), "only the store has labels");
-        assert_eq!(ask("b", &with, &labels), twelve(own), "both have the same");
-        let one = r#"{"job":"a","path":"/","zone":"z1"}"#;
-        assert_eq!(ask("c", &with, &labels[..1]), twelve(one), "the reader has one of them");
-        assert_eq!(ask("d", &with, &others), [], "the reader has another value");
-        assert_eq!(ask("e", &without, &labels), [], "only the reader has labels");
-        assert_eq!(ask("f", &without, &[]), twelve(own), "nobody has labels");
     }
 }

@@ -1,11 +1,14 @@
-//! What was acknowledged comes back: from the head, from blocks, from merged blocks, after
-//! `kill -9`, late and twice.
+//! Native histograms of every kind: what was acknowledged comes back, from the head, from blocks,
+//! from merged blocks, after `kill -9`, late and twice.
 
-use super::{MINUTE_MS, assert_holds, data_until_now, rows, send};
 use std::time::Duration;
 use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::histogram::generate::{Family, SentSeries};
+use tidepool_tests::histogram::stored::{
+    MINUTE_MS, assert_holds, data_until_now, kinds, read, rows, send, start, two_hours, wait_for,
+};
 use tidepool_tests::histogram::wire::SentRow;
+use tidepool_tests::histogram::{Kind, Point, Value};
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Random;
@@ -140,4 +143,26 @@ fn another_value_at_the_same_time_is_refused() {
         assert!(response.text().contains("duplicate sample"), "{}", response.text());
     }
     assert_holds("afterwards", &store.server, &data);
+}
+
+#[test]
+fn statistics_tell_the_kinds_apart() {
+    let store = start("10m", false);
+    let data = two_hours(402);
+    send(&store.server, Version::V1, &rows(&data));
+    let data_dir = store.config.data_dir();
+    let blocks = wait_for("our blocks", data_dir, |blocks| blocks.len() >= 8);
+    // Which kind marks an end is up to the store.
+    let stored = read("tidepool", &store.server);
+    let mut histograms_in_all = 0;
+    for block in blocks {
+        let points = stored.iter().flat_map(|series| &series.points);
+        let inside = points.filter(|p| (block.min_ms..block.end_ms).contains(&p.timestamp_ms));
+        let is_float =
+            |point: &&Point| matches!(point.value, Value::Float(_) | Value::Stale(Kind::Float));
+        let (floats, histograms): (Vec<_>, Vec<_>) = inside.partition(is_float);
+        assert_eq!(kinds(&block), (floats.len() as u64, histograms.len() as u64), "{block:?}");
+        histograms_in_all += histograms.len();
+    }
+    assert!(histograms_in_all > 5_000);
 }

@@ -1,9 +1,9 @@
 //! What real receivers of others have in the end: VictoriaMetrics by its own export, Prometheus with
 //! exemplars and native histograms.
 
-use super::{TIMEOUT, figure, node, wait_for_delivery};
 use serde_json::Value as Json;
 use tidepool_tests::checksum::{Checksum, differences};
+use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for_delivery};
 use tidepool_tests::histogram::assert_same_values;
 use tidepool_tests::histogram::generate::{HistogramShape, generate};
 use tidepool_tests::histogram::wire::{SentRow, encode, expected};

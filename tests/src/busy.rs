@@ -1,0 +1,61 @@
+//! A store whose directory the command line looks into, and whether it changed the files.
+//!
+//! The functions here are assertions: they panic where the program under test fails.
+
+use crate::data_dir;
+use crate::remote_write::Version;
+use crate::sender::{hours_of_data, send_all, wait_for_blocks};
+use crate::series::Dataset;
+use crate::tidepool::Store;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const BLOCK: &str = "10m";
+const BLOCK_MS: i64 = 600_000;
+/// For the end of a process.
+pub const WAIT: Duration = Duration::from_secs(10);
+
+/// A running store with many blocks and a head that is only in the log.
+pub fn busy_store(seed: u64) -> (Store, Dataset) {
+    let store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");
+    let data = hours_of_data(seed);
+    send_all(&store, Version::V2, &data);
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    (store, data)
+}
+
+/// Contents of all files of a directory by their paths.
+pub fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            let content = std::fs::read(&path).expect("a file");
+            found.insert(path, content);
+        }
+    }
+    found
+}
+
+/// Fails, naming the files, when a directory is not what [`files`] found there before.
+pub fn assert_unchanged(directory: &Path, before: &BTreeMap<PathBuf, Vec<u8>>, what: &str) {
+    let after = files(directory);
+    let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let bytes = |files: &BTreeMap<PathBuf, Vec<u8>>, path| files.get(path).map(Vec::len);
+    let changed: Vec<_> = paths
+        .into_iter()
+        .filter(|&path| before.get(path) != after.get(path))
+        .map(|path| (path, bytes(before, path), bytes(&after, path)))
+        .collect();
+    assert!(changed.is_empty(), "{what}: changed (bytes before, after): {changed:?}");
+}
+
+/// A copy of a data directory that may be changed.
+pub fn copy(data_dir: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    data_dir::copy(data_dir, copy.path()).expect("a copy");
+    copy
+}

@@ -1,0 +1,70 @@
+//! A store with blocks, a head and late samples, from which series are deleted.
+//!
+//! The functions here are assertions: they panic where the server under test fails.
+
+use crate::checksum::assert_same;
+use crate::process::Server;
+use crate::remote_read::Reader;
+use crate::remote_write::Version;
+use crate::sender::{hours_of_data, read_all, send_all, wait_for_blocks};
+use crate::series::{Dataset, Row, Series};
+use crate::tidepool::{Config, Store};
+use crate::wait;
+
+const BLOCK: &str = "20m";
+const BLOCK_MS: i64 = 20 * 60_000;
+
+/// Deletes and makes snapshots, too.
+pub fn with_admin(config: Config) -> Config {
+    config.block_duration(BLOCK).flag("--enable-admin-api")
+}
+
+/// The metric name.
+pub fn name(series: &Series) -> String {
+    series.labels.value("__name__").to_owned()
+}
+
+/// A sample of its own between two scrapes of the last minutes, for each series: late ones.
+fn late_samples(data: &Dataset) -> Vec<Series> {
+    let late = |series: &Series| {
+        let sample = series.samples.iter().rev().nth(8)?;
+        Some(Series {
+            labels: series.labels.clone(),
+            samples: vec![crate::series::Sample {
+                timestamp_ms: sample.timestamp_ms + 3,
+                value: 42.5,
+            }],
+        })
+    };
+    data.series.iter().filter_map(late).collect()
+}
+
+/// Blocks, a head, and late samples in it; what the store holds, in label order.
+pub fn filled(seed: u64) -> (Store, Vec<Series>) {
+    let store = Store::start_with(with_admin).expect("tidepool starts");
+    let data = hours_of_data(seed);
+    send_all(&store, Version::V2, &data);
+    let late = late_samples(&data);
+    let rows: Vec<Row<'_>> = late.iter().map(Series::row).collect();
+    let response = store.writer().send(Version::V1, &rows).expect("an answer");
+    assert_eq!(response.status, 204, "{}", response.text());
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    let mut all = data.series;
+    for late in late {
+        let series = all.iter_mut().find(|series| series.labels == late.labels);
+        let series = series.expect("late samples are of known series");
+        series.samples.extend(late.samples);
+        series.samples.sort_by_key(|sample| sample.timestamp_ms);
+    }
+    (store, all)
+}
+
+/// By both kinds of answer.
+#[track_caller]
+pub fn assert_reads(server: &Server, expected: &[Series], when: &str) {
+    let reader = Reader::new(&server.url());
+    let streamed = reader.streamed(&[read_all()]).unwrap_or_else(|e| panic!("{}", wait::chain(&e)));
+    assert_same(&format!("{when}, streamed"), expected, &streamed[0]);
+    let samples = reader.samples(&[read_all()]).unwrap_or_else(|e| panic!("{}", wait::chain(&e)));
+    assert_same(&format!("{when}, samples"), expected, &samples[0]);
+}
