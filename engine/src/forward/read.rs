@@ -149,13 +149,16 @@ impl RecordReader<'_> {
         let Forwarder { series, shards, settings, gaps, extras, is_detached, has_queued, .. } =
             &mut *self.forwarder;
         let at = series.by_ref(series_ref);
+        let is_delivered =
+            |shard: &Shard| shard.resume.get(self.which).is_some_and(|at| place < *at);
         let Some((at, series)) = at.and_then(|at| Some((at, series.get_mut(at)?))) else {
-            self.fed.unknown += 1;
+            // Before what all shards have delivered, nothing is lost with it.
+            self.fed.unknown += u64::from(!shards.iter().all(is_delivered));
             return;
         };
         let shard_at = (series.hash % shards.len().max(1) as u64) as usize;
         let Some(shard) = shards.get_mut(shard_at) else { return };
-        if shard.resume.get(self.which).is_some_and(|resume| place < *resume) {
+        if is_delivered(shard) {
             return;
         }
         if histogram.is_some() && !settings.histograms {

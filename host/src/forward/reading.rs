@@ -51,7 +51,7 @@ impl Life<'_> {
         if is_due && (order == BacklogOrder::NewestFirst || !has_window) {
             self.log_ended = None;
             for _ in 0..STEPS {
-                let mut feeding = feeding!(self, self.parts.config.queue.capacity);
+                let mut feeding = feeding!(self, self.parts.config.queue.room());
                 match self.tails.step(&mut feeding)? {
                     Read::Some => has_read = true,
                     Read::Full => break,
@@ -123,7 +123,7 @@ impl Life<'_> {
             self.window = Some(open);
             return Ok(false);
         }
-        let capacity = self.parts.config.queue.capacity;
+        let capacity = self.parts.config.queue.room();
         // Live samples find room beside these.
         let capacity = match self.parts.config.backlog.order {
             BacklogOrder::OldestFirst => capacity,
@@ -147,7 +147,7 @@ impl Life<'_> {
     }
 
     fn is_any_full(&mut self) -> Result<bool, ForwardError> {
-        let capacity = self.parts.config.queue.capacity;
+        let capacity = self.parts.config.queue.room();
         Ok(self.destination.pending()?.iter().any(|rows| *rows >= (capacity / 2).max(1)))
     }
 

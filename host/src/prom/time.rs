@@ -1,5 +1,7 @@
 //! Times in the parameters of requests: seconds since the epoch, or RFC 3339.
 
+use jiff::civil::DateTime;
+
 /// The earliest time that Prometheus knows, in milliseconds, and how it writes it.
 pub const TIME_MIN_MS: i64 = (i64::MIN / 1000 + 62_135_596_801) * 1000;
 const TIME_MIN: &str = "-292273086-05-16T16:47:06Z";
@@ -21,10 +23,18 @@ pub fn parse_time(text: &str) -> Option<i64> {
         TIME_MIN => Some(TIME_MIN_MS),
         TIME_MAX => Some(TIME_MAX_MS),
         _ => {
-            let time = text.parse::<jiff::Timestamp>().ok()?;
+            let Ok(time) = text.parse::<jiff::Timestamp>() else { return last_day(text) };
             i64::try_from(time.as_nanosecond().div_euclid(1_000_000)).ok()
         }
     }
+}
+
+/// Times of the last day of the year 9999, which stand for ever: a `jiff::Timestamp` ends before it,
+/// so that it has a date in every time zone.
+fn last_day(text: &str) -> Option<i64> {
+    let utc = text.strip_suffix('Z').filter(|text| text.starts_with("9999-12-3"))?;
+    let time = utc.parse::<DateTime>().ok().filter(|_| utc.contains('T'))?;
+    i64::try_from(time.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).as_millis()).ok()
 }
 
 #[cfg(test)]
@@ -44,12 +54,17 @@ mod tests {
             ("2023-11-14T22:13:20.123Z", 1_700_000_000_123),
             ("2023-11-15T00:13:20.1239+02:00", 1_700_000_000_123),
             ("1969-12-31T23:59:59.9995Z", -1),
+            // By Go's time package.
+            ("9999-12-31T23:59:59Z", 253_402_300_799_000),
+            ("9999-12-31T23:59:59.999Z", 253_402_300_799_999),
             (TIME_MIN, TIME_MIN_MS),
             (TIME_MAX, TIME_MAX_MS),
         ] {
             assert_eq!(parse_time(text), Some(expected), "{text}");
         }
-        for wrong in ["", "now", "NaN", "inf", "2023-11-14", "2023-13-14T22:13:20Z", "5m"] {
+        for wrong in
+            ["", "now", "NaN", "inf", "2023-11-14", "2023-13-14T22:13:20Z", "9999-12-31Z", "5m"]
+        {
             assert_eq!(parse_time(wrong), None, "{wrong}");
         }
     }

@@ -133,6 +133,13 @@ pub struct QueueConfig {
     pub sample_age_limit: Duration,
 }
 
+impl QueueConfig {
+    /// Rows of a shard at which reading waits: a whole request always has room.
+    pub fn room(&self) -> u32 {
+        self.capacity.max(self.max_samples_per_send)
+    }
+}
+
 /// Whether a request that is answered 429 is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryOn429 {
