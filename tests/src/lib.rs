@@ -20,6 +20,7 @@
 //!   what the benchmark compares with as well.
 //! - Stores in a state that tests of more than one program begin with: [`busy`] (blocks and a log),
 //!   [`deletions`], [`forwarding`], [`guarded`], [`head_snapshot`], [`shipped`], [`text_push`].
+//! - [`latency`]: whether requests are held up by what happens beside them.
 //! - [`soak`]: how often tests repeat themselves.
 //! - [`hostile`]: writes beside reads that ask for as much as they may.
 //! - [`wit_reference`]: the page that describes the component's contract.
@@ -41,6 +42,7 @@ pub mod head_snapshot;
 pub mod histogram;
 pub mod hostile;
 pub mod http;
+pub mod latency;
 pub mod node;
 pub mod object_storage;
 pub mod otlp;

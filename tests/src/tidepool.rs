@@ -241,6 +241,8 @@ fn newest_source(program: &Path) -> Option<PathBuf> {
         if path.is_dir() {
             let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
             left.extend(entries.map(|entry| entry.path()));
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            continue;
         } else if built.is_none() || modified(&path) > built {
             return Some(path);
         }

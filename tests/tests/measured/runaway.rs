@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::latency::Latencies;
 use tidepool_tests::proto::prometheus::label_matcher::Type;
 use tidepool_tests::proto::prometheus::read_request::ResponseType;
 use tidepool_tests::proto::prometheus::{LabelMatcher, Query};
@@ -55,10 +56,10 @@ fn answer_to(store: &Store, query: Query) -> (u16, String) {
 
 /// Sends a sample now and then until it is told to stop; all must be taken. Gives how long each
 /// took.
-fn write_beside(store: &Store, stop: &AtomicBool) -> Vec<Duration> {
+fn write_beside(store: &Store, stop: &AtomicBool) -> Latencies {
     let writer = store.writer();
     let mut taken = Vec::new();
-    while !stop.load(Relaxed) || taken.len() < 20 {
+    while !stop.load(Relaxed) || taken.len() < 200 {
         let sample = [(wait::now_ms(), taken.len() as f64)];
         let series = Series::new(&[("__name__", "beside")], &sample);
         let begun = Instant::now();
@@ -67,8 +68,7 @@ fn write_beside(store: &Store, stop: &AtomicBool) -> Vec<Duration> {
         assert_eq!(response.status, 204, "{}", response.text());
         std::thread::sleep(Duration::from_millis(10));
     }
-    taken.sort();
-    taken
+    Latencies::new(taken)
 }
 
 /// Tells the writer to stop, also when an assertion fails beside it.
@@ -80,18 +80,26 @@ impl Drop for StopWhenDropped<'_> {
     }
 }
 
-/// Writes beside something, and says what they took.
-fn beside(store: &Store, what: &str, work: impl FnOnce()) {
+/// Writes beside nothing: what others are held against.
+fn quiet(store: &Store) -> Latencies {
+    writes_beside(store, || std::thread::sleep(Duration::from_secs(3)))
+}
+
+/// Writes beside something, which must not be held up by it.
+#[track_caller]
+fn beside(store: &Store, what: &str, quiet: &Latencies, work: impl FnOnce()) {
+    writes_beside(store, work).assert_not_held_up(what, quiet);
+}
+
+fn writes_beside(store: &Store, work: impl FnOnce()) -> Latencies {
     let stop = AtomicBool::new(false);
-    let taken = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let writes = scope.spawn(|| write_beside(store, &stop));
         let stop = StopWhenDropped(&stop);
         work();
         drop(stop);
         writes.join().expect("the writer")
-    });
-    let at = |percent: usize| taken[taken.len() * percent / 100];
-    println!("writes beside {what}: {} of them, p50 {:?}, p99 {:?}", taken.len(), at(50), at(99));
+    })
 }
 
 /// What the store holds of the data, beside which something was written.
@@ -116,8 +124,8 @@ fn a_read_with_costly_matchers_is_answered_beside_writes() {
         let response = store.writer().send(Version::V2, &rows).expect("an answer");
         assert_eq!(response.status, 204, "{}", response.text());
     }
-    beside(&store, "nothing", || std::thread::sleep(Duration::from_secs(2)));
-    beside(&store, "reads whose matchers cost much", || {
+    let quiet = quiet(&store);
+    beside(&store, "reads whose matchers cost much", &quiet, || {
         for _ in 0..5 {
             // As many expressions as there may be, all of which every id matches.
             let mut matchers = costly("id", 199);
@@ -129,7 +137,7 @@ fn a_read_with_costly_matchers_is_answered_beside_writes() {
     });
     let (status, text) = answer_to(&store, query(first_ms, last_ms, costly(LABEL, 201)));
     assert!(status == 400 && text.contains("matchers"), "{status}: {text}");
-    beside(&store, "reads of everything", || {
+    beside(&store, "reads of everything", &quiet, || {
         for _ in 0..3 {
             assert_holds_beside(&store, &data);
         }
@@ -142,7 +150,8 @@ fn a_read_with_costly_matchers_is_answered_beside_writes() {
 fn a_read_that_passes_its_deadline_ends_alone() {
     let (store, data) = store(&["--read-timeout=50ms"]);
     let (first_ms, _) = data.time_range_ms().expect("samples");
-    beside(&store, "reads that pass their deadline", || {
+    let quiet = quiet(&store);
+    beside(&store, "reads that pass their deadline", &quiet, || {
         for _ in 0..5 {
             let in_blocks = query(first_ms, first_ms + BLOCK_MS, costly(LABEL, 200));
             let (status, text) = answer_to(&store, in_blocks);
@@ -156,7 +165,8 @@ fn a_read_that_passes_its_deadline_ends_alone() {
 fn a_read_that_needs_too_much_memory_ends_alone() {
     let (store, data) = store(&["--query-memory-limit=3MiB"]);
     let (first_ms, _) = data.time_range_ms().expect("samples");
-    beside(&store, "reads that pass their memory", || {
+    let quiet = quiet(&store);
+    beside(&store, "reads that pass their memory", &quiet, || {
         for _ in 0..5 {
             let in_blocks = query(first_ms, first_ms + BLOCK_MS, costly(LABEL, 200));
             let (status, text) = answer_to(&store, in_blocks);

@@ -147,22 +147,33 @@ impl Sender {
         }
     }
 
-    /// Which rows a body still has of which the last bytes are cut off: nothing, if that is in the
-    /// middle of a field, or if the symbols of the rows are gone.
+    /// Which rows a body still has of which the last bytes are cut off: none, if that is in the
+    /// middle of a field; else those that are whole, and whose symbols are all there.
     fn rows_left(&self, time_ms: i64, cut: usize) -> Vec<usize> {
         let fields = self.fields(time_ms, None);
-        let mut left =
-            fields.iter().map(|(_, bytes)| bytes.len()).sum::<usize>().saturating_sub(cut);
-        let mut rows = Vec::new();
+        let len: usize = fields.iter().map(|(_, bytes)| bytes.len()).sum();
+        let mut left = len.saturating_sub(cut);
+        let (mut rows, mut symbols) = (Vec::new(), 0);
         for (row, bytes) in &fields {
             if left < bytes.len() {
                 break;
             }
             left -= bytes.len();
-            rows.extend(row);
+            match row {
+                Some(row) => rows.push(*row),
+                None => symbols += 1,
+            }
         }
-        let needs_more = self.version == RemoteWriteVersion::V2 && self.symbols_last;
-        if left > 0 || needs_more { Vec::new() } else { rows }
+        if left > 0 {
+            return Vec::new();
+        }
+        if self.version == RemoteWriteVersion::V2 {
+            let texts = self.symbols();
+            let has = |text: &String| texts[..symbols].contains(text);
+            let labels_of = |row: &usize| labels(self.series[*row]);
+            rows.retain(|row| labels_of(row).iter().all(|(name, value)| has(name) && has(value)));
+        }
+        rows
     }
 }
 

@@ -1,9 +1,10 @@
-//! Plugins that misbehave: each ends alone, and what is sent meanwhile is stored, bit by bit. How long
-//! requests took is printed beside the figure of a store without plugins; no test judges it.
+//! Plugins that misbehave: each ends alone, and what is sent meanwhile is stored, bit by bit, and as
+//! soon as in a store without plugins.
 
 use super::{TIMEOUT, lines, post, stored};
 use std::time::{Duration, Instant};
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::latency::Latencies;
 use tidepool_tests::plugins::{Plugins, figure, start};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{Dataset, Shape, Texture};
@@ -22,8 +23,8 @@ fn data() -> Dataset {
     })
 }
 
-/// Sends all of it, one request after the other, and gives the 99th percentile of their times.
-fn send(store: &Store, data: &Dataset) -> Duration {
+/// Sends all of it, one request after the other, and gives how long each took.
+fn send(store: &Store, data: &Dataset) -> Latencies {
     let writer = store.writer();
     let mut times = Vec::new();
     for rows in data.scrapes() {
@@ -32,18 +33,16 @@ fn send(store: &Store, data: &Dataset) -> Duration {
         times.push(begun.elapsed());
         assert_eq!(response.status, 204, "{}", response.text());
     }
-    times.sort();
-    times[times.len() * 99 / 100]
+    Latencies::new(times)
 }
 
-/// Ingestion beside a plugin: nothing is lost.
+/// Ingestion beside a plugin: nothing is lost or held up.
 fn beside(what: &str, plugins: impl FnOnce(Plugins) -> Plugins) -> Store {
     let (quiet, _) = start(|plugins| plugins, |config| config).expect("tidepool starts");
     let data = data();
-    let quiet_p99 = send(&quiet, &data);
+    let without_plugins = send(&quiet, &data);
     let (store, _plugins) = start(plugins, |config| config).expect("tidepool starts");
-    let p99 = send(&store, &data);
-    println!("{what}: p99 {p99:?}, {quiet_p99:?} without plugins");
+    send(&store, &data).assert_not_held_up(what, &without_plugins);
     let mut got = stored(&store.server);
     got.retain(|series| series.labels.value("__name__") != "job_said");
     assert_same(what, &data.series, &got);

@@ -21,19 +21,20 @@ fn good(name: &str, timestamp_ms: i64) -> Series {
 fn bad_label_sets_are_refused_and_the_rest_kept() {
     let mut store = Checked::start();
     let now = now_ms();
-    let bad_sets: [&[(&str, &str)]; 6] = [
-        &[("job", "nameless")],
-        &[("__name__", ""), ("job", "nameless")],
-        &[("__name__", "twice"), ("a", "1"), ("a", "2")],
-        &[("__name__", "twice"), ("a", "1"), ("a", "1")],
-        &[("__name__", "a"), ("", "no name")],
-        &[],
+    let nameless = "has no metric name";
+    let twice = "\"a\" occurs twice";
+    let bad_sets: [(&[(&str, &str)], &str); 6] = [
+        (&[("job", "nameless")], nameless),
+        (&[("__name__", ""), ("job", "nameless")], nameless),
+        (&[("__name__", "twice"), ("a", "1"), ("a", "2")], twice),
+        (&[("__name__", "twice"), ("a", "1"), ("a", "1")], twice),
+        (&[("__name__", "a"), ("", "no name")], "a label has an empty name"),
+        (&[], nameless),
     ];
     for version in Version::ALL {
-        for (number, pairs) in bad_sets.iter().enumerate() {
+        for (number, (pairs, reason)) in bad_sets.iter().enumerate() {
             let good = good(&format!("good_{number}_{}", version == Version::V2), now);
-            let reasons = ["name", "label", "duplicate"];
-            store.refuses(version, &verbatim(pairs, now), &[&good], &reasons);
+            store.refuses(version, &verbatim(pairs, now), &[&good], &[reason]);
         }
     }
     store.assert_held();

@@ -1,0 +1,63 @@
+//! How long requests take beside something, against the same requests beside nothing.
+
+use std::time::Duration;
+
+/// Added to a quiet run's: what the noise of a busy machine with two cores may cost.
+const NOISE: Duration = Duration::from_millis(50);
+
+/// How long each request took.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    sorted: Vec<Duration>,
+}
+
+impl Latencies {
+    /// Of these requests, in any order.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn new(mut all: Vec<Duration>) -> Latencies {
+        assert!(!all.is_empty(), "no request was sent");
+        all.sort_unstable();
+        Latencies { sorted: all }
+    }
+
+    /// How long all but so many of a hundred took at most.
+    pub fn percentile(&self, percent: usize) -> Duration {
+        self.sorted[(self.sorted.len() * percent / 100).min(self.sorted.len() - 1)]
+    }
+
+    /// Requests were not held up: their 99th percentile is that of a quiet run, within a factor of
+    /// three or within noise.
+    #[track_caller]
+    pub fn assert_not_held_up(&self, what: &str, quiet: &Latencies) {
+        let (p99, quiet_p99) = (self.percentile(99), quiet.percentile(99));
+        println!(
+            "beside {what}: {} requests, p50 {:?}, p99 {p99:?}; beside nothing p50 {:?}, p99 {quiet_p99:?}",
+            self.sorted.len(),
+            self.percentile(50),
+            quiet.percentile(50),
+        );
+        let most = (quiet_p99 * 3).max(quiet_p99 + NOISE);
+        assert!(p99 <= most, "beside {what}: p99 {p99:?}, beside nothing {quiet_p99:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(count: u64, ms: u64) -> Vec<Duration> {
+        vec![Duration::from_millis(ms); count as usize]
+    }
+
+    #[test]
+    fn few_slow_requests_of_a_hundred_are_noticed() {
+        let quiet = Latencies::new(of(100, 2));
+        Latencies::new(of(100, 52)).assert_not_held_up("noise", &quiet);
+        Latencies::new([of(990, 2), of(9, 900)].concat()).assert_not_held_up("few", &quiet);
+        let slow = Latencies::new([of(98, 2), of(2, 53)].concat());
+        assert!(std::panic::catch_unwind(|| slow.assert_not_held_up("slow", &quiet)).is_err());
+    }
+}
