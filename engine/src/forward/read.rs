@@ -2,7 +2,7 @@
 
 use super::place::Mark;
 use super::row::{Place, Row, RowExemplar, Source};
-use super::{Fed, Forwarder};
+use super::{Fed, Forwarder, Shard};
 use crate::model::Value;
 use crate::storage::LogKind;
 use crate::wal::{Record, RecordError, SeriesRecords, decode};

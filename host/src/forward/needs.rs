@@ -13,8 +13,9 @@ pub(super) type Needed = (u32, u32);
 pub(super) struct Needs {
     held: HeldSegments,
     log_bytes_max: AtomicU64,
-    /// By number of the destination. Who holds it is who deletes.
-    first: Mutex<BTreeMap<u64, Needed>>,
+    /// By number of the destination, with the newest checkpoint that knows all series of what it has
+    /// yet to send. Who holds it is who deletes.
+    first: Mutex<BTreeMap<u64, (Needed, Option<u32>)>>,
 }
 
 impl Needs {
@@ -29,7 +30,7 @@ impl Needs {
 
     /// Notes what a new destination needs; deletes nothing.
     pub fn add(&self, destination: u64, needed: Needed) {
-        self.lock().insert(destination, needed);
+        self.lock().insert(destination, (needed, None));
     }
 
     /// Lets a destination need what another one does, until it knows better.
@@ -40,10 +41,16 @@ impl Needs {
         }
     }
 
-    /// Notes what a destination needs by now, and deletes what nobody does.
-    pub fn note(&self, destination: u64, needed: Needed) -> Result<(), DiskError> {
+    /// Notes what a destination needs by now, and the newest checkpoint that knows all series of it, if
+    /// there is one; deletes what nobody needs.
+    pub fn note(
+        &self,
+        destination: u64,
+        needed: Needed,
+        series: Option<u32>,
+    ) -> Result<(), DiskError> {
         let mut first = self.lock();
-        first.insert(destination, needed);
+        first.insert(destination, (needed, series));
         self.release(&first)
     }
 
@@ -85,12 +92,16 @@ impl Needs {
         ((ordered, late), bytes)
     }
 
-    fn release(&self, first: &BTreeMap<u64, Needed>) -> Result<(), DiskError> {
-        let least = |log: fn(&Needed) -> u32| first.values().map(log).min();
-        match (least(|(ordered, _)| *ordered), least(|(_, late)| *late)) {
-            (Some(ordered), Some(late)) => self.held.release(ordered, late),
-            _ => self.held.clear(),
-        }
+    fn release(&self, first: &BTreeMap<u64, (Needed, Option<u32>)>) -> Result<(), DiskError> {
+        let least = |log: fn(&Needed) -> u32| first.values().map(|(needed, _)| log(needed)).min();
+        let (Some(ordered), Some(late)) = (least(|needed| needed.0), least(|needed| needed.1))
+        else {
+            return self.held.clear();
+        };
+        // The bound holds, whatever that costs.
+        let is_within = self.held.bytes() <= self.log_bytes_max.load(Relaxed);
+        let series = first.values().map(|(_, series)| *series).min().flatten();
+        self.held.release(ordered, late, if is_within { series } else { Some(u32::MAX) })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Needed>> {

@@ -39,8 +39,21 @@ pub(super) struct Tails {
     ordered: Tail,
     late: Tail,
     has_observed: bool,
+    series: SeriesBase,
     /// The checkpoint after which series were forgotten.
     forgotten: Option<u32>,
+}
+
+/// Which checkpoint knows all series of the late rows that are not delivered. A row names a series that
+/// the head has at that time; so once all rows are delivered that came before a look at the log, the
+/// checkpoint that was the newest at that look will do.
+#[derive(Default)]
+struct SeriesBase {
+    /// The newest checkpoint when the log was looked at.
+    looked: Option<Option<u32>>,
+    /// Where the late log ended then, as segment and record, and this checkpoint.
+    awaited: Option<((u32, u32), Option<u32>)>,
+    found: Option<u32>,
 }
 
 /// How reading went.
@@ -133,6 +146,7 @@ impl Tails {
             ordered: Tail::new(data, LogKind::Ordered, ordered),
             late: Tail::new(data, LogKind::Late, late),
             has_observed: false,
+            series: SeriesBase::default(),
             forgotten: None,
         })
     }
@@ -140,6 +154,9 @@ impl Tails {
     /// Reads the next part of what is there.
     pub fn step(&mut self, to: &mut Feeding<'_>) -> Result<Read, ForwardError> {
         if !self.has_observed {
+            if self.series.awaited.is_none() {
+                self.series.looked = Some(SeriesFiles::newest_checkpoint_number(&self.data)?);
+            }
             self.late.follower.observe()?;
             self.has_observed = true;
         }
@@ -150,8 +167,21 @@ impl Tails {
         let read = self.late.step(to)?;
         if read == Read::End {
             self.has_observed = false;
+            if let Some(checkpoint) = self.series.looked.take() {
+                self.series.awaited = Some((self.late.follower.place(), checkpoint));
+            }
         }
         Ok(read)
+    }
+
+    /// The newest checkpoint that knows all series of what is not delivered, if there is one.
+    pub fn series_base(&mut self, positions: &[ShardPosition]) -> Option<u32> {
+        let delivered = positions.iter().map(|shard| (shard.late.segment, shard.late.record)).min();
+        let is_delivered = |(end, _): &(_, _)| delivered >= Some(*end);
+        if let Some((_, checkpoint)) = self.series.awaited.filter(is_delivered) {
+            self.series = SeriesBase { found: checkpoint, ..SeriesBase::default() };
+        }
+        self.series.found
     }
 
     /// Where the late log ends now, as records are counted.

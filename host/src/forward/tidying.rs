@@ -21,12 +21,13 @@ impl Life<'_> {
         self.tails.forget_series(&mut self.destination)?;
         // Reading moves it, too, where nothing of what is read is sent.
         let is_timed = self.is_timed || self.progress.delivered_ms().is_none();
-        let has_moved = segments(&self.destination.positions()?) != self.needed;
+        let positions = self.destination.positions()?;
+        let has_moved = segments(&positions) != self.needed;
         if self.is_unwritten || has_moved || !is_timed {
             self.write_position(false)?;
         }
         let needed = self.needed;
-        parts.needs.note(parts.number, needed)?;
+        parts.needs.note(parts.number, needed, self.tails.series_base(&positions))?;
         let backlog = &parts.config.backlog;
         let is_beyond = backlog.max_bytes > 0 && bytes_left > backlog.max_bytes;
         let lags = parts.figures.lag_seconds() > backlog.newest_first_after.as_secs_f64();

@@ -259,7 +259,7 @@ impl Worker {
                 return;
             }
         }
-        if let Err(error) = needs.note(*number, first) {
+        if let Err(error) = needs.note(*number, first, None) {
             tracing::warn!(%error, "log segments that were kept for forwarding take space");
         }
     }

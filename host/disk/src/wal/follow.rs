@@ -259,23 +259,30 @@ impl SeriesFiles {
         let (disk, holding) = (data.disk(), data.holding());
         let held = listing(&*disk, &holding.dir(LogKind::Ordered))?;
         let live = listing(&*disk, &data.wal_path())?;
-        let mut checkpoints: Vec<_> = held.checkpoints.iter().chain(&live.checkpoints).collect();
-        checkpoints.sort_by_key(|found| found.number);
-        // One that stands for what is still to be read may know series that nothing else does.
-        let base = checkpoints.iter().rposition(|found| found.number < segment);
+        // Also those before the last one: rows that are still to be read may name series that nothing
+        // else knows, and what nobody needs was released.
         let mut files = Vec::new();
-        for found in checkpoints.iter().skip(base.unwrap_or(0)) {
+        let mut first = None;
+        for found in held.checkpoints.iter().chain(&live.checkpoints) {
             for inside in listing(&*disk, &found.path)?.segments {
                 files.push((found.number, inside.path));
             }
+            if found.number < segment && first.is_none_or(|first| found.number < first) {
+                first = Some(found.number);
+            }
         }
-        let first = base.and_then(|at| checkpoints.get(at)).map(|found| found.number);
         let behind = |found: &&SegmentFile| Some(found.number) > first && found.number < segment;
         let segments = held.segments.iter().chain(&live.segments).filter(behind);
         files.extend(segments.map(|found| (found.number, found.path.clone())));
         // What comes later knows better.
         files.sort_by_key(|(number, _)| *number);
         Ok(SeriesFiles { files: files.into_iter(), disk })
+    }
+
+    /// The number of the newest checkpoint.
+    pub fn newest_checkpoint_number(data: &DataDir) -> Result<Option<u32>> {
+        let live = listing(&*data.disk(), &data.wal_path())?;
+        Ok(live.checkpoints.last().map(|found| found.number))
     }
 
     /// The newest checkpoint's, and its number.

@@ -117,13 +117,17 @@ impl HeldSegments {
     }
 
     /// Deletes what nobody needs who reads each log from the given segment on, and needs to know the
-    /// series of what comes before: a checkpoint, and the segments behind it.
-    pub fn release(&self, ordered: u32, late: u32) -> Result<()> {
+    /// series of what comes before: a checkpoint, and the segments behind it. Rows of the late log may
+    /// name series that a newer checkpoint no longer has, so the checkpoint is none after `series`;
+    /// without one, all of the ordered log stays.
+    pub fn release(&self, ordered: u32, late: u32, series: Option<u32>) -> Result<()> {
         let dir = self.holding.dir(LogKind::Ordered);
         let held = listing(&*self.disk, &dir)?;
         let live = listing(&*self.disk, &self.wal)?;
         let checkpoints = held.checkpoints.iter().chain(&live.checkpoints);
-        let numbers = checkpoints.map(|found| found.number).filter(|number| *number < ordered);
+        let numbers = checkpoints
+            .map(|found| found.number)
+            .filter(|number| *number < ordered && Some(*number) <= series);
         if let Some(base) = numbers.max() {
             for found in held.segments.iter().filter(|found| found.number <= base) {
                 self.remove(&found.path)?;
