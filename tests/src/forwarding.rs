@@ -97,7 +97,7 @@ pub struct Files {
 
 impl Files {
     /// Of an authority of its own.
-    pub fn new() -> Files {
+    pub fn of_new_authority() -> Files {
         let directory = tempfile::tempdir().expect("a directory");
         let files = Files { directory, authority: Authority::new() };
         files.write("ca.pem", &files.authority.certificate);

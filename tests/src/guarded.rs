@@ -28,7 +28,7 @@ pub struct Node {
 
 impl Node {
     /// Open to all, with an empty directory.
-    pub fn new() -> Node {
+    pub fn open_to_all() -> Node {
         Node { directory: tempfile::tempdir().expect("a temporary directory"), flags: Vec::new() }
     }
 

@@ -9,13 +9,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// First segments of both logs that are needed: the ordered one's, the late one's.
 pub(super) type Needed = (u32, u32);
 
+/// By number of the destination, with the newest checkpoint that knows all series of what it has yet to
+/// send.
+type ByDestination = BTreeMap<u64, (Needed, Option<u32>)>;
+
 /// What all destinations need.
 pub(super) struct Needs {
     held: HeldSegments,
     log_bytes_max: AtomicU64,
-    /// By number of the destination, with the newest checkpoint that knows all series of what it has
-    /// yet to send. Who holds it is who deletes.
-    first: Mutex<BTreeMap<u64, (Needed, Option<u32>)>>,
+    /// Who holds it is who deletes.
+    first: Mutex<ByDestination>,
 }
 
 impl Needs {
@@ -92,7 +95,7 @@ impl Needs {
         ((ordered, late), bytes)
     }
 
-    fn release(&self, first: &BTreeMap<u64, (Needed, Option<u32>)>) -> Result<(), DiskError> {
+    fn release(&self, first: &ByDestination) -> Result<(), DiskError> {
         let least = |log: fn(&Needed) -> u32| first.values().map(|(needed, _)| log(needed)).min();
         let (Some(ordered), Some(late)) = (least(|needed| needed.0), least(|needed| needed.1))
         else {
@@ -104,7 +107,7 @@ impl Needs {
         self.held.release(ordered, late, if is_within { series } else { Some(u32::MAX) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Needed>> {
+    fn lock(&self) -> MutexGuard<'_, ByDestination> {
         self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -37,7 +37,7 @@ fn write_and_read_back(server: &Server, scheme: &str, writer: &str, reader: &str
 
 #[test]
 fn prometheus_writes_and_reads_with_passwords_and_tokens() {
-    let node = Node::new().with_credentials();
+    let node = Node::open_to_all().with_credentials();
     let server = node.start();
     let basic = |user: &str, password: &str| {
         format!("\n    basic_auth: {{username: {user}, password: '{password}'}}")
@@ -56,7 +56,7 @@ fn prometheus_writes_and_reads_with_passwords_and_tokens() {
 #[test]
 fn prometheus_writes_and_reads_over_tls_with_certificates_of_its_own() {
     let authority = Authority::new();
-    let node = Node::new().with_credentials();
+    let node = Node::open_to_all().with_credentials();
     let ca = node.file("ca.crt", &authority.certificate);
     let node = node.with_tls(&authority);
     let server = node.start_secure(&ca);

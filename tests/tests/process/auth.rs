@@ -36,7 +36,7 @@ fn rights(server: &Server, who: &[&str]) -> [u16; 4] {
 
 #[test]
 fn everyone_may_do_what_their_file_says() {
-    let mut node = Node::new().with_credentials();
+    let mut node = Node::open_to_all().with_credentials();
     node.flags.push("--enable-admin-api".to_string());
     let server = node.start();
     // The type and content of the bodies are wrong: who gets that far was let in.
@@ -74,7 +74,7 @@ fn everyone_may_do_what_their_file_says() {
 /// The name of a user stays the same while its password changes; a bad file changes nothing.
 #[test]
 fn changed_credentials_are_read_again() {
-    let node = Node::new().with_credentials();
+    let node = Node::open_to_all().with_credentials();
     let server = node.start();
     let is_let_in = |password: &str| {
         let user = format!("reader:{password}");
@@ -97,17 +97,17 @@ fn changed_credentials_are_read_again() {
 
 #[test]
 fn files_that_cannot_be_used_end_the_start() {
-    let missing = Node::new().flag("--write-credentials-file", "/nowhere/writers");
-    let node = Node::new();
+    let missing = Node::open_to_all().flag("--write-credentials-file", "/nowhere/writers");
+    let node = Node::open_to_all();
     let empty = node.file("empty", "# nobody\n");
     let empty = node.flag("--read-credentials-file", &empty);
-    let mut open_admin = Node::new().with_credentials();
+    let mut open_admin = Node::open_to_all().with_credentials();
     open_admin.flags.retain(|flag| !flag.starts_with("--admin"));
     open_admin.flags.push("--enable-admin-api".to_string());
-    let node = Node::new();
+    let node = Node::open_to_all();
     let text = node.file("text", "no PEM");
     let no_certificate = node.flag("--tls-cert-file", &text).flag("--tls-key-file", &text);
-    let no_key = Node::new().flag("--tls-cert-file", "server.crt");
+    let no_key = Node::open_to_all().flag("--tls-cert-file", "server.crt");
     for (node, problem) in [
         (missing, "/nowhere/writers cannot be read"),
         (empty, "holds no credential"),
@@ -122,9 +122,9 @@ fn files_that_cannot_be_used_end_the_start() {
 
 #[test]
 fn others_on_the_network_are_told_of() {
-    let loopback = Node::new();
+    let loopback = Node::open_to_all();
     assert!(!loopback.start().log().contains("WARN"));
-    let node = Node::new().flag("--listen", "0.0.0.0:0");
+    let node = Node::open_to_all().flag("--listen", "0.0.0.0:0");
     // The later flag counts; where it listens is in the log.
     let mut launch = node.launch();
     let at = launch.arguments.iter().position(|a| a == "--listen").expect("the flag");
@@ -139,7 +139,7 @@ fn others_on_the_network_are_told_of() {
 #[test]
 fn changed_certificates_serve_the_next_connections() {
     let (old, new) = (Authority::new(), Authority::new());
-    let node = Node::new();
+    let node = Node::open_to_all();
     let (old_ca, new_ca) =
         (node.file("old.crt", &old.certificate), node.file("new.crt", &new.certificate));
     let node = node.with_tls(&old);
@@ -160,7 +160,7 @@ fn changed_certificates_serve_the_next_connections() {
 #[test]
 fn what_is_no_tls_is_closed() {
     let authority = Authority::new();
-    let node = Node::new().flag("--request-timeout", "3s");
+    let node = Node::open_to_all().flag("--request-timeout", "3s");
     let ca = node.file("ca.crt", &authority.certificate);
     let node = node.with_tls(&authority);
     let server = node.start_secure(&ca);

@@ -32,7 +32,7 @@ fn guarded_prometheus(files: &Files, directory: &Path) -> Server {
 
 #[test]
 fn a_prometheus_asks_for_a_certificate_and_a_password() {
-    let files = Files::new();
+    let files = Files::of_new_authority();
     let directory = tempfile::tempdir().expect("a directory");
     let prometheus = guarded_prometheus(&files, directory.path());
     let base = format!("https://{}", prometheus.address());

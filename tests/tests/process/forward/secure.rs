@@ -9,7 +9,7 @@ use tidepool_tests::wait::now_ms;
 
 #[test]
 fn a_tidepool_asks_for_a_certificate_and_a_token_that_changes() {
-    let files = Files::new();
+    let files = Files::of_new_authority();
     let writers = files.write("writers", "bearer first-token\nbearer second-token\n");
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| files.path(name).display().to_string();
