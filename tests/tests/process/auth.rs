@@ -140,7 +140,8 @@ fn tls_clients_choose_the_version_of_http() {
     let authority = Authority::new();
     let node = Node::new();
     let ca = node.file("ca.crt", &authority.certificate);
-    let server = node.with_tls(&authority).start_secure(&ca);
+    let node = node.with_tls(&authority);
+    let server = node.start_secure(&ca);
     for (offer, version) in
         [("--http2", "2 200"), ("--http1.1", "1.1 200"), ("--no-alpn", "1.1 200")]
     {
