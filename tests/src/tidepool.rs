@@ -10,7 +10,7 @@ use crate::remote_read::Reader;
 use crate::remote_write::Writer;
 use std::ffi::OsString;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -53,6 +53,7 @@ pub struct Config {
     flags: Vec<OsString>,
     /// What starts it, with its arguments; nothing, if it is started by itself.
     starter: Vec<OsString>,
+    keeps_address: bool,
 }
 
 /// A running server and its directory, which goes with it.
@@ -118,7 +119,12 @@ impl Store {
     }
 
     /// Kills the server, does something meanwhile, and starts another at the same address.
+    ///
+    /// # Panics
+    ///
+    /// If it was not started with [`Config::keeps_address`]: another program might take its port.
     pub fn outage<T>(self, meanwhile: impl FnOnce() -> T) -> Result<(Store, T), StoreError> {
+        assert!(self.config.keeps_address, "a server that comes back needs an address to keep");
         let launch = self.config.launch_at(self.server.address());
         let Store { server, config, directory } = self;
         server.kill()?;
@@ -136,6 +142,7 @@ impl Config {
             log_path: directory.join("tidepool.log"),
             flags: Vec::new(),
             starter: Vec::new(),
+            keeps_address: false,
         }
     }
 
@@ -177,14 +184,23 @@ impl Config {
         self
     }
 
+    /// At an address that stays free while no server runs: for one that comes back there, and for one
+    /// that does not log where it listens.
+    pub fn keeps_address(self) -> Config {
+        Config { keeps_address: true, ..self }
+    }
+
     /// Where the data is.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// What would be started, on a free port.
+    /// What would be started, on any port.
     pub fn launch(&self) -> Result<Launch, ProcessError> {
-        Ok(self.launch_at(free_address()?))
+        Ok(self.launch_at(match self.keeps_address {
+            true => free_address()?,
+            false => (Ipv4Addr::LOCALHOST, 0).into(),
+        }))
     }
 
     /// What would be started on this address.

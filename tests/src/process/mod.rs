@@ -3,8 +3,10 @@
 //! [`Launch`] says what to start; [`Server`] is the running process: ready when [`Launch::start`]
 //! returns, killed when dropped. What it logs goes to a file, which errors quote.
 
+mod address;
 mod usage;
 
+pub use address::free_address;
 pub use usage::{Usage, UsageError};
 
 use crate::http::Client;
@@ -13,10 +15,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// A server that is not ready after this time has failed.
@@ -27,8 +28,6 @@ const READY_PAUSE: Duration = Duration::from_millis(50);
 pub const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of the log that an error quotes.
 const LOG_QUOTE_BYTES_MAX: usize = 4_000;
-/// Ports below those that the kernel gives to outgoing connections.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -39,7 +38,7 @@ pub struct Launch {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Where it will listen.
+    /// Where it will listen; of tidepool, which logs it, port 0 for any.
     pub address: SocketAddr,
     /// The page that answers 200 when it is ready.
     pub ready_path: &'static str,
@@ -108,31 +107,12 @@ pub enum ProcessError {
     },
 }
 
-/// A loopback address that nothing listens on, and that no outgoing connection takes meanwhile.
-pub fn free_address() -> Result<SocketAddr, ProcessError> {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let count = PORTS.end - PORTS.start;
-    // Test binaries that run at the same time begin at different ports.
-    let base = (std::process::id().wrapping_mul(97) % u32::from(count)) as u16;
-    let mut last_error = None;
-    for _ in 0..count {
-        let offset = (base + NEXT.fetch_add(1, Ordering::Relaxed) % count) % count;
-        match TcpListener::bind((Ipv4Addr::LOCALHOST, PORTS.start + offset)) {
-            Ok(listener) => {
-                return listener.local_addr().map_err(system("reading a port's address"));
-            }
-            Err(error) => last_error = Some(error),
-        }
-    }
-    let source = last_error.unwrap_or_else(|| io::Error::other("no port was tried"));
-    Err(system("finding a free port")(source))
-}
-
 impl Launch {
-    /// Starts the server without waiting.
+    /// Starts the server without waiting for more than the address that it listens at.
     pub fn spawn(&self) -> Result<Server, ProcessError> {
         let log = File::options().create(true).append(true).open(&self.log_path);
         let log = log.map_err(system("opening the log file"))?;
+        let log_start = log.metadata().map_err(system("reading the log file"))?.len();
         let errors = log.try_clone().map_err(system("opening the log file"))?;
         let child = Command::new(&self.program)
             .args(&self.arguments)
@@ -142,7 +122,11 @@ impl Launch {
             .spawn()
             .map_err(|source| ProcessError::Spawn { program: self.program.clone(), source })?;
         let (name, address, log_path) = (self.name, self.address, self.log_path.clone());
-        Ok(Server { name, child, address, log_path })
+        let mut server = Server { name, child, address, log_path };
+        if address.port() == 0 {
+            server.wait_address(log_start)?;
+        }
+        Ok(server)
     }
 
     /// Starts the server and waits until it is ready.
@@ -154,6 +138,26 @@ impl Launch {
 }
 
 impl Server {
+    /// Waits until its log says where it listens; one that ends before keeps port 0.
+    fn wait_address(&mut self, log_start: u64) -> Result<(), ProcessError> {
+        let pause = Duration::from_millis(1);
+        let told = wait::until_every(pause, "its address", READY_TIMEOUT, || {
+            let log = std::fs::read(&self.log_path).unwrap_or_default();
+            let log = log.get(log_start as usize..).unwrap_or_default();
+            let address = address::logged(&String::from_utf8_lossy(log));
+            let mut has_ended = || matches!(self.child.try_wait(), Ok(Some(_)));
+            match address {
+                Some(address) => Some(address),
+                None => has_ended().then_some(self.address),
+            }
+        });
+        let (name, log) = (self.name, self.log_end());
+        let what = "logging its address";
+        self.address =
+            told.map_err(|_| ProcessError::TooSlow { name, what, timeout: READY_TIMEOUT, log })?;
+        Ok(())
+    }
+
     /// Waits until the page answers 200.
     pub fn wait_ready(&mut self, path: &str) -> Result<(), ProcessError> {
         self.wait_ready_within(path, READY_TIMEOUT, READY_PAUSE)

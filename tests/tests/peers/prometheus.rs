@@ -12,7 +12,7 @@ use tidepool_tests::prometheus::{self, Vector};
 use tidepool_tests::proto::prometheus::label_matcher::Type;
 use tidepool_tests::remote_read::{matcher, query};
 use tidepool_tests::remote_write::Version;
-use tidepool_tests::tidepool::Store;
+use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait::{self, now_ms};
 
 /// Scraped every second.
@@ -129,7 +129,7 @@ fn prometheus_3_writes_2_0_and_prometheus_3_reads() {
 /// never make it give up.
 #[test]
 fn a_writer_catches_up_after_an_outage() {
-    let store = Store::start().expect("tidepool starts");
+    let store = Store::start_with(Config::keeps_address).expect("tidepool starts");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let config =
         prometheus::Config::new(Release::V3, directory.path()).expect("the directory can be used");

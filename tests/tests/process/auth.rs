@@ -134,6 +134,22 @@ fn others_on_the_network_are_told_of() {
     wait::until("a warning", TIMEOUT, told).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
 }
 
+/// Over TLS the protocol is agreed upon by ALPN (RFC 7301): what the client offers.
+#[test]
+fn tls_clients_choose_the_version_of_http() {
+    let authority = Authority::new();
+    let node = Node::new();
+    let ca = node.file("ca.crt", &authority.certificate);
+    let node = node.with_tls(&authority);
+    let server = node.start_secure(&ca);
+    for (offer, version) in
+        [("--http2", "2 200"), ("--http1.1", "1.1 200"), ("--no-alpn", "1.1 200")]
+    {
+        let (status, head) = curl(&server, "https", "/-/ready", &["--cacert", &ca, offer]);
+        assert!(status == 200 && head.starts_with(version), "{offer}: {head}");
+    }
+}
+
 /// Certificates are replaced while the server runs: certificate and key one after the other, as
 /// tools do it.
 #[test]

@@ -24,7 +24,9 @@ fn start(directory: &Path, text: &str, flags: &[&str]) -> (Store, PathBuf) {
     fs::write(&path, text).expect("a file");
     let flag = format!("--config={}", path.display());
     let store = Store::start_with(|config| {
-        flags.iter().fold(config.flag(&flag), |config, flag| config.flag(flag))
+        // The file may say that its log tells nothing.
+        let config = config.keeps_address().flag(&flag);
+        flags.iter().fold(config, |config, flag| config.flag(flag))
     });
     (store.expect("tidepool starts"), path)
 }

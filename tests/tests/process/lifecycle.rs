@@ -4,14 +4,16 @@ use rustix::process::Signal;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use tidepool_tests::checksum::assert_same;
+use tidepool_tests::checksum::{Checksum, assert_same};
 use tidepool_tests::http::{Client, Response};
 use tidepool_tests::process::Launch;
-use tidepool_tests::remote_write::Version;
-use tidepool_tests::sender::{assert_holds, read_all, recent_data, send_all};
+use tidepool_tests::remote_read::Reader;
+use tidepool_tests::remote_write::{Version, Writer};
+use tidepool_tests::sender::{assert_holds, hours_of_data, read_all, recent_data, send_all};
 use tidepool_tests::series::Series;
-use tidepool_tests::tidepool::{Config, Store, binary};
+use tidepool_tests::tidepool::{Config, Store, WalSync, binary};
 use tidepool_tests::wait::{self, now_ms};
 
 /// How long an orderly end may take.
@@ -46,6 +48,48 @@ fn signals_end_it_cleanly() {
         let server = config.start().expect("tidepool starts again");
         assert_holds(&Store { server, config, directory }, &data);
     }
+}
+
+/// Writes and large reads go on when the signal comes: the end is as soon, what was acknowledged is
+/// kept, and of what was not at most the request that was under way.
+#[test]
+fn a_signal_under_load_ends_it_in_time_and_loses_nothing() {
+    let store = Store::start_with(|config| config.wal_sync(WalSync::Always));
+    let Store { server, config, directory } = store.expect("tidepool starts");
+    let data = hours_of_data(79);
+    let requests = data.requests(100);
+    let (url, acknowledged) = (server.url(), AtomicUsize::new(0));
+    let ending = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let writer = Writer::new(&url);
+            for rows in &requests {
+                match writer.send(Version::V2, rows) {
+                    Ok(answer) if answer.status == 204 => acknowledged.fetch_add(1, SeqCst),
+                    _ => return,
+                };
+            }
+            panic!("all was sent before the end");
+        });
+        for _ in 0..3 {
+            scope.spawn(|| while Reader::new(&url).streamed(&[read_all()]).is_ok() {});
+        }
+        let some = || (acknowledged.load(SeqCst) >= 50).then_some(());
+        wait::until("some requests", END_MAX, some).expect("they are taken");
+        server.end_by(Signal::TERM).expect("tidepool ends")
+    });
+    assert_eq!(ending.status.code(), Some(0), "{ending:?}");
+    assert!(ending.took < END_MAX, "{ending:?}");
+    let server = config.start().expect("tidepool starts again");
+    let store = Store { server, config, directory };
+    let got = Checksum::of(&store.reader().streamed(&[read_all()]).expect("a stream")[0]);
+    let acknowledged = acknowledged.load(SeqCst);
+    let of_first = |count: usize| {
+        let mut sum = Checksum::default();
+        requests[..count].iter().flatten().for_each(|row| sum.add_row(*row));
+        sum
+    };
+    let kept = [acknowledged, acknowledged + 1].map(of_first);
+    assert!(kept.contains(&got), "{acknowledged} requests were acknowledged: {kept:?} {got:?}");
 }
 
 /// Starts what cannot start: it has to end by itself; gives its log.

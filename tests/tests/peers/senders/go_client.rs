@@ -9,7 +9,7 @@ use tidepool_tests::proto::write_v2;
 use tidepool_tests::remote_write::{Version, message_bytes, message_v2};
 use tidepool_tests::sender::{assert_holds, recent_data};
 use tidepool_tests::series::{Dataset, Row, Series};
-use tidepool_tests::tidepool::Store;
+use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait::now_ms;
 
 /// What the library says of an answer.
@@ -117,7 +117,7 @@ fn the_library_reads_what_was_written_of_each_kind() {
 #[test]
 fn the_library_tries_again_until_we_are_back() {
     for version in Version::ALL {
-        let store = Store::start().expect("tidepool starts");
+        let store = Store::start_with(Config::keeps_address).expect("tidepool starts");
         let data = data(73);
         let (messages, _) = messages(version, &data);
         let url = store.server.url();

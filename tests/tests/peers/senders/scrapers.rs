@@ -10,7 +10,7 @@ use tidepool_tests::prometheus::Config;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{STALE_MARKER_BITS, Sample, Series};
 use tidepool_tests::target::{self, COUNTER, Target};
-use tidepool_tests::tidepool::Store;
+use tidepool_tests::tidepool::{self, Store};
 use tidepool_tests::wait;
 
 const JOB: &str = "page";
@@ -95,7 +95,7 @@ fn prometheus_writes(release: Release, version: Version, as_agent: bool) {
 #[test]
 fn an_outage_costs_an_agent_nothing() {
     for (release, version) in [(Release::V2, Version::V1), (Release::V3, Version::V2)] {
-        let store = Store::start().expect("tidepool starts");
+        let store = Store::start_with(tidepool::Config::keeps_address).expect("tidepool starts");
         let target = Target::start().expect("the target starts");
         let directory = tempfile::tempdir().expect("a temporary directory");
         let scraper = start(release, version, true, directory.path(), &store, &target);

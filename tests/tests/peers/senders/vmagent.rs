@@ -12,7 +12,7 @@ use tidepool_tests::process::{Launch, Server, free_address};
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::sender::{assert_holds, recent_data};
 use tidepool_tests::target::{COUNTER, COUNTER_HELP, Target};
-use tidepool_tests::tidepool::Store;
+use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 
 fn start(directory: &Path, store: &Store, flags: &[&str]) -> Server {
@@ -64,7 +64,7 @@ fn what_vmagent_scrapes_arrives() {
 
 #[test]
 fn an_outage_costs_vmagent_nothing() {
-    let store = Store::start().expect("tidepool starts");
+    let store = Store::start_with(Config::keeps_address).expect("tidepool starts");
     let target = Target::start().expect("the target starts");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let scraper = start_scraper(directory.path(), &store, &target);

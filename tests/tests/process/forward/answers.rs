@@ -137,7 +137,7 @@ fn no_pause_is_not_taken_for_one() {
 fn a_series_limit_of_the_centre_drops_nothing() {
     for (setting, is_kept) in [("", true), (", retry_on_http_429: false", false)] {
         let directory = tempfile::tempdir().expect("a directory");
-        let full = Config::new(directory.path()).flag("--max-series=5");
+        let full = Config::new(directory.path()).keeps_address().flag("--max-series=5");
         let server = full.start().expect("the centre starts");
         let address = server.address();
         let lines = format!("    queue_config: {{batch_send_deadline: 100ms{setting}}}\n");
