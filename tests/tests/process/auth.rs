@@ -138,7 +138,7 @@ fn others_on_the_network_are_told_of() {
 #[test]
 fn tls_clients_choose_the_version_of_http() {
     let authority = Authority::new();
-    let node = Node::new();
+    let node = Node::open_to_all();
     let ca = node.file("ca.crt", &authority.certificate);
     let node = node.with_tls(&authority);
     let server = node.start_secure(&ca);
