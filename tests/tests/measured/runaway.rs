@@ -148,7 +148,7 @@ fn a_read_with_costly_matchers_is_answered_beside_writes() {
 
 #[test]
 fn a_read_that_passes_its_deadline_ends_alone() {
-    let (store, data) = store(&["--read-timeout=50ms"]);
+    let (store, data) = store(&["--read-timeout=1ms"]);
     let (first_ms, _) = data.time_range_ms().expect("samples");
     let quiet = quiet(&store);
     beside(&store, "reads that pass their deadline", &quiet, || {

@@ -95,7 +95,11 @@ fn observers_see_what_was_stored_and_hold_nobody_up() {
     let (store, _plugins) = start(
         |plugins| {
             let plugins = plugins.with("watch", "hostile-observer", "world: observer");
-            plugins.with("slow", "hostile-observer", "config: '300'\nlimits: {queue: 2}")
+            plugins.with(
+                "slow",
+                "hostile-observer",
+                "config: '60000'\nlimits: {queue: 2, time: 5m}",
+            )
         },
         |config| config,
     )
@@ -109,7 +113,8 @@ fn observers_see_what_was_stored_and_hold_nobody_up() {
     wait::until("the observer to see all", TIMEOUT, seen).expect("it sees all");
     assert!(store.server.log().contains("saw 1 samples, first of seen_19"));
     let left_out = figure(&store.server, "batches_left_out_total", "slow", "");
-    assert!(left_out >= 10.0, "{left_out} of 20 were left out");
+    // It sees the first all the time, and two wait.
+    assert!(left_out >= 17.0, "{left_out} of 20 were left out");
     assert_eq!(lines(&store.server).len(), 20);
 }
 
