@@ -193,7 +193,7 @@ proptest! {
 
 #[test]
 fn cursors_may_take_a_part_of_the_memory_only() -> Result<()> {
-    let memory = MemoryBudget { bytes_max: 8 * 3 * 12, used_bytes: || 0 };
+    let memory = MemoryBudget { bytes_max: 8 * 3 * 8, used_bytes: || 0 };
     let mut node = Node::with(HeadOptions { memory, ..OPTIONS });
     node.append("a", 1, 1);
     let selection = selection(TimeRange::ALL, Labels::default());

@@ -259,22 +259,17 @@ impl SeriesFiles {
         let (disk, holding) = (data.disk(), data.holding());
         let held = listing(&*disk, &holding.dir(LogKind::Ordered))?;
         let live = listing(&*disk, &data.wal_path())?;
-        // Also those before the last one: rows that are still to be read may name series that nothing
-        // else knows, and what nobody needs was released.
-        let mut files = Vec::new();
-        let mut first = None;
+        // All that is there: rows that are still to be read may name series that nothing else knows, and
+        // what nobody needs was released.
+        let segments = held.segments.iter().chain(&live.segments);
+        let before = segments.filter(|found| found.number < segment);
+        let mut files: Vec<_> = before.map(|found| (found.number, found.path.clone())).collect();
         for found in held.checkpoints.iter().chain(&live.checkpoints) {
             for inside in listing(&*disk, &found.path)?.segments {
                 files.push((found.number, inside.path));
             }
-            if found.number < segment && first.is_none_or(|first| found.number < first) {
-                first = Some(found.number);
-            }
         }
-        let behind = |found: &&SegmentFile| Some(found.number) > first && found.number < segment;
-        let segments = held.segments.iter().chain(&live.segments).filter(behind);
-        files.extend(segments.map(|found| (found.number, found.path.clone())));
-        // What comes later knows better.
+        // What comes later knows better: a checkpoint than the segments that it stands for.
         files.sort_by_key(|(number, _)| *number);
         Ok(SeriesFiles { files: files.into_iter(), disk })
     }
