@@ -5,7 +5,7 @@
 
 use crate::checksum::{Checksum, assert_same};
 use crate::peers::Release;
-use crate::process::Server;
+use crate::process::{Ending, ProcessError, Server};
 use crate::promtool::{self, forget_nan_bits, parse_dump};
 use crate::remote_read::{Reader, everything};
 use crate::remote_write::{Version, Writer};
@@ -26,6 +26,20 @@ pub enum Owner {
     /// What is under test.
     Tidepool,
 }
+
+/// What is under test.
+pub const TIDEPOOL: Owner = Owner::Tidepool;
+/// The older Prometheus.
+pub const PROMETHEUS_2: Owner = Owner::Prometheus(Release::V2);
+/// The newer one.
+pub const PROMETHEUS_3: Owner = Owner::Prometheus(Release::V3);
+
+/// How an owner's turn ends.
+pub type End = fn(Server) -> Result<Ending, ProcessError>;
+/// In good order.
+pub const STOP: End = Server::terminate;
+/// At once.
+pub const KILL: End = Server::kill;
 
 /// A node with a data directory.
 #[derive(Debug)]

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tidepool_tests::data_dir;
 use tidepool_tests::http::{Client, Response};
-use tidepool_tests::node::{Node, Owner};
-use tidepool_tests::peers::Release;
-use tidepool_tests::process::{Ending, ProcessError, Server};
+use tidepool_tests::node::{End, KILL, Node, Owner, PROMETHEUS_2, PROMETHEUS_3, STOP, TIDEPOOL};
+use tidepool_tests::process::Server;
 use tidepool_tests::prometheus;
 use tidepool_tests::proto::prometheus::histogram::{Count, ZeroCount};
 use tidepool_tests::proto::prometheus::{
@@ -17,14 +16,6 @@ use tidepool_tests::proto::write_v2;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::wait::{self, now_ms};
-
-const TIDEPOOL: Owner = Owner::Tidepool;
-const PROMETHEUS_2: Owner = Owner::Prometheus(Release::V2);
-const PROMETHEUS_3: Owner = Owner::Prometheus(Release::V3);
-
-type End = fn(Server) -> Result<Ending, ProcessError>;
-const STOP: End = Server::terminate;
-const KILL: End = Server::kill;
 
 /// What a series' samples are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,9 @@
 use super::super::contender::Contender;
 use super::super::outcome::Outcome;
 use super::super::{BenchError, Context};
-use crate::peers::workspace;
+use crate::peers::{target_dir, workspace};
 use crate::remote_write::Version;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Both versions of remote write.
@@ -31,9 +30,7 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
 }
 
 fn median_ns(version: Version, kind: &str) -> Result<f64, BenchError> {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| workspace().join("target"), PathBuf::from);
-    let path = target.join(format!("criterion/append/{version}_{kind}/new/estimates.json"));
+    let path = target_dir().join(format!("criterion/append/{version}_{kind}/new/estimates.json"));
     let text = std::fs::read(&path)?;
     let figures = |source| BenchError::Figures { path: path.clone(), source };
     let estimates: Value = serde_json::from_slice(&text).map_err(figures)?;
