@@ -68,7 +68,11 @@ impl Needs {
     pub fn is_too_much(&self, (ordered, late): Needed) -> bool {
         let is_held = |log, first| self.held.last(log).is_some_and(|last: u32| first <= last);
         (is_held(LogKind::Ordered, ordered) || is_held(LogKind::Late, late))
-            && self.held.bytes() > self.log_bytes_max.load(Relaxed)
+            && self.is_beyond_bound()
+    }
+
+    fn is_beyond_bound(&self) -> bool {
+        self.held.bytes() > self.log_bytes_max.load(Relaxed)
     }
 
     /// What is left of a need if the oldest segments go that are held beyond the bound, and the bytes
@@ -101,10 +105,10 @@ impl Needs {
         else {
             return self.held.clear();
         };
-        // The bound holds, whatever that costs.
-        let is_within = self.held.bytes() <= self.log_bytes_max.load(Relaxed);
         let series = first.values().map(|(_, series)| *series).min().flatten();
-        self.held.release(ordered, late, if is_within { series } else { Some(u32::MAX) })
+        // The bound holds, even if labels are lost that late rows need.
+        let series = if self.is_beyond_bound() { Some(u32::MAX) } else { series };
+        self.held.release(ordered, late, series)
     }
 
     fn lock(&self) -> MutexGuard<'_, ByDestination> {
