@@ -43,6 +43,9 @@ pub const TOMBSTONES_PERCENT_MAX: u64 = 5;
 /// other samples are still in the head; kept if all parents have it.
 pub const HINT_OUT_OF_ORDER: &str = "from-out-of-order";
 
+/// Marks blocks that were merged here of overlapping ones, not all of them of late samples.
+const HINT_IN_ORDER: &str = "from-in-order";
+
 /// Hints of blocks that upstream made of a part of a head's series. They are merged only among
 /// themselves, since such a block does not mean that the head's other series are in blocks too.
 const HINTS_PARTIAL: [&str; 2] = ["from-stale-series", "from-selected-series"];
@@ -129,8 +132,9 @@ impl Plan {
         }
         let has =
             |parent: &&BlockMeta, hint: &str| parent.compaction.hints.iter().any(|h| h == hint);
+        let descs: Vec<BlockDesc> = parents.iter().map(|parent| parent.desc()).collect();
         let mut hints = Vec::new();
-        if parents.iter().all(|parent| is_late(parent)) {
+        if parents.iter().all(|parent| is_perhaps_late(parent)) {
             hints.push(HINT_OUT_OF_ORDER.to_owned());
         }
         for hint in HINTS_PARTIAL {
@@ -138,9 +142,12 @@ impl Plan {
                 hints.push(hint.to_owned());
             }
         }
+        if hints.is_empty() && do_newest_overlap(&descs) {
+            hints.push(HINT_IN_ORDER.to_owned());
+        }
         Some(Plan {
             reason,
-            parents: parents.iter().map(|parent| parent.desc()).collect(),
+            parents: descs,
             min_time_ms: parents.iter().map(|parent| parent.min_time_ms).min()?,
             max_time_ms: parents.iter().map(|parent| parent.max_time_ms).max()?,
             level: parents.iter().map(|parent| parent.compaction.level).max()?.saturating_add(1),
@@ -162,9 +169,8 @@ pub fn plan(
 ) -> Option<Plan> {
     // Merged with others, a block of late samples from the head's own times would look as if all of
     // that time were in blocks.
-    let ends = metas.iter().filter(|meta| ends_a_head(meta)).map(|meta| meta.max_time_ms);
-    let head_start_ms = ends.max().unwrap_or(i64::MIN);
-    let is_of_head = |meta: &BlockMeta| is_late(meta) && meta.max_time_ms > head_start_ms;
+    let head_start_ms = head_start_ms(metas);
+    let is_of_head = |meta: &BlockMeta| is_perhaps_late(meta) && meta.max_time_ms > head_start_ms;
     for class in 0..=HINTS_PARTIAL.len() {
         let mut blocks: Vec<&BlockMeta> = metas
             .iter()
@@ -210,15 +216,32 @@ pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Whether the block means that all ordered samples up to its end are in blocks. One made of late
-/// samples, or of a part of a head's series, may reach into the time that the log still has alone.
-pub fn ends_a_head(meta: &BlockMeta) -> bool {
-    let hints = &meta.compaction.hints;
-    !hints.iter().any(|h| h == HINT_OUT_OF_ORDER || HINTS_PARTIAL.contains(&h.as_str()))
+/// Up to where blocks hold all ordered samples; `i64::MIN` without blocks.
+pub fn head_start_ms(metas: &[BlockMeta]) -> i64 {
+    let ends = metas.iter().filter(|meta| ends_a_head(meta)).map(|meta| meta.max_time_ms);
+    ends.max().unwrap_or(i64::MIN)
 }
 
-fn is_late(meta: &BlockMeta) -> bool {
-    meta.compaction.hints.iter().any(|hint| hint == HINT_OUT_OF_ORDER)
+/// Whether the block means that all ordered samples up to its end are in blocks. One of late samples,
+/// or of a part of a head's series, may reach into the time that the log still has alone.
+fn ends_a_head(meta: &BlockMeta) -> bool {
+    partial_class(meta) == 0 && !is_perhaps_late(meta)
+}
+
+/// Whether the block may hold nothing but late samples.
+///
+/// Prometheus before its issue 18379 was mended drops the hint when it merges two blocks of late
+/// samples, and loses what its log then has alone. It merges the newest blocks only if they overlap,
+/// so a block whose newest parents overlap proves nothing unless it says so: at worst some samples
+/// stay in the log that are in blocks, too.
+fn is_perhaps_late(meta: &BlockMeta) -> bool {
+    let has = |hint: &str| meta.compaction.hints.iter().any(|h| h == hint);
+    has(HINT_OUT_OF_ORDER) || (do_newest_overlap(&meta.compaction.parents) && !has(HINT_IN_ORDER))
+}
+
+fn do_newest_overlap(parents: &[BlockDesc]) -> bool {
+    let Some(newest) = parents.iter().max_by_key(|parent| parent.min_time_ms) else { return false };
+    parents.iter().filter(|parent| parent.max_time_ms > newest.min_time_ms).count() > 1
 }
 
 /// 0 for ordinary blocks, else which part of a head they hold.

@@ -16,7 +16,7 @@ mod shapes;
 mod status;
 mod upkeep;
 
-use crate::compact::{ends_a_head, survey};
+use crate::compact::{head_start_ms, survey};
 use crate::error::{Error, Result};
 use crate::head::{Batch, Head, HeadCounters, HeadOptions, LookupError, WriteOutcome};
 use crate::model::{
@@ -495,9 +495,7 @@ impl Engine {
 /// First millisecond that no block covers with all its series; the smallest time if there are no
 /// blocks.
 fn newest_block_end_ms(blocks: &dyn Blocks) -> Result<i64> {
-    let metas = survey(blocks)?.metas;
-    let ends = metas.iter().filter(|meta| ends_a_head(meta)).map(|meta| meta.max_time_ms);
-    Ok(ends.max().unwrap_or(i64::MIN))
+    Ok(head_start_ms(&survey(blocks)?.metas))
 }
 
 fn compile(specs: &[MatcherSpec]) -> Result<Vec<Matcher>> {

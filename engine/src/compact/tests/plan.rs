@@ -152,6 +152,36 @@ fn late_blocks_of_the_heads_time_wait() {
     assert_eq!(planned(&metas), "");
 }
 
+/// So does what was merged of such blocks and lost the hint.
+#[test]
+fn merged_blocks_whose_newest_parents_overlap_wait() {
+    let mut metas = metas(&[(0, 20), (20, 40), (40, 60), (60, 80)]);
+    metas[2].compaction.parents = vec![metas[2].desc(), metas[2].desc()];
+    metas[3].compaction.parents = vec![metas[3].desc(), metas[3].desc()];
+    assert_eq!(planned(&metas), "");
+    // Rewritten for its deletions it proves no more.
+    let cleaned = Plan::of(Reason::Tombstones, &[&metas[3]]).map(|plan| plan.hints);
+    assert_eq!(cleaned, Some(vec![HINT_OUT_OF_ORDER.to_owned()]));
+    metas[3].compaction.parents.clear();
+    assert_eq!(planned(&metas), "1 2 3");
+}
+
+#[test]
+fn blocks_merged_here_say_that_they_end_a_head() {
+    let mut metas = metas(&[(0, 20), (0, 20), (20, 40)]);
+    metas[1].compaction.hints.push(HINT_OUT_OF_ORDER.to_owned());
+    let merged = |metas: &[BlockMeta]| {
+        let plan = plan(metas, &levels(), |_| true)?;
+        let mut merged = meta("4", plan.min_time_ms, plan.max_time_ms);
+        (merged.compaction.hints, merged.compaction.parents) = (plan.hints, plan.parents);
+        Some((head_start_ms(std::slice::from_ref(&merged)), merged.compaction.hints))
+    };
+    assert_eq!(merged(&metas[..2]), Some((20, vec!["from-in-order".to_owned()])));
+    metas[0].compaction.hints.push(HINT_OUT_OF_ORDER.to_owned());
+    let late = vec![HINT_OUT_OF_ORDER.to_owned()];
+    assert_eq!(merged(&metas), Some((i64::MIN, late)), "beside a block that ends the head");
+}
+
 #[test]
 fn a_plan_says_what_the_new_block_will_be() {
     let block = |ulid, range: (i64, i64), level, sources: &[&str], hints: &[&str]| {
