@@ -18,6 +18,7 @@
 //! order; lists of postings ascend; lists of chunks ascend in time and in place.
 
 mod error;
+mod label_samples;
 mod lookup;
 mod named_file;
 mod notes;

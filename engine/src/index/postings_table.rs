@@ -11,11 +11,11 @@
 //! value is that of all series.
 //! [`PostingsTable`] keeps every 32nd value of each name in memory and reads what is between.
 
+use super::label_samples::{Group, LabelSamples};
 use super::named_file::{ENTRY_BYTES_MAX, Section};
 use super::notes::split_u32;
 use super::{IndexError, NamedFile, ReadAhead, SAMPLING};
 use crate::codec::{put_uvarint, split_uvarint};
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// How much is read ahead when the values of a name are walked.
@@ -71,21 +71,7 @@ pub(super) struct PostingsTable {
     file: NamedFile,
     /// Where the section's content begins; the groups' offsets count from there.
     start: u64,
-    names: BTreeMap<Box<str>, Values>,
-}
-
-/// The values of one name.
-#[derive(Default)]
-struct Values {
-    count: u32,
-    groups: Vec<Group>,
-}
-
-/// Entries that follow one another: 32 in a table that ascends, one in a table that does not.
-struct Group {
-    first_value: Box<str>,
-    offset: u32,
-    end: u32,
+    labels: LabelSamples,
 }
 
 /// In which order a table's entries are.
@@ -105,26 +91,22 @@ impl PostingsTable {
         order: EntryOrder,
     ) -> Result<PostingsTable, IndexError> {
         let section = file.section(offset)?;
-        let mut names: BTreeMap<Box<str>, Values> = BTreeMap::new();
-        let mut current: Option<(Box<str>, Values)> = None;
+        let mut labels = LabelSamples::default();
         let mut unsorted_at = None;
         let mut value_before = Vec::new();
         file.scan_section(section, |offset, bytes| {
             let (entry, rest) = split_entry(bytes)?;
             let end = offset + (bytes.len() - rest.len()) as u32;
-            let is_new_name =
-                current.as_ref().is_none_or(|(name, _)| name.as_bytes() != entry.name);
+            let before = labels.last();
+            let is_new_name = before.is_none_or(|(name, _)| name.as_bytes() != entry.name);
             if is_new_name {
-                let name = std::str::from_utf8(entry.name).ok()?.into();
-                let before = current.replace((name, Values::default()));
-                let ascends = before.as_ref().is_none_or(|(name, _)| name.as_bytes() < entry.name);
-                if !ascends {
+                if before.is_some_and(|(name, _)| name.as_bytes() >= entry.name) {
                     unsorted_at.get_or_insert(offset);
                 }
-                names.extend(before);
+                labels.add_name(std::str::from_utf8(entry.name).ok()?).ok()?;
             }
-            let (_, values) = current.as_mut()?;
-            let begins_group = (values.count as usize).is_multiple_of(SAMPLING);
+            let (_, count) = labels.last()?;
+            let begins_group = (count as usize).is_multiple_of(SAMPLING);
             if order == EntryOrder::Any {
                 // Every entry is looked at, not just the first of each group.
                 if !is_new_name && value_before.as_slice() >= entry.value {
@@ -133,43 +115,41 @@ impl PostingsTable {
                 value_before.clear();
                 value_before.extend_from_slice(entry.value);
             } else if begins_group
-                && let Some(before) = values.groups.last()
-                && before.first_value.as_bytes() >= entry.value
+                && labels.last_first_value().is_some_and(|before| before.as_bytes() >= entry.value)
             {
                 unsorted_at.get_or_insert(offset);
             }
             if begins_group {
-                let first_value = std::str::from_utf8(entry.value).ok()?.into();
-                values.groups.push(Group { first_value, offset, end });
+                let first_value = std::str::from_utf8(entry.value).ok()?;
+                labels.add_group(first_value, offset, end).ok()?;
             }
-            values.count += 1;
-            values.groups.last_mut()?.end = end;
+            labels.add_values(1);
+            labels.end_group(end);
             Some((end - offset) as usize)
         })?;
-        names.extend(current);
         match (unsorted_at, order) {
             (None, _) => {}
-            (Some(_), EntryOrder::Any) => names = sorted(&file, section)?,
+            (Some(_), EntryOrder::Any) => labels = sorted(&file, section)?,
             (Some(offset), EntryOrder::Ascending) => {
                 let offset = section.start + u64::from(offset);
                 let what = "the labels in the postings offset table do not ascend";
                 return Err(file.damage(offset, what).into());
             }
         }
-        Ok(PostingsTable { file, start: section.start, names })
+        Ok(PostingsTable { file, start: section.start, labels: labels.shrink() })
     }
 
     /// Appends what [`PostingsTable::read`] found out of a table that ascends.
     pub(super) fn put_notes(&self, notes: &mut Vec<u8>) {
         put_uvarint(notes, self.start);
-        put_uvarint(notes, self.names.len() as u64);
-        for (name, values) in &self.names {
+        put_uvarint(notes, self.labels.names().len() as u64);
+        for (name, values) in self.labels.iter() {
             put_string(notes, name.as_bytes());
             put_uvarint(notes, u64::from(values.count));
-            for Group { first_value, offset, end } in &values.groups {
-                put_string(notes, first_value.as_bytes());
-                put_uvarint(notes, u64::from(*offset));
-                put_uvarint(notes, u64::from(*end));
+            for group in values.groups {
+                put_string(notes, values.first_value(group).as_bytes());
+                put_uvarint(notes, u64::from(group.offset));
+                put_uvarint(notes, u64::from(group.end));
             }
         }
     }
@@ -178,43 +158,42 @@ impl PostingsTable {
     pub(super) fn split_notes(file: NamedFile, notes: &[u8]) -> Option<(PostingsTable, &[u8])> {
         let (start, notes) = split_uvarint(notes)?;
         let (name_count, mut notes) = split_uvarint(notes)?;
-        let text = |bytes: &[u8]| Some(Box::from(std::str::from_utf8(bytes).ok()?));
-        let mut names: BTreeMap<Box<str>, Values> = BTreeMap::new();
+        let mut labels = LabelSamples::default();
         for _ in 0..name_count {
             let (name, rest) = split_string(notes)?;
             let (count, mut rest) = split_u32(rest)?;
-            let group_count = (count as usize).div_ceil(SAMPLING);
-            let mut groups = Vec::with_capacity(group_count.min(rest.len()));
-            for _ in 0..group_count {
+            labels.add_name(std::str::from_utf8(name).ok()?).ok()?;
+            for _ in 0..(count as usize).div_ceil(SAMPLING) {
                 let (first_value, after) = split_string(rest)?;
                 let (offset, after) = split_u32(after)?;
                 let (end, after) = split_u32(after)?;
-                groups.push(Group { first_value: text(first_value)?, offset, end });
+                labels.add_group(std::str::from_utf8(first_value).ok()?, offset, end).ok()?;
                 rest = after;
             }
-            names.insert(text(name)?, Values { count, groups });
+            labels.add_values(count);
             notes = rest;
         }
-        Some((PostingsTable { file, start, names }, notes))
+        Some((PostingsTable { file, start, labels: labels.shrink() }, notes))
+    }
+
+    /// What it takes in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.labels.memory_bytes()
     }
 
     /// All label names, ascending.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.keys().map(|name| &**name).filter(|name| !name.is_empty())
+        self.labels.names().filter(|name| !name.is_empty())
     }
 
     /// How many values a name has.
     pub(super) fn value_count(&self, name: &str) -> usize {
-        self.names.get(name).map_or(0, |values| values.count as usize)
+        self.labels.values(name).map_or(0, |values| values.count as usize)
     }
 
     /// About how many values a name has that begin with a prefix: never less than there are.
     pub(super) fn value_count_about(&self, name: &str, prefix: &str) -> usize {
-        let Some(values) = self.names.get(name) else { return 0 };
-        let is_below =
-            |group: &Group| &*group.first_value < prefix || group.first_value.starts_with(prefix);
-        let groups = values.groups.partition_point(is_below) - values.group_of(prefix);
-        groups.saturating_mul(SAMPLING).min(values.count as usize)
+        self.labels.values(name).map_or(0, |values| values.count_about(prefix))
     }
 
     /// Calls `found` for those of `wanted` (ascending) that the name has, with their lists'
@@ -225,11 +204,11 @@ impl PostingsTable {
         wanted: &[impl AsRef<str>],
         mut found: impl FnMut(u64),
     ) -> Result<(), IndexError> {
-        let Some(values) = self.names.get(name) else { return Ok(()) };
+        let Some(values) = self.labels.values(name) else { return Ok(()) };
         let mut window = ReadAhead::new(self.file.clone(), WALK_BYTES_MAX);
         let mut wanted = wanted.iter().map(AsRef::as_ref).peekable();
         while let Some(value) = wanted.peek() {
-            let after = values.groups.partition_point(|group| &*group.first_value <= *value);
+            let after = values.groups_until(value);
             let Some(group) = after.checked_sub(1).and_then(|at| values.groups.get(at)) else {
                 // It sorts before the name's first value.
                 wanted.next();
@@ -251,7 +230,7 @@ impl PostingsTable {
             // What is still wanted before the next group does not exist.
             match values.groups.get(after) {
                 Some(next) => {
-                    while wanted.next_if(|wanted| *wanted < &*next.first_value).is_some() {}
+                    while wanted.next_if(|wanted| *wanted < values.first_value(next)).is_some() {}
                 }
                 None => break,
             }
@@ -266,7 +245,7 @@ impl PostingsTable {
         start: &str,
         mut visit: impl FnMut(&str, u64) -> Result<ControlFlow<()>, IndexError>,
     ) -> Result<(), IndexError> {
-        let Some(values) = self.names.get(name) else { return Ok(()) };
+        let Some(values) = self.labels.values(name) else { return Ok(()) };
         let mut window = ReadAhead::new(self.file.clone(), WALK_BYTES_MAX);
         for group in values.groups.iter().skip(values.group_of(start)) {
             let walk =
@@ -320,36 +299,34 @@ impl PostingsTable {
 }
 
 /// Reads a table that does not ascend, keeping each of its entries.
-fn sorted(file: &NamedFile, section: Section) -> Result<BTreeMap<Box<str>, Values>, IndexError> {
-    if section.end - section.start > UNSORTED_BYTES_MAX {
+fn sorted(file: &NamedFile, section: Section) -> Result<LabelSamples, IndexError> {
+    let too_many = || {
         let what =
             "the labels in the postings offset table do not ascend, and are too many to sort";
-        return Err(file.damage(section.start, what).into());
+        file.damage(section.start, what)
+    };
+    if section.end - section.start > UNSORTED_BYTES_MAX {
+        return Err(too_many().into());
     }
-    let mut names: BTreeMap<Box<str>, Values> = BTreeMap::new();
+    let mut entries: Vec<(Box<str>, Box<str>, u32, u32)> = Vec::new();
     file.scan_section(section, |offset, bytes| {
         let (entry, rest) = split_entry(bytes)?;
         let len = bytes.len() - rest.len();
-        let values = names.entry(std::str::from_utf8(entry.name).ok()?.into()).or_default();
-        let first_value = std::str::from_utf8(entry.value).ok()?.into();
-        values.groups.push(Group { first_value, offset, end: offset + len as u32 });
-        values.count += 1;
+        let text = |bytes| Some(Box::from(std::str::from_utf8(bytes).ok()?));
+        entries.push((text(entry.name)?, text(entry.value)?, offset, offset + len as u32));
         Some(len)
     })?;
-    for values in names.values_mut() {
-        values.groups.sort_by(|a, b| a.first_value.cmp(&b.first_value));
-        let mut neighbours = values.groups.windows(2);
-        if let Some(twice) = neighbours.find(|two| two[0].first_value == two[1].first_value) {
-            let offset = section.start + u64::from(twice[1].offset);
+    entries.sort();
+    let mut labels = LabelSamples::default();
+    for (name, value, offset, end) in &entries {
+        if labels.last().is_none_or(|(before, _)| before != &**name) {
+            labels.add_name(name).map_err(|_| too_many())?;
+        } else if labels.last_first_value() == Some(&**value) {
+            let offset = section.start + u64::from(*offset);
             return Err(file.damage(offset, "the postings offset table has a label twice").into());
         }
+        labels.add_group(value, *offset, *end).map_err(|_| too_many())?;
+        labels.add_values(1);
     }
-    Ok(names)
-}
-
-impl Values {
-    /// The group in which the first value from `start` on is, or ends before it.
-    fn group_of(&self, start: &str) -> usize {
-        self.groups.partition_point(|group| &*group.first_value <= start).saturating_sub(1)
-    }
+    Ok(labels)
 }

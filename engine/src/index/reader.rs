@@ -7,7 +7,7 @@ use super::series::{
 use super::symbol_table::SymbolTable;
 use super::toc::Toc;
 use super::{
-    ChunkMeta, HEADER_BYTES, INDEX_FILE, IndexError, MAGIC, NamedFile, ReadAhead, SAMPLING,
+    ChunkMeta, HEADER_BYTES, INDEX_FILE, IndexError, MAGIC, NamedFile, ReadAhead,
     SERIES_ALIGN_BYTES, SeriesRef, VERSION, VERSION_1, notes,
 };
 use crate::codec::{crc32c, split_uvarint};
@@ -105,9 +105,7 @@ impl IndexReader {
 
     /// What the tables take in memory, about, once they were used for a while.
     pub fn memory_bytes_max(&self) -> u64 {
-        // Of the postings table, each value that is kept is one of the symbols.
-        let symbols = self.symbols.borrow();
-        symbols.memory_bytes_max() + 2 * (symbols.end() / SAMPLING as u64)
+        self.symbols.borrow().memory_bytes_max() + self.postings_table.memory_bytes() as u64
     }
 
     /// All label names, ascending.

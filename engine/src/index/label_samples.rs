@@ -1,0 +1,175 @@
+//! Label names, and of each name a sample of its values: where in the postings offset table they
+//! are. Packed, since an index may have as many names as series.
+
+use super::SAMPLING;
+
+/// Ascending names, and the groups of entries of each.
+#[derive(Default)]
+pub(super) struct LabelSamples {
+    /// The names and the first values of groups, one after the other.
+    texts: String,
+    names: Vec<Name>,
+    groups: Vec<Group>,
+}
+
+struct Name {
+    text: Text,
+    value_count: u32,
+    /// Its groups are those from here to the first of the next name.
+    first_group: u32,
+}
+
+/// Entries that follow one another: 32 in a table that ascends, one in a table that does not.
+pub(super) struct Group {
+    first_value: Text,
+    pub(super) offset: u32,
+    pub(super) end: u32,
+}
+
+/// A place in the texts.
+#[derive(Clone, Copy)]
+struct Text {
+    start: u32,
+    end: u32,
+}
+
+/// The values of one name.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'a> {
+    texts: &'a str,
+    pub(super) groups: &'a [Group],
+    pub(super) count: u32,
+}
+
+/// The texts take more than four gigabytes.
+#[derive(Debug)]
+pub(super) struct TooManyTexts;
+
+impl LabelSamples {
+    /// Begins the next name.
+    pub(super) fn add_name(&mut self, name: &str) -> Result<(), TooManyTexts> {
+        let text = self.add_text(name)?;
+        let first_group = self.groups.len() as u32;
+        self.names.push(Name { text, value_count: 0, first_group });
+        Ok(())
+    }
+
+    /// Begins a group of the last name.
+    pub(super) fn add_group(
+        &mut self,
+        first_value: &str,
+        offset: u32,
+        end: u32,
+    ) -> Result<(), TooManyTexts> {
+        let first_value = self.add_text(first_value)?;
+        self.groups.push(Group { first_value, offset, end });
+        Ok(())
+    }
+
+    /// Counts values of the last name.
+    pub(super) fn add_values(&mut self, count: u32) {
+        if let Some(name) = self.names.last_mut() {
+            name.value_count += count;
+        }
+    }
+
+    /// Says where the last group ends.
+    pub(super) fn end_group(&mut self, end: u32) {
+        if let Some(group) = self.groups.last_mut() {
+            group.end = end;
+        }
+    }
+
+    /// Gives back the memory that was taken in advance.
+    pub(super) fn shrink(mut self) -> LabelSamples {
+        self.texts.shrink_to_fit();
+        self.names.shrink_to_fit();
+        self.groups.shrink_to_fit();
+        self
+    }
+
+    /// What it takes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.texts.capacity()
+            + self.names.capacity() * size_of::<Name>()
+            + self.groups.capacity() * size_of::<Group>()
+    }
+
+    /// The name that was added last, and how many values it has so far.
+    pub(super) fn last(&self) -> Option<(&str, u32)> {
+        let name = self.names.last()?;
+        Some((name.text.of(&self.texts), name.value_count))
+    }
+
+    /// The first value of the last name's last group.
+    pub(super) fn last_first_value(&self) -> Option<&str> {
+        let Name { first_group, .. } = self.names.last()?;
+        let group = self.groups.get(*first_group as usize..)?.last()?;
+        Some(group.first_value.of(&self.texts))
+    }
+
+    pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.names.iter().map(|name| name.text.of(&self.texts))
+    }
+
+    /// All names with their values.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Values<'_>)> {
+        (0..self.names.len()).filter_map(|at| Some((self.name(at)?, self.values_at(at)?)))
+    }
+
+    /// The values of a name, if there is that name.
+    pub(super) fn values(&self, name: &str) -> Option<Values<'_>> {
+        let at = self.names.binary_search_by(|n| n.text.of(&self.texts).cmp(name)).ok()?;
+        self.values_at(at)
+    }
+
+    fn name(&self, at: usize) -> Option<&str> {
+        Some(self.names.get(at)?.text.of(&self.texts))
+    }
+
+    fn values_at(&self, at: usize) -> Option<Values<'_>> {
+        let name = self.names.get(at)?;
+        let end = self.names.get(at + 1).map_or(self.groups.len(), |n| n.first_group as usize);
+        let groups = self.groups.get(name.first_group as usize..end)?;
+        Some(Values { texts: &self.texts, groups, count: name.value_count })
+    }
+
+    fn add_text(&mut self, text: &str) -> Result<Text, TooManyTexts> {
+        let start = self.texts.len();
+        let end = u32::try_from(start + text.len()).map_err(|_| TooManyTexts)?;
+        self.texts.push_str(text);
+        Ok(Text { start: start as u32, end })
+    }
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn first_value(&self, group: &Group) -> &'a str {
+        group.first_value.of(self.texts)
+    }
+
+    /// How many groups begin with a value that is not above this one.
+    pub(super) fn groups_until(&self, value: &str) -> usize {
+        self.groups.partition_point(|group| self.first_value(group) <= value)
+    }
+
+    /// The group in which the first value from `start` on is, or ends before it.
+    pub(super) fn group_of(&self, start: &str) -> usize {
+        self.groups_until(start).saturating_sub(1)
+    }
+
+    /// How many values begin with a prefix, about: never less than there are.
+    pub(super) fn count_about(&self, prefix: &str) -> usize {
+        let is_below = |group: &Group| {
+            let first = self.first_value(group);
+            first < prefix || first.starts_with(prefix)
+        };
+        let groups = self.groups.partition_point(is_below) - self.group_of(prefix);
+        groups.saturating_mul(SAMPLING).min(self.count as usize)
+    }
+}
+
+impl Text {
+    fn of(self, texts: &str) -> &str {
+        texts.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+}
