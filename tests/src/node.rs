@@ -3,7 +3,7 @@
 //!
 //! The functions here are assertions: they panic where a server fails.
 
-use crate::checksum::{Checksum, assert_same};
+use crate::checksum::{Checksum, assert_same, differences};
 use crate::peers::Release;
 use crate::process::{Ending, ProcessError, Server};
 use crate::promtool::{self, forget_nan_bits, parse_dump};
@@ -168,18 +168,25 @@ impl Node {
     /// compaction moves at this moment.
     #[track_caller]
     pub fn assert_holds(&self, server: &Server, when: &str) {
-        let tries = if server.name() == tidepool::NAME { 1 } else { 10 };
-        for number in 1..=tries {
-            // The other kind of answer loses the sign of zero in Prometheus, which also overflows
-            // on the ends of time.
+        // The other kind of answer loses the sign of zero in Prometheus, which also overflows
+        // on the ends of time.
+        let ask = || {
             let all = everything(i64::MIN / 2, i64::MAX / 2);
             let read = Reader::new(&server.url()).streamed(&[all]);
-            let is_last = number == tries;
-            match read {
-                Ok(read) if is_last => assert_same(when, &self.acknowledged, &read[0]),
+            read.map_err(|error| format!("{when}: {}\n{}", chain(&error), server.log()))
+        };
+        let tries = if server.name() == tidepool::NAME { 1 } else { 10 };
+        for number in 1..=tries {
+            match ask() {
                 Ok(read) if Checksum::of(&read[0]) == Checksum::of(&self.acknowledged) => return,
-                Err(error) if is_last => panic!("{when}: {}\n{}", chain(&error), server.log()),
-                _ => std::thread::sleep(Duration::from_millis(500)),
+                _ if number < tries => std::thread::sleep(Duration::from_millis(500)),
+                Ok(read) => panic!(
+                    "{when}: {}\nThe next read finds {:?}\n{}",
+                    differences(&self.acknowledged, &read[0]),
+                    ask().map(|read| Checksum::of(&read[0])),
+                    server.log()
+                ),
+                Err(error) => panic!("{error}"),
             }
         }
     }

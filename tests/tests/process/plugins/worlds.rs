@@ -94,7 +94,8 @@ fn a_transform_may_change_values_and_add_series() {
 fn observers_see_what_was_stored_and_hold_nobody_up() {
     let (store, _plugins) = start(
         |plugins| {
-            let plugins = plugins.with("watch", "hostile-observer", "world: observer");
+            let all_wait = "world: observer\nlimits: {queue: 20}";
+            let plugins = plugins.with("watch", "hostile-observer", all_wait);
             plugins.with(
                 "slow",
                 "hostile-observer",
@@ -108,10 +109,11 @@ fn observers_see_what_was_stored_and_hold_nobody_up() {
     for number in 0..20 {
         push(&store.server, &format!("seen_{number} 1 {now}\n"));
     }
-    let seen =
-        || (figure(&store.server, "calls_total", "watch", "outcome=\"ok\"") == 20.0).then_some(());
-    wait::until("the observer to see all", TIMEOUT, seen).expect("it sees all");
-    assert!(store.server.log().contains("saw 1 samples, first of seen_19"));
+    let calls = || figure(&store.server, "calls_total", "watch", "outcome=\"ok\"");
+    let has_said = || store.server.log().contains("saw 1 samples, first of seen_19");
+    let seen = || (calls() == 20.0 && has_said()).then_some(());
+    wait::until("the observer to see all", TIMEOUT, seen)
+        .unwrap_or_else(|e| panic!("{e} after {} calls:\n{}", calls(), store.server.log()));
     let left_out = figure(&store.server, "batches_left_out_total", "slow", "");
     // It sees the first all the time, and two wait.
     assert!(left_out >= 17.0, "{left_out} of 20 were left out");
