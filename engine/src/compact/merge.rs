@@ -44,8 +44,10 @@ pub struct BlockMerge {
     blocks: Rc<dyn Blocks>,
     plan: Plan,
     samples_per_chunk: usize,
-    /// What labels and series may take.
+    /// What all may take together.
     memory_bytes_max: u64,
+    /// What is left of that for labels and series.
+    labels_bytes_max: u64,
     /// ULID and checksum of the tombstones of each parent, as they were at the beginning.
     tombstones: Vec<(String, u32)>,
     blame: Blame,
@@ -113,6 +115,7 @@ impl BlockMerge {
             plan,
             samples_per_chunk: SAMPLES_PER_CHUNK_COMPACTED,
             memory_bytes_max: u64::MAX,
+            labels_bytes_max: u64::MAX,
             tombstones,
             blame: Blame::default(),
             state: State::Symbols(SymbolPass { parents, symbols, parent: 0, names }),
@@ -128,8 +131,8 @@ impl BlockMerge {
     pub fn with_memory_bytes_max(self, memory_bytes_max: u64) -> BlockMerge {
         let State::Symbols(SymbolPass { parents, .. }) = &self.state else { return self };
         let parents: u64 = parents.iter().map(Parent::memory_bytes_max).sum();
-        let memory_bytes_max = memory_bytes_max.saturating_sub(MEMORY_BYTES_BASE + parents);
-        BlockMerge { memory_bytes_max, ..self }
+        let labels_bytes_max = memory_bytes_max.saturating_sub(MEMORY_BYTES_BASE + parents);
+        BlockMerge { memory_bytes_max, labels_bytes_max, ..self }
     }
 
     /// What is being merged.
@@ -145,10 +148,7 @@ impl BlockMerge {
             State::Symbols(pass) => self.collect(pass, now_ms)?,
             State::Series { mut pass, mut series } => {
                 let ended = pass.step(&mut *series).map_err(|error| self.explain(error))?;
-                let memory_bytes = pass.memory_bytes();
-                if memory_bytes > self.memory_bytes_max {
-                    return Err(self.explain(too_much_memory(memory_bytes)));
-                }
+                self.check_memory(pass.memory_bytes())?;
                 progress.series = pass.series_count();
                 match ended {
                     false => State::Series { pass, series },
@@ -174,10 +174,7 @@ impl BlockMerge {
     /// A slice of the first pass, and then the beginning of the second.
     fn collect(&self, mut pass: SymbolPass, now_ms: i64) -> std::result::Result<State, MergeError> {
         let mut values = 0;
-        let memory_bytes = pass.symbols.memory_bytes();
-        if memory_bytes > self.memory_bytes_max {
-            return Err(self.explain(too_much_memory(memory_bytes)));
-        }
+        self.check_memory(pass.symbols.memory_bytes())?;
         while values < VALUES_PER_SLICE {
             if let Some(name) = pass.names.next() {
                 values += pass.add_values(&name).map_err(|error| {
@@ -249,6 +246,15 @@ impl BlockMerge {
         Ok(())
     }
 
+    /// Gives up if labels and series have come to need too much.
+    fn check_memory(&self, labels_bytes: u64) -> std::result::Result<(), MergeError> {
+        if labels_bytes <= self.labels_bytes_max {
+            return Ok(());
+        }
+        let what = "bytes of memory for a merge, most of them for labels";
+        Err(self.explain(Error::LimitExceeded { what, max: self.memory_bytes_max }))
+    }
+
     /// Finds out whose fault an error of the series pass is.
     fn explain(&self, error: Error) -> MergeError {
         if let Some(bad) = self.blame.borrow_mut().take() {
@@ -269,11 +275,6 @@ impl BlockMerge {
             error => MergeError::Refused { parents: ulids().collect(), source: Box::new(error) },
         }
     }
-}
-
-fn too_much_memory(bytes: u64) -> Error {
-    let what = "memory for labels and series of a merge, which came to this many bytes";
-    Error::LimitExceeded { what, max: bytes }
 }
 
 impl Parent {

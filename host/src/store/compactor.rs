@@ -302,7 +302,8 @@ fn report(shared: &Shared, progress: &CompactProgress, waiting: &[String], start
         tracing::warn!(
             block = left.where_,
             reason = left.reason,
-            "a block cannot be merged with others and stays as it is; its data is served"
+            "a block cannot be merged with others and stays as it is; its data is served. If it is \
+             for want of memory, raise --compactor-memory-limit"
         );
     }
 }
