@@ -1,9 +1,9 @@
 //! Runs commands of tidepool's, such as `tidepool tsdb`, as a user would.
 
-use crate::tidepool::binary;
+use crate::tidepool::command as tidepool;
 use std::ffi::OsStr;
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What a command said.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub fn run(arguments: &[&OsStr], input: &str) -> Output {
 /// Runs a command with these arguments and this input.
 #[track_caller]
 pub fn run_command(command: &str, arguments: &[&OsStr], input: &str) -> Output {
-    let mut child = Command::new(binary())
+    let mut child = tidepool()
         .arg(command)
         .args(arguments)
         .stdin(Stdio::piped())

@@ -1,5 +1,6 @@
 //! A clock for one process that a test sets: libfaketime between the program and the system.
 
+use crate::clock::OFFSET_VARIABLE;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -49,6 +50,7 @@ impl FakeClock {
             // Pauses and deadlines go by the clock that nobody sets.
             "FAKETIME_DONT_FAKE_MONOTONIC=1".into(),
             "TZ=UTC".into(),
+            format!("{OFFSET_VARIABLE}=0").into(),
         ])
     }
 }

@@ -32,6 +32,7 @@ pub mod busy;
 pub mod cgroup;
 pub mod checksum;
 pub mod cli;
+pub mod clock;
 pub mod data_dir;
 pub mod deletions;
 pub mod fake_clock;

@@ -4,6 +4,7 @@
 //! starts any number of servers one after the other on one data directory; [`Store`] is one server
 //! on a directory of its own, for tests that need no more.
 
+use crate::clock;
 use crate::peers::{target_dir, workspace};
 use crate::process::{Ending, Launch, ProcessError, Server, free_address};
 use crate::remote_read::Reader;
@@ -12,6 +13,7 @@ use std::ffi::OsString;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// The variable that names another binary.
@@ -229,6 +231,13 @@ impl Config {
     pub fn start(&self) -> Result<Server, ProcessError> {
         self.launch()?.start()
     }
+}
+
+/// Runs it, with the clock of the tests.
+pub fn command() -> Command {
+    let mut command = Command::new(binary());
+    clock::moved(&mut command);
+    command
 }
 
 /// The binary under test: the one that `TIDEPOOL_BIN` names, else the one that cargo built beside this

@@ -1,7 +1,9 @@
-//! Waiting for another process, always with an end; the clock; errors with their causes.
+//! Waiting for another process, always with an end; errors with their causes.
 
 use std::error::Error;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
+
+pub use crate::clock::now_ms;
 
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -42,12 +44,6 @@ pub fn until_every<T>(
         }
         std::thread::sleep(pause);
     }
-}
-
-/// Milliseconds since the Unix epoch.
-pub fn now_ms() -> i64 {
-    // A clock before 1970 would fail every test that follows, with a message of its own.
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
 /// An error and all its causes in one line.

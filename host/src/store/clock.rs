@@ -5,12 +5,18 @@
 //! the senders are believed: the median time of the samples in a request, and of the last few
 //! requests the median again, so that a sender that is wrong must be in the majority to matter.
 
+use super::millis;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A clock that is earlier than 1 January 2025 is not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
+
+/// Moves the system's clock for this program, in milliseconds. Only tests set it, so that they do not
+/// depend on the time of day.
+const OFFSET_VARIABLE: &str = "TIDEPOOL_CLOCK_OFFSET_MS";
 
 /// How many requests are asked for the time.
 const REQUESTS: usize = 9;
@@ -38,7 +44,7 @@ impl Clock {
 
     /// The time, or what comes nearest to it.
     pub fn now_ms(&self) -> i64 {
-        self.judge(super::system_now_ms())
+        self.judge(system_now_ms())
     }
 
     /// Takes note of the newest sample that is stored.
@@ -48,7 +54,7 @@ impl Clock {
 
     /// Whether the system's clock cannot be right.
     pub fn is_doubted(&self) -> bool {
-        self.doubts(super::system_now_ms())
+        self.doubts(system_now_ms())
     }
 
     /// Takes note of the time that a request is about. Needed only while the clock is doubted.
@@ -86,6 +92,16 @@ impl Clock {
         sorted.sort_unstable();
         sorted.get(sorted.len() / 2).copied().unwrap_or(system_ms)
     }
+}
+
+/// Milliseconds since the Unix epoch by the system's clock, right or wrong.
+pub(crate) fn system_now_ms() -> i64 {
+    static OFFSET_MS: LazyLock<i64> = LazyLock::new(|| {
+        let offset = std::env::var(OFFSET_VARIABLE).ok();
+        offset.and_then(|offset| offset.parse().ok()).unwrap_or(0)
+    });
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis);
+    now_ms.saturating_add(*OFFSET_MS)
 }
 
 #[cfg(test)]

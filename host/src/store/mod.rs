@@ -52,6 +52,7 @@ use crate::wasm::{
     MemoryPool, Options, RemoteWriteVersion, Role, Runtime, WriteOutcome,
 };
 use clock::Clock;
+pub(crate) use clock::system_now_ms;
 use compactor::Compactor;
 use head::{HeadHandle, HeadInstance, HeadThread, Job};
 use lookup::Texts;
@@ -61,7 +62,7 @@ use space::Space;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tasks::{Task, TaskSender, task_queue};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -532,11 +533,6 @@ fn spawn(
 ) -> Result<std::thread::JoinHandle<()>, StoreError> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     spawned.map_err(|error| StoreError::Runtime(format!("could not start a thread: {error}")))
-}
-
-/// Milliseconds since the Unix epoch by the system's clock, right or wrong.
-pub(crate) fn system_now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
 }
 
 pub(crate) fn millis(duration: Duration) -> i64 {

@@ -9,6 +9,7 @@ mod usage;
 pub use address::free_address;
 pub use usage::{Usage, UsageError};
 
+use crate::clock;
 use crate::http::Client;
 use crate::wait;
 use rustix::process::{Pid, Signal, kill_process};
@@ -114,7 +115,7 @@ impl Launch {
         let log = log.map_err(system("opening the log file"))?;
         let log_start = log.metadata().map_err(system("reading the log file"))?.len();
         let errors = log.try_clone().map_err(system("opening the log file"))?;
-        let child = Command::new(&self.program)
+        let child = clock::moved(&mut Command::new(&self.program))
             .args(&self.arguments)
             .stdin(Stdio::null())
             .stdout(log)

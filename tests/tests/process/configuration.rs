@@ -13,7 +13,7 @@ use tidepool_tests::http::Client;
 use tidepool_tests::process::{Launch, Server, free_address};
 use tidepool_tests::remote_write::{PATH, Version, Written, encode};
 use tidepool_tests::sender::{assert_holds, hours_of_data, recent_data, send_all, wait_for_blocks};
-use tidepool_tests::tidepool::{Store, binary};
+use tidepool_tests::tidepool::{Store, binary, command};
 use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -197,7 +197,7 @@ fn a_file_that_cannot_be_used_is_named_with_its_flag() {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(binary()).args(arguments).output().expect("tidepool runs")
+    command().args(arguments).output().expect("tidepool runs")
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn the_store_goes_on_when_nobody_reads_its_log() {
     let directory = tempfile::tempdir().expect("a directory");
     for format in ["text", "logfmt", "json"] {
         let address = free_address().expect("a port");
-        let child = Command::new(binary())
+        let child = command()
             .arg(format!("--data-dir={}", directory.path().join(format).display()))
             .args([format!("--listen={address}"), format!("--log-format={format}")])
             .args(["--access-log", "--enable-lifecycle"])

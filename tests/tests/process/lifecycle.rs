@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tidepool_tests::checksum::{Checksum, assert_same};
@@ -13,7 +13,7 @@ use tidepool_tests::remote_read::Reader;
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::sender::{assert_holds, hours_of_data, read_all, recent_data, send_all};
 use tidepool_tests::series::Series;
-use tidepool_tests::tidepool::{Config, Store, WalSync, binary};
+use tidepool_tests::tidepool::{Config, Store, WalSync, command};
 use tidepool_tests::wait::{self, now_ms};
 
 /// How long an orderly end may take.
@@ -171,7 +171,7 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let handle = |file: &tempfile::NamedTempFile| file.reopen().expect("the temporary file");
     // Should it start to serve, then not in our folder.
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut child = Command::new(binary())
+    let mut child = command()
         .args(arguments)
         .current_dir(&directory)
         .stdin(Stdio::null())

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::time::Duration;
+use tidepool_tests::clock;
 use tidepool_tests::http::{Client, exchange, request_bytes};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
@@ -17,7 +18,7 @@ fn the_process_is_shown_as_client_libraries_show_it() {
     let figure = |name: &str| store.metric(name).unwrap_or_else(|| panic!("{name} is missing"));
     let proc = format!("/proc/{}", store.server.process_id());
     let started = figure("process_start_time_seconds");
-    let now = now_ms() as f64 / 1000.0;
+    let now = clock::system_ms() as f64 / 1000.0;
     assert!(started <= now + 2.0 && started > now - 600.0, "{started} is not before {now}");
     // Connections come and go.
     let files = fs::read_dir(format!("{proc}/fd")).expect("its files").count() as f64;

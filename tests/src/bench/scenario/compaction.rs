@@ -70,7 +70,7 @@ fn command(contender: Contender, data_dir: &Path) -> Result<Command, BenchError>
     if contender != Contender::Tidepool {
         return made::upstream_compact(data_dir, LONGEST_MS);
     }
-    let mut command = Command::new(tidepool::binary());
+    let mut command = tidepool::command();
     command.args(["tsdb", "compact"]).arg(data_dir).arg("--max-block-duration=36h");
     Ok(command)
 }

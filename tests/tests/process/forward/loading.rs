@@ -2,13 +2,12 @@
 //! is secret in it is shown nowhere.
 
 use std::path::Path;
-use std::process::Command;
 use tidepool_tests::forwarding::{TIMEOUT, figure, wait_for_delivery};
 use tidepool_tests::http::Client;
 use tidepool_tests::receiver::{Receiver, status, taken};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{recent_data, send_all};
-use tidepool_tests::tidepool::{Store, binary};
+use tidepool_tests::tidepool::{Store, command};
 use tidepool_tests::wait;
 
 /// A node whose configuration file is this.
@@ -81,7 +80,7 @@ fn what_can_never_work_is_refused_when_it_is_loaded() {
         let yaml = destination(&url, lines);
         let (status, text) = reload(&node, &config, &yaml);
         assert!(status == 500 && text.contains(said), "{lines}: {status} {text}");
-        let output = Command::new(binary())
+        let output = command()
             .arg(format!("--config={}", config.display()))
             .arg(format!("--data-dir={}", files.path().join("data").display()))
             .arg("--listen=127.0.0.1:0")

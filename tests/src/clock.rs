@@ -1,0 +1,46 @@
+//! The time at which tests begin: always the same, so that none depends on the time of day.
+//!
+//! The program under test is told how far its clock is moved. Tests beside foreign servers, whose
+//! clocks nobody moves, go by the system's: those of the test program `peers`, and the benchmarks.
+
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The variable that moves the clock of the program under test, in milliseconds.
+pub const OFFSET_VARIABLE: &str = "TIDEPOOL_CLOCK_OFFSET_MS";
+/// The variable that lets tests begin so many minutes later.
+const PHASE_VARIABLE: &str = "TIDEPOOL_TEST_PHASE";
+/// The test programs that begin at this time.
+const PROGRAMS: [&str; 2] = ["process-", "measured-"];
+/// 10:37 UTC on 3 March 2026.
+const BEGIN_MS: i64 = 1772534220000;
+
+static OFFSET_MS: LazyLock<i64> = LazyLock::new(|| {
+    let program = std::env::current_exe().unwrap_or_default();
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    if !PROGRAMS.iter().any(|begin| name.starts_with(begin)) {
+        return 0;
+    }
+    let phase = std::env::var(PHASE_VARIABLE).map_or(0, |phase| {
+        let minutes: i64 = phase.parse().unwrap_or_else(|e| panic!("{PHASE_VARIABLE}: {e}"));
+        minutes * 60_000
+    });
+    BEGIN_MS + phase - system_ms()
+});
+
+/// Milliseconds since the Unix epoch, for the tests and the program under test alike.
+pub fn now_ms() -> i64 {
+    system_ms() + *OFFSET_MS
+}
+
+/// Moves the clock of what the command starts.
+pub fn moved(command: &mut Command) -> &mut Command {
+    command.env(OFFSET_VARIABLE, OFFSET_MS.to_string())
+}
+
+/// The same by the system's clock.
+pub fn system_ms() -> i64 {
+    // A clock before 1970 would fail every test that follows, with a message of its own.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
