@@ -2,7 +2,10 @@
 //! the component and once through the native engine. Each pass appends a fleet's scrapes to a
 //! fresh store.
 //!
-//! `cargo bench -p tidepool --bench append`; divide by the samples per pass that it prints.
+//! `cargo bench -p tidepool-host --bench append`; divide by the samples per pass that it prints.
+
+#[path = "../tests/image/mod.rs"]
+mod image;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use std::rc::Rc;
@@ -132,6 +135,7 @@ fn append(criterion: &mut Criterion) {
     };
     let data = Dataset::generate(shape);
     let now_ms = data.time_range_ms().map_or(0, |(_, end_ms)| end_ms);
+    image::install();
     let runtime = Runtime::shared().expect("the component");
     let mut group = criterion.benchmark_group("append");
     group.sample_size(10).throughput(Throughput::Elements(data.sample_count()));

@@ -1,9 +1,12 @@
 //! Narrow questions among many series, asked of the component: a selection of a few series, and
 //! lookups of labels, in the head and in a block.
 //!
-//! `cargo bench -p tidepool --bench lookup`; `LOOKUP_SERIES=500000` for other numbers than 100000.
+//! `cargo bench -p tidepool-host --bench lookup`; `LOOKUP_SERIES=500000` for other numbers than 100000.
 //! It also prints the least linear memory with which a fresh instance answers each question from
 //! the block.
+
+#[path = "../tests/image/mod.rs"]
+mod image;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::sync::{Arc, Mutex};
@@ -273,6 +276,7 @@ fn least_memory_bytes(fixture: &Fixture, question: Question) -> usize {
 fn bench(criterion: &mut Criterion) {
     let series = std::env::var("LOOKUP_SERIES").ok().and_then(|text| text.parse().ok());
     let data = Dataset::generate(Shape { series: series.unwrap_or(SHAPE.series), ..SHAPE });
+    image::install();
     let runtime = Runtime::shared().expect("the component");
     let fixture = Fixture::new(&runtime);
     let mut head = fixture.head(&data);

@@ -2,8 +2,11 @@
 //! and split by series between two that work side by side, each on a thread and with a log of its
 //! own. This is what a host that shards by connection could win at most: its heads share nothing.
 //!
-//! `cargo bench -p tidepool --bench shards`, on a machine with two free cores. CPU time is that of
+//! `cargo bench -p tidepool-host --bench shards`, on a machine with two free cores. CPU time is that of
 //! the threads that append, memory that of their instances.
+
+#[path = "../tests/image/mod.rs"]
+mod image;
 
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
@@ -130,6 +133,7 @@ fn main() {
     let now_ms = data.time_range_ms().map_or(0, |(_, end_ms)| end_ms);
     let million = data.sample_count() as f64 / 1e6;
     let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
+    image::install();
     let runtime = Runtime::shared().expect("the component");
     println!("{SERIES} series, {million:.1} million samples; the best of {ROUNDS} rounds\n");
     println!("| remote write | heads | million samples/s | CPU s per million | memory MB |");

@@ -14,14 +14,17 @@ use crate::shutdown::Shutdown;
 use crate::store::Store;
 use crate::supervisor::Supervisor;
 use crate::telemetry::{self, LogLevel};
+use crate::wasm::Image;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Reads the command line, runs what it asks for, and gives the exit code.
-pub fn run() -> ExitCode {
+/// Reads the command line, runs what it asks for with this image of the engine, and gives the exit
+/// code.
+pub fn run(engine: Image) -> ExitCode {
+    engine.install();
     resident::give_back_large();
     let source = ConfigSource::new(std::env::args_os());
     let (config, settings) = match source.read() {

@@ -1,6 +1,8 @@
 //! The head's instance ends as a fault in it would end it, again and again under load: it is made
 //! anew from the log, senders are told to come back meanwhile, and nothing acknowledged is missing.
 
+mod image;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -62,6 +64,7 @@ fn send(url: &str, stop: &AtomicBool, refused: &AtomicU64) -> TestResult<Vec<Ser
 async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let dir = tempfile::tempdir()?;
     let config = config(dir.path())?;
+    image::install();
     let (store, threads) = Store::open(config.store)?;
     let access = Arc::new(Access::open(&config.access)?);
     let live = Live { http: Arc::new(config.http), access };

@@ -1,6 +1,8 @@
 //! Lookups of labels through the whole store (head instance, query instance, blocks on disk),
 //! compared with what Prometheus answers about the same samples.
 
+mod image;
+
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -163,6 +165,7 @@ async fn lookups_agree_with_prometheus() -> TestResult {
     let (early_ms, late_ms) = (now_ms - 600_000, now_ms);
     let data: Vec<Series> = (0..3000).map(|number| series(number, early_ms, late_ms)).collect();
     let dir = tempfile::tempdir()?;
+    image::install();
     let (store, threads) = Store::open(config(&dir)?)?;
     wait::until("the store", CUT_TIMEOUT, || store.is_ready().then_some(()))?;
     let peer_dir = tempfile::tempdir()?;

@@ -19,11 +19,13 @@ use tempfile::TempDir;
 /// The variable that names another binary.
 pub const BINARY_VARIABLE: &str = "TIDEPOOL_BIN";
 /// What the program is built from.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 10] = [
     "Cargo.lock",
     "engine/src",
     "engine/relabel/src",
     "host/build.rs",
+    "host/image",
+    "host/program",
     "host/src",
     "host/disk/src",
     "proto",

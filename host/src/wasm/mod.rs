@@ -48,6 +48,7 @@ pub use import::ImporterHandle;
 pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};
 pub use instance::{CallError, CursorHandle, Instance, LinesHandle, SavedHeadHandle, TextsHandle};
 pub use memory::{INSTANCE_BYTES_MAX, MemoryBound, MemoryPool, PoolShare};
+pub use precompiled::Image;
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{HeadAccess, InstanceLogs, InstanceStorage};
 pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};

@@ -46,7 +46,7 @@ impl Runtime {
     /// Loads the component and starts the thread that ticks deadlines.
     fn load() -> wasmtime::Result<Runtime> {
         let mut config = tuning::config();
-        precompiled::configure(&mut config);
+        precompiled::configure(&mut config)?;
         if cfg!(feature = "profiling") {
             config.profiler(wasmtime::ProfilingStrategy::PerfMap);
         }

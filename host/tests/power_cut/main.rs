@@ -4,8 +4,10 @@
 //! driven call by call as `host/src/store` does ([`node`]), by seeded writes and upkeep ([`run`]).
 //! [`model`] knows what was asked and answered, and so what must be found.
 //!
-//! With more seeds: `TIDEPOOL_SOAK=yes cargo test --release -p tidepool --test power_cut`.
+//! With more seeds: `TIDEPOOL_SOAK=yes cargo test --release -p tidepool-host --test power_cut`.
 
+#[path = "../image/mod.rs"]
+mod image;
 mod cuts;
 mod damage;
 mod disk_itself;
@@ -46,5 +48,6 @@ fn seeds(count: u64) -> std::ops::Range<u64> {
 }
 
 fn runtime() -> TestResult<Runtime> {
+    image::install();
     Runtime::shared().map_err(|error| format!("{error:#}").into())
 }

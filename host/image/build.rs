@@ -1,0 +1,117 @@
+//! Builds the engine's component and compiles it to machine code. `cargo run` is then the whole set-up.
+
+// The runtime's configuration, which must be the same here and in the host.
+#[path = "../src/wasm/tuning.rs"]
+mod tuning;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TARGET: &str = "wasm32-wasip2";
+const PROFILE: &str = "component";
+/// Zstandard's: what packs most.
+const PACKING_LEVEL: i32 = 22;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
+    let workspace = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
+    for input in
+        [".cargo/config.toml", "engine", "wit", "proto", "Cargo.lock", "host/src/wasm/tuning.rs"]
+    {
+        println!("cargo::rerun-if-changed={}", workspace.join(input).display());
+    }
+    let component = build_component(&workspace, &out_dir)?;
+    let machine_code = precompile(&component)?;
+    write_machine_code(&machine_code, &out_dir.join("engine.cwasm"))?;
+    Ok(())
+}
+
+fn build_component(workspace: &Path, out_dir: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    require_target()?;
+    // A target folder of its own, since the outer cargo holds the lock of the usual one. All builds of the
+    // host share it: the folders above are <target>/<profile>/build/<package>/out.
+    let target = out_dir.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?;
+    let is_for_size = is_for_size()?;
+    let target_dir = target.join(if is_for_size { "engine-small" } else { "engine" });
+    let mut cargo = Command::new(std::env::var("CARGO")?);
+    cargo
+        .current_dir(workspace)
+        // As the alias `build-component` in .cargo/config.toml.
+        .args(["rustc", "--package=tidepool-engine", "--lib", "--crate-type=cdylib", "--locked"])
+        .args([format!("--target={TARGET}"), format!("--profile={PROFILE}")])
+        .arg("--target-dir")
+        .arg(&target_dir)
+        // What the outer build sets for the host's machine does not fit WebAssembly.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTFLAGS")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .env_remove("CARGO_BUILD_TARGET");
+    // A host that is built for size carries a component built for size, without names.
+    if is_for_size {
+        cargo.env("CARGO_PROFILE_COMPONENT_OPT_LEVEL", "s");
+        cargo.env("CARGO_PROFILE_COMPONENT_STRIP", "symbols");
+    }
+    let status = cargo.status()?;
+    if !status.success() {
+        return Err(format!("building the engine component failed: {status}").into());
+    }
+    let built = target_dir.join(TARGET).join(PROFILE).join("tidepool_engine.wasm");
+    let component = out_dir.join("tidepool_engine.wasm");
+    std::fs::copy(&built, &component)?;
+    Ok(component)
+}
+
+fn require_target() -> Result<(), Box<dyn Error>> {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let output =
+        Command::new(rustc).args(["--print", "target-libdir", "--target", TARGET]).output()?;
+    let libdir = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    if libdir.is_dir() {
+        return Ok(());
+    }
+    Err(format!(
+        "the Rust target {TARGET} is not installed; add it with: rustup target add {TARGET}"
+    )
+    .into())
+}
+
+/// What every x86-64 processor has that was made in the last ten years: x86-64-v2 of the psABI. Without
+/// them, a shuffle of vectors is a call. More (AVX2, BMI) was measured and gave nothing.
+const X86_64_V2: [&str; 6] =
+    ["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt", "has_cmpxchg16b"];
+
+#[allow(unsafe_code)]
+fn precompile(component: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut config = tuning::config();
+    let target = std::env::var("TARGET")?;
+    config.target(&target)?;
+    if target.starts_with("x86_64") {
+        for flag in X86_64_V2 {
+            // SAFETY: such a flag changes what is compiled, not whether that is right; the runtime
+            // refuses machine code that the processor cannot run.
+            unsafe { config.cranelift_flag_enable(flag) };
+        }
+    }
+    // Backtraces of traps name functions without these tables, which take an eighth of the file: places
+    // in the bytecode, and what debuggers unwind by.
+    config.generate_address_map(false).native_unwind_info(false);
+    let engine = wasmtime::Engine::new(&config)?;
+    Ok(engine.precompile_component(&std::fs::read(component)?)?)
+}
+
+/// As it is, to be run where it lies; in a host that is built for size packed, to a third.
+fn write_machine_code(machine_code: &[u8], out: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rustc-check-cfg=cfg(packed_machine_code)");
+    if is_for_size()? {
+        println!("cargo::rustc-cfg=packed_machine_code");
+        std::fs::write(out, zstd::encode_all(machine_code, PACKING_LEVEL)?)?;
+    } else {
+        std::fs::write(out, machine_code)?;
+    }
+    Ok(())
+}
+
+fn is_for_size() -> Result<bool, std::env::VarError> {
+    Ok(matches!(std::env::var("OPT_LEVEL")?.as_str(), "s" | "z"))
+}

@@ -1,0 +1,12 @@
+//! The `tidepool` program: the host with the engine's machine code. A package of its own, so that a
+//! change of the engine compiles no more of the host than this.
+
+use std::process::ExitCode;
+use tidepool_host::wasm::Image;
+
+fn main() -> ExitCode {
+    // SAFETY: the build script of the image compiled this code, and nobody writes to it.
+    #[allow(unsafe_code)]
+    let image = unsafe { Image::new(tidepool_image::MACHINE_CODE, tidepool_image::IS_PACKED) };
+    tidepool_host::program::run(image)
+}

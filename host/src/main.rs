@@ -1,7 +1,0 @@
-//! The `tidepool` program.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    tidepool_host::program::run()
-}
