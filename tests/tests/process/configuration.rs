@@ -19,7 +19,7 @@ use tidepool_tests::wait;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A store whose configuration file holds this text.
-fn start(directory: &Path, text: &str, flags: &[&str]) -> (Store, PathBuf) {
+pub fn start(directory: &Path, text: &str, flags: &[&str]) -> (Store, PathBuf) {
     let path = directory.join("tidepool.yml");
     fs::write(&path, text).expect("a file");
     let flag = format!("--config={}", path.display());
@@ -35,7 +35,8 @@ fn get(store: &Store, path: &str) -> u16 {
     Client::default().get(&(store.server.url() + path)).expect("an answer").status
 }
 
-fn reload(store: &Store) -> (u16, String) {
+/// Loads the configuration again.
+pub fn reload(store: &Store) -> (u16, String) {
     let url = store.server.url() + "/-/reload";
     let answer = Client::default().post(&url, &[], b"").expect("an answer");
     (answer.status, answer.text())

@@ -21,6 +21,7 @@ mod otlp;
 mod own_figures;
 mod pages;
 mod plugins;
+mod reload;
 mod remote_read;
 mod remote_write;
 mod replay_cut;

@@ -1,0 +1,113 @@
+//! Flags that a reload changes hold from then on. Those of retention, credentials and forwarding are
+//! tested where these are; what a start would refuse, in `configuration.rs`.
+
+use super::configuration::{reload, start};
+use std::fs;
+use std::io::Read as _;
+use std::net::TcpStream;
+use std::time::Duration;
+use tidepool_tests::http::{Response, exchange, request_bytes};
+use tidepool_tests::proto::prometheus::read_request::ResponseType;
+use tidepool_tests::remote_read::{everything, request};
+use tidepool_tests::remote_write::{PATH, Version};
+use tidepool_tests::sender::recent_data;
+use tidepool_tests::tidepool::Store;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// One request on a connection of its own, announcing so many bytes of a body.
+fn ask(
+    store: &Store,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+    body_bytes: usize,
+) -> Response {
+    let bytes = request_bytes(method, path, fields, body_bytes, &vec![0; body_bytes]);
+    exchange(store.server.address(), bytes, TIMEOUT).expect("an answer")
+}
+
+/// The status of an answer in samples to a read of everything.
+fn read_status(store: &Store) -> u16 {
+    let all = everything(i64::MIN / 2, i64::MAX / 2);
+    let answer = store.reader().post(&request(&[all], ResponseType::Samples));
+    answer.expect("an answer").status
+}
+
+fn frames(store: &Store) -> u64 {
+    let all = everything(i64::MIN / 2, i64::MAX / 2);
+    store.reader().visit_parts(&[all], |_| Ok(())).expect("an answer").frames
+}
+
+/// What the server sends to a client that is silent after these bytes, until it closes.
+fn said_to_the_silent(store: &Store, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(store.server.address()).expect("a connection");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    std::io::Write::write_all(&mut stream, bytes).expect("it is sent");
+    let mut said = String::new();
+    stream.read_to_string(&mut said).expect("the server closes");
+    said
+}
+
+fn has_label(store: &Store, name: &str, value: &str) -> bool {
+    let read = store.reader().streamed(&[everything(i64::MIN / 2, i64::MAX / 2)]);
+    let read = read.expect("an answer");
+    !read[0].is_empty() && read[0].iter().all(|series| series.labels.value(name) == value)
+}
+
+fn allows_origin(store: &Store, origin: &str) -> bool {
+    let answer = ask(store, "GET", "/api/v1/labels", &[("Origin", origin)], 0);
+    answer.header("access-control-allow-origin").is_some()
+}
+
+/// Whether something holds.
+type Check = fn(&Store) -> bool;
+
+#[test]
+fn every_flag_holds_once_it_is_loaded_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (store, path) = start(directory.path(), "enable-lifecycle: true\n", &[]);
+    let data = recent_data(302, 40, 60);
+    for rows in data.requests(2_000) {
+        assert_eq!(store.writer().send(Version::V2, &rows).expect("an answer").status, 204);
+    }
+    // Each holds after the reload, and does not before.
+    let flags: [(&str, Check); 9] = [
+        ("external-label: [region=north]", |store| has_label(store, "region", "north")),
+        ("cors-origin: 'https://a\\.example'", |store| {
+            allows_origin(store, "https://a.example") && !allows_origin(store, "https://b.example")
+        }),
+        ("allowed-host: [node.example]", |store| {
+            let bytes = b"GET /metrics HTTP/1.1\r\nHost: node.example\r\nConnection: close\r\n\r\n";
+            let answer = exchange(store.server.address(), bytes.to_vec(), TIMEOUT);
+            answer.expect("an answer").status == 200
+        }),
+        ("max-request-size: 64KiB", |store| ask(store, "POST", PATH, &[], 65_537).status == 413),
+        ("read-sample-limit: 7", |store| read_status(store) == 400),
+        ("read-response-limit: 1KiB", |store| read_status(store) == 400),
+        ("read-max-bytes-in-frame: 1KiB", |store| frames(store) > 20),
+        ("disk-reserve: 1EB", |store| {
+            let one = recent_data(303, 1, 1);
+            let row: Vec<_> = one.scrapes().flatten().collect();
+            store.writer().send(Version::V2, &row).expect("an answer").status == 503
+        }),
+        ("access-log: true", |store| {
+            ask(store, "GET", "/-/healthy", &[], 0);
+            store.server.log().contains("path=\"/-/healthy\"")
+        }),
+    ];
+    for (line, holds) in flags {
+        assert!(!holds(&store), "{line}: before");
+        fs::write(&path, format!("enable-lifecycle: true\n{line}\n")).expect("a file");
+        assert_eq!(reload(&store), (200, String::new()), "{line}");
+        assert!(holds(&store), "{line}: after\n{}", store.server.log());
+    }
+    // Clients that do nothing: long before the defaults of a minute and more.
+    let timeouts = "enable-lifecycle: true\nrequest-timeout: 1s\nidle-timeout: 1s\n";
+    fs::write(&path, timeouts).expect("a file");
+    assert_eq!(reload(&store), (200, String::new()));
+    let half = said_to_the_silent(&store, b"GET /-/healthy HTTP/1.1\r\nHost: loc");
+    assert!(half.starts_with("HTTP/1.1 408") && half.contains("--request-timeout"), "{half}");
+    let whole = said_to_the_silent(&store, b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(whole.starts_with("HTTP/1.1 200"), "{whole}");
+}
