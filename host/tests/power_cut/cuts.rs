@@ -3,7 +3,7 @@
 use crate::model::{Model, Promise};
 use crate::run::Run;
 use crate::sim_disk::{Moment, SimDisk};
-use crate::{INTERVAL, TestResult, runtime, seeds};
+use crate::{BATCH, INTERVAL, TestResult, runtime, seeds};
 use tidepool_host::disk::SyncPolicy;
 use tidepool_host::wasm::Runtime;
 use tidepool_tests::series::Random;
@@ -77,4 +77,9 @@ fn a_cut_costs_nothing_acknowledged_with_sync_always() -> TestResult {
 #[test]
 fn a_cut_costs_nothing_synced_with_sync_interval() -> TestResult {
     seeds(1).try_for_each(|seed| cut_everywhere(INTERVAL, seed))
+}
+
+#[test]
+fn a_cut_costs_nothing_synced_with_sync_batch() -> TestResult {
+    seeds(1).try_for_each(|seed| cut_everywhere(BATCH, seed))
 }

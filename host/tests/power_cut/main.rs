@@ -41,6 +41,9 @@ const SOAK_SEEDS: usize = 200;
 
 /// Never by itself: the test says when.
 const INTERVAL: SyncPolicy = SyncPolicy::Interval(std::time::Duration::MAX);
+/// The same, and little is gathered.
+const BATCH: SyncPolicy =
+    SyncPolicy::Batch { interval: std::time::Duration::MAX, bytes_max: 16 * 1024 };
 
 /// Seeds of a test: so many, and more in a soak.
 fn seeds(count: u64) -> std::ops::Range<u64> {

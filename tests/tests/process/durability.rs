@@ -43,6 +43,26 @@ fn a_clean_restart_keeps_everything() {
     assert_holds(&store, &data);
 }
 
+/// Nobody writes any more: the store syncs by itself once the interval has passed.
+#[test]
+fn the_interval_syncs_what_was_written_last() {
+    for policy in [WalSync::Interval, WalSync::Batch] {
+        let store = Store::start_with(|config| {
+            config.wal_sync(policy).flag("--wal-sync-interval=500ms")
+        })
+        .expect("tidepool starts");
+        let syncs = || store.metric("tidepool_wal_fsyncs_total").expect("the counter");
+        // A write may itself sync, if the interval has passed since the last: not three of them.
+        let has_synced = (34..37).any(|seed| {
+            send_all(&store, Version::V2, &recent_data(seed, 2, 2));
+            let by_writes = syncs();
+            let more = || (syncs() > by_writes).then_some(());
+            wait::until("a sync", Duration::from_secs(10), more).is_ok()
+        });
+        assert!(has_synced, "{policy:?}:\n{}", store.server.log());
+    }
+}
+
 /// A restarted store takes up where it was: the series go on.
 #[test]
 fn writes_go_on_after_a_restart() {
