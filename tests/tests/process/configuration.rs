@@ -12,7 +12,10 @@ use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::http::Client;
 use tidepool_tests::process::{Launch, Server, free_address};
 use tidepool_tests::remote_write::{PATH, Version, Written, encode};
-use tidepool_tests::sender::{assert_holds, hours_of_data, recent_data, send_all, wait_for_blocks};
+use tidepool_tests::sender::{
+    assert_holds, hours_of_data, recent_data, send_all, uncut_ms_max, wait_for_blocks,
+};
+use tidepool_tests::series::Row;
 use tidepool_tests::tidepool::{Store, binary, command};
 use tidepool_tests::wait;
 
@@ -337,6 +340,47 @@ fn a_new_retention_drops_blocks() {
     wait::until("blocks to be dropped", TIMEOUT, || {
         let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
         (!blocks.is_empty() && !blocks.iter().any(is_old)).then_some(())
+    })
+    .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
+}
+
+/// Snapshots belong to whoever made them; Prometheus does not count them either.
+#[test]
+fn snapshots_do_not_count_for_the_retention_by_size() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = "enable-lifecycle: true\nenable-admin-api: true\nblock-duration: 10m\n";
+    let (store, path) = start(directory.path(), text, &[]);
+    let data = hours_of_data(304);
+    let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
+    let (first, rest) = scrapes.split_at(600);
+    let send = |scrapes: &[Vec<Row<'_>>]| {
+        for rows in scrapes {
+            assert_eq!(store.writer().send(Version::V2, rows).expect("an answer").status, 204);
+        }
+        let newest_ms = scrapes.last().map_or(0, |rows| rows[0].samples[0].timestamp_ms);
+        wait::until("blocks", TIMEOUT, || {
+            let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
+            (newest_ms - blocks.last()?.end_ms <= uncut_ms_max(600_000)).then_some(blocks)
+        })
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()))
+    };
+    let oldest_ms = send(first)[0].min_ms;
+    let bytes = data_dir::total_bytes(store.config.data_dir());
+    for _ in 0..3 {
+        let url = store.server.url() + "/api/v1/admin/tsdb/snapshot";
+        assert_eq!(Client::default().post(&url, &[], b"").expect("an answer").status, 200);
+    }
+    let retention_of = |bytes: u64| {
+        fs::write(&path, format!("{text}retention-size: {bytes}B\n")).expect("a file");
+        assert_eq!(reload(&store), (200, String::new()));
+    };
+    retention_of(bytes * 3 / 2);
+    assert_eq!(send(rest)[0].min_ms, oldest_ms, "{}", store.server.log());
+    // Less than there is without them.
+    retention_of(bytes * 2 / 3);
+    wait::until("blocks to be dropped", TIMEOUT, || {
+        let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
+        (blocks.first()?.min_ms > oldest_ms).then_some(())
     })
     .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
 }
