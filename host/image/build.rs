@@ -15,7 +15,8 @@ const PACKING_LEVEL: i32 = 22;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
-    let workspace = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
+    let workspace =
+        Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
     for input in
         [".cargo/config.toml", "engine", "wit", "proto", "Cargo.lock", "host/src/wasm/tuning.rs"]
     {

@@ -6,12 +6,12 @@
 //!
 //! With more seeds: `TIDEPOOL_SOAK=yes cargo test --release -p tidepool-host --test power_cut`.
 
-#[path = "../image/mod.rs"]
-mod image;
 mod cuts;
 mod damage;
 mod disk_itself;
 mod errors;
+#[path = "../image/mod.rs"]
+mod image;
 mod model;
 mod node;
 mod run;

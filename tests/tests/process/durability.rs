@@ -47,10 +47,9 @@ fn a_clean_restart_keeps_everything() {
 #[test]
 fn the_interval_syncs_what_was_written_last() {
     for policy in [WalSync::Interval, WalSync::Batch] {
-        let store = Store::start_with(|config| {
-            config.wal_sync(policy).flag("--wal-sync-interval=500ms")
-        })
-        .expect("tidepool starts");
+        let store =
+            Store::start_with(|config| config.wal_sync(policy).flag("--wal-sync-interval=500ms"))
+                .expect("tidepool starts");
         let syncs = || store.metric("tidepool_wal_fsyncs_total").expect("the counter");
         // A write may itself sync, if the interval has passed since the last: not three of them.
         let has_synced = (34..37).any(|seed| {
