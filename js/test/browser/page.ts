@@ -26,7 +26,7 @@ export function close(): Promise<void> {
 /** Some time in November 2023, at the beginning of two hours. */
 const START_MS = 1_699_999_200_000;
 
-/** Writes so many series over these steps of 15 s, in batches of some steps. */
+/** Writes so many series over these steps of 15 s, in batches of some steps; tells after each. */
 export async function write(series: number, fromStep: number, toStep: number): Promise<number> {
   const labels = Array.from({ length: series }, (_, s) => ({ __name__: 'm', s: `${s}` }));
   const refs = BigUint64Array.from(await opened().seriesRefs(labels));
@@ -44,6 +44,7 @@ export async function write(series: number, fromStep: number, toStep: number): P
     }
     const outcome = await opened().append({ series: column, timestampsMs, values });
     written += outcome.samplesWritten;
+    console.log(`acknowledged ${written}`);
   }
   return written;
 }
