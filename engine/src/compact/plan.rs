@@ -161,7 +161,7 @@ impl Plan {
 /// not fit is passed over, since trying would only wear the disk.
 ///
 /// `stats.num_tombstones` of the metas must be that of the tombstones file; see
-/// [`survey`](super::survey).
+/// [`survey()`](super::survey()).
 pub fn plan(
     metas: &[BlockMeta],
     levels: &Levels,
