@@ -65,9 +65,7 @@ fn what_vmagent_scrapes_arrives() {
 /// Its workers send again what broke off while others go on: those rows come out of order.
 #[test]
 fn an_outage_costs_vmagent_nothing() {
-    let store =
-        Store::start_with(|config| Config::keeps_address(config).flag("--out-of-order-window=5m"));
-    let store = store.expect("tidepool starts");
+    let store = Store::start_with(Config::keeps_address).expect("tidepool starts");
     let target = Target::start().expect("the target starts");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let scraper = start_scraper(directory.path(), &store, &target);
