@@ -37,6 +37,8 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     scraper.terminate().expect("the scraper ends");
 
     let mut found = of_job(store, JOB);
+    // On a busy machine a scrape may take longer than its second: the page has counted it.
+    let timed_out = samples_of(&found, "up").iter().filter(|sample| sample.value == 0.0).count();
     found.retain(|series| {
         let name = series.labels.value("__name__");
         !OF_SCRAPER.iter().any(|own| name.starts_with(own))
@@ -48,10 +50,14 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     }
     let counter = samples_of(&found, COUNTER);
     let numbers: Vec<f64> = counter.iter().map(|sample| sample.value).collect();
-    let all: Vec<f64> = (1..=numbers.len()).map(|number| number as f64).collect();
-    assert_eq!(numbers, all, "scrapes are missing\n{log}");
-    let lost = target.scrapes() as usize - numbers.len();
-    assert!(lost <= 1, "{lost} of {} scrapes never came\n{log}", target.scrapes());
+    assert!(numbers.is_sorted_by(|a, b| a < b), "scrapes came twice: {numbers:?}\n{log}");
+    let is_missing = |number: &u64| !numbers.contains(&(*number as f64));
+    let missing: Vec<u64> = (1..target.scrapes()).filter(is_missing).collect();
+    assert!(
+        missing.len() <= timed_out,
+        "scrapes {missing:?} of {} never came, {timed_out} timed out\n{log}",
+        target.scrapes()
+    );
     let address = target.address().to_string();
     let expected: Vec<Series> = target::expected(&[("job", JOB), ("instance", &address)], &counter);
     assert_same("the page", &expected, &found);
