@@ -130,15 +130,13 @@ impl Plan {
         for parent in parents {
             sources.extend(parent.compaction.sources.iter().cloned());
         }
-        let has =
-            |parent: &&BlockMeta, hint: &str| parent.compaction.hints.iter().any(|h| h == hint);
         let descs: Vec<BlockDesc> = parents.iter().map(|parent| parent.desc()).collect();
         let mut hints = Vec::new();
         if parents.iter().all(|parent| is_perhaps_late(parent)) {
             hints.push(HINT_OUT_OF_ORDER.to_owned());
         }
         for hint in HINTS_PARTIAL {
-            if parents.iter().any(|parent| has(parent, hint)) {
+            if parents.iter().any(|parent| has_hint(parent, hint)) {
                 hints.push(hint.to_owned());
             }
         }
@@ -235,8 +233,12 @@ fn ends_a_head(meta: &BlockMeta) -> bool {
 /// so a block whose newest parents overlap proves nothing unless it says so: at worst some samples
 /// stay in the log that are in blocks, too.
 fn is_perhaps_late(meta: &BlockMeta) -> bool {
-    let has = |hint: &str| meta.compaction.hints.iter().any(|h| h == hint);
-    has(HINT_OUT_OF_ORDER) || (do_newest_overlap(&meta.compaction.parents) && !has(HINT_IN_ORDER))
+    has_hint(meta, HINT_OUT_OF_ORDER)
+        || (do_newest_overlap(&meta.compaction.parents) && !has_hint(meta, HINT_IN_ORDER))
+}
+
+fn has_hint(meta: &BlockMeta, hint: &str) -> bool {
+    meta.compaction.hints.iter().any(|h| h == hint)
 }
 
 fn do_newest_overlap(parents: &[BlockDesc]) -> bool {
@@ -246,8 +248,7 @@ fn do_newest_overlap(parents: &[BlockDesc]) -> bool {
 
 /// 0 for ordinary blocks, else which part of a head they hold.
 fn partial_class(meta: &BlockMeta) -> usize {
-    let has = |hint: &&str| meta.compaction.hints.iter().any(|h| h == hint);
-    HINTS_PARTIAL.iter().position(has).map_or(0, |place| place + 1)
+    HINTS_PARTIAL.iter().position(|hint| has_hint(meta, hint)).map_or(0, |place| place + 1)
 }
 
 fn plan_class(
