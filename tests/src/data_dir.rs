@@ -28,10 +28,6 @@ pub fn blocks(data_dir: &Path) -> io::Result<Vec<Block>> {
     for entry in fs::read_dir(data_dir)? {
         let path = entry?.path();
         let Ok(meta) = fs::read(path.join("meta.json")) else { continue };
-        // An object storage that is a directory shows a file while it is written.
-        if meta.is_empty() {
-            continue;
-        }
         let is_named_whole = path.extension().is_none();
         let meta: Value = serde_json::from_slice(&meta)?;
         if is_named_whole {

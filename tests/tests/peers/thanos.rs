@@ -242,7 +242,9 @@ fn the_sidecar_works_beside_a_node() {
     let found = ask(&format!("/api/v1/series?{range}&match[]={name}"));
     assert!(found.contains(name) && found.contains("\"edge-7\""), "{found}");
 
-    let uploaded = || (shipped::blocks(&bucket).len() >= blocks.len()).then_some(());
+    // The bucket shows a file while it is written.
+    let uploaded =
+        || data_dir::blocks(&bucket).is_ok_and(|all| all.len() >= blocks.len()).then_some(());
     wait::until("the sidecar's uploads", TIMEOUT, uploaded)
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", sidecar.server.log()));
     let end_ms = blocks.last().expect("a block").end_ms;
