@@ -68,13 +68,13 @@ pub enum Error {
     /// Open reads need what the call would drop.
     #[error("reads are still open; try again when they ended")]
     Busy,
-    /// What is to be forgotten is not in a block for certain.
+    /// What is to be truncated is not in a block for certain.
     #[error(
         "no cut is planned that ends before {before_ms} ms (was the head restarted meanwhile?): the \
          head keeps its samples, and the next cut has them"
     )]
     NotPlanned {
-        /// Everything before was to be forgotten.
+        /// Everything before was to be truncated.
         before_ms: i64,
     },
     /// Storage failed.

@@ -60,7 +60,7 @@
 //! }
 //! assert_eq!(times_ms.len(), 4);
 //! assert!(cursor.next(1 << 20)?.is_empty());
-//! drop(cursor); // While it is open, the head forgets nothing.
+//! drop(cursor); // While it is open, the head truncates nothing.
 //!
 //! // Blocks, merges and retention: a slice at a time, now and then.
 //! let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
@@ -91,6 +91,8 @@ pub mod text;
 
 pub mod block;
 
+#[cfg(feature = "promql")]
+pub mod query;
 pub mod select;
 
 pub mod compact;

@@ -45,7 +45,7 @@ impl storage::Wal for DiskWal {
     fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>> {
         let batch = self.0.replay_batch(bytes_max).map_err(failed)?;
         Ok(batch.map(|batch| WalBatch {
-            log: LogKind::Ordered,
+            log: LogKind::InOrder,
             segment: batch.segment,
             records: batch.records.iter().collect(),
         }))
@@ -55,8 +55,8 @@ impl storage::Wal for DiskWal {
         self.0.cut_segment().map_err(failed)
     }
 
-    fn truncate_late(&mut self, _: u32) -> StorageResult<()> {
-        Err(failed("nothing comes late here"))
+    fn truncate_out_of_order(&mut self, _: u32) -> StorageResult<()> {
+        Err(failed("nothing comes out of order here"))
     }
 
     fn checkpoint(&mut self, _: u32) -> StorageResult<Box<dyn WalCheckpoint>> {

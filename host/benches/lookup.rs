@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_host::wasm::{
-    CallError, Error, FrameFormat, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Instance,
+    CallError, FrameFormat, HeadAccess, HeadDeletion, HeadError, HeadOpened, HeadPage, Instance,
     InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, MatchOp, Matcher,
     Options, RemoteWriteVersion, Role, Room, Runtime, Selection, TimeRange,
 };
@@ -36,48 +36,48 @@ impl HeadAccess for NoHead {
         _: Vec<Vec<Matcher>>,
         _: TimeRange,
         _: Vec<Label>,
-    ) -> Result<HeadOpened<u64>, Error> {
+    ) -> Result<HeadOpened<u64>, HeadError> {
         Ok(HeadOpened::Ready(0))
     }
-    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, Error> {
+    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, HeadError> {
         Ok(HeadOpened::Ready(0))
     }
-    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, Error> {
+    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, HeadError> {
         Ok(HeadOpened::Ready(0))
     }
-    fn next(&self, _: u64, _: u32) -> Result<HeadPage, Error> {
+    fn next(&self, _: u64, _: u32) -> Result<HeadPage, HeadError> {
         Ok(HeadPage { series: Vec::new(), is_last: true })
     }
-    fn labels(&self, _: u64, _: u32, _: bool) -> Result<HeadPage, Error> {
+    fn labels(&self, _: u64, _: u32, _: bool) -> Result<HeadPage, HeadError> {
         Ok(HeadPage { series: Vec::new(), is_last: true })
     }
-    fn keep(&self, _: u64, _: Vec<u32>) -> Result<(), Error> {
+    fn keep(&self, _: u64, _: Vec<u32>) -> Result<(), HeadError> {
         Ok(())
     }
-    fn rewind(&self, _: u64) -> Result<(), Error> {
+    fn rewind(&self, _: u64) -> Result<(), HeadError> {
         Ok(())
     }
-    fn delete(&self, _: u64) -> Result<HeadDeletion, Error> {
+    fn delete(&self, _: u64) -> Result<HeadDeletion, HeadError> {
         Ok(HeadDeletion { series: 0, is_done: true })
     }
-    fn next_texts(&self, _: u64, _: u32) -> Result<Vec<String>, Error> {
+    fn next_strings(&self, _: u64, _: u32) -> Result<Vec<String>, HeadError> {
         Ok(Vec::new())
     }
-    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, Error> {
+    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, HeadError> {
         Ok(0)
     }
-    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, Error> {
+    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, HeadError> {
         Ok(None)
     }
     fn close(&self, _: u64) {}
-    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
+    fn plan_cut(&self) -> Result<Option<TimeRange>, HeadError> {
         Ok(None)
     }
-    fn forget(&self, _: i64) -> Result<bool, Error> {
+    fn truncate(&self, _: i64) -> Result<bool, HeadError> {
         Ok(false)
     }
 
-    fn deletion_mark(&self) -> Result<u64, Error> {
+    fn deletion_mark(&self) -> Result<u64, HeadError> {
         Ok(0)
     }
 }
@@ -219,12 +219,12 @@ fn lookup(matchers: Vec<Matcher>) -> Lookup {
 }
 
 fn values(instance: &mut Instance, name: &str, matchers: Vec<Matcher>) -> Result<usize, CallError> {
-    let texts = instance.label_values(name, &lookup(matchers))?;
+    let strings = instance.label_values(name, &lookup(matchers))?;
     let mut count = 0;
     loop {
-        let page = instance.next_texts(texts, 64 * 1024)?;
+        let page = instance.next_strings(strings, 64 * 1024)?;
         if page.is_empty() {
-            instance.close_texts(texts)?;
+            instance.close_strings(strings)?;
             return Ok(count);
         }
         count += page.len();

@@ -3,270 +3,116 @@
 mod file;
 mod flags;
 mod forward;
+mod general;
+mod help;
 mod listen;
+mod log;
 mod memory;
 mod network;
 mod otlp;
 mod plugins;
-pub(crate) mod section;
+mod read;
+mod security;
+mod series;
 mod serve;
 mod ship;
 mod source;
+mod storage;
 mod upstream;
 mod values;
 mod wal;
 
 pub use file::FileError;
-pub(crate) use file::{Wrong, line};
 pub use listen::ListenAddress;
 pub use memory::UnusedMemory;
 pub use network::ClientLimits;
 pub use source::{ConfigError, ConfigSource, Settings};
-pub(crate) use values::{bytes, duration, duration_or_zero};
 
 use crate::access::{AccessConfig, AllowedHost, CorsOrigin};
-#[cfg(feature = "plugins")]
-use crate::cli::PluginCommandArgs;
-use crate::cli::TsdbArgs;
-use crate::disk::SET_ASIDE_BYTES_DEFAULT;
-use crate::disk::wal::SEGMENT_BYTES_DEFAULT;
 use crate::forward::ForwardConfig;
 use crate::plugin::config::PluginsConfig;
-use crate::prom::external_labels::{ExternalLabel, ExternalLabels};
+use crate::prom::external_labels::ExternalLabels;
 use crate::ship::ShipConfig;
-use crate::store::{DiskShare, StoreConfig};
+use crate::store::StoreConfig;
 use crate::telemetry::{LogFilter, LogFormat};
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use forward::ForwardArgs;
-use network::NetworkArgs;
+use general::GeneralArgs;
+use log::LogArgs;
+use memory::MemoryArgs;
+use network::HttpArgs;
 use otlp::OtlpArgs;
 use plugins::PluginArgs;
+use read::ReadArgs;
+use security::SecurityArgs;
+use series::SeriesArgs;
 use ship::ShipArgs;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
-use values::{block_duration, concurrency, count, disk_share, segment_size, sync_interval};
-use wal::{WalCompression, WalRecords, WalSync};
+use storage::StorageArgs;
+use wal::WalArgs;
 
-/// A Prometheus-compatible metrics store for edge nodes: takes remote write 1.0 and 2.0, answers
-/// remote read, keeps its data in Prometheus' own formats.
-///
-/// Without a command it serves with the defaults.
+/// Prometheus-compatible metrics store for edge nodes. Without a command, it serves.
 #[derive(Debug, Parser)]
 #[command(name = "tidepool", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
-pub struct Cli {
+struct Cli<C: Subcommand> {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<Command<C>>,
     #[command(flatten)]
     serve: ServeArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    /// Store metrics and serve them
+enum Command<C: Subcommand> {
+    /// Run the server
     Serve(Box<ServeArgs>),
-    /// Look at and work on a data directory, without a server
-    Tsdb(TsdbArgs),
-    /// Make, check and try plugins, without a server
-    #[cfg(feature = "plugins")]
-    Plugin(PluginCommandArgs),
+    /// A command that needs no server, which is not known here.
+    #[command(flatten)]
+    Other(C),
 }
 
+/// The flags of `serve`, by topic. Each topic is a heading of the help.
 #[derive(Debug, Clone, Args)]
 struct ServeArgs {
-    /// Configuration file: YAML whose keys are the names of these flags. A flag given here as well
-    /// holds as given here. Read again on SIGHUP
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// Directory for all data; made if it is missing. May be one that Prometheus wrote
-    #[arg(long, value_name = "DIR", default_value = "./data")]
-    data_dir: PathBuf,
-
-    /// Address to listen on; without a host, as in :9201, all addresses of the machine
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9201")]
-    listen: ListenAddress,
-
-    /// A label that tells this node from all others, such as node=edge-7; may be given several
-    /// times. What is read from here carries them; what is stored does not
-    #[arg(long = "external-label", alias = "label", value_name = "NAME=VALUE")]
-    external_labels: Vec<ExternalLabel>,
-
-    /// Answer /api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}: whoever reaches the
-    /// port may then delete data
-    #[arg(long)]
-    enable_admin_api: bool,
-
-    /// When the write-ahead log is forced to the device
-    #[arg(long, value_enum, default_value = "interval")]
-    wal_sync: WalSync,
-
-    /// How often, with --wal-sync=interval (1s if not given) or batch (5m if not given); 1h at most
-    #[arg(long, value_name = "DURATION", value_parser = sync_interval)]
-    wal_sync_interval: Option<Duration>,
-
-    /// Bytes of log records that are kept in memory with --wal-sync=batch; more are written early
-    #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = bytes)]
-    wal_buffer_size: u64,
-
-    /// How log records are compressed. zstd takes a fifth less than snappy, but Prometheus 2.42 passes
-    /// over it without a word
-    #[arg(long, value_enum, default_value = "snappy")]
-    wal_compression: WalCompression,
-
-    /// How float samples that come in order lie in the log; both are read whatever is chosen
-    #[arg(long, value_enum, default_value = "prometheus")]
-    wal_records: WalRecords,
-
-    /// At a clean stop, write the head down in the data directory, so that the next start need not
-    /// read the log. Each stop then writes some 400 bytes a series: turn it off to spare flash
-    #[arg(
-        long, value_name = "BOOL", default_value_t = true, default_missing_value = "true",
-        num_args = 0..=1, require_equals = true, action = ArgAction::Set
-    )]
-    head_snapshot: bool,
-
-    /// Size at which a log segment ends; a multiple of 32KiB
-    #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, value_parser = segment_size)]
-    wal_segment_size: u64,
-
-    /// What is kept in DIR/set-aside of damaged log segments, as they were found, and of logs that
-    /// could not be replayed; the oldest goes beyond. 0: only the newest of such logs
-    #[arg(long, value_name = "BYTES", default_value_t = SET_ASIDE_BYTES_DEFAULT, value_parser = bytes)]
-    set_aside_size: u64,
-
-    /// Times in a row that the engine may fail to replay the log and get no further; then the log is
-    /// set aside, and the node serves without it. Kills and power cuts do not count. 0: it never is
-    #[arg(long, value_name = "COUNT", default_value_t = 3)]
-    max_failed_starts: u32,
-
-    /// Span of one block; the head is cut when it spans more than one and a half
-    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = block_duration)]
-    block_duration: Duration,
-
-    /// Longest span of a merged block; by default a tenth of the retention, and 31d at most. The
-    /// block duration itself turns merging off, as Thanos' sidecar wants it
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    max_block_duration: Option<Duration>,
-
-    /// How far ahead of this node's clock a sample may be
-    #[arg(long, alias = "future-limit", value_name = "DURATION", default_value = "10m", value_parser = duration)]
-    max_future: Duration,
-
-    /// How far behind the newest sample a late one is still accepted. 0s: in order only
-    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration_or_zero)]
-    out_of_order_window: Duration,
-
-    /// How long blocks are kept, counted back from the newest. 0s: for ever
-    #[arg(long, value_name = "DURATION", default_value = "15d", value_parser = duration_or_zero)]
-    retention_time: Duration,
-
-    /// Size that the data directory is kept under by dropping its oldest blocks, or a part of its
-    /// disk such as 80%. 0: no limit
-    #[arg(long, value_name = "BYTES|PERCENT", default_value = "0", value_parser = disk_share)]
-    retention_size: DiskShare,
-
-    /// Free space of the disk below which writes are refused with 503, until there is more again;
-    /// reads go on, and blocks are cut, merged and dropped. Bytes or a part of the disk such as 5%,
-    /// which is the default, but 100MiB at most. 0: none
-    #[arg(long, value_name = "BYTES|PERCENT", value_parser = disk_share)]
-    disk_reserve: Option<DiskShare>,
-
-    /// Most series in the head at a time; new ones are refused with 429 beyond. 0: no limit
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
-    max_series: u64,
-
-    /// Most exemplars kept in memory, the newest; 0: none, and those that are sent are refused
-    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
-    max_exemplars: u64,
-
-    /// Largest body of a write or read request, compressed as well as decompressed; by default an
-    /// eighth of the head's memory, and 32MiB at most
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    max_request_size: Option<u64>,
-
     #[command(flatten)]
-    network: NetworkArgs,
-
+    general: GeneralArgs,
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
+    http: HttpArgs,
+    #[command(flatten)]
+    security: SecurityArgs,
+    #[command(flatten)]
+    storage: StorageArgs,
+    #[command(flatten)]
+    wal: WalArgs,
+    #[command(flatten)]
+    memory: MemoryArgs,
+    #[command(flatten)]
+    series: SeriesArgs,
+    #[command(flatten)]
+    read: ReadArgs,
     #[command(flatten)]
     otlp: OtlpArgs,
-
-    #[command(flatten)]
-    ship: ShipArgs,
-
-    #[command(flatten)]
-    plugins: PluginArgs,
-
     #[command(flatten)]
     forward: ForwardArgs,
-
-    /// Reads that run at a time; more wait
-    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = concurrency)]
-    read_concurrency: usize,
-
-    /// Longest time a read may take
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
-    read_timeout: Duration,
-
-    /// Most samples of a query in an answer of kind SAMPLES; more are refused with 400. 0: no limit
-    #[arg(long, value_name = "COUNT", default_value_t = 50_000_000, value_parser = count)]
-    read_sample_limit: u64,
-
-    /// Most bytes in an answer of kind SAMPLES before it is compressed; more are refused with 400.
-    /// 0: no limit but that of the format, 4GiB
-    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
-    read_response_limit: u64,
-
-    /// Size of a frame in an answer of kind STREAMED_XOR_CHUNKS
-    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = bytes)]
-    read_max_bytes_in_frame: u64,
-
-    /// Memory of the process. It is shared out: an eighth for requests, a quarter for reads, of the
-    /// rest three quarters for the head and one for the compactor. When the head nears its part, a
-    /// block is cut early, then new series are refused, then writes; reads that find no memory get
-    /// 503. By default three quarters of what the machine or the control group has. The head's part
-    /// is 3GiB at most, so that what goes beyond some 7GiB is not used
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    memory_limit: Option<u64>,
-
-    /// Memory of the engine instance that holds the head, instead of its part of --memory-limit. As
-    /// for every engine instance, what goes beyond 4095MiB is not used: addresses have 32 bits
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    head_memory_limit: Option<u64>,
-
-    /// Memory of the engine instance of each read; by default all that there is for reads, and
-    /// 256MiB at most
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    query_memory_limit: Option<u64>,
-
-    /// Memory of all reads together, instead of its part of --memory-limit
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    reads_memory_limit: Option<u64>,
-
-    /// Memory of the engine instance that cuts and merges blocks; by default a third of the head's.
-    /// Blocks whose merge could need more stay as they are, and a head whose labels need more is cut
-    /// into several
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    compactor_memory_limit: Option<u64>,
-
-    /// Longest time that the head may work on one call before it is taken for stuck and started
-    /// again from the log
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
-    head_timeout: Duration,
-
-    /// How log lines look
-    #[arg(long, value_enum, default_value = "text")]
-    log_format: LogFormat,
-
-    /// Least level of log lines: debug, info, warn or error; others for single targets behind it, as
-    /// in info,tidepool_host::store=debug
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    log_level: LogFilter,
+    #[command(flatten)]
+    ship: ShipArgs,
+    #[command(flatten)]
+    plugins: PluginArgs,
 }
 
-/// What to do.
+impl ServeArgs {
+    /// Whether flags of the same topic go together.
+    fn check(&self) -> Result<(), String> {
+        self.general.check()?;
+        self.security.check()
+    }
+}
+
+/// What to do: serve, or run one of other commands.
 #[derive(Clone, Debug)]
-pub enum Invocation {
+pub enum Invocation<C> {
     /// Serve.
     Serve {
         /// What with.
@@ -274,11 +120,8 @@ pub enum Invocation {
         /// The same as flags.
         settings: Settings,
     },
-    /// Run a command over a data directory.
-    Tsdb(TsdbArgs),
-    /// Run a command about plugins.
-    #[cfg(feature = "plugins")]
-    Plugin(PluginCommandArgs),
+    /// Run another command.
+    Other(C),
 }
 
 /// All that `tidepool serve` needs to know.
@@ -349,6 +192,7 @@ impl ServeConfig {
         self.store.memory.check().map_err(|error| error.to_string())?;
         self.check_ship()?;
         self.forward.check()?;
+        self.check_security()?;
         self.check_network()
     }
 }
@@ -374,7 +218,44 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        source::command().debug_assert();
+        source::command::<crate::cli::CliCommand>().debug_assert();
+    }
+
+    #[test]
+    fn flags_that_need_others_are_named() {
+        for (arguments, expected) in [
+            (["--tls-cert-file=a", ""], "--tls-cert-file needs --tls-key-file"),
+            (["--tls-key-file=a", ""], "--tls-key-file needs --tls-cert-file"),
+            (["--tls-client-ca-file=a", ""], "--tls-client-ca-file needs --tls-cert-file"),
+            (["--label=a=b", "--label=a=c"], "--external-label sets the label \"a\" twice"),
+        ] {
+            let arguments: Vec<&str> =
+                arguments.into_iter().filter(|text| !text.is_empty()).collect();
+            let error = read(&arguments).err().map(|error| error.to_string());
+            assert_eq!(error.as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn limits_without_which_nothing_works_are_refused_with_their_flag() {
+        for (flag, least) in [
+            ("--memory-limit", "96MiB"),
+            ("--head-memory-limit", "8MiB"),
+            ("--reads-memory-limit", "8MiB"),
+            ("--query-memory-limit", "3MiB"),
+            ("--compactor-memory-limit", "8MiB"),
+            ("--remote-write-memory-limit", "3MiB"),
+            ("--plugins-memory-limit", "1MiB"),
+            ("--max-inflight-bytes", "64KiB"),
+            ("--max-request-size", "1KiB"),
+            ("--wal-buffer-size", "32KiB"),
+            ("--read-max-bytes-in-frame", "1KiB"),
+        ] {
+            let error = read(&[&format!("{flag}=1")]).err().map(|error| error.to_string());
+            let error = error.unwrap_or_default();
+            assert!(error.contains(flag) && error.contains(least), "{flag}: {error}");
+        }
+        assert!(read(&["--max-connections=0"]).is_err());
     }
 
     #[test]

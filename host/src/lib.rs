@@ -6,7 +6,7 @@
 //! [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage,
 //! [`forward`] sends what is stored on to other receivers;
 //! [`cli`] works without a server; [`telemetry`], [`redact`], [`reload`], [`resident`],
-//! [`supervisor`] and [`shutdown`] serve the operator.
+//! [`supervisor`] and [`shutdown`] serve the operator; `yaml` reads configuration for those who own it.
 //! Dependencies point one way: http and cli → prom, store → wasm, ship → disk.
 
 pub mod access;
@@ -16,6 +16,7 @@ pub use tidepool_disk as disk;
 pub mod forward;
 pub mod http;
 pub mod otlp;
+#[cfg_attr(not(feature = "plugins"), path = "plugin/absent.rs")]
 pub mod plugin;
 mod priority;
 pub mod program;
@@ -30,3 +31,4 @@ pub mod supervisor;
 pub mod telemetry;
 pub mod text;
 pub mod wasm;
+mod yaml;

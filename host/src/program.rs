@@ -29,9 +29,7 @@ pub fn run(engine: Image) -> ExitCode {
     let source = ConfigSource::new(std::env::args_os());
     let (config, settings) = match source.read() {
         Ok(Invocation::Serve { config, settings }) => (*config, settings),
-        Ok(Invocation::Tsdb(args)) => return cli::run(args),
-        #[cfg(feature = "plugins")]
-        Ok(Invocation::Plugin(args)) => return cli::run_plugin(args),
+        Ok(Invocation::Other(command)) => return cli::run(command),
         // Clap's way: help on standard output, mistakes on standard error.
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => {
@@ -44,7 +42,7 @@ pub fn run(engine: Image) -> ExitCode {
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            tracing::error!(%error, "the async runtime could not be started");
+            tracing::error!(%error, "could not start the async runtime");
             return ExitCode::FAILURE;
         }
     };
@@ -69,12 +67,12 @@ async fn serve(
         wal_sync = ?config.store.wal.sync,
         "tidepool starts"
     );
-    config.warn_of_strangers();
+    let access = Arc::new(Access::open(&config.access)?);
+    config.warn_of_strangers(&access);
     config.warn_of_unused_memory();
     let (labels, block_duration) = (&config.http.external_labels, config.store.block_duration);
     let shipper = config.ship.map(|ship| Shipper::open(ship, labels.clone(), block_duration));
     let shipper = shipper.transpose()?;
-    let access = Arc::new(Access::open(&config.access)?);
     let shutdown = Shutdown::on_signals()?;
     let supervisor = Supervisor::from_environment();
     let (reload, requests) = ReloadHandle::new();

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// The flags whose change holds at once; labels only as long as nothing is shipped. All others need a
 /// restart.
-pub const RELOADABLE: [&str; 27] = [
+pub const RELOADABLE: [&str; 28] = [
     "access-log",
     "admin-credentials-file",
     "allowed-host",
@@ -44,6 +44,7 @@ pub const RELOADABLE: [&str; 27] = [
     "tls-cert-file",
     "tls-client-ca-file",
     "tls-key-file",
+    "web-config-file",
     "write-credentials-file",
 ];
 
@@ -149,14 +150,14 @@ impl ReloadHandle {
         match &outcome {
             Ok(ReloadOutcome { changed, need_restart }) => {
                 self.last.success_ms.store(system_now_ms(), Relaxed);
-                tracing::info!(changed = changed.join(", "), "configuration loaded again");
+                tracing::info!(changed = changed.join(", "), "configuration reloaded");
                 if !need_restart.is_empty() {
                     let flags = need_restart.join(", ");
-                    tracing::warn!(flags, "these hold only after a restart");
+                    tracing::warn!(flags, "changed flags take effect only after a restart");
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "the configuration was not loaded again; the old one holds");
+                tracing::error!(%error, "configuration reload failed; the old configuration stays in use");
             }
         }
         outcome
@@ -222,7 +223,7 @@ impl Reloader {
         self.log_level.set(&config.log_level)?;
         let forwards = self.forward.reload(&config.forward, &config.http.external_labels)?;
         self.store.reload(&config.store)?;
-        config.warn_of_strangers();
+        config.warn_of_strangers(&access);
         self.live.send_replace(Live { http: Arc::new(config.http), access });
         if let Some(plugins) = &self.plugins {
             plugins.reload(&config.plugins);

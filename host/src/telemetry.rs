@@ -37,10 +37,10 @@ pub fn init(format: LogFormat, filter: &str) -> LogLevel {
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A line that cannot be written is lost. Telling of it on the same standard error would fail
     // as well, which is a panic: whoever reads the log may go, and the store goes on.
-    let builder = builder.log_internal_errors(false);
+    let builder = builder.log_internal_errors(false).with_ansi(false);
     match format {
         LogFormat::Text => {
-            let builder = builder.with_ansi(false).with_filter_reloading();
+            let builder = builder.with_filter_reloading();
             let handle = builder.reload_handle();
             builder.init();
             LogLevel(Box::new(move |filter| handle.reload(filter)))

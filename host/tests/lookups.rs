@@ -32,7 +32,7 @@ fn config(dir: &TempDir) -> TestResult<StoreConfig> {
 
 /// Some series end early and will be in a block only, some begin late and are in the head only,
 /// some are in both.
-fn series(number: i64, early_ms: i64, late_ms: i64) -> Series {
+fn series(number: i64, early_ms: i64, out_of_order_ms: i64) -> Series {
     let (metric, pod) = (format!("metric_{}", number % 3), format!("pod-{number:04}"));
     let job = format!("job-{}", number % 2);
     let mut labels = vec![("__name__", &*metric), ("job", &job), ("pod", &pod)];
@@ -46,7 +46,7 @@ fn series(number: i64, early_ms: i64, late_ms: i64) -> Series {
         samples.push((early_ms, number as f64));
     }
     if number >= 1000 {
-        samples.push((late_ms, number as f64));
+        samples.push((out_of_order_ms, number as f64));
     }
     Series::new(&labels, &samples)
 }
@@ -155,15 +155,16 @@ fn sorted(mut found: Vec<Value>) -> Vec<Value> {
     found
 }
 
-fn texts(found: Vec<String>) -> Vec<Value> {
+fn strings(found: Vec<String>) -> Vec<Value> {
     found.into_iter().map(Value::String).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lookups_agree_with_prometheus() -> TestResult {
     let now_ms = wait::now_ms();
-    let (early_ms, late_ms) = (now_ms - 600_000, now_ms);
-    let data: Vec<Series> = (0..3000).map(|number| series(number, early_ms, late_ms)).collect();
+    let (early_ms, out_of_order_ms) = (now_ms - 600_000, now_ms);
+    let data: Vec<Series> =
+        (0..3000).map(|number| series(number, early_ms, out_of_order_ms)).collect();
     let dir = tempfile::tempdir()?;
     image::install();
     let (store, threads) = Store::open(config(&dir)?)?;
@@ -171,7 +172,7 @@ async fn lookups_agree_with_prometheus() -> TestResult {
     let peer_dir = tempfile::tempdir()?;
     let peer = prometheus::Config::new(Release::V3, peer_dir.path())?.receiver().start()?;
     let writer = Writer::new(&peer.url());
-    for time_ms in [early_ms, late_ms] {
+    for time_ms in [early_ms, out_of_order_ms] {
         let part: Vec<Series> = data.iter().map(|s| s.between(time_ms, time_ms)).collect();
         let part: Vec<_> = part.iter().filter(|s| !s.samples.is_empty()).collect();
         let rows: Vec<_> = part.iter().map(|series| series.row()).collect();
@@ -184,19 +185,19 @@ async fn lookups_agree_with_prometheus() -> TestResult {
     }
     wait::until("a block", CUT_TIMEOUT, || (store.block_figures().0 > 0).then_some(()))?;
 
-    let whole = (early_ms - 1000, late_ms + 1000);
+    let whole = (early_ms - 1000, out_of_order_ms + 1000);
     for sets in questions() {
         for limit in [0, 5, 2000] {
             let about = || format!("{:?}", sets.iter().map(|set| &set.promql).collect::<Vec<_>>());
             let lookup = || lookup(&sets, whole, limit);
             let names = all(store.label_names(lookup()).await?).await?;
             let expected = ask(&peer, "labels", &sets, whole, limit)?;
-            assert_eq!((texts(names.0), names.1), expected, "{}", about());
+            assert_eq!((strings(names.0), names.1), expected, "{}", about());
             for name in ["pod", "__name__", "zone", "tier", "none"] {
                 let values = all(store.label_values(name.into(), lookup()).await?).await?;
                 let path = format!("label/{name}/values");
                 let expected = ask(&peer, &path, &sets, whole, limit)?;
-                assert_eq!((texts(values.0), values.1), expected, "{name} {}", about());
+                assert_eq!((strings(values.0), values.1), expected, "{name} {}", about());
             }
             let (found, is_cut) = all(store.series(lookup()).await?).await?;
             let found: Vec<Value> = found.into_iter().map(json).collect();
@@ -213,21 +214,26 @@ async fn lookups_agree_with_prometheus() -> TestResult {
     // Without matchers, which PromQL has no word for.
     let everything = lookup(&[], whole, 0);
     let names = all(store.label_names(everything.clone()).await?).await?;
-    assert_eq!((texts(names.0), names.1), ask(&peer, "labels", &[], whole, 0)?);
+    assert_eq!((strings(names.0), names.1), ask(&peer, "labels", &[], whole, 0)?);
     let values = all(store.label_values("pod".into(), everything.clone()).await?).await?;
-    assert_eq!((texts(values.0), values.1), ask(&peer, "label/pod/values", &[], whole, 0)?);
+    assert_eq!((strings(values.0), values.1), ask(&peer, "label/pod/values", &[], whole, 0)?);
     let series = all(store.series(everything).await?).await?;
     assert_eq!(series.0.len(), 3000);
 
     // Only series with chunks in the range.
     let any = [set(&[("__name__", "=~", ".+")])];
-    for range in [(early_ms, early_ms), (late_ms, late_ms), (early_ms + 1, late_ms - 1), (5, 6)] {
+    for range in [
+        (early_ms, early_ms),
+        (out_of_order_ms, out_of_order_ms),
+        (early_ms + 1, out_of_order_ms - 1),
+        (5, 6),
+    ] {
         let (found, _) = all(store.series(lookup(&any, range, 0)).await?).await?;
         let found: Vec<Value> = found.into_iter().map(json).collect();
         let (expected, _) = ask(&peer, "series", &any, range, 0)?;
         match range {
             // One chunk of Prometheus' head may span both samples; ours ends where the block does.
-            (start_ms, end_ms) if start_ms > early_ms && end_ms < late_ms => {
+            (start_ms, end_ms) if start_ms > early_ms && end_ms < out_of_order_ms => {
                 assert_eq!(found.len(), 0);
             }
             _ => assert_eq!(sorted(found), sorted(expected), "{range:?}"),

@@ -17,8 +17,8 @@ export interface OpenOptions {
   /** Samples further ahead of the clock are refused. Default: {@link FUTURE_LIMIT_MS}. */
   readonly futureLimitMs?: number;
   /**
-   * How far behind the newest sample a late one is still accepted; 0 accepts samples in order only.
-   * Default: {@link OUT_OF_ORDER_WINDOW_MS}.
+   * How far behind the newest sample an out-of-order one is still accepted; 0 accepts samples in
+   * order only. Default: {@link OUT_OF_ORDER_WINDOW_MS}.
    */
   readonly outOfOrderWindowMs?: number;
   /** Longest span of a merged block. Default: a tenth of the retention, and 31 days at most. */
@@ -50,7 +50,7 @@ export const BLOCK_DURATION_MS = 2 * 60 * 60 * 1000;
 /** Prometheus' limit for samples from the future: ten minutes. */
 export const FUTURE_LIMIT_MS = 10 * 60 * 1000;
 
-/** How far behind the newest sample late ones are accepted: two hours. */
+/** How far behind the newest sample out-of-order ones are accepted: two hours. */
 export const OUT_OF_ORDER_WINDOW_MS = 2 * 60 * 60 * 1000;
 
 /** Most labels of a series. */
@@ -66,7 +66,7 @@ export const LABEL_VALUE_BYTES_MAX = 4096;
 const REPLAY_BYTES = 1024 * 1024;
 
 /** About how many bytes of names or values are taken out of the engine at a time. */
-const TEXTS_BYTES = 64 * 1024;
+const STRINGS_BYTES = 64 * 1024;
 
 /** A storage says by itself when it is full. */
 const ROOM = { freeBytes: 2n ** 64n - 1n, otherBytes: 0n, memoryBytes: 2n ** 32n };
@@ -212,13 +212,13 @@ export class Store {
   /** Names of the labels that the selected series carry, ascending. */
   labelNames(lookup: model.Lookup = {}): string[] {
     const wanted = args.toLookup(lookup);
-    return this.#texts((store) => store.labelNames(wanted));
+    return this.#strings((store) => store.labelNames(wanted));
   }
 
   /** Values that the selected series have for a label, ascending; none if no series has it. */
   labelValues(name: string, lookup: model.Lookup = {}): string[] {
     const [known, wanted] = [args.toText(name, 'the name'), args.toLookup(lookup)];
-    return this.#texts((store) => store.labelValues(known, wanted));
+    return this.#strings((store) => store.labelValues(known, wanted));
   }
 
   /**
@@ -257,17 +257,17 @@ export class Store {
     }
   }
 
-  #texts(ask: (store: typeof StoreExports) => StoreExports.Texts): string[] {
-    const texts = this.#call(ask) as StoreExports.Texts & Disposable;
+  #strings(ask: (store: typeof StoreExports) => StoreExports.Strings): string[] {
+    const strings = this.#call(ask) as StoreExports.Strings & Disposable;
     try {
       const all: string[] = [];
       for (;;) {
-        const some = this.#call(() => texts.next(TEXTS_BYTES));
+        const some = this.#call(() => strings.next(STRINGS_BYTES));
         if (some.length === 0) return all;
         all.push(...some);
       }
     } finally {
-      if (!this.#instance.hasEnded) this.#call(() => texts[dispose]());
+      if (!this.#instance.hasEnded) this.#call(() => strings[dispose]());
     }
   }
 

@@ -32,7 +32,15 @@ SELECTORS = st.one_of(
 SECONDS = st.floats(-1e15, 1e15).map(repr)
 DATES = st.datetimes().map(lambda time: time.isoformat() + "Z").filter(lambda t: t[0] != "0")
 
+QUERIES = st.one_of(
+    SELECTORS,
+    SELECTORS.map(lambda selector: f"sum by (job) (rate({selector}[5m]))"),
+    st.tuples(SELECTORS, SELECTORS).map(lambda both: f"{both[0]} / on (job) {both[1]}"),
+    st.floats(-1e15, 1e15).map(repr),
+)
+
 schemathesis.openapi.format("series-selector", SELECTORS)
+schemathesis.openapi.format("promql", QUERIES)
 schemathesis.openapi.format("time-of-sample", st.one_of(SECONDS, DATES))
 
 

@@ -1,5 +1,6 @@
 //! A memory limit that the kernel keeps: a control group of either version (cgroups(7)).
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,20 @@ impl MemoryGroup {
         fs::create_dir(&group.directory)?;
         fs::write(group.directory.join(limit_file), limit_bytes.to_string())?;
         Ok(group)
+    }
+
+    /// A group in this one, without a limit of its own.
+    pub fn inner(&self) -> io::Result<MemoryGroup> {
+        let group = MemoryGroup { directory: self.directory.join("inner") };
+        fs::create_dir(&group.directory)?;
+        Ok(group)
+    }
+
+    /// What starts a program in it: a shell that enters the group and executes its arguments.
+    pub fn starter(&self) -> Vec<OsString> {
+        let script = "echo $$ >\"$0\" && exec \"$@\"";
+        let processes = self.directory.join("cgroup.procs");
+        vec!["/bin/sh".into(), "-c".into(), script.into(), processes.into()]
     }
 
     /// Puts a process into it. What it took before is not counted.

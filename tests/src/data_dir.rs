@@ -55,8 +55,8 @@ pub fn wal_segments(data_dir: &Path) -> io::Result<Vec<u64>> {
     Ok(segments)
 }
 
-/// What was set aside, oldest first; nothing at all is fine.
-pub fn set_aside(data_dir: &Path) -> io::Result<Vec<PathBuf>> {
+/// What was quarantined, oldest first; nothing at all is fine.
+pub fn quarantine(data_dir: &Path) -> io::Result<Vec<PathBuf>> {
     let directory = data_dir.join("set-aside");
     if !directory.exists() {
         return Ok(Vec::new());

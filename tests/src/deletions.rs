@@ -1,4 +1,4 @@
-//! A store with blocks, a head and late samples, from which series are deleted.
+//! A store with blocks, a head and out-of-order samples, from which series are deleted.
 //!
 //! The functions here are assertions: they panic where the server under test fails.
 
@@ -24,9 +24,9 @@ pub fn name(series: &Series) -> String {
     series.labels.value("__name__").to_owned()
 }
 
-/// A sample of its own between two scrapes of the last minutes, for each series: late ones.
-fn late_samples(data: &Dataset) -> Vec<Series> {
-    let late = |series: &Series| {
+/// A sample of its own between two scrapes of the last minutes, for each series: out-of-order ones.
+fn out_of_order_samples(data: &Dataset) -> Vec<Series> {
+    let out_of_order = |series: &Series| {
         let sample = series.samples.iter().rev().nth(8)?;
         Some(Series {
             labels: series.labels.clone(),
@@ -36,24 +36,24 @@ fn late_samples(data: &Dataset) -> Vec<Series> {
             }],
         })
     };
-    data.series.iter().filter_map(late).collect()
+    data.series.iter().filter_map(out_of_order).collect()
 }
 
-/// Blocks, a head, and late samples in it; what the store holds, in label order.
+/// Blocks, a head, and out-of-order samples in it; what the store holds, in label order.
 pub fn filled(seed: u64) -> (Store, Vec<Series>) {
     let store = Store::start_with(with_admin).expect("tidepool starts");
     let data = hours_of_data(seed);
     send_all(&store, Version::V2, &data);
-    let late = late_samples(&data);
-    let rows: Vec<Row<'_>> = late.iter().map(Series::row).collect();
+    let out_of_order = out_of_order_samples(&data);
+    let rows: Vec<Row<'_>> = out_of_order.iter().map(Series::row).collect();
     let response = store.writer().send(Version::V1, &rows).expect("an answer");
     assert_eq!(response.status, 204, "{}", response.text());
     wait_for_blocks(&store, &data, BLOCK_MS);
     let mut all = data.series;
-    for late in late {
-        let series = all.iter_mut().find(|series| series.labels == late.labels);
-        let series = series.expect("late samples are of known series");
-        series.samples.extend(late.samples);
+    for out_of_order in out_of_order {
+        let series = all.iter_mut().find(|series| series.labels == out_of_order.labels);
+        let series = series.expect("out-of-order samples are of known series");
+        series.samples.extend(out_of_order.samples);
         series.samples.sort_by_key(|sample| sample.timestamp_ms);
     }
     (store, all)

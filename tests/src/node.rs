@@ -66,7 +66,7 @@ impl Default for Node {
 }
 
 impl Node {
-    /// With late samples up to this far behind the newest, such as `30m`.
+    /// With out-of-order samples up to this far behind the newest, such as `30m`.
     pub fn out_of_order_window(mut self, window: &str) -> Node {
         self.out_of_order_window = Some(window.to_string());
         self.tidepool_flag(&format!("--out-of-order-window={window}"))
@@ -101,8 +101,8 @@ impl Node {
         self
     }
 
-    /// Whether late samples are taken by all owners.
-    pub fn takes_late(&self) -> bool {
+    /// Whether out-of-order samples are taken by all owners.
+    pub fn takes_out_of_order(&self) -> bool {
         self.out_of_order_window.is_some()
     }
 

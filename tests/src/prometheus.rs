@@ -169,7 +169,7 @@ impl Config {
         self
     }
 
-    /// Takes late samples up to this far, such as `2h`, behind the newest.
+    /// Takes out-of-order samples up to this far, such as `2h`, behind the newest.
     pub fn out_of_order_window(mut self, window: &str) -> Config {
         self.storage = format!("\n  tsdb:\n    out_of_order_time_window: {window}");
         self

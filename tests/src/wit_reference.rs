@@ -35,6 +35,7 @@ const PACKAGES: [Package; 2] = [
         interfaces: &[
             ("types", "words of all others"),
             ("store", "exported: what embedders call"),
+            ("query", "exported by the world `engine-with-queries`: PromQL"),
             ("inspect", "exported: tools look at blocks"),
             ("backfill", "exported: tools make blocks of old samples"),
             ("forward", "exported: requests for other receivers"),

@@ -51,10 +51,10 @@ fn start(wal: &MemoryWal) -> (Engine, Vec<u8>) {
 }
 
 fuzz_target!(|input: (Vec<Vec<u8>>, Vec<Vec<u8>>)| {
-    let (ordered, late) = input;
+    let (in_order, out_of_order) = input;
     let mut wal = MemoryWal::default();
     // No log holds an empty record.
-    for (log, mut records) in [(LogKind::Ordered, ordered), (LogKind::Late, late)] {
+    for (log, mut records) in [(LogKind::InOrder, in_order), (LogKind::OutOfOrder, out_of_order)] {
         records.retain(|record| !record.is_empty());
         if !records.is_empty() {
             wal.append(log, &records).expect("memory");

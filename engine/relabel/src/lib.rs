@@ -6,10 +6,12 @@
 
 mod case;
 mod labels;
+mod pattern;
 pub mod re2;
 mod template;
 
 use labels::Labels;
+pub use pattern::Pattern;
 use regex_automata::meta::Regex;
 use regex_automata::util::{captures::Captures, syntax};
 use std::collections::BTreeMap;
@@ -164,23 +166,28 @@ impl RuleSpec {
     }
 }
 
+/// An expression that must match a whole text, or what is wrong with it.
+fn compiled(expression: &str) -> Result<Regex, String> {
+    if expression.len() > REGEX_BYTES_MAX {
+        return Err(format!("it has more than {REGEX_BYTES_MAX} bytes"));
+    }
+    let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
+    Regex::builder()
+        .configure(config)
+        .syntax(syntax::Config::new())
+        .build(&format!("^(?s:{})$", re2::translated(expression)))
+        .map_err(|error| match error.syntax_error() {
+            Some(error) => error.to_string(),
+            None => error.to_string(),
+        })
+}
+
 impl Rule {
     /// Checks and compiles a rule.
     pub fn new(spec: RuleSpec) -> Result<Rule, RuleError> {
         spec.check()?;
         let wrong = |reason: String| RuleError::Regex { expression: spec.regex.clone(), reason };
-        if spec.regex.len() > REGEX_BYTES_MAX {
-            return Err(wrong(format!("it has more than {REGEX_BYTES_MAX} bytes")));
-        }
-        let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
-        let regex = Regex::builder()
-            .configure(config)
-            .syntax(syntax::Config::new())
-            .build(&format!("^(?s:{})$", re2::translated(&spec.regex)))
-            .map_err(|error| match error.syntax_error() {
-                Some(error) => wrong(error.to_string()),
-                None => wrong(error.to_string()),
-            })?;
+        let regex = compiled(&spec.regex).map_err(wrong)?;
         let captures = regex.create_captures();
         Ok(Rule { spec, regex, captures })
     }
@@ -232,24 +239,26 @@ impl Rule {
 
     /// A template with the groups of the last match in it.
     fn expanded(&self, text: &str, template: &str) -> String {
-        let mut out = String::new();
-        let group_of = |name: &str| {
-            let pattern = self.captures.pattern()?;
-            self.captures.group_info().to_index(pattern, name)
-        };
-        let text_of = |group: usize| {
-            let span = self.captures.get_group(group);
-            span.and_then(|span| text.get(span.range())).unwrap_or_default()
-        };
-        parts(template, |part| {
-            out.push_str(match part {
-                Part::Text(text) => text,
-                Part::Number(number) => text_of(number),
-                Part::Name(name) => group_of(name).map_or("", text_of),
-            });
-        });
-        out
+        expanded(&self.captures, text, template)
     }
+}
+
+/// A template with the groups of a match in it.
+fn expanded(captures: &Captures, text: &str, template: &str) -> String {
+    let mut out = String::new();
+    let group_of = |name: &str| captures.group_info().to_index(captures.pattern()?, name);
+    let text_of = |group: usize| {
+        let span = captures.get_group(group);
+        span.and_then(|span| text.get(span.range())).unwrap_or_default()
+    };
+    parts(template, |part| {
+        out.push_str(match part {
+            Part::Text(text) => text,
+            Part::Number(number) => text_of(number),
+            Part::Name(name) => group_of(name).map_or("", text_of),
+        });
+    });
+    out
 }
 
 /// Applies rules one after the other; gives whether the set is kept, which one without labels is

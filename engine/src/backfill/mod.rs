@@ -55,7 +55,7 @@ pub struct AppendStep {
     /// The block that had to be written, if one had to.
     pub block: Option<WrittenBlock>,
     /// Whether all numbers of series are void from now on.
-    pub forgotten: bool,
+    pub series_dropped: bool,
 }
 
 /// What a step towards a pass' end did.
@@ -153,8 +153,8 @@ impl Backfill {
                 continue;
             }
             step.block = self.write_first(now_ms)?;
-            self.forget_series();
-            step.forgotten = true;
+            self.drop_series();
+            step.series_dropped = true;
         }
         Ok(step)
     }
@@ -169,7 +169,7 @@ impl Backfill {
         if let Some(until_ms) = self.until_ms.take() {
             self.from_ms = until_ms;
         }
-        self.forget_series();
+        self.drop_series();
         Ok(PassStep { block, done: true, again })
     }
 
@@ -177,7 +177,7 @@ impl Backfill {
         self.series_bytes + self.windows.values().map(Window::bytes).sum::<usize>()
     }
 
-    fn forget_series(&mut self) {
+    fn drop_series(&mut self) {
         self.series = Vec::new();
         self.by_hash = HashTable::new();
         self.series_bytes = 0;

@@ -27,7 +27,7 @@ struct Samples {
     /// Time of the newest sample, and what counts at that time so far.
     newest: Option<Sample>,
     /// As they came.
-    late: Vec<Sample>,
+    out_of_order: Vec<Sample>,
 }
 
 impl Window {
@@ -49,7 +49,7 @@ impl Window {
             // Repeated lines change nothing and cost nothing.
             if *newest != sample {
                 *bytes += size_of::<Sample>();
-                samples.late.push(sample);
+                samples.out_of_order.push(sample);
             }
             if newest.timestamp_ms == sample.timestamp_ms {
                 *newest = sample;
@@ -109,9 +109,9 @@ impl Window {
 impl Samples {
     /// All samples in time order, in chunks; of one time, the one that came last.
     fn into_chunks(self) -> Result<Vec<Chunk>, ChunkError> {
-        let Samples { mut full, open, late, .. } = self;
+        let Samples { mut full, open, out_of_order, .. } = self;
         full.extend(open.and_then(|open| open.to_chunk()));
-        if late.is_empty() {
+        if out_of_order.is_empty() {
             return Ok(full);
         }
         let mut all = Vec::new();
@@ -120,7 +120,7 @@ impl Samples {
                 all.push(sample?);
             }
         }
-        all.extend(late);
+        all.extend(out_of_order);
         // The sort is stable, so the last of several of one time is the one that came last.
         all.sort_by_key(|sample| sample.timestamp_ms);
         let mut kept: Vec<Sample> = Vec::with_capacity(all.len());

@@ -1,8 +1,8 @@
 mod damage;
 mod far_offsets;
 mod files;
-mod notes;
 pub(crate) mod select;
+mod summary;
 pub(crate) mod version_1;
 mod worked_bytes;
 

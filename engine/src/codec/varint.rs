@@ -1,51 +1,10 @@
-//! Go's `encoding/binary` variable-length integers: seven bits a byte, least significant first;
-//! signed values are zigzag-folded. At most ten bytes.
+//! Signed variable-length integers of Go's `encoding/binary`: zigzag-folded, then as unsigned ones.
 
-/// Longest encoding of a 64-bit value, in bytes.
-const VARINT_BYTES_MAX: usize = 10;
-
-/// Appends an unsigned value.
-pub fn put_uvarint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
+use tidepool_remote_write::{put_uvarint, split_uvarint};
 
 /// Appends a signed value, zigzag-folded.
 pub fn put_varint(out: &mut Vec<u8>, value: i64) {
     put_uvarint(out, ((value << 1) ^ (value >> 63)) as u64);
-}
-
-/// How many bytes [`put_uvarint`] appends.
-pub fn uvarint_bytes(value: u64) -> usize {
-    (u64::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
-}
-
-/// Takes an unsigned value off the front. `None` if it is cut short or overflows 64 bits.
-#[inline]
-pub fn split_uvarint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    match bytes {
-        [first @ 0..0x80, rest @ ..] => Some((u64::from(*first), rest)),
-        // References to symbols have two bytes, mostly.
-        [first, second @ 0..0x80, rest @ ..] => {
-            Some((u64::from(*first & 0x7f) | u64::from(*second) << 7, rest))
-        }
-        _ => split_long_uvarint(bytes),
-    }
-}
-
-/// The value of the six bytes that times of these decades take, the first byte lowest. `None` if
-/// the value's end is not the sixth byte; what is above that must be zero.
-#[inline]
-pub fn uvarint_of_six(bytes: u64) -> Option<u64> {
-    if bytes & 0x8080_8080_8080 != 0x0080_8080_8080 {
-        return None;
-    }
-    // Groups of seven bits, then of fourteen, then of all.
-    let pairs = (bytes & 0x007f_007f_007f) | (bytes & 0x7f00_7f00_7f00) >> 1;
-    Some((pairs & 0x3fff) | (pairs >> 2 & 0x0fff_c000) | (pairs >> 4 & 0x03ff_f000_0000))
 }
 
 /// Takes a zigzag-folded value off the front. `None` if it is cut short or overflows 64 bits.
@@ -53,21 +12,6 @@ pub fn uvarint_of_six(bytes: u64) -> Option<u64> {
 pub fn split_varint(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let (folded, rest) = split_uvarint(bytes)?;
     Some((((folded >> 1) as i64) ^ -((folded & 1) as i64), rest))
-}
-
-fn split_long_uvarint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0u64;
-    for (i, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
-        let last_may_hold_one_bit = i == VARINT_BYTES_MAX - 1 && *byte > 1;
-        if last_may_hold_one_bit {
-            return None;
-        }
-        value |= u64::from(byte & 0x7f) << (7 * i);
-        if *byte < 0x80 {
-            return Some((value, &bytes[i + 1..]));
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -85,34 +29,5 @@ mod tests {
             let (second, rest) = split_varint(rest).expect("second value");
             prop_assert_eq!((first, second, rest.len()), (unsigned, signed, 0));
         }
-
-        #[test]
-        fn six_bytes_are_read_as_by_any_other_way(bytes: [u8; 6], value in 0u64..1 << 43) {
-            let mut encoded = Vec::new();
-            put_uvarint(&mut encoded, value);
-            for bytes in [&bytes[..], &encoded] {
-                let mut word = [0; 8];
-                let Some(place) = word.get_mut(..bytes.len()) else { continue };
-                place.copy_from_slice(bytes);
-                let plain = split_uvarint(bytes);
-                let expected = plain.filter(|_| bytes.len() == 6).filter(|(_, rest)| rest.is_empty());
-                let found = uvarint_of_six(u64::from_le_bytes(word));
-                prop_assert_eq!(found, expected.map(|(value, _)| value));
-            }
-        }
-
-        #[test]
-        fn any_bytes_are_survived(bytes: Vec<u8>) {
-            let _ = split_uvarint(&bytes);
-        }
-    }
-
-    #[test]
-    fn cut_and_overlong_encodings_are_refused() {
-        assert_eq!(split_uvarint(&[]), None);
-        assert_eq!(split_uvarint(&[0x80]), None);
-        assert_eq!(split_uvarint(&[0xff; 11]), None);
-        let largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
-        assert_eq!(split_uvarint(&largest), Some((u64::MAX, &[][..])));
     }
 }

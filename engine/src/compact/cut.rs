@@ -1,12 +1,12 @@
 //! Cutting a block from the head, a slice at a time.
 //!
 //! ```text
-//! ┌▶ symbols ──▶ series and chunks ──▶ seal ─┬─▶ commit ──▶ forget ──▶ done
+//! ┌▶ symbols ──▶ series and chunks ──▶ seal ─┬─▶ commit ──▶ truncate ──▶ done
 //! └───────── series are left over ───────────┘
 //! ```
 //!
 //! Two passes over the head's series in label order: symbols are collected first, since the index
-//! begins with them, then series and chunks are written and the index is finished. The head forgets
+//! begins with them, then series and chunks are written and the index is finished. The head drops
 //! what a block holds only after its commit. Both passes walk one cursor, which gives the same
 //! series however often it is rewound.
 //!
@@ -21,7 +21,7 @@
 //! mark is another one, too, if the head was restarted: then its plan is gone, and the cut ends.
 //!
 //! A block of all that the head holds, for a snapshot, is made the same way; the head neither plans
-//! nor forgets anything for it.
+//! nor drops anything for it.
 
 use super::series_pass::SeriesPass;
 use super::{HINT_OUT_OF_ORDER, MEMORY_BYTES_BASE, SERIES_PER_SLICE};
@@ -59,7 +59,7 @@ enum State {
     Symbols { series: Box<dyn SeriesSource>, pass: SymbolPass },
     Series { series: Box<dyn SeriesSource>, pass: PiecePass },
     Commit,
-    Forget,
+    Truncate,
     Done,
 }
 
@@ -94,7 +94,7 @@ struct PiecePass {
 /// What a slice did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CutProgress {
-    /// Whether the block is cut and the head has forgotten it.
+    /// Whether the block is cut and the head is truncated.
     pub done: bool,
     /// ULID of the block, in the slice that committed it, or of the last of its pieces. A range
     /// without a sample makes none.
@@ -195,14 +195,14 @@ impl Cut {
             }
             State::Commit => {
                 self.commit(&mut progress)?;
-                if self.range.is_some() { State::Forget } else { State::Done }
+                if self.range.is_some() { State::Truncate } else { State::Done }
             }
-            State::Forget => match self.forget() {
-                Ok(true) => State::Forget,
+            State::Truncate => match self.truncate() {
+                Ok(true) => State::Truncate,
                 Ok(false) => State::Done,
                 Err(error) => {
-                    // The block stands; forgetting can be tried again.
-                    self.state = State::Forget;
+                    // The block stands; truncating can be tried again.
+                    self.state = State::Truncate;
                     return Err(error);
                 }
             },
@@ -244,7 +244,7 @@ impl Cut {
             ..BlockMetaParams::default()
         })?);
         if is_last {
-            // This closes the cursor: while it is open, the head forgets nothing.
+            // This closes the cursor: while it is open, the head truncates nothing.
             return Ok(State::Commit);
         }
         series.rewind()?;
@@ -272,8 +272,8 @@ impl Cut {
         Ok(())
     }
 
-    fn forget(&self) -> Result<bool> {
-        self.range.map_or(Ok(false), |range| self.head.forget(range.end_ms.saturating_add(1)))
+    fn truncate(&self) -> Result<bool> {
+        self.range.map_or(Ok(false), |range| self.head.truncate(range.end_ms.saturating_add(1)))
     }
 }
 

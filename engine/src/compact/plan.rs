@@ -43,7 +43,7 @@ pub const TOMBSTONES_PERCENT_MAX: u64 = 5;
 /// other samples are still in the head; kept if all parents have it.
 pub const HINT_OUT_OF_ORDER: &str = "from-out-of-order";
 
-/// Marks blocks that were merged here of overlapping ones, not all of them of late samples.
+/// Marks blocks that were merged here of overlapping ones, not all of them of out-of-order samples.
 const HINT_IN_ORDER: &str = "from-in-order";
 
 /// Hints of blocks that upstream made of a part of a head's series. They are merged only among
@@ -132,7 +132,7 @@ impl Plan {
         }
         let descs: Vec<BlockDesc> = parents.iter().map(|parent| parent.desc()).collect();
         let mut hints = Vec::new();
-        if parents.iter().all(|parent| is_perhaps_late(parent)) {
+        if parents.iter().all(|parent| is_perhaps_out_of_order(parent)) {
             hints.push(HINT_OUT_OF_ORDER.to_owned());
         }
         for hint in HINTS_PARTIAL {
@@ -165,10 +165,11 @@ pub fn plan(
     levels: &Levels,
     fits: impl Fn(&[&BlockMeta]) -> bool,
 ) -> Option<Plan> {
-    // Merged with others, a block of late samples from the head's own times would look as if all of
-    // that time were in blocks.
+    // Merged with others, a block of out-of-order samples from the head's own times would look as
+    // if all of that time were in blocks.
     let head_start_ms = head_start_ms(metas);
-    let is_of_head = |meta: &BlockMeta| is_perhaps_late(meta) && meta.max_time_ms > head_start_ms;
+    let is_of_head =
+        |meta: &BlockMeta| is_perhaps_out_of_order(meta) && meta.max_time_ms > head_start_ms;
     for class in 0..=HINTS_PARTIAL.len() {
         let mut blocks: Vec<&BlockMeta> = metas
             .iter()
@@ -214,25 +215,26 @@ pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Up to where blocks hold all ordered samples; `i64::MIN` without blocks.
+/// Up to where blocks hold all in-order samples; `i64::MIN` without blocks.
 pub fn head_start_ms(metas: &[BlockMeta]) -> i64 {
     let ends = metas.iter().filter(|meta| ends_a_head(meta)).map(|meta| meta.max_time_ms);
     ends.max().unwrap_or(i64::MIN)
 }
 
-/// Whether the block means that all ordered samples up to its end are in blocks. One of late samples,
-/// or of a part of a head's series, may reach into the time that the log still has alone.
+/// Whether the block means that all in-order samples up to its end are in blocks. One of
+/// out-of-order samples, or of a part of a head's series, may reach into the time that the log
+/// still has alone.
 fn ends_a_head(meta: &BlockMeta) -> bool {
-    partial_class(meta) == 0 && !is_perhaps_late(meta)
+    partial_class(meta) == 0 && !is_perhaps_out_of_order(meta)
 }
 
-/// Whether the block may hold nothing but late samples.
+/// Whether the block may hold nothing but out-of-order samples.
 ///
-/// Prometheus before its issue 18379 was mended drops the hint when it merges two blocks of late
-/// samples, and loses what its log then has alone. It merges the newest blocks only if they overlap,
-/// so a block whose newest parents overlap proves nothing unless it says so: at worst some samples
-/// stay in the log that are in blocks, too.
-fn is_perhaps_late(meta: &BlockMeta) -> bool {
+/// Prometheus before its issue 18379 was mended drops the hint when it merges two blocks of
+/// out-of-order samples, and loses what its log then has alone. It merges the newest blocks only if
+/// they overlap, so a block whose newest parents overlap proves nothing unless it says so: at worst
+/// some samples stay in the log that are in blocks, too.
+fn is_perhaps_out_of_order(meta: &BlockMeta) -> bool {
     has_hint(meta, HINT_OUT_OF_ORDER)
         || (do_newest_overlap(&meta.compaction.parents) && !has_hint(meta, HINT_IN_ORDER))
 }

@@ -31,7 +31,7 @@ pub struct SizedBlock {
     /// Bytes of all its files.
     pub bytes: u64,
     /// Whether age alone does not make it go.
-    pub is_held: bool,
+    pub is_pinned: bool,
 }
 
 /// What is to be kept.
@@ -76,10 +76,10 @@ pub fn beyond_retention(blocks: &[SizedBlock], retention: &Retention, now_ms: i6
     let reserve_bytes = retention.reserve_bytes.min(retention.bytes_max / RESERVE_PARTS);
     let mut bytes = retention.other_bytes.saturating_add(reserve_bytes);
     let mut dropped = Vec::new();
-    for SizedBlock { meta, bytes: block_bytes, is_held } in newest_first {
+    for SizedBlock { meta, bytes: block_bytes, is_pinned } in newest_first {
         let reason = if meta.compaction.deletable {
             Some(DroppedFor::Nothing)
-        } else if !is_held && kept_from_ms.is_some_and(|kept_ms| meta.max_time_ms <= kept_ms) {
+        } else if !is_pinned && kept_from_ms.is_some_and(|kept_ms| meta.max_time_ms <= kept_ms) {
             Some(DroppedFor::Age)
         } else {
             // Once one does not fit, no older one does.
@@ -161,7 +161,7 @@ mod tests {
                 compaction: CompactionMeta::default(),
                 version: 1,
             };
-            SizedBlock { meta, bytes: 100, is_held: false }
+            SizedBlock { meta, bytes: 100, is_pinned: false }
         };
         (0..count).map(block).collect()
     }
@@ -248,10 +248,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_goes_for_its_size_only() {
+    fn what_is_pinned_goes_for_its_size_only() {
         let mut blocks = blocks(5);
-        blocks[0].is_held = true;
-        blocks[2].is_held = true;
+        blocks[0].is_pinned = true;
+        blocks[2].is_pinned = true;
         let aged = Retention { age_ms: HOUR_MS, ..Retention::default() };
         assert_eq!(dropped(&blocks, aged, NOW_MS), "bAdA");
         let full = Retention { bytes_max: 200, ..aged };

@@ -55,7 +55,10 @@ impl GuestImporter for Importer {
         let samples = samples.map(|(&timestamp_ms, &value)| Sample { timestamp_ms, value });
         let rows = series.iter().copied().zip(samples);
         let step = self.with(|import| import.append(rows, now_ms))?;
-        Ok(backfill::AppendStep { block: step.block.map(Into::into), forgotten: step.forgotten })
+        Ok(backfill::AppendStep {
+            block: step.block.map(Into::into),
+            series_dropped: step.series_dropped,
+        })
     }
 
     fn finish_pass(&self, now_ms: i64) -> Result<backfill::PassStep, wit::Error> {

@@ -80,8 +80,8 @@ impl GuestDestination for Destination {
         self.with(|forwarder| forwarder.note_series(segment, records(&bytes, &lengths)))
     }
 
-    fn forget_series(&self, before_segment: u32) -> Result<(), wit::Error> {
-        self.with(|forwarder| forwarder.forget_series(before_segment))
+    fn drop_series(&self, before_segment: u32) -> Result<(), wit::Error> {
+        self.with(|forwarder| forwarder.drop_series(before_segment))
     }
 
     fn feed(
@@ -120,8 +120,8 @@ impl GuestDestination for Destination {
         }))
     }
 
-    fn begin_store_window(&self, late_end: forward::Place) -> Result<(), wit::Error> {
-        self.with(|forwarder| forwarder.begin_store_window(late_end.into()))
+    fn begin_store_window(&self, out_of_order_end: forward::Place) -> Result<(), wit::Error> {
+        self.with(|forwarder| forwarder.begin_store_window(out_of_order_end.into()))
     }
 
     fn feed_store(&self, frames: Vec<u8>, capacity: u32) -> Result<forward::Fed, wit::Error> {
@@ -193,15 +193,15 @@ impl GuestDestination for Destination {
 
 fn kind(log: Log) -> LogKind {
     match log {
-        Log::Ordered => LogKind::Ordered,
-        Log::Late => LogKind::Late,
+        Log::InOrder => LogKind::InOrder,
+        Log::OutOfOrder => LogKind::OutOfOrder,
     }
 }
 
 fn to_position(position: forward::ShardPosition) -> Option<ShardPosition> {
     Some(ShardPosition {
-        ordered: position.ordered.into(),
-        late: position.late.into(),
+        in_order: position.in_order.into(),
+        out_of_order: position.out_of_order.into(),
         store: StorePlace {
             window_ms: position.store_window_ms,
             labels: Labels::from_packed(&position.store_labels)?,
@@ -212,10 +212,10 @@ fn to_position(position: forward::ShardPosition) -> Option<ShardPosition> {
 
 impl From<ShardPosition> for forward::ShardPosition {
     fn from(position: ShardPosition) -> forward::ShardPosition {
-        let ShardPosition { ordered, late, store } = position;
+        let ShardPosition { in_order, out_of_order, store } = position;
         forward::ShardPosition {
-            ordered: ordered.into(),
-            late: late.into(),
+            in_order: in_order.into(),
+            out_of_order: out_of_order.into(),
             store_window_ms: store.window_ms,
             store_labels: store.labels.packed().to_vec(),
             store_time_ms: store.time_ms,

@@ -1,11 +1,11 @@
 //! The own head, as other instances read it through their host.
 
-use super::OpenTexts;
+use super::OpenStrings;
 use super::bindings::exports::tidepool::tsdb::store::{
-    self, GuestHeadCursor, HeadCursor, HeadDeletion, HeadPage, OpenedCursor, OpenedTexts,
+    self, GuestHeadCursor, HeadCursor, HeadDeletion, HeadPage, OpenedCursor, OpenedStrings,
 };
 use super::bindings::tidepool::tsdb::types as wit;
-use crate::engine::{self, HeadReader, HeadTextReader, Opened};
+use crate::engine::{self, HeadReader, HeadStringReader, Opened};
 use std::cell::RefCell;
 
 pub(super) struct OpenHeadCursor(RefCell<HeadReader>);
@@ -52,14 +52,14 @@ impl From<Opened<HeadReader>> for OpenedCursor {
     }
 }
 
-impl From<Opened<HeadTextReader>> for OpenedTexts {
-    fn from(opened: Opened<HeadTextReader>) -> OpenedTexts {
+impl From<Opened<HeadStringReader>> for OpenedStrings {
+    fn from(opened: Opened<HeadStringReader>) -> OpenedStrings {
         match opened {
-            Opened::Ready(texts) => {
-                OpenedTexts::Texts(store::Texts::new(OpenTexts::OfHead(RefCell::new(texts))))
-            }
-            Opened::Again => OpenedTexts::Again,
-            Opened::TooCostly => OpenedTexts::TooCostly,
+            Opened::Ready(strings) => OpenedStrings::Strings(store::Strings::new(
+                OpenStrings::OfHead(RefCell::new(strings)),
+            )),
+            Opened::Again => OpenedStrings::Again,
+            Opened::TooCostly => OpenedStrings::TooCostly,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::engine::{HeadDeletion, HeadPage, Opened};
 use crate::error::Result;
 use crate::model::{Labels, MatcherSpec, TimeRange};
 use crate::select::{
-    ExemplarSource, Lookup, RemoteCursor, RemoteExemplars, RemoteHead, RemoteTexts,
+    ExemplarSource, Lookup, RemoteCursor, RemoteExemplars, RemoteHead, RemoteStrings,
 };
 use crate::storage::{
     BlockFile, BlockWriter, Blocks, LogKind, Records, StorageResult, Wal, WalBatch, WalCheckpoint,
@@ -34,8 +34,8 @@ impl Wal for HostWal {
         Ok(wal::cut_segment(log.into())?)
     }
 
-    fn truncate_late(&mut self, last_segment: u32) -> StorageResult<()> {
-        Ok(wal::truncate_late(last_segment)?)
+    fn truncate_out_of_order(&mut self, last_segment: u32) -> StorageResult<()> {
+        Ok(wal::truncate_out_of_order(last_segment)?)
     }
 
     fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
@@ -46,8 +46,8 @@ impl Wal for HostWal {
 impl From<wal::Log> for LogKind {
     fn from(log: wal::Log) -> LogKind {
         match log {
-            wal::Log::Ordered => LogKind::Ordered,
-            wal::Log::Late => LogKind::Late,
+            wal::Log::InOrder => LogKind::InOrder,
+            wal::Log::OutOfOrder => LogKind::OutOfOrder,
         }
     }
 }
@@ -55,8 +55,8 @@ impl From<wal::Log> for LogKind {
 impl From<LogKind> for wal::Log {
     fn from(log: LogKind) -> wal::Log {
         match log {
-            LogKind::Ordered => wal::Log::Ordered,
-            LogKind::Late => wal::Log::Late,
+            LogKind::InOrder => wal::Log::InOrder,
+            LogKind::OutOfOrder => wal::Log::OutOfOrder,
         }
     }
 }
@@ -110,12 +110,12 @@ impl BlockFile for HostFile {
         Ok(self.0.read_at(offset, len)?)
     }
 
-    fn notes(&self) -> Option<Vec<u8>> {
-        self.0.notes()
+    fn summary(&self) -> Option<Vec<u8>> {
+        self.0.summary()
     }
 
-    fn keep_notes(&self, notes: &[u8]) {
-        self.0.keep_notes(notes);
+    fn keep_summary(&self, summary: &[u8]) {
+        self.0.keep_summary(summary);
     }
 }
 
@@ -143,7 +143,7 @@ pub(super) struct HostHead;
 
 impl RemoteHead for HostHead {
     type Cursor = head_source::Cursor;
-    type Texts = head_source::Texts;
+    type Strings = head_source::Strings;
 
     fn open(
         &self,
@@ -163,11 +163,11 @@ impl RemoteHead for HostHead {
         })
     }
 
-    fn label_names(&self, lookup: &Lookup) -> Result<Opened<head_source::Texts>> {
+    fn label_names(&self, lookup: &Lookup) -> Result<Opened<head_source::Strings>> {
         Ok(head_source::label_names(&lookup.into())?.into())
     }
 
-    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<head_source::Texts>> {
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<head_source::Strings>> {
         Ok(head_source::label_values(name, &lookup.into())?.into())
     }
 
@@ -180,8 +180,8 @@ impl RemoteHead for HostHead {
         Ok(head_source::plan_cut()?.map(Into::into))
     }
 
-    fn forget(&self, before_ms: i64) -> Result<bool> {
-        Ok(head_source::forget(before_ms)?)
+    fn truncate(&self, before_ms: i64) -> Result<bool> {
+        Ok(head_source::truncate(before_ms)?)
     }
 
     fn deletion_mark(&self) -> Result<u64> {
@@ -189,12 +189,12 @@ impl RemoteHead for HostHead {
     }
 }
 
-impl From<head_source::OpenedTexts> for Opened<head_source::Texts> {
-    fn from(opened: head_source::OpenedTexts) -> Opened<head_source::Texts> {
+impl From<head_source::OpenedStrings> for Opened<head_source::Strings> {
+    fn from(opened: head_source::OpenedStrings) -> Opened<head_source::Strings> {
         match opened {
-            head_source::OpenedTexts::Texts(texts) => Opened::Ready(texts),
-            head_source::OpenedTexts::Again => Opened::Again,
-            head_source::OpenedTexts::TooCostly => Opened::TooCostly,
+            head_source::OpenedStrings::Strings(strings) => Opened::Ready(strings),
+            head_source::OpenedStrings::Again => Opened::Again,
+            head_source::OpenedStrings::TooCostly => Opened::TooCostly,
         }
     }
 }
@@ -224,8 +224,8 @@ impl RemoteCursor for head_source::Cursor {
     }
 }
 
-impl RemoteTexts for head_source::Texts {
+impl RemoteStrings for head_source::Strings {
     fn next(&mut self, bytes_max: u32) -> Result<Vec<String>> {
-        Ok(head_source::Texts::next(self, bytes_max)?)
+        Ok(head_source::Strings::next(self, bytes_max)?)
     }
 }

@@ -6,6 +6,9 @@
 // Generated code calls the canonical ABI, which is unsafe by nature.
 #[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
 mod bindings {
+    #[cfg(feature = "promql")]
+    wit_bindgen::generate!({ path: "../wit", world: "engine-with-queries", generate_all });
+    #[cfg(not(feature = "promql"))]
     wit_bindgen::generate!({ path: "../wit", world: "engine", generate_all });
 
     use super::Component;
@@ -19,16 +22,18 @@ mod head_reader;
 mod imports;
 mod inspect;
 mod memory;
+#[cfg(feature = "promql")]
+mod query;
 mod status;
 
-use crate::engine::{self, Engine, HeadTextReader, SavedHead, Storage};
+use crate::engine::{self, Engine, HeadStringReader, SavedHead, Storage};
 use crate::head::HeadOptions;
 use crate::memory::MemoryBudget;
 use crate::model::{LabelLimits, MatcherSpec, Sample};
-use crate::select::{Cursor, FrameFormat, LineCursor, Measured, Selection, TextCursor};
+use crate::select::{Cursor, FrameFormat, LineCursor, Measured, Selection, StringCursor};
 use crate::text::TextFormat;
 use bindings::exports::tidepool::tsdb::store::{
-    self, Guest, GuestCursor, GuestLineCursor, GuestSavedHead, GuestTexts,
+    self, Guest, GuestCursor, GuestLineCursor, GuestSavedHead, GuestStrings,
 };
 use bindings::tidepool::tsdb::types as wit;
 use convert::to_labels;
@@ -58,7 +63,7 @@ fn with_engine<T>(
 
 impl Guest for Component {
     type Cursor = OpenCursor;
-    type Texts = OpenTexts;
+    type Strings = OpenStrings;
     type HeadCursor = OpenHeadCursor;
     type LineCursor = OpenLineCursor;
     type SavedHead = OpenSavedHead;
@@ -173,14 +178,14 @@ impl Guest for Component {
         Ok(store::Cursor::new(OpenCursor(RefCell::new(cursor))))
     }
 
-    fn label_names(lookup: wit::Lookup) -> Result<store::Texts, wit::Error> {
+    fn label_names(lookup: wit::Lookup) -> Result<store::Strings, wit::Error> {
         let names = with_engine(|engine| engine.label_names(&lookup.into()))?;
-        Ok(store::Texts::new(OpenTexts::Merged(RefCell::new(names))))
+        Ok(store::Strings::new(OpenStrings::Merged(RefCell::new(names))))
     }
 
-    fn label_values(name: String, lookup: wit::Lookup) -> Result<store::Texts, wit::Error> {
+    fn label_values(name: String, lookup: wit::Lookup) -> Result<store::Strings, wit::Error> {
         let values = with_engine(|engine| engine.label_values(&name, &lookup.into()))?;
-        Ok(store::Texts::new(OpenTexts::Merged(RefCell::new(values))))
+        Ok(store::Strings::new(OpenStrings::Merged(RefCell::new(values))))
     }
 
     fn series(lookup: wit::Lookup) -> Result<store::Cursor, wit::Error> {
@@ -198,14 +203,14 @@ impl Guest for Component {
         Ok(with_engine(|engine| engine.read_head(&sets, range.into(), &external))?.into())
     }
 
-    fn read_head_names(lookup: wit::Lookup) -> Result<store::OpenedTexts, wit::Error> {
+    fn read_head_names(lookup: wit::Lookup) -> Result<store::OpenedStrings, wit::Error> {
         Ok(with_engine(|engine| engine.read_head_names(&lookup.into()))?.into())
     }
 
     fn read_head_values(
         name: String,
         lookup: wit::Lookup,
-    ) -> Result<store::OpenedTexts, wit::Error> {
+    ) -> Result<store::OpenedStrings, wit::Error> {
         Ok(with_engine(|engine| engine.read_head_values(&name, &lookup.into()))?.into())
     }
 
@@ -231,20 +236,20 @@ impl Guest for Component {
         with_engine(|engine| engine.cut_all())
     }
 
-    fn leave(blocks: Vec<String>) -> Result<(), wit::Error> {
-        with_engine(|engine| engine.leave(blocks))
+    fn exclude(blocks: Vec<String>) -> Result<(), wit::Error> {
+        with_engine(|engine| engine.exclude(blocks))
     }
 
-    fn hold(blocks: Vec<String>) -> Result<(), wit::Error> {
-        with_engine(|engine| engine.hold(blocks))
+    fn pin(blocks: Vec<String>) -> Result<(), wit::Error> {
+        with_engine(|engine| engine.pin(blocks))
     }
 
     fn plan_cut() -> Result<Option<wit::TimeRange>, wit::Error> {
         Ok(with_engine(|engine| engine.plan_cut())?.map(Into::into))
     }
 
-    fn forget(before_ms: i64) -> Result<bool, wit::Error> {
-        with_engine(|engine| engine.forget(before_ms))
+    fn truncate(before_ms: i64) -> Result<bool, wit::Error> {
+        with_engine(|engine| engine.truncate(before_ms))
     }
 
     fn exemplars(
@@ -311,7 +316,7 @@ impl Guest for Component {
             head_series_created: counters.series_created,
             head_series_removed: counters.series_removed,
             samples_appended: counters.samples_appended,
-            samples_late: counters.samples_late,
+            samples_out_of_order: counters.samples_out_of_order,
             samples_duplicate: counters.samples_duplicate,
             samples_refused_duplicate: counters.samples_refused_duplicate,
             samples_refused_out_of_order: counters.samples_refused_out_of_order,
@@ -322,12 +327,12 @@ impl Guest for Component {
         })
     }
 
-    fn pulse() -> Result<store::VitalSigns, wit::Error> {
-        let pulse = with_engine(|engine| Ok(engine.pulse()))?;
-        Ok(store::VitalSigns {
+    fn brief_stats() -> Result<store::BriefFigures, wit::Error> {
+        let brief = with_engine(|engine| Ok(engine.brief_figures()))?;
+        Ok(store::BriefFigures {
             memory_bytes: memory::linear_bytes(),
-            memory_used_bytes: pulse.memory_used_bytes,
-            newest_time_ms: pulse.newest_time_ms,
+            memory_used_bytes: brief.memory_used_bytes,
+            newest_time_ms: brief.newest_time_ms,
         })
     }
 
@@ -403,23 +408,23 @@ impl GuestCursor for OpenCursor {
     }
 }
 
-enum OpenTexts {
-    Merged(RefCell<TextCursor>),
-    OfHead(RefCell<HeadTextReader>),
+enum OpenStrings {
+    Merged(RefCell<StringCursor>),
+    OfHead(RefCell<HeadStringReader>),
 }
 
-impl GuestTexts for OpenTexts {
+impl GuestStrings for OpenStrings {
     fn next(&self, bytes_max: u32) -> Result<Vec<String>, wit::Error> {
         match self {
-            OpenTexts::Merged(texts) => Ok(texts.borrow_mut().next(bytes_max)?),
-            OpenTexts::OfHead(texts) => Ok(texts.borrow_mut().next(bytes_max)?),
+            OpenStrings::Merged(strings) => Ok(strings.borrow_mut().next(bytes_max)?),
+            OpenStrings::OfHead(strings) => Ok(strings.borrow_mut().next(bytes_max)?),
         }
     }
 
     fn is_truncated(&self) -> bool {
         match self {
-            OpenTexts::Merged(texts) => texts.borrow().is_truncated(),
-            OpenTexts::OfHead(_) => false,
+            OpenStrings::Merged(strings) => strings.borrow().is_truncated(),
+            OpenStrings::OfHead(_) => false,
         }
     }
 }

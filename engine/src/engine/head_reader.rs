@@ -5,9 +5,9 @@ use super::Engine;
 use super::log::Log;
 use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
-use crate::head::{Head, HeadCursor, HeadSeries, HeadTexts, NotNow, Slice, WorkLeft};
+use crate::head::{Head, HeadCursor, HeadSeries, HeadStrings, NotNow, Slice, WorkLeft};
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
-use crate::select::{Lookup, merge_chunks, page_of_texts};
+use crate::select::{Lookup, merge_chunks, page_of_strings};
 use crate::wire::{ChunkedSeries, put_chunked_series};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,9 +38,9 @@ pub struct HeadReader {
 }
 
 /// A position in a list of names or values of the head.
-pub struct HeadTextReader {
+pub struct HeadStringReader {
     head: Rc<RefCell<Head>>,
-    texts: HeadTexts,
+    strings: HeadStrings,
 }
 
 /// A part of the head's answer.
@@ -85,29 +85,37 @@ impl Engine {
     }
 
     /// Opens the label names of the own head alone.
-    pub fn read_head_names(&self, lookup: &Lookup) -> Result<Opened<HeadTextReader>> {
-        self.open_texts(lookup, |head, sets, work| head.label_names(sets, lookup.range, work))
+    pub fn read_head_names(&self, lookup: &Lookup) -> Result<Opened<HeadStringReader>> {
+        self.open_strings(lookup, |head, sets, work| head.label_names(sets, lookup.range, work))
     }
 
     /// Opens the values of a label name in the own head alone.
-    pub fn read_head_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<HeadTextReader>> {
-        self.open_texts(lookup, |head, sets, work| {
+    pub fn read_head_values(
+        &self,
+        name: &str,
+        lookup: &Lookup,
+    ) -> Result<Opened<HeadStringReader>> {
+        self.open_strings(lookup, |head, sets, work| {
             head.label_values(name, sets, lookup.range, work)
         })
     }
 
-    fn open_texts(
+    fn open_strings(
         &self,
         lookup: &Lookup,
-        open: impl FnOnce(&mut Head, &MatcherSets, &WorkLeft) -> std::result::Result<HeadTexts, NotNow>,
-    ) -> Result<Opened<HeadTextReader>> {
+        open: impl FnOnce(
+            &mut Head,
+            &MatcherSets,
+            &WorkLeft,
+        ) -> std::result::Result<HeadStrings, NotNow>,
+    ) -> Result<Opened<HeadStringReader>> {
         let Some(sets) = MatcherSets::of_a_slice(&lookup.matcher_sets) else {
             return Ok(Opened::TooCostly);
         };
         let (head, _) = self.own_head("read-head")?;
         let opened = open(&mut head.borrow_mut(), &sets, &WorkLeft::slice());
         Ok(match opened {
-            Ok(texts) => Opened::Ready(HeadTextReader { head, texts }),
+            Ok(strings) => Opened::Ready(HeadStringReader { head, strings }),
             Err(not_now) => not_now.into(),
         })
     }
@@ -187,11 +195,11 @@ impl HeadReader {
     }
 }
 
-impl HeadTextReader {
+impl HeadStringReader {
     /// The next names or values, of about so many bytes; none at the end.
     pub fn next(&mut self, bytes_max: u32) -> Result<Vec<String>> {
         let head = self.head.borrow();
-        page_of_texts(bytes_max, || Ok(head.next_text(&mut self.texts).map(str::to_owned)))
+        page_of_strings(bytes_max, || Ok(head.next_string(&mut self.strings).map(str::to_owned)))
     }
 }
 
@@ -214,7 +222,7 @@ pub(super) fn delete_some(
     }
     let is_done = !head.find_times_again();
     if is_done {
-        log.settle_deletions(&head)?;
+        log.apply_deletions(&head)?;
     }
     Ok(HeadDeletion { series: 0, is_done })
 }

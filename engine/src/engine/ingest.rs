@@ -1,11 +1,11 @@
 //! A decoded request on its way into the head.
 
-use super::shapes::{Shapes, Shaping};
+use super::request_templates::{RequestTemplates, TemplateState};
 use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
 use crate::head::{
-    Batch, Course, Exemplar, Head, LookupError, REFUSAL_DETAIL_BYTES_MAX, RefusalReason,
-    RequestSymbols, Slot,
+    Batch, Exemplar, Head, LookupError, NextSeriesPredictor, REFUSAL_DETAIL_BYTES_MAX,
+    RefusalReason, RequestSymbols, Slot,
 };
 use crate::model::histogram::Count;
 use crate::model::{
@@ -20,9 +20,9 @@ pub struct Ingest<'h, 'r> {
     head: &'h mut Head,
     batch: &'h mut Batch,
     symbols: RequestSymbols<'r>,
-    course: Course<'r>,
-    shapes: &'h mut Shapes,
-    shaping: Shaping<'r>,
+    predictor: NextSeriesPredictor<'r>,
+    templates: &'h mut RequestTemplates,
+    template_state: TemplateState<'r>,
     /// The series that comes decoded now, as it was encoded.
     encoded: Option<EncodedSeries<'r>>,
     /// Metadata of this request that was taken already, as symbol references: a family's series
@@ -32,14 +32,18 @@ pub struct Ingest<'h, 'r> {
 }
 
 impl<'h, 'r> Ingest<'h, 'r> {
-    pub fn new(head: &'h mut Head, batch: &'h mut Batch, shapes: &'h mut Shapes) -> Ingest<'h, 'r> {
+    pub fn new(
+        head: &'h mut Head,
+        batch: &'h mut Batch,
+        templates: &'h mut RequestTemplates,
+    ) -> Ingest<'h, 'r> {
         Ingest {
             head,
             batch,
             symbols: RequestSymbols::default(),
-            course: Course::default(),
-            shapes,
-            shaping: Shaping::Off,
+            predictor: NextSeriesPredictor::default(),
+            templates,
+            template_state: TemplateState::Off,
             encoded: None,
             metadata_taken: FxHashSet::default(),
             damaged: None,
@@ -49,11 +53,11 @@ impl<'h, 'r> Ingest<'h, 'r> {
     /// Drops what only refused rows needed. Tells of damage in the head's own memory, which no row
     /// can be blamed for.
     pub fn finish(self) -> Result<()> {
-        match self.shaping {
-            Shaping::Held(held) => self.shapes.keep(held, self.head.now_ms()),
+        match self.template_state {
+            TemplateState::Matching(matching) => self.templates.keep(matching, self.head.now_ms()),
             // A series of this request may still be taken out again.
-            Shaping::Noted(noted) if self.head.created(self.batch).is_empty() => {
-                self.shapes.add(noted, self.head.now_ms());
+            TemplateState::Recording(recording) if self.head.created(self.batch).is_empty() => {
+                self.templates.add(recording, self.head.now_ms());
             }
             _ => {}
         }
@@ -209,26 +213,30 @@ fn storable_histogram<C: Count>(
 }
 
 impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
+    type Histogram = Value;
+
     fn memory_bytes_max(&self) -> u64 {
         self.head.memory_bytes_max()
     }
 
     fn symbols(&mut self, symbols: &[&'r [u8]], encoded: &'r [u8]) {
         self.symbols = RequestSymbols::new(symbols);
-        self.shaping = Shaping::Begins(encoded);
+        self.template_state = TemplateState::Begins(encoded);
     }
 
     #[inline]
     fn series_by_bytes(&mut self, series: EncodedSeries<'r>, data: SeriesData<'_>) -> Taken {
-        if let Shaping::Begins(symbols) = self.shaping {
-            self.shaping = self.shapes.begin(self.head, symbols, series);
+        if let TemplateState::Begins(symbols) = self.template_state {
+            self.template_state = self.templates.begin(self.head, symbols, series);
         }
         self.encoded = Some(series);
-        let Shaping::Held(held) = &mut self.shaping else { return Taken::Nothing };
-        let known = held.next(series).filter(|_| data.rows() > 0);
+        let TemplateState::Matching(matching) = &mut self.template_state else {
+            return Taken::Nothing;
+        };
+        let known = matching.next(series).filter(|_| data.rows() > 0);
         let Some((slot, says_metadata)) = known else {
-            // The shape is dropped, and may be noted anew the next time.
-            self.shaping = Shaping::Off;
+            // The template is dropped, and may be recorded anew the next time.
+            self.template_state = TemplateState::Off;
             return Taken::Nothing;
         };
         self.rows(slot, data);
@@ -238,7 +246,7 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
         self.series(
             data,
-            |this| this.head.next_by_pairs(this.batch, &mut this.course, labels),
+            |this| this.head.next_by_pairs(this.batch, &mut this.predictor, labels),
             |_| name_of(labels.iter().copied()),
         );
     }
@@ -248,8 +256,8 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         let slot = self.series(
             data,
             |this| {
-                let Ingest { head, batch, course, symbols, .. } = this;
-                head.next_by_refs(batch, course, symbols, labels)
+                let Ingest { head, batch, predictor, symbols, .. } = this;
+                head.next_by_refs(batch, predictor, symbols, labels)
             },
             |this| {
                 let text = |symbol_ref| this.symbols.text(symbol_ref).unwrap_or_default();
@@ -257,13 +265,13 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
                 name_of(pairs.iter().map(|[name, value]| (text(*name), text(*value))))
             },
         );
-        if let Shaping::Noted(noted) = &mut self.shaping {
-            let is_noted = match (encoded, slot) {
-                (Some(encoded), Some(slot)) => noted.push(encoded, slot),
+        if let TemplateState::Recording(recording) = &mut self.template_state {
+            let is_recorded = match (encoded, slot) {
+                (Some(encoded), Some(slot)) => recording.push(encoded, slot),
                 _ => false,
             };
-            if !is_noted {
-                self.shaping = Shaping::Off;
+            if !is_recorded {
+                self.template_state = TemplateState::Off;
             }
         }
     }
@@ -285,8 +293,8 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         {
             let (help, unit) = (text(help_ref), text(unit_ref));
             self.head.metadata.set_of_series(text(*value), kind, help, unit);
-            if let Shaping::Noted(noted) = &mut self.shaping {
-                noted.says_metadata();
+            if let TemplateState::Recording(recording) = &mut self.template_state {
+                recording.says_metadata();
             }
         }
     }

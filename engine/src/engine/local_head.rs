@@ -6,9 +6,9 @@ use super::log::Log;
 use super::status::HeadExemplars;
 use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
-use crate::head::{Head, HeadCursor, HeadTexts, Slice, WorkLeft};
+use crate::head::{Head, HeadCursor, HeadStrings, Slice, WorkLeft};
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
-use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource};
+use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, StringSource};
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
@@ -30,14 +30,14 @@ struct LocalLabels {
     cursor: HeadCursor,
 }
 
-struct LocalTexts {
+struct LocalStrings {
     head: Rc<RefCell<Head>>,
-    texts: HeadTexts,
+    strings: HeadStrings,
 }
 
 impl LocalHead {
-    fn texts(&self, texts: HeadTexts) -> Box<dyn TextSource> {
-        Box::new(LocalTexts { head: Rc::clone(&self.head), texts })
+    fn strings(&self, strings: HeadStrings) -> Box<dyn StringSource> {
+        Box::new(LocalStrings { head: Rc::clone(&self.head), strings })
     }
 }
 
@@ -64,14 +64,14 @@ impl HeadSource for LocalHead {
         Ok(Box::new(LocalLabels { head: Rc::clone(&self.head), cursor }))
     }
 
-    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
+    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn StringSource>> {
         let (sets, work) = (lookup.sets()?, WorkLeft::unbounded());
-        Ok(self.texts(self.head.borrow_mut().label_names(&sets, lookup.range, &work)?))
+        Ok(self.strings(self.head.borrow_mut().label_names(&sets, lookup.range, &work)?))
     }
 
-    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn StringSource>> {
         let (sets, work) = (lookup.sets()?, WorkLeft::unbounded());
-        Ok(self.texts(self.head.borrow_mut().label_values(name, &sets, lookup.range, &work)?))
+        Ok(self.strings(self.head.borrow_mut().label_values(name, &sets, lookup.range, &work)?))
     }
 
     fn delete(&self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<u64> {
@@ -96,11 +96,11 @@ impl HeadSource for LocalHead {
         Ok(self.head.borrow_mut().plan_cut())
     }
 
-    fn forget(&self, before_ms: i64) -> Result<bool> {
+    fn truncate(&self, before_ms: i64) -> Result<bool> {
         let mut head = self.head.borrow_mut();
         let mut log = self.log.borrow_mut();
-        if !head.may_forget(before_ms) {
-            // Nothing to forget is fine.
+        if !head.may_truncate(before_ms) {
+            // Nothing to truncate is fine.
             return if head.is_empty() { Ok(false) } else { Err(Error::NotPlanned { before_ms }) };
         }
         if !log.is_truncating() {
@@ -109,13 +109,13 @@ impl HeadSource for LocalHead {
             }
             if log.is_replaying() {
                 // Nothing may be dropped from a log that is being read.
-                head.forget(before_ms).map_err(late_chunk)?;
+                head.truncate(before_ms).map_err(out_of_order_chunk)?;
                 head.end_plan(before_ms);
                 return Ok(false);
             }
             let generation = head.planned_generation();
-            head.forget(before_ms).map_err(late_chunk)?;
-            if let Err(error) = log.truncate_late(before_ms, generation) {
+            head.truncate(before_ms).map_err(out_of_order_chunk)?;
+            if let Err(error) = log.truncate_out_of_order(before_ms, generation) {
                 return Err(without_room(&mut head, before_ms, error.into()));
             }
         }
@@ -135,11 +135,11 @@ impl HeadSource for LocalHead {
     }
 }
 
-fn late_chunk(source: ChunkError) -> Error {
-    Error::Chunk { series: "with late samples".into(), source }
+fn out_of_order_chunk(source: ChunkError) -> Error {
+    Error::Chunk { series: "with out-of-order samples".into(), source }
 }
 
-/// Lets the plan of a cut stand if the log could not forget it for want of space: then it is done
+/// Lets the plan of a cut stand if the log could not be truncated for want of space: then it is done
 /// again, with nothing left to cut, until the log has shrunk. What else fails is made up for by the
 /// next cut, which must not be held up by it.
 fn without_room(head: &mut Head, before_ms: i64, error: Error) -> Error {
@@ -187,8 +187,8 @@ impl SeriesSource for LocalLabels {
     }
 }
 
-impl TextSource for LocalTexts {
-    fn next_text(&mut self) -> Result<Option<String>> {
-        Ok(self.head.borrow().next_text(&mut self.texts).map(str::to_owned))
+impl StringSource for LocalStrings {
+    fn next_string(&mut self) -> Result<Option<String>> {
+        Ok(self.head.borrow().next_string(&mut self.strings).map(str::to_owned))
     }
 }

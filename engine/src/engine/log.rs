@@ -1,12 +1,12 @@
 //! The head's side of the log: what is written for a batch, how it is read back, and which
 //! segments are no longer needed.
 //!
-//! The newest sample time of every segment is kept. When the head forgets what a block holds, the
+//! The newest sample time of every segment is kept. When the head drops what a block holds, the
 //! leading segments without a newer sample are replaced by a checkpoint with just the labels of
 //! the series that live. Samples are never copied, and later segments stay as they are.
 //!
-//! Late samples have a log of their own, as upstream's do: replay tells them from ordered samples
-//! that a block holds already. Its segments are dropped once all in them is in blocks.
+//! Out-of-order samples have a log of their own, as upstream's do: replay tells them from in-order
+//! samples that a block holds already. Its segments are dropped once all in them is in blocks.
 
 mod columns;
 mod deletion;
@@ -48,13 +48,13 @@ pub struct ReplayProgress {
 /// The log, and which times its segments hold.
 pub struct Log {
     wal: Box<dyn Wal>,
-    /// Newest sample time by segment of the ordered log.
+    /// Newest sample time by segment of the in-order log.
     segments: BTreeMap<u32, i64>,
     /// The segment for which a checkpoint may stand: what was replayed first, or the last that was
     /// committed.
     checkpoint: Option<u32>,
-    /// Newest sample time and last generation by segment of the late log.
-    late_segments: BTreeMap<u32, (i64, u64)>,
+    /// Newest sample time and last generation by segment of the out-of-order log.
+    out_of_order_segments: BTreeMap<u32, (i64, u64)>,
     /// A segment is ended once the newest sample time of the log has moved on by this much since
     /// the segment began, so that it can be dropped early.
     segment_span_ms: i64,
@@ -83,7 +83,7 @@ impl Log {
             wal,
             segments: BTreeMap::new(),
             checkpoint: None,
-            late_segments: BTreeMap::new(),
+            out_of_order_segments: BTreeMap::new(),
             segment_span_ms: block_duration_ms / 2,
             current: None,
             progress: ReplayProgress::default(),
@@ -95,51 +95,51 @@ impl Log {
     }
 
     /// Writes a checked batch down. On an error nothing of it is written, but for the rare case
-    /// that only the second of the two logs fails: then its late rows may come back after a
-    /// restart, although the sender was told to try again. The late log comes first, since there
-    /// the last of several samples of one time counts. Ordered rows that nobody knows of would
+    /// that only the second of the two logs fails: then its out-of-order rows may come back after a
+    /// restart, although the sender was told to try again. The out-of-order log comes first, since
+    /// there the last of several samples of one time counts. In-order rows that nobody knows of would
     /// hide older ones of their series that come after them.
     pub fn append(&mut self, head: &mut Head, batch: &Batch) -> error::Result<()> {
-        let late = Rows::of(head, batch, true, None);
-        if !late.records.is_empty() {
-            self.settle_deletions(head)?;
-            let segment = self.wal.append(LogKind::Late, &late.records)?;
-            self.note_late(segment, late.newest_ms, head.generation());
+        let out_of_order = Rows::of(head, batch, true, None);
+        if !out_of_order.records.is_empty() {
+            self.apply_deletions(head)?;
+            let segment = self.wal.append(LogKind::OutOfOrder, &out_of_order.records)?;
+            self.note_out_of_order(segment, out_of_order.newest_ms, head.generation());
         }
         let mut is_chained = self.columns.as_ref().is_some_and(Columns::is_chained);
-        let mut ordered = self.ordered_rows(head, batch);
-        if self.ends_segment(ordered.newest_ms) {
-            self.cut_ordered().inspect_err(|_| self.restart_columns())?;
+        let mut in_order = self.in_order_rows(head, batch);
+        if self.ends_segment(in_order.newest_ms) {
+            self.cut_in_order().inspect_err(|_| self.restart_columns())?;
             if is_chained {
                 // A segment that this log ends can be dropped: the next one builds on nothing in it.
                 self.restart_columns();
                 is_chained = false;
-                ordered = self.ordered_rows(head, batch);
+                in_order = self.in_order_rows(head, batch);
             }
         }
         let mut records = Vec::with_capacity(2);
         if !head.created(batch).is_empty() {
             records.push(series_of(head, head.created(batch)));
         }
-        records.append(&mut ordered.records);
+        records.append(&mut in_order.records);
         let metadata = head.unlogged_metadata();
         records.extend(metadata_of(head, &metadata));
         if !records.is_empty() {
-            let appended = self.wal.append(LogKind::Ordered, &records);
+            let appended = self.wal.append(LogKind::InOrder, &records);
             // Nothing may build on what the log does not have.
             let segment = appended.inspect_err(|_| self.restart_columns())?;
-            self.note_columns(segment, ordered.newest_ms, is_chained);
-            self.note(segment, ordered.newest_ms);
+            self.note_columns(segment, in_order.newest_ms, is_chained);
+            self.note(segment, in_order.newest_ms);
             self.note_current(segment);
         }
         head.metadata_is_logged();
         Ok(())
     }
 
-    fn ordered_rows(&mut self, head: &Head, batch: &Batch) -> Rows {
-        let mut ordered = Rows::of(head, batch, false, self.column_writer());
-        ordered.add_exemplars(head, batch);
-        ordered
+    fn in_order_rows(&mut self, head: &Head, batch: &Batch) -> Rows {
+        let mut in_order = Rows::of(head, batch, false, self.column_writer());
+        in_order.add_exemplars(head, batch);
+        in_order
     }
 
     /// Whether a batch up to this time belongs into a new segment. Only leading segments can be
@@ -163,8 +163,8 @@ impl Log {
         }
     }
 
-    fn cut_ordered(&mut self) -> StorageResult<()> {
-        self.wal.cut_segment(LogKind::Ordered)?;
+    fn cut_in_order(&mut self) -> StorageResult<()> {
+        self.wal.cut_segment(LogKind::InOrder)?;
         self.current = None;
         Ok(())
     }
@@ -185,10 +185,10 @@ impl Log {
             return Ok(self.progress);
         };
         self.progress.segment = read.segment;
-        if read.log == LogKind::Ordered {
+        if read.log == LogKind::InOrder {
             self.checkpoint.get_or_insert(read.segment);
         }
-        if read.log == LogKind::Late {
+        if read.log == LogKind::OutOfOrder {
             // What waits came before.
             head.settle_replay();
         }
@@ -207,18 +207,18 @@ impl Log {
         !self.progress.done
     }
 
-    /// Ends the replay. What came behind a cut is written down as late, which it is from now on:
-    /// as soon as the cut's block is committed, the ordered log is no longer asked for it.
+    /// Ends the replay. What came behind a cut is written down as out-of-order, which it is from
+    /// now on: as soon as the cut's block is committed, the in-order log is no longer asked for it.
     fn end_replay(&mut self, head: &mut Head) -> error::Result<()> {
         head.settle_replay();
         self.progress.samples = head.replayed_samples();
         self.column_reader = ColumnReader::default();
         self.end_replay_of_deletions();
         if head.has_behind() {
-            self.deletions.late_is_stale = true;
-            match self.deletions.unsettled {
-                true => self.settle_deletions(head)?,
-                false => self.rewrite_late(head)?,
+            self.deletions.out_of_order_is_stale = true;
+            match self.deletions.unapplied {
+                true => self.apply_deletions(head)?,
+                false => self.rewrite_out_of_order(head)?,
             }
         }
         Ok(())
@@ -247,7 +247,7 @@ impl Log {
                 self.note(segment, i64::MIN);
                 understood
             }
-            Ok(Record::Samples(rows)) if log == LogKind::Ordered => {
+            Ok(Record::Samples(rows)) if log == LogKind::InOrder => {
                 let mut floats = head.replay_floats();
                 let read = rows.each(|series_ref, sample| floats.take(series_ref, sample));
                 let newest_ms = floats.end();
@@ -258,7 +258,7 @@ impl Log {
                 let rows = rows.map(|row| row.map(|(at, s)| (at, s.timestamp_ms, s.value.into())));
                 self.replay_rows(head, (log, segment), rows)
             }
-            Ok(Record::Columns(record)) if log == LogKind::Ordered => {
+            Ok(Record::Columns(record)) if log == LogKind::InOrder => {
                 self.replay_columns(head, segment, &record)
             }
             Ok(Record::SamplesV2(rows)) => {
@@ -309,7 +309,9 @@ impl Log {
             // copies of them in files of chunks.
             Ok(Record::MmapMarkers(markers)) => markers.into_iter().all(|marker| marker.is_ok()),
             Ok(Record::Tombstones(rows)) => self.replay_tombstones(head, segment, rows),
-            Ok(Record::Settled(floor_ms)) => self.replay_settled(head, segment, floor_ms),
+            Ok(Record::DeletionsApplied(floor_ms)) => {
+                self.replay_deletions_applied(head, segment, floor_ms)
+            }
             Ok(Record::Retired(last_ref)) => {
                 head.retire_ref(last_ref);
                 self.note(segment, i64::MIN);
@@ -340,14 +342,14 @@ impl Log {
                 continue;
             };
             match log {
-                LogKind::Ordered => head.replay_ordered(slot, timestamp_ms, &value),
-                LogKind::Late if self.hides(series_ref, timestamp_ms) => {}
-                LogKind::Late => head.replay_late(slot, timestamp_ms, value),
+                LogKind::InOrder => head.replay_in_order(slot, timestamp_ms, &value),
+                LogKind::OutOfOrder if self.hides(series_ref, timestamp_ms) => {}
+                LogKind::OutOfOrder => head.replay_out_of_order(slot, timestamp_ms, value),
             }
         }
         match log {
-            LogKind::Ordered => self.note(segment, newest_ms),
-            LogKind::Late => self.note_late(segment, newest_ms, head.generation()),
+            LogKind::InOrder => self.note(segment, newest_ms),
+            LogKind::OutOfOrder => self.note_out_of_order(segment, newest_ms, head.generation()),
         }
         understood
     }
@@ -357,24 +359,26 @@ impl Log {
         *known = (*known).max(newest_ms);
     }
 
-    fn note_late(&mut self, segment: u32, newest_ms: i64, generation: u64) {
-        let known = self.late_segments.entry(segment).or_insert((i64::MIN, generation));
+    fn note_out_of_order(&mut self, segment: u32, newest_ms: i64, generation: u64) {
+        let known = self.out_of_order_segments.entry(segment).or_insert((i64::MIN, generation));
         *known = (known.0.max(newest_ms), known.1.max(generation));
     }
 
-    /// Drops leading segments of the late log that hold nothing from `before_ms` on and nothing of
-    /// this generation or later.
-    pub fn truncate_late(&mut self, before_ms: i64, generation: u64) -> StorageResult<()> {
+    /// Drops leading segments of the out-of-order log that hold nothing from `before_ms` on and
+    /// nothing of this generation or later.
+    pub fn truncate_out_of_order(&mut self, before_ms: i64, generation: u64) -> StorageResult<()> {
         let is_done = |(newest_ms, last): &(i64, u64)| *newest_ms < before_ms && *last < generation;
-        let droppable = self.late_segments.iter().take_while(|(_, segment)| is_done(segment));
+        let droppable =
+            self.out_of_order_segments.iter().take_while(|(_, segment)| is_done(segment));
         let Some(last_segment) = droppable.map(|(segment, _)| *segment).last() else {
             return Ok(());
         };
-        let is_all = self.late_segments.keys().next_back() == Some(&last_segment);
+        let is_all = self.out_of_order_segments.keys().next_back() == Some(&last_segment);
         // Then that goes, too, which the host may have written a second time, further back.
-        let last_segment = if is_all { self.wal.cut_segment(LogKind::Late)? } else { last_segment };
-        self.wal.truncate_late(last_segment)?;
-        self.late_segments.retain(|segment, _| *segment > last_segment);
+        let last_segment =
+            if is_all { self.wal.cut_segment(LogKind::OutOfOrder)? } else { last_segment };
+        self.wal.truncate_out_of_order(last_segment)?;
+        self.out_of_order_segments.retain(|segment, _| *segment > last_segment);
         Ok(())
     }
 
@@ -429,9 +433,9 @@ impl Log {
             return Ok(None);
         }
         // A tombstone concerns only what stands before it, so that checkpoints need none.
-        self.settle_deletions(head)?;
+        self.apply_deletions(head)?;
         if self.segments.keys().next_back() == Some(&last_segment) {
-            self.cut_ordered()?;
+            self.cut_in_order()?;
             self.restart_columns();
         }
         let checkpoint = self.wal.checkpoint(last_segment)?;

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::index::IndexError;
 use crate::model::TimeRange;
 use crate::select::{
-    BlockLabels, BlockNames, BlockValues, Cursor, Lookup, Merge, SeriesSource, TextCursor,
+    BlockLabels, BlockNames, BlockValues, Cursor, Lookup, Merge, SeriesSource, StringCursor,
 };
 use crate::storage::StorageError;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const LIST_TRIES: usize = 100;
 
 impl Engine {
     /// The label names of the series that a lookup selects, ascending.
-    pub fn label_names(&self, lookup: &Lookup) -> Result<TextCursor> {
+    pub fn label_names(&self, lookup: &Lookup) -> Result<StringCursor> {
         self.check_replayed()?;
         let sets = lookup.sets()?;
         // The head comes before the list of blocks, as for a selection.
@@ -26,18 +26,18 @@ impl Engine {
         for block in self.blocks_in(lookup.range)? {
             sources.push(Box::new(BlockNames::select(&block, &sets)?));
         }
-        TextCursor::new(sources, lookup.limit)
+        StringCursor::new(sources, lookup.limit)
     }
 
     /// The values that the series which a lookup selects have for a label name, ascending.
-    pub fn label_values(&self, name: &str, lookup: &Lookup) -> Result<TextCursor> {
+    pub fn label_values(&self, name: &str, lookup: &Lookup) -> Result<StringCursor> {
         self.check_replayed()?;
         let sets = Rc::new(lookup.sets()?);
         let mut sources = vec![self.head.label_values(name, lookup)?];
         for block in self.blocks_in(lookup.range)? {
             sources.push(Box::new(BlockValues::select(block, name, Rc::clone(&sets))?));
         }
-        TextCursor::new(sources, lookup.limit)
+        StringCursor::new(sources, lookup.limit)
     }
 
     /// The series that a lookup selects, in label order, without chunks.

@@ -11,8 +11,8 @@ mod local_head;
 mod log;
 mod lookup;
 mod records;
+mod request_templates;
 mod saved;
-mod shapes;
 mod status;
 mod upkeep;
 
@@ -31,14 +31,14 @@ use ingest::Ingest;
 use local_head::LocalHead;
 use log::Log;
 use lookup::merged;
+use request_templates::RequestTemplates;
 use saved::Loading;
-use shapes::Shapes;
 use std::cell::RefCell;
 use std::rc::Rc;
 use upkeep::{Task, Upkeep, UpkeepOptions};
 
 pub use deletion::Deleted;
-pub use head_reader::{HeadDeletion, HeadPage, HeadReader, HeadTextReader, Opened};
+pub use head_reader::{HeadDeletion, HeadPage, HeadReader, HeadStringReader, Opened};
 pub use log::ReplayProgress;
 pub use saved::SavedHead;
 pub use status::{HeadCardinality, HeadExemplars};
@@ -128,7 +128,7 @@ pub struct Figures {
 
 /// What a host looks at all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VitalSigns {
+pub struct BriefFigures {
     /// Bytes of memory in use; 0 where nobody counts them.
     pub memory_used_bytes: u64,
     /// Time of the newest sample that the head or a block holds; the smallest time without any.
@@ -164,7 +164,7 @@ struct Owned {
     head: Rc<RefCell<Head>>,
     log: Rc<RefCell<Log>>,
     batch: Batch,
-    shapes: Shapes,
+    templates: RequestTemplates,
     replayed: bool,
     /// A saved head that is being taken in place of a replay.
     loading: Option<Loading>,
@@ -199,8 +199,8 @@ impl Engine {
                 let head = Rc::new(RefCell::new(head));
                 let log = Rc::new(RefCell::new(Log::new(wal, block_duration_ms)));
                 let local = LocalHead { head: Rc::clone(&head), log: Rc::clone(&log) };
-                let (batch, shapes) = (Batch::default(), Shapes::default());
-                let owned = Owned { head, log, batch, shapes, replayed: false, loading: None };
+                let (batch, templates) = (Batch::default(), RequestTemplates::default());
+                let owned = Owned { head, log, batch, templates, replayed: false, loading: None };
                 (Some(owned), Rc::new(local))
             }
             Role::Query | Role::Compactor => {
@@ -215,15 +215,17 @@ impl Engine {
     }
 
     /// Reads about `bytes_max` of the log back; call until it says `done`. In between, a cut that
-    /// is due may be planned, selected and forgotten; its block must not be committed before the
+    /// is due may be planned, selected and truncated; its block must not be committed before the
     /// end, nor if the deletion mark changes meanwhile.
     pub fn replay(&mut self, bytes_max: u32) -> Result<ReplayProgress> {
         let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "replay" })?;
         let mut head = owned.head.borrow_mut();
         let progress = owned.log.borrow_mut().replay(&mut head, &mut owned.batch, bytes_max)?;
         if progress.done && !owned.replayed {
-            head.end_replay()
-                .map_err(|source| Error::Chunk { series: "with late samples".into(), source })?;
+            head.end_replay().map_err(|source| Error::Chunk {
+                series: "with out-of-order samples".into(),
+                source,
+            })?;
             owned.replayed = true;
         }
         Ok(progress)
@@ -247,9 +249,10 @@ impl Engine {
     ) -> Result<WriteOutcome> {
         let owned = self.owned.as_mut();
         // Lent to the request, as the head is.
-        let mut shapes = owned.map(|owned| std::mem::take(&mut owned.shapes)).unwrap_or_default();
+        let mut templates =
+            owned.map(|owned| std::mem::take(&mut owned.templates)).unwrap_or_default();
         let outcome = self.append_batch("append-remote-write", now_ms, |head, batch| {
-            let mut ingest = Ingest::new(head, batch, &mut shapes);
+            let mut ingest = Ingest::new(head, batch, &mut templates);
             match version {
                 RemoteWriteVersion::V1 => crate::wire::decode_write_v1(body, &mut ingest)?,
                 RemoteWriteVersion::V2 => crate::wire::decode_write_v2(body, &mut ingest)?,
@@ -257,7 +260,7 @@ impl Engine {
             ingest.finish()
         });
         if let Some(owned) = &mut self.owned {
-            owned.shapes = shapes;
+            owned.templates = templates;
         }
         outcome
     }
@@ -341,6 +344,16 @@ impl Engine {
         Ok(Cursor::new(source, selection))
     }
 
+    /// The series that all of some matchers select, as they are at this moment.
+    #[cfg(feature = "promql")]
+    pub fn series_of(
+        &self,
+        matchers: &[MatcherSpec],
+        range: TimeRange,
+    ) -> Result<Box<dyn SeriesSource>> {
+        self.source(matchers, range, &Labels::default(), None)
+    }
+
     /// What any of several selectors selects, to be given as lines of text. Damage costs only what
     /// is damaged.
     pub fn dump(
@@ -370,7 +383,7 @@ impl Engine {
             self.check_replayed()?;
         }
         let matchers = compile(specs)?;
-        // The head comes before the list of blocks: once its cursor is open it forgets nothing,
+        // The head comes before the list of blocks: once its cursor is open it truncates nothing,
         // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
         let mut sources = vec![self.head.select(specs, range, external)?];
         for block in self.blocks_in(range)? {
@@ -396,19 +409,19 @@ impl Engine {
         }
     }
 
-    /// Lets no merge touch these blocks, which earlier calls, of other engines too, gave as bad or
-    /// unmerged; they are not given again.
-    pub fn leave(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
-        let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "leave" })?;
-        upkeep.leave(blocks);
+    /// Excludes these blocks from merges: those that earlier calls, of other engines too, gave as
+    /// bad or unmerged; they are not given again.
+    pub fn exclude(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
+        let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "exclude" })?;
+        upkeep.exclude(blocks);
         Ok(())
     }
 
-    /// Lets [`compact`](Engine::compact) neither merge these blocks nor drop them for their age, in
-    /// place of those held before.
-    pub fn hold(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
-        let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "hold" })?;
-        upkeep.hold(blocks);
+    /// Pins blocks: [`compact`](Engine::compact) neither merges nor drops them for their age, in
+    /// place of those pinned before.
+    pub fn pin(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
+        let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "pin" })?;
+        upkeep.pin(blocks);
         Ok(())
     }
 
@@ -438,9 +451,9 @@ impl Engine {
         self.head.plan_cut()
     }
 
-    /// Lets head and log forget what a committed block holds; gives whether some is left to do.
-    pub fn forget(&self, before_ms: i64) -> Result<bool> {
-        self.head.forget(before_ms)
+    /// Truncates head and log of what a committed block holds; gives whether some is left to do.
+    pub fn truncate(&self, before_ms: i64) -> Result<bool> {
+        self.head.truncate(before_ms)
     }
 
     /// Figures of this moment.
@@ -480,12 +493,12 @@ impl Engine {
     }
 
     /// What changes with every write, at no cost to speak of.
-    pub fn pulse(&self) -> VitalSigns {
+    pub fn brief_figures(&self) -> BriefFigures {
         let Some(owned) = &self.owned else {
-            return VitalSigns { memory_used_bytes: 0, newest_time_ms: i64::MIN };
+            return BriefFigures { memory_used_bytes: 0, newest_time_ms: i64::MIN };
         };
         let head = owned.head.borrow();
-        VitalSigns {
+        BriefFigures {
             memory_used_bytes: head.memory_used_bytes(),
             newest_time_ms: head.newest_time_ms(),
         }

@@ -21,20 +21,20 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Those of a batch's rows that come in order, or those that come late; floats by columns if
-    /// somebody writes these.
+    /// Those of a batch's rows that come in order, or those that come out of order; floats by
+    /// columns if somebody writes these.
     pub fn of(
         head: &Head,
         batch: &Batch,
-        is_late: bool,
+        is_out_of_order: bool,
         columns: Option<&mut ColumnWriter>,
     ) -> Rows {
         if !head.has_histograms(batch) {
             let mut rows = Rows::none();
-            rows.add_floats(head.rows(batch, is_late), columns);
+            rows.add_floats(head.rows(batch, is_out_of_order), columns);
             return rows;
         }
-        Rows::of_values(head.value_rows(batch, is_late), columns)
+        Rows::of_values(head.value_rows(batch, is_out_of_order), columns)
     }
 
     /// Those of (series reference, time, value), of one series in this order.

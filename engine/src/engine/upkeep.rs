@@ -101,10 +101,10 @@ pub struct Upkeep {
     options: UpkeepOptions,
     levels: Levels,
     running: Option<Work>,
-    /// Blocks that no merge should touch again.
-    failed: BTreeSet<String>,
-    /// Blocks that stay as they are unless there is no room for them.
-    held: BTreeSet<String>,
+    /// Blocks that are excluded from merges.
+    excluded: BTreeSet<String>,
+    /// Pinned blocks: they stay as they are unless there is no room for them.
+    pinned: BTreeSet<String>,
 }
 
 enum Work {
@@ -137,19 +137,19 @@ impl Upkeep {
             options,
             levels,
             running: None,
-            failed: BTreeSet::new(),
-            held: BTreeSet::new(),
+            excluded: BTreeSet::new(),
+            pinned: BTreeSet::new(),
         }
     }
 
-    /// Lets no merge touch these blocks any more, which an earlier upkeep reported as bad.
-    pub fn leave(&mut self, blocks: impl IntoIterator<Item = String>) {
-        self.failed.extend(blocks);
+    /// Excludes blocks from merges: those that an earlier upkeep reported as bad.
+    pub fn exclude(&mut self, blocks: impl IntoIterator<Item = String>) {
+        self.excluded.extend(blocks);
     }
 
-    /// Neither merges these blocks nor drops them for their age, in place of those held before.
-    pub fn hold(&mut self, blocks: impl IntoIterator<Item = String>) {
-        self.held = blocks.into_iter().collect();
+    /// Neither merges these blocks nor drops them for their age, in place of those pinned before.
+    pub fn pin(&mut self, blocks: impl IntoIterator<Item = String>) {
+        self.pinned = blocks.into_iter().collect();
     }
 
     /// Does the next slice; what was begun before is finished first.
@@ -160,7 +160,7 @@ impl Upkeep {
             None => match self.next(task, now_ms, room, &mut progress)? {
                 Some(work) => work,
                 None => {
-                    // What was dropped or set aside may make something else due.
+                    // What was dropped or left out may make something else due.
                     let changed =
                         [&progress.bad, &progress.unmerged].iter().any(|list| !list.is_empty());
                     progress.done = progress.deleted.is_empty() && !changed;
@@ -219,13 +219,13 @@ impl Upkeep {
                 Ok(())
             }
             Err(MergeError::BadParent(bad)) => {
-                self.set_aside(bad, progress);
+                self.leave_out(bad, progress);
                 Ok(())
             }
             Err(MergeError::Refused { parents, source }) => {
                 for block in parents {
                     let reason = source.to_string();
-                    if self.failed.insert(block.clone()) {
+                    if self.excluded.insert(block.clone()) {
                         let bad = BadBlock { block, file: None, offset: None, reason };
                         progress.unmerged.push(bad);
                     }
@@ -238,8 +238,8 @@ impl Upkeep {
         }
     }
 
-    fn set_aside(&mut self, bad: BadBlock, progress: &mut UpkeepProgress) {
-        if self.failed.insert(bad.block.clone()) {
+    fn leave_out(&mut self, bad: BadBlock, progress: &mut UpkeepProgress) {
+        if self.excluded.insert(bad.block.clone()) {
             progress.bad.push(bad);
         }
     }
@@ -293,7 +293,7 @@ impl Upkeep {
             }
             Err(MergeError::Storage(error)) => Err(error.into()),
             Err(MergeError::BadParent(bad)) => {
-                self.set_aside(bad, progress);
+                self.leave_out(bad, progress);
                 Ok(None)
             }
             Err(MergeError::Refused { .. } | MergeError::Deleted { .. }) => Ok(None),
@@ -312,18 +312,18 @@ impl Upkeep {
         let blocks = Rc::clone(&self.blocks);
         let Survey { mut metas, bad } = survey(&*blocks)?;
         for bad in bad {
-            self.set_aside(bad, progress);
+            self.leave_out(bad, progress);
         }
         self.drop_superseded(&mut metas, progress)?;
         for meta in &mut metas {
-            let is_held = task == Task::Due && self.held.contains(&meta.ulid);
-            meta.compaction.failed |= is_held || self.failed.contains(&meta.ulid);
+            let is_pinned = task == Task::Due && self.pinned.contains(&meta.ulid);
+            meta.compaction.failed |= is_pinned || self.excluded.contains(&meta.ulid);
         }
         let sized = metas
             .into_iter()
             .map(|meta| {
                 let bytes = block_bytes(&*blocks, &meta.ulid)?;
-                Ok(SizedBlock { bytes, is_held: self.held.contains(&meta.ulid), meta })
+                Ok(SizedBlock { bytes, is_pinned: self.pinned.contains(&meta.ulid), meta })
             })
             .collect::<Result<Vec<_>>>()?;
         match task {

@@ -2,13 +2,14 @@
 //! instead, in windows of time, oldest first.
 //!
 //! ```text
-//! ordered rows of a series   delivered ……│ from ……… in the gap ………… upto │…… in the log
-//! late rows outside of that              × × points
+//! in-order rows of a series      delivered ……│ from ……… in the gap ………… upto │…… in the log
+//! out-of-order rows outside of that              × × points
 //! ```
 //!
-//! A late row that was written later may lie in the span of a gap, too. The store gives it with the
-//! others if it was there when its window was begun, so each window keeps where the late log ended
-//! then: what the late log has of it before that place is not sent once more.
+//! An out-of-order row that was written later may lie in the span of a gap, too. The store gives it
+//! with the others if it was there when its window was begun, so each window keeps where the
+//! out-of-order log ended then: what the out-of-order log has of it before that place is not sent
+//! once more.
 //!
 //! Invariants: what a series has in the store in (from, upto], and at its points, is what was not
 //! delivered of it; each row of a gap lies in one of its windows.
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 /// takes nothing older than an hour behind its newest sample must be able to take all of it.
 pub const WINDOW_MS: i64 = 30 * 60 * 1000;
 
-/// Late rows that a gap can hold one by one.
+/// Out-of-order rows that a gap can hold one by one.
 const POINTS_MAX: usize = 1024 * 1024;
 
 /// A row's place among those of a store, as windows and label order have it.
@@ -46,7 +47,7 @@ pub struct Gap {
     points: FxHashSet<(u64, i64)>,
     /// Rows by window.
     windows: BTreeMap<i64, u64>,
-    /// Windows that were begun, and where the late log ended then.
+    /// Windows that were begun, and where the out-of-order log ended then.
     begun: BTreeMap<i64, Place>,
 }
 
@@ -77,16 +78,16 @@ pub fn window_of(time_ms: i64) -> i64 {
 }
 
 impl Gap {
-    /// Adds a row of the ordered log.
-    pub fn add_ordered(&mut self, hash: u64, time_ms: i64) {
+    /// Adds a row of the in-order log.
+    pub fn add_in_order(&mut self, hash: u64, time_ms: i64) {
         let from_ms = time_ms.saturating_sub(1);
         let span = self.spans.entry(hash).or_insert((from_ms, time_ms));
         *span = (span.0.min(from_ms), span.1.max(time_ms));
         *self.windows.entry(window_of(time_ms)).or_default() += 1;
     }
 
-    /// Adds a row of the late log; gives whether there was room.
-    pub fn add_late(&mut self, hash: u64, time_ms: i64) -> bool {
+    /// Adds a row of the out-of-order log; gives whether there was room.
+    pub fn add_out_of_order(&mut self, hash: u64, time_ms: i64) -> bool {
         if self.in_span(hash, time_ms) {
             return true;
         }
@@ -115,20 +116,20 @@ impl Gap {
         }
     }
 
-    /// Whether a late row was or will be taken from the store with the others.
+    /// Whether an out-of-order row was or will be taken from the store with the others.
     pub fn gives(&self, hash: u64, time_ms: i64, place: Place) -> bool {
         let window_ms = window_of(time_ms);
         let in_window = match self.begun.get(&window_ms) {
-            Some(late_end) => place < *late_end,
+            Some(out_of_order_end) => place < *out_of_order_end,
             None => self.windows.contains_key(&window_ms),
         };
         in_window && self.in_span(hash, time_ms)
     }
 
-    /// Begins the oldest window; the late log ends here.
-    pub fn begin_window(&mut self, late_end: Place) {
+    /// Begins the oldest window; the out-of-order log ends here.
+    pub fn begin_window(&mut self, out_of_order_end: Place) {
         if let Some(window_ms) = self.windows.keys().next() {
-            self.begun.entry(*window_ms).or_insert(late_end);
+            self.begun.entry(*window_ms).or_insert(out_of_order_end);
         }
     }
 
@@ -137,9 +138,10 @@ impl Gap {
         !self.begun.is_empty()
     }
 
-    /// Whether nothing is left to be taken, nor of the late log, read to here, to be left out.
-    pub fn is_over(&self, late: Place) -> bool {
-        self.windows.is_empty() && self.begun.values().all(|late_end| *late_end <= late)
+    /// Whether nothing is left to be taken, nor of the out-of-order log, read to here, to be left out.
+    pub fn is_over(&self, out_of_order: Place) -> bool {
+        self.windows.is_empty()
+            && self.begun.values().all(|out_of_order_end| *out_of_order_end <= out_of_order)
     }
 
     /// The oldest window and the number of its rows.
@@ -157,8 +159,8 @@ impl Gap {
         self.windows.values().sum()
     }
 
-    /// Takes over what another gap has. Rows between the two may come twice, and late rows of windows
-    /// that were begun.
+    /// Takes over what another gap has. Rows between the two may come twice, and out-of-order rows
+    /// of windows that were begun.
     pub fn join(&mut self, other: Gap) {
         self.begun.clear();
         for (hash, (from_ms, upto_ms)) in other.spans {

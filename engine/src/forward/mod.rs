@@ -102,7 +102,7 @@ pub struct Fed {
     pub unknown: u64,
     /// Exemplars that could not be sent along with a sample.
     pub exemplars_dropped: u64,
-    /// Late rows for which a gap had no room.
+    /// Out-of-order rows for which a gap had no room.
     pub no_room: u64,
     /// Time of the newest row.
     pub newest_ms: i64,
@@ -113,10 +113,10 @@ pub struct Fed {
 /// Where delivery of one queue stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardPosition {
-    /// First undelivered row of the ordered log.
-    pub ordered: Place,
-    /// First undelivered row of the late log.
-    pub late: Place,
+    /// First undelivered row of the in-order log.
+    pub in_order: Place,
+    /// First undelivered row of the out-of-order log.
+    pub out_of_order: Place,
     /// First undelivered row of the store's window that is being taken.
     pub store: StorePlace,
 }
@@ -175,7 +175,7 @@ impl Forwarder {
         let count = u32::try_from(positions.len()).unwrap_or(u32::MAX);
         self.reshard(count)?;
         for (shard, position) in self.shards.iter_mut().zip(positions) {
-            shard.resume = [position.ordered, position.late];
+            shard.resume = [position.in_order, position.out_of_order];
             shard.resume_store = position.store.clone();
         }
         let damaged = || ForwardError::Invalid("the list of gaps is damaged".into());
@@ -238,7 +238,7 @@ impl Forwarder {
 
     /// All of a segment was read: delivery of an empty queue stands behind it.
     pub fn end_segment(&mut self, log: LogKind, segment: u32) {
-        let which = if log == LogKind::Ordered { 0 } else { 1 };
+        let which = if log == LogKind::InOrder { 0 } else { 1 };
         let after = Place { segment: segment.saturating_add(1), record: 0, row: 0 };
         self.tails[which] = self.tails[which].max(after);
     }

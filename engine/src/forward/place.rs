@@ -43,8 +43,8 @@ impl Forwarder {
             }
         };
         let position = |shard: &Shard| ShardPosition {
-            ordered: log_place(shard, 0, Source::Ordered),
-            late: log_place(shard, 1, Source::Late),
+            in_order: log_place(shard, 0, Source::InOrder),
+            out_of_order: log_place(shard, 1, Source::OutOfOrder),
             store: store_place(shard),
         };
         self.shards.iter().map(position).collect()
@@ -52,7 +52,7 @@ impl Forwarder {
 
     /// Forgets where rows came from that are delivered.
     pub(super) fn prune_marks(&mut self) {
-        for (which, source) in [(0, Source::Ordered), (1, Source::Late)] {
+        for (which, source) in [(0, Source::InOrder), (1, Source::OutOfOrder)] {
             let first = first_number(&self.shards, source);
             let marks = &mut self.log_marks[which];
             prune(marks, first);

@@ -25,8 +25,8 @@ impl Forwarder {
     }
 
     /// Forgets series that no segment from this one on has introduced.
-    pub fn forget_series(&mut self, before_segment: u32) {
-        self.series.forget(before_segment);
+    pub fn drop_series(&mut self, before_segment: u32) {
+        self.series.drop_before(before_segment);
         self.builder.symbols_changed();
     }
 
@@ -41,7 +41,7 @@ impl Forwarder {
         capacity: usize,
     ) -> Fed {
         let mut fed = Fed { newest_ms: i64::MIN, ..Fed::default() };
-        let which = if log == LogKind::Ordered { 0 } else { 1 };
+        let which = if log == LogKind::InOrder { 0 } else { 1 };
         for (record_number, record) in (first_record..).zip(records) {
             fed.is_full = !self.is_detached && self.is_full(capacity);
             if fed.is_full {
@@ -120,7 +120,7 @@ impl RecordReader<'_> {
             Ok(
                 Record::Tombstones(_)
                 | Record::MmapMarkers(_)
-                | Record::Settled(_)
+                | Record::DeletionsApplied(_)
                 | Record::Retired(_)
                 | Record::Unknown(_),
             ) => Ok(()),
@@ -168,20 +168,22 @@ impl RecordReader<'_> {
             self.fed.dropped += 1;
             return;
         }
-        let source = if self.which == 0 { Source::Ordered } else { Source::Late };
-        if source == Source::Late && gaps.iter().any(|gap| gap.gives(series.hash, time_ms, place)) {
+        let source = if self.which == 0 { Source::InOrder } else { Source::OutOfOrder };
+        if source == Source::OutOfOrder
+            && gaps.iter().any(|gap| gap.gives(series.hash, time_ms, place))
+        {
             return;
         }
         self.fed.newest_ms = self.fed.newest_ms.max(time_ms);
         if *is_detached {
             let Some(gap) = gaps.back_mut() else { return };
             match source {
-                Source::Late if !gap.add_late(series.hash, time_ms) => {
+                Source::OutOfOrder if !gap.add_out_of_order(series.hash, time_ms) => {
                     self.fed.no_room += 1;
                     return;
                 }
-                Source::Late => {}
-                _ => gap.add_ordered(series.hash, time_ms),
+                Source::OutOfOrder => {}
+                _ => gap.add_in_order(series.hash, time_ms),
             }
             self.fed.rows += 1;
             self.fed.in_gap += 1;
@@ -197,7 +199,7 @@ impl RecordReader<'_> {
         series.queued += 1;
         series.newest_ordinal = shard.next_ordinal();
         shard.push(row);
-        *has_queued |= source == Source::Ordered;
+        *has_queued |= source == Source::InOrder;
         self.fed.rows += 1;
     }
 

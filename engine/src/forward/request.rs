@@ -1,7 +1,7 @@
 //! Rows to the body of a request.
 //!
 //! Rows of one series stand together, in their order: a series' labels are written once. Of 2.0,
-//! each text is a symbol of the request, written once; a table of the texts of all requests says
+//! each text is a symbol of the request, written once; a table of the strings of all requests says
 //! which symbol it is here, so that no text is compared or hashed.
 
 use super::row::{Extra, Extras, Row};
@@ -54,7 +54,7 @@ struct RequestSymbols {
     request: u32,
     /// Symbols of the table, in the request's order; the first stands for the empty text.
     list: Vec<u32>,
-    /// Texts that only this request has, such as exemplars' labels, in its order.
+    /// Strings that only this request has, such as exemplars' labels, in its order.
     others: Vec<(u32, Box<str>)>,
     /// The same by text.
     by_text: FxHashMap<Box<str>, u32>,
@@ -145,7 +145,7 @@ impl RequestSymbols {
 }
 
 impl RequestBuilder {
-    /// The texts of the table have got new numbers.
+    /// The strings of the table have got new numbers.
     pub fn symbols_changed(&mut self) {
         self.symbols.met.clear();
     }

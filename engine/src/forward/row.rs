@@ -6,10 +6,10 @@ use crate::model::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Source {
-    /// The log of ordered samples.
-    Ordered = 0,
-    /// The log of late samples.
-    Late = 1,
+    /// The in-order log.
+    InOrder = 0,
+    /// The out-of-order log.
+    OutOfOrder = 1,
     /// Blocks and head.
     Store = 2,
 }
@@ -73,8 +73,8 @@ impl Row {
 
     pub fn source(&self) -> Source {
         match self.tagged >> SOURCE_SHIFT {
-            0 => Source::Ordered,
-            1 => Source::Late,
+            0 => Source::InOrder,
+            1 => Source::OutOfOrder,
             _ => Source::Store,
         }
     }

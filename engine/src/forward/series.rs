@@ -41,7 +41,7 @@ pub struct Series {
     pub newest_ordinal: u64,
     /// Rows of it that are queued.
     pub queued: u32,
-    /// Last segment that introduced it; `None` if it came from the store, to be forgotten with its
+    /// Last segment that introduced it; `None` if it came from the store, to be dropped with its
     /// last row.
     segment: Option<u32>,
 }
@@ -58,10 +58,10 @@ pub struct SeriesTable {
     rules: Vec<Rule>,
 }
 
-/// Texts, each once.
+/// Strings, each once.
 #[derive(Default)]
 pub struct Symbols {
-    texts: Vec<Box<str>>,
+    strings: Vec<Box<str>>,
     places: HashTable<u32>,
 }
 
@@ -70,12 +70,12 @@ impl Symbols {
         if let Some(at) = self.find(text) {
             return at;
         }
-        let texts = &self.texts;
-        let text_of = |at: u32| texts.get(at as usize).map_or("", |text| text);
+        let strings = &self.strings;
+        let text_of = |at: u32| strings.get(at as usize).map_or("", |text| text);
         let hash = hash_bytes(HASH_SEED, text.as_bytes());
-        let at = self.texts.len() as u32;
+        let at = self.strings.len() as u32;
         self.places.insert_unique(hash, at, |at| hash_bytes(HASH_SEED, text_of(*at).as_bytes()));
-        self.texts.push(text.into());
+        self.strings.push(text.into());
         at
     }
 
@@ -86,11 +86,11 @@ impl Symbols {
     }
 
     pub fn text(&self, symbol: u32) -> &str {
-        self.texts.get(symbol as usize).map_or("", |text| text)
+        self.strings.get(symbol as usize).map_or("", |text| text)
     }
 
     pub fn len(&self) -> usize {
-        self.texts.len()
+        self.strings.len()
     }
 }
 
@@ -203,8 +203,8 @@ impl SeriesTable {
     }
 
     /// Forgets the series that no segment from this one on has introduced and of which nothing is
-    /// queued, and the texts that are only theirs.
-    pub fn forget(&mut self, before_segment: u32) {
+    /// queued, and the strings that are only theirs.
+    pub fn drop_before(&mut self, before_segment: u32) {
         let mut refs = RefTable::default();
         let series = &mut self.series;
         let mut is_kept = vec![false; series.len()];

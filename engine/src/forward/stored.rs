@@ -39,16 +39,16 @@ impl Forwarder {
             // Ordinals of rows that stay change: no exemplar may find another row by them.
             shard.left += queue.len() as u64;
             shard.counts = [0; SOURCES];
-            // Ordered rows first: late ones between them come with them.
-            for row in queue.iter().filter(|row| row.source() == Source::Ordered) {
+            // In-order rows first: out-of-order ones between them come with them.
+            for row in queue.iter().filter(|row| row.source() == Source::InOrder) {
                 let Some(series) = self.series.get(row.series) else { continue };
-                gap.add_ordered(series.hash, row.time_ms);
+                gap.add_in_order(series.hash, row.time_ms);
             }
             for row in queue {
                 let hash = self.series.get(row.series).map_or(0, |series| series.hash);
                 let goes = match row.source() {
-                    Source::Ordered => true,
-                    Source::Late => gap.add_late(hash, row.time_ms),
+                    Source::InOrder => true,
+                    Source::OutOfOrder => gap.add_out_of_order(hash, row.time_ms),
                     Source::Store => false,
                 };
                 if goes {
@@ -172,10 +172,11 @@ impl Forwarder {
         self.gaps.iter().find_map(Gap::first_window)
     }
 
-    /// Begins to take the oldest window; the late log ends here, as far as it may be in the store.
-    pub fn begin_store_window(&mut self, late_end: Place) {
+    /// Begins to take the oldest window; the out-of-order log ends here, as far as it may be in the
+    /// store.
+    pub fn begin_store_window(&mut self, out_of_order_end: Place) {
         if let Some(gap) = self.active_gap() {
-            gap.begin_window(late_end);
+            gap.begin_window(out_of_order_end);
         }
     }
 
@@ -200,9 +201,9 @@ impl Forwarder {
 
     /// Forgets gaps that say nothing any more.
     fn end_gaps(&mut self) {
-        let late = self.tails[1];
-        let is_skipping = self.shards.iter().any(|shard| shard.resume[1] > late);
-        self.gaps.retain(|gap| is_skipping || !gap.is_over(late));
+        let out_of_order = self.tails[1];
+        let is_skipping = self.shards.iter().any(|shard| shard.resume[1] > out_of_order);
+        self.gaps.retain(|gap| is_skipping || !gap.is_over(out_of_order));
     }
 
     /// Whether rows of the store are queued.

@@ -2,7 +2,7 @@ use super::*;
 use crate::chunk::encode;
 use crate::model::{FloatHistogram, Histogram, Sample, Value};
 use crate::relabel::Action;
-use crate::storage::LogKind::{Late, Ordered};
+use crate::storage::LogKind::{InOrder, OutOfOrder};
 use crate::wal::{
     ColumnWriter, ExemplarRecord, exemplars_record, histograms_record, put_exemplar, put_histogram,
     put_samples, put_series, samples_record, series_record,
@@ -53,6 +53,8 @@ impl<'r> Sink<'r> {
 }
 
 impl<'r> WriteSink<'r> for Sink<'r> {
+    type Histogram = Value;
+
     fn symbols(&mut self, symbols: &[&'r [u8]], _encoded: &'r [u8]) {
         self.symbols = symbols.to_vec();
     }
@@ -150,7 +152,7 @@ fn all_kinds_arrive_in_both_versions() {
     ];
     for version in [V1, V2] {
         let mut forwarder = Forwarder::new(settings(), 1).expect("settings");
-        let fed = feed(&mut forwarder, Ordered, &records);
+        let fed = feed(&mut forwarder, InOrder, &records);
         assert_eq!((fed.records, fed.rows, fed.unknown, fed.exemplars_dropped), (6, 4, 0, 0));
         let batch = forwarder.take(0, version, 100, i64::MIN).expect("rows");
         assert_eq!((batch.samples, batch.histograms, batch.exemplars), (2, 2, 1));
@@ -189,7 +191,7 @@ fn labels_are_changed_and_series_dropped_once() {
     let settings = Settings { external_labels, rules: vec![keep, rename], ..settings() };
     let mut forwarder = Forwarder::new(settings, 1).expect("settings");
     let rows = [(0, 10, 1.0), (1, 10, 2.0), (2, 10, 3.0), (0, 20, 4.0)];
-    let fed = feed(&mut forwarder, Ordered, &[series_records(0..3), samples_of(&rows)]);
+    let fed = feed(&mut forwarder, InOrder, &[series_records(0..3), samples_of(&rows)]);
     assert_eq!((fed.rows, fed.dropped), (3, 1));
     let batch = forwarder.take(0, V2, 100, 20).expect("rows");
     assert_eq!((batch.too_old, batch.samples), (2, 1), "those before 20 are left out");
@@ -199,18 +201,18 @@ fn labels_are_changed_and_series_dropped_once() {
 }
 
 #[test]
-fn series_are_forgotten_and_their_texts_with_them() {
+fn series_are_dropped_and_their_strings_with_them() {
     let mut forwarder = Forwarder::new(settings(), 1).expect("settings");
     let records = [series_records(0..5), samples_of(&[(4, 10, 1.0)])];
-    feed(&mut forwarder, Ordered, &records);
+    feed(&mut forwarder, InOrder, &records);
     let kept = [series_records(0..2)];
     forwarder.note_series(7, kept.iter().map(Vec::as_slice));
-    forwarder.forget_series(7);
+    forwarder.drop_series(7);
     assert_eq!(forwarder.series_count(), 3, "the two that were kept, and one with a row");
     let batch = forwarder.take(0, V1, 10, i64::MIN).expect("the row");
     assert!(decoded(V1, &batch.body).received.0.contains_key(&key_of(4)));
     forwarder.done(0);
-    forwarder.forget_series(7);
+    forwarder.drop_series(7);
     assert_eq!(forwarder.series_count(), 2);
 }
 
@@ -220,53 +222,53 @@ struct World {
     /// Records of both logs by segment.
     logs: [Vec<Vec<Vec<u8>>>; 2],
     rows: BTreeMap<usize, BTreeMap<i64, f64>>,
-    /// Times of ordered rows by series.
-    ordered: BTreeMap<String, Vec<i64>>,
+    /// Times of in-order rows by series.
+    in_order: BTreeMap<String, Vec<i64>>,
 }
 
 /// One after the other: what each request holds, and where segments end.
 fn world() -> impl Strategy<Value = World> {
-    // (series, steps of 5 minutes, is late) and whether a segment ends.
+    // (series, steps of 5 minutes, is out of order) and whether a segment ends.
     let row = (0usize..6, 1i64..5, prop::bool::weighted(0.15));
     let request = (prop::collection::vec(row, 1..8), prop::bool::weighted(0.2));
     (prop::collection::vec(request, 1..40), any::<bool>()).prop_map(|(requests, by_columns)| {
         let mut world = World {
             logs: [vec![vec![]], vec![vec![]]],
             rows: BTreeMap::new(),
-            ordered: BTreeMap::new(),
+            in_order: BTreeMap::new(),
         };
         let mut writer = ColumnWriter::new(3);
         let mut known = std::collections::BTreeSet::new();
         let mut value = 0.0;
         for (rows, ends_segment) in requests {
-            let (mut ordered, mut late) = (vec![], vec![]);
-            for (series, steps, is_late) in rows {
+            let (mut in_order, mut out_of_order) = (vec![], vec![]);
+            for (series, steps, is_out_of_order) in rows {
                 value += 1.0;
                 let times = world.rows.entry(series).or_default();
                 let newest_ms = times.keys().next_back().copied().unwrap_or(0);
-                // Late ones lie between the others.
+                // Out-of-order ones lie between the others.
                 let step_ms = steps * 300_000;
-                let time_ms = if is_late {
+                let time_ms = if is_out_of_order {
                     newest_ms - step_ms - 1 - times.len() as i64
                 } else {
                     newest_ms + step_ms
                 };
-                if is_late && (times.is_empty() || times.contains_key(&time_ms)) {
+                if is_out_of_order && (times.is_empty() || times.contains_key(&time_ms)) {
                     continue;
                 }
                 times.insert(time_ms, value);
-                if is_late {
-                    late.push((series, time_ms, value));
+                if is_out_of_order {
+                    out_of_order.push((series, time_ms, value));
                 } else {
-                    world.ordered.entry(key_of(series)).or_default().push(time_ms);
-                    ordered.push((series, time_ms, value));
+                    world.in_order.entry(key_of(series)).or_default().push(time_ms);
+                    in_order.push((series, time_ms, value));
                 }
                 if known.insert(series) {
                     let records = world.logs[0].last_mut().expect("a segment");
                     records.push(series_records(series..series + 1));
                 }
             }
-            for (which, rows) in [(0, ordered), (1, late)] {
+            for (which, rows) in [(0, in_order), (1, out_of_order)] {
                 let records = world.logs[which].last_mut().expect("a segment");
                 if rows.is_empty() {
                     continue;
@@ -363,8 +365,8 @@ impl<'w> Run<'w> {
         self.saved = (self.forwarder.positions(), self.forwarder.encode_gaps());
     }
 
-    /// Feeds a record; gives whether there was one to feed and it was taken. The late log comes
-    /// when all of the ordered one was read.
+    /// Feeds a record; gives whether there was one to feed and it was taken. The out-of-order log comes
+    /// when all of the in-order one was read.
     fn feed_one(&mut self) -> bool {
         match self.feed_one_of(0) {
             true => true,
@@ -373,7 +375,7 @@ impl<'w> Run<'w> {
     }
 
     fn feed_one_of(&mut self, which: usize) -> bool {
-        let log = [Ordered, Late][which];
+        let log = [InOrder, OutOfOrder][which];
         let (segment, record) = self.at[which];
         let segments = &self.world.logs[which];
         let Some(records) = segments.get(segment) else { return false };
@@ -393,8 +395,8 @@ impl<'w> Run<'w> {
         false
     }
 
-    /// The end of the late log.
-    fn late_end(&self) -> Place {
+    /// The end of the out-of-order log.
+    fn out_of_order_end(&self) -> Place {
         let segments = &self.world.logs[1];
         let record = segments.last().map_or(0, Vec::len) as u32;
         Place { segment: segments.len() as u32 - 1, record, row: 0 }
@@ -459,8 +461,8 @@ impl<'w> Run<'w> {
     fn drain(&mut self, count: usize) {
         for _ in 0..count {
             let Some((window_ms, _)) = self.forwarder.store_window() else { return };
-            let late_end = self.late_end();
-            self.forwarder.begin_store_window(late_end);
+            let out_of_order_end = self.out_of_order_end();
+            self.forwarder.begin_store_window(out_of_order_end);
             let mut series: Vec<(Labels, usize)> =
                 self.world.rows.keys().map(|series| (labels_of(*series), *series)).collect();
             series.sort();
@@ -503,7 +505,7 @@ impl<'w> Run<'w> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
-    /// Each row arrives; one comes twice only if it arrived without being acknowledged; ordered rows
+    /// Each row arrives; one comes twice only if it arrived without being acknowledged; in-order rows
     /// of a series come in their order for the first time.
     #[test]
     fn every_row_arrives_and_in_order(
@@ -525,8 +527,8 @@ proptest! {
             }
             let mut firsts = Vec::new();
             for (at, _) in &got {
-                let is_ordered = world.ordered.get(&key).is_some_and(|times| times.contains(at));
-                if is_ordered && !firsts.contains(at) {
+                let is_in_order = world.in_order.get(&key).is_some_and(|times| times.contains(at));
+                if is_in_order && !firsts.contains(at) {
                     firsts.push(*at);
                 }
             }
@@ -540,9 +542,9 @@ proptest! {
     fn gaps_are_written_and_read(bytes: Vec<u8>, rows: Vec<(u64, i64, bool)>) {
         let _ = Gap::decode(&bytes);
         let mut gap = Gap::default();
-        for (hash, time_ms, is_late) in rows {
+        for (hash, time_ms, is_out_of_order) in rows {
             let time_ms = time_ms / 4;
-            if is_late { gap.add_late(hash, time_ms); } else { gap.add_ordered(hash, time_ms); }
+            if is_out_of_order { gap.add_out_of_order(hash, time_ms); } else { gap.add_in_order(hash, time_ms); }
         }
         let mut out = Vec::new();
         gap.encode(&mut out);
@@ -554,7 +556,7 @@ proptest! {
     #[test]
     fn any_record_is_read_or_counted(record: Vec<u8>, frames: Vec<u8>) {
         let mut forwarder = Forwarder::new(settings(), 2).expect("settings");
-        feed(&mut forwarder, Ordered, &[series_records(0..3), record]);
+        feed(&mut forwarder, InOrder, &[series_records(0..3), record]);
         forwarder.detach();
         let _ = forwarder.feed_store(&frames, 10);
         while let Some(_batch) = forwarder.take(0, V2, 10, 0) { forwarder.done(0); }

@@ -116,15 +116,15 @@ pub(super) struct Row {
     pub slot: Slot,
     /// The number by which the log knows the series.
     pub series_ref: u64,
-    /// Earlier row of the same series in this batch, or `NO_ROW`; of a late row only if it was the
-    /// first.
+    /// Earlier row of the same series in this batch, or `NO_ROW`; of an out-of-order row only if it
+    /// was the first.
     pub previous: u32,
     /// Of a histogram only the time counts.
     pub sample: Sample,
     /// Place in [`Batch::histograms`], or [`IS_FLOAT`].
     pub histogram: u32,
-    /// Whether it goes to the late samples of its series.
-    pub is_late: bool,
+    /// Whether it goes to the out-of-order samples of its series.
+    pub is_out_of_order: bool,
 }
 
 /// Stands in [`Row::histogram`] of a float.
@@ -137,7 +137,7 @@ pub struct Batch {
     pub(super) histograms: Vec<Value>,
     pub(super) exemplars: Vec<(Slot, Exemplar)>,
     pub(super) created: Vec<Slot>,
-    /// Places of rows: of late ones, or of all once that is asked for.
+    /// Places of rows: of out-of-order ones, or of all once that is asked for.
     pub(super) by_time: FxHashMap<(Slot, i64), u32>,
     /// Whether it has all.
     pub(super) is_indexed: bool,
@@ -176,7 +176,7 @@ impl Batch {
         previous: u32,
         timestamp_ms: i64,
         value: Value,
-        is_late: bool,
+        is_out_of_order: bool,
     ) {
         let (value, histogram) = match value {
             Value::Float(value) => (value, IS_FLOAT),
@@ -185,18 +185,18 @@ impl Batch {
                 (0.0, self.histograms.len() as u32 - 1)
             }
         };
-        if is_late || self.is_indexed {
+        if is_out_of_order || self.is_indexed {
             self.by_time.insert((slot, timestamp_ms), self.rows.len() as u32);
         }
         let sample = Sample { timestamp_ms, value };
-        self.rows.push(Row { slot, series_ref, previous, sample, histogram, is_late });
+        self.rows.push(Row { slot, series_ref, previous, sample, histogram, is_out_of_order });
     }
 
     /// Takes a float in that comes in order and is the first row of its series.
     #[inline]
     pub(super) fn push_float(&mut self, slot: Slot, series_ref: u64, sample: Sample) {
-        let (previous, histogram, is_late) = (NO_ROW, IS_FLOAT, false);
-        self.rows.push(Row { slot, series_ref, previous, sample, histogram, is_late });
+        let (previous, histogram, is_out_of_order) = (NO_ROW, IS_FLOAT, false);
+        self.rows.push(Row { slot, series_ref, previous, sample, histogram, is_out_of_order });
     }
 
     /// What a row stores.

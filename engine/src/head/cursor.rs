@@ -42,11 +42,11 @@ const PASSED_PER_SLICE: usize = if cfg!(test) { 3 } else { 4 * 1024 };
 pub struct HeadCursor {
     /// In label order.
     slots: Vec<Slot>,
-    /// Time of the newest ordered sample of each series, of as many as are prepared.
+    /// Time of the newest in-order sample of each series, of as many as are prepared.
     newest: Newest,
     sequence: Sequence,
     range: TimeRange,
-    moment: u64,
+    epoch: u64,
     /// Labels that the series are given besides their own.
     external: Labels,
     /// While the cursor is prepared.
@@ -72,7 +72,7 @@ pub enum Slice<T> {
 pub struct HeadSeries {
     /// Its labels, the external ones included.
     pub labels: Labels,
-    /// Its chunks, the ordered ones in time order.
+    /// Its chunks, the in-order ones in time order.
     pub chunks: Vec<Chunk>,
     /// Whether chunks may overlap.
     pub may_overlap: bool,
@@ -81,10 +81,10 @@ pub struct HeadSeries {
 /// What a cursor may see of one series.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Ordered samples up to this time.
+    /// In-order samples up to this time.
     pub newest_ms: i64,
-    /// Late samples that came before this moment.
-    pub moment: u64,
+    /// Out-of-order samples that came before this epoch.
+    pub epoch: u64,
 }
 
 impl HeadCursor {
@@ -153,15 +153,15 @@ impl Head {
                 index.sort_by_labels(&mut slots)?;
             }
         }
-        self.moment += 1;
-        // Later samples than those of this moment are not part of the answer.
+        self.epoch += 1;
+        // Later samples than those of this epoch are not part of the answer.
         let range = TimeRange { end_ms: range.end_ms.min(self.newest_ms()), ..range };
         let bytes = slots.len() * (size_of::<Slot>() + size_of::<u32>());
         let mut cursor = HeadCursor {
             newest: Newest::new(self.newest_ms(), slots.len()),
             sequence: Sequence::new(external),
             range,
-            moment: self.moment,
+            epoch: self.epoch,
             external: external.clone(),
             watch: None,
             page: Vec::new(),
@@ -223,7 +223,7 @@ impl Head {
 
     /// Whether the head may hold samples of the range.
     pub(super) fn touches(&self, range: TimeRange) -> bool {
-        let start_ms = self.min_time_ms.min(self.late_min_time_ms);
+        let start_ms = self.min_time_ms.min(self.out_of_order_min_time_ms);
         let held = TimeRange { start_ms, end_ms: self.newest_ms() };
         range.start_ms <= range.end_ms && range.overlaps(&held)
     }
@@ -237,12 +237,13 @@ impl Head {
             let Some(at) = self.next_at(cursor) else { return Ok(Slice::End) };
             let (slot, newest_ms) = (cursor.slots[at], cursor.newest.get(at));
             let series = self.at(slot);
-            let seen = Seen { newest_ms, moment: cursor.moment };
+            let seen = Seen { newest_ms, epoch: cursor.epoch };
             let chunks = series.chunks(cursor.range, seen);
             let chunks = chunks.map_err(|error| (self.packed_labels(slot), error))?;
             if !chunks.is_empty() {
                 let labels = with_others(self.labels(slot).1, &cursor.external);
-                let (labels, may_overlap) = (Labels::from_sorted(labels), series.has_late());
+                let (labels, may_overlap) =
+                    (Labels::from_sorted(labels), series.has_out_of_order());
                 return Ok(Slice::Next(HeadSeries { labels, chunks, may_overlap }));
             }
         }

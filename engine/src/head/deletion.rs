@@ -4,11 +4,11 @@
 //! written later counts, wherever it lies in time; a sample that was deleted can be sent again.
 //! That is how blocks behave too, whose tombstones say nothing of what the head holds.
 //!
-//! The log gets a record of tombstones before anything is taken out. In the ordered log a
+//! The log gets a record of tombstones before anything is taken out. In the in-order log a
 //! tombstone deletes what stands before it, so that replay ends where the head was. The log of
-//! late samples has no place for tombstones that others would heed; it is written anew instead
-//! (`engine/log.rs`). Upstream's own tombstones hide late samples whenever they come; so do those
-//! that it left in the log, for what was in its log of late samples then.
+//! out-of-order samples has no place for tombstones that others would heed; it is written anew instead
+//! (`engine/log.rs`). Upstream's own tombstones hide out-of-order samples whenever they come; so do
+//! those that it left in the log, for what was in its out-of-order log then.
 
 use super::slab::Place as _;
 use super::{Head, HeadCursor, Slot};
@@ -36,7 +36,7 @@ pub(super) struct TimesScan {
     /// Place in the table of series.
     next: u32,
     min_time_ms: i64,
-    late_min_time_ms: i64,
+    out_of_order_min_time_ms: i64,
     max_time_ms: i64,
 }
 
@@ -45,14 +45,18 @@ impl TimesScan {
         TimesScan {
             next: 0,
             min_time_ms: i64::MAX,
-            late_min_time_ms: i64::MAX,
+            out_of_order_min_time_ms: i64::MAX,
             max_time_ms: i64::MIN,
         }
     }
 
     /// A sample came.
-    pub(super) fn add(&mut self, timestamp_ms: i64, is_late: bool) {
-        let oldest_ms = if is_late { &mut self.late_min_time_ms } else { &mut self.min_time_ms };
+    pub(super) fn add(&mut self, timestamp_ms: i64, is_out_of_order: bool) {
+        let oldest_ms = if is_out_of_order {
+            &mut self.out_of_order_min_time_ms
+        } else {
+            &mut self.min_time_ms
+        };
         *oldest_ms = (*oldest_ms).min(timestamp_ms);
         self.max_time_ms = self.max_time_ms.max(timestamp_ms);
     }
@@ -76,8 +80,8 @@ impl Head {
     /// such calls.
     pub fn delete(&mut self, spans: &[DeletedSpan]) -> Result<(), ChunkError> {
         for DeletedSpan { slot, range } in spans {
-            self.delete_ordered(*slot, *range)?;
-            self.at_mut(*slot).delete_late(*range)?;
+            self.delete_in_order(*slot, *range)?;
+            self.at_mut(*slot).delete_out_of_order(*range)?;
         }
         self.times_scan = Some(Box::new(TimesScan::new()));
         self.is_observed = true;
@@ -96,15 +100,16 @@ impl Head {
             let Some(series) = self.series.get(Slot::of(place)) else { continue };
             let max_time_ms = series.max_time_ms().unwrap_or(i64::MIN);
             scan.min_time_ms = scan.min_time_ms.min(series.min_time_ms().unwrap_or(i64::MAX));
-            scan.late_min_time_ms =
-                scan.late_min_time_ms.min(series.late_min_time_ms().unwrap_or(i64::MAX));
+            scan.out_of_order_min_time_ms = scan
+                .out_of_order_min_time_ms
+                .min(series.out_of_order_min_time_ms().unwrap_or(i64::MAX));
             scan.max_time_ms = scan.max_time_ms.max(max_time_ms);
         }
         scan.next = to;
         let is_done = to >= end;
         if is_done {
             self.min_time_ms = scan.min_time_ms;
-            self.late_min_time_ms = scan.late_min_time_ms;
+            self.out_of_order_min_time_ms = scan.out_of_order_min_time_ms;
             self.max_time_ms = scan.max_time_ms;
             self.times_are_stale = false;
         } else {
@@ -118,19 +123,19 @@ impl Head {
         self.settle_replay();
         self.times_are_stale = true;
         self.deletion_mark = self.deletion_mark.wrapping_add(1);
-        self.delete_ordered(slot, range)
+        self.delete_in_order(slot, range)
     }
 
-    fn delete_ordered(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
+    fn delete_in_order(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
         let series = self.at_mut(slot);
         let before = series.chunk_count();
-        let deleted = series.delete_ordered(range);
+        let deleted = series.delete_in_order(range);
         let after = series.chunk_count();
         self.chunk_count = self.chunk_count + after - before;
         deleted
     }
 
-    /// Takes back from the log that ordered samples before this time are in blocks, or were deleted
+    /// Takes back from the log that in-order samples before this time are in blocks, or were deleted
     /// with them.
     pub fn replay_floor(&mut self, floor_ms: i64) -> Result<(), ChunkError> {
         let Some(end_ms) = floor_ms.checked_sub(1) else { return Ok(()) };
@@ -138,15 +143,15 @@ impl Head {
         self.deletion_mark = self.deletion_mark.wrapping_add(1);
         let slots: Vec<Slot> = self.slots().collect();
         for slot in slots {
-            self.delete_ordered(slot, TimeRange { start_ms: i64::MIN, end_ms })?;
+            self.delete_in_order(slot, TimeRange { start_ms: i64::MIN, end_ms })?;
         }
         self.min_valid_ms = self.min_valid_ms.max(floor_ms);
         self.stored_until_ms = self.stored_until_ms.max(floor_ms);
         Ok(())
     }
 
-    /// Ordered samples before this time are in committed blocks, or in nothing at all. A cut that
-    /// is planned has no block before it is forgotten, nor have those that were done while the log
+    /// In-order samples before this time are in committed blocks, or in nothing at all. A cut that
+    /// is planned has no block before it is truncated, nor have those that were done while the log
     /// is read.
     pub fn floor_ms(&self) -> i64 {
         if self.replay.is_some() {
@@ -160,12 +165,12 @@ impl Head {
         self.deletion_mark
     }
 
-    /// The late samples of a series, by time.
-    pub fn late_values(
+    /// The out-of-order samples of a series, by time.
+    pub fn out_of_order_values(
         &self,
         slot: Slot,
     ) -> Result<impl Iterator<Item = (i64, Value)>, ChunkError> {
-        Ok(self.at(slot).late_values()?.into_iter())
+        Ok(self.at(slot).out_of_order_values()?.into_iter())
     }
 
     /// The times of the oldest and the newest samples, found at once.

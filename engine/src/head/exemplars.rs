@@ -1,7 +1,7 @@
 //! The newest exemplars, of all series together: a ring that drops the oldest arrival.
 //!
 //! Rules, row by row: an exemplar that is kept already counts as written and changes nothing, so
-//! that a batch may be sent twice. Later ones of a series are taken, and those that come late
+//! that a batch may be sent twice. Later ones of a series are taken, and those that come out of order
 //! within the out-of-order window. Older ones are refused, as are those further ahead of the clock
 //! than a sample may be and those with more label text than OpenMetrics allows.
 
@@ -230,11 +230,11 @@ impl Head {
     ) -> Option<(RefusalReason, String)> {
         let time_ms = exemplar.timestamp_ms;
         if self.options.exemplars_max == 0 {
-            let why = "this node keeps no exemplars (--max-exemplars=0)";
+            let why = "exemplars are not stored here";
             return Some((RefusalReason::ExemplarsOff, why.into()));
         }
-        let texts = exemplar.labels.iter().flat_map(|(name, value)| [name, value]);
-        let chars = texts.map(|text| text.chars().count()).sum::<usize>();
+        let strings = exemplar.labels.iter().flat_map(|(name, value)| [name, value]);
+        let chars = strings.map(|text| text.chars().count()).sum::<usize>();
         if chars > EXEMPLAR_LABELS_CHARS_MAX {
             let why = format!(
                 "its labels have {chars} characters, more than {EXEMPLAR_LABELS_CHARS_MAX}"
@@ -246,7 +246,10 @@ impl Head {
             return Some((RefusalReason::TooFarInFuture, why));
         }
         let is_older = self.exemplars.newest_ms(series).is_some_and(|newest| time_ms < newest);
-        if is_older && time_ms < self.late_from_ms() && !self.exemplars.contains(series, exemplar) {
+        if is_older
+            && time_ms < self.out_of_order_from_ms()
+            && !self.exemplars.contains(series, exemplar)
+        {
             let why = "out of order: a newer one is kept".into();
             return Some((RefusalReason::OutOfOrder, why));
         }

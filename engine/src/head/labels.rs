@@ -20,8 +20,8 @@ const LOOKUP_ELEMENTS: usize = 16;
 const TEST_BYTES: usize = 16;
 
 /// A position in a list of label names or values, ascending by text. While it lives, the head
-/// forgets nothing, so that the symbols it holds stay valid.
-pub struct HeadTexts {
+/// drops nothing, so that the symbols it holds stay valid.
+pub struct HeadStrings {
     symbols: Rc<Vec<SymbolId>>,
     next: usize,
     _open: OpenCursor,
@@ -35,12 +35,12 @@ impl Head {
         sets: &MatcherSets,
         range: TimeRange,
         work: &WorkLeft,
-    ) -> Result<HeadTexts, NotNow> {
+    ) -> Result<HeadStrings, NotNow> {
         self.postings.sort(work)?;
         let index = self.index(work);
         let mut names = FxHashSet::default();
         if !self.touches(range) {
-            return Ok(self.texts(Rc::default()));
+            return Ok(self.strings(Rc::default()));
         }
         if sets.select_all() {
             work.read_elements(self.postings.name_count())?;
@@ -58,7 +58,7 @@ impl Head {
         }
         let mut names: Vec<SymbolId> = names.into_iter().collect();
         index.sort_by_text(&mut names);
-        Ok(self.texts(Rc::new(names)))
+        Ok(self.strings(Rc::new(names)))
     }
 
     /// The values of a label name that the series have which one of the sets selects, if the head
@@ -69,7 +69,7 @@ impl Head {
         sets: &MatcherSets,
         range: TimeRange,
         work: &WorkLeft,
-    ) -> Result<HeadTexts, NotNow> {
+    ) -> Result<HeadStrings, NotNow> {
         self.postings.sort(work)?;
         let index = self.index(work);
         let values = match find(&self.symbols, name) {
@@ -79,19 +79,19 @@ impl Head {
             },
             _ => Rc::default(),
         };
-        Ok(self.texts(values))
+        Ok(self.strings(values))
     }
 
     /// The next name or value.
-    pub fn next_text(&self, texts: &mut HeadTexts) -> Option<&str> {
-        let symbol = texts.symbols.get(texts.next)?;
-        texts.next += 1;
+    pub fn next_string(&self, strings: &mut HeadStrings) -> Option<&str> {
+        let symbol = strings.symbols.get(strings.next)?;
+        strings.next += 1;
         Some(self.symbols.text(*symbol))
     }
 
-    fn texts(&self, symbols: Rc<Vec<SymbolId>>) -> HeadTexts {
+    fn strings(&self, symbols: Rc<Vec<SymbolId>>) -> HeadStrings {
         let bytes = size_of_val(symbols.as_slice()) as u64;
-        HeadTexts { symbols, next: 0, _open: OpenCursor::new(self, bytes) }
+        HeadStrings { symbols, next: 0, _open: OpenCursor::new(self, bytes) }
     }
 }
 

@@ -75,15 +75,14 @@ pub enum LookupError {
         count: usize,
     },
     /// The head is full.
-    #[error("the limit of {max} series is reached, and this series is new (--max-series)")]
+    #[error("the series is new, and the head has reached the limit of {max} series")]
     SeriesLimit {
         /// The limit.
         max: u64,
     },
     /// Memory is short.
     #[error(
-        "memory is short: with {max} bytes for the head (--memory-limit) only series that it knows \
-         are taken, and this series is new"
+        "the series is new, and memory is short: the head has nearly used its limit of {max} bytes"
     )]
     MemoryLimit {
         /// The head's memory in bytes.
@@ -93,9 +92,9 @@ pub enum LookupError {
 
 impl<'r> RequestSymbols<'r> {
     /// The symbols of a request. Each is hashed when it is first needed.
-    pub fn new(texts: &[&'r [u8]]) -> RequestSymbols<'r> {
+    pub fn new(strings: &[&'r [u8]]) -> RequestSymbols<'r> {
         let symbol = |text: &&'r [u8]| RequestSymbol { text, hash: 0, known_as: UNHASHED };
-        RequestSymbols { symbols: texts.iter().map(symbol).collect() }
+        RequestSymbols { symbols: strings.iter().map(symbol).collect() }
     }
 
     /// The bytes of a symbol.

@@ -4,26 +4,26 @@
 //! knows nothing of the log or of blocks: the engine writes the log between [`Head::check`] and
 //! [`Head::apply`].
 //!
-//! Reading order: `lookup` finds the series of a request, `course` finds them sooner;
-//! `order` decides which rows are accepted, `series` and `late` keep them, `cut`
-//! says when a block is due and forgets what it holds, `deletion` takes samples out, `cursor`
+//! Reading order: `lookup` finds the series of a request, `next_series` finds them sooner;
+//! `order` decides which rows are accepted, `series` and `out_of_order` keep them, `cut`
+//! says when a block is due and drops what it holds, `deletion` takes samples out, `cursor`
 //! reads series, `labels` names and values. Beside the series stand `metadata` and `exemplars`;
 //! `replay` takes rows back from the
 //! log, `saved` makes bytes of it all.
 
 mod batch;
 mod cardinality;
-mod course;
 mod cursor;
 mod cut;
 mod deletion;
 mod exemplars;
 mod label_names;
 mod labels;
-mod late;
 mod lookup;
 mod metadata;
+mod next_series;
 mod order;
+mod out_of_order;
 mod postings;
 mod replay;
 mod saved;
@@ -35,15 +35,15 @@ mod work;
 
 pub use batch::{Batch, REFUSAL_DETAIL_BYTES_MAX, Refusal, RefusalReason, WriteOutcome};
 pub use cardinality::{CardinalityList, CardinalityWalk};
-pub use course::Course;
 pub use cursor::{HeadCursor, HeadSeries, Slice};
 pub use deletion::DeletedSpan;
 pub use exemplars::{
     EXEMPLAR_LABELS_CHARS_MAX, Exemplar, ExemplarScan, Exemplars, SeriesExemplars,
 };
-pub use labels::HeadTexts;
+pub use labels::HeadStrings;
 pub use lookup::{LookupError, RequestSymbols};
 pub use metadata::{METADATA_FAMILIES_MAX, Metadata, MetadataTable};
+pub use next_series::NextSeriesPredictor;
 pub use replay::FloatReplay;
 pub use saved::{Bytes, HeadLoader, HeadSaver, SavedHeadError};
 pub use series::Slot;
@@ -57,7 +57,7 @@ use cut::PlannedCut;
 use deletion::TimesScan;
 use hashbrown::HashTable;
 use label_names::NameLists;
-use late::Arrival;
+use out_of_order::Arrival;
 use postings::Postings;
 use replay::Replay;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -73,8 +73,8 @@ pub struct HeadOptions {
     pub block_duration_ms: i64,
     /// How far ahead of the clock a sample may be, in milliseconds.
     pub future_limit_ms: i64,
-    /// How far behind the newest sample a late one may be, in milliseconds. With 0, samples are
-    /// accepted in order only.
+    /// How far behind the newest sample an out-of-order one may be, in milliseconds. With 0,
+    /// samples are accepted in order only.
     pub out_of_order_window_ms: i64,
     /// Most series held at a time; 0 means no limit.
     pub series_max: u64,
@@ -89,8 +89,8 @@ pub struct HeadOptions {
 }
 
 impl HeadOptions {
-    /// Prometheus' block of two hours and its ten minutes ahead of the clock, two hours for late
-    /// samples, no exemplars and no limits. The seed is any number that nobody can guess.
+    /// Prometheus' block of two hours and its ten minutes ahead of the clock, two hours for
+    /// out-of-order samples, no exemplars and no limits. The seed is any number that nobody can guess.
     pub fn new(hash_seed: u64) -> HeadOptions {
         HeadOptions {
             block_duration_ms: 2 * 60 * 60 * 1000,
@@ -110,12 +110,12 @@ impl HeadOptions {
 pub struct HeadCounters {
     /// Series that came to be.
     pub series_created: u64,
-    /// Series that were forgotten.
+    /// Series that were dropped.
     pub series_removed: u64,
     /// Samples stored.
     pub samples_appended: u64,
-    /// Of those, the ones that came late.
-    pub samples_late: u64,
+    /// Of those, the ones that came out of order.
+    pub samples_out_of_order: u64,
     /// Samples that were there already.
     pub samples_duplicate: u64,
     /// Refused: another value is stored at this time.
@@ -144,13 +144,13 @@ pub struct Head {
     max_time_ms: i64,
     /// Whether samples were taken out since the times were found.
     times_are_stale: bool,
-    /// Everything before is in blocks, or about to be; only late samples may be older.
+    /// Everything before is in blocks, or about to be; only out-of-order samples may be older.
     min_valid_ms: i64,
     /// What of that the log need not give back: everything before is in committed blocks.
     stored_until_ms: i64,
-    /// Nothing late is older; the largest time if nothing is late.
-    late_min_time_ms: i64,
-    /// How many cuts were planned; late samples are told apart by it.
+    /// Nothing out-of-order is older; the largest time if nothing is out of order.
+    out_of_order_min_time_ms: i64,
+    /// How many cuts were planned; out-of-order samples are told apart by it.
     generation: u64,
     /// Whether everything is due to be cut.
     cuts_all: bool,
@@ -158,7 +158,7 @@ pub struct Head {
     left_by_cut_bytes: u64,
     /// The clock, as the last write told it; the largest time as long as nobody did.
     now_ms: i64,
-    /// The cut that was planned and not forgotten yet.
+    /// The cut that was planned and not truncated yet.
     planned: Option<PlannedCut>,
     /// Whether a series comes from the log, which no limit refuses.
     is_replaying: bool,
@@ -169,8 +169,8 @@ pub struct Head {
     replay_cut_ms: i64,
     /// Another number after each deletion, and in each life.
     deletion_mark: u64,
-    /// How many cursors were ever opened: what comes late is told apart by it.
-    moment: u64,
+    /// How many cursors were ever opened: what comes out of order is told apart by it.
+    epoch: u64,
     open_cursors: Rc<OpenCursors>,
     /// Cursors that note the samples which come while they are prepared.
     watches: Watches,
@@ -204,7 +204,7 @@ impl Head {
             times_are_stale: false,
             min_valid_ms,
             stored_until_ms: min_valid_ms,
-            late_min_time_ms: i64::MAX,
+            out_of_order_min_time_ms: i64::MAX,
             generation: 0,
             cuts_all: false,
             left_by_cut_bytes: 0,
@@ -214,7 +214,7 @@ impl Head {
             replay: None,
             replay_cut_ms: 0,
             deletion_mark: options.hash_seed,
-            moment: 0,
+            epoch: 0,
             open_cursors: Rc::default(),
             watches: Watches::default(),
             times_scan: None,
@@ -245,7 +245,7 @@ impl Head {
         self.symbols.len()
     }
 
-    /// Times of the oldest and newest ordered sample; without any, the range ends before it starts.
+    /// Times of the oldest and newest in-order sample; without any, the range ends before it starts.
     pub fn range(&self) -> TimeRange {
         TimeRange { start_ms: self.min_time_ms, end_ms: self.max_time_ms }
     }
@@ -255,7 +255,7 @@ impl Head {
         self.newest_ms()
     }
 
-    /// How many cursors are open; while there are any, nothing may be forgotten.
+    /// How many cursors are open; while there are any, nothing may be truncated.
     pub fn open_cursors(&self) -> u64 {
         self.open_cursors.count()
     }
@@ -275,7 +275,7 @@ impl Head {
         self.by_ref.insert(self.at(slot).series_ref, slot);
     }
 
-    /// Makes sure that no new series gets a number that records of a forgotten series still carry.
+    /// Makes sure that no new series gets a number that records of a dropped series still carry.
     pub fn retire_ref(&mut self, series_ref: u64) {
         self.next_ref = self.next_ref.max(series_ref.saturating_add(1));
     }
@@ -285,29 +285,29 @@ impl Head {
         self.next_ref.saturating_sub(1)
     }
 
-    fn append_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
-        let (generation, moment) = (self.generation, self.moment);
-        let arrival = Arrival { generation, moment, is_watched: self.open_cursors() > 0 };
+    fn append_out_of_order(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
+        let (generation, epoch) = (self.generation, self.epoch);
+        let arrival = Arrival { generation, epoch, is_watched: self.open_cursors() > 0 };
         if self.is_observed {
             self.note_sample(slot, timestamp_ms, true);
         }
         let series = self.at_mut(slot);
         series.pending_row = NO_ROW;
-        series.append_late(timestamp_ms, value, arrival);
-        self.late_min_time_ms = self.late_min_time_ms.min(timestamp_ms);
+        series.append_out_of_order(timestamp_ms, value, arrival);
+        self.out_of_order_min_time_ms = self.out_of_order_min_time_ms.min(timestamp_ms);
         // The newest of all it is where what was newer was deleted before a cut had an end.
         self.max_time_ms = self.max_time_ms.max(timestamp_ms);
     }
 
     /// Tells those who want to know that a sample is about to be stored.
     #[cold]
-    fn note_sample(&mut self, slot: Slot, timestamp_ms: i64, is_late: bool) {
-        if !is_late {
+    fn note_sample(&mut self, slot: Slot, timestamp_ms: i64, is_out_of_order: bool) {
+        if !is_out_of_order {
             let newest_ms = self.at(slot).newest_ms();
             self.watches.note(slot, newest_ms);
         }
         if let Some(scan) = &mut self.times_scan {
-            scan.add(timestamp_ms, is_late);
+            scan.add(timestamp_ms, is_out_of_order);
         }
         self.is_observed = self.times_scan.is_some() || !self.watches.is_empty();
     }
@@ -348,8 +348,8 @@ impl Head {
     /// How many labels a series has, and what they are, by ascending name.
     pub fn labels(&self, slot: Slot) -> (usize, impl Iterator<Item = (&str, &str)>) {
         let labels = &self.at(slot).labels;
-        let texts = labels.iter().map(|(n, v)| (self.symbols.text(n), self.symbols.text(v)));
-        (labels.len(), texts)
+        let strings = labels.iter().map(|(n, v)| (self.symbols.text(n), self.symbols.text(v)));
+        (labels.len(), strings)
     }
 
     /// A series' labels in packed form.
@@ -385,13 +385,14 @@ impl Head {
     }
 
     /// What the log must hold of a batch of floats before it is applied, as (series reference,
-    /// sample): those that come in order, or those that come late.
+    /// sample): those that come in order, or those that come out of order.
     pub fn rows<'a>(
         &'a self,
         batch: &'a Batch,
-        is_late: bool,
+        is_out_of_order: bool,
     ) -> impl Iterator<Item = (u64, Sample)> + 'a {
-        let of_kind = move |row: &&Row| row.is_late == is_late && row.histogram == IS_FLOAT;
+        let of_kind =
+            move |row: &&Row| row.is_out_of_order == is_out_of_order && row.histogram == IS_FLOAT;
         let rows = batch.rows.iter().filter(of_kind);
         rows.map(|row| (row.series_ref, row.sample))
     }
@@ -406,9 +407,9 @@ impl Head {
     pub fn value_rows<'a>(
         &'a self,
         batch: &'a Batch,
-        is_late: bool,
+        is_out_of_order: bool,
     ) -> impl Iterator<Item = (u64, i64, Value)> + 'a {
-        let rows = batch.rows.iter().filter(move |row| row.is_late == is_late);
+        let rows = batch.rows.iter().filter(move |row| row.is_out_of_order == is_out_of_order);
         rows.map(|row| (row.series_ref, row.sample.timestamp_ms, batch.value(row)))
     }
 
@@ -428,19 +429,19 @@ impl Head {
     /// Makes a checked batch visible, once the log has it.
     pub fn apply(&mut self, batch: &mut Batch) -> WriteOutcome {
         for row in &batch.rows {
-            let Row { slot, sample: Sample { timestamp_ms, value }, is_late, .. } = *row;
-            if row.histogram == IS_FLOAT && !is_late {
+            let Row { slot, sample: Sample { timestamp_ms, value }, is_out_of_order, .. } = *row;
+            if row.histogram == IS_FLOAT && !is_out_of_order {
                 batch.outcome.samples_written += 1;
                 self.append_float(slot, timestamp_ms, value);
                 continue;
             }
             let value = batch.value(row);
             batch.outcome.count_written(&value);
-            match is_late {
+            match is_out_of_order {
                 false => self.append(slot, timestamp_ms, &value),
-                true => self.append_late(slot, timestamp_ms, value),
+                true => self.append_out_of_order(slot, timestamp_ms, value),
             }
-            self.counters.samples_late += u64::from(is_late);
+            self.counters.samples_out_of_order += u64::from(is_out_of_order);
         }
         for (slot, exemplar) in batch.exemplars.drain(..) {
             let labels = self.packed_labels(slot);

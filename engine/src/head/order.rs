@@ -7,9 +7,9 @@
 //! 2. Newer than all of its series, not older than what blocks hold, and not further behind the
 //!    newest sample of the head than the out-of-order window, or half a block if that is longer:
 //!    appended in order.
-//! 3. Within the out-of-order window behind the newest sample of the head: kept as a late sample.
-//!    If a block holds the same time already, the block's sample counts no more once both are
-//!    merged: the later write has the word, and an equal one changes nothing.
+//! 3. Within the out-of-order window behind the newest sample of the head: kept as an out-of-order
+//!    sample. If a block holds the same time already, the block's sample counts no more once both
+//!    are merged: the later write has the word, and an equal one changes nothing.
 //! 4. All else is refused: too old, out of order, or too far in the future.
 //!
 //! Age is told by what is stored, since senders may all be late, and a clock wrong. A store that
@@ -40,7 +40,7 @@ impl Head {
     }
 
     /// Oldest time at which a row can be appended in order.
-    fn ordered_from_ms(&self) -> i64 {
+    fn in_order_from_ms(&self) -> i64 {
         if self.is_empty() {
             return self.first_from_ms();
         }
@@ -68,9 +68,9 @@ impl Head {
         }
     }
 
-    /// Oldest time at which a late row is accepted. What came while some clock ran ahead does not
-    /// shut the door: then the clock of now counts, and half a block at least.
-    pub(super) fn late_from_ms(&self) -> i64 {
+    /// Oldest time at which an out-of-order row is accepted. What came while some clock ran ahead
+    /// does not shut the door: then the clock of now counts, and half a block at least.
+    pub(super) fn out_of_order_from_ms(&self) -> i64 {
         let window_ms = self.options.out_of_order_window_ms;
         match window_ms {
             _ if self.is_ahead_of_clock() => {
@@ -95,7 +95,7 @@ impl Head {
 
     /// The times between which [`Head::check_float`] accepts at once, as long as a batch is checked.
     pub(super) fn in_order_ms(&self) -> (i64, i64) {
-        (self.ordered_from_ms(), self.clock_limit_ms())
+        (self.in_order_from_ms(), self.clock_limit_ms())
     }
 
     /// [`Head::check`] of a float. Nearly all are the first of their series in a batch, and come in
@@ -117,7 +117,7 @@ impl Head {
             && time_ms != i64::MIN
             && !is_stale_nan(value)
             && !batch.is_indexed
-            && !series.late_may_reach(time_ms)
+            && !series.out_of_order_may_reach(time_ms)
         {
             series.pending_row = batch.rows.len() as u32;
             let sample = Sample { timestamp_ms: time_ms, value };
@@ -148,9 +148,9 @@ impl Head {
         };
         // The smallest time stands for none.
         if is_newest
-            && time_ms >= self.ordered_from_ms()
+            && time_ms >= self.in_order_from_ms()
             && time_ms != i64::MIN
-            && !self.is_held_as_late(slot, time_ms)?
+            && !self.is_held_as_out_of_order(slot, time_ms)?
         {
             self.accept(batch, slot, time_ms, value, false);
             return Ok(());
@@ -158,11 +158,11 @@ impl Head {
         self.check_not_newest(batch, slot, time_ms, value)
     }
 
-    /// Whether a late sample of this time is held, although all that came in order is older: what
-    /// was newer was deleted, or is behind a cut that never came to be.
-    fn is_held_as_late(&self, slot: Slot, time_ms: i64) -> Result<bool, ChunkError> {
+    /// Whether an out-of-order sample of this time is held, although all that came in order is
+    /// older: what was newer was deleted, or is behind a cut that never came to be.
+    fn is_held_as_out_of_order(&self, slot: Slot, time_ms: i64) -> Result<bool, ChunkError> {
         let series = self.at(slot);
-        Ok(series.late_may_reach(time_ms) && series.value_at(time_ms)?.is_some())
+        Ok(series.out_of_order_may_reach(time_ms) && series.value_at(time_ms)?.is_some())
     }
 
     /// A row that is not newer than all of its series, or older than what blocks hold, or held.
@@ -173,7 +173,7 @@ impl Head {
         time_ms: i64,
         value: Value,
     ) -> Result<(), ChunkError> {
-        let late_from_ms = self.late_from_ms();
+        let out_of_order_from_ms = self.out_of_order_from_ms();
         match self.value_at(batch, slot, time_ms)? {
             Some(stored) if same(&stored, &value) => {
                 batch.outcome.count_written(&value);
@@ -183,11 +183,11 @@ impl Head {
             None if time_ms > self.clock_limit_ms() => {
                 self.refuse(batch, slot, time_ms, RefusalReason::TooFarInFuture);
             }
-            None if time_ms >= late_from_ms && time_ms != i64::MIN => {
+            None if time_ms >= out_of_order_from_ms && time_ms != i64::MIN => {
                 self.accept(batch, slot, time_ms, value, true);
             }
-            None if late_from_ms != i64::MAX
-                || time_ms < self.ordered_from_ms()
+            None if out_of_order_from_ms != i64::MAX
+                || time_ms < self.in_order_from_ms()
                 || time_ms == i64::MIN =>
             {
                 self.refuse(batch, slot, time_ms, RefusalReason::TooOld);
@@ -198,29 +198,36 @@ impl Head {
     }
 
     #[inline]
-    fn accept(&mut self, batch: &mut Batch, slot: Slot, time_ms: i64, value: Value, is_late: bool) {
+    fn accept(
+        &mut self,
+        batch: &mut Batch,
+        slot: Slot,
+        time_ms: i64,
+        value: Value,
+        is_out_of_order: bool,
+    ) {
         let row = batch.rows.len() as u32;
         let series = self.at_mut(slot);
         let series_ref = series.series_ref;
         let pending_row = &mut series.pending_row;
-        // Late rows are found by their time. Among the others they would only be in the way.
-        let previous = match is_late && *pending_row != NO_ROW {
+        // Out-of-order rows are found by their time. Among the others they would only be in the way.
+        let previous = match is_out_of_order && *pending_row != NO_ROW {
             true => NO_ROW,
             false => std::mem::replace(pending_row, row),
         };
-        batch.push((slot, series_ref), previous, time_ms, value, is_late);
+        batch.push((slot, series_ref), previous, time_ms, value, is_out_of_order);
     }
 
-    /// Time of the newest ordered value of a series, those of the running batch included.
+    /// Time of the newest in-order value of a series, those of the running batch included.
     #[inline]
     fn newest_of(&self, batch: &Batch, slot: Slot) -> Option<i64> {
-        let pending = self.pending(batch, slot).find(|row| !row.is_late);
+        let pending = self.pending(batch, slot).find(|row| !row.is_out_of_order);
         pending.map(|row| row.sample.timestamp_ms).or_else(|| self.at(slot).newest_ms())
     }
 
     /// The mark of a series' end, as a value of the kind that the series holds.
     fn stale_value(&self, batch: &Batch, slot: Slot, float: f64) -> Value {
-        let pending = self.pending(batch, slot).find(|row| !row.is_late);
+        let pending = self.pending(batch, slot).find(|row| !row.is_out_of_order);
         let kind = match pending.map(|row| (row.histogram, batch.value(row))) {
             Some((IS_FLOAT, _)) => None,
             Some((_, Value::FloatHistogram(_))) => Some(Encoding::FloatHistogram),
@@ -270,7 +277,7 @@ impl Head {
     }
 
     /// The running batch's rows of a series that came in order, latest first, and at their end one
-    /// that came late, if it was the first.
+    /// that came out of order, if it was the first.
     fn pending<'a>(&self, batch: &'a Batch, slot: Slot) -> impl Iterator<Item = &'a Row> {
         let latest = batch.rows.get(self.at(slot).pending_row as usize);
         std::iter::successors(latest, |row| batch.rows.get(row.previous as usize))

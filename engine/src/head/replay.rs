@@ -6,7 +6,7 @@
 //!
 //! A log may hold far more than a head should. Then blocks are cut while it is read, but only up to
 //! where nothing recent belongs, and what comes *behind* a cut all the same is kept as what comes
-//! late is. Nothing is lost of a series without samples either: rows that follow name it by the
+//! out-of-order is. Nothing is lost of a series without samples either: rows that follow name it by the
 //! number that it has. The cut's blocks are none until the log was read to its end: whoever
 //! commits them waits for that.
 
@@ -150,7 +150,7 @@ impl Head {
         self.replay.as_ref()?.refs.get(series_ref).map(Slot::of)
     }
 
-    /// Takes floats back from the log of ordered samples.
+    /// Takes floats back from the in-order log.
     pub fn replay_floats(&mut self) -> FloatReplay<'_> {
         let replay = self.replay.take().unwrap_or_default();
         FloatReplay { head: self, replay, oldest_ms: i64::MAX, newest_ms: i64::MIN, rows: 0 }
@@ -160,8 +160,8 @@ impl Head {
     fn append_run(&mut self, replay: &mut Replay, slot: Slot, rows: &[(i64, f64)]) {
         let mut rest = rows;
         while let [(first_ms, value), after @ ..] = rest {
-            let is_ordered = *first_ms >= self.min_valid_ms;
-            let series = self.series.get_mut(slot).filter(|_| is_ordered);
+            let is_in_order = *first_ms >= self.min_valid_ms;
+            let series = self.series.get_mut(slot).filter(|_| is_in_order);
             let taken = series.map_or(0, |series| series.append_floats(rest));
             if taken == 0 {
                 self.append_replayed(replay, slot, *first_ms, &Value::Float(*value));
@@ -175,7 +175,7 @@ impl Head {
         }
     }
 
-    /// Takes a value back from the log of ordered samples. What is not newer than all of its
+    /// Takes a value back from the in-order log. What is not newer than all of its
     /// series was logged twice, or is in a block.
     fn append_replayed(
         &mut self,
@@ -196,12 +196,12 @@ impl Head {
             self.append(slot, timestamp_ms, value);
         } else {
             replay.has_behind = true;
-            self.append_late(slot, timestamp_ms, value.clone());
+            self.append_out_of_order(slot, timestamp_ms, value.clone());
         }
     }
 
-    /// Takes a value of any kind back from the log of ordered samples.
-    pub fn replay_ordered(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) {
+    /// Takes a value of any kind back from the in-order log.
+    pub fn replay_in_order(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) {
         let mut replay = self.replay.take().unwrap_or_default();
         self.settle_rows(&mut replay, slot);
         self.append_replayed(&mut replay, slot, timestamp_ms, value);
@@ -209,12 +209,12 @@ impl Head {
         self.replay = Some(replay);
     }
 
-    /// Takes a value back from the log of late samples; of the same time the last one counts.
-    pub fn replay_late(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
+    /// Takes a value back from the out-of-order log; of the same time the last one counts.
+    pub fn replay_out_of_order(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
         if !is_time(timestamp_ms) {
             return;
         }
-        self.append_late(slot, timestamp_ms, value);
+        self.append_out_of_order(slot, timestamp_ms, value);
         if let Some(replay) = &mut self.replay {
             replay.samples += 1;
         }
@@ -279,18 +279,18 @@ impl Head {
         self.replay_cut_ms = span_ms;
     }
 
-    /// Whether samples came behind a cut, so that no block has them and no log as late ones.
+    /// Whether samples came behind a cut, so that no block has them and no log as out-of-order ones.
     pub fn has_behind(&self) -> bool {
         self.replay.as_ref().is_some_and(|replay| replay.has_behind)
     }
 
-    /// Ends the replay: forgets what only the log used, and series without samples.
+    /// Ends the replay: drops what only the log used, and series without samples.
     pub fn end_replay(&mut self) -> Result<(), ChunkError> {
         self.settle_replay();
         self.replay = None;
-        // Late samples may be older than what blocks hold, and stay. So does a planned cut's range:
-        // it has no block yet.
-        self.forget_before(self.floor_ms(), 0)?;
+        // Out-of-order samples may be older than what blocks hold, and stay. So does a planned
+        // cut's range: it has no block yet.
+        self.truncate_before(self.floor_ms(), 0)?;
         if self.times_are_stale {
             self.find_times();
         }

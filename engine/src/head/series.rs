@@ -5,13 +5,13 @@ mod state;
 
 use super::cursor::Seen;
 use super::label_names::SeriesLabels;
-use super::late::{Arrival, LateSamples, value_in};
+use super::out_of_order::{Arrival, OutOfOrderSamples, value_in};
 use super::slab::Place;
 use crate::chunk::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, ValueAppender, without};
 use crate::codec::hash_word;
 use crate::model::{TimeRange, Value};
 
-/// Place of a series in the head. Given to another series once this one is forgotten.
+/// Place of a series in the head. Given to another series once this one is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
@@ -69,7 +69,7 @@ pub struct Series {
     /// Time of the newest value ever appended in order; while a chunk is open, of its last one.
     /// The smallest time if there was none.
     newest_ms: i64,
-    late: Option<Box<LateSamples>>,
+    out_of_order: Option<Box<OutOfOrderSamples>>,
 }
 
 struct OpenChunk {
@@ -89,7 +89,7 @@ impl Series {
             sealed: Vec::new(),
             open: None,
             newest_ms: i64::MIN,
-            late: None,
+            out_of_order: None,
         }
     }
 
@@ -175,38 +175,44 @@ impl Series {
     }
 
     /// Adds a value that is not newer than all before, or older than what blocks hold.
-    pub(super) fn append_late(&mut self, timestamp_ms: i64, value: Value, arrival: Arrival) {
-        self.late.get_or_insert_default().insert(timestamp_ms, value, arrival);
+    pub(super) fn append_out_of_order(
+        &mut self,
+        timestamp_ms: i64,
+        value: Value,
+        arrival: Arrival,
+    ) {
+        self.out_of_order.get_or_insert_default().insert(timestamp_ms, value, arrival);
     }
 
     /// The value stored at exactly this time, if there is one.
     pub(super) fn value_at(&self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
         let at = self.sealed.partition_point(|chunk| chunk.max_time_ms < timestamp_ms);
-        let ordered = match (self.sealed.get(at), &self.open) {
+        let in_order = match (self.sealed.get(at), &self.open) {
             (Some(chunk), _) => value_in(chunk, timestamp_ms)?,
             (None, Some(open)) => open.appender.value_at(timestamp_ms)?,
             (None, None) => None,
         };
-        match (ordered, &self.late) {
-            (None, Some(late)) => late.value_at(timestamp_ms),
-            (ordered, _) => Ok(ordered),
+        match (in_order, &self.out_of_order) {
+            (None, Some(out_of_order)) => out_of_order.value_at(timestamp_ms),
+            (in_order, _) => Ok(in_order),
         }
     }
 
-    /// Whether a late sample may be held at this time, or a newer one.
+    /// Whether an out-of-order sample may be held at this time, or a newer one.
     #[inline]
-    pub(super) fn late_may_reach(&self, timestamp_ms: i64) -> bool {
-        self.late.as_ref().is_some_and(|late| late.may_reach(timestamp_ms))
+    pub(super) fn out_of_order_may_reach(&self, timestamp_ms: i64) -> bool {
+        self.out_of_order.as_ref().is_some_and(|out_of_order| out_of_order.may_reach(timestamp_ms))
     }
 
-    /// Whether late samples are held, so that [`Series::chunks`] may overlap.
-    pub(super) fn has_late(&self) -> bool {
-        self.late.is_some()
+    /// Whether out-of-order samples are held, so that [`Series::chunks`] may overlap.
+    pub(super) fn has_out_of_order(&self) -> bool {
+        self.out_of_order.is_some()
     }
 
     /// Chunks that share some time with the range, of what was there when a cursor was opened:
-    /// ordered ones in time order, then those of late samples, which may overlap any other. Of the
-    /// same time, what is listed first counts. Only what came since is taken out of chunks.
+    /// in-order ones in time order, then those of out-of-order samples, which may overlap any
+    /// other. Of the same time, what is listed first counts. Only what came since is taken out of
+    /// chunks.
     pub(super) fn chunks(&self, range: TimeRange, seen: Seen) -> Result<Vec<Chunk>, ChunkError> {
         let until_ms = range.end_ms.min(seen.newest_ms);
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
@@ -222,7 +228,11 @@ impl Series {
             let start_ms = seen.newest_ms.saturating_add(1);
             chunks.extend(without(&grown, &[TimeRange { start_ms, end_ms: i64::MAX }])?);
         }
-        chunks.extend(self.late.iter().flat_map(|late| late.chunks(range, seen.moment)));
+        chunks.extend(
+            self.out_of_order
+                .iter()
+                .flat_map(|out_of_order| out_of_order.chunks(range, seen.epoch)),
+        );
         Ok(chunks)
     }
 
@@ -234,16 +244,22 @@ impl Series {
             let first_ms = self.open.as_ref().and_then(|open| open.appender.first_timestamp_ms());
             first_ms.is_some_and(|ms| ms <= range.end_ms) && self.newest_ms >= range.start_ms
         };
-        sealed || open() || self.late.as_ref().is_some_and(|late| late.touches(range))
+        sealed
+            || open()
+            || self.out_of_order.as_ref().is_some_and(|out_of_order| out_of_order.touches(range))
     }
 
-    /// Drops chunks that end before this time, and late samples before it unless they are of this
-    /// generation or later; gives how many ordered chunks went.
-    pub(super) fn forget(&mut self, before_ms: i64, generation: u64) -> Result<usize, ChunkError> {
-        if let Some(late) = &mut self.late {
-            late.forget(before_ms, generation)?;
-            if late.min_time_ms().is_none() {
-                self.late = None;
+    /// Drops chunks that end before this time, and out-of-order samples before it unless they are
+    /// of this generation or later; gives how many ordered chunks went.
+    pub(super) fn truncate(
+        &mut self,
+        before_ms: i64,
+        generation: u64,
+    ) -> Result<usize, ChunkError> {
+        if let Some(out_of_order) = &mut self.out_of_order {
+            out_of_order.truncate(before_ms, generation)?;
+            if out_of_order.min_time_ms().is_none() {
+                self.out_of_order = None;
             }
         }
         let gone = self.sealed.partition_point(|chunk| chunk.max_time_ms < before_ms);
@@ -259,17 +275,17 @@ impl Series {
         if self.min_time_ms().is_some_and(|min_ms| min_ms < before_ms)
             && let Some(end_ms) = before_ms.checked_sub(1)
         {
-            self.delete_ordered(TimeRange { start_ms: i64::MIN, end_ms })?;
+            self.delete_in_order(TimeRange { start_ms: i64::MIN, end_ms })?;
         }
         Ok(gone + usize::from(open_is_old))
     }
 
-    /// Time of the oldest late sample.
-    pub(super) fn late_min_time_ms(&self) -> Option<i64> {
-        self.late.as_ref()?.min_time_ms()
+    /// Time of the oldest out-of-order sample.
+    pub(super) fn out_of_order_min_time_ms(&self) -> Option<i64> {
+        self.out_of_order.as_ref()?.min_time_ms()
     }
 
-    /// Time of the oldest ordered sample that is still held.
+    /// Time of the oldest in-order sample that is still held.
     pub(super) fn min_time_ms(&self) -> Option<i64> {
         let sealed = self.sealed.first().map(|chunk| chunk.min_time_ms);
         sealed.or_else(|| self.open.as_ref()?.appender.first_timestamp_ms())

@@ -109,7 +109,7 @@ impl Symbols {
         self.symbols.get(id).map_or(0, |symbol| symbol.hash)
     }
 
-    /// Counts one use less, forgetting the string after its last.
+    /// Counts one use less, dropping the string after its last.
     pub fn release(&mut self, id: SymbolId) {
         let Some(symbol) = self.symbols.get_mut(id) else { return };
         symbol.uses -= 1;
@@ -123,7 +123,7 @@ impl Symbols {
         }
     }
 
-    /// Gives back what many strings took that are forgotten.
+    /// Gives back what many strings took that are dropped.
     pub fn shrink(&mut self) {
         let symbols = &self.symbols;
         let hash_of = |id: &SymbolId| symbols.get(*id).map_or(0, |symbol| symbol.hash);

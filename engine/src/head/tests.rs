@@ -89,7 +89,7 @@ fn values_are_told_apart_by_their_bits() {
 }
 
 #[test]
-fn what_is_held_as_late_is_not_taken_in_order_too() {
+fn what_is_held_as_out_of_order_is_not_taken_in_order_too() {
     let mut writer = Writer::new(HeadOptions { out_of_order_window_ms: 500, ..OPTIONS });
     writer.write("a", &[(900, 1.0), (800, 1.0), (850, 1.0)]);
     let Writer { head, .. } = &mut writer;
@@ -100,7 +100,7 @@ fn what_is_held_as_late_is_not_taken_in_order_too() {
     assert_eq!(writer.reason("a", (800, 2.0)), Some(RefusalReason::DuplicateSample));
     let outcome = writer.write("a", &[(800, 1.0), (825, 1.0), (850, 2.0), (875, 1.0)]);
     assert_eq!((outcome.samples_written, outcome.samples_duplicate, outcome.refused), (3, 1, 1));
-    assert_eq!(writer.head.counters.samples_late, 2, "825 and 875 came in order");
+    assert_eq!(writer.head.counters.samples_out_of_order, 2, "825 and 875 came in order");
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn labels_come_in_any_order_and_by_either_way() {
     let slot = head.series_by_pairs(&mut batch, &pairs).expect("a valid label set");
     let sorted: [(&[u8], &[u8]); 2] = [(b"__name__", b"up"), (b"job", b"x")];
     assert_eq!(head.series_by_pairs(&mut batch, &sorted).ok(), Some(slot));
-    let texts: [&[u8]; 5] = [b"", b"__name__", b"up", b"job", b"x"];
-    let mut symbols = RequestSymbols::new(&texts);
+    let strings: [&[u8]; 5] = [b"", b"__name__", b"up", b"job", b"x"];
+    let mut symbols = RequestSymbols::new(&strings);
     for refs in [[1, 2, 3, 4], [3, 4, 1, 2]] {
         assert_eq!(head.series_by_refs(&mut batch, &mut symbols, &refs).ok(), Some(slot));
     }
@@ -169,7 +169,7 @@ fn labels_come_in_any_order_and_by_either_way() {
 }
 
 #[test]
-fn a_block_is_due_after_one_and_a_half_and_then_forgotten() {
+fn a_block_is_due_after_one_and_a_half_and_then_truncated() {
     let mut writer = Writer::new(OPTIONS);
     for time in (0..=1500).step_by(100) {
         writer.write("a", &[(time, 1.0)]);
@@ -180,9 +180,9 @@ fn a_block_is_due_after_one_and_a_half_and_then_forgotten() {
     let range = writer.head.plan_cut();
     assert_eq!(range, Some(TimeRange { start_ms: 0, end_ms: 999 }));
     assert_eq!(writer.reason("c", (999, 1.0)), Some(RefusalReason::TooOld));
-    writer.head.forget(1000).expect("sound chunks");
+    writer.head.truncate(1000).expect("sound chunks");
     assert_eq!((writer.head.series_count(), writer.head.range().start_ms), (2, 1000));
-    writer.head.forget(1200).expect("sound chunks");
+    writer.head.truncate(1200).expect("sound chunks");
     assert_eq!(writer.head.series_count(), 1, "b has no samples left");
     assert_eq!(writer.head.symbol_count(), 2);
     // Of a chunk that reaches across the time, the rest is kept.
@@ -217,7 +217,7 @@ fn a_cursor_walks_in_label_order_and_sees_its_moment() {
 }
 
 #[test]
-fn late_samples_are_kept_apart_and_judged_alike() {
+fn out_of_order_samples_are_kept_apart_and_judged_alike() {
     let mut writer = Writer::new(HeadOptions { out_of_order_window_ms: 2000, ..OPTIONS });
     writer.write("a", &[(5000, 1.0)]);
     let outcome = writer.write("a", &[(4000, 2.0), (6000, 3.0), (4000, 2.0), (5500, 4.0)]);
@@ -226,29 +226,32 @@ fn late_samples_are_kept_apart_and_judged_alike() {
     assert_eq!(writer.reason("a", (4000, 2.0)), None);
     assert_eq!(writer.reason("a", (3999, 2.0)), Some(RefusalReason::TooOld));
     assert_eq!(writer.reason("lagging", (4001, 1.0)), None);
-    assert_eq!((writer.head.counters.samples_late, writer.head.range().start_ms), (2, 4001));
+    assert_eq!(
+        (writer.head.counters.samples_out_of_order, writer.head.range().start_ms),
+        (2, 4001)
+    );
 }
 
 #[test]
-fn what_comes_late_during_a_cut_outlives_it() {
+fn what_comes_out_of_order_during_a_cut_outlives_it() {
     let mut writer = Writer::new(HeadOptions { out_of_order_window_ms: 5000, ..OPTIONS });
     writer.write("a", &[(100, 1.0), (1700, 1.0)]);
     writer.write("a", &[(200, 1.0)]);
     assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 0, end_ms: 999 }));
     writer.write("a", &[(300, 1.0)]);
     assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 0, end_ms: 999 }), "it stands");
-    writer.head.forget(1000).expect("sound chunks");
+    writer.head.truncate(1000).expect("sound chunks");
     assert!(writer.head.plan_cut().is_some(), "the log may still hold it");
     writer.head.end_plan(1000);
     let mut cursor = writer.select(Vec::new(), TimeRange { start_ms: 0, end_ms: 999 });
-    let chunks = writer.next(&mut cursor).expect("the late series").chunks;
+    let chunks = writer.next(&mut cursor).expect("the out-of-order series").chunks;
     // The part that held 200 was added to after the plan, so all of it waits for the next cut.
     assert_eq!((chunks[0].min_time_ms, chunks[0].max_time_ms), (200, 300));
     drop(cursor);
-    assert_eq!(writer.head.plan_cut(), None, "more may come late");
+    assert_eq!(writer.head.plan_cut(), None, "more may come out of order");
     writer.write("a", &[(6000, 1.0)]);
     assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 0, end_ms: 999 }));
-    writer.head.forget(1000).expect("sound chunks");
+    writer.head.truncate(1000).expect("sound chunks");
     writer.head.end_plan(1000);
     assert_eq!(writer.head.plan_cut().map(|range| range.start_ms), Some(1000));
 }
@@ -279,7 +282,7 @@ fn prefixes_find_values_that_came_and_not_those_that_went() {
         write(&mut writer, name, 1710);
     }
     assert_eq!(found(&mut writer), "ab abc ba bb");
-    writer.head.forget(1000).expect("sound chunks");
+    writer.head.truncate(1000).expect("sound chunks");
     assert_eq!(found(&mut writer), "ab ba");
     // Numbers of symbols that went are used again.
     for name in ["bz", "abz", "a0", "a1"] {
@@ -312,7 +315,7 @@ fn short_memory_asks_for_a_cut_then_refuses_new_series_then_all() {
     assert_eq!(range, Some(TimeRange { start_ms: 1000, end_ms: 1125 }));
     assert_eq!(writer.reason("a", (1140, 1.0)), None, "known series go on");
     USED_BYTES.set(520);
-    writer.head.forget(1126).expect("sound chunks");
+    writer.head.truncate(1126).expect("sound chunks");
     writer.head.end_plan(1126);
     assert_eq!((writer.head.series_count(), writer.head.range().start_ms), (2, 1130));
     USED_BYTES.set(610);
@@ -339,11 +342,11 @@ fn short_memory_is_cut_over_the_end_of_a_block() {
     USED_BYTES.set(700);
     assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 1000, end_ms: 1999 }));
     USED_BYTES.set(690);
-    writer.head.forget(2000).expect("sound chunks");
+    writer.head.truncate(2000).expect("sound chunks");
     writer.head.end_plan(2000);
     assert_eq!(writer.head.plan_cut(), Some(TimeRange { start_ms: 2000, end_ms: 2020 }));
     USED_BYTES.set(680);
-    writer.head.forget(2021).expect("sound chunks");
+    writer.head.truncate(2021).expect("sound chunks");
     writer.head.end_plan(2021);
     // What came since is too little to cut it.
     USED_BYTES.set(640);
@@ -375,13 +378,13 @@ fn what_a_clock_ran_ahead_with_shuts_no_door() {
             assert_eq!(at(&mut writer, now_ms), None, "at {now_ms}, window {window_ms}");
             while let Some(range) = writer.head.plan_cut() {
                 ends.push(range.end_ms);
-                writer.head.forget(range.end_ms + 1).expect("sound chunks");
+                writer.head.truncate(range.end_ms + 1).expect("sound chunks");
                 writer.head.end_plan(range.end_ms + 1);
             }
         }
         assert!(ends.is_sorted() && ends.last() > Some(&8000), "{ends:?}");
         assert!(ends.iter().all(|end_ms| *end_ms < 12_000), "{ends:?}");
-        let oldest_ms = writer.head.min_time_ms.min(writer.head.late_min_time_ms);
+        let oldest_ms = writer.head.min_time_ms.min(writer.head.out_of_order_min_time_ms);
         assert!(oldest_ms > 8000, "{oldest_ms}");
         assert_eq!(at(&mut writer, 1_000_000), Some(RefusalReason::DuplicateSample), "it stays");
     }
@@ -424,7 +427,7 @@ fn cardinality_names_what_is_most() {
 
     // None of them has a sample.
     writer.head.apply(&mut writer.batch);
-    writer.head.forget(1).expect("no chunks");
+    writer.head.truncate(1).expect("no chunks");
     assert_eq!(writer.head.series_count(), 0);
     assert_eq!(writer.head.next_of_cardinality(&mut walk, metrics, 1000), None, "they are gone");
     assert_eq!(writer.head.walk_cardinality(&mut walk), Some(0), "it begins anew");
@@ -544,7 +547,7 @@ fn times_are_found_again_after_a_deletion_while_samples_come() {
     }
     let TimeRange { start_ms, end_ms } = writer.head.range();
     assert_eq!((start_ms, end_ms), (5000, 7000));
-    assert_eq!(writer.head.late_min_time_ms, 4000);
+    assert_eq!(writer.head.out_of_order_min_time_ms, 4000);
 }
 
 #[test]
@@ -568,8 +571,11 @@ fn age_is_told_by_what_is_stored() {
         let oldest_ms = NOW_MS - 7 - behind_ms;
         assert_eq!(writer.reason("c", (oldest_ms - 1, 1.0)), Some(RefusalReason::TooOld));
         assert_eq!(writer.reason("c", (oldest_ms, 1.0)), None);
-        let late = writer.reason("b", (NOW_MS - 8 - window_ms, 1.0));
-        assert!(late.is_some_and(|reason| reason != RefusalReason::DuplicateSample), "{late:?}");
+        let out_of_order = writer.reason("b", (NOW_MS - 8 - window_ms, 1.0));
+        assert!(
+            out_of_order.is_some_and(|reason| reason != RefusalReason::DuplicateSample),
+            "{out_of_order:?}"
+        );
     }
     // Without a clock, any age is as good.
     let mut writer = Writer::new(OPTIONS);

@@ -7,7 +7,7 @@ use super::SAMPLING;
 #[derive(Default)]
 pub(super) struct LabelSamples {
     /// The names and the first values of groups, one after the other.
-    texts: String,
+    strings: String,
     names: Vec<Name>,
     groups: Vec<Group>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Group {
     pub(super) end: u32,
 }
 
-/// A place in the texts.
+/// A place in the strings.
 #[derive(Clone, Copy)]
 struct Text {
     start: u32,
@@ -36,18 +36,18 @@ struct Text {
 /// The values of one name.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
-    texts: &'a str,
+    strings: &'a str,
     pub(super) groups: &'a [Group],
     pub(super) count: u32,
 }
 
-/// The texts take more than four gigabytes.
+/// The strings take more than four gigabytes.
 #[derive(Debug)]
-pub(super) struct TooManyTexts;
+pub(super) struct TooManyStrings;
 
 impl LabelSamples {
     /// Begins the next name.
-    pub(super) fn add_name(&mut self, name: &str) -> Result<(), TooManyTexts> {
+    pub(super) fn add_name(&mut self, name: &str) -> Result<(), TooManyStrings> {
         let text = self.add_text(name)?;
         let first_group = self.groups.len() as u32;
         self.names.push(Name { text, value_count: 0, first_group });
@@ -60,7 +60,7 @@ impl LabelSamples {
         first_value: &str,
         offset: u32,
         end: u32,
-    ) -> Result<(), TooManyTexts> {
+    ) -> Result<(), TooManyStrings> {
         let first_value = self.add_text(first_value)?;
         self.groups.push(Group { first_value, offset, end });
         Ok(())
@@ -82,7 +82,7 @@ impl LabelSamples {
 
     /// Gives back the memory that was taken in advance.
     pub(super) fn shrink(mut self) -> LabelSamples {
-        self.texts.shrink_to_fit();
+        self.strings.shrink_to_fit();
         self.names.shrink_to_fit();
         self.groups.shrink_to_fit();
         self
@@ -90,7 +90,7 @@ impl LabelSamples {
 
     /// What it takes.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.texts.capacity()
+        self.strings.capacity()
             + self.names.capacity() * size_of::<Name>()
             + self.groups.capacity() * size_of::<Group>()
     }
@@ -98,18 +98,18 @@ impl LabelSamples {
     /// The name that was added last, and how many values it has so far.
     pub(super) fn last(&self) -> Option<(&str, u32)> {
         let name = self.names.last()?;
-        Some((name.text.of(&self.texts), name.value_count))
+        Some((name.text.of(&self.strings), name.value_count))
     }
 
     /// The first value of the last name's last group.
     pub(super) fn last_first_value(&self) -> Option<&str> {
         let Name { first_group, .. } = self.names.last()?;
         let group = self.groups.get(*first_group as usize..)?.last()?;
-        Some(group.first_value.of(&self.texts))
+        Some(group.first_value.of(&self.strings))
     }
 
     pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.names.iter().map(|name| name.text.of(&self.texts))
+        self.names.iter().map(|name| name.text.of(&self.strings))
     }
 
     /// All names with their values.
@@ -119,32 +119,32 @@ impl LabelSamples {
 
     /// The values of a name, if there is that name.
     pub(super) fn values(&self, name: &str) -> Option<Values<'_>> {
-        let at = self.names.binary_search_by(|n| n.text.of(&self.texts).cmp(name)).ok()?;
+        let at = self.names.binary_search_by(|n| n.text.of(&self.strings).cmp(name)).ok()?;
         self.values_at(at)
     }
 
     fn name(&self, at: usize) -> Option<&str> {
-        Some(self.names.get(at)?.text.of(&self.texts))
+        Some(self.names.get(at)?.text.of(&self.strings))
     }
 
     fn values_at(&self, at: usize) -> Option<Values<'_>> {
         let name = self.names.get(at)?;
         let end = self.names.get(at + 1).map_or(self.groups.len(), |n| n.first_group as usize);
         let groups = self.groups.get(name.first_group as usize..end)?;
-        Some(Values { texts: &self.texts, groups, count: name.value_count })
+        Some(Values { strings: &self.strings, groups, count: name.value_count })
     }
 
-    fn add_text(&mut self, text: &str) -> Result<Text, TooManyTexts> {
-        let start = self.texts.len();
-        let end = u32::try_from(start + text.len()).map_err(|_| TooManyTexts)?;
-        self.texts.push_str(text);
+    fn add_text(&mut self, text: &str) -> Result<Text, TooManyStrings> {
+        let start = self.strings.len();
+        let end = u32::try_from(start + text.len()).map_err(|_| TooManyStrings)?;
+        self.strings.push_str(text);
         Ok(Text { start: start as u32, end })
     }
 }
 
 impl<'a> Values<'a> {
     pub(super) fn first_value(&self, group: &Group) -> &'a str {
-        group.first_value.of(self.texts)
+        group.first_value.of(self.strings)
     }
 
     /// How many groups begin with a value that is not above this one.
@@ -169,7 +169,7 @@ impl<'a> Values<'a> {
 }
 
 impl Text {
-    fn of(self, texts: &str) -> &str {
-        texts.get(self.start as usize..self.end as usize).unwrap_or_default()
+    fn of(self, strings: &str) -> &str {
+        strings.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 }

@@ -72,14 +72,14 @@ impl NamedFile {
         Ok(Some(bytes))
     }
 
-    /// What was noted about the file.
-    pub(super) fn notes(&self) -> Option<Vec<u8>> {
-        self.file.notes()
+    /// The summary of the file that was kept, if any.
+    pub(super) fn summary(&self) -> Option<Vec<u8>> {
+        self.file.summary()
     }
 
-    /// Notes something about the file, for whoever opens it next.
-    pub(super) fn keep_notes(&self, notes: &[u8]) {
-        self.file.keep_notes(notes);
+    /// Keeps a summary of the file, for whoever opens it next.
+    pub(super) fn keep_summary(&self, summary: &[u8]) {
+        self.file.keep_summary(summary);
     }
 
     /// Finds the ends of a section that begins at `offset`.

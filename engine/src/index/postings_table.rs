@@ -13,7 +13,7 @@
 
 use super::label_samples::{Group, LabelSamples};
 use super::named_file::{ENTRY_BYTES_MAX, Section};
-use super::notes::split_u32;
+use super::summary::split_u32;
 use super::{IndexError, NamedFile, ReadAhead, SAMPLING};
 use crate::codec::{put_uvarint, split_uvarint};
 use std::ops::ControlFlow;
@@ -140,27 +140,27 @@ impl PostingsTable {
     }
 
     /// Appends what [`PostingsTable::read`] found out of a table that ascends.
-    pub(super) fn put_notes(&self, notes: &mut Vec<u8>) {
-        put_uvarint(notes, self.start);
-        put_uvarint(notes, self.labels.names().len() as u64);
+    pub(super) fn put_summary(&self, summary: &mut Vec<u8>) {
+        put_uvarint(summary, self.start);
+        put_uvarint(summary, self.labels.names().len() as u64);
         for (name, values) in self.labels.iter() {
-            put_string(notes, name.as_bytes());
-            put_uvarint(notes, u64::from(values.count));
+            put_string(summary, name.as_bytes());
+            put_uvarint(summary, u64::from(values.count));
             for group in values.groups {
-                put_string(notes, values.first_value(group).as_bytes());
-                put_uvarint(notes, u64::from(group.offset));
-                put_uvarint(notes, u64::from(group.end));
+                put_string(summary, values.first_value(group).as_bytes());
+                put_uvarint(summary, u64::from(group.offset));
+                put_uvarint(summary, u64::from(group.end));
             }
         }
     }
 
-    /// Takes what [`PostingsTable::put_notes`] appended off the front.
-    pub(super) fn split_notes(file: NamedFile, notes: &[u8]) -> Option<(PostingsTable, &[u8])> {
-        let (start, notes) = split_uvarint(notes)?;
-        let (name_count, mut notes) = split_uvarint(notes)?;
+    /// Takes what [`PostingsTable::put_summary`] appended off the front.
+    pub(super) fn split_summary(file: NamedFile, summary: &[u8]) -> Option<(PostingsTable, &[u8])> {
+        let (start, summary) = split_uvarint(summary)?;
+        let (name_count, mut summary) = split_uvarint(summary)?;
         let mut labels = LabelSamples::default();
         for _ in 0..name_count {
-            let (name, rest) = split_string(notes)?;
+            let (name, rest) = split_string(summary)?;
             let (count, mut rest) = split_u32(rest)?;
             labels.add_name(std::str::from_utf8(name).ok()?).ok()?;
             for _ in 0..(count as usize).div_ceil(SAMPLING) {
@@ -171,9 +171,9 @@ impl PostingsTable {
                 rest = after;
             }
             labels.add_values(count);
-            notes = rest;
+            summary = rest;
         }
-        Some((PostingsTable { file, start, labels: labels.shrink() }, notes))
+        Some((PostingsTable { file, start, labels: labels.shrink() }, summary))
     }
 
     /// What it takes in memory.

@@ -8,7 +8,7 @@ use super::symbol_table::SymbolTable;
 use super::toc::Toc;
 use super::{
     ChunkMeta, HEADER_BYTES, INDEX_FILE, IndexError, MAGIC, NamedFile, ReadAhead,
-    SERIES_ALIGN_BYTES, SeriesRef, VERSION, VERSION_1, notes,
+    SERIES_ALIGN_BYTES, SeriesRef, VERSION, VERSION_1, summary,
 };
 use crate::codec::{crc32c, split_uvarint};
 use crate::model::{Labels, TimeRange};
@@ -51,8 +51,8 @@ impl IndexReader {
         IndexReader::open_with(blocks, block, false)
     }
 
-    /// Opens the index of a block; what was noted about its tables when it was opened this way
-    /// before is not read and checked again.
+    /// Opens the index of a block with the summary of its tables that was kept when it was opened this
+    /// way before, if it was: the tables are not read and checked again then.
     pub fn reopen(blocks: &dyn Blocks, block: &str) -> Result<IndexReader, IndexError> {
         IndexReader::open_with(blocks, block, true)
     }
@@ -60,7 +60,7 @@ impl IndexReader {
     fn open_with(
         blocks: &dyn Blocks,
         block: &str,
-        uses_notes: bool,
+        uses_summary: bool,
     ) -> Result<IndexReader, IndexError> {
         let file = NamedFile::new(blocks.open(block, INDEX_FILE)?, block, INDEX_FILE);
         let header = file.read(0, HEADER_BYTES as usize)?.unwrap_or_default();
@@ -78,15 +78,15 @@ impl IndexReader {
         };
         let toc = Toc::read(&file)?;
         // Tables of version 1 are rare, and may have to be kept whole.
-        let uses_notes = uses_notes && version == VERSION;
-        let noted = if uses_notes { notes::recall(&file, &toc) } else { None };
-        let (symbols, postings_table) = match noted {
+        let uses_summary = uses_summary && version == VERSION;
+        let summary = if uses_summary { summary::recall(&file, &toc) } else { None };
+        let (symbols, postings_table) = match summary {
             Some(tables) => tables,
             None => {
                 let table = PostingsTable::read(file.clone(), toc.postings_table, order)?;
                 let symbols = SymbolTable::read(file.clone(), toc.symbols, version == VERSION_1)?;
-                if uses_notes {
-                    notes::keep(&file, &toc, &symbols, &table);
+                if uses_summary {
+                    summary::keep(&file, &toc, &symbols, &table);
                 }
                 (symbols, table)
             }

@@ -10,8 +10,8 @@
 //! version 1, by the byte offset in the file at which the symbol begins. [`SymbolTable`] keeps the place of every
 //! 32nd symbol in memory, and a bounded cache of groups of 32 decoded ones.
 
-use super::notes::split_u32;
 use super::postings_table::{put_string, split_string};
+use super::summary::split_u32;
 use super::{FileSink, IndexError, NamedFile, SAMPLING, SymbolList};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
 use crate::storage::BlockWriter;
@@ -88,33 +88,33 @@ impl SymbolTable {
     }
 
     /// Appends what [`SymbolTable::read`] found out.
-    pub(super) fn put_notes(&self, notes: &mut Vec<u8>) {
+    pub(super) fn put_summary(&self, summary: &mut Vec<u8>) {
         for number in [self.start, self.end, u64::from(self.count)] {
-            put_uvarint(notes, number);
+            put_uvarint(summary, number);
         }
         let mut before = 0;
         for Group { offset, .. } in &self.groups {
-            put_uvarint(notes, u64::from(offset.wrapping_sub(before)));
+            put_uvarint(summary, u64::from(offset.wrapping_sub(before)));
             before = *offset;
         }
     }
 
-    /// Takes what [`SymbolTable::put_notes`] appended off the front.
-    pub(super) fn split_notes(file: NamedFile, notes: &[u8]) -> Option<(SymbolTable, &[u8])> {
-        let (start, notes) = split_uvarint(notes)?;
-        let (end, notes) = split_uvarint(notes)?;
-        let (count, mut notes) = split_u32(notes)?;
+    /// Takes what [`SymbolTable::put_summary`] appended off the front.
+    pub(super) fn split_summary(file: NamedFile, summary: &[u8]) -> Option<(SymbolTable, &[u8])> {
+        let (start, summary) = split_uvarint(summary)?;
+        let (end, summary) = split_uvarint(summary)?;
+        let (count, mut summary) = split_u32(summary)?;
         let group_count = (count as usize).div_ceil(SAMPLING);
-        let mut groups = Vec::with_capacity(group_count.min(notes.len()));
+        let mut groups = Vec::with_capacity(group_count.min(summary.len()));
         let mut offset = 0u32;
         for _ in 0..group_count {
-            let (step, rest) = split_u32(notes)?;
+            let (step, rest) = split_u32(summary)?;
             offset = offset.wrapping_add(step);
             groups.push(Group { offset, decoded: None });
-            notes = rest;
+            summary = rest;
         }
         let by_offset = false;
-        Some((SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0 }, notes))
+        Some((SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0 }, summary))
     }
 
     /// The number of the symbol that a series means by `reference`.

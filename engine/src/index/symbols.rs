@@ -18,7 +18,7 @@ pub struct SymbolCollector {
     spans: HashTable<Span>,
 }
 
-/// Texts, none of which goes across pages. One that is longer than a page has a long one alone.
+/// Strings, none of which goes across pages. One that is longer than a page has a long one alone.
 #[derive(Default)]
 struct Pages {
     pages: Vec<String>,
@@ -200,17 +200,17 @@ mod tests {
         /// Whatever the lengths, also beyond a page: each once, in order, found by its number.
         #[test]
         fn strings_come_back_sorted(
-            texts in prop::collection::vec(("[ab]{0,3}", 0usize..3 * PAGE_BYTES), 0..60),
+            strings in prop::collection::vec(("[ab]{0,3}", 0usize..3 * PAGE_BYTES), 0..60),
         ) {
-            let texts: Vec<String> =
-                texts.into_iter().map(|(start, more)| start + &"x".repeat(more)).collect();
+            let strings: Vec<String> =
+                strings.into_iter().map(|(start, more)| start + &"x".repeat(more)).collect();
             let mut collector = SymbolCollector::new(3);
-            texts.iter().for_each(|text| collector.add_text(text));
+            strings.iter().for_each(|text| collector.add_text(text));
             let bound = collector.memory_bytes();
             let list = collector.into_sorted();
             prop_assert!(list.memory_bytes() <= bound + 128, "an empty table takes something");
             let expected: BTreeSet<&str> =
-                texts.iter().map(String::as_str).chain([""]).collect();
+                strings.iter().map(String::as_str).chain([""]).collect();
             prop_assert!(list.iter().eq(expected.iter().copied()));
             for (number, text) in (0..).zip(&expected) {
                 prop_assert_eq!(list.number_of(text), Some(number));

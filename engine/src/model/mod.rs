@@ -19,25 +19,8 @@ pub use matcher::{MatchOp, Matcher, MatcherError, MatcherSpec};
 pub use matcher_sets::{MatcherSets, Verdict};
 pub use order_group::OrderGroup;
 pub use ref_table::RefTable;
+pub use tidepool_remote_write::Sample;
 pub use value::Value;
-
-/// One measured value of a series.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    /// Milliseconds since the Unix epoch.
-    pub timestamp_ms: i64,
-    /// Every bit pattern is kept: NaN payloads carry meaning (a staleness marker is one).
-    pub value: f64,
-}
-
-impl PartialEq for Sample {
-    /// Values are compared by their bits, so that NaN equals itself.
-    fn eq(&self, other: &Self) -> bool {
-        self.timestamp_ms == other.timestamp_ms && self.value.to_bits() == other.value.to_bits()
-    }
-}
-
-impl Eq for Sample {}
 
 /// A span of time that includes both of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

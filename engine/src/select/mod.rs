@@ -7,7 +7,7 @@
 //! then that of the newest block.
 //!
 //! Lookups of labels go the same way: series without chunks through a [`Cursor`], label names and
-//! values through a [`TextCursor`]; exemplars through an [`ExemplarCursor`].
+//! values through a [`StringCursor`]; exemplars through an [`ExemplarCursor`].
 
 mod cursor;
 mod exemplars;
@@ -16,15 +16,15 @@ mod merge;
 mod remote;
 mod samples;
 mod source;
-mod texts;
+mod strings;
 
 pub use cursor::{Cursor, FrameFormat, Lookup, Measured, Selection};
 pub use exemplars::{EXEMPLAR_PAGE_BYTES, ExemplarCursor, ExemplarSource, RemoteExemplars};
 pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
-pub use remote::{RemoteCursor, RemoteHead, RemoteTexts};
+pub use remote::{RemoteCursor, RemoteHead, RemoteStrings};
 pub use source::{BlockLabels, BlockSeries, Damages, HeadSource, SeriesSource};
-pub use texts::{BlockNames, BlockValues, TextCursor, TextSource, page_of_texts};
+pub use strings::{BlockNames, BlockValues, StringCursor, StringSource, page_of_strings};
 
 #[cfg(test)]
 mod tests;

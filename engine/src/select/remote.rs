@@ -3,7 +3,7 @@
 //! Where matchers cost the head more than a slice, this instance applies them: it walks over the
 //! labels of all series, page by page, and tells the head which ones to keep.
 
-use super::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource};
+use super::{ExemplarSource, HeadSource, Lookup, SeriesSource, StringSource};
 use crate::engine::{HeadDeletion, HeadPage, Opened};
 use crate::error::Result;
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
@@ -14,14 +14,14 @@ use std::collections::BTreeSet;
 const PAGE_BYTES: u32 = 32 * 1024;
 
 /// Bytes of names or values that are fetched at a time.
-const TEXTS_BYTES: u32 = 64 * 1024;
+const STRINGS_BYTES: u32 = 64 * 1024;
 
 /// The head of another instance.
 pub trait RemoteHead {
     /// A position in its series.
     type Cursor: RemoteCursor + 'static;
     /// A position in its names or values.
-    type Texts: RemoteTexts + 'static;
+    type Strings: RemoteStrings + 'static;
 
     /// Opens a cursor of the series that any of the sets selects.
     fn open(
@@ -32,10 +32,10 @@ pub trait RemoteHead {
     ) -> Result<Opened<Self::Cursor>>;
 
     /// Opens label names.
-    fn label_names(&self, lookup: &Lookup) -> Result<Opened<Self::Texts>>;
+    fn label_names(&self, lookup: &Lookup) -> Result<Opened<Self::Strings>>;
 
     /// Opens the values of a label name.
-    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<Self::Texts>>;
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<Self::Strings>>;
 
     /// The exemplars in a range, as they came.
     fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>>;
@@ -43,8 +43,8 @@ pub trait RemoteHead {
     /// The range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;
 
-    /// Lets head and log truncate what a committed block holds; gives whether some is left to do.
-    fn forget(&self, before_ms: i64) -> Result<bool>;
+    /// Truncates head and log of what a committed block holds; gives whether some is left to do.
+    fn truncate(&self, before_ms: i64) -> Result<bool>;
 
     /// A number that is another one after samples of the head were deleted.
     fn deletion_mark(&self) -> Result<u64>;
@@ -69,7 +69,7 @@ pub trait RemoteCursor {
 }
 
 /// Names or values of another instance's head.
-pub trait RemoteTexts {
+pub trait RemoteStrings {
     /// The next ones, about as many bytes as are asked for, and none at the end.
     fn next(&mut self, bytes_max: u32) -> Result<Vec<String>>;
 }
@@ -146,9 +146,9 @@ impl<R: RemoteHead> HeadSource for R {
         Ok(Box::new(RemoteLabels::open(self, lookup, true)?))
     }
 
-    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
-        if let Some(texts) = opened(|| RemoteHead::label_names(self, lookup))? {
-            return Ok(Box::new(FetchedTexts { texts, batch: Vec::new().into_iter() }));
+    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn StringSource>> {
+        if let Some(strings) = opened(|| RemoteHead::label_names(self, lookup))? {
+            return Ok(Box::new(FetchedStrings { strings, batch: Vec::new().into_iter() }));
         }
         collected(RemoteLabels::open(self, lookup, false)?, |series, found| {
             for (name, _) in series.labels.iter() {
@@ -159,9 +159,9 @@ impl<R: RemoteHead> HeadSource for R {
         })
     }
 
-    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
-        if let Some(texts) = opened(|| RemoteHead::label_values(self, name, lookup))? {
-            return Ok(Box::new(FetchedTexts { texts, batch: Vec::new().into_iter() }));
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn StringSource>> {
+        if let Some(strings) = opened(|| RemoteHead::label_values(self, name, lookup))? {
+            return Ok(Box::new(FetchedStrings { strings, batch: Vec::new().into_iter() }));
         }
         collected(RemoteLabels::open(self, lookup, false)?, |series, found| {
             let value = series.labels.get(name);
@@ -191,8 +191,8 @@ impl<R: RemoteHead> HeadSource for R {
         RemoteHead::plan_cut(self)
     }
 
-    fn forget(&self, before_ms: i64) -> Result<bool> {
-        RemoteHead::forget(self, before_ms)
+    fn truncate(&self, before_ms: i64) -> Result<bool> {
+        RemoteHead::truncate(self, before_ms)
     }
 
     fn deletion_mark(&self) -> Result<u64> {
@@ -305,36 +305,36 @@ impl<C: RemoteCursor> SeriesSource for RemoteLabels<C> {
 }
 
 /// Names or values, fetched a batch at a time.
-struct FetchedTexts<T> {
-    texts: T,
+struct FetchedStrings<T> {
+    strings: T,
     batch: std::vec::IntoIter<String>,
 }
 
-impl<T: RemoteTexts> TextSource for FetchedTexts<T> {
-    fn next_text(&mut self) -> Result<Option<String>> {
+impl<T: RemoteStrings> StringSource for FetchedStrings<T> {
+    fn next_string(&mut self) -> Result<Option<String>> {
         if self.batch.as_slice().is_empty() {
-            self.batch = self.texts.next(TEXTS_BYTES)?.into_iter();
+            self.batch = self.strings.next(STRINGS_BYTES)?.into_iter();
         }
         Ok(self.batch.next())
     }
 }
 
-/// Texts that were collected from series.
-struct CollectedTexts(std::collections::btree_set::IntoIter<String>);
+/// Strings that were collected from series.
+struct CollectedStrings(std::collections::btree_set::IntoIter<String>);
 
 fn collected(
     mut series: impl SeriesSource,
     mut collect: impl FnMut(&ChunkedSeries, &mut BTreeSet<String>),
-) -> Result<Box<dyn TextSource>> {
+) -> Result<Box<dyn StringSource>> {
     let mut found = BTreeSet::new();
     while let Some(series) = series.next_series()? {
         collect(&series, &mut found);
     }
-    Ok(Box::new(CollectedTexts(found.into_iter())))
+    Ok(Box::new(CollectedStrings(found.into_iter())))
 }
 
-impl TextSource for CollectedTexts {
-    fn next_text(&mut self) -> Result<Option<String>> {
+impl StringSource for CollectedStrings {
+    fn next_string(&mut self) -> Result<Option<String>> {
         Ok(self.0.next())
     }
 }

@@ -1,6 +1,6 @@
 //! Where series come from: blocks, and the head of this or another instance.
 
-use super::{ExemplarSource, Lookup, TextSource};
+use super::{ExemplarSource, Lookup, StringSource};
 use crate::block::{BlockReader, ChunkMeta, SeriesRef};
 use crate::chunk::{Chunk, without};
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ pub trait SeriesSource {
 /// A head, wherever it is.
 pub trait HeadSource {
     /// Selects from the head. Series get external labels besides their own, and come in the order
-    /// of both. While the source lives, the head forgets nothing.
+    /// of both. While the source lives, the head truncates nothing.
     fn select(
         &self,
         matchers: &[MatcherSpec],
@@ -35,10 +35,10 @@ pub trait HeadSource {
     fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>>;
 
     /// Looks up label names of the head's series.
-    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>>;
+    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn StringSource>>;
 
     /// Looks up values that the head's series have for a label name.
-    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>>;
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn StringSource>>;
 
     /// Deletes the samples in a range of the series that any of the selectors selects; gives how many
     /// series may have had some. No selector at all selects every series.
@@ -50,8 +50,8 @@ pub trait HeadSource {
     /// The range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;
 
-    /// Lets head and log forget what a committed block holds; gives whether some is left to do.
-    fn forget(&self, before_ms: i64) -> Result<bool>;
+    /// Truncates head and log of what a committed block holds; gives whether some is left to do.
+    fn truncate(&self, before_ms: i64) -> Result<bool>;
 
     /// A number that is another one after samples of the head were deleted.
     fn deletion_mark(&self) -> Result<u64>;

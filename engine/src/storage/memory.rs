@@ -22,8 +22,8 @@ type LogRecords = Vec<Vec<u8>>;
 #[derive(Default)]
 struct Log {
     checkpoint: Option<(u32, LogRecords)>,
-    ordered: BTreeMap<u32, LogRecords>,
-    late: BTreeMap<u32, LogRecords>,
+    in_order: BTreeMap<u32, LogRecords>,
+    out_of_order: BTreeMap<u32, LogRecords>,
 }
 
 struct MemoryCheckpoint {
@@ -62,8 +62,8 @@ impl MemoryWal {
 impl Log {
     fn segments(&mut self, log: LogKind) -> &mut BTreeMap<u32, LogRecords> {
         match log {
-            LogKind::Ordered => &mut self.ordered,
-            LogKind::Late => &mut self.late,
+            LogKind::InOrder => &mut self.in_order,
+            LogKind::OutOfOrder => &mut self.out_of_order,
         }
     }
 
@@ -86,8 +86,9 @@ impl Wal for MemoryWal {
     fn replay(&mut self, _bytes_max: u32) -> StorageResult<Option<WalBatch>> {
         let logs = self.log.borrow();
         let checkpoint = logs.checkpoint.iter().map(|(last, records)| (last, records));
-        let ordered = checkpoint.chain(&logs.ordered).map(|found| (LogKind::Ordered, found));
-        let all = ordered.chain(logs.late.iter().map(|found| (LogKind::Late, found)));
+        let in_order = checkpoint.chain(&logs.in_order).map(|found| (LogKind::InOrder, found));
+        let all =
+            in_order.chain(logs.out_of_order.iter().map(|found| (LogKind::OutOfOrder, found)));
         let mut batches = all.flat_map(|(log, (segment, records))| {
             records.iter().map(move |record| (log, *segment, record))
         });
@@ -107,8 +108,8 @@ impl Wal for MemoryWal {
         Ok(last)
     }
 
-    fn truncate_late(&mut self, last_segment: u32) -> StorageResult<()> {
-        self.log.borrow_mut().late.retain(|segment, _| *segment > last_segment);
+    fn truncate_out_of_order(&mut self, last_segment: u32) -> StorageResult<()> {
+        self.log.borrow_mut().out_of_order.retain(|segment, _| *segment > last_segment);
         Ok(())
     }
 
@@ -126,7 +127,7 @@ impl WalCheckpoint for MemoryCheckpoint {
 
     fn commit(self: Box<Self>) -> StorageResult<()> {
         let mut log = self.log.borrow_mut();
-        log.ordered.retain(|segment, _| *segment > self.last_segment);
+        log.in_order.retain(|segment, _| *segment > self.last_segment);
         log.checkpoint = Some((self.last_segment, self.records));
         Ok(())
     }

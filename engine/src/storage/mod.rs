@@ -39,9 +39,9 @@ pub type StorageResult<T> = Result<T, StorageError>;
 pub enum LogKind {
     /// Series, and samples in order: upstream's `wal`.
     #[default]
-    Ordered,
-    /// Late samples: upstream's `wbl`. Its records name series of the other log.
-    Late,
+    InOrder,
+    /// Out-of-order samples: upstream's `wbl`. Its records name series of the other log.
+    OutOfOrder,
 }
 
 /// Records read back from a log, in the order they were appended.
@@ -93,20 +93,20 @@ pub trait Wal {
     /// Appends all records or none, and says in which segment they lie (all in one).
     fn append(&mut self, log: LogKind, records: &[Vec<u8>]) -> StorageResult<u32>;
 
-    /// The next batch of what earlier lives appended, about `bytes_max` long: all of the ordered
-    /// log, then all of the late one; `None` at the end. Must be read to its end before the first
-    /// `append`.
+    /// The next batch of what earlier runs appended, about `bytes_max` long: all of the in-order
+    /// log, then all of the out-of-order one; `None` at the end. Must be read to its end before the
+    /// first `append`.
     fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>>;
 
     /// Ends the segment being written, so that it can be dropped; gives its number.
     fn cut_segment(&mut self, log: LogKind) -> StorageResult<u32>;
 
-    /// Begins a checkpoint that will replace all segments of the ordered log up to
+    /// Begins a checkpoint that will replace all segments of the in-order log up to
     /// `last_segment`, inclusive.
     fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>>;
 
-    /// Drops all segments of the late log up to `last_segment`, inclusive.
-    fn truncate_late(&mut self, last_segment: u32) -> StorageResult<()>;
+    /// Drops all segments of the out-of-order log up to `last_segment`, inclusive.
+    fn truncate_out_of_order(&mut self, last_segment: u32) -> StorageResult<()>;
 }
 
 /// A checkpoint being written. Dropped without `commit` it leaves no trace.
@@ -148,13 +148,13 @@ pub trait BlockFile {
     /// Exactly `len` bytes from `offset`; an error if the file ends before.
     fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>>;
 
-    /// The latest notes about the file's content, if they are still there.
-    fn notes(&self) -> Option<Vec<u8>> {
+    /// The latest summary of the file's content, if it is still there.
+    fn summary(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Keeps notes about the file's content in memory, as long as the storage likes.
-    fn keep_notes(&self, _notes: &[u8]) {}
+    /// Keeps a summary of the file's content in memory, as long as the storage likes.
+    fn keep_summary(&self, _summary: &[u8]) {}
 }
 
 /// A block being written. Dropped without `commit` it leaves no trace.

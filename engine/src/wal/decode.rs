@@ -5,9 +5,9 @@ use super::others::{
 };
 use super::samples_v2::{RowHeads, SampleV2Records};
 use super::{
-    COLUMNS, ColumnRecord, EXEMPLARS, FLOAT_HISTOGRAMS_V2, HISTOGRAMS_V2, HistogramRecords,
-    METADATA, MMAP_MARKERS, RETIRED, SAMPLES, SAMPLES_V2, SERIES, SETTLED, TOMBSTONES, WalCount,
-    settled,
+    COLUMNS, ColumnRecord, DELETIONS_APPLIED, EXEMPLARS, FLOAT_HISTOGRAMS_V2, HISTOGRAMS_V2,
+    HistogramRecords, METADATA, MMAP_MARKERS, RETIRED, SAMPLES, SAMPLES_V2, SERIES, TOMBSTONES,
+    WalCount, own_records,
 };
 use crate::codec::{split_uvarint, split_varint};
 use crate::model::Sample;
@@ -34,8 +34,8 @@ pub enum Record<'a> {
     SamplesV2(SampleV2Records<'a>),
     /// Samples by columns; a [`ColumnReader`](super::ColumnReader) makes rows of it.
     Columns(ColumnRecord<'a>),
-    /// All deletions before are done; the number is a time in milliseconds, see `settled.rs`.
-    Settled(i64),
+    /// All deletions before are done; the number is a time in milliseconds, see `own_records.rs`.
+    DeletionsApplied(i64),
     /// No new series may get a number up to this one.
     Retired(u64),
     /// A kind that this version has never heard of.
@@ -119,8 +119,10 @@ pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
             Ok(Record::FloatHistograms(HistogramRecords::new(record, rest, heads)))
         }
         COLUMNS => Ok(Record::Columns(ColumnRecord::split(record, rest)?)),
-        SETTLED => Ok(Record::Settled(settled::number(record, rest)? as i64)),
-        RETIRED => Ok(Record::Retired(settled::number(record, rest)?)),
+        DELETIONS_APPLIED => {
+            Ok(Record::DeletionsApplied(own_records::number(record, rest)? as i64))
+        }
+        RETIRED => Ok(Record::Retired(own_records::number(record, rest)?)),
         kind => Ok(Record::Unknown(kind)),
     }
 }

@@ -186,7 +186,10 @@ fn records_without_rows_are_sound() {
             Ok(Record::FloatHistograms(mut rows)) => rows.next().is_none(),
             Ok(Record::SamplesV2(mut rows)) => rows.next().is_none(),
             Ok(
-                Record::Columns(_) | Record::Settled(_) | Record::Retired(_) | Record::Unknown(_),
+                Record::Columns(_)
+                | Record::DeletionsApplied(_)
+                | Record::Retired(_)
+                | Record::Unknown(_),
             )
             | Err(_) => false,
         };
@@ -210,7 +213,7 @@ fn drain(record: &[u8]) {
         Ok(Record::Columns(record)) => {
             let _ = ColumnReader::default().read(&record, 0);
         }
-        Ok(Record::Settled(_) | Record::Retired(_) | Record::Unknown(_)) | Err(_) => {}
+        Ok(Record::DeletionsApplied(_) | Record::Retired(_) | Record::Unknown(_)) | Err(_) => {}
     }
 }
 

@@ -18,15 +18,15 @@
 //!
 //! The other types: `others.rs` for tombstones, exemplars, markers and metadata (3 to 6),
 //! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13),
-//! `settled.rs` and `columns/` for those that are not upstream's (200 and 202, 201).
+//! `own_records.rs` and `columns/` for those that are not upstream's (200 and 202, 201).
 
 pub mod columns;
 mod decode;
 mod encode;
 mod histograms;
 mod others;
+mod own_records;
 mod samples_v2;
-mod settled;
 
 pub use columns::{ColumnReader, ColumnRecord, ColumnWriter};
 pub use decode::{
@@ -41,8 +41,8 @@ pub use others::{
     exemplars_record, metadata_record, mmap_markers_record, put_exemplar, put_metadata,
     tombstones_record,
 };
+pub use own_records::{deletions_applied_record, retired_record};
 pub use samples_v2::SampleV2Records;
-pub use settled::{retired_record, settled_record};
 
 const SERIES: u8 = 1;
 const SAMPLES: u8 = 2;
@@ -53,7 +53,7 @@ const METADATA: u8 = 6;
 const SAMPLES_V2: u8 = 11;
 const HISTOGRAMS_V2: u8 = 12;
 const FLOAT_HISTOGRAMS_V2: u8 = 13;
-const SETTLED: u8 = 200;
+const DELETIONS_APPLIED: u8 = 200;
 const COLUMNS: u8 = 201;
 const RETIRED: u8 = 202;
 

@@ -1,21 +1,15 @@
 //! Selected series to bytes: streamed frames, and the form in which one instance hands series to
 //! another.
 //!
-//! Streamed frame (`prometheus.ChunkedReadResponse`, remote read 1.0, STREAMED_XOR_CHUNKS):
-//!
-//! ```text
-//! ┌────────────────┬───────────────────┬──────────────────────────────────────────┐
-//! │ length uvarint │ CRC-32C u32 BE    │ chunked_series 1 (one) │ query_index 2   │
-//! └────────────────┴───────────────────┴──────────────────────────────────────────┘
-//! ```
-//!
+//! The payload of a streamed frame is a `prometheus.ChunkedReadResponse` (remote read 1.0,
+//! STREAMED_XOR_CHUNKS): `chunked_series` 1, of which there is one, and `query_index` 2.
 //! A series whose chunks exceed the frame's bound continues in further frames, labels repeated.
 
-use super::WireError;
-use super::fields::{Fields, Value};
+use super::{Fields, Value, WireError};
 use crate::chunk::{Chunk, Encoding};
 use crate::codec::{crc32c, put_uvarint, split_uvarint, uvarint_bytes};
 use crate::model::Labels;
+use tidepool_remote_write::{put_frame_head, seal_frames};
 
 /// Size at which a streamed frame is closed, in bytes: upstream's default.
 pub const DEFAULT_FRAME_BYTES_MAX: u32 = 1024 * 1024;
@@ -69,10 +63,8 @@ fn put_frame(out: &mut Vec<u8>, options: FrameOptions, labels: &Labels, chunks: 
     let index_bytes = if query_index == 0 { 0 } else { 1 + uvarint_bytes(u64::from(query_index)) };
     let payload_bytes = 1 + uvarint_bytes(series_bytes as u64) + series_bytes + index_bytes;
     out.reserve(payload_bytes + 16);
-    put_uvarint(out, payload_bytes as u64);
-    let checksum_at = out.len();
-    out.extend_from_slice(&[0; 4]);
-    let payload_at = out.len();
+    let frame_at = out.len();
+    put_frame_head(out, payload_bytes);
     out.push(0x0a);
     put_uvarint(out, series_bytes as u64);
     put_series_content(out, labels, chunks);
@@ -81,8 +73,8 @@ fn put_frame(out: &mut Vec<u8>, options: FrameOptions, labels: &Labels, chunks: 
         put_uvarint(out, u64::from(query_index));
     }
     if is_sealed {
-        let checksum = crc32c(&out[payload_at..]);
-        out[checksum_at..payload_at].copy_from_slice(&checksum.to_be_bytes());
+        let sealed = seal_frames(&mut out[frame_at..], crc32c);
+        debug_assert_eq!(sealed, Ok(()));
     }
 }
 
@@ -103,13 +95,13 @@ pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), Wire
     let mut labels_end = 0;
     let mut fields = Fields::new(message);
     while let Some(field) = fields.next() {
-        match field.map(|field| (field.number, field.value)) {
+        match field {
             Ok((1, Value::Bytes(_))) if chunks.is_empty() => {
                 labels_end = message.len() - fields.rest().len();
             }
             Ok((2, Value::Bytes(chunk))) => chunks.push(decode_chunk(chunk).map_err(error)?),
             Ok(_) => return Err(error("a field does not belong here")),
-            Err(reason) => return Err(error(reason)),
+            Err(malformed) => return Err(error(malformed.what)),
         }
     }
     let labels = message.get(..labels_end).and_then(Labels::from_packed);
@@ -157,8 +149,7 @@ fn chunk_message_bytes(chunk: &Chunk) -> usize {
 fn decode_chunk(message: &[u8]) -> Result<Chunk, &'static str> {
     let (mut min_time_ms, mut max_time_ms, mut kind, mut data) = (0, 0, 0, &[][..]);
     for field in Fields::new(message) {
-        let field = field?;
-        match (field.number, field.value) {
+        match field.map_err(|malformed| malformed.what)? {
             (1, Value::Varint(time)) => min_time_ms = time as i64,
             (2, Value::Varint(time)) => max_time_ms = time as i64,
             (3, Value::Varint(number)) => kind = number,

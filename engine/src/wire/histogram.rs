@@ -12,13 +12,12 @@
 //!
 //! The start timestamp (17, in 2.0) is passed over. Lists of numbers come packed or one by one.
 
-use super::WireError;
-use super::fields::Value as Field;
-use super::write::Place;
+use super::{Place, Value as Field, WireError};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
 use crate::model::Value;
 use crate::model::histogram::{BucketLayout, Count, NativeHistogram, ResetHint, Span};
 use std::rc::Rc;
+use tidepool_remote_write::HistogramMessage;
 
 const LIST_CUT_SHORT: &str = "a list of numbers is cut short or holds a number too long";
 
@@ -52,14 +51,12 @@ impl Default for Total {
     }
 }
 
-/// Decodes a histogram with its time. Nothing of its content is checked.
-pub(super) fn decode_histogram<'r>(
-    place: &Place<'r>,
-    message: &'r [u8],
-) -> Result<(i64, Value), WireError> {
-    let mut read = Message::default();
-    place.walk(message, |number, field| read.field(place, number, field))?;
-    Ok((read.timestamp_ms, read.into_value()))
+impl<'r> HistogramMessage<'r> for Value {
+    fn decode(place: &Place<'r>, message: &'r [u8]) -> Result<(i64, Value), WireError> {
+        let mut read = Message::default();
+        place.walk(message, |number, field| read.field(place, number, field))?;
+        Ok((read.timestamp_ms, read.into_value()))
+    }
 }
 
 impl Message {

@@ -35,6 +35,8 @@ impl Seen {
 }
 
 impl<'r> WriteSink<'r> for Seen {
+    type Histogram = ModelValue;
+
     fn series_by_pairs(&mut self, _: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
         self.take(data);
     }
@@ -94,7 +96,7 @@ fn encoded_histograms_are_upstreams() {
         let mut out = Vec::new();
         put_series(&mut out, &labels(), &values);
         let body = run.others.iter().find(|(kind, _)| *kind == "write1").expect("a body");
-        let fields = |message| Fields::new(message).map(|f| f.expect("a field").value);
+        let fields = |message| Fields::new(message).map(|f| f.expect("a field").1);
         let [Value::Bytes(ours)] = fields(&out).collect::<Vec<_>>()[..] else {
             panic!("no series")
         };

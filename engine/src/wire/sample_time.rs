@@ -1,6 +1,7 @@
 //! The time that a request is about, for a node that cannot trust its own clock.
 
 use super::{SeriesData, WriteSink};
+use crate::model::Value;
 
 /// Takes nothing of a request but the times of its samples.
 #[derive(Default)]
@@ -21,6 +22,8 @@ impl SampleTimes {
 }
 
 impl<'r> WriteSink<'r> for SampleTimes {
+    type Histogram = Value;
+
     fn series_by_pairs(&mut self, _: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
         self.take(data);
     }

@@ -4,24 +4,15 @@
 //! ┌──────┬────────────────┬────────┬─────────────────────┬─────────────────────────┐
 //! │ 0x0a │ length uvarint │ labels │ 0x12 sample × floats│ 0x22 histogram × others │
 //! └──────┴────────────────┴────────┴─────────────────────┴─────────────────────────┘
-//! sample: ┌─────┬──────┬──────────────────┬──────┬──────────────┐
-//!         │ len │ 0x09 │ value float64 LE │ 0x10 │ time uvarint │
-//!         └─────┴──────┴──────────────────┴──────┴──────────────┘
 //! ```
 //!
-//! Value and time are written even if they are zero, which protobuf need not but may do: so the
-//! size of many samples is known from their number and their first and last time.
+//! Floats are written with value and time even if these are zero, so the size of many of them is
+//! known from their number and their first and last time.
 
-use super::histogram::put_histogram;
+use super::histogram::{put_histogram, put_histogram_field};
 use crate::codec::{put_uvarint, uvarint_bytes};
 use crate::model::{Labels, TimeRange, Value};
-
-/// Bytes of a sample's field but for its time: tag and length, the value with its tag, the tag of
-/// the time.
-const FLOAT_BYTES: usize = 2 + 9 + 1;
-
-/// Times from 1971 to 2109 take six bytes.
-const USUAL_TIMES: std::ops::Range<i64> = 1 << 35..1 << 42;
+use tidepool_remote_write::{float_bytes, put_float};
 
 /// Begins a series of which the samples take so many bytes.
 pub fn put_series_head(out: &mut Vec<u8>, labels: &Labels, samples_bytes: u64) {
@@ -36,12 +27,6 @@ pub fn series_bytes(labels: &Labels, samples_bytes: u64) -> u64 {
     1 + uvarint_bytes(content) as u64 + content
 }
 
-/// How many bytes a float of any time takes.
-pub fn float_bytes(timestamp_ms: i64) -> usize {
-    // A negative time takes ten bytes: protobuf's int64 is not zigzag-folded.
-    FLOAT_BYTES + uvarint_bytes(timestamp_ms as u64)
-}
-
 /// How many bytes each float takes whose time lies in a range; `None` if they differ.
 pub fn float_bytes_in(range: TimeRange) -> Option<usize> {
     let TimeRange { start_ms, end_ms } = range;
@@ -50,31 +35,22 @@ pub fn float_bytes_in(range: TimeRange) -> Option<usize> {
     is_same.then_some(bytes)
 }
 
-/// Appends a float.
-#[inline]
-pub fn put_float(out: &mut Vec<u8>, timestamp_ms: i64, value: f64) {
-    let [a, b, c, d, e, f, g, h] = value.to_le_bytes();
-    if USUAL_TIMES.contains(&timestamp_ms) {
-        let part = |shift: u32| (timestamp_ms >> shift) as u8 | 0x80;
-        let time = [part(0), part(7), part(14), part(21), part(28), (timestamp_ms >> 35) as u8];
-        let [i, j, k, l, m, n] = time;
-        let length = FLOAT_BYTES as u8 - 2 + 6;
-        out.extend_from_slice(&[
-            0x12, length, 0x09, a, b, c, d, e, f, g, h, 0x10, i, j, k, l, m, n,
-        ]);
-        return;
-    }
-    let length = float_bytes(timestamp_ms) as u8 - 2;
-    out.extend_from_slice(&[0x12, length, 0x09, a, b, c, d, e, f, g, h, 0x10]);
-    put_uvarint(out, timestamp_ms as u64);
-}
-
 /// Appends a value of any kind.
 pub fn put_value(out: &mut Vec<u8>, timestamp_ms: i64, value: &Value) {
     match value {
         Value::Float(value) => put_float(out, timestamp_ms, *value),
         Value::Histogram(histogram) => put_histogram(out, timestamp_ms, histogram),
         Value::FloatHistogram(histogram) => put_histogram(out, timestamp_ms, histogram),
+    }
+}
+
+/// Appends a value as field of a series: floats are field 2 in both versions, histograms field 4 in
+/// 1.0 and 3 in 2.0.
+pub fn put_series_value(out: &mut Vec<u8>, histogram_field: u32, timestamp_ms: i64, value: &Value) {
+    match value {
+        Value::Float(value) => put_float(out, timestamp_ms, *value),
+        Value::Histogram(h) => put_histogram_field(out, histogram_field, timestamp_ms, h),
+        Value::FloatHistogram(h) => put_histogram_field(out, histogram_field, timestamp_ms, h),
     }
 }
 

@@ -1,9 +1,7 @@
 //! Series with exemplars, as one instance hands them to another: `prometheus.TimeSeries` messages
 //! with labels 1 and exemplars 3, each preceded by its length as a uvarint.
 
-use super::WireError;
-use super::fields::{Fields, Value};
-use super::request::put_exemplar_end;
+use super::{Fields, Value, WireError, put_exemplar_end};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
 use crate::head::{Exemplar, SeriesExemplars};
 use crate::model::Labels;
@@ -73,12 +71,9 @@ fn leading_labels<'m>(
     let mut labels_end = 0;
     let mut fields = Fields::new(message);
     while let Some(field) = fields.next() {
-        let field = field?;
-        match field.value {
-            Value::Bytes(_) if field.number == 1 => {
-                labels_end = message.len() - fields.rest().len();
-            }
-            value => other(field.number, value)?,
+        match field.map_err(|malformed| malformed.what)? {
+            (1, Value::Bytes(_)) => labels_end = message.len() - fields.rest().len(),
+            (number, value) => other(number, value)?,
         }
     }
     let labels = message.get(..labels_end).and_then(Labels::from_packed);

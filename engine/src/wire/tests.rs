@@ -15,6 +15,8 @@ struct Seen {
 }
 
 impl<'r> WriteSink<'r> for Seen {
+    type Histogram = ModelValue;
+
     fn symbols(&mut self, symbols: &[&'r [u8]], _: &'r [u8]) {
         self.symbols = symbols.iter().map(|symbol| symbol.to_vec()).collect();
     }
@@ -159,9 +161,9 @@ fn frames_are_checksummed_and_cut_at_their_bound() {
         let (payload, after) = after.split_at(len as usize);
         assert_eq!(u32::from_be_bytes(*checksum), crate::codec::crc32c(payload));
         let fields: Vec<_> = Fields::new(payload).map(|field| field.expect("a field")).collect();
-        assert_eq!((fields[1].number, fields[1].value), (2, Value::Varint(300)));
-        let Value::Bytes(series) = fields[0].value else { panic!("no series") };
-        chunk_counts.push(Fields::new(series).filter(|f| f.is_ok_and(|f| f.number == 2)).count());
+        assert_eq!(fields[1], (2, Value::Varint(300)));
+        let Value::Bytes(series) = fields[0].1 else { panic!("no series") };
+        chunk_counts.push(Fields::new(series).filter(|f| f.is_ok_and(|(n, _)| n == 2)).count());
         rest = after;
     }
     assert_eq!(chunk_counts, [2, 1]);

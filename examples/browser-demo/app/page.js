@@ -23,7 +23,7 @@ function asked(run) {
   };
 }
 
-// History may be as old as it likes: the window in which late samples are taken is a century.
+// History may be as old as it likes: the window in which out-of-order samples are taken is a century.
 const store = await openInWorker({
   name: 'demo',
   outOfOrderWindowMs: 100 * 365 * 24 * 3600 * 1000,

@@ -24,7 +24,7 @@ def broken_promises(life: str, directory: Path) -> list[str]:
     store = wasmtime.Store(engine)
     store.set_wasi(wasi)
     instance = linker.instantiate(store, Component.from_file(engine, str(COMPONENT)))
-    checks = instance.get_export_index(store, "tidepool:contract/checks@0.1.0")
+    checks = instance.get_export_index(store, "tidepool:contract/checks@0.2.0")
     assert checks is not None
     index = instance.get_export_index(store, life, checks)
     assert index is not None

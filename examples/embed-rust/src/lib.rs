@@ -48,7 +48,7 @@ const HEAD_SOURCE: [&str; 14] = [
     "label-names",
     "label-values",
     "plan-cut",
-    "forget",
+    "truncate",
     "scan-exemplars",
     "deletion-mark",
     "[method]cursor.next",
@@ -56,7 +56,7 @@ const HEAD_SOURCE: [&str; 14] = [
     "[method]cursor.keep",
     "[method]cursor.rewind",
     "[method]cursor.delete",
-    "[method]texts.next",
+    "[method]strings.next",
     "[method]exemplars.next",
 ];
 
@@ -67,8 +67,8 @@ pub fn linker(engine: &Engine) -> Result<Linker<State>> {
     wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
     wal::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
     blocks::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
-    let mut other_head = linker.instance("tidepool:tsdb/head-source@0.1.0")?;
-    for resource in ["cursor", "texts", "exemplars"] {
+    let mut other_head = linker.instance("tidepool:tsdb/head-source@0.2.0")?;
+    for resource in ["cursor", "strings", "exemplars"] {
         other_head.resource(resource, ResourceType::host::<()>(), |_, _| Ok(()))?;
     }
     for function in HEAD_SOURCE {

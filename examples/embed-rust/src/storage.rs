@@ -17,8 +17,8 @@ type Answer<T> = Result<Result<T, StorageError>>;
 /// Logs and blocks. A store that is opened on it again reads the logs from their beginning.
 #[derive(Default)]
 pub struct Storage {
-    ordered: Log,
-    late: Log,
+    in_order: Log,
+    out_of_order: Log,
     /// Committed blocks by ULID, their files by name.
     blocks: BTreeMap<String, BTreeMap<String, File>>,
     blocks_created: u128,
@@ -52,8 +52,8 @@ pub struct Writer {
 impl Storage {
     fn log(&mut self, log: wal::Log) -> &mut Log {
         match log {
-            wal::Log::Ordered => &mut self.ordered,
-            wal::Log::Late => &mut self.late,
+            wal::Log::InOrder => &mut self.in_order,
+            wal::Log::OutOfOrder => &mut self.out_of_order,
         }
     }
 }
@@ -67,7 +67,7 @@ impl wal::Host for State {
 
     /// One record at a time is the simplest that the contract allows.
     fn replay(&mut self, _bytes_max: u32) -> Answer<Option<wal::Batch>> {
-        for log in [wal::Log::Ordered, wal::Log::Late] {
+        for log in [wal::Log::InOrder, wal::Log::OutOfOrder] {
             let Log { records, replayed, .. } = self.storage.log(log);
             if let Some((segment, bytes)) = records.get(*replayed).cloned() {
                 *replayed += 1;
@@ -76,7 +76,7 @@ impl wal::Host for State {
             }
         }
         // The next life begins anew.
-        (self.storage.ordered.replayed, self.storage.late.replayed) = (0, 0);
+        (self.storage.in_order.replayed, self.storage.out_of_order.replayed) = (0, 0);
         Ok(Ok(None))
     }
 
@@ -86,8 +86,8 @@ impl wal::Host for State {
         Ok(Ok(log.segment - 1))
     }
 
-    fn truncate_late(&mut self, last_segment: u32) -> Answer<()> {
-        self.storage.late.records.retain(|(segment, _)| *segment > last_segment);
+    fn truncate_out_of_order(&mut self, last_segment: u32) -> Answer<()> {
+        self.storage.out_of_order.records.retain(|(segment, _)| *segment > last_segment);
         Ok(Ok(()))
     }
 }
@@ -106,7 +106,7 @@ impl wal::HostCheckpoint for State {
 
     fn commit(&mut self, this: Resource<Checkpoint>) -> Answer<()> {
         let Checkpoint { last_segment, mut records } = self.table.delete(this)?;
-        let log = &mut self.storage.ordered.records;
+        let log = &mut self.storage.in_order.records;
         records.extend(log.drain(..).filter(|(segment, _)| *segment > last_segment));
         *log = records;
         Ok(Ok(()))
@@ -165,11 +165,11 @@ impl blocks::HostFile for State {
     }
 
     /// Keeping none is allowed: they would save a read of what is in memory anyway.
-    fn notes(&mut self, _this: Resource<File>) -> Result<Option<Vec<u8>>> {
+    fn summary(&mut self, _this: Resource<File>) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
 
-    fn keep_notes(&mut self, _this: Resource<File>, _notes: Vec<u8>) -> Result<()> {
+    fn keep_summary(&mut self, _this: Resource<File>, _summary: Vec<u8>) -> Result<()> {
         Ok(())
     }
 

@@ -31,7 +31,7 @@ test('a store in a directory', async () => {
     const answer = packed.select([{ name: 'job', op: 'equal', value: 'api' }], ALL);
     const { series, values } = answer.next(1 << 20);
     assert.deepEqual(JSON.parse(answer.next(1 << 20).series), []);
-    // An answer that is open keeps the head from forgetting.
+    // An answer that is open keeps the head from truncating.
     answer[Symbol.dispose]();
     const bytes = Uint8Array.from(Buffer.from(values, 'base64'));
     return [JSON.parse(series), [...new Float64Array(bytes.buffer)]];

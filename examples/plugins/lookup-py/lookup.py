@@ -37,7 +37,7 @@ class Table:
 
 
 def symbols_of(text: str, ends: list[int]) -> list[str]:
-    """The texts of a batch. Ends count bytes of UTF-8, not letters."""
+    """The strings of a batch. Ends count bytes of UTF-8, not letters."""
     data = text.encode()
     return [data[start:end].decode() for start, end in zip([0, *ends], ends)]
 

@@ -14,15 +14,15 @@ use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
 use super::wear::{CountingDisk, WrittenFor};
-use notes::Notes;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
+use summaries::Summaries;
 use ulid::Ulid;
 
-mod notes;
+mod summaries;
 mod tombstones;
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ pub struct BlockDirs {
     is_read_only: bool,
     /// Whether blocks that exist are not shown.
     is_new_only: bool,
-    notes: Notes,
+    summaries: Summaries,
     names: Names,
     _lock: Lock,
 }
@@ -75,7 +75,7 @@ pub struct BlockFile {
     file: Arc<dyn DiskFile>,
     path: Arc<Path>,
     size_bytes: u64,
-    notes: Notes,
+    summaries: Summaries,
 }
 
 /// A block being written. Dropped without [`commit`](BlockWriter::commit) it leaves no trace.
@@ -111,7 +111,7 @@ impl BlockDirs {
             dir,
             is_read_only: data.is_read_only(),
             is_new_only: false,
-            notes: Notes::default(),
+            summaries: Summaries::default(),
             names: data.block_names.clone(),
             _lock: data.lock(),
         }
@@ -180,8 +180,8 @@ impl BlockDirs {
             opened => opened.map_err(Action::Open.failed(&path))?,
         };
         let size_bytes = opened.size().map_err(Action::Read.failed(&path))?;
-        let notes = self.notes.clone();
-        Ok(BlockFile { file: opened, path: path.into(), size_bytes, notes })
+        let summaries = self.summaries.clone();
+        Ok(BlockFile { file: opened, path: path.into(), size_bytes, summaries })
     }
 
     /// Begins a block under a fresh ULID of this time (milliseconds since the epoch).
@@ -289,14 +289,14 @@ impl BlockFile {
         self.file.read_at(offset, out).map_err(Action::Read.failed(&*self.path))
     }
 
-    /// What was noted about the file, if it is still there.
-    pub fn notes(&self) -> Option<Vec<u8>> {
-        self.notes.of(&self.path)
+    /// The summary of the file, if it is still there.
+    pub fn summary(&self) -> Option<Vec<u8>> {
+        self.summaries.of(&self.path)
     }
 
-    /// Keeps notes about the file in memory for a while.
-    pub fn keep_notes(&self, notes: Vec<u8>) {
-        self.notes.keep(&self.path, notes);
+    /// Keeps a summary of the file in memory for a while.
+    pub fn keep_summary(&self, summary: Vec<u8>) {
+        self.summaries.keep(&self.path, summary);
     }
 
     /// Comes before any allocation: the length is the guest's word.

@@ -13,7 +13,7 @@
 use super::error::{Action, Result};
 use super::fs::{Access, Disk, DiskFile, tree_bytes};
 use super::head_caches::is_head_cache;
-use super::{DataDir, LATE_WAL_DIR, WAL_DIR, wal};
+use super::{DataDir, OUT_OF_ORDER_WAL_DIR, WAL_DIR, wal};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,17 +139,17 @@ impl DataDir {
         let dirs = found.iter().filter_map(|entry| entry.name());
         let mut names: Vec<String> =
             dirs.filter(|name| is_head_cache(name)).map(str::to_owned).collect();
-        // The late log means nothing without the other, so it goes first.
-        for name in [LATE_WAL_DIR, WAL_DIR] {
+        // The out-of-order log means nothing without the other, so it goes first.
+        for name in [OUT_OF_ORDER_WAL_DIR, WAL_DIR] {
             let is_there = found.iter().any(|entry| entry.name() == Some(name));
-            // Nor is there anything in what was begun behind logs that were set aside.
+            // Nor is there anything in what was begun behind logs that were quarantined.
             let is_empty = || tree_bytes(&self.disk, &self.path.join(name)).is_ok_and(|b| b == 0);
             if is_there && !is_empty() {
                 names.push(name.to_owned());
             }
         }
-        let kept = self.set_aside.take_logs(&names)?;
-        for name in [WAL_DIR, LATE_WAL_DIR] {
+        let kept = self.quarantine.take_logs(&names)?;
+        for name in [WAL_DIR, OUT_OF_ORDER_WAL_DIR] {
             let before = kept.as_ref().map(|kept| kept.join(name));
             let begun = wal::begin_behind(&self.disk, before.as_deref(), &self.path.join(name));
             begun.unwrap_or_else(|error| {

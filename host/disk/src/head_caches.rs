@@ -7,12 +7,12 @@
 //!
 //! ```text
 //! chunks_head ──▶ chunks_head.tmp ──▶ gone       the log was whole
-//! chunks_head ──▶ set-aside/…-chunks_head        it was not: see `set_aside`
+//! chunks_head ──▶ set-aside/…-chunks_head        it was not: see `quarantine`
 //! ```
 //!
 //! The rename comes first, since Prometheus does not start where some of the files are missing.
 //!
-//! Before that, the log of late samples loses the marks that say what of it is in `chunks_head`.
+//! Before that, the out-of-order log loses the marks that say what of it is in `chunks_head`.
 //! Prometheus passes over samples before a mark: some marks name no place at all (a chunk was
 //! begun), others would name places in files that it makes later. A log without marks it reads
 //! whole, whether `chunks_head` is there or not.
@@ -48,11 +48,11 @@ impl DataDir {
             return Ok(());
         }
         let is_mark = |record: &[u8]| record.first() == Some(&MARKS_RECORD);
-        let marks = logs.drop_late_records(is_mark)?;
+        let marks = logs.drop_out_of_order_records(is_mark)?;
         if marks > 0 {
             tracing::info!(
                 marks,
-                "removed marks of Prometheus' cache of its head from the log of late samples"
+                "removed records of Prometheus' mmapped head chunks from the out-of-order log"
             );
         }
         for name in found.iter().filter_map(|entry| entry.name()) {
@@ -65,7 +65,7 @@ impl DataDir {
     }
 
     fn set_cache_aside(&self, path: &Path) -> Result<()> {
-        if let Some(kept) = self.set_aside.take(path)? {
+        if let Some(kept) = self.quarantine.take(path)? {
             tracing::warn!(
                 path = %kept.display(),
                 "the log was damaged, so Prometheus' cache of its head, which may hold what the log \
@@ -100,7 +100,7 @@ fn remove(disk: &dyn Disk, dir: &Path, name: &str) -> Result<()> {
     let path = dir.join(name);
     tracing::info!(
         path = %path.display(), bytes,
-        "removed Prometheus' cache of its head: the log, from which it was made, is read and goes on"
+        "removed Prometheus' mmapped head chunks; the WAL has the same samples"
     );
     Ok(())
 }
@@ -153,9 +153,9 @@ mod tests {
         Ok(logs)
     }
 
-    /// What the log of late samples holds.
-    fn late_records(data: &DataDir) -> Result<Vec<Vec<u8>>> {
-        let mut wal = Wal::open_late(data, WalOptions::default())?;
+    /// What the out-of-order log holds.
+    fn out_of_order_records(data: &DataDir) -> Result<Vec<Vec<u8>>> {
+        let mut wal = Wal::open_out_of_order(data, WalOptions::default())?;
         let mut records = Vec::new();
         while let Some(batch) = wal.replay_batch(1 << 20)? {
             records.extend(batch.records.iter().map(<[u8]>::to_vec));
@@ -166,10 +166,15 @@ mod tests {
     /// Two segments: in the first, every other record is a mark; in the second, none.
     fn with_marks(data: &DataDir) -> Result<()> {
         let mut logs = logs(data)?;
-        let late = logs.get(LogKind::Late)?;
-        late.append(&[vec![2, 1], vec![MARKS_RECORD, 1], vec![2, 2], vec![MARKS_RECORD]])?;
-        late.cut_segment()?;
-        late.append(&[vec![2; 70_000], vec![2, 4]]).map(drop)
+        let out_of_order = logs.get(LogKind::OutOfOrder)?;
+        out_of_order.append(&[
+            vec![2, 1],
+            vec![MARKS_RECORD, 1],
+            vec![2, 2],
+            vec![MARKS_RECORD],
+        ])?;
+        out_of_order.cut_segment()?;
+        out_of_order.append(&[vec![2; 70_000], vec![2, 4]]).map(drop)
     }
 
     fn without_marks() -> Vec<Vec<u8>> {
@@ -186,7 +191,7 @@ mod tests {
         assert_eq!(names(root.path())?, [SNAPSHOT, CHUNKS, "chunks_headless"]);
         data.retire_head_caches(&mut logs(&data)?)?;
         assert_eq!(names(root.path())?, ["chunks_headless"]);
-        assert_eq!(late_records(&data)?, without_marks());
+        assert_eq!(out_of_order_records(&data)?, without_marks());
         assert_eq!(fs::metadata(root.path().join("wbl/00000001"))?.modified()?, second);
         assert!(!root.path().join("wbl/rewrite.tmp").exists());
         data.retire_head_caches(&mut logs(&data)?)?;
@@ -209,7 +214,7 @@ mod tests {
         let data = DataDir::open(root.path())?;
         data.retire_head_caches(&mut logs(&data)?)?;
         assert_eq!(names(root.path())?, ["chunks_headless"]);
-        let mut kept = data.set_aside().entries()?;
+        let mut kept = data.quarantine().entries()?;
         kept.retain(|entry| entry.is_dir);
         assert_eq!(kept.len(), 4);
         for entry in &kept {
@@ -235,7 +240,7 @@ mod tests {
             let retired = data.retire_head_caches(&mut read);
             drop((data, read));
             let data = DataDir::open(root.path())?;
-            let mut left = late_records(&data)?;
+            let mut left = out_of_order_records(&data)?;
             let has_marks = left.len() > without_marks().len();
             left.retain(|record| record[0] != MARKS_RECORD);
             assert_eq!(left, without_marks(), "after {after} calls");
@@ -244,7 +249,7 @@ mod tests {
                 assert!(files == 3 || files == 0 && !has_marks, "{files} of {dir}, {after} calls");
             }
             data.retire_head_caches(&mut logs(&data)?)?;
-            assert_eq!(late_records(&data)?, without_marks(), "after {after} calls");
+            assert_eq!(out_of_order_records(&data)?, without_marks(), "after {after} calls");
             assert_eq!(names(root.path())?, ["chunks_headless"], "after {after} calls");
             if retired.is_ok() {
                 assert!(after > 10, "{after} calls are too few");

@@ -7,10 +7,10 @@
 //! ├── wal/
 //! │   ├── 00000007                   segments, ascending without gaps
 //! │   └── checkpoint.00000006/       stands for segments up to 6, segments of its own inside
-//! ├── wbl/                           the same for late samples, without checkpoints
+//! ├── wbl/                           the same for out-of-order samples, without checkpoints
 //! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
 //! ├── head_snapshot                  the head at the last clean stop: see `head_snapshot`
-//! ├── set-aside/                     what was damaged, as it was found: see `set_aside`
+//! ├── set-aside/                     what was damaged, as it was found: see `quarantine`
 //! ├── failed-starts.2, starting      while starting: how many starts failed: see `failed_starts`
 //! ├── thanos.shipper.json            blocks copied to object storage: see `ship`
 //! ├── snapshots/<name>/              blocks as they were at some moment, for backups
@@ -34,8 +34,8 @@ mod failed_starts;
 pub mod fs;
 mod head_caches;
 pub mod head_snapshot;
+pub mod quarantine;
 mod replace;
-pub mod set_aside;
 mod snapshot;
 mod staging;
 #[cfg(test)]
@@ -48,7 +48,7 @@ pub mod wear;
 pub use blocks::{BlockDirs, BlockFile, BlockWriter};
 pub use error::{DiskError, Result};
 pub use failed_starts::{FailedStarts, StartNote};
-pub use set_aside::{SET_ASIDE_BYTES_DEFAULT, SetAside, SetAsideStats};
+pub use quarantine::{QUARANTINE_BYTES_DEFAULT, Quarantine, QuarantineStats};
 pub use snapshot::SnapshotWriter;
 pub use staging::Staging;
 pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};
@@ -62,7 +62,7 @@ use wear::CountingDisk;
 
 const LOCK_FILE: &str = "lock";
 const WAL_DIR: &str = "wal";
-const LATE_WAL_DIR: &str = "wbl";
+const OUT_OF_ORDER_WAL_DIR: &str = "wbl";
 const SNAPSHOTS_DIR: &str = "snapshots";
 /// What upstream calls a block being made, in this and in older versions, and one being deleted.
 const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-deletion", ".tmp"];
@@ -76,7 +76,7 @@ pub struct DataDir {
     disk: CountingDisk,
     path: PathBuf,
     lock: Lock,
-    set_aside: SetAside,
+    quarantine: Quarantine,
     holding: wal::Holding,
     block_names: blocks::Names,
     is_read_only: bool,
@@ -97,8 +97,8 @@ impl DataDir {
         let Some(lock) = disk.lock(&lock_path).map_err(Action::Lock.failed(&lock_path))? else {
             return Err(DiskError::Locked { path: lock_path });
         };
-        let set_aside = SetAside::new(disk.with_account(WrittenFor::Other), path.clone());
-        make_wal_dir(&disk, &wal, &set_aside)?;
+        let quarantine = Quarantine::new(disk.with_account(WrittenFor::Other), path.clone());
+        make_wal_dir(&disk, &wal, &quarantine)?;
         // Before the sweep: the name by which something is swept may be newer than the last sync,
         // and a power cut in the middle would bring back what is left under the name before.
         for dir in [&wal, &path] {
@@ -114,13 +114,13 @@ impl DataDir {
             let is_here = parent.as_os_str().is_empty();
             sync_parent(&disk, if is_here { Path::new(".") } else { parent })?;
         }
-        set_aside.sweep().unwrap_or_else(|error| {
+        quarantine.sweep().unwrap_or_else(|error| {
             tracing::warn!(%error, "what an earlier run left unfinished takes space");
         });
         let holding = wal::Holding::new(&path);
         let block_names = blocks::Names::default();
         let data =
-            DataDir { disk, path, lock, set_aside, holding, block_names, is_read_only: false };
+            DataDir { disk, path, lock, quarantine, holding, block_names, is_read_only: false };
         BlockDirs::open(&data).sweep_replacements()?;
         Ok(data)
     }
@@ -135,10 +135,10 @@ impl DataDir {
             }
             listed => drop(listed.map_err(Action::List.failed(&path))?),
         }
-        let set_aside = SetAside::new(disk.with_account(WrittenFor::Other), path.clone());
+        let quarantine = Quarantine::new(disk.with_account(WrittenFor::Other), path.clone());
         let holding = wal::Holding::new(&path);
         let (lock, block_names) = (Arc::new(()), blocks::Names::default());
-        Ok(DataDir { disk, path, lock, set_aside, holding, block_names, is_read_only: true })
+        Ok(DataDir { disk, path, lock, quarantine, holding, block_names, is_read_only: true })
     }
 
     /// Where it is.
@@ -151,14 +151,14 @@ impl DataDir {
         self.path.join(WAL_DIR)
     }
 
-    /// The log of late samples.
-    pub fn late_wal_path(&self) -> PathBuf {
-        self.path.join(LATE_WAL_DIR)
+    /// The out-of-order log.
+    pub fn out_of_order_wal_path(&self) -> PathBuf {
+        self.path.join(OUT_OF_ORDER_WAL_DIR)
     }
 
     /// Where what is damaged is kept.
-    pub fn set_aside(&self) -> &SetAside {
-        &self.set_aside
+    pub fn quarantine(&self) -> &Quarantine {
+        &self.quarantine
     }
 
     /// Whether segments that the head needs no more are kept for others.
@@ -166,9 +166,9 @@ impl DataDir {
         &self.holding
     }
 
-    /// Whether there is a log of late samples.
-    pub fn has_late_wal(&self) -> Result<bool> {
-        has_dir(&self.disk, &self.path, LATE_WAL_DIR)
+    /// Whether there is an out-of-order log.
+    pub fn has_out_of_order_wal(&self) -> Result<bool> {
+        has_dir(&self.disk, &self.path, OUT_OF_ORDER_WAL_DIR)
     }
 
     /// Bytes that everything in the directory takes but for snapshots, which share most of theirs
@@ -252,11 +252,11 @@ fn sync_parent(disk: &dyn Disk, dir: &Path) -> Result<()> {
 }
 
 /// Makes the log's directory; a file that has its name goes out of the way.
-fn make_wal_dir(disk: &dyn Disk, wal: &Path, set_aside: &SetAside) -> Result<()> {
+fn make_wal_dir(disk: &dyn Disk, wal: &Path, quarantine: &Quarantine) -> Result<()> {
     let Err(error) = disk.create_dir(wal) else { return Ok(()) };
     match error.kind() {
         std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => {
-            let kept = set_aside.take(wal)?;
+            let kept = quarantine.take(wal)?;
             tracing::warn!(path = %wal.display(), ?kept, "the log's directory was a file");
             disk.create_dir(wal).map_err(Action::Create.failed(wal))
         }

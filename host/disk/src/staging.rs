@@ -56,7 +56,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if let Err(error) = remove_tree(&*self.data.disk(), &self.dir) {
             let path = self.dir.display();
-            tracing::warn!(%path, %error, "unfinished work takes space until the next start");
+            tracing::warn!(%path, %error, "could not delete unfinished files; the next start deletes them");
         }
     }
 }

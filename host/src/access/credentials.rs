@@ -77,11 +77,8 @@ pub enum Verified {
 
 /// Reads a file.
 pub fn open(path: &Path) -> Result<Reloaded<Credentials>, AccessError> {
-    let file = path.to_path_buf();
-    Reloaded::open(vec![path.to_path_buf()], move |contents| {
-        let content = contents.first().map(Vec::as_slice).unwrap_or_default();
-        Credentials::parse(&file, content)
-    })
+    let path = path.to_path_buf();
+    Reloaded::open(move |files| Credentials::parse(&path, files.read(&path)?))
 }
 
 impl Credentials {
@@ -91,10 +88,7 @@ impl Credentials {
             AccessError::Line { path, line: line + 1, problem }
         };
         let text = std::str::from_utf8(content).map_err(|_| wrong(0, "it is not UTF-8"))?;
-        let key = Key::generate(HMAC_SHA256, &SystemRandom::new())
-            .map_err(|_| wrong(0, "the system gives no random numbers"))?;
-        let mut credentials =
-            Credentials { key, plain: Vec::new(), hashed: Vec::new(), kinds: Kinds::default() };
+        let mut credentials = Credentials::none().map_err(|problem| wrong(0, problem))?;
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -109,6 +103,26 @@ impl Credentials {
             true => Err(AccessError::Empty { path: path.to_path_buf() }),
             false => Ok(credentials),
         }
+    }
+
+    /// Users with the hashes of their passwords, which [`check_hash`] has taken.
+    pub fn of_users(users: Vec<(String, String)>) -> Result<Credentials, &'static str> {
+        let mut credentials = Credentials::none()?;
+        for (user, bcrypt) in users {
+            credentials.add_hashed(user, bcrypt);
+        }
+        Ok(credentials)
+    }
+
+    fn none() -> Result<Credentials, &'static str> {
+        let key = Key::generate(HMAC_SHA256, &SystemRandom::new())
+            .map_err(|_| "the system gives no random numbers")?;
+        Ok(Credentials { key, plain: Vec::new(), hashed: Vec::new(), kinds: Kinds::default() })
+    }
+
+    fn add_hashed(&mut self, user: String, bcrypt: String) {
+        self.kinds.basic = true;
+        self.hashed.push(Hashed { user, bcrypt, verified: Mutex::default() });
     }
 
     fn add(&mut self, line: &str) -> Result<(), &'static str> {
@@ -126,18 +140,13 @@ impl Credentials {
                 if password.is_empty() {
                     return Err("the password is empty");
                 }
-                self.kinds.basic = true;
                 if !BCRYPT_PREFIXES.iter().any(|prefix| password.starts_with(prefix)) {
+                    self.kinds.basic = true;
                     self.plain.push(self.tag(Kind::Basic, secret.as_bytes()));
                     return Ok(());
                 }
-                let parts = bcrypt::HashParts::from_str(password);
-                let cost = parts.map_err(|_| "the bcrypt hash is damaged")?.get_cost();
-                if cost > BCRYPT_COST_MAX {
-                    return Err("the bcrypt hash has a cost above 14");
-                }
-                let (user, bcrypt) = (user.to_owned(), password.to_owned());
-                self.hashed.push(Hashed { user, bcrypt, verified: Mutex::default() });
+                check_hash(password)?;
+                self.add_hashed(user.to_owned(), password.to_owned());
                 Ok(())
             }
             _ => Err("its first word is neither basic nor bearer"),
@@ -193,6 +202,16 @@ impl Credentials {
             }
         }
         false
+    }
+}
+
+/// Whether a text is a hash by bcrypt that is not too costly to verify.
+pub fn check_hash(text: &str) -> Result<(), &'static str> {
+    let parts = bcrypt::HashParts::from_str(text);
+    let cost = parts.map_err(|_| "the bcrypt hash is damaged")?.get_cost();
+    match cost > BCRYPT_COST_MAX {
+        true => Err("the bcrypt hash has a cost above 14"),
+        false => Ok(()),
     }
 }
 

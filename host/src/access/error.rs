@@ -51,10 +51,47 @@ pub enum AccessError {
         /// The file.
         path: PathBuf,
     },
-    /// A file in PEM that does not hold what it should.
+    /// A web configuration file that says something wrong.
+    #[error("{}:{source}", path.display())]
+    Web {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: crate::yaml::Error,
+    },
+    /// A web configuration file that is no text.
+    #[error("{} is not UTF-8", path.display())]
+    NoText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A section of the web configuration file configures what flags configure, too.
+    #[error("{section} in {} and {flags}: both say {what}; remove one of them", path.display())]
+    Twice {
+        /// The file.
+        path: PathBuf,
+        /// The section.
+        section: &'static str,
+        /// The flags, with their dashes.
+        flags: &'static str,
+        /// What they say.
+        what: &'static str,
+    },
+    /// A section of the web configuration file that protected the server is gone.
+    #[error(
+        "{} has no {section} any more: reload the configuration (SIGHUP) if that is meant",
+        path.display()
+    )]
+    Unprotected {
+        /// The file.
+        path: PathBuf,
+        /// The section.
+        section: &'static str,
+    },
+    /// PEM that does not hold what it should.
     #[error("{}: {problem}", path.display())]
     Pem {
-        /// The file.
+        /// The file, or a file with the key that holds it.
         path: PathBuf,
         /// What is wrong.
         problem: String,
@@ -97,6 +134,10 @@ impl AccessError {
             | AccessError::TooLarge { path, .. }
             | AccessError::Line { path, .. }
             | AccessError::Empty { path }
+            | AccessError::Web { path, .. }
+            | AccessError::NoText { path }
+            | AccessError::Twice { path, .. }
+            | AccessError::Unprotected { path, .. }
             | AccessError::Pem { path, .. } => Some(path),
             AccessError::Tls { .. } => None,
         }

@@ -7,6 +7,7 @@ mod host;
 mod origin;
 mod reload;
 mod tls;
+mod web;
 
 pub use credentials::{Credentials, Kinds};
 pub use error::AccessError;
@@ -15,12 +16,14 @@ pub use origin::CorsOrigin;
 
 use crate::shutdown::Shutdown;
 use credentials::{Attempt, Verified};
+use hyper::header::HeaderMap;
 use reload::Reloaded;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
+use web::Web;
 
 /// How often files are looked at.
 const RELOAD_EVERY: Duration = Duration::from_secs(5);
@@ -28,7 +31,7 @@ const RELOAD_EVERY: Duration = Duration::from_secs(5);
 /// How long a password waits for its turn to be hashed.
 const HASH_WAIT: Duration = Duration::from_secs(10);
 
-/// The files. What has none is open to everyone.
+/// The files. What none of them protects is open to everyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
     /// Certificate chain and private key, in PEM.
@@ -39,6 +42,8 @@ pub struct AccessConfig {
     pub read_credentials: Option<PathBuf>,
     /// Who may delete and copy.
     pub admin_credentials: Option<PathBuf>,
+    /// Prometheus' web configuration: TLS, users for all endpoints, HTTP.
+    pub web: Option<PathBuf>,
 }
 
 /// What TLS needs, in PEM.
@@ -79,6 +84,7 @@ pub struct Access {
     write: Option<Arc<Reloaded<Credentials>>>,
     read: Option<Arc<Reloaded<Credentials>>>,
     admin: Option<Arc<Reloaded<Credentials>>>,
+    web: Option<Arc<Reloaded<Web>>>,
     /// One password is hashed at a time, so that wrong ones cannot take all cores.
     hashing: Arc<Semaphore>,
 }
@@ -93,6 +99,7 @@ impl Access {
             write: None,
             read: None,
             admin: None,
+            web: None,
             hashing,
         };
         none.reopen(config)
@@ -110,34 +117,64 @@ impl Access {
             }
         };
         type Known = Option<Arc<Reloaded<Credentials>>>;
-        let credentials = |flag, file: &Option<PathBuf>, known: &Known| {
-            let open = |file: &Path| {
-                let known = known.as_ref().filter(|known| known.files() == [file]);
-                again(known, || credentials::open(file))
-            };
-            let opened = file.as_deref().map(open).transpose();
+        let credentials = |flag, file: fn(&AccessConfig) -> &Option<PathBuf>, known: &Known| {
+            let is_same = file(config) == file(&self.config);
+            let open =
+                |path: &Path| again(known.as_ref().filter(|_| is_same), || credentials::open(path));
+            let opened = file(config).as_deref().map(open).transpose();
             opened.map_err(AccessError::by_flag(flag))
         };
-        Ok(Access {
-            config: config.clone(),
-            tls,
-            write: credentials("--write-credentials-file", &config.write_credentials, &self.write)?,
-            read: credentials("--read-credentials-file", &config.read_credentials, &self.read)?,
-            admin: credentials("--admin-credentials-file", &config.admin_credentials, &self.admin)?,
-            hashing: Arc::clone(&self.hashing),
-        })
+        let write = credentials("--write-credentials-file", |c| &c.write_credentials, &self.write)?;
+        let read = credentials("--read-credentials-file", |c| &c.read_credentials, &self.read)?;
+        let admin = credentials("--admin-credentials-file", |c| &c.admin_credentials, &self.admin)?;
+        let web = config.web.as_deref().map(|path| {
+            // What the flags say decides what the file may say.
+            let known = self.web.as_ref().filter(|_| *config == self.config);
+            again(known, || web::open(path, config))
+        });
+        let web = web.transpose().map_err(AccessError::by_flag("--web-config-file"))?;
+        let hashing = Arc::clone(&self.hashing);
+        Ok(Access { config: config.clone(), tls, write, read, admin, web, hashing })
     }
 
     /// What makes connections secure, unless they come in the clear.
     pub fn tls(&self) -> Option<TlsAcceptor> {
-        self.tls.as_ref().map(|tls| (*tls.current()).clone())
+        let of_web = self.web().and_then(|web| web.tls.as_ref().map(|tls| tls.acceptor.clone()));
+        of_web.or_else(|| self.tls.as_ref().map(|tls| (*tls.current()).clone()))
+    }
+
+    /// Whether each client must show a certificate.
+    pub fn asks_clients(&self) -> bool {
+        let of_web = self.web().and_then(|web| web.tls.as_ref().map(|tls| tls.asks_clients));
+        let by_flags = || self.config.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        of_web.unwrap_or_else(by_flags)
+    }
+
+    /// Whether connections may speak HTTP/2.
+    pub fn allows_http2(&self) -> bool {
+        self.web().is_none_or(|web| web.http2)
+    }
+
+    /// Whether every path needs a credential, even those that are open otherwise.
+    pub fn guards_all(&self) -> bool {
+        self.web().is_some_and(|web| web.users.is_some())
+    }
+
+    /// Headers that every answer gets.
+    pub fn add_headers(&self, headers: &mut HeaderMap) {
+        for (name, value) in self.web().iter().flat_map(|web| &web.headers) {
+            headers.insert(name, value.clone());
+        }
+    }
+
+    fn web(&self) -> Option<Arc<Web>> {
+        self.web.as_ref().map(|web| web.current())
     }
 
     /// Whether a credential lets somebody do something. It is given as the value of HTTP's
     /// `Authorization`.
     pub async fn check(&self, scope: Scope, credential: Option<&[u8]>) -> Result<(), Denied> {
-        let Some(file) = self.credentials(scope) else { return Ok(()) };
-        let credentials = file.current();
+        let Some(credentials) = self.credentials(scope) else { return Ok(()) };
         let unauthorized = Denied::Unauthorized(credentials.kinds());
         let attempt = credential.and_then(Attempt::read).ok_or(unauthorized)?;
         match credentials.verify(&attempt) {
@@ -152,19 +189,25 @@ impl Access {
         if hashed.unwrap_or(false) { Ok(()) } else { Err(unauthorized) }
     }
 
-    fn credentials(&self, scope: Scope) -> Option<&Reloaded<Credentials>> {
+    fn credentials(&self, scope: Scope) -> Option<Arc<Credentials>> {
         let file = match scope {
             Scope::Write => &self.write,
             Scope::Read => &self.read,
             Scope::Admin => &self.admin,
         };
-        file.as_deref()
+        let of_web = self.web().and_then(|web| web.users.clone());
+        of_web.or_else(|| file.as_ref().map(|file| file.current()))
+    }
+
+    /// Whether somebody needs a credential to do something.
+    pub fn asks_for_credentials(&self, scope: Scope) -> bool {
+        self.credentials(scope).is_some()
     }
 
     /// Whether what somebody wants to do needs nothing that a stranger cannot have: then a page in
     /// the browser of somebody who can connect could do it, too.
     pub fn is_open(&self, scope: Scope) -> bool {
-        self.credentials(scope).is_none() && self.tls.is_none()
+        !self.asks_for_credentials(scope) && self.tls().is_none()
     }
 
     /// Looks at the files that are in use every few seconds until the stop signal.
@@ -183,10 +226,13 @@ impl Access {
     /// Looks at the files now.
     fn refresh(&self) {
         if let Some(tls) = &self.tls {
-            tls.refresh();
+            tls.refresh(|_, _| Ok(()));
         }
         for credentials in [&self.write, &self.read, &self.admin].into_iter().flatten() {
-            credentials.refresh();
+            credentials.refresh(|_, _| Ok(()));
+        }
+        if let Some(web) = &self.web {
+            web.refresh(Web::may_follow);
         }
     }
 }

@@ -10,12 +10,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Makes a value of the files' contents, which come in the order of the files.
-type Load<T> = Box<dyn Fn(&[Vec<u8>]) -> Result<T, AccessError> + Send + Sync>;
+/// Makes a value of files.
+type Load<T> = Box<dyn Fn(&mut Files) -> Result<T, AccessError> + Send + Sync>;
+
+/// Files that were read, with what they held. Which come after the first may depend on its content.
+#[derive(Default)]
+pub struct Files {
+    paths: Vec<PathBuf>,
+    contents: Vec<Vec<u8>>,
+}
+
+impl Files {
+    /// Reads one more.
+    pub fn read(&mut self, path: &Path) -> Result<&[u8], AccessError> {
+        self.contents.push(read(path)?);
+        self.paths.push(path.to_owned());
+        Ok(self.contents.last().map(Vec::as_slice).unwrap_or_default())
+    }
+}
 
 /// A value made of files.
 pub struct Reloaded<T> {
-    files: Vec<PathBuf>,
     load: Load<T>,
     hasher: RandomState,
     state: Mutex<State<T>>,
@@ -23,8 +38,10 @@ pub struct Reloaded<T> {
 
 struct State<T> {
     current: Arc<T>,
-    /// Hash of the contents that it was made of. Contents, not times: a file may be replaced within
-    /// a clock's tick, or through a link.
+    /// The files that it was made of.
+    files: Vec<PathBuf>,
+    /// Hash of their contents. Contents, not times: a file may be replaced within a clock's tick, or
+    /// through a link.
     used: u64,
     /// Problems are told once.
     problem: String,
@@ -33,14 +50,14 @@ struct State<T> {
 impl<T> Reloaded<T> {
     /// Reads the files for the first time.
     pub fn open(
-        files: Vec<PathBuf>,
-        load: impl Fn(&[Vec<u8>]) -> Result<T, AccessError> + Send + Sync + 'static,
+        load: impl Fn(&mut Files) -> Result<T, AccessError> + Send + Sync + 'static,
     ) -> Result<Reloaded<T>, AccessError> {
         let hasher = RandomState::new();
-        let contents = read_all(&files)?;
-        let current = Arc::new(load(&contents)?);
-        let state = State { current, used: hasher.hash_one(&contents), problem: String::new() };
-        Ok(Reloaded { files, load: Box::new(load), hasher, state: Mutex::new(state) })
+        let mut files = Files::default();
+        let current = Arc::new(load(&mut files)?);
+        let used = hasher.hash_one(&files.contents);
+        let state = State { current, files: files.paths, used, problem: String::new() };
+        Ok(Reloaded { load: Box::new(load), hasher, state: Mutex::new(state) })
     }
 
     /// The value of the last good version.
@@ -48,35 +65,44 @@ impl<T> Reloaded<T> {
         Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).current)
     }
 
-    /// The files that it is made of.
-    pub fn files(&self) -> &[PathBuf] {
-        &self.files
-    }
-
-    /// Reads the files again, and logs what is wrong with them.
-    pub fn refresh(&self) {
-        let Err(error) = self.read_again() else { return };
+    /// Reads the files again, takes a version that may follow the current one, and logs what is wrong
+    /// with them.
+    pub fn refresh(&self, may_follow: impl FnOnce(&T, &T) -> Result<(), AccessError>) {
+        let Err(error) = self.renew(may_follow) else { return };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let problem = error.to_string();
         if problem != state.problem {
-            tracing::error!(error = problem, "the old version stays in use");
+            tracing::error!(
+                error = problem,
+                "reload of a changed file failed; the old version stays in use"
+            );
             state.problem = problem;
         }
     }
 
     /// Reads the files again. If they cannot be used, the old version stays in use.
     pub fn read_again(&self) -> Result<(), AccessError> {
-        let contents = read_all(&self.files)?;
+        self.renew(|_, _| Ok(()))
+    }
+
+    fn renew(
+        &self,
+        may_follow: impl FnOnce(&T, &T) -> Result<(), AccessError>,
+    ) -> Result<(), AccessError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let hash = self.hasher.hash_one(&contents);
-        if hash == state.used {
+        let contents = read_all(&state.files)?;
+        if self.hasher.hash_one(&contents) == state.used {
             state.problem.clear();
             return Ok(());
         }
-        state.current = Arc::new((self.load)(&contents)?);
-        state.used = hash;
+        let mut files = Files::default();
+        let new = (self.load)(&mut files)?;
+        may_follow(&state.current, &new)?;
+        state.current = Arc::new(new);
+        state.used = self.hasher.hash_one(&files.contents);
+        state.files = files.paths;
         state.problem.clear();
-        tracing::info!(files = ?self.files, "read again: a file changed");
+        tracing::info!(files = ?state.files, "changed files were reloaded");
         Ok(())
     }
 }
@@ -111,32 +137,38 @@ mod tests {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("number");
         let number = path.clone();
-        let parse = move |contents: &[Vec<u8>]| {
-            let text = String::from_utf8_lossy(&contents[0]);
+        let parse = move |files: &mut Files| {
+            let text = String::from_utf8_lossy(files.read(&number)?).into_owned();
             let path = number.clone();
             let wrong = |_| AccessError::Line { path, line: 1, problem: "no number" };
             text.trim().parse::<u32>().map_err(wrong)
         };
-        let missing = Reloaded::open(vec![path.clone()], parse.clone()).err();
+        let missing = Reloaded::open(parse.clone()).err();
         assert!(matches!(missing, Some(AccessError::Read { .. })), "{missing:?}");
         std::fs::write(&path, "1")?;
-        let Ok(value) = Reloaded::open(vec![path.clone()], parse) else { panic!("a number") };
+        let Ok(value) = Reloaded::open(parse) else { panic!("a number") };
         for (content, expected) in [("2", 2), ("two", 2), ("3", 3), ("3", 3)] {
             std::fs::write(&path, content)?;
-            value.refresh();
+            value.refresh(|_, _| Ok(()));
             assert_eq!(*value.current(), expected, "{content}");
         }
         std::fs::remove_file(&path)?;
-        value.refresh();
+        value.refresh(|_, _| Ok(()));
         assert_eq!(*value.current(), 3);
         std::fs::write(&path, vec![b'1'; FILE_BYTES_MAX as usize + 1])?;
-        value.refresh();
+        value.refresh(|_, _| Ok(()));
         assert_eq!(*value.current(), 3);
         std::fs::write(&path, "3")?;
-        value.refresh();
+        value.refresh(|_, _| Ok(()));
         std::fs::write(&path, "4")?;
-        value.refresh();
+        value.refresh(|_, _| Ok(()));
         assert_eq!(*value.current(), 4);
+        let falls = |_: &u32, _: &u32| Err(AccessError::Empty { path: path.clone() });
+        std::fs::write(&path, "5")?;
+        value.refresh(falls);
+        assert_eq!(*value.current(), 4, "5 may not follow");
+        assert!(value.read_again().is_ok());
+        assert_eq!(*value.current(), 5);
         Ok(())
     }
 }

@@ -3,70 +3,129 @@
 
 use super::reload::Reloaded;
 use super::{AccessError, TlsFiles};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{self, RootCertStore, ServerConfig, SupportedProtocolVersion};
+
+/// What TLS is made of.
+pub(super) struct Parts {
+    /// Certificate chain, the server's own first.
+    pub certificate: Pem,
+    /// Its private key.
+    pub key: Pem,
+    /// Who signs the certificates of clients, and whether each client must show one.
+    pub clients: Option<(Pem, MustShow)>,
+    /// What is offered.
+    pub terms: Terms,
+}
+
+/// Text in PEM, and what errors call it: its file, or the key of a file.
+pub(super) struct Pem {
+    pub name: PathBuf,
+    pub content: Vec<u8>,
+}
+
+/// Whether each client must show a certificate, or only one that shows one is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MustShow {
+    Each,
+    None,
+}
+
+/// What is offered to clients.
+pub(super) struct Terms {
+    /// Algorithms.
+    pub provider: CryptoProvider,
+    /// Versions of TLS.
+    pub versions: Vec<&'static SupportedProtocolVersion>,
+    /// Whether the server's order of algorithms counts, and not the client's.
+    pub own_order: bool,
+    /// Whether HTTP/2 is.
+    pub http2: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        let versions = vec![&TLS13, &TLS12];
+        Terms { provider: default_provider(), versions, own_order: false, http2: true }
+    }
+}
 
 /// Reads the files.
 pub fn open(files: &TlsFiles) -> Result<Reloaded<TlsAcceptor>, AccessError> {
-    let files = files.clone();
-    let mut paths = vec![files.certificate.clone(), files.key.clone()];
-    paths.extend(files.client_ca.clone());
-    Reloaded::open(paths, move |contents| load(&files, contents))
+    let TlsFiles { certificate, key, client_ca } = files.clone();
+    Reloaded::open(move |files| {
+        let mut pem = |path: &Path| {
+            files.read(path).map(|content| Pem { name: path.to_owned(), content: content.to_vec() })
+        };
+        let (certificate, key) = (pem(&certificate)?, pem(&key)?);
+        let client_ca = client_ca.as_deref().map(pem).transpose()?;
+        let clients = client_ca.map(|client_ca| (client_ca, MustShow::Each));
+        acceptor(Parts { certificate, key, clients, terms: Terms::default() })
+    })
 }
 
-fn load(files: &TlsFiles, contents: &[Vec<u8>]) -> Result<TlsAcceptor, AccessError> {
-    let [certificate, key, client_ca @ ..] = contents else { unreachable!("at least two files") };
+/// What makes connections secure.
+pub(super) fn acceptor(parts: Parts) -> Result<TlsAcceptor, AccessError> {
+    let Parts { certificate, key, clients, terms } = parts;
     let wrong = |source| AccessError::Tls {
-        certificate: files.certificate.clone(),
-        key: files.key.clone(),
+        certificate: certificate.name.clone(),
+        key: key.name.clone(),
         source,
     };
-    let chain = certificates(&files.certificate, certificate)?;
-    let key = PrivateKeyDer::from_pem_slice(key)
-        .map_err(|_| pem(&files.key, "it holds no private key in PEM".to_owned()))?;
-    let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()
+    let chain = certificates(&certificate)?;
+    let private = PrivateKeyDer::from_pem_slice(&key.content)
+        .map_err(|_| pem_error(&key, "it holds no private key in PEM".to_owned()))?;
+    let builder = ServerConfig::builder_with_provider(Arc::new(terms.provider))
+        .with_protocol_versions(&terms.versions)
         .map_err(wrong)?;
-    let builder = match (&files.client_ca, client_ca) {
-        (Some(path), [roots]) => builder.with_client_cert_verifier(verifier(path, roots)?),
-        _ => builder.with_no_client_auth(),
+    let builder = match clients {
+        Some((roots, must_show)) => builder.with_client_cert_verifier(verifier(&roots, must_show)?),
+        None => builder.with_no_client_auth(),
     };
-    let mut config = builder.with_single_cert(chain, key).map_err(wrong)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut config = builder.with_single_cert(chain, private).map_err(wrong)?;
+    let h2 = terms.http2.then(|| b"h2".to_vec());
+    config.alpn_protocols = h2.into_iter().chain([b"http/1.1".to_vec()]).collect();
+    config.ignore_client_order = terms.own_order;
     Ok(Arc::new(config).into())
 }
 
 /// Takes clients whose certificates one of these has signed.
 fn verifier(
-    path: &Path,
-    roots: &[u8],
+    roots: &Pem,
+    must_show: MustShow,
 ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, AccessError> {
     let mut store = RootCertStore::empty();
-    for certificate in certificates(path, roots)? {
-        store.add(certificate).map_err(|error| pem(path, error.to_string()))?;
+    for certificate in certificates(roots)? {
+        store.add(certificate).map_err(|error| pem_error(roots, error.to_string()))?;
     }
-    WebPkiClientVerifier::builder_with_provider(Arc::new(store), Arc::new(default_provider()))
-        .build()
-        .map_err(|error| pem(path, error.to_string()))
+    let (store, provider) = (Arc::new(store), Arc::new(default_provider()));
+    let builder = WebPkiClientVerifier::builder_with_provider(store, provider);
+    let builder = match must_show {
+        MustShow::Each => builder,
+        MustShow::None => builder.allow_unauthenticated(),
+    };
+    builder.build().map_err(|error| pem_error(roots, error.to_string()))
 }
 
-fn certificates(path: &Path, content: &[u8]) -> Result<Vec<CertificateDer<'static>>, AccessError> {
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(content).collect();
+fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, AccessError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem.content).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(pem(path, "it holds no certificate in PEM".to_owned())),
-        Err(error) => Err(pem(path, error.to_string())),
+        Ok(_) => Err(pem_error(pem, "it holds no certificate in PEM".to_owned())),
+        Err(error) => Err(pem_error(pem, error.to_string())),
     }
 }
 
-fn pem(path: &Path, problem: String) -> AccessError {
-    AccessError::Pem { path: path.to_path_buf(), problem }
+fn pem_error(pem: &Pem, problem: String) -> AccessError {
+    AccessError::Pem { path: pem.name.clone(), problem }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::dump::{Selector, selector};
 use super::workspace::report_damaged;
 use super::{CliError, DATA_DIR_DEFAULT, Progress, Verdict, Workspace, units};
-use crate::config::bytes;
+use crate::prom::duration::bytes;
 use crate::wasm::{AnalysisOptions, AnalysisReport, BlockInfo, BlockState, Occurrence, Ranked};
 use clap::Args;
 use std::fmt::Write as _;

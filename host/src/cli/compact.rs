@@ -2,7 +2,7 @@
 
 use super::workspace::BLOCK_DURATION_MS;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
-use crate::config::{bytes, duration, duration_or_zero};
+use crate::prom::duration::{bytes, duration, duration_or_zero};
 use crate::store::{millis, system_now_ms};
 use crate::wasm::{CompactProgress, DeletionReason, INSTANCE_BYTES_MAX, Options, Role, Room};
 use clap::Args;
@@ -34,7 +34,7 @@ pub struct CompactArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = bytes)]
     retention_size: u64,
 
-    /// How late a sample the logs may still get: such ranges are not cut without --head
+    /// How far out of order a sample the logs may still get: such ranges are not cut without --head
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration_or_zero)]
     out_of_order_window: Duration,
 

@@ -1,8 +1,8 @@
 //! `tidepool tsdb dump` and `export`: all samples as lines of text.
 
 use super::workspace::report_damaged;
-use super::{CliError, DataDirArg, Progress, Verdict, Workspace, set_aside};
-use crate::config::bytes;
+use super::{CliError, DataDirArg, Progress, Verdict, Workspace, quarantine};
+use crate::prom::duration::bytes;
 use crate::prom::selector::{SelectorError, parse_selector};
 use crate::wasm::{CallError, Matcher, TextFormat, TimeRange, in_words};
 use clap::{Args, ValueEnum};
@@ -106,7 +106,7 @@ fn write(
 ) -> Result<Verdict, CliError> {
     let workspace = Workspace::look(&dir.data_dir, selection.memory_limit)?;
     let mut damaged = report_damaged(&workspace.inspector()?.blocks()?);
-    set_aside::mention(&workspace.data);
+    quarantine::mention(&workspace.data);
     let mut reader = workspace.reader()?;
     let selectors: Vec<Vec<Matcher>> = match selection.selectors.as_slice() {
         [] => vec![Vec::new()],

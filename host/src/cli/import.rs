@@ -7,8 +7,8 @@
 use super::list::{BlockList, print_blocks};
 use super::progress::warn_line;
 use super::{CliError, Progress, Verdict, Workspace};
-use crate::config::{bytes, duration, duration_or_zero};
 use crate::disk::{DataDir, Staging};
+use crate::prom::duration::{bytes, duration, duration_or_zero};
 use crate::store::{millis, random_seed, system_now_ms};
 use crate::text::{Event, TextFormat, TextReader};
 use crate::wasm::{INSTANCE_BYTES_MAX, ImporterHandle, Instance, Label, Rows};
@@ -101,15 +101,16 @@ pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
     let new_dirs = new_dirs(&args.data_dir);
     let workspace = Workspace::create(&args.data_dir, rows_bytes * 3 + INSTANCE_BYTES)?;
     let done = import(args, source, &workspace, rows_bytes);
+    let has_samples = matches!(done, Ok(1..));
     // Why it failed says more than why something of it is left.
-    if done.is_err() && !new_dirs.is_empty() && workspace.data.remove_if_empty().is_ok() {
+    if !has_samples && !new_dirs.is_empty() && workspace.data.remove_if_empty().is_ok() {
         for parent in new_dirs.iter().skip(1) {
             if std::fs::remove_dir(parent).is_err() {
                 break;
             }
         }
     }
-    done
+    done.map(|_| Verdict::Fine)
 }
 
 /// The directories that opening this one will make, innermost first.
@@ -118,12 +119,13 @@ fn new_dirs(path: &Path) -> Vec<PathBuf> {
     path.ancestors().take_while(is_new).map(Path::to_path_buf).collect()
 }
 
+/// Gives the number of samples.
 fn import(
     args: &ImportArgs,
     source: Source,
     workspace: &Workspace,
     rows_bytes: u64,
-) -> Result<Verdict, CliError> {
+) -> Result<u64, CliError> {
     let staging = Staging::new(&workspace.data)?;
     let source = source.kept(&staging, &workspace.data)?;
     let mut instance = workspace.inspector_of(staging.blocks())?;
@@ -163,9 +165,9 @@ fn import(
         })?;
     }
     if found.samples == 0 {
-        warn_line(&format!("{} holds no sample; nothing was imported", source.name));
+        warn_line(&format!("{} has no samples; nothing was imported", source.name));
     }
-    Ok(Verdict::Fine)
+    Ok(found.samples)
 }
 
 /// Times that others took for seconds, though they are milliseconds, lie some 50,000 years ahead.
@@ -284,7 +286,7 @@ impl Pass<'_> {
 
     fn send(&mut self) -> Result<(), CliError> {
         let step = self.instance.import_rows(self.importer, &self.rows, system_now_ms())?;
-        if step.forgotten {
+        if step.series_dropped {
             self.numbers.clear();
         }
         self.rows.series.clear();

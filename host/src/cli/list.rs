@@ -1,7 +1,7 @@
 //! `tidepool tsdb list`: the blocks of a data directory, as `promtool tsdb list` shows them.
 
 use super::workspace::report_damaged;
-use super::{CliError, DataDirArg, Verdict, Workspace, set_aside, units};
+use super::{CliError, DataDirArg, Verdict, Workspace, quarantine, units};
 use crate::disk::wal::{LogKind, wal_bytes};
 use crate::wasm::{BlockInfo, BlockState};
 use clap::Args;
@@ -34,7 +34,7 @@ pub struct ListArgs {
     #[arg(short = 'r', long)]
     human_readable: bool,
 
-    /// Also print what the logs of recent and of late samples take, on standard error
+    /// Also print what the logs of recent and of out-of-order samples take, on standard error
     #[arg(long)]
     wal: bool,
 }
@@ -45,9 +45,9 @@ pub fn run(args: &ListArgs) -> Result<Verdict, CliError> {
     let list = BlockList { workspace: &workspace, human_readable: args.human_readable };
     print_blocks(&list, &blocks, |_| true)?;
     let damaged = report_damaged(&blocks);
-    set_aside::mention(&workspace.data);
+    quarantine::mention(&workspace.data);
     if args.wal {
-        for (name, log) in [("wal", LogKind::Ordered), ("wbl", LogKind::Late)] {
+        for (name, log) in [("wal", LogKind::InOrder), ("wbl", LogKind::OutOfOrder)] {
             let bytes = size(wal_bytes(&workspace.data, log)?, args.human_readable);
             let _ = writeln!(std::io::stderr(), "{name} {bytes}");
         }

@@ -1,4 +1,5 @@
-//! `tidepool tsdb`: looking at and working on a data directory without a server.
+//! Commands without a server: `tidepool tsdb` looks at and works on a data directory,
+//! `tidepool plugin` makes, checks and tries plugins.
 //!
 //! One file per command. What they print goes to standard output, line for line as `promtool tsdb`
 //! prints it where that has the same command; everything else goes to standard error. `list`,
@@ -17,7 +18,7 @@ mod list;
 #[cfg(feature = "plugins")]
 mod plugin;
 mod progress;
-mod set_aside;
+mod quarantine;
 mod snapshot;
 mod units;
 mod verify;
@@ -25,8 +26,7 @@ mod workspace;
 
 pub use error::CliError;
 #[cfg(feature = "plugins")]
-pub use plugin::{PluginCommandArgs, run as run_plugin};
-
+use plugin::PluginCommandArgs;
 use progress::Progress;
 use workspace::Workspace;
 
@@ -37,6 +37,16 @@ use std::process::ExitCode;
 
 /// Where a server keeps its data unless told otherwise.
 const DATA_DIR_DEFAULT: &str = "./data";
+
+/// A command that needs no server.
+#[derive(Debug, Clone, Subcommand)]
+pub enum CliCommand {
+    /// Inspect and change a data directory, without a server
+    Tsdb(TsdbArgs),
+    /// Create, check and try plugins, without a server
+    #[cfg(feature = "plugins")]
+    Plugin(PluginCommandArgs),
+}
 
 /// Commands over a data directory.
 #[derive(Debug, Clone, Args)]
@@ -83,7 +93,15 @@ enum Verdict {
 }
 
 /// Runs a command.
-pub fn run(args: TsdbArgs) -> ExitCode {
+pub fn run(command: CliCommand) -> ExitCode {
+    match command {
+        CliCommand::Tsdb(args) => run_tsdb(args),
+        #[cfg(feature = "plugins")]
+        CliCommand::Plugin(args) => plugin::run(args),
+    }
+}
+
+fn run_tsdb(args: TsdbArgs) -> ExitCode {
     telemetry::init(LogFormat::Text, "warn");
     let done = match args.command {
         TsdbCommand::List(args) => list::run(&args),

@@ -1,8 +1,8 @@
 //! `tidepool tsdb snapshot`: a copy of the directory as it is, for backups.
 
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
-use crate::config::bytes;
 use crate::disk::SnapshotWriter;
+use crate::prom::duration::bytes;
 use crate::store::{snapshot_name, system_now_ms};
 use clap::Args;
 

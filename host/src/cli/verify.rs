@@ -4,9 +4,9 @@
 //! up. Warnings tell of what is unusual but costs nothing.
 
 use super::progress::print_line;
-use super::{CliError, DataDirArg, Progress, Verdict, Workspace, set_aside};
-use crate::config::bytes;
+use super::{CliError, DataDirArg, Progress, Verdict, Workspace, quarantine};
 use crate::disk::wal::{LogKind, LogPiece, LogReader};
+use crate::prom::duration::bytes;
 use crate::wasm::{BlockState, CallError, Error, Log, Severity, StorageError};
 use clap::Args;
 use std::path::Path;
@@ -73,7 +73,7 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict, CliError> {
         errors += verify_block(&workspace, &block)?;
     }
     errors += verify_logs(&workspace)?;
-    set_aside::verify(&workspace.data)?;
+    quarantine::verify(&workspace.data)?;
     Ok(if errors == 0 { Verdict::Fine } else { Verdict::Damaged })
 }
 
@@ -136,8 +136,8 @@ fn verify_logs(workspace: &Workspace) -> Result<u64, CliError> {
         }
         let (offsets, records): (Vec<u64>, Vec<Vec<u8>>) = piece.records.into_iter().unzip();
         let log = match piece.log {
-            LogKind::Ordered => Log::Ordered,
-            LogKind::Late => Log::Late,
+            LogKind::InOrder => Log::InOrder,
+            LogKind::OutOfOrder => Log::OutOfOrder,
         };
         for finding in instance.verify_records(check, log, &records)? {
             let offset = offsets.get(finding.position as usize).copied();

@@ -15,12 +15,11 @@
 use super::ServeArgs;
 use super::upstream::{absent_flag, absent_section, our_name, with_names};
 use crate::forward::DestinationConfig;
-use crate::plugin::config::PluginSettings;
+use crate::plugin::config::{self as plugin, PluginSettings};
+use crate::yaml::{self, Data, Entry, Node, Place};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command};
-use saphyr::{MarkedYaml, ScalarStyle, YamlData, YamlLoader};
-use saphyr_parser::Parser;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -28,8 +27,8 @@ use std::path::{Path, PathBuf};
 /// Largest configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Most wrong lines that are told of.
-const WRONG_LINES_MAX: usize = 20;
+/// Most mistakes that are told of.
+const WRONG_MAX: usize = 20;
 
 /// The section that says more of plugins.
 const PLUGINS: &str = "plugins";
@@ -48,21 +47,21 @@ pub enum FileError {
         /// Why.
         source: std::io::Error,
     },
-    /// Lines of it are wrong.
+    /// Parts of it are wrong.
     #[error("{}", in_lines(path, wrong))]
-    Lines {
+    Wrong {
         /// The file.
         path: PathBuf,
-        /// Each line, counted from one, and what is wrong there.
-        wrong: Vec<(usize, String)>,
+        /// What is wrong, and where.
+        wrong: Vec<yaml::Error>,
     },
 }
 
 /// One key with its value, as flags.
 #[derive(Debug)]
-struct Entry {
+struct Setting {
     key: String,
-    line: usize,
+    place: Place,
     flags: Vec<String>,
     /// Whether it needs a companion that may stand elsewhere.
     needs_others: bool,
@@ -72,7 +71,7 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct ConfigFile {
     path: PathBuf,
-    entries: Vec<Entry>,
+    settings: Vec<Setting>,
     /// What it says that no flag could.
     pub sections: Sections,
 }
@@ -89,7 +88,7 @@ pub(super) struct Sections {
 /// What a file holds.
 #[derive(Default)]
 struct Content {
-    entries: Vec<Entry>,
+    settings: Vec<Setting>,
     sections: Sections,
 }
 
@@ -104,9 +103,9 @@ impl ConfigFile {
             let what = format!("more than {FILE_BYTES_MAX} bytes");
             return Err(unreadable(std::io::Error::other(what)));
         }
-        let wrong = |wrong| FileError::Lines { path: path.to_owned(), wrong };
-        let Content { entries, sections } = content(&text).map_err(wrong)?;
-        Ok(ConfigFile { path: path.to_owned(), entries, sections })
+        let wrong = |wrong| FileError::Wrong { path: path.to_owned(), wrong };
+        let Content { settings, sections } = content(&text).map_err(wrong)?;
+        Ok(ConfigFile { path: path.to_owned(), settings, sections })
     }
 
     /// The flags that the command line leaves to the file.
@@ -117,18 +116,19 @@ impl ConfigFile {
                 command_line.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
             })
         };
-        let left = self.entries.iter().filter(|entry| !is_given(&entry.key));
-        left.flat_map(|entry| entry.flags.iter().cloned()).collect()
+        let left = self.settings.iter().filter(|setting| !is_given(&setting.key));
+        left.flat_map(|setting| setting.flags.iter().cloned()).collect()
     }
 
-    /// What is wrong with the whole, at the line of a flag that it speaks of, or of one that needs
-    /// another; `None` if it is not about this file.
+    /// What is wrong with the whole, at the place of the flag that it names first, or of one that
+    /// needs another; `None` if it is not about this file.
     pub fn place(&self, what: &str) -> Option<FileError> {
-        let is_named = |entry: &&Entry| what.contains(&format!("--{}", entry.key));
-        let named = self.entries.iter().find(is_named);
-        let entry = named.or_else(|| self.entries.iter().find(|entry| entry.needs_others))?;
-        let what = format!("{}: {what}", entry.key);
-        Some(FileError::Lines { path: self.path.clone(), wrong: vec![(entry.line, what)] })
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+        let mut names = what.split(|c| !is_of_name(c)).filter_map(|word| word.strip_prefix("--"));
+        let named = names.find_map(|name| self.settings.iter().find(|one| one.key == name));
+        let setting = named.or_else(|| self.settings.iter().find(|one| one.needs_others))?;
+        let wrong = vec![yaml::Error::new(setting.place, &setting.key, what)];
+        Some(FileError::Wrong { path: self.path.clone(), wrong })
     }
 }
 
@@ -146,154 +146,102 @@ fn find<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     })
 }
 
-/// A line, counted from one, and what is wrong there.
-pub(crate) type Wrong = (usize, String);
-
 /// All that is wrong, so that a file can be mended in one go.
-fn in_lines(path: &Path, wrong: &[Wrong]) -> String {
-    let shown = wrong.iter().take(WRONG_LINES_MAX);
-    let shown = shown.map(|(line, what)| format!("{}:{line}: {what}", path.display()));
-    let left = wrong.len().saturating_sub(WRONG_LINES_MAX);
+fn in_lines(path: &Path, wrong: &[yaml::Error]) -> String {
+    let shown = wrong.iter().take(WRONG_MAX).map(|wrong| format!("{}:{wrong}", path.display()));
+    let left = wrong.len().saturating_sub(WRONG_MAX);
     let left = (left > 0).then(|| format!("{}: {left} more mistakes", path.display()));
     shown.chain(left).collect::<Vec<_>>().join("\n")
 }
 
-fn content(text: &str) -> Result<Content, Vec<Wrong>> {
-    let mut loader = YamlLoader::<MarkedYaml<'_>>::default();
-    // What a scalar means is its flag's affair.
-    loader.early_parse(false);
-    let loaded = Parser::new_from_str(text).load(&mut loader, true);
-    if let Err(error) = loaded.and_then(|()| loader.error().cloned().map_or(Ok(()), Err)) {
-        return Err(vec![(error.marker().line(), format!("this is not YAML: {}", error.info()))]);
-    }
-    let documents = loader.into_documents();
-    let document = match documents.as_slice() {
-        [] => return Ok(Content::default()),
-        [document] => document,
-        [_, second, ..] => return Err(vec![(line(second), "a second document".to_owned())]),
-    };
-    let map = match &document.data {
-        YamlData::Mapping(map) => map,
-        data if is_nothing(data) => return Ok(Content::default()),
+fn content(text: &str) -> Result<Content, Vec<yaml::Error>> {
+    let document = yaml::load(text).map_err(|error| vec![error])?;
+    let entries = match &document.data {
+        Data::Map(entries) => entries,
+        Data::Nothing => return Ok(Content::default()),
         _ => {
-            let what = "lines of the form `flag: value` are wanted".to_owned();
-            return Err(vec![(line(document), what)]);
+            let what = "expected lines of the form `flag: value`";
+            return Err(vec![yaml::Error::new(document.place, "", what)]);
         }
     };
     let command = flags_command();
     let mut content = Content::default();
-    let read = map.iter().map(|(key, value)| content.put(&command, key, value));
-    let wrong: Vec<Wrong> = read.filter_map(Result::err).collect();
+    let read = entries.iter().map(|entry| content.put(&command, entry));
+    let wrong: Vec<yaml::Error> = read.filter_map(Result::err).collect();
     if wrong.is_empty() { Ok(content) } else { Err(wrong) }
 }
 
 impl Content {
-    fn put(
-        &mut self,
-        command: &Command,
-        key: &MarkedYaml<'_>,
-        value: &MarkedYaml<'_>,
-    ) -> Result<(), Wrong> {
-        match scalar(key) {
+    fn put(&mut self, command: &Command, entry: &Entry) -> Result<(), yaml::Error> {
+        match (entry.key.as_str(), &entry.value.data) {
             // A list is the section; a plain value is the flag of the same name.
-            Some(PLUGINS) if matches!(value.data, YamlData::Sequence(_)) => {
-                self.sections.plugins = crate::plugin::config::read(value)?;
+            (PLUGINS, Data::List(_)) => self.sections.plugins = plugin::read(&entry.value)?,
+            (REMOTE_WRITE, _) => {
+                self.sections.remote_write = DestinationConfig::read_all(&entry.value)?;
             }
-            Some(REMOTE_WRITE) => {
-                self.sections.remote_write = DestinationConfig::read_all(REMOTE_WRITE, value)?;
-            }
-            _ => self.entries.push(entry(command, key, value)?),
+            _ => self.settings.push(setting(command, entry)?),
         }
         Ok(())
     }
 }
 
-fn entry(command: &Command, key: &MarkedYaml<'_>, value: &MarkedYaml<'_>) -> Result<Entry, Wrong> {
-    let line = line(key);
-    let name = scalar(key).ok_or_else(|| (line, "a flag's name is wanted".to_owned()))?;
+fn setting(command: &Command, entry: &Entry) -> Result<Setting, yaml::Error> {
+    let Entry { place, key: name, value } = entry;
+    let wrong = |key: &str, what: String| Err(yaml::Error::new(*place, key, what));
     if our_name(name) == "config" {
-        return Err((line, "config: a configuration file names no other".to_owned()));
+        return wrong(name, "a configuration file names no other".to_owned());
     }
     let Some(arg) = find(command, name) else {
         // Clap knows which names are alike.
         let error = command.clone().try_get_matches_from([format!("--{name}")]).err();
-        let absent = absent_section(name).or_else(|| absent_flag(error.as_ref()?));
-        let what = absent.unwrap_or_else(|| {
-            let similar = error.and_then(|error| similar(&error)).unwrap_or_default();
-            format!("{name}: there is no such flag{similar}")
-        });
-        return Err((line, what));
+        if let Some(what) = absent_section(name).or_else(|| absent_flag(error.as_ref()?)) {
+            return wrong("", what);
+        }
+        let similar = error.and_then(|error| similar(&error)).unwrap_or_default();
+        return wrong(name, format!("there is no such flag{similar}"));
     };
     let flags = flags(arg, name, value)?;
     let checked = command.clone().try_get_matches_from(&flags);
     let needs_others = match checked {
         Ok(_) => false,
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => true,
-        Err(error) => return Err((line, format!("{name}: {}", in_one_line(&error)))),
+        Err(error) => {
+            return Err(yaml::Error::new(value.place, name, in_one_line(&error)));
+        }
     };
-    Ok(Entry { key: name.to_owned(), line, flags, needs_others })
+    Ok(Setting { key: name.clone(), place: *place, flags, needs_others })
 }
 
 /// A value as the flags that say the same.
-fn flags(arg: &Arg, name: &str, value: &MarkedYaml<'_>) -> Result<Vec<String>, Wrong> {
-    let wrong = |what: &str| Err((line(value), format!("{name}: {what}")));
+fn flags(arg: &Arg, name: &str, value: &Node) -> Result<Vec<String>, yaml::Error> {
+    let wrong = |at: &Node, what: &str| yaml::Error::new(at.place, name, what);
     let takes_several = matches!(arg.get_action(), ArgAction::Append);
     match &value.data {
-        YamlData::Sequence(items) if takes_several => {
-            let mut flags = Vec::with_capacity(items.len());
-            for item in items {
-                let Some(text) = scalar(item) else {
-                    return Err((line(item), format!("{name}: a list of plain values is wanted")));
-                };
-                flags.push(format!("--{name}={text}"));
-            }
-            Ok(flags)
+        Data::List(items) if takes_several => {
+            let flag = |item: &std::rc::Rc<Node>| match item.text() {
+                Some(text) => Ok(format!("--{name}={text}")),
+                None => Err(wrong(item, "expected a list of plain values")),
+            };
+            items.iter().map(flag).collect()
         }
-        YamlData::Mapping(map) if takes_several => {
-            let mut flags = Vec::with_capacity(map.len());
-            for (key, item) in map {
-                let (Some(key), Some(text)) = (scalar(key), scalar(item)) else {
-                    return Err((line(key), format!("{name}: a plain name and value is wanted")));
-                };
-                flags.push(format!("--{name}={key}={text}"));
-            }
-            Ok(flags)
+        Data::Map(entries) if takes_several => {
+            let flag = |entry: &Entry| match entry.value.text() {
+                Some(text) => Ok(format!("--{name}={}={text}", entry.key)),
+                None => Err(wrong(&entry.value, "expected a plain name and value")),
+            };
+            entries.iter().map(flag).collect()
         }
-        YamlData::Sequence(_) | YamlData::Mapping(_) => wrong("one plain value is wanted"),
-        _ => match scalar(value) {
-            None | Some("") => wrong("the value is missing"),
+        Data::List(_) | Data::Map(_) => Err(wrong(value, "expected one plain value")),
+        _ => match value.text() {
+            None | Some("") => Err(wrong(value, "the value is missing")),
             Some(text) if matches!(arg.get_action(), ArgAction::SetTrue) => match text {
                 "true" => Ok(vec![format!("--{name}")]),
                 "false" => Ok(Vec::new()),
-                _ => wrong("true or false is wanted"),
+                _ => Err(wrong(value, "expected true or false")),
             },
             Some(text) => Ok(vec![format!("--{name}={text}")]),
         },
     }
-}
-
-/// The text of a plain value. Nothing, as in `key:`, is the empty text.
-pub(super) fn scalar<'a>(node: &'a MarkedYaml<'_>) -> Option<&'a str> {
-    match &node.data {
-        data if is_nothing(data) => Some(""),
-        YamlData::Representation(text, ..) => Some(text),
-        _ => None,
-    }
-}
-
-pub(super) fn is_nothing<'a>(data: &YamlData<'a, MarkedYaml<'a>>) -> bool {
-    match data {
-        YamlData::BadValue => true,
-        YamlData::Representation(text, ScalarStyle::Plain, _) => {
-            matches!(text.as_ref(), "" | "~" | "null")
-        }
-        _ => false,
-    }
-}
-
-/// Where a node begins, counted from one.
-pub(crate) fn line(node: &MarkedYaml<'_>) -> usize {
-    node.span.start.line()
 }
 
 /// What clap says, without its usage and the hint to `--help`.
@@ -320,8 +268,8 @@ fn similar(error: &clap::Error) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn flags_of(text: &str) -> Result<Vec<String>, Vec<Wrong>> {
-        Ok(content(text)?.entries.into_iter().flat_map(|entry| entry.flags).collect())
+    fn flags_of(text: &str) -> Result<Vec<String>, Vec<yaml::Error>> {
+        Ok(content(text)?.settings.into_iter().flat_map(|setting| setting.flags).collect())
     }
 
     #[test]
@@ -349,28 +297,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
-        for (text, line, what) in [
-            ("listen: 127.0.0.1:1\nwal-sink: batch\n", 2, "`wal-sync` is like it"),
-            ("wal-sync: sometimes\n", 1, "possible values"),
-            ("a-b-c: 1\n", 1, "no such flag"),
-            ("\n\nmax-series: many\n", 3, "invalid value 'many'"),
-            ("data-dir:\n  - a\n", 2, "one plain value"),
-            ("data-dir:\nlisten: 127.0.0.1:1\n", 1, "missing"),
-            ("access-log: yes\n", 1, "true or false"),
-            ("external-label:\n  node: [a]\n", 2, "plain name and value"),
-            ("max-series: 1\nmax-series: 2\n", 2, "not YAML"),
-            ("data-dir: 'a\nlisten: b\n", 1, "not YAML"),
-            ("- data-dir\n", 1, "`flag: value`"),
-            ("data-dir: a\n---\ndata-dir: b\n", 3, "second document"),
-            ("config: other.yml\n", 1, "names no other"),
-            ("plugins:\n  - name: a\n    wrld: job\n", 3, "plugins.wrld: there is no such key"),
+    fn what_is_wrong_is_named_with_its_place() {
+        for (text, at, what) in [
+            ("listen: 127.0.0.1:1\nwal-sink: batch\n", "2:1: wal-sink: ", "`wal-sync` is like it"),
+            ("wal-sync: sometimes\n", "1:11: wal-sync: ", "possible values"),
+            ("a-b-c: 1\n", "1:1: a-b-c: ", "no such flag"),
+            ("\n\nmax-series: many\n", "3:13: max-series: ", "invalid value 'many'"),
+            ("data-dir:\n  - a\n", "2:3: data-dir: ", "one plain value"),
+            ("data-dir:\nlisten: 127.0.0.1:1\n", "1:1: data-dir: ", "missing"),
+            ("access-log: yes\n", "1:13: access-log: ", "true or false"),
+            ("external-label:\n  node: [a]\n", "2:9: external-label: ", "plain name and value"),
+            (
+                "max-series: 1\nmax-series: 2\n",
+                "2:1: ",
+                "the key max-series is there already, in line 1",
+            ),
+            ("data-dir: 'a\nlisten: b\n", "1:11: ", "not YAML"),
+            ("- data-dir\n", "1:1: ", "`flag: value`"),
+            ("data-dir: a\n---\ndata-dir: b\n", "2:1: ", "second document"),
+            ("config: other.yml\n", "1:1: config: ", "names no other"),
+            ("plugins:\n  - name: a\n    wrld: job\n", "3:5: plugins[0].wrld: ", "no such key"),
+            ("remote_write:\n  - name: a\n", "2:5: remote_write[0]: ", "url is missing"),
         ] {
-            match content(text).map(|content| content.entries) {
+            match content(text).map(|content| content.settings) {
                 Err(wrong) => {
-                    let [(at, said)] = wrong.as_slice() else { panic!("{text:?}: {wrong:?}") };
-                    assert!(said.contains(what), "{text:?}: {said}");
-                    assert_eq!(*at, line, "{text:?}: {said}");
+                    let [one] = wrong.as_slice() else { panic!("{text:?}: {wrong:?}") };
+                    let said = one.to_string();
+                    assert!(said.starts_with(at) && said.contains(what), "{text:?}: {said}");
                 }
                 Ok(content) => panic!("{text:?}: {content:?}"),
             }
@@ -384,20 +337,20 @@ mod tests {
                     storage.tsdb.paht: /d\nweb.external-url: x\n";
         let wrong = content(text).err().unwrap_or_default();
         let starts = [
-            (1, "tidepool does not know the section `global`: "),
-            (3, "tidepool does not know the section `scrape_configs`: "),
-            (5, "tidepool does not know the section `rule_files`: "),
-            (6, "tidepool does not know the section `alerting`: "),
-            (8, "storage.tsdb.paht: there is no such flag; `storage.tsdb.path` is like it"),
-            (9, "tidepool has no flag --web.external-url, which is Prometheus': "),
+            "1:1: tidepool does not know the section `global`: ",
+            "3:1: tidepool does not know the section `scrape_configs`: ",
+            "5:1: tidepool does not know the section `rule_files`: ",
+            "6:1: tidepool does not know the section `alerting`: ",
+            "8:1: storage.tsdb.paht: there is no such flag; `storage.tsdb.path` is like it",
+            "9:1: tidepool has no flag --web.external-url, which is Prometheus': ",
         ];
         assert_eq!(wrong.len(), starts.len(), "{wrong:?}");
-        for ((at, said), (line, start)) in wrong.iter().zip(starts) {
-            assert!(*at == line && said.starts_with(start), "{at}: {said}");
+        for (wrong, start) in wrong.iter().zip(starts) {
+            assert!(wrong.to_string().starts_with(start), "{wrong}");
         }
-        let many: Vec<Wrong> = (1..=25).map(|line| (line, "wrong".to_owned())).collect();
-        let said = in_lines(Path::new("a.yml"), &many);
-        assert!(said.contains("a.yml:20: wrong\na.yml: 5 more mistakes"), "{said}");
+        let wrong = |line| yaml::Error::new(Place { line, column: 2 }, "", "wrong");
+        let said = in_lines(Path::new("a.yml"), &(1..=25).map(wrong).collect::<Vec<_>>());
+        assert!(said.contains("a.yml:20:2: wrong\na.yml: 5 more mistakes"), "{said}");
     }
 
     proptest::proptest! {

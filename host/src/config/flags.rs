@@ -1,7 +1,7 @@
 //! All flags with their values as text, for those who ask the running server. What Prometheus calls
 //! by another name is there twice.
 
-use super::{HttpConfig, ServeConfig, Settings};
+use super::{ServeConfig, Settings};
 use crate::disk::Compression;
 use crate::prom::duration::{duration_text, size_text};
 use crate::redact::shown_text;
@@ -25,15 +25,14 @@ pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<Strin
         };
         (name.to_owned(), text)
     });
-    let theirs = equivalents(&config.store, &config.http);
+    let theirs = equivalents(config);
     own.chain(theirs.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
 /// What Prometheus would have been started with.
-fn equivalents(
-    store: &StoreConfig,
-    http: &HttpConfig,
-) -> impl Iterator<Item = (&'static str, String)> {
+fn equivalents(config: &ServeConfig) -> impl Iterator<Item = (&'static str, String)> {
+    let ServeConfig { store, http, access, .. } = config;
+    let web_file = access.web.as_ref().map_or_else(String::new, |file| file.display().to_string());
     let compression = match store.wal.compression {
         Compression::None => "none",
         Compression::Snappy => "snappy",
@@ -43,8 +42,8 @@ fn equivalents(
         DiskShare::Bytes(bytes) => size_text(bytes),
         DiskShare::Percent(percent) => format!("{percent}%"),
     };
-    let held_by = store.hold.as_ref();
-    let delay_file = held_by.map_or_else(String::new, |hold| hold.file.to_string_lossy().into());
+    let pinned_by = store.pin.as_ref();
+    let delay_file = pinned_by.map_or_else(String::new, |hold| hold.file.to_string_lossy().into());
     let is = |yes: bool| if yes { "true" } else { "false" }.to_owned();
     [
         ("query.timeout", duration_text(http.read_timeout)),
@@ -61,6 +60,7 @@ fn equivalents(
         ("storage.tsdb.wal-compression", is(store.wal.compression != Compression::None)),
         ("storage.tsdb.wal-compression-type", compression.to_owned()),
         ("storage.tsdb.wal-segment-size", size_text(store.wal.segment_bytes_max)),
+        ("web.config.file", web_file),
         ("web.cors.origin", http.cors_origin.expression().to_owned()),
         ("web.enable-admin-api", is(http.admin_api)),
         ("web.enable-lifecycle", is(http.lifecycle)),

@@ -1,27 +1,38 @@
 //! Flags for sending all samples on to others.
 
-use super::bytes;
+use super::memory::INSTANCE_BYTES_MIN;
+use super::values::at_least;
 use crate::forward::{DestinationConfig, ForwardConfig};
+use crate::prom::duration::bytes;
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command};
 use std::ffi::OsStr;
 
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Forwarding and shipping")]
 pub(super) struct ForwardArgs {
-    /// Send all samples on to this receiver of remote write, with Prometheus' defaults; may be given
-    /// several times. The section remote_write of --config says more
+    /// Forward all samples to this remote-write receiver; repeatable
+    ///
+    /// Settings are Prometheus' defaults. The section remote_write of the configuration file has
+    /// all settings.
     #[arg(long, value_name = "URL", value_parser = ReceiverUrlParser)]
     remote_write_url: Vec<DestinationConfig>,
 
-    /// Bytes of log segments that are kept for destinations that lag; beyond, they get from blocks
-    /// what they have not got from the log
+    /// Maximum size of WAL segments kept for destinations that lag
+    ///
+    /// Beyond it, the WAL is truncated and the backlog is read from blocks.
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes)]
     remote_write_log_size: u64,
 
-    /// Memory of each destination's engine instance: some 100 bytes and its own texts a series, and 32
-    /// a row that waits. One that needs more begins anew, over and over
-    #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
+    /// Maximum memory of each destination's engine instance
+    ///
+    /// A series takes about 100 bytes and its labels, a queued row 32 bytes. An instance that needs
+    /// more is restarted again and again.
+    #[arg(
+        long, value_name = "BYTES", default_value = "1GiB",
+        value_parser = at_least(INSTANCE_BYTES_MIN)
+    )]
     remote_write_memory_limit: u64,
 }
 
@@ -49,7 +60,7 @@ impl TypedValueParser for ReceiverUrlParser {
         _arg: Option<&Arg>,
         value: &OsStr,
     ) -> Result<DestinationConfig, clap::Error> {
-        let text = value.to_str().ok_or_else(|| "this is no text".to_owned());
+        let text = value.to_str().ok_or_else(|| "the value is not UTF-8".to_owned());
         text.and_then(DestinationConfig::of_url).map_err(|what| {
             let message = format!("invalid value for '--remote-write-url <URL>': {what}\n");
             clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)

@@ -20,7 +20,7 @@ pub enum ListenAddress {
 /// A text that says no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "HOST:PORT is wanted, such as 127.0.0.1:9201, [::1]:9201, localhost:9201, or :9201 for all addresses"
+    "expected HOST:PORT, such as 127.0.0.1:9201, [::1]:9201, localhost:9201, or :9201 for all addresses"
 )]
 pub struct NoAddress;
 

@@ -1,8 +1,55 @@
 //! The flags about memory: how they share it out, and what of them is of no use.
 
-use super::{ServeArgs, ServeConfig};
-use crate::store::{COMPACTOR_BYTES_MIN, MemorySplit, default_limit_bytes};
+use super::ServeConfig;
+use super::values::at_least;
+use crate::store::{
+    COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, default_limit_bytes,
+};
 use crate::wasm::INSTANCE_BYTES_MAX;
+use clap::Args;
+
+/// Least memory of an engine instance: it takes nearly as much before it has any data.
+pub(super) const INSTANCE_BYTES_MIN: u64 = 3 << 20;
+
+/// Least memory of the instance with the head: less leaves it no room for samples.
+const HEAD_BYTES_MIN: u64 = 8 << 20;
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Memory")]
+pub(super) struct MemoryArgs {
+    /// Memory limit of the process
+    ///
+    /// An eighth of it is for request bodies and a quarter for reads. Of the rest, three quarters
+    /// are for the head and one quarter is for the compactor. When the head approaches its share, a
+    /// block is cut early, then new series are refused, then writes. Reads that find no memory get
+    /// 503. The default is three quarters of the memory of the machine or control group. The head
+    /// uses at most 3GiB, so more than about 7GiB has no effect.
+    #[arg(long, value_name = "BYTES", value_parser = at_least(MEMORY_LIMIT_BYTES_MIN))]
+    memory_limit: Option<u64>,
+
+    /// Maximum memory of the head, instead of its share of --memory-limit
+    ///
+    /// An engine instance uses at most 4095MiB, because it has 32-bit addresses.
+    #[arg(long, value_name = "BYTES", value_parser = at_least(HEAD_BYTES_MIN))]
+    head_memory_limit: Option<u64>,
+
+    /// Maximum memory of one read
+    ///
+    /// The default is the share of all reads, at most 256MiB.
+    #[arg(long, value_name = "BYTES", value_parser = at_least(INSTANCE_BYTES_MIN))]
+    pub query_memory_limit: Option<u64>,
+
+    /// Maximum memory of all reads, instead of their share of --memory-limit
+    #[arg(long, value_name = "BYTES", value_parser = at_least(QUERY_BYTES_MIN))]
+    reads_memory_limit: Option<u64>,
+
+    /// Maximum memory of the compactor, which cuts and merges blocks
+    ///
+    /// The default is a third of the head's memory. Blocks whose merge could need more are excluded
+    /// from merging. A head whose labels need more is cut into several blocks.
+    #[arg(long, value_name = "BYTES", value_parser = at_least(COMPACTOR_BYTES_MIN))]
+    compactor_memory_limit: Option<u64>,
+}
 
 /// A flag that gives more memory than can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +64,7 @@ pub struct UnusedMemory {
 
 /// The parts of the memory, but for those that have flags of their own. Parts that were chosen
 /// without a limit for the whole make it as large as they need.
-pub(super) fn memory_split(args: &ServeArgs) -> MemorySplit {
+pub(super) fn memory_split(args: &MemoryArgs) -> MemorySplit {
     let limit_bytes = args.memory_limit.unwrap_or_else(default_limit_bytes);
     let split = MemorySplit::of(limit_bytes);
     let of_instance = |chosen: Option<u64>| chosen.map(|bytes| bytes.min(INSTANCE_BYTES_MAX));
@@ -31,7 +78,7 @@ pub(super) fn memory_split(args: &ServeArgs) -> MemorySplit {
 }
 
 /// The flags that give more than can be used, if the memory is shared out like this.
-pub(super) fn unused_memory(args: &ServeArgs, split: &MemorySplit) -> Vec<UnusedMemory> {
+pub(super) fn unused_memory(args: &MemoryArgs, split: &MemorySplit) -> Vec<UnusedMemory> {
     let flags = [
         ("--memory-limit", args.memory_limit, split.needed_bytes()),
         ("--head-memory-limit", args.head_memory_limit, INSTANCE_BYTES_MAX),
@@ -53,8 +100,8 @@ impl ServeConfig {
                 flag,
                 given_bytes,
                 used_bytes,
-                "more memory is given than can be used: addresses of an engine instance have 32 \
-                 bits, which bounds the number of series, too"
+                "the memory limit has no effect beyond used_bytes: an engine instance has 32-bit \
+                 addresses, which also bounds the number of series"
             );
         }
     }

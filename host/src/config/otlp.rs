@@ -4,8 +4,9 @@ use crate::otlp::{Settings, Strategy};
 use clap::Args;
 
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "OTLP")]
 pub(super) struct OtlpArgs {
-    /// How names of OTLP metrics and attributes become Prometheus' names
+    /// Translation of OTLP metric and attribute names to Prometheus' names
     #[arg(
         long,
         value_enum,
@@ -15,18 +16,21 @@ pub(super) struct OtlpArgs {
     )]
     otlp_translation_strategy: Strategy,
 
-    /// An attribute of OTLP resources, such as k8s.pod.name, that becomes a label of all their
-    /// series; may be given several times. All others are labels of target_info
+    /// Resource attribute to add as a label to all series; repeatable
+    ///
+    /// Example: k8s.pod.name. All other resource attributes become labels of target_info.
     #[arg(long = "otlp-promote-resource-attribute", value_name = "ATTRIBUTE")]
     otlp_promote_resource_attributes: Vec<String>,
 
-    /// Give target_info also service.name, service.namespace and service.instance.id, which are job
-    /// and instance
+    /// Add service.name, service.namespace and service.instance.id to target_info
+    ///
+    /// The labels job and instance are made of them in any case.
     #[arg(long)]
     otlp_keep_identifying_resource_attributes: bool,
 
-    /// Give OTLP series the labels otel_scope_*: name, version, schema and attributes of the library
-    /// that measured
+    /// Add labels otel_scope_* to all series
+    ///
+    /// They hold the name, version, schema URL and attributes of the instrumentation scope.
     #[arg(long)]
     otlp_promote_scope_metadata: bool,
 }

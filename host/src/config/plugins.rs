@@ -1,30 +1,40 @@
 //! The flags about plugins. What is said of each of them stands in the configuration file.
 
+use super::ServeConfig;
 use super::serve::size;
-use super::{ServeConfig, bytes};
+use super::values::at_least;
 use crate::plugin::config::{PluginSettings, PluginsConfig};
 use crate::store::{MemorySplit, available_bytes};
 use clap::Args;
 use std::path::PathBuf;
 
+/// Least value of the flags about memory: an instance's own data takes as much.
+const PLUGINS_BYTES_MIN: u64 = 1 << 20;
+
 /// More than this is of no use without the flag that asks for it.
 const PLUGINS_BYTES: u64 = 256 << 20;
 
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Plugins")]
 pub(super) struct PluginArgs {
-    /// Directory of plugins: each .wasm file in it is loaded, and again when it changes. The section
-    /// `plugins` of the configuration file says more of them
+    /// Directory of plugins
+    ///
+    /// Every .wasm file in it is loaded, and loaded again when it changes. The section `plugins` of
+    /// the configuration file configures them.
     #[arg(long, alias = "plugins-dir", value_name = "DIR")]
     pub plugins: Option<PathBuf>,
 
-    /// Memory of all instances of plugins together; with --plugins it is taken from the part of reads.
-    /// By default a half of that, and 256MiB at most
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    /// Maximum memory of all plugin instances
+    ///
+    /// It is taken from the share of reads. The default is half of that share, at most 256MiB.
+    #[arg(long, value_name = "BYTES", value_parser = at_least(PLUGINS_BYTES_MIN))]
     pub plugins_memory_limit: Option<u64>,
 
-    /// Memory of the process that compiles a plugin, which runs beside this one when a plugin is new.
-    /// By default a half of what the machine or the control group has
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    /// Maximum memory of the process that compiles a plugin
+    ///
+    /// It runs beside the server when a plugin is new. The default is half of the memory of the
+    /// machine or control group.
+    #[arg(long, value_name = "BYTES", value_parser = at_least(PLUGINS_BYTES_MIN))]
     pub plugins_compiler_memory_limit: Option<u64>,
 }
 
@@ -57,7 +67,10 @@ impl ServeConfig {
     /// Adds what the configuration file says of plugins.
     pub(super) fn with_plugins(mut self, plugins: Vec<PluginSettings>) -> Result<Self, String> {
         if !plugins.is_empty() && self.plugins.directory.is_none() {
-            return Err("plugins: --plugins (here: plugins-dir) must say where they are".to_owned());
+            return Err(
+                "plugins: the directory is missing: set --plugins (in the file: plugins-dir)"
+                    .to_owned(),
+            );
         }
         self.plugins.plugins = plugins;
         Ok(self)

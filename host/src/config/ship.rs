@@ -1,31 +1,39 @@
 //! Flags for copying finished blocks elsewhere.
 
-use super::{ServeConfig, bytes};
+use super::ServeConfig;
+use crate::prom::duration::bytes;
 use crate::ship::ShipConfig;
 use crate::ship::state::STATE_FILE;
-use crate::store::HoldConfig;
+use crate::store::PinConfig;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Forwarding and shipping")]
 pub(super) struct ShipArgs {
-    /// Upload finished blocks to object storage, as Thanos wants them: file:///DIR, s3://BUCKET,
-    /// gs://BUCKET or az://CONTAINER, each with a path if wanted. Needs --external-label. Endpoint,
-    /// region and credentials come from the environment, such as AWS_ENDPOINT, AWS_REGION,
-    /// AWS_ACCESS_KEY_ID. Blocks are neither merged nor dropped for their age before they are there
+    /// Upload blocks to object storage, for Thanos
+    ///
+    /// file:///DIR, s3://BUCKET, gs://BUCKET or az://CONTAINER, optionally with a path. Needs
+    /// --external-label. Endpoint, region and credentials come from the environment, for example
+    /// AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID. Blocks are neither merged nor dropped for their
+    /// age before they are uploaded.
     #[arg(long, value_name = "URL")]
     ship: Option<String>,
 
-    /// Bytes a second that --ship uploads at most. 0: no limit
+    /// Maximum bandwidth of --ship in bytes per second, 0 for no limit
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes, requires = "ship")]
     ship_bandwidth: u64,
 
-    /// With --ship, upload merged blocks, too, of which no part was uploaded: those from before
+    /// Let --ship upload merged blocks as well
+    ///
+    /// Only those of which no part was uploaded: blocks merged before shipping was enabled.
     #[arg(long, requires = "ship")]
     ship_compacted: bool,
 
-    /// The file in which somebody else who uploads blocks lists them, as Thanos' sidecar does in
-    /// DIR/thanos.shipper.json: blocks are neither merged nor dropped for their age before
+    /// File in which another uploader lists the blocks that it has uploaded
+    ///
+    /// Thanos' sidecar writes DIR/thanos.shipper.json. Blocks are neither merged nor dropped for
+    /// their age before they are listed.
     #[arg(long, value_name = "FILE", conflicts_with = "ship")]
     delay_compact_file: Option<PathBuf>,
 }
@@ -41,10 +49,10 @@ impl ShipArgs {
     }
 
     /// Which blocks wait for being copied, if any.
-    pub fn hold(&self, data_dir: &Path) -> Option<HoldConfig> {
+    pub fn pin(&self, data_dir: &Path) -> Option<PinConfig> {
         let own = self.ship.as_ref().map(|_| data_dir.join(STATE_FILE));
         let file = own.or_else(|| self.delay_compact_file.clone())?;
-        Some(HoldConfig { file, with_compacted: self.ship_compacted })
+        Some(PinConfig { file, with_compacted: self.ship_compacted })
     }
 }
 

@@ -3,12 +3,14 @@
 
 use super::file::{ConfigFile, FileError, Sections, in_one_line};
 use super::flags::flags;
+use super::help::{with_help, with_topics, with_version};
 use super::upstream::{SaidTwice, absent_flag, by_our_names, with_names};
 use super::{Cli, Command, Invocation, ServeArgs, ServeConfig};
 use crate::forward::DestinationConfig;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::ffi::OsString;
 
 /// The command that serves.
@@ -103,14 +105,13 @@ impl ConfigSource {
         ConfigSource { arguments: arguments.into_iter().collect() }
     }
 
-    /// What the command line asks for, with what the file that it names adds.
-    pub fn read(&self) -> Result<Invocation, ConfigError> {
-        let matches = parsed(self.arguments.clone())?;
-        let cli = Cli::from_arg_matches(&matches)?;
+    /// What the command line asks for, with what the file that it names adds. Commands that need no
+    /// server are whatever the caller has.
+    pub fn read<C: clap::Subcommand>(&self) -> Result<Invocation<C>, ConfigError> {
+        let matches = parsed(command::<C>(), self.arguments.clone())?;
+        let cli = Cli::<C>::from_arg_matches(&matches)?;
         match cli.command {
-            Some(Command::Tsdb(args)) => Ok(Invocation::Tsdb(args)),
-            #[cfg(feature = "plugins")]
-            Some(Command::Plugin(args)) => Ok(Invocation::Plugin(args)),
+            Some(Command::Other(command)) => Ok(Invocation::Other(command)),
             _ => {
                 let (config, settings) = self.serve_by(&matches)?;
                 Ok(Invocation::Serve { config: Box::new(config), settings })
@@ -120,7 +121,7 @@ impl ConfigSource {
 
     /// The configuration of a server, and the same as flags.
     pub fn serve(&self) -> Result<(ServeConfig, Settings), ConfigError> {
-        self.serve_by(&parsed(self.arguments.clone())?)
+        self.serve_by(&served(self.arguments.clone())?)
     }
 
     /// As [`ConfigSource::serve`] for a server that runs: flags but for those that can change are
@@ -131,7 +132,7 @@ impl ConfigSource {
         started_with: &Settings,
         can_change: impl Fn(&str) -> bool,
     ) -> Result<(ServeConfig, Settings), ConfigError> {
-        let matches = parsed(self.arguments.clone())?;
+        let matches = served(self.arguments.clone())?;
         let (_, settings, mut sections) = self.read_by(&matches)?;
         let command = flags_command();
         let flags = command.get_arguments().flat_map(|arg| match arg.get_long() {
@@ -140,7 +141,7 @@ impl ConfigSource {
             Some(_) => started_with.arguments(arg),
         });
         let arguments = std::iter::once(OsString::from("tidepool")).chain(flags);
-        let matches = parsed(arguments.collect())?;
+        let matches = served(arguments.collect())?;
         if !started_with.is_given("plugins") {
             // None can be loaded before a restart.
             sections.plugins.clear();
@@ -167,12 +168,12 @@ impl ConfigSource {
             let (config, settings) = configured(matches, &sections)?;
             Ok((config, settings, sections))
         };
-        let Some(path) = serve_args(matches)?.config else {
+        let Some(path) = serve_args(matches)?.general.config else {
             return whole(matches, Sections::default());
         };
         let file = ConfigFile::read(&path)?;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
-        let read = parsed(self.arguments.iter().cloned().chain(flags).collect());
+        let read = served(self.arguments.iter().cloned().chain(flags).collect());
         read.and_then(|matches| whole(&matches, file.sections.clone())).map_err(|error| {
             let what = match &error {
                 ConfigError::CommandLine(error) => in_one_line(error),
@@ -187,7 +188,9 @@ fn configured(
     matches: &ArgMatches,
     sections: &Sections,
 ) -> Result<(ServeConfig, Settings), ConfigError> {
-    let config = ServeConfig::from(serve_args(matches)?);
+    let args = serve_args(matches)?;
+    args.check().map_err(ConfigError::Contradiction)?;
+    let config = ServeConfig::from(args);
     let with_plugins = config.with_plugins(sections.plugins.clone());
     let mut config = with_plugins.map_err(ConfigError::Contradiction)?;
     config.forward.destinations.extend_from_slice(&sections.remote_write);
@@ -200,9 +203,13 @@ fn configured(
     Ok((config, settings))
 }
 
+/// What a command line of a server says, by our names for the flags.
+fn served(arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
+    parsed(command::<Infallible>(), arguments)
+}
+
 /// What a command line says, by our names for the flags.
-fn parsed(arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
-    let command = command();
+fn parsed(command: clap::Command, arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
     let parse = |arguments: &[OsString]| {
         command.clone().try_get_matches_from(arguments).map_err(|error| {
             absent_flag(&error).map_or(ConfigError::CommandLine(error), ConfigError::Absent)
@@ -220,12 +227,17 @@ fn parsed(arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
 }
 
 /// The whole command line, with Prometheus' names for the flags of a server.
-pub(super) fn command() -> clap::Command {
-    with_names(Cli::command()).mut_subcommand(SERVE, with_names)
+pub(super) fn command<C: clap::Subcommand>() -> clap::Command {
+    let with_help_of = |command: clap::Command| match command.get_name() {
+        SERVE => with_topics(with_names(command)),
+        _ => with_help(command),
+    };
+    let command = Cli::<C>::command().mut_subcommands(with_help_of);
+    with_version(with_topics(with_names(command)))
 }
 
 /// The flags that `serve` takes.
-fn flags_command() -> clap::Command {
+pub(super) fn flags_command() -> clap::Command {
     <ServeArgs as clap::Args>::augment_args(clap::Command::new("tidepool"))
 }
 

@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::{OsStr, OsString};
 
 /// Prometheus' name of a flag, and ours.
-const SAME: [(&str, &str); 22] = [
+const SAME: [(&str, &str); 23] = [
     ("config.file", "config"),
     ("log.format", "log-format"),
     ("log.level", "log-level"),
@@ -27,6 +27,7 @@ const SAME: [(&str, &str); 22] = [
     ("storage.tsdb.retention.time", "retention-time"),
     ("storage.tsdb.wal-compression-type", "wal-compression"),
     ("storage.tsdb.wal-segment-size", "wal-segment-size"),
+    ("web.config.file", "web-config-file"),
     ("web.cors.origin", "cors-origin"),
     ("web.enable-admin-api", "enable-admin-api"),
     ("web.enable-lifecycle", "enable-lifecycle"),
@@ -46,7 +47,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("auto-gomemlimit", "--memory-limit bounds the memory of the process"),
     ("config.auto-reload", "it reads its configuration again on SIGHUP and POST /-/reload"),
     ("enable-feature", "what it can do is on, or has a flag of its own"),
-    ("query.", "it evaluates no PromQL; --read-timeout bounds reads"),
+    ("query.", "--read-timeout, --read-concurrency and --query-memory-limit bound queries, too"),
     ("rules.", RULES),
     ("scrape.", SCRAPE),
     ("storage.agent.", "it is no agent; --data-dir says where its data lies"),
@@ -61,7 +62,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("storage.tsdb.samples-per-chunk", "a chunk holds about 120"),
     ("storage.tsdb.use-lockfile", LOCK),
     ("storage.tsdb.wal-compression", "--wal-compression says how log records are compressed"),
-    ("web.config.file", "--tls-cert-file and the --*-credentials-file flags say who may connect"),
     ("web.console.", PAGES),
     ("web.external-url", ROOT),
     ("web.max-notifications-subscribers", PAGES),
@@ -215,6 +215,7 @@ mod tests {
             "--web.enable-otlp-receiver",
             "--web.max-connections=7",
             "--web.read-timeout=2m",
+            "--web.config.file=w",
             "--web.cors.origin=a",
             "--log.level=WARN",
             "--log.format=logfmt",
@@ -237,6 +238,7 @@ mod tests {
             "--enable-admin-api",
             "--max-connections=7",
             "--request-timeout=2m",
+            "--web-config-file=w",
             "--cors-origin=a",
             "--log-level=WARN",
             "--log-format=logfmt",

@@ -1,35 +1,142 @@
-//! What can be chosen of the write-ahead log.
+//! Flags about the write-ahead log (WAL), and the snapshot of the head that spares its replay.
 
-use clap::ValueEnum;
+use super::values::{at_least, segment_size, sync_interval};
+use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
+use crate::disk::{Compression, QUARANTINE_BYTES_DEFAULT, SyncPolicy, WalOptions};
+use crate::prom::duration::bytes;
+use clap::{ArgAction, Args, ValueEnum};
+use std::time::Duration;
 
-/// When the write-ahead log is forced to the device.
+/// Least value of --wal-buffer-size: a page of the log.
+const BUFFER_BYTES_MIN: u64 = 32 << 10;
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Write-ahead log")]
+pub(super) struct WalArgs {
+    /// WAL sync policy: off, interval, always or batch
+    ///
+    /// off: never sync. Samples survive a crash of the process, not a power cut.
+    ///
+    /// interval: sync every --wal-sync-interval. A power cut loses at most that much.
+    ///
+    /// always: sync before each write is acknowledged. Acknowledged samples survive a power cut.
+    ///
+    /// batch: keep records in memory, then write and sync them every --wal-sync-interval, which
+    /// spares flash. A crash of the process or a power cut loses at most that much. A clean stop
+    /// loses nothing.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "POLICY",
+        default_value = "interval",
+        hide_possible_values = true
+    )]
+    wal_sync: WalSync,
+
+    /// Interval of --wal-sync=interval and --wal-sync=batch, at most 1h
+    ///
+    /// The default is 1s for interval and 5m for batch.
+    #[arg(long, value_name = "DURATION", value_parser = sync_interval)]
+    wal_sync_interval: Option<Duration>,
+
+    /// Maximum memory for WAL records with --wal-sync=batch
+    ///
+    /// When it is full, the records are written before the interval ends.
+    #[arg(
+        long, value_name = "BYTES", default_value = "8MiB", value_parser = at_least(BUFFER_BYTES_MIN)
+    )]
+    wal_buffer_size: u64,
+
+    /// Compression of WAL records
+    ///
+    /// zstd takes a fifth less space than snappy, but Prometheus 2.42 skips its records silently.
+    #[arg(long, value_enum, value_name = "TYPE", default_value = "snappy")]
+    wal_compression: WalCompression,
+
+    /// Format of in-order float samples in the WAL
+    ///
+    /// Both formats are read, whichever is written.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "prometheus")]
+    wal_records: WalRecords,
+
+    /// Maximum size of a WAL segment, a multiple of 32KiB
+    #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, value_parser = segment_size)]
+    wal_segment_size: u64,
+
+    /// Write a snapshot of the head on a clean stop
+    ///
+    /// The next start loads it instead of replaying the WAL. It takes about 400 bytes a series at
+    /// each stop. Use --head-snapshot=false to reduce wear of flash.
+    #[arg(
+        long, value_name = "BOOL", default_value_t = true, default_missing_value = "true",
+        num_args = 0..=1, require_equals = true, action = ArgAction::Set
+    )]
+    pub head_snapshot: bool,
+
+    /// Maximum size of quarantined WAL segments; the oldest are deleted first
+    ///
+    /// Damaged segments, and logs whose replay failed, are moved to DIR/set-aside. 0 keeps only
+    /// the newest log whose replay failed.
+    #[arg(long, alias = "set-aside-size", value_name = "BYTES", default_value_t = QUARANTINE_BYTES_DEFAULT, value_parser = bytes)]
+    pub quarantine_size: u64,
+
+    /// Failed replays after which the WAL is quarantined, 0 for never
+    ///
+    /// Only consecutive starts count whose replay failed at the same place. Kills and power cuts
+    /// do not count. The node then serves without the quarantined log.
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    pub max_failed_starts: u32,
+}
+
+impl WalArgs {
+    /// The options of the log.
+    pub fn options(&self) -> WalOptions {
+        let sync = match self.wal_sync {
+            WalSync::Off => SyncPolicy::Off,
+            WalSync::Interval => {
+                SyncPolicy::Interval(self.wal_sync_interval.unwrap_or(SYNC_INTERVAL_DEFAULT))
+            }
+            WalSync::Always => SyncPolicy::Always,
+            WalSync::Batch => SyncPolicy::Batch {
+                interval: self.wal_sync_interval.unwrap_or(BATCH_INTERVAL_DEFAULT),
+                bytes_max: super::serve::size(self.wal_buffer_size),
+            },
+        };
+        let compression = match self.wal_compression {
+            WalCompression::None => Compression::None,
+            WalCompression::Snappy => Compression::Snappy,
+            WalCompression::Zstd => Compression::Zstd,
+        };
+        WalOptions { segment_bytes_max: self.wal_segment_size, compression, sync }
+    }
+
+    /// Whether float samples are written as column records.
+    pub fn by_columns(&self) -> bool {
+        self.wal_records == WalRecords::Columns
+    }
+}
+
+// What the values mean is in the help of --wal-sync: a list of them would repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum WalSync {
-    /// When the system likes: survives a crash or kill of the process, not a power cut
+enum WalSync {
     Off,
-    /// Every --wal-sync-interval: a power cut costs at most that much
     Interval,
-    /// Before each answer: what was acknowledged survives a power cut
     Always,
-    /// Kept in memory, written and forced to the device every --wal-sync-interval: spares flash. A
-    /// crash or kill of the process costs as much as a power cut, at most that interval; a clean
-    /// stop costs nothing
     Batch,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum WalCompression {
+enum WalCompression {
     None,
     Snappy,
     Zstd,
 }
 
-/// How samples lie in the write-ahead log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum WalRecords {
-    /// As Prometheus writes them, so that it can take over at any moment
+enum WalRecords {
+    /// Prometheus' records; it can take over the directory at any time
     Prometheus,
-    /// By columns, in about a fifth of the bytes. Prometheus and its tools see nothing of them: before
-    /// going back to it, stop tidepool and run `tidepool tsdb compact --head`
+    /// Column records, a fifth of the size, which only tidepool reads; run `tidepool tsdb compact
+    /// --head` before going back to Prometheus
     Columns,
 }

@@ -135,7 +135,7 @@ impl Forwarding {
             shared.start(&mut state, waiting, stand);
         }
         // Only now: a start that fails leaves what there was.
-        shared.forget_others(&config);
+        shared.drop_others(&config);
         if state.running.is_empty() {
             shared.hold_nothing();
         }
@@ -148,7 +148,7 @@ impl Forwarding {
 impl Destinations {
     /// Makes the destinations those of a configuration, and gives whether any is another one than
     /// before. Those that are as they were go on; one that is changed goes on where it stood; one that
-    /// is new begins with what is written from now on; one that is gone is forgotten. Nothing changes
+    /// is new begins with what is written from now on; one that is gone is dropped. Nothing changes
     /// if a new one cannot be used.
     pub fn reload(
         &self,
@@ -169,7 +169,7 @@ impl Destinations {
             |config: &&DestinationConfig| !state.running.iter().any(|r| r.is_as(config, &labels));
         let wanted: Vec<&DestinationConfig> = wanted.filter(is_other).collect();
         let ready = shared.prepare(&mut state, &wanted, &labels).inspect_err(|_| {
-            shared.forget_others_than(&state);
+            shared.drop_others_than(&state);
         })?;
         // From here on nothing can fail.
         shared.needs.set_log_bytes_max(config.log_bytes_max);
@@ -178,7 +178,7 @@ impl Destinations {
         state.running = same;
         let changes = !gone.is_empty() || !ready.is_empty();
         shared.replace(&mut state, gone, ready);
-        shared.forget_others(config);
+        shared.drop_others(config);
         if state.running.is_empty() {
             shared.hold_nothing();
         }
@@ -219,7 +219,7 @@ impl Shared {
                     data.holding().turn_on();
                     let now = || {
                         let end = |log| end_of(data, log).map_err(io::Error::other);
-                        Ok((end(LogKind::Ordered)?, end(LogKind::Late)?))
+                        Ok((end(LogKind::InOrder)?, end(LogKind::OutOfOrder)?))
                     };
                     Some(open_stand(config, &data.path().join(FORWARD_DIR), now)?)
                 }
@@ -311,21 +311,21 @@ impl Shared {
         }
         for Stopped { number, name: remote_name, figures, thread } in gone {
             let samples = figures.pending.load(Relaxed) + figures.gap_rows.load(Relaxed);
-            tracing::info!(remote_name, samples, "samples are not forwarded there any more");
+            tracing::info!(remote_name, samples, "forwarding to a removed destination stopped");
             join(thread);
-            self.forget(number);
+            self.drop_destination(number);
         }
     }
 
-    fn forget(&self, number: u64) {
-        if let Err(error) = self.needs.forget(number) {
-            tracing::warn!(%error, "log segments that were kept for forwarding take space");
+    fn drop_destination(&self, number: u64) {
+        if let Err(error) = self.needs.drop_destination(number) {
+            tracing::warn!(%error, "could not delete WAL segments kept for forwarding");
         }
     }
 
     /// Removes where delivery stood to those that are not configured, and counts it. If that fails it is
     /// tried again at the next start.
-    fn forget_others(&self, config: &ForwardConfig) {
+    fn drop_others(&self, config: &ForwardConfig) {
         let dir = self.store.data().path().join(FORWARD_DIR);
         match PositionFile::keep_only(&dir, &names(config)) {
             Ok(gone) => {
@@ -333,25 +333,25 @@ impl Shared {
                     self.figures.count_dropped_position();
                     tracing::warn!(
                         remote_name,
-                        "the position of a destination that is not configured any more was removed, \
-                         and what waited for it is not sent. A destination without `name` is another \
-                         one once its URL changes: to keep its position, give it this name before"
+                        "position of a destination that is no longer configured removed; its \
+                         backlog is not sent. A destination without `name` becomes another one \
+                         when its URL changes: to keep the position, set this name first"
                     );
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "files of destinations that are gone were not removed");
+                tracing::warn!(%error, "could not delete files of removed destinations");
             }
         }
     }
 
     /// Removes what was begun for destinations that could not be started.
-    fn forget_others_than(&self, state: &State) {
+    fn drop_others_than(&self, state: &State) {
         let destinations = state.running.iter().map(|running| running.config.clone()).collect();
         let config = ForwardConfig { destinations, ..ForwardConfig::default() };
         let dir = self.store.data().path().join(FORWARD_DIR);
         if let Err(error) = PositionFile::keep_only(&dir, &names(&config)) {
-            tracing::warn!(%error, "files of destinations that are gone were not removed");
+            tracing::warn!(%error, "could not delete files of removed destinations");
         }
         if state.running.is_empty() {
             self.hold_nothing();
@@ -362,7 +362,7 @@ impl Shared {
     fn hold_nothing(&self) {
         self.store.data().holding().turn_off();
         if let Err(error) = HeldSegments::open(self.store.data()).clear() {
-            tracing::warn!(%error, "log segments that were kept for forwarding take space");
+            tracing::warn!(%error, "could not delete WAL segments kept for forwarding");
         }
     }
 
@@ -395,7 +395,7 @@ impl Running {
     }
 }
 
-/// Where an earlier life left off, or as `now` says.
+/// Where an earlier run left off, or as `now` says.
 fn open_stand(
     config: &DestinationConfig,
     dir: &Path,
@@ -406,8 +406,8 @@ fn open_stand(
     let position = match position {
         Some(position) => position,
         None => {
-            let (ordered, late) = now().map_err(failed)?;
-            let position = Position::at(ordered, late, config.queue.min_shards);
+            let (in_order, out_of_order) = now().map_err(failed)?;
+            let position = Position::at(in_order, out_of_order, config.queue.min_shards);
             let written = file.write(&position.shards, None, None).and_then(|()| file.sync());
             written.map_err(failed)?;
             position
@@ -430,7 +430,7 @@ fn names(config: &ForwardConfig) -> Vec<&str> {
     config.destinations.iter().map(|config| config.name.as_str()).collect()
 }
 
-/// The number that the next life's first segment gets in a log.
+/// The number that the next run's first segment gets in a log.
 fn next_segment(dir: &Path) -> io::Result<u32> {
     let entries = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -66,7 +66,7 @@ pub struct Figures {
     pub delivered_ms: AtomicI64,
     /// Bytes of the log that were deleted undelivered, while no request could be made.
     pub log_bytes_dropped: AtomicU64,
-    /// Where delivery of the ordered log stands: the segment.
+    /// Where delivery of the in-order log stands: the segment.
     pub segment: AtomicU64,
     /// Rows that will come from blocks and head.
     pub gap_rows: AtomicU64,
@@ -133,8 +133,8 @@ pub struct Dropped {
     pub damaged: AtomicU64,
     /// Deleted, or dropped by retention, before they were taken from the store.
     pub not_stored: AtomicU64,
-    /// Late, when more of them waited than a gap can hold.
-    pub backlog_late: AtomicU64,
+    /// Out-of-order, when more of them waited than a gap can hold.
+    pub backlog_out_of_order: AtomicU64,
 }
 
 /// A histogram of durations.
@@ -307,7 +307,7 @@ fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
             ("dropped_series", &d.dropped_series),
             ("unintentionally_dropped_series", &d.unknown_series),
             ("backlog_bytes", &d.backlog_bytes),
-            ("backlog_late", &d.backlog_late),
+            ("backlog_out_of_order", &d.backlog_out_of_order),
             ("not_stored", &d.not_stored),
             ("damaged", &d.damaged),
         ] {

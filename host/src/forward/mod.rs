@@ -10,7 +10,7 @@
 //!
 //! Each destination has a thread and an engine instance of its own, and knows nothing of others.
 //! Reading order: [`config`], `tail` (the logs), `backlog` (what the logs have no more), `worker`
-//! (the thread) and `life` (what it does until something fails: `reading`, `sending`, `tidying`),
+//! (the thread) and `delivery` (what it does until something fails: `reading`, `sending`, `tidying`),
 //! `sender` (one request until it is answered), `answer` (what that means), `version` (1.0 or 2.0),
 //! `client` and `tls` (sockets), `position` (files),
 //! `resharding` (how many shards), `needs` (which segments are kept), `destinations` (all of them,
@@ -23,9 +23,9 @@ mod answer;
 mod backlog;
 mod client;
 pub mod config;
+mod delivery;
 mod destinations;
 pub mod figures;
-mod life;
 mod needs;
 mod position;
 mod progress;

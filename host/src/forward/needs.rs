@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// First segments of both logs that are needed: the ordered one's, the late one's.
+/// First segments of both logs that are needed: the in-order one's, the out-of-order one's.
 pub(super) type Needed = (u32, u32);
 
 /// By number of the destination, with the newest checkpoint that knows all series of what it has yet to
@@ -58,16 +58,16 @@ impl Needs {
     }
 
     /// Forgets a destination, and deletes what only it needed.
-    pub fn forget(&self, destination: u64) -> Result<(), DiskError> {
+    pub fn drop_destination(&self, destination: u64) -> Result<(), DiskError> {
         let mut first = self.lock();
         first.remove(&destination);
         self.release(&first)
     }
 
     /// Whether more is held than may be, and a destination that needs this is to blame.
-    pub fn is_too_much(&self, (ordered, late): Needed) -> bool {
+    pub fn is_too_much(&self, (in_order, out_of_order): Needed) -> bool {
         let is_held = |log, first| self.held.last(log).is_some_and(|last: u32| first <= last);
-        (is_held(LogKind::Ordered, ordered) || is_held(LogKind::Late, late))
+        (is_held(LogKind::InOrder, in_order) || is_held(LogKind::OutOfOrder, out_of_order))
             && self.is_beyond_bound()
     }
 
@@ -77,7 +77,7 @@ impl Needs {
 
     /// What is left of a need if the oldest segments go that are held beyond the bound, and the bytes
     /// of those.
-    pub fn within_bound(&self, (ordered, late): Needed) -> (Needed, u64) {
+    pub fn within_bound(&self, (in_order, out_of_order): Needed) -> (Needed, u64) {
         let bytes_max = self.log_bytes_max.load(Relaxed);
         let mut beyond = self.held.bytes().saturating_sub(bytes_max);
         let mut bytes = 0;
@@ -94,21 +94,22 @@ impl Needs {
             }
             first
         };
-        let ordered = first_within(LogKind::Ordered, ordered);
-        let late = first_within(LogKind::Late, late);
-        ((ordered, late), bytes)
+        let in_order = first_within(LogKind::InOrder, in_order);
+        let out_of_order = first_within(LogKind::OutOfOrder, out_of_order);
+        ((in_order, out_of_order), bytes)
     }
 
     fn release(&self, first: &ByDestination) -> Result<(), DiskError> {
         let least = |log: fn(&Needed) -> u32| first.values().map(|(needed, _)| log(needed)).min();
-        let (Some(ordered), Some(late)) = (least(|needed| needed.0), least(|needed| needed.1))
+        let (Some(in_order), Some(out_of_order)) =
+            (least(|needed| needed.0), least(|needed| needed.1))
         else {
             return self.held.clear();
         };
         let series = first.values().map(|(_, series)| *series).min().flatten();
-        // The bound holds, even if labels are lost that late rows need.
+        // The bound holds, even if labels are lost that out-of-order rows need.
         let series = if self.is_beyond_bound() { Some(u32::MAX) } else { series };
-        self.held.release(ordered, late, series)
+        self.held.release(in_order, out_of_order, series)
     }
 
     fn lock(&self) -> MutexGuard<'_, ByDestination> {

@@ -61,10 +61,11 @@ enum Part {
 
 impl Position {
     /// So many shards that stand here.
-    pub fn at(ordered: Place, late: Place, shards: u32) -> Position {
+    pub fn at(in_order: Place, out_of_order: Place, shards: u32) -> Position {
         let (store_window_ms, store_time_ms) = (i64::MIN, i64::MIN);
         let store_labels = Vec::new();
-        let shard = ShardPosition { ordered, late, store_window_ms, store_labels, store_time_ms };
+        let shard =
+            ShardPosition { in_order, out_of_order, store_window_ms, store_labels, store_time_ms };
         let shards = vec![shard; shards.max(1) as usize];
         Position { shards, gaps: Vec::new(), delivered_ms: None }
     }
@@ -98,8 +99,8 @@ impl PositionFile {
             all.file = open(&path)?;
             tracing::error!(
                 remote_name = name, %what, kept = %kept.display(),
-                "where delivery stood is not known any more; all that the log still has is sent \
-                 again, and what had to come from blocks is not"
+                "position file damaged: resending the whole WAL; the backlog in blocks is not \
+                 sent"
             );
         }
         File::open(dir)?.sync_all()?;
@@ -272,7 +273,7 @@ fn encode(gap_number: u64, shards: &[ShardPosition], delivered_ms: Option<i64>) 
     let mut out = gap_number.to_le_bytes().to_vec();
     out.extend_from_slice(&(shards.len() as u32).to_le_bytes());
     for shard in shards {
-        for place in [&shard.ordered, &shard.late] {
+        for place in [&shard.in_order, &shard.out_of_order] {
             for number in [place.segment, place.record, place.row] {
                 out.extend_from_slice(&number.to_le_bytes());
             }
@@ -302,14 +303,20 @@ fn decode(mut bytes: &[u8]) -> Option<(u64, Vec<ShardPosition>, Option<i64>)> {
     let count = number(&mut bytes)?;
     let mut shards = Vec::new();
     for _ in 0..count {
-        let (ordered, late) = (place(&mut bytes)?, place(&mut bytes)?);
+        let (in_order, out_of_order) = (place(&mut bytes)?, place(&mut bytes)?);
         let store_window_ms = i64::from_le_bytes(take(&mut bytes)?);
         let store_time_ms = i64::from_le_bytes(take(&mut bytes)?);
         let len = number(&mut bytes)? as usize;
         let (labels, rest) = bytes.split_at_checked(len)?;
         bytes = rest;
         let store_labels = labels.to_vec();
-        shards.push(ShardPosition { ordered, late, store_window_ms, store_labels, store_time_ms });
+        shards.push(ShardPosition {
+            in_order,
+            out_of_order,
+            store_window_ms,
+            store_labels,
+            store_time_ms,
+        });
     }
     // Positions from before this was written down end here.
     let delivered_ms = match bytes.is_empty() {
@@ -327,8 +334,8 @@ mod tests {
     fn shard(segment: u32) -> ShardPosition {
         let place = |record| Place { segment, record, row: 7 };
         ShardPosition {
-            ordered: place(1),
-            late: place(2),
+            in_order: place(1),
+            out_of_order: place(2),
             store_window_ms: -5,
             store_labels: vec![1; segment as usize],
             store_time_ms: i64::MIN,
@@ -342,7 +349,7 @@ mod tests {
         let (mut file, none) = PositionFile::open(dir.path(), "a")?;
         assert!(none.is_none());
         let segments = |position: Option<Position>| {
-            position.map(|p| p.shards.iter().map(|s| s.ordered.segment).collect::<Vec<_>>())
+            position.map(|p| p.shards.iter().map(|s| s.in_order.segment).collect::<Vec<_>>())
         };
         for segment in 1..=3 {
             let (gaps, delivered_ms) = (vec![9; segment as usize], Some(i64::from(segment)));
@@ -400,7 +407,7 @@ mod tests {
             assert_eq!(fs::read_dir(dir.path())?.count(), 2, "no gaps are left");
             file.write(&[shard(9)], None, None)?;
             let (_, read) = PositionFile::open(dir.path(), "a")?;
-            assert_eq!(read.map(|position| position.shards[0].ordered.segment), Some(9));
+            assert_eq!(read.map(|position| position.shards[0].in_order.segment), Some(9));
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ pub(super) struct Look {
 }
 
 impl Progress {
-    /// Goes on where an earlier life wrote that it had come, if it did.
+    /// Goes on where an earlier run wrote that it had come, if it did.
     pub fn new(delivered_ms: Option<i64>, begun_ms: i64, settles: Duration) -> Progress {
         Progress { delivered_ms, begun_ms, seen: None, settles }
     }

@@ -1,9 +1,9 @@
-//! A life's reading: of the logs, and of what they have no more.
+//! A run's reading: of the logs, and of what they have no more.
 
 use super::ForwardError;
 use super::backlog::Window;
 use super::config::BacklogOrder;
-use super::life::{LOOK_EVERY, Life};
+use super::delivery::{Delivery, LOOK_EVERY};
 use super::tail::{Feeding, Read};
 use crate::store::StoreError;
 use crate::wasm::{CallError, Error, StoreWindow};
@@ -25,20 +25,20 @@ const TELL_EVERY: Duration = Duration::from_secs(60);
 /// Why a window is given up that is too old, or too much.
 pub(super) const BEYOND_LIMIT: &str = "sample_age_limit and backlog.max_bytes say so";
 
-/// Where rows go that are read: parts of a life that are borrowed at the same time as others.
+/// Where rows go that are read: parts of a run that are borrowed at the same time as others.
 macro_rules! feeding {
-    ($life:expr, $capacity:expr) => {
+    ($run:expr, $capacity:expr) => {
         Feeding {
-            destination: &mut $life.destination,
+            destination: &mut $run.destination,
             capacity: $capacity,
-            figures: &$life.parts.figures,
-            resharding: &mut $life.resharding,
+            figures: &$run.parts.figures,
+            resharding: &mut $run.resharding,
         }
     };
 }
 pub(super) use feeding;
 
-impl Life<'_> {
+impl Delivery<'_> {
     /// Reads some of the logs and of what they have no more; gives whether there was anything.
     pub fn read(&mut self) -> Result<bool, ForwardError> {
         if self.wanted.is_some() {
@@ -83,12 +83,12 @@ impl Life<'_> {
         }
         let mut open = match self.window.take().filter(|open| open.start_ms() == window.start_ms) {
             Some(open) => open,
-            // An open read keeps the head from forgetting: none is opened that could not go on.
+            // An open read keeps the head from truncating: none is opened that could not go on.
             None if self.is_any_full()? => return Ok(false),
             None => {
-                // Before the store is read: what comes late meanwhile is sent from the log.
-                let late_end = self.tails.late_end()?;
-                self.destination.begin_store_window(late_end)?;
+                // Before the store is read: what comes out of order meanwhile is sent from the log.
+                let out_of_order_end = self.tails.out_of_order_end()?;
+                self.destination.begin_store_window(out_of_order_end)?;
                 self.write_position(true)?;
                 if self.last_window.replace(window.start_ms) != Some(window.start_ms) {
                     self.rows_left = (!self.has_resumed_window).then_some(window.rows);
@@ -111,8 +111,8 @@ impl Life<'_> {
                         samples,
                         from_ms = window.start_ms,
                         to_ms = window.end_ms,
-                        "samples that waited to be forwarded are not in the store any more: they \
-                         were deleted, or dropped by retention"
+                        "samples of the backlog were deleted or dropped by retention before they \
+                         were sent"
                     );
                 }
                 self.last_window = None;
@@ -178,7 +178,7 @@ impl Life<'_> {
                 remote_name = self.parts.config.name,
                 %error,
                 failures = self.store_failures,
-                "samples that wait could not be read from the store; it is tried again"
+                "could not read the backlog from the store; it will be retried"
             );
         }
         self.parts.is_stopping_within(LOOK_EVERY);
@@ -207,7 +207,7 @@ impl Life<'_> {
             from_ms = window.start_ms,
             to_ms = window.end_ms,
             why,
-            "samples that waited to be forwarded are dropped"
+            "backlog dropped"
         );
         self.last_window = None;
         self.destination.end_store_window()?;

@@ -109,7 +109,7 @@ impl Sender {
                 Meaning::Delivered { written } => {
                     self.delivered(request, &written);
                     if told.is_some() {
-                        tracing::info!(remote_name = self.name, "requests are delivered again");
+                        tracing::info!(remote_name = self.name, "delivery works again");
                     }
                     return Outcome::Delivered(took);
                 }
@@ -122,7 +122,7 @@ impl Sender {
                         samples = lost.samples,
                         histograms = lost.histograms,
                         reason = why,
-                        "a request was refused, and is dropped"
+                        "the receiver refused a request; its samples are dropped"
                     );
                     return Outcome::Refused;
                 }
@@ -137,7 +137,7 @@ impl Sender {
                             reason = why,
                             attempt,
                             again_in_seconds = pause.as_secs_f64(),
-                            "a request was not delivered; it is sent again, and the others wait"
+                            "sending failed; it will be retried, and later samples wait"
                         );
                     }
                     tokio::time::sleep(pause).await;
@@ -165,7 +165,7 @@ impl Sender {
                 samples,
                 histograms,
                 exemplars,
-                "the receiver says that it wrote less than it was sent; the rest is dropped"
+                "the receiver wrote fewer samples than were sent; the rest are dropped"
             );
         }
     }

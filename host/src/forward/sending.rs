@@ -1,9 +1,9 @@
-//! A life's sending: requests of shards, what their answers mean, and metadata.
+//! A run's sending: requests of shards, what their answers mean, and metadata.
 
 use super::ForwardError;
 use super::answer::Counts;
 use super::backlog::Window;
-use super::life::{Life, OnItsWay};
+use super::delivery::{Delivery, OnItsWay};
 use super::sender::{Outcome, Outgoing};
 use crate::store::StoreError;
 use crate::wasm::{RemoteWriteVersion, Request};
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-impl Life<'_> {
+impl Delivery<'_> {
     /// Takes what was answered, the first within this time; gives whether anything was.
     pub fn take_answers(&mut self, wait: Duration) -> Result<bool, ForwardError> {
         let first = match wait.is_zero() {
@@ -39,7 +39,7 @@ impl Life<'_> {
                     self.parts.figures.newest_sent_ms.fetch_max(sent.newest_ms, Relaxed);
                     if self.version.taken(sent.version) {
                         let remote_name = &self.parts.config.name;
-                        tracing::info!(remote_name, "the receiver takes remote write 2.0");
+                        tracing::info!(remote_name, "the receiver accepts remote write 2.0");
                     }
                 }
                 Outcome::Refused => {}
@@ -47,8 +47,8 @@ impl Life<'_> {
                     if self.version.not_taken(Instant::now()) {
                         tracing::warn!(
                             remote_name = self.parts.config.name,
-                            "the receiver does not take remote write 2.0; it gets 1.0, and 2.0 is \
-                             tried again every five minutes"
+                            "the receiver does not accept remote write 2.0; sending 1.0, and \
+                             trying 2.0 again every five minutes"
                         );
                     }
                     self.send_shard(shard_number)?;
@@ -130,7 +130,7 @@ impl Life<'_> {
         let generation = self.generation;
         let task = self.parts.runtime.spawn(async move {
             let outcome = sender.send(&outgoing).await;
-            // The life may have ended meanwhile.
+            // The run may have ended meanwhile.
             let _ = answers.send((number, generation, outcome));
         });
         if let Some(shard) = self.shards.get_mut(number as usize) {

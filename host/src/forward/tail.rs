@@ -1,10 +1,10 @@
-//! Reading both logs for one destination, in an order in which nothing is missing: what is late
+//! Reading both logs for one destination, in an order in which nothing is missing: what is out of order
 //! comes when all was read that was written before it.
 //!
 //! ```text
-//! look where the late log ends ─▶ read the ordered log to its end ─▶ read the late one to there ─┐
-//!        ▲                                                                                         │
-//!        └─────────────────────────────────────────────────────────────────────────────────────────┘
+//! look where the out-of-order log ends ─▶ read the in-order log ─▶ read the out-of-order log to there ─┐
+//!        ▲                                                                                             │
+//!        └─────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
 use super::ForwardError;
@@ -36,22 +36,22 @@ struct Waiting {
 /// Both logs.
 pub(super) struct Tails {
     data: DataDir,
-    ordered: Tail,
-    late: Tail,
+    in_order: Tail,
+    out_of_order: Tail,
     has_observed: bool,
     series: SeriesBase,
-    /// The checkpoint after which series were forgotten.
-    forgotten: Option<u32>,
+    /// The checkpoint after which series were dropped.
+    dropped_before: Option<u32>,
 }
 
-/// Which checkpoint knows all series of the late rows that are not delivered. A row names a series that
-/// the head has at that time; so once all rows are delivered that came before a look at the log, the
-/// checkpoint that was the newest at that look will do.
+/// Which checkpoint knows all series of the out-of-order rows that are not delivered. A row names a
+/// series that the head has at that time; so once all rows are delivered that came before a look at
+/// the log, the checkpoint that was the newest at that look will do.
 #[derive(Default)]
 struct SeriesBase {
     /// The newest checkpoint when the log was looked at.
     looked: Option<Option<u32>>,
-    /// Where the late log ended then, as segment and record, and this checkpoint.
+    /// Where the out-of-order log ended then, as segment and record, and this checkpoint.
     awaited: Option<((u32, u32), Option<u32>)>,
     found: Option<u32>,
 }
@@ -118,7 +118,7 @@ impl Feeding<'_> {
         self.figures.samples_in.fetch_add(fed.rows + fed.dropped, Relaxed);
         dropped.dropped_series.fetch_add(fed.dropped, Relaxed);
         dropped.unknown_series.fetch_add(fed.unknown, Relaxed);
-        dropped.backlog_late.fetch_add(fed.no_room, Relaxed);
+        dropped.backlog_out_of_order.fetch_add(fed.no_room, Relaxed);
         self.figures.exemplars_dropped.fetch_add(fed.exemplars_dropped, Relaxed);
         if fed.is_full {
             self.figures.enqueue_retries.fetch_add(1, Relaxed);
@@ -138,16 +138,16 @@ impl Tails {
         positions: &[ShardPosition],
         destination: &mut Destination,
     ) -> Result<Tails, ForwardError> {
-        let (ordered, late) = segments(positions);
-        SeriesFiles::before(data, ordered)?
+        let (in_order, out_of_order) = segments(positions);
+        SeriesFiles::before(data, in_order)?
             .each(READ_BYTES, |segment, records| destination.note_series(segment, &records))?;
         Ok(Tails {
             data: data.clone(),
-            ordered: Tail::new(data, LogKind::Ordered, ordered),
-            late: Tail::new(data, LogKind::Late, late),
+            in_order: Tail::new(data, LogKind::InOrder, in_order),
+            out_of_order: Tail::new(data, LogKind::OutOfOrder, out_of_order),
             has_observed: false,
             series: SeriesBase::default(),
-            forgotten: None,
+            dropped_before: None,
         })
     }
 
@@ -157,18 +157,18 @@ impl Tails {
             if self.series.awaited.is_none() {
                 self.series.looked = Some(SeriesFiles::newest_checkpoint_number(&self.data)?);
             }
-            self.late.follower.observe()?;
+            self.out_of_order.follower.observe()?;
             self.has_observed = true;
         }
-        match self.ordered.step(to)? {
+        match self.in_order.step(to)? {
             Read::End => {}
             read => return Ok(read),
         }
-        let read = self.late.step(to)?;
+        let read = self.out_of_order.step(to)?;
         if read == Read::End {
             self.has_observed = false;
             if let Some(checkpoint) = self.series.looked.take() {
-                self.series.awaited = Some((self.late.follower.place(), checkpoint));
+                self.series.awaited = Some((self.out_of_order.follower.place(), checkpoint));
             }
         }
         Ok(read)
@@ -176,7 +176,10 @@ impl Tails {
 
     /// The newest checkpoint that knows all series of what is not delivered, if there is one.
     pub fn series_base(&mut self, positions: &[ShardPosition]) -> Option<u32> {
-        let delivered = positions.iter().map(|shard| (shard.late.segment, shard.late.record)).min();
+        let delivered = positions
+            .iter()
+            .map(|shard| (shard.out_of_order.segment, shard.out_of_order.record))
+            .min();
         let is_delivered = |(end, _): &(_, _)| delivered >= Some(*end);
         if let Some((_, checkpoint)) = self.series.awaited.filter(is_delivered) {
             self.series = SeriesBase { found: checkpoint, ..SeriesBase::default() };
@@ -184,31 +187,31 @@ impl Tails {
         self.series.found
     }
 
-    /// Where the late log ends now, as records are counted.
-    pub fn late_end(&self) -> Result<Place, ForwardError> {
-        end_behind(&self.data, LogKind::Late, self.late.follower.place().0)
+    /// Where the out-of-order log ends now, as records are counted.
+    pub fn out_of_order_end(&self) -> Result<Place, ForwardError> {
+        end_behind(&self.data, LogKind::OutOfOrder, self.out_of_order.follower.place().0)
     }
 
     /// Forgets series that a new checkpoint does not have, once all before it was read.
-    pub fn forget_series(&mut self, destination: &mut Destination) -> Result<(), ForwardError> {
+    pub fn drop_series(&mut self, destination: &mut Destination) -> Result<(), ForwardError> {
         let Some((number, files)) = SeriesFiles::newest_checkpoint(&self.data)? else {
             return Ok(());
         };
         if self.has_observed
-            || self.forgotten >= Some(number)
-            || self.ordered.follower.place().0 <= number
+            || self.dropped_before >= Some(number)
+            || self.in_order.follower.place().0 <= number
         {
             return Ok(());
         }
         files.each(READ_BYTES, |segment, records| destination.note_series(segment, &records))?;
-        destination.forget_series(number)?;
-        self.forgotten = Some(number);
+        destination.drop_series(number)?;
+        self.dropped_before = Some(number);
         Ok(())
     }
 
     /// Bytes of both logs that were not read.
     pub fn bytes_left(&self) -> u64 {
-        self.ordered.follower.bytes_left() + self.late.follower.bytes_left()
+        self.in_order.follower.bytes_left() + self.out_of_order.follower.bytes_left()
     }
 }
 
@@ -231,13 +234,13 @@ fn end_behind(data: &DataDir, log: LogKind, segment: u32) -> Result<Place, Forwa
 
 /// Bytes of both logs behind where delivery stands, whole segments.
 pub(super) fn bytes_behind(data: &DataDir, positions: &[ShardPosition]) -> u64 {
-    let (ordered, late) = segments(positions);
+    let (in_order, out_of_order) = segments(positions);
     let behind = |log, segment| LogFollower::new(data, log, segment).bytes_left();
-    behind(LogKind::Ordered, ordered) + behind(LogKind::Late, late)
+    behind(LogKind::InOrder, in_order) + behind(LogKind::OutOfOrder, out_of_order)
 }
 
 /// The first segments of both logs of which not all is delivered.
 pub(super) fn segments(positions: &[ShardPosition]) -> (u32, u32) {
     let first = |of: fn(&ShardPosition) -> u32| positions.iter().map(of).min().unwrap_or(0);
-    (first(|position| position.ordered.segment), first(|position| position.late.segment))
+    (first(|position| position.in_order.segment), first(|position| position.out_of_order.segment))
 }

@@ -1,8 +1,8 @@
-//! What a life does once a second: figures, segments, limits, and the number of shards.
+//! What a run does once a second: figures, segments, limits, and the number of shards.
 
 use super::ForwardError;
 use super::config::BacklogOrder;
-use super::life::{Life, Shard, TIDY_EVERY};
+use super::delivery::{Delivery, Shard, TIDY_EVERY};
 use super::progress::Look;
 use super::reading::{BEYOND_LIMIT, feeding};
 use super::resharding::UPDATE_EVERY;
@@ -13,12 +13,12 @@ use crate::wasm::ShardPosition;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-impl Life<'_> {
+impl Delivery<'_> {
     /// What is done once a second.
     pub fn tidy(&mut self) -> Result<(), ForwardError> {
         let parts = self.parts;
         let (gap_rows, bytes_left) = self.look()?;
-        self.tails.forget_series(&mut self.destination)?;
+        self.tails.drop_series(&mut self.destination)?;
         // Reading moves it, too, where nothing of what is read is sent.
         let is_timed = self.is_timed || self.progress.delivered_ms().is_none();
         let positions = self.destination.positions()?;
@@ -48,11 +48,11 @@ impl Life<'_> {
         self.send_metadata()
     }
 
-    /// Shows at once how far an earlier life had come; a destination that is new begins behind what is
+    /// Shows at once how far an earlier run had come; a destination that is new begins behind what is
     /// stored now, unless it has the log from its beginning.
     pub fn begin(&mut self) -> Result<(), ForwardError> {
         let positions = self.destination.positions()?;
-        let is_first = |p: &ShardPosition| p.ordered.segment == 0 && p.ordered.record == 0;
+        let is_first = |p: &ShardPosition| p.in_order.segment == 0 && p.in_order.record == 0;
         let is_behind = !positions.iter().all(is_first);
         if is_behind
             && let Ok(newest_ms) = self.parts.runtime.block_on(self.parts.store.newest_time_ms())
@@ -115,7 +115,7 @@ impl Life<'_> {
         tracing::info!(
             remote_name = self.parts.config.name,
             samples = rows,
-            "what was not delivered of the log will be taken from blocks"
+            "the WAL was truncated before delivery; the backlog will be read from blocks"
         );
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Life<'_> {
             self.parts.figures.shards.store(u64::from(wanted), Relaxed);
             self.write_position(false)?;
         } else if is_idle && self.destination.pending()?.iter().all(|rows| *rows == 0) {
-            // An earlier life delivered some of what is still to be read: not yet.
+            // An earlier run delivered some of what is still to be read: not yet.
             self.wanted = None;
         }
         Ok(())

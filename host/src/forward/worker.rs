@@ -1,11 +1,11 @@
-//! The thread of one destination: a life after the other, each with an engine instance of its own,
+//! The thread of one destination: a run after the other, each with an engine instance of its own,
 //! until it is time to stop.
 
 use super::ForwardError;
 use super::client::Client;
 use super::config::DestinationConfig;
+use super::delivery::{Delivery, LOOK_EVERY, TIDY_EVERY};
 use super::figures::Figures;
-use super::life::{LOOK_EVERY, Life, TIDY_EVERY};
 use super::needs::Needs;
 use super::position::{Position, PositionFile};
 use super::sender::Sender;
@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 /// First pause before a worker that failed begins anew; it doubles.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest of these pauses; a life that lasted longer has not failed at once.
+/// Longest of these pauses; a run that lasted longer has not failed at once.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// What a worker works with.
@@ -57,7 +57,7 @@ pub(super) enum Start {
     Behind(JoinHandle<Option<Stand>>, u64),
 }
 
-/// The thread's state over all of its lives.
+/// The thread's state over all of its runs.
 struct Worker {
     parts: Parts,
     sender: Arc<Sender>,
@@ -98,7 +98,7 @@ fn begin(parts: &Parts, start: Start) -> Option<Stand> {
             }
             Err(error) => {
                 let remote_name = &parts.config.name;
-                tracing::error!(remote_name, %error, "where delivery stands cannot be read");
+                tracing::error!(remote_name, %error, "could not read the delivery position");
                 if parts.is_stopping_within(RESTART_PAUSE) {
                     return None;
                 }
@@ -108,8 +108,8 @@ fn begin(parts: &Parts, start: Start) -> Option<Stand> {
     let stand = stand?;
     // Only now: until here the one before kept what it needs.
     parts.needs.add(parts.number, segments(&stand.position.shards));
-    if let Err(error) = parts.needs.forget(number) {
-        tracing::warn!(%error, "log segments that were kept for forwarding take space");
+    if let Err(error) = parts.needs.drop_destination(number) {
+        tracing::warn!(%error, "could not delete WAL segments kept for forwarding");
     }
     Some(stand)
 }
@@ -141,7 +141,7 @@ impl Worker {
     /// Works until it is time to stop. What fails is begun anew from where delivery stood.
     fn run(mut self) -> Stand {
         let DestinationConfig { name, url, .. } = &self.parts.config;
-        tracing::info!(remote_name = name, %url, "samples are forwarded");
+        tracing::info!(remote_name = name, %url, "forwarding started");
         let mut pause = RESTART_PAUSE;
         while !self.parts.is_stopping_within(Duration::ZERO) {
             let begun = Instant::now();
@@ -150,9 +150,9 @@ impl Worker {
             tracing::error!(
                 remote_name, %error,
                 again_in_seconds = pause.as_secs(),
-                "forwarding failed; it goes on from where delivery stood"
+                "forwarding failed; restarting from the delivery position"
             );
-            // Each life reads all series anew: what fails at once is not tried all the time.
+            // Each run reads all series anew: what fails at once is not tried all the time.
             self.stand_by(pause);
             pause = match begun.elapsed() > RESTART_PAUSE_MAX {
                 true => RESTART_PAUSE,
@@ -181,11 +181,11 @@ impl Worker {
         resumed.map_err(|error| named(error.into()))?;
         let tails = Tails::open(store.data(), &position.shards, &mut destination).map_err(named)?;
         let delivered_ms = position.delivered_ms;
-        let life = Life::new(parts, sender, file, version, destination, tails, delivered_ms);
-        let mut life = life.map_err(named)?;
-        let ended = life.work();
-        let last = life.last_position();
-        drop(life);
+        let run = Delivery::new(parts, sender, file, version, destination, tails, delivered_ms);
+        let mut run = run.map_err(named)?;
+        let ended = run.work();
+        let last = run.last_position();
+        drop(run);
         // The next one begins where this one's last answer left it.
         match last {
             Some(last) => *position = last,
@@ -244,23 +244,23 @@ impl Worker {
         };
         if first != needed {
             for shard in &mut position.shards {
-                shard.ordered = shard.ordered.max_segment(first.0);
-                shard.late = shard.late.max_segment(first.1);
+                shard.in_order = shard.in_order.max_segment(first.0);
+                shard.out_of_order = shard.out_of_order.max_segment(first.1);
             }
             figures.log_bytes_dropped.fetch_add(bytes, Relaxed);
             tracing::error!(
                 remote_name,
                 bytes,
-                "forwarding does not begin, and the log that waits for it is larger than \
-                 --remote-write-log-size: its oldest segments are dropped, and not sent"
+                "forwarding cannot start, and its WAL segments exceed --remote-write-log-size: \
+                 the oldest are dropped unsent"
             );
             if let Err(error) = file.write(&position.shards, None, position.delivered_ms) {
-                tracing::error!(remote_name, %error, "where delivery stands is not written down");
+                tracing::error!(remote_name, %error, "could not write the delivery position");
                 return;
             }
         }
         if let Err(error) = needs.note(*number, first, None) {
-            tracing::warn!(%error, "log segments that were kept for forwarding take space");
+            tracing::warn!(%error, "could not delete WAL segments kept for forwarding");
         }
     }
 }

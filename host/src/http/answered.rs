@@ -110,6 +110,7 @@ impl Drop for PendingRequest {
 
 /// A line of the log about one request.
 pub struct AccessLine {
+    request_id: u64,
     client: Option<SocketAddr>,
     method: Method,
     path: String,
@@ -119,10 +120,15 @@ pub struct AccessLine {
 
 impl AccessLine {
     /// Remembers a request that has just come.
-    pub fn new(request: &Request<Incoming>, client: Option<SocketAddr>) -> AccessLine {
+    pub fn new(
+        request: &Request<Incoming>,
+        request_id: u64,
+        client: Option<SocketAddr>,
+    ) -> AccessLine {
         let user_agent = request.headers().get(USER_AGENT);
         let path = request.uri().path_and_query().map_or("", |path| path.as_str());
         AccessLine {
+            request_id,
             client,
             method: request.method().clone(),
             path: cut(path.as_bytes()),
@@ -142,12 +148,14 @@ impl AccessLine {
             bytes,
             seconds = took.as_secs_f64(),
             user_agent = self.user_agent,
+            request_id = self.request_id,
             "{}", if is_whole { "answered" } else { "cut short" }
         );
     }
 }
 
-fn cut(text: &[u8]) -> String {
+/// A text of a client's, no longer than a log line should have it.
+pub fn cut(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]).into_owned()
 }
 
@@ -252,7 +260,7 @@ impl Drop for AnswerBody {
     fn drop(&mut self) {
         let Timer { started, handler, durations } = &self.timer;
         let took = started.elapsed();
-        durations.add(*handler, self.status, took);
+        durations.add(handler.number(), self.status, took);
         if let Some(line) = &self.line {
             let is_whole = line.method == Method::HEAD || self.is_end_stream();
             line.write(self.status, self.bytes, took, is_whole);

@@ -1,8 +1,8 @@
 //! Which endpoints need whose credentials, and the answer to those who have none.
 
+use super::context::Context;
 use super::reload;
 use super::reply::{Reply, retry_later, text};
-use super::server::Context;
 use super::{import, otlp, push};
 use crate::access::{Denied, Kinds, Scope};
 use hyper::StatusCode;
@@ -10,11 +10,14 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 
 /// Who may ask for a path; `None` is everyone.
 pub fn scope(context: &Context, path: &str) -> Option<Scope> {
-    if push::is_given(context, path) { Some(Scope::Write) } else { scope_of(path) }
+    if push::is_given(context, path) {
+        return Some(Scope::Write);
+    }
+    scope_of(path).or_else(|| context.access.guards_all().then_some(Scope::Read))
 }
 
 /// As [`scope`], of paths that no plugin was given. New endpoints of the API are for readers.
-fn scope_of(path: &str) -> Option<Scope> {
+pub fn scope_of(path: &str) -> Option<Scope> {
     match path {
         "/api/v1/write" | otlp::PATH => Some(Scope::Write),
         _ if path.starts_with(import::PATH) => Some(Scope::Write),
@@ -37,11 +40,11 @@ fn denied(denied: Denied) -> Reply {
     let Kinds { basic, bearer } = match denied {
         Denied::Unauthorized(kinds) => kinds,
         Denied::Busy => {
-            let message = "too many passwords are being checked; come back later\n";
+            let message = "too many passwords are being checked; retry later\n";
             return retry_later(text(StatusCode::SERVICE_UNAVAILABLE, message));
         }
     };
-    let mut reply = text(StatusCode::UNAUTHORIZED, "a credential is missing or wrong\n");
+    let mut reply = text(StatusCode::UNAUTHORIZED, "credentials are missing or wrong\n");
     let challenges = [
         (basic, "Basic realm=\"tidepool\", charset=\"UTF-8\""),
         (bearer, "Bearer realm=\"tidepool\""),

@@ -1,7 +1,7 @@
 //! Request bodies, read within bounds of size, memory and time.
 
+use super::context::Context;
 use super::reply::{Reply, error, retry_later, text};
-use super::server::Context;
 use crate::prom::{BodyError, decompress, decompressed_len};
 use crate::store::{Body as StoredBody, BodyRoom};
 use flate2::read::MultiGzDecoder;

@@ -5,8 +5,8 @@
 //! being worked on is never cut off from here; its body and its answer have limits of their own.
 
 use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
+use super::context::{Context, HttpCounters};
 use super::routes::{self, Handler};
-use super::server::{Context, HttpCounters};
 use super::stream::{Phase, PhaseCell, Watched};
 use super::target::HEADERS_MAX;
 use super::typed::Typed;
@@ -29,6 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
+use tracing::Instrument as _;
 
 /// Longest head of a request, in bytes.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -81,7 +82,7 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
             let limit = HANDSHAKE_TIMEOUT.min(context.http.limits.request_timeout);
             let handshake = timeout(limit, acceptor.accept(stream));
             let secured = tokio::select! {
-                secured = handshake => secured.unwrap_or_else(|late| Err(late.into())),
+                secured = handshake => secured.unwrap_or_else(|out_of_order| Err(out_of_order.into())),
                 () = crowd_out(&context.crowded) => Err(io::ErrorKind::WouldBlock.into()),
             };
             match secured {
@@ -114,7 +115,7 @@ async fn serve_requests<S>(
         reason = &mut overdue => return close(context, stream, reason).await,
     };
     let is_http2 = match is_http2 {
-        Ok(is_http2) => is_http2,
+        Ok(is_http2) => is_http2 && context.access.allows_http2(),
         Err(error) => return tracing::debug!(%error, "a connection ended early"),
     };
     let unanswered = Unanswered::new(phase);
@@ -122,10 +123,18 @@ async fn serve_requests<S>(
         let pending = unanswered.begin();
         let context = context.now();
         async move {
-            let line = context.http.access_log.then(|| AccessLine::new(&request, client));
+            let asked = context.requests.begin(&request, client);
+            let is_logged = context.http.access_log;
+            let line = is_logged.then(|| AccessLine::new(&request, asked.id(), client));
             let handler = Handler::of(&context, request.uri().path());
             let timer = Timer::start(handler, Arc::clone(&context.durations));
-            let reply = routes::handle(&context, handler, request).await;
+            let answer = async {
+                let mut reply = routes::handle(&context, handler, request).await;
+                context.access.add_headers(reply.headers_mut());
+                context.requests.note(&asked, handler, &reply);
+                reply
+            };
+            let reply = answer.instrument(asked.span()).await;
             let status = reply.status();
             let body = |body| {
                 let body = AnswerBody::new(body, status, pending, timer, line);

@@ -1,7 +1,6 @@
 //! How long requests take, from their heads to the last byte of their answers, under Prometheus'
 //! name.
 
-use super::routes::Handler;
 use crate::telemetry::{HistogramValue, MetricsText};
 use hyper::StatusCode;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +11,12 @@ const BOUNDS: [f64; 12] = [0.001, 0.005, 0.025, 0.1, 0.2, 0.4, 1.0, 3.0, 8.0, 20
 
 /// The histograms: of each handler, one for each status that it gave. Statuses are the program's own,
 /// so that there are few.
-pub struct Durations(Vec<Mutex<Vec<(StatusCode, Histogram)>>>);
+pub struct Durations(Vec<OfHandler>);
+
+struct OfHandler {
+    name: String,
+    by_status: Mutex<Vec<(StatusCode, Histogram)>>,
+}
 
 #[derive(Clone, Copy, Default)]
 struct Histogram {
@@ -22,17 +26,16 @@ struct Histogram {
     seconds: f64,
 }
 
-impl Default for Durations {
-    fn default() -> Durations {
-        Durations(Handler::all().map(|_| Mutex::default()).collect())
-    }
-}
-
 impl Durations {
+    /// For handlers of these names, which are counted by their numbers.
+    pub fn of(names: impl Iterator<Item = String>) -> Durations {
+        Durations(names.map(|name| OfHandler { name, by_status: Mutex::default() }).collect())
+    }
+
     /// Counts a request.
-    pub fn add(&self, handler: Handler, status: StatusCode, took: Duration) {
-        let Some(of_handler) = self.0.get(handler.number()) else { return };
-        let mut of_handler = of_handler.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn add(&self, handler: usize, status: StatusCode, took: Duration) {
+        let Some(OfHandler { by_status, .. }) = self.0.get(handler) else { return };
+        let mut of_handler = by_status.lock().unwrap_or_else(PoisonError::into_inner);
         let at = of_handler.iter().position(|(known, _)| *known == status);
         let at = at.unwrap_or_else(|| {
             of_handler.push((status, Histogram::default()));
@@ -50,11 +53,11 @@ impl Durations {
     /// Shows those that counted something.
     pub fn show(&self, text: &mut MetricsText) {
         let mut shown = Vec::new();
-        for (handler, of_handler) in Handler::all().zip(&self.0) {
-            let of_handler = of_handler.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            for (status, histogram) in of_handler {
+        for OfHandler { name, by_status } in &self.0 {
+            let by_status = by_status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            for (status, histogram) in by_status {
                 let code = status.as_str();
-                shown.push((format!("handler=\"{}\",code=\"{code}\"", handler.name()), histogram));
+                shown.push((format!("handler=\"{name}\",code=\"{code}\""), histogram));
             }
         }
         let values: Vec<HistogramValue<'_>> = shown
@@ -82,14 +85,14 @@ mod tests {
 
     #[test]
     fn each_handler_and_status_has_its_histogram() {
-        let durations = Durations::default();
-        let write = Handler::of_path("/api/v1/write");
+        let names = ["/api/v1/write", "/api/v1/label/:name/values", "other"];
+        let durations = Durations::of(names.map(str::to_owned).into_iter());
         for (handler, status, ms) in [
-            (write, StatusCode::NO_CONTENT, 2),
-            (write, StatusCode::NO_CONTENT, 300_000),
-            (write, StatusCode::BAD_REQUEST, 1),
-            (Handler::of_path("/api/v1/label/a/values"), StatusCode::OK, 100),
-            (Handler::of_path("/nowhere"), StatusCode::NOT_FOUND, 0),
+            (0, StatusCode::NO_CONTENT, 2),
+            (0, StatusCode::NO_CONTENT, 300_000),
+            (0, StatusCode::BAD_REQUEST, 1),
+            (1, StatusCode::OK, 100),
+            (2, StatusCode::NOT_FOUND, 0),
         ] {
             durations.add(handler, status, Duration::from_millis(ms));
         }

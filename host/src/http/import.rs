@@ -2,9 +2,9 @@
 //! OpenMetrics. Path and parameters are VictoriaMetrics'; labels in the path are the Pushgateway's.
 
 use super::body::read_plain_or_gzip;
-use super::doors::{self, Taken};
+use super::context::Context;
 use super::reply::{Reply, retry_later, text};
-use super::server::Context;
+use super::translation::{self, Translated};
 use crate::prom::push::{Push, PushError};
 use crate::store::system_now_ms;
 use crate::text::{ImportOptions, Imported, TextFormat, import};
@@ -21,7 +21,7 @@ pub const PATH_LABELS: &str = "/api/v1/import/prometheus/metrics/{*}";
 /// Answers a request.
 pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
     let reply = take(context, request).await.unwrap_or_else(|refused| refused);
-    context.doors.import.count(reply)
+    context.translation.import.count(reply)
 }
 
 async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
@@ -41,16 +41,20 @@ async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Re
         extra_labels: push.labels,
     };
     let held = read_plain_or_gzip(context, request).await?;
-    let taken =
-        doors::take(context, held, move |body, writer| import(body, format, &options, writer));
-    let taken: Taken<Imported> = taken.await?;
-    taken.count(&context.doors.import, taken.report.refused);
-    if taken.may_clear {
-        return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words(&taken))));
+    let translated =
+        translation::run(context, held, move |body, writer| import(body, format, &options, writer));
+    let translated: Translated<Imported> = translated.await?;
+    translated.count(&context.translation.import, translated.report.refused);
+    if translated.may_clear {
+        return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words(&translated))));
     }
-    if taken.report.refused + taken.refused > 0 {
-        tracing::debug!(lines = taken.report.refused, rows = taken.refused, "text refused");
-        return Err(text(StatusCode::BAD_REQUEST, words(&taken)));
+    if translated.report.refused + translated.refused > 0 {
+        tracing::debug!(
+            lines = translated.report.refused,
+            rows = translated.refused,
+            "text refused"
+        );
+        return Err(text(StatusCode::BAD_REQUEST, words(&translated)));
     }
     let mut reply = text(StatusCode::NO_CONTENT, "");
     reply.headers_mut().remove(CONTENT_TYPE);
@@ -58,8 +62,8 @@ async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Re
 }
 
 /// What a sender is told of wrong lines and refused rows: counts, then the first few.
-fn words(taken: &Taken<Imported>) -> String {
-    let Taken { report, rows, refused, refusals, .. } = taken;
+fn words(translated: &Translated<Imported>) -> String {
+    let Translated { report, rows, refused, refusals, .. } = translated;
     let mut words = format!(
         "{rows} samples were stored; {} lines are wrong, {refused} samples were refused:\n",
         report.refused

@@ -1,6 +1,6 @@
 //! The way of every request into the store: past the plugins, if there are any.
 
-use super::server::Context;
+use super::context::Context;
 use crate::plugin::Plugins;
 use crate::store::{Body, BodyRoom, Store, StoreError};
 use crate::wasm::{RemoteWriteVersion, WriteOutcome};

@@ -1,9 +1,9 @@
 //! `GET /metrics`: the store's own figures. Names are Prometheus' where it has the same figure.
 
-use super::doors::Doors;
+use super::context::Translation;
+use super::context::{Context, HttpCounters};
 use super::process;
 use super::reply::{Reply, full};
-use super::server::{Context, HttpCounters};
 use crate::disk::wal::WalStats;
 use crate::disk::{Wear, WrittenFor};
 use crate::reload::ReloadHandle;
@@ -36,7 +36,7 @@ pub async fn answer(context: &Context) -> Reply {
         "Whether this node's clock cannot be right, so that the senders' time counts.",
         u8::from(context.store.clock_is_doubted()),
     );
-    http(&mut text, &context.counters, &context.doors);
+    http(&mut text, &context.counters, &context.translation);
     connections(&mut text, context);
     context.durations.show(&mut text);
     instances(&mut text, context.store.counters());
@@ -63,7 +63,7 @@ pub async fn answer(context: &Context) -> Reply {
             context.store.wal_skipped_records(),
         );
     }
-    set_aside(&mut text, &context.store);
+    quarantine(&mut text, &context.store);
     blocks(&mut text, &context.store);
     context.forward.show(&mut text);
     if let Some(figures) = &context.ship {
@@ -124,7 +124,7 @@ fn head(text: &mut MetricsText, figures: &Figures) {
     );
     text.counter(
         "prometheus_tsdb_head_series_removed_total",
-        "Series that the head forgot.",
+        "Series removed from the head.",
         f.head_series_removed,
     );
     if f.head_min_time_ms <= f.head_max_time_ms {
@@ -146,8 +146,8 @@ fn head(text: &mut MetricsText, figures: &Figures) {
     );
     text.counter(
         "prometheus_tsdb_head_out_of_order_samples_appended_total",
-        "Of the samples stored, those that came late.",
-        f.samples_late,
+        "Out-of-order samples stored.",
+        f.samples_out_of_order,
     );
     text.counter(
         "tidepool_head_samples_duplicate_total",
@@ -213,8 +213,8 @@ fn replay(text: &mut MetricsText, store: &Store) {
     );
 }
 
-fn set_aside(text: &mut MetricsText, store: &Store) {
-    let (stats, bytes) = store.set_aside_figures();
+fn quarantine(text: &mut MetricsText, store: &Store) {
+    let (stats, bytes) = store.quarantine_figures();
     text.counter(
         "prometheus_tsdb_wal_corruptions_total",
         "Damaged places that replays found in the logs.",
@@ -226,16 +226,16 @@ fn set_aside(text: &mut MetricsText, store: &Store) {
         stats.damaged_bytes,
     );
     text.counter(
-        "tidepool_wal_set_aside_total",
-        "Damaged segments of the logs that were set aside as they were found.",
+        "tidepool_wal_quarantined_total",
+        "Damaged segments of the logs that were quarantined.",
         stats.segments,
     );
     text.counter(
-        "tidepool_logs_set_aside_total",
-        "Logs set aside whole, since too many starts in a row could not replay them.",
+        "tidepool_logs_quarantined_total",
+        "Logs quarantined after too many consecutive starts failed to replay them.",
         stats.logs,
     );
-    text.gauge("tidepool_set_aside_bytes", "Bytes of all that is set aside.", bytes);
+    text.gauge("tidepool_quarantine_bytes", "Size of all quarantined files in bytes.", bytes);
 }
 
 fn blocks(text: &mut MetricsText, store: &Store) {
@@ -378,20 +378,20 @@ fn ship(text: &mut MetricsText, figures: &ShipFigures) {
     );
 }
 
-fn http(text: &mut MetricsText, counters: &HttpCounters, doors: &Doors) {
+fn http(text: &mut MetricsText, counters: &HttpCounters, translation: &Translation) {
     let requests = [
         ("write", &counters.write_requests),
         ("read", &counters.read_requests),
-        ("otlp", &doors.otlp.requests),
-        ("import", &doors.import.requests),
-        ("push", &doors.push.requests),
+        ("otlp", &translation.otlp.requests),
+        ("import", &translation.import.requests),
+        ("push", &translation.push.requests),
     ];
     let failed = [
         ("write", &counters.write_requests_failed),
         ("read", &counters.read_requests_failed),
-        ("otlp", &doors.otlp.failed),
-        ("import", &doors.import.failed),
-        ("push", &doors.push.failed),
+        ("otlp", &translation.otlp.failed),
+        ("import", &translation.import.failed),
+        ("push", &translation.push.failed),
     ];
     for (name, help, values) in [
         ("tidepool_http_requests_total", "Requests, by endpoint.", requests),
@@ -405,15 +405,15 @@ fn http(text: &mut MetricsText, counters: &HttpCounters, doors: &Doors) {
         (
             "tidepool_translated_samples_total",
             "Samples stored that came as OTLP or as text, by endpoint.",
-            &doors.otlp.rows,
-            &doors.import.rows,
+            &translation.otlp.rows,
+            &translation.import.rows,
         ),
         (
             "tidepool_translation_rejected_total",
             "OTLP data points or lines of text that were not translated, and samples of both that \
              the store refused, by endpoint.",
-            &doors.otlp.rejected,
-            &doors.import.rejected,
+            &translation.otlp.rejected,
+            &translation.import.rejected,
         ),
     ] {
         let values = [("endpoint=\"otlp\"", load(otlp)), ("endpoint=\"import\"", load(import))];

@@ -3,9 +3,9 @@
 //! Source: OpenTelemetry Protocol Specification 1.x, sections "OTLP/HTTP Request", "Response".
 
 use super::body::read_plain_or_gzip;
-use super::doors::{self, Taken};
+use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
-use super::server::Context;
+use super::translation::{self, Translated};
 use crate::otlp::proto::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
 };
@@ -25,10 +25,10 @@ const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf")
 /// Answers a request.
 pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
     let reply = match take(context, request).await {
-        Ok(taken) => taken,
+        Ok(translated) => translated,
         Err(refused) => as_status(refused).await,
     };
-    context.doors.otlp.count(reply)
+    context.translation.otlp.count(reply)
 }
 
 async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
@@ -46,34 +46,35 @@ async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Re
     }
     let held = read_plain_or_gzip(context, request).await?;
     let settings = context.http.otlp.clone();
-    let taken =
-        doors::take(context, held, move |body, writer| match translate(body, &settings, writer) {
+    let translated = translation::run(context, held, move |body, writer| {
+        match translate(body, &settings, writer) {
             Ok(report) => Ok(Ok(report)),
             Err(TranslateError::Malformed(malformed)) => Ok(Err(malformed)),
             Err(TranslateError::Gone(gone)) => Err(gone),
-        });
-    let taken: Taken<Result<Report, Malformed>> = taken.await?;
-    let report = match &taken.report {
+        }
+    });
+    let translated: Translated<Result<Report, Malformed>> = translated.await?;
+    let report = match &translated.report {
         Ok(report) => report,
         Err(malformed) => {
             let message = format!("the body is no ExportMetricsServiceRequest: {malformed}\n");
             return Err(text(StatusCode::BAD_REQUEST, message));
         }
     };
-    taken.count(&context.doors.otlp, report.rejected_points);
-    let rejected = taken.refused + report.rejected_points;
+    translated.count(&context.translation.otlp, report.rejected_points);
+    let rejected = translated.refused + report.rejected_points;
     let mut reasons = report.reasons.clone();
-    if taken.refused > 0 {
-        reasons.extend(taken.refusals.iter().cloned());
+    if translated.refused > 0 {
+        reasons.extend(translated.refusals.iter().cloned());
     }
     let message = reasons.join("\n");
     if !message.is_empty() {
         tracing::debug!(rejected, first = reasons.first(), "data points rejected");
     }
-    if taken.may_clear {
+    if translated.may_clear {
         return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, message)));
     }
-    if rejected > 0 && taken.rows == 0 {
+    if rejected > 0 && translated.rows == 0 {
         return Err(text(StatusCode::BAD_REQUEST, message));
     }
     Ok(accepted(rejected, message))

@@ -9,8 +9,8 @@
 //!
 //! Sources: Fetch Metadata Request Headers (W3C), RFC 6454 section 7.
 
+use super::context::Context;
 use super::reply::{Reply, retry_later, text};
-use super::server::Context;
 use crate::access::{Scope, is_known_host};
 use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
@@ -23,11 +23,7 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 pub fn refusal(context: &Context, scope: Scope, request: &Request<Incoming>) -> Option<Reply> {
     let (uri, headers) = (request.uri(), request.headers());
     let refused = |status, message: &str| {
-        // The first may be a sender that the configuration has forgotten; many are an attack.
-        match context.counters.refused_foreign.fetch_add(1, Relaxed) {
-            0 => tracing::warn!(path = uri.path(), reason = message, "a request was refused"),
-            _ => tracing::debug!(path = uri.path(), reason = message, "a request was refused"),
-        }
+        context.counters.refused_foreign.fetch_add(1, Relaxed);
         retry_later(text(status, format!("{message}\n")))
     };
     if headers.get_all(HOST).iter().count() > 1 {
@@ -37,7 +33,7 @@ pub fn refusal(context: &Context, scope: Scope, request: &Request<Incoming>) -> 
         && !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if changes && !is_of_own_origin(uri, headers) {
         let message =
-            "the request comes from a page of another origin: such pages may change nothing";
+            "the request comes from a page of another origin, which may not change anything";
         return Some(refused(StatusCode::FORBIDDEN, message));
     }
     if context.access.is_open(scope) {
@@ -49,8 +45,8 @@ pub fn refusal(context: &Context, scope: Scope, request: &Request<Incoming>) -> 
                 Scope::Read | Scope::Admin => StatusCode::FORBIDDEN,
             };
             let message = format!(
-                "this server does not know itself as {foreign:?}: a page in a browser could have \
-                 pointed that name at it. If the name is right, see --allowed-host"
+                "the host name {foreign:?} is not allowed: a page in a browser could have pointed \
+                 it at this server. If the name is right, add --allowed-host"
             );
             return Some(refused(status, &message));
         }

@@ -3,8 +3,8 @@
 //! of its own beside that.
 
 use super::body::{Held, read_plain_or_gzip};
+use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
-use super::server::Context;
 use crate::plugin::{Decoded, Plugins, PushRequest, Undecoded};
 use crate::prom::write::may_clear;
 use crate::store::{BodyRoom, system_now_ms};
@@ -23,7 +23,7 @@ pub const PATH: &str = "/api/v1/push/{*}";
 /// Answers a request.
 pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
     let reply = take(context, request).await.unwrap_or_else(|refused| refused);
-    context.doors.push.count(reply)
+    context.translation.push.count(reply)
 }
 
 async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
@@ -77,7 +77,7 @@ async fn store(
             return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words)));
         }
     }
-    let counters = &context.doors.push;
+    let counters = &context.translation.push;
     counters.rows.fetch_add(stored, Relaxed);
     counters.rejected.fetch_add(refused.saturating_add(not_stored), Relaxed);
     if refused > 0 || not_stored > 0 {

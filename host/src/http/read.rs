@@ -4,12 +4,12 @@
 //! the way: its status is long gone, and text would be read as a part of it.
 
 use super::body::{Bound, read_snappy};
+use super::context::Context;
 use super::reply::{self, Reply, text};
-use super::server::Context;
 use crate::prom::read::{
-    ReadPlan, ResponseKind, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan,
+    ReadFormat, ReadLimits, ReadPlan, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan,
 };
-use crate::store::{ReadFormat, ReadPart, StoreError};
+use crate::store::{ReadPart, StoreError};
 use crate::wasm::Label;
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -67,42 +67,35 @@ async fn read(context: &Context, request: Request<Incoming>) -> Reply {
         Err(reply) => return reply,
     };
     let external = &context.http.external_labels;
-    let ReadPlan { kind, queries } = match plan(&held.bytes, external) {
+    let limits = ReadLimits {
+        frame_bytes_max: context.http.read_frame_bytes_max,
+        samples_max: context.http.read_samples_max,
+        bytes_max: context.http.read_response_bytes_max,
+    };
+    let ReadPlan { format, queries } = match plan(&held.bytes, external, limits) {
         Ok(plan) => plan,
         Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
     };
     drop(held);
-    let format = match kind {
-        ResponseKind::Samples => ReadFormat::Samples {
-            samples_max: context.http.read_samples_max,
-            bytes_max: context.http.read_response_bytes_max,
-        },
-        ResponseKind::StreamedXorChunks => {
-            ReadFormat::StreamedChunks { frame_bytes_max: context.http.read_frame_bytes_max }
-        }
-    };
     let label = |(name, value): (&str, &str)| Label { name: name.into(), value: value.into() };
     let external_labels = external.iter().map(label).collect();
     match context.store.read(queries, format, external_labels).await {
-        Ok(parts) => body(kind, Answer { parts, has_ended: false }).await,
+        Ok(parts) => body(format, Answer { parts, has_ended: false }).await,
         Err(error) => Err(error),
     }
     .unwrap_or_else(|error| reply::error(&error))
 }
 
 /// Parts as they come. What fails before the first of them still gets a proper status.
-async fn body(kind: ResponseKind, mut answer: Answer) -> Result<Reply, StoreError> {
+async fn body(format: ReadFormat, mut answer: Answer) -> Result<Reply, StoreError> {
     let first = poll_fn(|context| answer.poll_bytes(context)).await.transpose()?;
     let mut reply = Response::new(AnswerBody { first, answer }.boxed());
     let headers = reply.headers_mut();
-    match kind {
-        ResponseKind::Samples => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(SAMPLES_CONTENT_TYPE));
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("snappy"));
-        }
-        ResponseKind::StreamedXorChunks => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(STREAMED_CONTENT_TYPE));
-        }
+    if let ReadFormat::Samples { .. } = format {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(SAMPLES_CONTENT_TYPE));
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("snappy"));
+    } else {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(STREAMED_CONTENT_TYPE));
     }
     Ok(reply)
 }

@@ -1,8 +1,8 @@
 //! `POST /-/reload`: reads the configuration again, as SIGHUP does. Off unless asked for, as in
 //! Prometheus.
 
+use super::context::Context;
 use super::reply::{Reply, text};
-use super::server::Context;
 use hyper::StatusCode;
 
 /// The path.
@@ -18,7 +18,10 @@ pub async fn answer(context: &Context) -> Reply {
         Ok(outcome) if outcome.need_restart.is_empty() => text(StatusCode::OK, ""),
         Ok(outcome) => {
             let flags = outcome.need_restart.join(", ");
-            text(StatusCode::OK, format!("these hold only after a restart: {flags}\n"))
+            text(
+                StatusCode::OK,
+                format!("changed flags take effect only after a restart: {flags}\n"),
+            )
         }
         Err(error) => {
             text(StatusCode::INTERNAL_SERVER_ERROR, format!("failed to reload config: {error}\n"))

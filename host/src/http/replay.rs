@@ -2,8 +2,8 @@
 //! the store is.
 
 use super::api;
+use super::context::Context;
 use super::reply::{Reply, text};
-use super::server::Context;
 use crate::store::ReplayState;
 use hyper::StatusCode;
 use serde_json::json;

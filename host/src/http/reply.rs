@@ -16,12 +16,38 @@ pub type Body = BoxBody<Bytes, StoreError>;
 /// An answer.
 pub type Reply = Response<Body>;
 
+/// Why a request is refused or failed, for the log.
+#[derive(Clone, Debug)]
+pub struct Reason(Bytes);
+
+impl Reason {
+    /// What the client is told.
+    pub fn new(text: impl Into<Bytes>) -> Reason {
+        Reason(text.into())
+    }
+
+    /// Its first line. What the client asked for may be quoted in it, behind a colon or a quotation
+    /// mark: `with_quotes` says whether that may be shown.
+    pub fn text(&self, with_quotes: bool) -> String {
+        let text = String::from_utf8_lossy(&self.0);
+        let line = text.lines().next().unwrap_or_default();
+        let end = if with_quotes { None } else { line.find([':', '"', '{', '`']) };
+        line[..end.unwrap_or(line.len())].trim_end().to_owned()
+    }
+}
+
 /// Seconds after which a sender may try again.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
 /// An answer in plain text.
 pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Reply {
-    full(status, HeaderValue::from_static("text/plain; charset=utf-8"), text)
+    let text = text.into();
+    let reason = (status.is_client_error() || status.is_server_error()).then(|| text.clone());
+    let mut reply = full(status, HeaderValue::from_static("text/plain; charset=utf-8"), text);
+    if let Some(reason) = reason {
+        reply.extensions_mut().insert(Reason(reason));
+    }
+    reply
 }
 
 /// An answer in JSON.
@@ -40,11 +66,7 @@ pub fn full(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes
 
 /// The answer that an error deserves.
 pub fn error(error: &StoreError) -> Reply {
-    let status = status_of(error);
-    if status.is_server_error() {
-        tracing::warn!(%error, status = status.as_u16(), "a request failed");
-    }
-    retry_later(text(status, format!("{error}\n")))
+    retry_later(text(status_of(error), format!("{error}\n")))
 }
 
 /// Adds `Retry-After` where it makes sense.
@@ -67,12 +89,15 @@ pub fn status_of(error: &StoreError) -> StatusCode {
                 StatusCode::SERVICE_UNAVAILABLE
             }
         },
-        StoreError::TooMuchSelected(_) => StatusCode::BAD_REQUEST,
+        StoreError::TooMuchSelected(_) | StoreError::Expression(_) => StatusCode::BAD_REQUEST,
         StoreError::NotReady
         | StoreError::Overloaded
         | StoreError::DiskFull { .. }
         | StoreError::Stopped
         | StoreError::Crashed(_)
+        | StoreError::HeadRestarted
+        | StoreError::HeadCrashed(_)
+        | StoreError::DeletedWhileRead
         | StoreError::ShortOfMemory(_)
         | StoreError::CompactorMemory { .. }
         | StoreError::Deadline
@@ -81,7 +106,22 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::Plugin { .. }
         | StoreError::PluginLoading { .. }
         | StoreError::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
-        StoreError::NeedsTooMuchMemory => StatusCode::UNPROCESSABLE_ENTITY,
+        StoreError::NeedsTooMuchMemory | StoreError::Evaluation(_) => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
         StoreError::Runtime(_) | StoreError::Limits(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_can_be_cut_before_what_they_quote() {
+        let reason = Reason::new("invalid parameter \"start\": \"soon\" is not a time\nmore");
+        assert_eq!(reason.text(true), "invalid parameter \"start\": \"soon\" is not a time");
+        assert_eq!(reason.text(false), "invalid parameter");
+        assert_eq!(Reason::new("").text(false), "");
     }
 }

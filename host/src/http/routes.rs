@@ -1,8 +1,8 @@
 //! Which endpoint answers which path: the one table, which the page at `/` shows, too.
 
 use super::api::{self, Call};
+use super::context::Context;
 use super::reply::{Reply, text};
-use super::server::Context;
 use super::{auth, import, metrics, otlp, pages, push, read, reload, replay, write};
 use crate::access::Scope;
 use hyper::body::Incoming;
@@ -75,8 +75,10 @@ const ROUTES: &[Route] = &[
     route(GET, "/api/v1/alerts", Endpoint::Api(Call::Alerts), "none"),
     route(GET, "/api/v1/targets", Endpoint::Api(Call::Targets), "none: nothing is scraped from here"),
     route(GET, "/api/v1/alertmanagers", Endpoint::Api(Call::Alertmanagers), "none"),
-    route(GET_POST, "/api/v1/query", Endpoint::Api(Call::Query), "refused: put a Prometheus in front"),
-    route(GET_POST, "/api/v1/query_range", Endpoint::Api(Call::Query), "refused: put a Prometheus in front"),
+    route(GET_POST, "/api/v1/query", Endpoint::Api(Call::Query), "PromQL at one time"),
+    route(GET_POST, "/api/v1/query_range", Endpoint::Api(Call::QueryRange), "PromQL at every step of a range"),
+    route(GET_POST, "/api/v1/format_query", Endpoint::Api(Call::FormatQuery), "an expression in Prometheus' layout"),
+    route(GET_POST, "/api/v1/parse_query", Endpoint::Api(Call::ParseQuery), "the tree of an expression"),
     route(POST_PUT, "/api/v1/admin/tsdb/delete_series", Endpoint::Api(Call::DeleteSeries), "deletes samples; with --enable-admin-api"),
     route(POST_PUT, "/api/v1/admin/tsdb/clean_tombstones", Endpoint::Api(Call::CleanTombstones), "frees their space; with --enable-admin-api"),
     route(POST_PUT, "/api/v1/admin/tsdb/snapshot", Endpoint::Api(Call::Snapshot), "makes a copy; with --enable-admin-api"),
@@ -89,7 +91,7 @@ const ROUTES: &[Route] = &[
 ];
 
 /// The line of the table that a path belongs to, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handler(usize);
 
 impl Handler {
@@ -123,6 +125,17 @@ impl Handler {
     pub fn name(self) -> String {
         let path = self.route().map_or("other", |route| route.path);
         path.replace("{}", ":name").replace("{*}", "*path")
+    }
+
+    /// Whether a refusal may quote what somebody searches for.
+    pub fn reads(self) -> bool {
+        let path = self.route().map_or("", |route| route.path);
+        matches!(auth::scope_of(path), Some(Scope::Read | Scope::Admin))
+    }
+
+    /// Whether it only tells whether the store is ready.
+    pub fn is_probe(self) -> bool {
+        self.route().is_some_and(|route| matches!(route.endpoint, Endpoint::Ready))
     }
 
     fn route(self) -> Option<&'static Route> {

@@ -4,8 +4,8 @@
 //! is looked at.
 
 use super::body::{Bound, for_sender, read_snappy};
+use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
-use super::server::Context;
 use crate::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
 use crate::wasm::{RemoteWriteVersion, WriteOutcome};
 use hyper::body::Incoming;

@@ -7,7 +7,7 @@ use crate::prom::fields::{last, last_number, messages};
 use crate::prom::rows::{Family, Gone, MetricType, RowSink};
 
 /// Numbers of the fields that hold a metric's data.
-pub const DATA: [u64; 5] = [5, 7, 9, 10, 11];
+pub const DATA: [u32; 5] = [5, 7, 9, 10, 11];
 
 /// The kinds of data, in the order of [`DATA`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

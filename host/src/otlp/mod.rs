@@ -37,10 +37,10 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use crate::prom::fields::Malformed;
 pub use names::Strategy;
+pub use tidepool_remote_write::Malformed;
 
-use crate::prom::fields::{Field, Fields, last, messages};
+use crate::prom::fields::{last, messages};
 use crate::prom::rows::{Gone, LabelSet, RowSink, RowValue, STALE_NAN};
 use labels::ResourceLabels;
 use prost::Message;
@@ -49,6 +49,7 @@ use proto::metrics::v1::DataPointFlags;
 use proto::resource::v1::Resource;
 use std::fmt::Display;
 use target::Targets;
+use tidepool_remote_write::{Fields, Value};
 
 /// What can be chosen.
 #[derive(Clone, Debug, Default)]
@@ -114,7 +115,7 @@ enum PartError {
 
 /// Numbers of the fields that lead to data points: resources of a request, scopes of a resource,
 /// metrics of a scope, data of a metric.
-const PATH: [&[u64]; 4] = [&[1], &[2], &[2], &metric::DATA];
+const PATH: [&[u32]; 4] = [&[1], &[2], &[2], &metric::DATA];
 
 /// Translates a request.
 pub fn translate(
@@ -132,9 +133,9 @@ pub fn translate(
 }
 
 /// Checks the structure down to the data points, so that what is cut short leaves no trace.
-fn walk(message: &[u8], path: &[&[u64]]) -> Result<(), Malformed> {
+fn walk(message: &[u8], path: &[&[u32]]) -> Result<(), Malformed> {
     for field in Fields::new(message) {
-        if let ((number, Field::Bytes(inside)), [numbers, path @ ..]) = (field?, path)
+        if let ((number, Value::Bytes(inside)), [numbers, path @ ..]) = (field?, path)
             && numbers.contains(&number)
         {
             walk(inside, path)?;
@@ -144,7 +145,7 @@ fn walk(message: &[u8], path: &[&[u64]]) -> Result<(), Malformed> {
 }
 
 /// How many data points a part of a request has.
-fn count_points(message: &[u8], path: &[&[u64]]) -> u64 {
+fn count_points(message: &[u8], path: &[&[u32]]) -> u64 {
     let [numbers, path @ ..] = path else { return messages(message, 1).count() as u64 };
     numbers
         .iter()
@@ -236,7 +237,7 @@ impl<S: RowSink> Translator<'_, S> {
 }
 
 /// Decodes a part of bounded size, whose attributes are in a field.
-fn part<M: Message + Default>(bytes: &[u8], attributes: u64) -> Result<M, PartError> {
+fn part<M: Message + Default>(bytes: &[u8], attributes: u32) -> Result<M, PartError> {
     if bytes.len() > PART_BYTES_MAX {
         return Err(PartError::TooLarge { bytes: bytes.len() });
     }

@@ -1,10 +1,15 @@
-//! What stands for plugins in a build without them: a type of which there is no value.
+//! The module in a build without plugins: what can be set, so that a configuration file is read the
+//! same, and a type of which there is no value. What calls it needs no `cfg`.
 
-use super::config::PluginsConfig;
-use super::{Decoded, PushRequest, Undecoded};
+pub mod config;
+mod push;
+
+pub use push::{Decoded, PushRequest, Undecoded};
+
 use crate::store::{Body, BodyRoom, Store, StoreError};
 use crate::telemetry::MetricsText;
 use crate::wasm::{RemoteWriteVersion, WriteOutcome};
+use config::PluginsConfig;
 use tokio::runtime::Handle;
 
 /// There are none.

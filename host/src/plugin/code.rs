@@ -162,7 +162,7 @@ impl CodeCache {
         match deserialize(engine, &code) {
             Ok(component) => Ok(Some(Code { component, file })),
             Err(error) => {
-                tracing::warn!(file = %file.display(), "compiled anew: {error:#}");
+                tracing::warn!(file = %file.display(), "compiled code could not be loaded; compiling it again: {error:#}");
                 Ok(None)
             }
         }
@@ -268,7 +268,7 @@ fn read_code(path: &Path) -> Option<Vec<u8>> {
     let mut code = fs::read(path).ok()?;
     let checksum = code.get(..CHECKSUM_BYTES)?;
     if digest(&SHA256, code.get(CHECKSUM_BYTES..)?).as_ref() != checksum {
-        tracing::warn!(file = %path.display(), "machine code is damaged: compiled anew");
+        tracing::warn!(file = %path.display(), "compiled code is damaged; compiling it again");
         return None;
     }
     code.drain(..CHECKSUM_BYTES);

@@ -12,10 +12,14 @@
 //!     limits: {memory: 32MiB, time: 100ms}
 //! ```
 
-mod read;
+mod section;
+#[cfg(test)]
+mod tests;
 
-pub use read::read;
+pub use section::read;
 
+use crate::yaml;
+use serde::Deserialize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -34,7 +38,8 @@ pub enum World {
 }
 
 /// What becomes of a batch when a transform fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
 pub enum OnFault {
     /// It is stored as if the transform were not there.
     #[default]
@@ -44,33 +49,44 @@ pub enum OnFault {
 }
 
 /// What a plugin may use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Linear memory of one instance, and what one batch may take in columns.
+    #[serde(rename = "memory", deserialize_with = "section::memory")]
     pub memory_bytes_max: usize,
     /// Time of one call; `None` is the default of its world.
+    #[serde(deserialize_with = "section::time")]
     pub time: Option<Duration>,
     /// Bytes that one call may give.
+    #[serde(rename = "output", deserialize_with = "section::output")]
     pub output_bytes_max: usize,
     /// Batches that may wait for an observer.
+    #[serde(deserialize_with = "yaml::number::<_, _, 1, 1024>")]
     pub queue: usize,
     /// Instances that may work at a time.
+    #[serde(deserialize_with = "yaml::number::<_, _, 1, 1024>")]
     pub instances: usize,
 }
 
 /// What a plugin gets beyond its world.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields)]
 pub struct Grants {
     /// Beginnings of URLs that it may post to.
+    #[serde(deserialize_with = "section::webhooks")]
     pub webhooks: Vec<String>,
     /// A directory that it sees as `/data`.
+    #[serde(deserialize_with = "section::directory")]
     pub directory: Option<PathBuf>,
     /// Whether it may write there.
+    #[serde(rename = "writable")]
     pub is_writable: bool,
 }
 
 /// One plugin's settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "section::Section")]
 pub struct PluginSettings {
     /// What it is called, in URLs, metrics and logs.
     pub name: String,
@@ -224,7 +240,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
         true => Ok(()),
         false => Err(format!(
-            "{name:?} is no name of a plugin: up to 64 letters, digits, - and _ are wanted"
+            "{name:?} is not a plugin name: expected up to 64 letters, digits, - and _"
         )),
     }
 }

@@ -165,7 +165,10 @@ impl Plugin {
         let limit = self.settings.limits.memory_bytes_max / whole * part;
         if instance.has_leaked() {
             let plugin = self.settings.name.as_str();
-            tracing::warn!(plugin, "it leaves cursors open: they end with the call");
+            tracing::warn!(
+                plugin,
+                "the plugin left cursors open; they were closed at the end of the call"
+            );
         }
         if instance.has_leaked() || instance.memory_bytes() > limit {
             self.forget(&instance);
@@ -213,7 +216,7 @@ impl Plugin {
                     plugin,
                     world,
                     seconds,
-                    "a plugin is disabled for a while, since it fails again and again: {fault}"
+                    "plugin disabled for a while after repeated faults: {fault}"
                 );
             }
         }

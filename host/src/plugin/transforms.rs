@@ -242,7 +242,7 @@ fn try_beside(plugin: Arc<Plugin>, admitted: Admitted, request: Request) {
     });
     if let Err(error) = begun {
         tried.give_back(admitted);
-        tracing::warn!(plugin = tried.settings.name, %error, "no thread to try a plugin in");
+        tracing::warn!(plugin = tried.settings.name, %error, "could not start a thread for a trial run of a plugin");
     }
 }
 

@@ -1,24 +1,13 @@
 //! A store for trying jobs: a real one in a directory of its own, which is gone afterwards.
 
-use crate::config::{ConfigError, ConfigSource, Invocation};
 use crate::store::{BodyRoom, Store, StoreConfig, StoreError, StoreThreads};
 use crate::wasm::{RemoteWriteVersion, WriteOutcome};
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often it is looked whether the store is ready.
 const LOOK: Duration = Duration::from_millis(5);
-
-/// Samples of any time are taken and kept, and nothing is forced to the device.
-const FLAGS: [&str; 5] = [
-    "--max-future=36500d",
-    "--out-of-order-window=36500d",
-    "--retention-time=36500d",
-    "--head-snapshot=false",
-    "--wal-sync=off",
-];
 
 /// A store in a directory for temporary files.
 pub struct TrialStore {
@@ -41,23 +30,26 @@ pub enum TrialStoreError {
         /// Why not.
         source: io::Error,
     },
-    /// Its flags are wrong: a bug of ours.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
+    /// It has no configuration.
+    #[error("{0}")]
+    Config(String),
     /// It does not start.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl TrialStore {
-    /// Starts an empty one.
-    pub async fn open() -> Result<TrialStore, TrialStoreError> {
+    /// Starts an empty one, with the configuration for a store in a given directory.
+    pub async fn open(
+        config: impl FnOnce(&Path) -> Result<StoreConfig, String>,
+    ) -> Result<TrialStore, TrialStoreError> {
         let parent = std::env::temp_dir();
         let directory = parent.join(format!("tidepool-plugin-{}", ulid::Ulid::generate()));
         std::fs::create_dir(&directory)
             .map_err(|source| TrialStoreError::Directory { directory: parent, source })?;
         let directory = Directory(directory);
-        let (store, mut threads) = Store::open(config(&directory.0)?)?;
+        let config = config(&directory.0).map_err(TrialStoreError::Config)?;
+        let (store, mut threads) = Store::open(config)?;
         while !store.is_ready() {
             if let Ok(error) = threads.failed.try_recv() {
                 return Err(error.into());
@@ -86,17 +78,6 @@ impl TrialStore {
         let TrialStore { directory, store, threads } = self;
         store.close(threads);
         drop(directory);
-    }
-}
-
-fn config(directory: &Path) -> Result<StoreConfig, TrialStoreError> {
-    let mut data_dir = OsString::from("--data-dir=");
-    data_dir.push(directory);
-    let flags = FLAGS.map(OsString::from);
-    let arguments = [OsString::from("tidepool"), data_dir].into_iter().chain(flags);
-    match ConfigSource::new(arguments).read()? {
-        Invocation::Serve { config, .. } => Ok(config.store),
-        _ => Err(StoreError::Stopped.into()),
     }
 }
 

@@ -268,11 +268,11 @@ impl Watcher {
         let next = (!error.is_lasting()).then(|| Instant::now() + pause);
         if before.is_none_or(|before| before.why != why) {
             let then = match (&entry.loaded, settings.on_fault) {
-                (Some(_), _) => "the one that was loaded before goes on",
-                (None, OnFault::Reject) => "nothing is stored until it can be",
+                (Some(_), _) => "the loaded version stays in use",
+                (None, OnFault::Reject) => "writes are refused until it is loaded",
                 (None, OnFault::Pass) => "it is left out",
             };
-            let again = if next.is_some() { "; it is tried again" } else { "" };
+            let again = if next.is_some() { "; loading will be retried" } else { "" };
             tracing::error!(plugin = name, "a plugin could not be loaded: {why}; {then}{again}");
         }
         entry.progress = Progress::Failed;
@@ -290,7 +290,7 @@ impl Watcher {
             if entry.is_undecided() && is_optional && entry.may_be(World::Transform) {
                 tracing::warn!(
                     plugin = name,
-                    "a plugin is still being loaded: writes do not wait for it any longer"
+                    "a plugin is still being loaded; writes no longer wait for it"
                 );
             }
             entry.is_awaited = false;

@@ -1,5 +1,7 @@
-//! Durations and sizes as Prometheus prints them.
+//! Durations and sizes as Prometheus writes them, printed and read.
 
+use crate::yaml;
+use serde::Deserializer;
 use std::time::Duration;
 
 /// A duration with the largest units that fit: `1d12h`, `15d`, `2h`, `0s`. Years and weeks only
@@ -39,6 +41,82 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
+/// A duration as Prometheus writes them: `500ms`, `15s`, `1h30m`, `2d`, `1w`, `1y`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    match duration_or_zero(text)? {
+        Duration::ZERO => {
+            Err(format!("{text:?} is zero: a positive duration such as 15s is required"))
+        }
+        duration => Ok(duration),
+    }
+}
+
+/// A duration that may be nothing: `0`, or of any unit.
+pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, u64); 7] = [
+        ("ms", 1),
+        ("s", 1000),
+        ("m", 60_000),
+        ("h", 3_600_000),
+        ("d", 86_400_000),
+        ("w", 604_800_000),
+        ("y", 31_536_000_000),
+    ];
+    let wrong = || format!("{text:?} is not a duration such as 500ms, 15s, 1h30m or 2d");
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let mut rest = text;
+    let mut total_ms = 0u64;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let (number, after) = rest.split_at(digits);
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(end);
+        let (_, unit_ms) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*unit_ms));
+        total_ms = part.and_then(|part| total_ms.checked_add(part)).ok_or_else(wrong)?;
+        rest = after;
+    }
+    if text.is_empty() { Err(wrong()) } else { Ok(Duration::from_millis(total_ms)) }
+}
+
+/// A size as Prometheus writes them (`32MB` means 32 × 1024²), or with the binary units' names.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size such as 65536, 512KB, 32MiB or 3GB");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "KB" | "KIB" => 10,
+        "MB" | "MIB" => 20,
+        "GB" | "GIB" => 30,
+        "TB" | "TIB" => 40,
+        "PB" | "PIB" => 50,
+        "EB" | "EIB" => 60,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).ok_or_else(wrong)
+}
+
+/// A [`duration`] of a configuration file, for `#[serde(deserialize_with)]`.
+pub fn read_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    yaml::parsed(deserializer, duration)
+}
+
+/// A [`duration_or_zero`] of a configuration file, for `#[serde(deserialize_with)]`.
+pub fn read_duration_or_zero<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    yaml::parsed(deserializer, duration_or_zero)
+}
+
+/// A size in bytes of a configuration file, for `#[serde(deserialize_with)]`.
+pub fn read_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    yaml::parsed(deserializer, bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +137,30 @@ mod tests {
         assert_eq!(duration_text(Duration::from_millis(1500)), "1s500ms");
         assert_eq!(size_text(128 << 20), "128MiB");
         assert_eq!((size_text(0), size_text(1025)), ("0B".to_owned(), "1025B".to_owned()));
+    }
+
+    #[test]
+    fn durations_and_sizes_read_as_prometheus_writes_them() {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "5", "h", "5 s", "0s", "-1s", "99999999999999999999y"] {
+            assert!(duration(wrong).is_err(), "{wrong:?}");
+        }
+        for (text, seconds) in [("0", 0), ("0s", 0), ("0d", 0), ("15d", 1_296_000), ("1w", 604_800)]
+        {
+            assert_eq!(duration_or_zero(text), Ok(Duration::from_secs(seconds)), "{text:?}");
+        }
+        for wrong in ["", "00", "0x", "-0s"] {
+            assert!(duration_or_zero(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(bytes("32MB"), Ok(32 << 20));
+        assert_eq!(
+            (bytes("512MB"), bytes("1PB"), bytes("15EB")),
+            (Ok(512 << 20), Ok(1 << 50), Ok(15 << 60))
+        );
+        assert_eq!(bytes("128KiB"), Ok(128 << 10));
+        for wrong in ["", "MB", "1XB", "1.5MB", "99999999999999999TB", "16EB"] {
+            assert!(bytes(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

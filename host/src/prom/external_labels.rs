@@ -30,6 +30,13 @@ impl FromStr for ExternalLabel {
     }
 }
 
+impl ExternalLabel {
+    /// The label's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// The labels of this node, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalLabels(BTreeMap<String, String>);

@@ -11,6 +11,7 @@
 //! Source: Snappy's `format_description.txt`.
 
 use snap::raw::{Encoder, max_compress_len};
+use tidepool_remote_write::put_uvarint;
 
 /// Bytes that are compressed at a time.
 const FRAGMENT_BYTES: usize = 64 * 1024;
@@ -55,7 +56,7 @@ impl FragmentEncoder {
         if bytes > BODY_BYTES_MAX {
             return Err(FragmentError::TooLong(bytes));
         }
-        prost::encoding::encode_varint(bytes, out);
+        put_uvarint(out, bytes);
         let pending = Vec::with_capacity(FRAGMENT_BYTES);
         Ok(FragmentEncoder { encoder: Encoder::new(), pending, announced: bytes, given: 0 })
     }

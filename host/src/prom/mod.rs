@@ -5,7 +5,6 @@ pub mod duration;
 pub mod external_labels;
 pub mod fields;
 pub mod fragments;
-pub mod frames;
 pub mod label_name;
 pub mod media_type;
 pub mod native;
@@ -50,7 +49,7 @@ pub enum BodyError {
     NotProtobuf(#[from] prost::DecodeError),
     /// It does not even consist of fields.
     #[error("the body does not decode: {0}")]
-    Malformed(#[from] fields::Malformed),
+    Malformed(#[from] tidepool_remote_write::Malformed),
 }
 
 /// How many bytes a body in Snappy's block format says it decompresses to.

@@ -39,7 +39,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 impl Push {
-    /// Reads what follows the door's own path, and the query.
+    /// Reads what follows the handler's own path, and the query.
     pub fn read(path: &str, query: &str) -> Result<Push, PushError> {
         let mut push = Push { timestamp_ms: None, labels: grouping(path)? };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {

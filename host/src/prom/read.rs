@@ -9,12 +9,11 @@
 
 use super::BodyError;
 use super::external_labels::ExternalLabels;
-use super::fields::{Field, Fields};
 use super::proto::{ReadRequest, label_matcher, read_request};
 use super::selection::{SelectionCount, SelectionError};
-use crate::store::ReadQuery;
 use crate::wasm::{MatchOp, Matcher, TimeRange};
 use prost::Message;
+use tidepool_remote_write::{Fields, Value, put_uvarint, uvarint_bytes};
 
 /// Content type of a SAMPLES answer.
 pub const SAMPLES_CONTENT_TYPE: &str = "application/x-protobuf";
@@ -24,23 +23,57 @@ pub const STREAMED_CONTENT_TYPE: &str =
     "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
 
 /// Fields of `prometheus.ReadRequest` and `prometheus.Query`.
-const QUERIES: u64 = 1;
-const MATCHERS: u64 = 3;
+const QUERIES: u32 = 1;
+const MATCHERS: u32 = 3;
 
-/// The two kinds of answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResponseKind {
-    /// One message of plain samples.
-    Samples,
-    /// A stream of frames with chunks.
-    StreamedXorChunks,
+/// One query of a read request.
+#[derive(Clone, Debug)]
+pub struct ReadQuery {
+    /// All must hold.
+    pub matchers: Vec<Matcher>,
+    /// Both ends included.
+    pub range: TimeRange,
+}
+
+/// How a read is answered, and within which limits.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadFormat {
+    /// Frames with chunks, one after the other: STREAMED_XOR_CHUNKS.
+    StreamedChunks {
+        /// Size of a frame.
+        frame_bytes_max: u32,
+    },
+    /// The fields `timeseries` of one `prometheus.QueryResult` after the other: series in label order,
+    /// each with just the samples inside the range. A part may end inside of one.
+    TimeSeries,
+    /// Series as one instance hands them to another; a part ends between two.
+    ChunkedSeries,
+    /// SAMPLES: a `prometheus.ReadResponse` in Snappy's block format. The limits are kept before
+    /// the first part comes.
+    Samples {
+        /// Most samples of one query; 0 means no limit.
+        samples_max: u64,
+        /// Most bytes of the answer before it is compressed; 0 means no limit but the format's.
+        bytes_max: u64,
+    },
+}
+
+/// Limits of the answers to clients.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadLimits {
+    /// Size of a frame.
+    pub frame_bytes_max: u32,
+    /// Most samples of one query of a SAMPLES read; 0 means no limit.
+    pub samples_max: u64,
+    /// Most bytes of a SAMPLES answer before it is compressed; 0 means no limit but the format's.
+    pub bytes_max: u64,
 }
 
 /// A read request that can be answered.
 #[derive(Debug)]
 pub struct ReadPlan {
     /// The kind that the client prefers among those spoken here.
-    pub kind: ResponseKind,
+    pub format: ReadFormat,
     /// In request order.
     pub queries: Vec<ReadQuery>,
 }
@@ -75,10 +108,14 @@ pub enum ReadRequestError {
 ///
 /// What asks for the value of an external label gets what is stored without that label, since it is
 /// added to the answer. Matchers of other kinds are taken as they are.
-pub fn plan(body: &[u8], external: &ExternalLabels) -> Result<ReadPlan, ReadRequestError> {
+pub fn plan(
+    body: &[u8],
+    external: &ExternalLabels,
+    limits: ReadLimits,
+) -> Result<ReadPlan, ReadRequestError> {
     count_queries(body)?;
     let request = ReadRequest::decode(body).map_err(BodyError::from)?;
-    let kind = preferred_kind(&request.accepted_response_types)
+    let format = preferred_format(&request.accepted_response_types, limits)
         .ok_or(ReadRequestError::NoKnownKind(request.accepted_response_types))?;
     let mut queries = Vec::with_capacity(request.queries.len());
     for (number, query) in request.queries.into_iter().enumerate() {
@@ -106,7 +143,7 @@ pub fn plan(body: &[u8], external: &ExternalLabels) -> Result<ReadPlan, ReadRequ
             TimeRange { start_ms: query.start_timestamp_ms, end_ms: query.end_timestamp_ms };
         queries.push(ReadQuery { matchers, range });
     }
-    Ok(ReadPlan { kind, queries })
+    Ok(ReadPlan { format, queries })
 }
 
 /// Refuses too many queries and matchers before they are decoded: two bytes of a request can make
@@ -114,10 +151,10 @@ pub fn plan(body: &[u8], external: &ExternalLabels) -> Result<ReadPlan, ReadRequ
 fn count_queries(body: &[u8]) -> Result<(), ReadRequestError> {
     let mut count = SelectionCount::default();
     for query in Fields::new(body) {
-        let (QUERIES, Field::Bytes(query)) = query.map_err(BodyError::from)? else { continue };
+        let (QUERIES, Value::Bytes(query)) = query.map_err(BodyError::from)? else { continue };
         count.selector()?;
         for matcher in Fields::new(query) {
-            if let (MATCHERS, Field::Bytes(_)) = matcher.map_err(BodyError::from)? {
+            if let (MATCHERS, Value::Bytes(_)) = matcher.map_err(BodyError::from)? {
                 count.matcher()?;
             }
         }
@@ -126,13 +163,17 @@ fn count_queries(body: &[u8]) -> Result<(), ReadRequestError> {
 }
 
 /// The first kind of the client's list that is spoken here; an empty list means SAMPLES.
-fn preferred_kind(accepted: &[i32]) -> Option<ResponseKind> {
+fn preferred_format(accepted: &[i32], limits: ReadLimits) -> Option<ReadFormat> {
+    let ReadLimits { frame_bytes_max, samples_max, bytes_max } = limits;
+    let samples = ReadFormat::Samples { samples_max, bytes_max };
     if accepted.is_empty() {
-        return Some(ResponseKind::Samples);
+        return Some(samples);
     }
     accepted.iter().find_map(|kind| match read_request::ResponseType::try_from(*kind).ok()? {
-        read_request::ResponseType::Samples => Some(ResponseKind::Samples),
-        read_request::ResponseType::StreamedXorChunks => Some(ResponseKind::StreamedXorChunks),
+        read_request::ResponseType::Samples => Some(samples),
+        read_request::ResponseType::StreamedXorChunks => {
+            Some(ReadFormat::StreamedChunks { frame_bytes_max })
+        }
     })
 }
 
@@ -140,11 +181,10 @@ fn preferred_kind(accepted: &[i32]) -> Option<ResponseKind> {
 /// `prometheus.QueryResult` follow.
 pub fn put_query_result_head(response: &mut Vec<u8>, result_bytes: u64) {
     response.push(0x0a);
-    // Writing into a vector cannot run out of room.
-    prost::encoding::encode_varint(result_bytes, response);
+    put_uvarint(response, result_bytes);
 }
 
 /// How many bytes a query's result takes in a `prometheus.ReadResponse`.
 pub fn query_result_bytes(result_bytes: u64) -> u64 {
-    1 + prost::encoding::encoded_len_varint(result_bytes) as u64 + result_bytes
+    1 + uvarint_bytes(result_bytes) as u64 + result_bytes
 }

@@ -1,5 +1,5 @@
 //! Rows from other protocols on their way into the store, written as remote-write requests: the
-//! store has one way in, whatever the door.
+//! store has one way in, whatever the handler.
 //!
 //! ```text
 //! rows ─▶ pieces of 2.0 requests, symbols interned     one piece after the other, each at most
@@ -7,16 +7,21 @@
 //! ```
 
 use super::native::Histogram;
-use super::proto::MetricMetadata;
 use crate::wasm::RemoteWriteVersion;
 use prost::Message as _;
-use prost::encoding::encode_varint;
 use std::collections::HashMap;
+use tidepool_remote_write::{
+    put_exemplar_end, put_family_metadata, put_float, put_label_refs, put_message_field,
+    put_symbol, v2,
+};
 
 pub use super::proto::metric_metadata::MetricType;
 
 /// Size at which a piece is handed over.
 pub const PIECE_BYTES: usize = 256 * 1024;
+
+/// Tag of the sum in a `Histogram`.
+const HISTOGRAM_SUM: u8 = 3 << 3 | 1;
 
 /// The label that holds a metric's name.
 pub const NAME: &str = "__name__";
@@ -108,32 +113,10 @@ pub struct RequestWriter<F> {
 /// Kept from row to row for its memory.
 #[derive(Default)]
 struct Scratch {
-    refs: Vec<u8>,
+    refs: Vec<u32>,
+    packed: Vec<u8>,
     message: Vec<u8>,
     part: Vec<u8>,
-}
-
-/// Keys of `io.prometheus.write.v2.Request` and what is inside: field number and wire type.
-pub(crate) mod key {
-    pub const SYMBOL: u8 = 0x22;
-    pub const SERIES: u8 = 0x2a;
-    pub const LABELS: u8 = 0x0a;
-    pub const SAMPLE: u8 = 0x12;
-    pub const HISTOGRAM: u8 = 0x1a;
-    pub const EXEMPLAR: u8 = 0x22;
-    pub const SAMPLE_VALUE: u8 = 0x09;
-    pub const SAMPLE_TIME: u8 = 0x10;
-    pub const EXEMPLAR_VALUE: u8 = 0x11;
-    pub const EXEMPLAR_TIME: u8 = 0x18;
-    pub const HISTOGRAM_SUM: u8 = 0x19;
-    /// Of `prometheus.WriteRequest`.
-    pub const METADATA: u8 = 0x1a;
-    #[cfg(feature = "plugins")]
-    pub const SERIES_V1: u8 = 0x0a;
-    #[cfg(feature = "plugins")]
-    pub const LABEL_NAME: u8 = 0x0a;
-    #[cfg(feature = "plugins")]
-    pub const LABEL_VALUE: u8 = 0x12;
 }
 
 impl LabelSet {
@@ -214,7 +197,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
             return *symbol_ref;
         }
         let symbol_ref = self.symbols.len() as u32;
-        put_bytes(&mut self.table, key::SYMBOL, text.as_bytes());
+        put_symbol(&mut self.table, text);
         self.symbols.insert(text.to_owned(), symbol_ref);
         symbol_ref
     }
@@ -228,10 +211,9 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         let mut refs = std::mem::take(&mut self.scratch.refs);
         refs.clear();
         for (name, value) in labels {
-            encode_varint(self.symbol(name).into(), &mut refs);
-            encode_varint(self.symbol(value).into(), &mut refs);
+            refs.extend([self.symbol(name), self.symbol(value)]);
         }
-        put_bytes(message, key::LABELS, &refs);
+        put_label_refs(message, &refs, &mut self.scratch.packed);
         self.scratch.refs = refs;
     }
 }
@@ -248,31 +230,27 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
         let mut part = std::mem::take(&mut self.scratch.part);
         message.clear();
         self.put_labels(labels.iter(), &mut message);
-        part.clear();
         match value {
-            RowValue::Float(value) => {
-                put_double(&mut part, key::SAMPLE_VALUE, value);
-                put_time(&mut part, key::SAMPLE_TIME, timestamp_ms);
-                put_bytes(&mut message, key::SAMPLE, &part);
-            }
+            RowValue::Float(value) => put_float(&mut message, timestamp_ms, value),
             RowValue::Histogram(histogram) => {
+                part.clear();
                 part.extend_from_slice(&histogram.encode_to_vec());
                 // prost leaves out every zero, and with a negative one its sign.
                 if histogram.sum == 0.0 && histogram.sum.is_sign_negative() {
-                    put_double(&mut part, key::HISTOGRAM_SUM, histogram.sum);
+                    part.push(HISTOGRAM_SUM);
+                    part.extend_from_slice(&histogram.sum.to_le_bytes());
                 }
-                put_bytes(&mut message, key::HISTOGRAM, &part);
+                put_message_field(&mut message, v2::HISTOGRAMS, &part);
             }
         }
         for exemplar in exemplars {
             part.clear();
             let pairs = exemplar.labels.iter();
             self.put_labels(pairs.map(|(name, value)| (name.as_str(), value.as_str())), &mut part);
-            put_double(&mut part, key::EXEMPLAR_VALUE, exemplar.value);
-            put_time(&mut part, key::EXEMPLAR_TIME, exemplar.timestamp_ms);
-            put_bytes(&mut message, key::EXEMPLAR, &part);
+            put_exemplar_end(&mut part, exemplar.value, exemplar.timestamp_ms);
+            put_message_field(&mut message, v2::EXEMPLARS, &part);
         }
-        put_bytes(&mut self.series, key::SERIES, &message);
+        put_message_field(&mut self.series, v2::SERIES, &message);
         self.scratch.message = message;
         self.scratch.part = part;
         self.rows += 1;
@@ -280,31 +258,10 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
     }
 
     fn family(&mut self, family: Family<'_>) -> Result<(), Gone> {
-        let metadata = MetricMetadata {
-            r#type: family.kind.into(),
-            metric_family_name: family.name.to_owned(),
-            help: family.help.to_owned(),
-            unit: family.unit.to_owned(),
-        };
-        put_bytes(&mut self.metadata, key::METADATA, &metadata.encode_to_vec());
+        let Family { name, kind, help, unit } = family;
+        put_family_metadata(&mut self.metadata, kind as u8, name, help, unit);
         self.finish_full()
     }
-}
-
-pub(crate) fn put_bytes(to: &mut Vec<u8>, key: u8, bytes: &[u8]) {
-    to.push(key);
-    encode_varint(bytes.len() as u64, to);
-    to.extend_from_slice(bytes);
-}
-
-pub(crate) fn put_double(to: &mut Vec<u8>, key: u8, value: f64) {
-    to.push(key);
-    to.extend_from_slice(&value.to_bits().to_le_bytes());
-}
-
-pub(crate) fn put_time(to: &mut Vec<u8>, key: u8, timestamp_ms: i64) {
-    to.push(key);
-    encode_varint(timestamp_ms as u64, to);
 }
 
 /// A sink for tests.

@@ -45,7 +45,7 @@ impl ShippedFile {
             Err(error) => {
                 tracing::error!(
                     %error,
-                    "what was shipped is not known; the bucket is asked instead"
+                    "the list of shipped blocks cannot be read; listing the bucket instead"
                 );
                 ShippedFile::default()
             }

@@ -99,7 +99,7 @@ impl Shipper {
 impl Worker {
     async fn run(self, mut shutdown: Shutdown) {
         let bucket = shown_text(&self.shipper.config.url);
-        tracing::info!(bucket, "finished blocks are shipped");
+        tracing::info!(bucket, "shipping of blocks started");
         tokio::select! {
             () = shutdown.wait() => {}
             () = self.work() => {}
@@ -123,7 +123,7 @@ impl Worker {
                         error = chain(&error),
                         blocks_waiting = self.figures().blocks_waiting.load(Relaxed),
                         again_in_seconds = pause.as_secs_f64().round(),
-                        "blocks could not be shipped; they wait"
+                        "shipping of blocks failed; it will be retried"
                     );
                     pause
                 }
@@ -217,16 +217,16 @@ impl Worker {
             }
             Outcome::AlreadyThere => {
                 figures.already_there.fetch_add(1, Relaxed);
-                tracing::info!(block = ulid, "the bucket has this block");
+                tracing::info!(block = ulid, "block is already in the bucket");
             }
             Outcome::Taken { difference } => {
                 figures.conflicts.fetch_add(1, Relaxed);
                 tracing::error!(
                     block = ulid,
                     difference,
-                    "the bucket has another block under this name; it stays, and this one is not \
-                     shipped. Was the data directory copied from another node, or an external \
-                     label changed?"
+                    "the bucket has a different block with this ULID; this block is not shipped. \
+                     Was the data directory copied from another node, or an external label \
+                     changed?"
                 );
             }
         }

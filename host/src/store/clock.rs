@@ -78,8 +78,8 @@ impl Clock {
                 true => tracing::warn!(
                     clock_ms,
                     newest_ms,
-                    "this node's clock is before 2025, or behind what is stored: until it is put \
-                     right, the time is taken from what senders send"
+                    "this node's clock is before 2025 or behind the newest stored sample; \
+                     senders' timestamps are used until it is corrected"
                 ),
                 false => tracing::info!(clock_ms, "this node's clock is plausible again"),
             }

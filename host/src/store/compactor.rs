@@ -5,7 +5,7 @@
 //! work: a slice that commits a block checks first that nothing was deleted from what it read, so
 //! no deletion is lost. Everything else waits for its turn.
 
-use super::hold::{HoldConfig, Waiting};
+use super::pinned::{PinConfig, Waiting};
 use super::tasks::TaskQueue;
 use super::{Shared, SpaceFigures, StoreError, millis};
 use crate::disk::{BlockDirs, DataDir};
@@ -36,7 +36,7 @@ const NO_ROOM_PAUSE: Duration = Duration::from_secs(300);
 /// After so many compactions one after the other that ran out of memory, no less is planned with.
 const HALVINGS_MAX: u32 = 3;
 
-/// Pause while reads keep the head from forgetting.
+/// Pause while reads keep the head from truncating.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 /// A pause after a compaction that failed.
@@ -92,14 +92,14 @@ impl Compactor {
                     blocks_looked_at = Some(Instant::now());
                     self.compact()
                 }
-                Err(error) => Err(StoreError::Refused(error)),
+                Err(error) => Err(error.into()),
             };
             let failures = pause.take().map_or(0, |pause| pause.failures);
             if let Err(error) = done
                 && !self.is_stopping()
             {
                 self.shared.counters.compactions_failed.fetch_add(1, Relaxed);
-                tracing::error!(%error, "a compaction failed; it will be tried again");
+                tracing::error!(%error, "compaction failed; it will be retried");
                 // What the attempt had written is gone by now.
                 self.shared.space.look_again();
                 pause = Some(Pause::after(failures + 1, &error, self.shared.space.figures()));
@@ -111,8 +111,8 @@ impl Compactor {
     fn compact(&mut self) -> Result<(), StoreError> {
         let blocks = self.blocks_to_change();
         let mut instance = self.instance(blocks)?;
-        instance.leave(&self.reported)?;
-        instance.hold(&self.waiting.held)?;
+        instance.exclude(&self.reported)?;
+        instance.pin(&self.waiting.pinned)?;
         let mut left_out = Vec::new();
         let done = self.work_in_slices(instance, Instance::compact, &mut left_out);
         self.halvings = match &done {
@@ -128,7 +128,7 @@ impl Compactor {
     /// all if it is not known which ones wait: then the head is cut, and nothing else is done.
     fn blocks_to_change(&mut self) -> BlockDirs {
         let shared = &self.shared;
-        let Some(config) = &shared.config.hold else { return shared.blocks.clone() };
+        let Some(config) = &shared.config.pin else { return shared.blocks.clone() };
         let is_full = shared.space.figures().is_paused;
         let retention_ms = millis(shared.live().retention);
         match config.waiting(&shared.blocks, retention_ms, is_full) {
@@ -139,8 +139,8 @@ impl Compactor {
             Err(error) => {
                 tracing::error!(
                     %error,
-                    "which blocks wait to be copied is not known: until it is, none is merged or \
-                     dropped"
+                    "the list of uploaded blocks cannot be read; no block is merged or dropped \
+                     until it can"
                 );
                 shared.blocks.new_only()
             }
@@ -149,10 +149,10 @@ impl Compactor {
 
     /// Keeps a new block as it is until it was copied, if it is to be.
     fn hold_new(&mut self, instance: &mut Instance, block: &NewBlock) -> Result<(), StoreError> {
-        let is_copied = |config: &HoldConfig| block.level == 1 || config.with_compacted;
-        if self.shared.config.hold.as_ref().is_some_and(is_copied) {
+        let is_copied = |config: &PinConfig| block.level == 1 || config.with_compacted;
+        if self.shared.config.pin.as_ref().is_some_and(is_copied) {
             self.waiting.add(&block.id);
-            instance.hold(&self.waiting.held)?;
+            instance.pin(&self.waiting.pinned)?;
         }
         Ok(())
     }
@@ -281,8 +281,8 @@ fn report(shared: &Shared, progress: &CompactProgress, waiting: &[String], start
             counters.blocks_dropped_uncopied.fetch_add(1, Relaxed);
             tracing::error!(
                 block = deleted.id,
-                "a block was dropped before it was copied to object storage: {why}. Its samples are \
-                 lost to whoever reads there"
+                "block dropped before it was uploaded: {why}. Its samples are missing in object \
+                 storage"
             );
             continue;
         }
@@ -294,16 +294,16 @@ fn report(shared: &Shared, progress: &CompactProgress, waiting: &[String], start
             file = bad.where_,
             offset = bad.offset,
             reason = bad.reason,
-            "a block is damaged and left out; all others are served. Restore it from a copy, or \
-             move it out of the data directory"
+            "block is damaged and not served; all others are. Restore it from a copy, or move it \
+             out of the data directory"
         );
     }
     for left in &progress.unmerged {
         tracing::warn!(
             block = left.where_,
             reason = left.reason,
-            "a block cannot be merged with others and stays as it is; its data is served. If it is \
-             for want of memory, raise --compactor-memory-limit"
+            "block is excluded from merging; its data is served. If the reason is memory, raise \
+             --compactor-memory-limit"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::disk::DiskError;
 use crate::prom::selection::SelectionError;
-use crate::wasm::{CallError, Error, MemoryBound, MemoryPool, in_words};
+use crate::wasm::{CallError, Error, HeadError, HeadLost, MemoryBound, MemoryPool, in_words};
 
 /// Everything that can keep the store from answering.
 #[derive(Debug, thiserror::Error)]
@@ -11,13 +11,13 @@ pub enum StoreError {
     #[error("the store is starting: its log is being replayed")]
     NotReady,
     /// Too many request bodies are in memory.
-    #[error("too many requests are under way (--max-inflight-bytes); come back later")]
+    #[error("too many requests are in progress (--max-inflight-bytes); retry later")]
     Overloaded,
     /// The disk has less free space than it must keep.
     #[error(
-        "the disk is nearly full: {free_bytes} bytes are free and --disk-reserve keeps \
-         {reserve_bytes}; writes are taken again by themselves when there is space, reads go on; \
-         free space, or keep less by --retention-time or --retention-size"
+        "the disk is nearly full: {free_bytes} bytes are free, less than --disk-reserve \
+         ({reserve_bytes} bytes). Reads continue, and writes are accepted again once enough space \
+         is free. Free space, or lower --retention-time or --retention-size"
     )]
     DiskFull {
         /// Bytes that are free.
@@ -31,6 +31,12 @@ pub enum StoreError {
     /// The engine says no.
     #[error("{}", in_words(.0))]
     Refused(Error),
+    /// An expression is not valid, or asks for what has no meaning.
+    #[error("{0}")]
+    Expression(String),
+    /// An expression has no answer on this data, or needs more than it may.
+    #[error("{0}")]
+    Evaluation(String),
     /// A request selects by too much.
     #[error(transparent)]
     TooMuchSelected(#[from] SelectionError),
@@ -38,21 +44,30 @@ pub enum StoreError {
     #[error("the engine stopped while working on this: {0}")]
     Crashed(String),
     /// Memory is short; it will not be for long.
-    #[error("memory is short: {0}; come back later")]
+    #[error("memory is short: {0}; retry later")]
     ShortOfMemory(String),
+    /// What was being read is gone from the head.
+    #[error("the head was restarted, or ran short of memory, while it was being read; read again")]
+    HeadRestarted,
+    /// The head crashed while another instance read it.
+    #[error("the head stopped while it was read: {0}; read again")]
+    HeadCrashed(String),
+    /// A read found samples once, and not any more.
+    #[error("samples were deleted while they were read; read again")]
+    DeletedWhileRead,
     /// A read passed its deadline.
-    #[error("this took longer than a read may (--read-timeout) and was ended")]
+    #[error("the read exceeded its timeout (--read-timeout)")]
     Deadline,
     /// A call of the head passed its deadline.
-    #[error("the head took longer than one call may (--head-timeout) and is started again")]
+    #[error("a call of the head exceeded its timeout (--head-timeout); the head is restarted")]
     HeadDeadline,
     /// A read needed more memory than one may have.
-    #[error("this needed more memory than a read may (--query-memory-limit) and was ended")]
+    #[error("the read exceeded its memory limit (--query-memory-limit)")]
     NeedsTooMuchMemory,
     /// A compaction needed more memory than one may have.
     #[error(
-        "this needed more memory than the compactor may have (--compactor-memory-limit, \
-         {limit_bytes} bytes) and was ended; raise it, or --memory-limit"
+        "the compaction exceeded its memory limit of {limit_bytes} bytes; raise \
+         --compactor-memory-limit or --memory-limit"
     )]
     CompactorMemory {
         /// Bytes that it may have.
@@ -78,9 +93,7 @@ pub enum StoreError {
         why: String,
     },
     /// A transform is being loaded, and nothing is stored before that.
-    #[error(
-        "the plugin {plugin} is being loaded, and nothing is stored before that; come back later"
-    )]
+    #[error("the plugin {plugin} is being loaded, and nothing is stored before that; retry later")]
     PluginLoading {
         /// Its name.
         plugin: String,
@@ -123,11 +136,34 @@ impl From<CallError> for StoreError {
         match error {
             CallError::Refused(error) => StoreError::Refused(error),
             CallError::Trap(trap) => StoreError::Crashed(format!("{trap:#}")),
+            CallError::Head(lost) => lost.into(),
             CallError::Deadline => StoreError::Deadline,
             CallError::Memory(MemoryBound::Own) => StoreError::NeedsTooMuchMemory,
             CallError::Memory(MemoryBound::Shared) => {
                 StoreError::ShortOfMemory("all that there is for reads is taken".into())
             }
+        }
+    }
+}
+
+impl From<HeadLost> for StoreError {
+    fn from(lost: HeadLost) -> StoreError {
+        match lost {
+            HeadLost::Restarted => StoreError::HeadRestarted,
+            HeadLost::NotReady => StoreError::NotReady,
+            HeadLost::Stopped => StoreError::Stopped,
+            HeadLost::Crashed(why) => StoreError::HeadCrashed(why),
+            HeadLost::Deadline => StoreError::HeadDeadline,
+            HeadLost::OutOfMemory => StoreError::NeedsTooMuchMemory.of_head(),
+        }
+    }
+}
+
+impl From<HeadError> for StoreError {
+    fn from(error: HeadError) -> StoreError {
+        match error {
+            HeadError::Refused(error) => StoreError::Refused(error),
+            HeadError::Lost(lost) => lost.into(),
         }
     }
 }
@@ -147,6 +183,8 @@ mod tests {
             (memory().of_compaction(1), "--compactor-memory-limit"),
             (deadline(), "--read-timeout"),
             (deadline().of_head(), "--head-timeout"),
+            (HeadLost::OutOfMemory.into(), "--head-memory-limit"),
+            (HeadLost::Deadline.into(), "--head-timeout"),
         ] {
             let text = error.to_string();
             assert!(text.contains(flag), "{text}");

@@ -71,14 +71,14 @@ impl HeadThread {
                         let _ = fail.send(error);
                         return;
                     }
-                    tracing::error!(%error, "the head could not be restarted; trying again");
+                    tracing::error!(%error, "could not restart the head; retrying");
                     std::thread::sleep(RESTART_PAUSE);
                     continue;
                 }
                 Err(StartError::Passing(error)) => {
                     starts.ended();
                     self.shared.counters.failed_starts.fetch_add(1, Relaxed);
-                    tracing::error!(%error, "the log could not be read or written; trying again");
+                    tracing::error!(%error, "could not read or write the WAL; retrying");
                     std::thread::sleep(RESTART_PAUSE);
                     continue;
                 }
@@ -87,7 +87,7 @@ impl HeadThread {
                     self.shared.counters.failed_starts.fetch_add(1, Relaxed);
                     tracing::error!(
                         %error, records,
-                        "the log could not be replayed beyond so many records; trying again"
+                        "WAL replay stopped after this many records; retrying"
                     );
                     std::thread::sleep(RESTART_PAUSE);
                     continue;
@@ -106,7 +106,7 @@ impl HeadThread {
             }
             let reason = head.crashed.unwrap_or_default();
             self.shared.counters.head_crashes.fetch_add(1, Relaxed);
-            tracing::error!(reason, "the head instance crashed; it is made anew from the log");
+            tracing::error!(reason, "head instance crashed; restarting it from the WAL");
             std::thread::sleep(RESTART_PAUSE);
             self.write_out(&logs);
         }
@@ -119,7 +119,7 @@ impl HeadThread {
             if lock(logs).unwritten_bytes() == 0 || self.shared.stopping.load(Relaxed) {
                 break;
             }
-            tracing::error!(%error, "the head waits until the log can be written; trying again");
+            tracing::error!(%error, "the WAL cannot be written; writes wait, retrying");
             std::thread::sleep(RESTART_PAUSE);
         }
         self.shared.space.set_unwritten_bytes(lock(logs).unwritten_bytes());
@@ -151,7 +151,7 @@ impl HeadThread {
         if starts.have_failed()
             && let Err(error) = self.data.remove_head_snapshot()
         {
-            tracing::warn!(%error, "the head snapshot could not be removed");
+            tracing::warn!(%error, "could not delete the head snapshot");
         }
         match self.start_from_snapshot()? {
             Some(started) => Ok(started),
@@ -160,10 +160,10 @@ impl HeadThread {
     }
 
     /// Looks at what changes with every write.
-    fn take_pulse(&self, instance: &mut Instance) -> Result<(), CallError> {
-        let pulse = instance.pulse()?;
-        self.shared.head.state.memory_used_bytes.store(pulse.memory_used_bytes, Relaxed);
-        self.shared.clock.stored(pulse.newest_time_ms);
+    fn take_brief_stats(&self, instance: &mut Instance) -> Result<(), CallError> {
+        let brief = instance.brief_stats()?;
+        self.shared.head.state.memory_used_bytes.store(brief.memory_used_bytes, Relaxed);
+        self.shared.clock.stored(brief.newest_time_ms);
         Ok(())
     }
 
@@ -205,7 +205,8 @@ impl HeadThread {
                         // The queue may hold more than the disk has room for.
                         let stored = self.shared.space.check().and_then(|()| {
                             let stored = self.append(&mut head.instance, version, &body);
-                            head.noting_crash(stored)
+                            let stored = head.noting_crash(stored);
+                            stored.map_err(|error| StoreError::from(error).of_head())
                         });
                         match stored {
                             Ok(outcome) => group.push((reply, outcome, room)),
@@ -228,7 +229,7 @@ impl HeadThread {
                 call(head);
             }
             if head.crashed.is_none() {
-                let looked = self.take_pulse(&mut head.instance);
+                let looked = self.take_brief_stats(&mut head.instance);
                 let _ = head.noting_crash(looked);
             }
             if stop {
@@ -236,7 +237,7 @@ impl HeadThread {
                 match synced {
                     Ok(()) => self.save_snapshot(head),
                     Err(error) => {
-                        tracing::error!(%error, "the log could not be synced at the end");
+                        tracing::error!(%error, "could not sync the WAL at the stop");
                     }
                 }
                 return true;
@@ -258,12 +259,12 @@ impl HeadThread {
             // What is held in memory is tried again every second; once is enough to be told.
             match matches!(error, DiskError::WalHeld { .. }) && std::mem::replace(held, true) {
                 true => tracing::debug!(%error, "the log could still not be written"),
-                false => tracing::error!(%error, "the log could not be synced"),
+                false => tracing::error!(%error, "could not sync the WAL"),
             }
             error.to_string()
         });
         if is_synced && std::mem::take(held) {
-            tracing::info!("the log could be written again; nothing was lost");
+            tracing::info!("the WAL is writable again; no data was lost");
         }
         let always = self.shared.config.wal.sync == crate::disk::SyncPolicy::Always;
         for (reply, outcome, room) in group.drain(..) {

@@ -23,12 +23,12 @@ pub enum LookupPart<T> {
 }
 
 /// What is looked up, besides series.
-pub(super) enum Texts {
+pub(super) enum Strings {
     LabelNames,
     LabelValues(String),
 }
 
-impl Texts {
+impl Strings {
     /// Answers a lookup of names or values; an error is the last part.
     pub fn run(
         self,
@@ -37,12 +37,12 @@ impl Texts {
         parts: &Sender<Result<LookupPart<String>, StoreError>>,
     ) {
         answer_parts(shared, parts, |instance, send| {
-            let texts = match &self {
-                Texts::LabelNames => instance.label_names(lookup)?,
-                Texts::LabelValues(name) => instance.label_values(name, lookup)?,
+            let strings = match &self {
+                Strings::LabelNames => instance.label_names(lookup)?,
+                Strings::LabelValues(name) => instance.label_values(name, lookup)?,
             };
-            let next = |instance: &mut Instance| instance.next_texts(texts, PART_BYTES);
-            give(instance, send, next, |instance| instance.texts_are_truncated(texts))
+            let next = |instance: &mut Instance| instance.next_strings(strings, PART_BYTES);
+            give(instance, send, next, |instance| instance.strings_are_truncated(strings))
         });
     }
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Each part has a bound of its own, so that none can take what another needs. Reads are refused
-//! besides when the head is short, since they keep it from forgetting, and when the process comes
+//! besides when the head is short, since they keep it from truncating, and when the process comes
 //! near its limit all the same.
 
 use super::StoreError;
@@ -36,14 +36,14 @@ const HEAD_BYTES_MAX: u64 = 3072 * MIB;
 pub const COMPACTOR_BYTES_MIN: u64 = 8 * MIB;
 
 /// A query needs so much to answer anything.
-const QUERY_BYTES_MIN: u64 = 8 * MIB;
+pub const QUERY_BYTES_MIN: u64 = 8 * MIB;
 
 /// Of the machine's memory, the part that is taken without a limit.
 const SYSTEM_PERCENT: u64 = 75;
 /// Of the limit, the part beyond which reads are refused.
 const READS_REFUSED_PERCENT: u64 = 90;
 /// Of the head's memory, the part beyond which reads are refused, and ended if they keep it from
-/// forgetting.
+/// truncating.
 const HEAD_SHORT_PERCENT: u64 = 65;
 
 /// How many bytes each part may take.
@@ -124,7 +124,7 @@ impl ReadMemory {
         ReadMemory { limit_bytes, head_bytes_max: head_bytes, pool }
     }
 
-    /// Whether the head is so short of memory that what keeps it from forgetting must end.
+    /// Whether the head is so short of memory that what keeps it from truncating must end.
     pub fn is_head_short(&self, head_used_bytes: u64) -> bool {
         head_used_bytes > self.head_bytes_max / 100 * HEAD_SHORT_PERCENT
     }
@@ -174,15 +174,17 @@ fn machine_bytes() -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The memory limit of this process' control group, of either version (cgroups(7)).
+/// The memory limit of this process' control group, of either version (cgroups(7)): the least of the
+/// group and the groups around it.
 fn cgroup_limit_bytes() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let limit_in = |dir: &str, path: &str, file: &str| -> Option<u64> {
-        // Inside a container the group's own directory is the root.
-        [path, "/"].iter().find_map(|path| {
-            let file = Path::new(dir).join(path.trim_start_matches('/')).join(file);
-            std::fs::read_to_string(file).ok()?.trim().parse().ok()
-        })
+        // Inside a container the group's own directory is the root: the path leads nowhere there.
+        let limits = Path::new(path.trim_start_matches('/')).ancestors().filter_map(|group| {
+            let file = Path::new(dir).join(group).join(file);
+            std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()
+        });
+        limits.min()
     };
     groups.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);

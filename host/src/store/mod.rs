@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  append ──▶ bounded queue ──▶ head thread: the head instance, one call at a time
-//!                                   ▲ cursors, plan-cut, forget
+//!                                   ▲ cursors, plan-cut, truncate
 //!  read ────▶ query thread: an instance per read ──┤
 //!             compactor thread: an instance per cut┘
 //!                 ▲ delete, clean tombstones, snapshot
@@ -16,10 +16,11 @@ mod clock;
 mod compactor;
 mod error;
 mod head;
-mod hold;
 mod lookup;
 mod memory;
 mod oldest;
+mod pinned;
+mod promql;
 mod query;
 mod replay_status;
 mod room;
@@ -28,15 +29,18 @@ mod starts;
 mod status;
 mod tasks;
 
+pub use crate::prom::read::{ReadFormat, ReadQuery};
 pub use buffer::Body;
 pub use error::StoreError;
-pub use hold::HoldConfig;
-use hold::Waiting;
 pub use lookup::LookupPart;
 pub use memory::{
-    COMPACTOR_BYTES_MIN, MemorySplit, available_bytes, default_limit_bytes, resident_bytes,
+    COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, available_bytes,
+    default_limit_bytes, resident_bytes,
 };
-pub use query::{ReadFormat, ReadPart, ReadQuery};
+pub use pinned::PinConfig;
+use pinned::Waiting;
+pub use promql::{Expression, QueryPart};
+pub use query::ReadPart;
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};
@@ -44,7 +48,7 @@ pub use status::Cardinality;
 pub(crate) use tasks::snapshot_name;
 
 use crate::disk::wal::{ReplayStats, WalStats};
-use crate::disk::{BlockDirs, DataDir, SetAside, SetAsideStats, WalOptions, Wear};
+use crate::disk::{BlockDirs, DataDir, Quarantine, QuarantineStats, WalOptions, Wear};
 use crate::priority::lower_priority;
 use crate::prom::selection::SelectionCount;
 use crate::wasm::{
@@ -55,7 +59,7 @@ use clock::Clock;
 pub(crate) use clock::system_now_ms;
 use compactor::Compactor;
 use head::{HeadHandle, HeadInstance, HeadThread, Job};
-use lookup::Texts;
+use lookup::Strings;
 use memory::ReadMemory;
 use oldest::OldestTimes;
 use space::Space;
@@ -76,8 +80,8 @@ pub struct StoreConfig {
     pub wal: WalOptions,
     /// Whether floats lie in the log by columns, which Prometheus does not read.
     pub wal_by_columns: bool,
-    /// Bytes that are kept of what was set aside.
-    pub set_aside_bytes_max: u64,
+    /// Bytes that are kept of what was quarantined.
+    pub quarantine_bytes_max: u64,
     /// Times in a row that the engine may fail at the log, and get no further, before the log is set
     /// aside; 0 means that it never is.
     pub failed_starts_max: u32,
@@ -87,14 +91,14 @@ pub struct StoreConfig {
     pub block_duration_max: Option<Duration>,
     /// How far ahead of the clock a sample may be.
     pub future_limit: Duration,
-    /// How far behind the newest sample a late one may be; zero takes samples in order only.
+    /// How far behind the newest sample an out-of-order one may be; zero takes samples in order only.
     pub out_of_order_window: Duration,
     /// A block goes when it ends this long before the newest; zero keeps all.
     pub retention: Duration,
     /// What the data directory may take; nothing is no limit.
     pub retention_size: DiskShare,
     /// Whether blocks wait for being copied before they are merged or dropped for their age.
-    pub hold: Option<HoldConfig>,
+    pub pin: Option<PinConfig>,
     /// What must stay free for writes to be taken; `None` is a small part of the disk.
     pub disk_reserve: Option<DiskShare>,
     /// Most series in the head; 0 means no limit.
@@ -132,7 +136,7 @@ struct Shared {
     space: Space,
     wear: Arc<Wear>,
     live: Mutex<Live>,
-    set_aside: SetAside,
+    quarantine: Quarantine,
     head: HeadHandle,
     tasks: TaskSender,
     clock: Clock,
@@ -207,7 +211,7 @@ impl Store {
         config.memory.check()?;
         let runtime = Runtime::shared().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
         let data = DataDir::open(&config.data_dir)?;
-        data.set_aside().set_bytes_max(config.set_aside_bytes_max);
+        data.quarantine().set_bytes_max(config.quarantine_bytes_max);
         if config.holds_log {
             data.holding().turn_on();
         }
@@ -220,7 +224,7 @@ impl Store {
             wear: data.wear(),
             live: Mutex::new(Live::of(&config, &data)?),
             data: data.clone(),
-            set_aside: data.set_aside().clone(),
+            quarantine: data.quarantine().clone(),
             head,
             tasks: sender,
             clock: Clock::new(millis(config.future_limit)),
@@ -306,7 +310,7 @@ impl Store {
         lookup: Lookup,
     ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
         SelectionCount::check(&lookup.matcher_sets)?;
-        self.answer(move |shared, parts| Texts::LabelNames.run(shared, &lookup, parts)).await
+        self.answer(move |shared, parts| Strings::LabelNames.run(shared, &lookup, parts)).await
     }
 
     /// Looks up the values of a label name. The answer comes part by part.
@@ -316,7 +320,8 @@ impl Store {
         lookup: Lookup,
     ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
         SelectionCount::check(&lookup.matcher_sets)?;
-        self.answer(move |shared, parts| Texts::LabelValues(name).run(shared, &lookup, parts)).await
+        self.answer(move |shared, parts| Strings::LabelValues(name).run(shared, &lookup, parts))
+            .await
     }
 
     /// Looks up series, each as its labels by ascending name. The answer comes part by part.
@@ -349,22 +354,17 @@ impl Store {
         let (parts, receiver) = mpsc::channel(1);
         let shared = Arc::clone(&self.shared);
         let runtime = Handle::current();
-        // The pool's thread only waits: the priority of a thread cannot be raised again.
-        tokio::task::spawn_blocking(move || {
-            std::thread::scope(|scope| {
-                let reading = std::thread::Builder::new().name("read".into());
-                let spawned = reading.spawn_scoped(scope, || {
-                    lower_priority();
-                    let _entered = runtime.enter();
-                    run(&shared, &parts);
-                });
-                // Without it, the parts end before they should, which is an error for whoever waits.
-                if let Err(error) = spawned {
-                    tracing::error!(%error, "a read could not get a thread");
-                }
-            });
+        // Not one of the pool: the priority of a thread cannot be raised again.
+        let spawned = spawn("read", move || {
+            lower_priority();
+            let _entered = runtime.enter();
+            run(&shared, &parts);
             drop(slot);
         });
+        // Without it, the parts end before they should, which is an error for whoever waits.
+        if let Err(error) = spawned {
+            tracing::error!(%error, "could not start a thread for a read");
+        }
         Ok(receiver)
     }
 
@@ -375,8 +375,8 @@ impl Store {
 
     /// Time of the newest sample that is stored.
     pub async fn newest_time_ms(&self) -> Result<i64, StoreError> {
-        let pulse = self.shared.head.call(|head| head.instance.pulse()).await?;
-        Ok(pulse.newest_time_ms)
+        let brief = self.shared.head.call(|head| head.instance.brief_stats()).await?;
+        Ok(brief.newest_time_ms)
     }
 
     /// An instance that is not opened as a store, to make requests for one destination.
@@ -416,14 +416,14 @@ impl Store {
     pub async fn crash_head(&self) -> Result<(), StoreError> {
         let crash = |head: &mut HeadInstance| {
             head.instance.set_deadline(Some(Duration::ZERO));
-            head.instance.pulse().map(drop)
+            head.instance.brief_stats().map(drop)
         };
         self.shared.head.call(crash).await
     }
 
-    /// Figures of the log of ordered samples, and the bytes it takes on disk.
+    /// Figures of the in-order log, and the bytes it takes on disk.
     pub fn wal_figures(&self) -> Option<(WalStats, u64)> {
-        let monitor = self.shared.head.logs_monitor()?.ordered;
+        let monitor = self.shared.head.logs_monitor()?.in_order;
         Some((monitor.stats(), monitor.size_bytes().unwrap_or(0)))
     }
 
@@ -432,9 +432,9 @@ impl Store {
         Some(self.shared.head.logs_monitor()?.replay())
     }
 
-    /// What was found damaged and set aside, and the bytes that all that is set aside takes.
-    pub fn set_aside_figures(&self) -> (SetAsideStats, u64) {
-        (self.shared.set_aside.stats(), self.shared.set_aside.size_bytes())
+    /// What was found damaged and quarantined, and the bytes that all that is quarantined takes.
+    pub fn quarantine_figures(&self) -> (QuarantineStats, u64) {
+        (self.shared.quarantine.stats(), self.shared.quarantine.size_bytes())
     }
 
     /// Records that the last replay of the logs did not understand.

@@ -3,52 +3,20 @@
 mod samples;
 
 use super::{Shared, StoreError};
-use crate::prom::frames::seal_frames;
+use crate::prom::read::{ReadFormat, ReadQuery};
 use crate::wasm::{
-    CursorHandle, FrameFormat, Instance, InstanceLogs, InstanceStorage, Label, Matcher, Role,
-    Selection, TimeRange,
+    CursorHandle, FrameFormat, Instance, InstanceLogs, InstanceStorage, Label, Role, Selection,
 };
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
+use tidepool_remote_write::seal_frames;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
 /// Bytes of answer that one call into the instance gives at least, if there are as many.
 const PART_BYTES: u32 = 256 * 1024;
-
-/// One query of a read request.
-#[derive(Clone, Debug)]
-pub struct ReadQuery {
-    /// All must hold.
-    pub matchers: Vec<Matcher>,
-    /// Both ends included.
-    pub range: TimeRange,
-}
-
-/// How a read is answered, and within which limits.
-#[derive(Clone, Copy, Debug)]
-pub enum ReadFormat {
-    /// Frames with chunks, one after the other.
-    StreamedChunks {
-        /// Size of a frame.
-        frame_bytes_max: u32,
-    },
-    /// The fields `timeseries` of one `prometheus.QueryResult` after the other: series in label order,
-    /// each with just the samples inside the range. A part may end inside of one.
-    TimeSeries,
-    /// Series as one instance hands them to another; a part ends between two.
-    ChunkedSeries,
-    /// A `prometheus.ReadResponse` in Snappy's block format. The limits are kept before the first
-    /// part comes.
-    Samples {
-        /// Most samples of one query; 0 means no limit.
-        samples_max: u64,
-        /// Most bytes of the answer before it is compressed; 0 means no limit but the format's.
-        bytes_max: u64,
-    },
-}
 
 /// A part of a read's answer.
 #[derive(Debug)]
@@ -74,7 +42,7 @@ pub(super) struct ReceiverGone;
 struct Outlet<'a, P> {
     parts: &'a Sender<Result<P, StoreError>>,
     runtime: Handle,
-    /// A client that takes nothing must not keep the head from forgetting for ever.
+    /// A client that takes nothing must not keep the head from truncating for ever.
     deadline: Option<Instant>,
 }
 
@@ -107,7 +75,7 @@ pub(super) fn answer_parts<P>(
             &error
         {
             shared.counters.query_crashes.fetch_add(1, Relaxed);
-            tracing::warn!(%error, "a read was ended");
+            tracing::warn!(%error, "read cancelled");
         }
         // If nobody listens any more, nobody needs to know.
         let _ = outlet.send(Err(error));
@@ -163,16 +131,8 @@ impl Read {
         answer_parts(shared, parts, |instance, send| {
             let outlet = Parts { send, is_gone: &|| parts.is_closed() };
             let answered = match self.format {
-                ReadFormat::StreamedChunks { frame_bytes_max } => {
-                    self.stream(instance, &outlet, frame_bytes_max)
-                }
-                ReadFormat::TimeSeries => self.plain(instance, FrameFormat::Samples, &outlet),
-                ReadFormat::ChunkedSeries => {
-                    self.plain(instance, FrameFormat::ChunkedSeries, &outlet)
-                }
-                ReadFormat::Samples { samples_max, bytes_max } => {
-                    self.samples(instance, &outlet, samples_max, bytes_max)
-                }
+                ReadFormat::Samples { bytes_max, .. } => self.samples(instance, &outlet, bytes_max),
+                _ => self.stream(instance, &outlet),
             };
             match answered {
                 Ok(()) => {
@@ -186,17 +146,15 @@ impl Read {
         });
     }
 
-    fn stream(
-        &self,
-        instance: &mut Instance,
-        parts: &Parts<'_>,
-        frame_bytes_max: u32,
-    ) -> Result<(), Cut> {
+    /// Sends all parts as they come.
+    fn stream(&self, instance: &mut Instance, parts: &Parts<'_>) -> Result<(), Cut> {
         for query_index in 0..self.queries.len() {
-            let selection = self.selection(query_index, FrameFormat::UnsealedStreamedChunks);
-            let cursor = instance.select(&Selection { frame_bytes_max, ..selection })?;
+            let selection = self.selection(query_index);
+            let cursor = instance.select(&selection)?;
             each_part(instance, cursor, |mut frames| {
-                seal(&mut frames)?;
+                if selection.format == FrameFormat::UnsealedStreamedChunks {
+                    seal(&mut frames)?;
+                }
                 parts.send(frames)
             })?;
             instance.close_cursor(cursor)?;
@@ -204,40 +162,39 @@ impl Read {
         Ok(())
     }
 
-    fn plain(
-        &self,
-        instance: &mut Instance,
-        format: FrameFormat,
-        parts: &Parts<'_>,
-    ) -> Result<(), Cut> {
-        for query_index in 0..self.queries.len() {
-            let cursor = instance.select(&self.selection(query_index, format))?;
-            each_part(instance, cursor, |frames| parts.send(frames))?;
-            instance.close_cursor(cursor)?;
-        }
-        Ok(())
-    }
-
-    fn selection(&self, query_index: usize, format: FrameFormat) -> Selection {
+    fn selection(&self, query_index: usize) -> Selection {
         let query = &self.queries[query_index];
+        let (mut frame_bytes, mut samples) = (0, 0);
+        let format = match self.format {
+            ReadFormat::StreamedChunks { frame_bytes_max } => {
+                frame_bytes = frame_bytes_max;
+                FrameFormat::UnsealedStreamedChunks
+            }
+            ReadFormat::Samples { samples_max, .. } => {
+                samples = samples_max;
+                FrameFormat::Samples
+            }
+            ReadFormat::TimeSeries => FrameFormat::Samples,
+            ReadFormat::ChunkedSeries => FrameFormat::ChunkedSeries,
+        };
         Selection {
             matchers: query.matchers.clone(),
             range: query.range,
             format,
             query_index: query_index as u32,
-            frame_bytes_max: 0,
-            samples_max: 0,
+            frame_bytes_max: frame_bytes,
+            samples_max: samples,
             external_labels: self.external_labels.clone(),
         }
     }
 }
 
-/// Puts checksums into frames.
+/// Puts checksums into frames, with the instructions that this machine has for them.
 fn seal(frames: &mut [u8]) -> Result<(), StoreError> {
     let failed = |offset| {
         StoreError::Runtime(format!("the answer was not made: no frame begins at byte {offset}"))
     };
-    seal_frames(frames).map_err(failed)
+    seal_frames(frames, crc32c::crc32c).map_err(failed)
 }
 
 /// Gives all that a cursor has.

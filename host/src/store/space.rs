@@ -178,12 +178,16 @@ impl Space {
                 free_bytes,
                 reserve_bytes,
                 unwritten_bytes,
-                "the disk is nearly full: writes are refused with 503 until there is more space than \
-                 --disk-reserve; reads go on. Free space, or keep less by --retention-time or \
+                "the disk is nearly full: writes are refused with 503 until more than \
+                 --disk-reserve is free; reads continue. Free space, or lower --retention-time or \
                  --retention-size"
             ),
             (true, false) => {
-                tracing::info!(free_bytes, reserve_bytes, "there is space: writes are taken again");
+                tracing::info!(
+                    free_bytes,
+                    reserve_bytes,
+                    "enough disk space is free; writes are accepted again"
+                );
             }
             _ => {}
         }

@@ -34,7 +34,7 @@ pub(super) enum StartError {
 /// What is counted in a data directory.
 pub(super) struct Starts {
     data: DataDir,
-    /// How many may fail before the logs are set aside; 0 means that they never are.
+    /// How many may fail before the logs are quarantined; 0 means that they never are.
     failed_max: u32,
     /// Those before the start that was begun last.
     failed: FailedStarts,
@@ -78,7 +78,7 @@ impl StartError {
 impl Starts {
     pub fn new(data: DataDir, failed_max: u32) -> Starts {
         let failed = data.failed_starts().unwrap_or_else(|error| {
-            tracing::warn!(%error, "the count of failed starts cannot be read");
+            tracing::warn!(%error, "could not read the count of failed starts");
             FailedStarts::default()
         });
         let mut starts = Starts {
@@ -98,7 +98,7 @@ impl Starts {
         let FailedStarts { count: failed, .. } = self.failed;
         if failed > 0 {
             let failed_max = self.failed_max;
-            tracing::warn!(failed, failed_max, "earlier starts failed while the log was replayed");
+            tracing::warn!(failed, failed_max, "earlier starts failed during WAL replay");
         }
         if self.failed_max > 0 && failed >= self.failed_max && self.set_logs_aside() {
             self.set_failed(FailedStarts::default());
@@ -106,7 +106,7 @@ impl Starts {
         self.note = match self.data.begin_start() {
             Ok(note) => Some(note),
             Err(error) => {
-                tracing::debug!(%error, "how far the start is will not be known after a kill");
+                tracing::debug!(%error, "could not record the progress of the start");
                 None
             }
         };
@@ -117,12 +117,12 @@ impl Starts {
         if let (Some(note), Some(machine)) = (&self.note, &self.machine)
             && let Err(error) = note.say(&machine.note(records))
         {
-            tracing::debug!(%error, "how far the start is will not be known after a kill");
+            tracing::debug!(%error, "could not record the progress of the start");
         }
     }
 
     /// Whether starts before this one have failed, or were ended from outside, and the logs were
-    /// not set aside for it.
+    /// not quarantined for it.
     pub fn have_failed(&self) -> bool {
         self.failed.count > 0 || self.was_cut_short
     }
@@ -162,14 +162,14 @@ impl Starts {
         self.was_cut_short = true;
         let Some(machine) = &self.machine else { return };
         let Some(records) = machine.killed_at(&said) else {
-            tracing::info!("the last start was ended from outside; it does not count as failed");
+            tracing::info!("the last start was killed from outside and does not count as failed");
             return;
         };
         let FailedStarts { count, records: furthest } = self.failed;
         tracing::warn!(
             records,
-            "the kernel killed a process for want of memory while the last start replayed the log; it \
-             counts as failed if that happens at the same record again"
+            "the kernel's OOM killer ended a process during the last WAL replay; the start counts \
+             as failed if that happens again at the same record"
         );
         // At another place it was not the log's fault, but that of all there was in memory.
         if furthest.is_none_or(|furthest| furthest < records) {
@@ -183,7 +183,7 @@ impl Starts {
         self.failed = failed;
         self.data.set_failed_starts(failed).unwrap_or_else(|error| {
             let count = failed.count;
-            tracing::warn!(%error, count, "the count of failed starts could not be written");
+            tracing::warn!(%error, count, "could not write the count of failed starts");
         });
     }
 
@@ -194,22 +194,23 @@ impl Starts {
             Ok(Some(kept)) => {
                 tracing::error!(
                     path = %kept.display(), failed, records,
-                    "the log could not be replayed {failed} times in a row (too little memory, a crash \
-                     of the engine: see the lines before each end): it is set aside, and the store \
-                     starts with its blocks alone. What was in no block yet is missing now. To get it \
-                     back: `tidepool tsdb compact --head {}`, with --memory-limit if it needs more, \
-                     then stop tidepool and move the blocks that this made into the data directory",
+                    "WAL replay failed {failed} times in a row (too little memory, or a crash of \
+                     the engine: see the last lines of each start): the WAL is quarantined, and \
+                     the store starts with its blocks alone. What was in no block yet is missing \
+                     now. To restore it, run `tidepool tsdb compact --head {}`, with \
+                     --memory-limit if it needs more, then stop tidepool and move the new blocks \
+                     into the data directory",
                     kept.display()
                 );
                 true
             }
             Ok(None) => {
-                tracing::error!(failed, "starts fail, but there is no log that could be to blame");
+                tracing::error!(failed, "starts fail although there is no WAL");
                 true
             }
             Err(error) => {
                 tracing::error!(
-                    %error, failed, "the log fails to be replayed and could not be set aside"
+                    %error, failed, "WAL replay fails, and the WAL could not be quarantined"
                 );
                 false
             }

@@ -29,11 +29,11 @@ pub struct LogFilter(String);
 pub enum FilterError {
     /// A word that is no level.
     #[error(
-        "{0:?} is no level: debug, info, warn or error is wanted, or with levels of single targets info,tidepool_host::store=debug"
+        "{0:?} is not a level: use debug, info, warn or error, or add levels of single targets, as in info,tidepool_host::store=debug"
     )]
     Level(String),
     /// A word before `=` that is no target.
-    #[error("{0:?} is no target such as tidepool_host::store")]
+    #[error("{0:?} is not a target such as tidepool_host::store")]
     Target(String),
     /// More than one level for all that is not named.
     #[error("{0:?} is a second level for everything")]

@@ -9,10 +9,10 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes a line for each event. Nothing here works in spans, so they have no form.
+/// Writes a line for each event. The fields of its spans come last.
 pub(super) struct Logfmt;
 
 /// The fields of an event.
@@ -29,7 +29,7 @@ where
 {
     fn format_event(
         &self,
-        _context: &FmtContext<'_, S, N>,
+        context: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
@@ -41,7 +41,13 @@ where
         write!(writer, " level={} source={}", metadata.level(), metadata.target())?;
         let mut message = String::new();
         put_value(&mut message, &fields.message);
-        writeln!(writer, " msg={message}{}", fields.others)
+        write!(writer, " msg={message}{}", fields.others)?;
+        for span in context.event_scope().into_iter().flatten() {
+            if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
+                write!(writer, " {fields}")?;
+            }
+        }
+        writeln!(writer)
     }
 }
 
@@ -105,12 +111,14 @@ mod tests {
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
             .event_format(Logfmt)
             .with_writer(move || writer.clone())
             .finish();
         tracing::subscriber::with_default(subscriber, || {
             tracing::warn!(target: "tidepool", port = 9201, name = "edge", "listening");
             let error = "two\nlines";
+            let _request = tracing::info_span!("request", request_id = 7).entered();
             tracing::error!(target: "a::b", %error, empty = "", text = "a \"b\" c=d", "no luck today");
         });
         let bytes = lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -119,7 +127,7 @@ mod tests {
         let rest: Vec<_> = text.lines().filter_map(without_time).collect();
         let expected = [
             "level=WARN source=tidepool msg=listening port=9201 name=edge",
-            r#"level=ERROR source=a::b msg="no luck today" error="two\nlines" empty="" text="a \"b\" c=d""#,
+            r#"level=ERROR source=a::b msg="no luck today" error="two\nlines" empty="" text="a \"b\" c=d" request_id=7"#,
         ];
         assert_eq!(rest, expected);
         assert!(text.starts_with("time=2"), "{text}");

@@ -27,15 +27,15 @@ fn settings() -> ForwardSettings {
 fn a_deadline_is_told_by_all_interfaces() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let data = DataDir::open(dir.path())?;
-    let late = || -> Result<Instance> {
+    let out_of_order = || -> Result<Instance> {
         let mut instance = instance(&data)?;
         instance.set_deadline(Some(Duration::ZERO));
         Ok(instance)
     };
     let is_deadline = |error: Option<CallError>| matches!(error, Some(CallError::Deadline));
-    assert!(is_deadline(late()?.import(7_200_000, 1 << 20, 1).err()), "import");
-    assert!(is_deadline(late()?.blocks().err()), "inspect");
-    assert!(is_deadline(Destination::new(late()?, &settings()).err()), "forward");
+    assert!(is_deadline(out_of_order()?.import(7_200_000, 1 << 20, 1).err()), "import");
+    assert!(is_deadline(out_of_order()?.blocks().err()), "inspect");
+    assert!(is_deadline(Destination::new(out_of_order()?, &settings()).err()), "forward");
     Ok(())
 }
 
@@ -47,8 +47,8 @@ fn memory_that_runs_out_is_told_by_forwarding() -> Result<()> {
     let mut destination = Destination::new(instance(&data)?, &settings())?;
     let place = Place { segment: 0, record: 0, row: 0 };
     let position = ShardPosition {
-        ordered: place,
-        late: place,
+        in_order: place,
+        out_of_order: place,
         store_window_ms: 0,
         store_labels: vec![b'a'; 4096],
         store_time_ms: 0,

@@ -56,9 +56,9 @@ impl Destination {
         self.call(|g, store, handle| g.call_note_series(store, handle, segment, bytes, lengths))
     }
 
-    /// `forward.destination.forget-series`
-    pub fn forget_series(&mut self, before_segment: u32) -> Result<(), CallError> {
-        self.call(|guest, store, handle| guest.call_forget_series(store, handle, before_segment))
+    /// `forward.destination.drop-series`
+    pub fn drop_series(&mut self, before_segment: u32) -> Result<(), CallError> {
+        self.call(|guest, store, handle| guest.call_drop_series(store, handle, before_segment))
     }
 
     /// `forward.destination.feed`
@@ -99,8 +99,10 @@ impl Destination {
     }
 
     /// `forward.destination.begin-store-window`
-    pub fn begin_store_window(&mut self, late_end: Place) -> Result<(), CallError> {
-        self.call(|guest, store, handle| guest.call_begin_store_window(store, handle, late_end))
+    pub fn begin_store_window(&mut self, out_of_order_end: Place) -> Result<(), CallError> {
+        self.call(|guest, store, handle| {
+            guest.call_begin_store_window(store, handle, out_of_order_end)
+        })
     }
 
     /// `forward.destination.feed-store`
@@ -173,7 +175,7 @@ impl Destination {
 
 fn wit_log(log: LogKind) -> Log {
     match log {
-        LogKind::Ordered => Log::Ordered,
-        LogKind::Late => Log::Late,
+        LogKind::InOrder => Log::InOrder,
+        LogKind::OutOfOrder => Log::OutOfOrder,
     }
 }

@@ -1,7 +1,7 @@
 //! The calls by which the head's instance is read for other instances.
 
-use super::bindings::exports::tidepool::tsdb::store::{OpenedCursor, OpenedTexts};
-use super::instance::{CallError, Instance, TextsHandle};
+use super::bindings::exports::tidepool::tsdb::store::{OpenedCursor, OpenedStrings};
+use super::instance::{CallError, Instance, StringsHandle};
 use super::{HeadDeletion, HeadPage, Label, Lookup, Matcher, TimeRange};
 use wasmtime::component::ResourceAny;
 
@@ -30,12 +30,12 @@ impl<T> HeadOpened<T> {
     }
 }
 
-impl From<OpenedTexts> for HeadOpened<TextsHandle> {
-    fn from(opened: OpenedTexts) -> HeadOpened<TextsHandle> {
+impl From<OpenedStrings> for HeadOpened<StringsHandle> {
+    fn from(opened: OpenedStrings) -> HeadOpened<StringsHandle> {
         match opened {
-            OpenedTexts::Texts(texts) => HeadOpened::Ready(TextsHandle(texts)),
-            OpenedTexts::Again => HeadOpened::Again,
-            OpenedTexts::TooCostly => HeadOpened::TooCostly,
+            OpenedStrings::Strings(strings) => HeadOpened::Ready(StringsHandle(strings)),
+            OpenedStrings::Again => HeadOpened::Again,
+            OpenedStrings::TooCostly => HeadOpened::TooCostly,
         }
     }
 }
@@ -62,7 +62,7 @@ impl Instance {
     pub fn read_head_names(
         &mut self,
         lookup: &Lookup,
-    ) -> Result<HeadOpened<TextsHandle>, CallError> {
+    ) -> Result<HeadOpened<StringsHandle>, CallError> {
         Ok(self.call(|guest, store| guest.call_read_head_names(store, lookup))?.into())
     }
 
@@ -71,7 +71,7 @@ impl Instance {
         &mut self,
         name: &str,
         lookup: &Lookup,
-    ) -> Result<HeadOpened<TextsHandle>, CallError> {
+    ) -> Result<HeadOpened<StringsHandle>, CallError> {
         Ok(self.call(|guest, store| guest.call_read_head_values(store, name, lookup))?.into())
     }
 

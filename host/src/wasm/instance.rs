@@ -1,13 +1,14 @@
 //! One instance of the component: its calls, in Rust's words.
 
-use super::bindings::Engine;
+use super::bindings::EngineWithQueries;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
 use super::memory::MemoryBound;
 use super::runtime::epoch_ticks;
 use super::state::InstanceState;
+use super::words::with_flags;
 use super::{
-    CompactProgress, Deletion, Error, Figures, Label, Lookup, Matcher, Measured, Options,
-    RemoteWriteVersion, ReplayProgress, Room, Selection, TextFormat, TimeRange, VitalSigns,
+    BriefFigures, CompactProgress, Deletion, Error, Figures, HeadLost, Label, Lookup, Matcher,
+    Measured, Options, RemoteWriteVersion, ReplayProgress, Room, Selection, TextFormat, TimeRange,
     WriteOutcome,
 };
 use std::time::Duration;
@@ -29,12 +30,15 @@ pub enum CallError {
     /// The instance needed more memory than it may have, and is of no further use.
     #[error("the engine instance ran out of memory")]
     Memory(MemoryBound),
+    /// The head of another instance, which this one needs, gave nothing; the instance lives on.
+    #[error(transparent)]
+    Head(HeadLost),
 }
 
 impl CallError {
     /// Whether the instance is of no further use.
     pub fn is_end(&self) -> bool {
-        !matches!(self, CallError::Refused(_))
+        !matches!(self, CallError::Refused(_) | CallError::Head(_))
     }
 }
 
@@ -44,7 +48,7 @@ pub struct CursorHandle(ResourceAny);
 
 /// A list of label names or values of one instance; of no use to any other.
 #[derive(Clone, Copy)]
-pub struct TextsHandle(pub(super) ResourceAny);
+pub struct StringsHandle(pub(super) ResourceAny);
 
 /// A line cursor of one instance; of no use to any other.
 #[derive(Clone, Copy)]
@@ -57,7 +61,7 @@ pub struct SavedHeadHandle(ResourceAny);
 /// An instance of the engine.
 pub struct Instance {
     pub(super) store: Store<InstanceState>,
-    pub(super) bindings: Engine,
+    pub(super) bindings: EngineWithQueries,
 }
 
 /// Why an instance ended, or did not come to be.
@@ -70,7 +74,7 @@ pub(super) fn why_ended(state: &InstanceState, trap: wasmtime::Error) -> CallErr
 }
 
 impl Instance {
-    pub(super) fn new(store: Store<InstanceState>, bindings: Engine) -> Instance {
+    pub(super) fn new(store: Store<InstanceState>, bindings: EngineWithQueries) -> Instance {
         Instance { store, bindings }
     }
 
@@ -84,9 +88,19 @@ impl Instance {
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
         let guest = self.bindings.tidepool_tsdb_store();
+        self.store.data_mut().head_lost = None;
         match call(guest, &mut self.store) {
-            Ok(answer) => answer.map_err(CallError::Refused),
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(refused)) => Err(self.refused(refused)),
             Err(trap) => Err(why_ended(self.store.data(), trap)),
+        }
+    }
+
+    /// What it means that a call was refused: the head may have been lost meanwhile.
+    pub(super) fn refused(&mut self, refused: Error) -> CallError {
+        match self.store.data_mut().head_lost.take() {
+            Some(lost) => CallError::Head(lost),
+            None => CallError::Refused(refused),
         }
     }
 
@@ -102,9 +116,9 @@ impl Instance {
         self.store.set_epoch_deadline(epoch_ticks(deadline));
     }
 
-    /// `store.pulse`
-    pub fn pulse(&mut self) -> Result<VitalSigns, CallError> {
-        self.call(|guest, store| guest.call_pulse(store))
+    /// `store.brief-stats`
+    pub fn brief_stats(&mut self) -> Result<BriefFigures, CallError> {
+        self.call(|guest, store| guest.call_brief_stats(store))
     }
 
     /// `store.sample-time`
@@ -152,7 +166,9 @@ impl Instance {
         body: &[u8],
         now_ms: i64,
     ) -> Result<WriteOutcome, CallError> {
-        self.call(|guest, store| guest.call_append_remote_write(store, version, body, now_ms))
+        let written =
+            self.call(|guest, store| guest.call_append_remote_write(store, version, body, now_ms));
+        written.map(with_flags)
     }
 
     /// `store.select`
@@ -205,32 +221,36 @@ impl Instance {
     }
 
     /// `store.label-names`
-    pub fn label_names(&mut self, lookup: &Lookup) -> Result<TextsHandle, CallError> {
-        self.call(|guest, store| guest.call_label_names(store, lookup)).map(TextsHandle)
+    pub fn label_names(&mut self, lookup: &Lookup) -> Result<StringsHandle, CallError> {
+        self.call(|guest, store| guest.call_label_names(store, lookup)).map(StringsHandle)
     }
 
     /// `store.label-values`
-    pub fn label_values(&mut self, name: &str, lookup: &Lookup) -> Result<TextsHandle, CallError> {
-        self.call(|guest, store| guest.call_label_values(store, name, lookup)).map(TextsHandle)
+    pub fn label_values(
+        &mut self,
+        name: &str,
+        lookup: &Lookup,
+    ) -> Result<StringsHandle, CallError> {
+        self.call(|guest, store| guest.call_label_values(store, name, lookup)).map(StringsHandle)
     }
 
-    /// `store.texts.next`
-    pub fn next_texts(
+    /// `store.strings.next`
+    pub fn next_strings(
         &mut self,
-        texts: TextsHandle,
+        strings: StringsHandle,
         bytes_max: u32,
     ) -> Result<Vec<String>, CallError> {
-        self.call(|guest, store| guest.texts().call_next(store, texts.0, bytes_max))
+        self.call(|guest, store| guest.strings().call_next(store, strings.0, bytes_max))
     }
 
-    /// `store.texts.is-truncated`
-    pub fn texts_are_truncated(&mut self, texts: TextsHandle) -> Result<bool, CallError> {
-        self.call(|guest, store| Ok(Ok(guest.texts().call_is_truncated(store, texts.0)?)))
+    /// `store.strings.is-truncated`
+    pub fn strings_are_truncated(&mut self, strings: StringsHandle) -> Result<bool, CallError> {
+        self.call(|guest, store| Ok(Ok(guest.strings().call_is_truncated(store, strings.0)?)))
     }
 
     /// Drops a list of names or values.
-    pub fn close_texts(&mut self, texts: TextsHandle) -> Result<(), CallError> {
-        self.drop_resource(texts.0)
+    pub fn close_strings(&mut self, strings: StringsHandle) -> Result<(), CallError> {
+        self.drop_resource(strings.0)
     }
 
     /// `store.dump`
@@ -262,14 +282,14 @@ impl Instance {
         self.call(|guest, store| guest.call_compact(store, now_ms, room))
     }
 
-    /// `store.leave`
-    pub fn leave(&mut self, blocks: &[String]) -> Result<(), CallError> {
-        self.call(|guest, store| guest.call_leave(store, blocks))
+    /// `store.exclude`
+    pub fn exclude(&mut self, blocks: &[String]) -> Result<(), CallError> {
+        self.call(|guest, store| guest.call_exclude(store, blocks))
     }
 
-    /// `store.hold`
-    pub fn hold(&mut self, blocks: &[String]) -> Result<(), CallError> {
-        self.call(|guest, store| guest.call_hold(store, blocks))
+    /// `store.pin`
+    pub fn pin(&mut self, blocks: &[String]) -> Result<(), CallError> {
+        self.call(|guest, store| guest.call_pin(store, blocks))
     }
 
     /// `store.plan-cut`
@@ -277,9 +297,9 @@ impl Instance {
         self.call(|guest, store| guest.call_plan_cut(store))
     }
 
-    /// `store.forget`
-    pub fn forget(&mut self, before_ms: i64) -> Result<bool, CallError> {
-        self.call(|guest, store| guest.call_forget(store, before_ms))
+    /// `store.truncate`
+    pub fn truncate(&mut self, before_ms: i64) -> Result<bool, CallError> {
+        self.call(|guest, store| guest.call_truncate(store, before_ms))
     }
 
     /// `store.delete`

@@ -10,6 +10,7 @@ mod contract;
 #[cfg(test)]
 mod ends;
 mod forward;
+mod head_access;
 mod head_reader;
 mod import;
 mod imports;
@@ -17,6 +18,7 @@ mod inspect;
 mod instance;
 mod memory;
 mod precompiled;
+mod query;
 mod runtime;
 mod state;
 mod status;
@@ -33,24 +35,31 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
     Finding, LogCounts, Occurrence, RecordFinding, Severity,
 };
 pub use bindings::exports::tidepool::tsdb::store::{
-    CardinalityList, CompactProgress, Deletion, DeletionReason, Exemplar, FamilyMetadata, Figures,
-    FrameFormat, HeadDeletion, HeadPage, LabelLimits, Measured, NewBlock, Options, Refusal,
-    RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars,
-    TextFormat, VitalSigns, WriteOutcome,
+    BriefFigures, CardinalityList, CompactProgress, Deletion, DeletionReason, Exemplar,
+    FamilyMetadata, Figures, FrameFormat, HeadDeletion, HeadPage, LabelLimits, Measured, NewBlock,
+    Options, Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection,
+    SeriesExemplars, TextFormat, WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,
 };
 pub use bindings::tidepool::tsdb::wal::Log;
 pub use forward::{Destination, ForwardSettings};
+pub use head_access::{HeadAccess, HeadError, HeadLost};
 pub use head_reader::{HeadCursorHandle, HeadOpened};
 pub use import::ImporterHandle;
 pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};
-pub use instance::{CallError, CursorHandle, Instance, LinesHandle, SavedHeadHandle, TextsHandle};
+pub use instance::{
+    CallError, CursorHandle, Instance, LinesHandle, SavedHeadHandle, StringsHandle,
+};
 pub use memory::{INSTANCE_BYTES_MAX, MemoryBound, MemoryPool, PoolShare};
 pub use precompiled::Image;
+pub use query::{
+    Annotation, EvaluationHandle, ParseError, QueryError, QueryOptions, QueryStats, QueryTimes,
+    ResultFormat,
+};
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
-pub use state::{HeadAccess, InstanceLogs, InstanceStorage};
+pub use state::{InstanceLogs, InstanceStorage};
 pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};
 pub use words::in_words;
 

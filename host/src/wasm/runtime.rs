@@ -1,6 +1,6 @@
 //! The runtime that all instances share.
 
-use super::bindings::EnginePre;
+use super::bindings::EngineWithQueriesPre;
 use super::instance::{CallError, Instance, why_ended};
 use super::precompiled;
 use super::state::{InstanceState, InstanceStorage};
@@ -25,7 +25,7 @@ pub struct InstanceLimits {
 #[derive(Clone)]
 pub struct Runtime {
     engine: wasmtime::Engine,
-    component: EnginePre<InstanceState>,
+    component: EngineWithQueriesPre<InstanceState>,
 }
 
 /// The one of this process: the machine code runs where it lies in the binary, which is one place.
@@ -52,7 +52,7 @@ impl Runtime {
         }
         let engine = wasmtime::Engine::new(&config)?;
         let component = precompiled::load(&engine)?;
-        let component = EnginePre::new(linker(&engine)?.instantiate_pre(&component)?)?;
+        let component = EngineWithQueriesPre::new(linker(&engine)?.instantiate_pre(&component)?)?;
         // An operating-system thread, because a busy async runtime would delay the ticks.
         let ticker = engine.clone();
         std::thread::Builder::new().name("epoch".into()).spawn(move || {
@@ -96,7 +96,7 @@ impl Runtime {
 pub(super) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<InstanceState>> {
     let mut linker = Linker::new(engine);
     wasi::add_to_linker(&mut linker)?;
-    super::bindings::Engine::add_to_linker::<_, wasmtime::component::HasSelf<_>>(
+    super::bindings::EngineWithQueries::add_to_linker::<_, wasmtime::component::HasSelf<_>>(
         &mut linker,
         |state| state,
     )?;

@@ -1,50 +1,11 @@
 //! What belongs to one instance on the host's side.
 
 use super::memory::{MemoryLimiter, MemoryPool};
-use super::{Error, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher, TimeRange};
+use super::{HeadAccess, HeadLost};
 use crate::disk::BlockDirs;
 use crate::disk::wal::{LogReader, Logs};
 use std::sync::{Arc, Mutex};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
-
-/// Another instance's head, as the store offers it to query and compactor instances.
-pub trait HeadAccess: Send + Sync {
-    /// Opens a cursor, of which the series get external labels, and gives its number.
-    fn open(
-        &self,
-        matcher_sets: Vec<Vec<Matcher>>,
-        range: TimeRange,
-        external_labels: Vec<Label>,
-    ) -> Result<HeadOpened<u64>, Error>;
-    /// Opens a list of label names and gives its number.
-    fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, Error>;
-    /// Opens a list of label values and gives its number.
-    fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, Error>;
-    /// The next series of a cursor.
-    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error>;
-    /// The labels of the next series of a cursor.
-    fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error>;
-    /// Keeps series of a cursor's last page of labels.
-    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error>;
-    /// Lets a cursor begin anew.
-    fn rewind(&self, cursor: u64) -> Result<(), Error>;
-    /// Deletes samples of the next series of a cursor; durable when it is done.
-    fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error>;
-    /// The next names or values of a list.
-    fn next_texts(&self, texts: u64, bytes_max: u32) -> Result<Vec<String>, Error>;
-    /// Opens a scan of exemplars and gives its number.
-    fn scan_exemplars(&self, range: TimeRange) -> Result<u64, Error>;
-    /// The next exemplars of a scan; nothing at the end.
-    fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, Error>;
-    /// Closes a cursor, a list or a scan; errors have nowhere to go.
-    fn close(&self, number: u64);
-    /// As `store.plan-cut` of the head's instance.
-    fn plan_cut(&self) -> Result<Option<TimeRange>, Error>;
-    /// As `store.forget` of the head's instance.
-    fn forget(&self, before_ms: i64) -> Result<bool, Error>;
-    /// As `store.deletion-mark` of the head's instance.
-    fn deletion_mark(&self) -> Result<u64, Error>;
-}
 
 /// What an instance sees of the logs.
 pub enum InstanceLogs {
@@ -75,6 +36,8 @@ pub struct InstanceState {
     pub(super) table: ResourceTable,
     /// Cloned by everything that is open on another instance's head.
     pub(super) open_on_head: Arc<()>,
+    /// Why the head gave nothing in the call that runs: of the contract's errors, none tells it.
+    pub(super) head_lost: Option<HeadLost>,
     wasi: WasiCtx,
 }
 
@@ -84,7 +47,8 @@ impl InstanceState {
         let wasi = WasiCtx::builder().inherit_stderr().build();
         let limits = MemoryLimiter::new(memory_bytes_max, storage.memory.as_ref());
         let open_on_head = Arc::default();
-        InstanceState { storage, limits, table: ResourceTable::new(), open_on_head, wasi }
+        let table = ResourceTable::new();
+        InstanceState { storage, limits, table, open_on_head, head_lost: None, wasi }
     }
 }
 

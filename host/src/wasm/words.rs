@@ -1,6 +1,6 @@
 //! The engine's errors in words: what is generated for them prints their structure.
 
-use super::{Damage, Error, Limit, StorageError};
+use super::{Damage, Error, Limit, RefusalReason, StorageError, WriteOutcome};
 
 /// An error for people.
 pub fn in_words(error: &Error) -> String {
@@ -16,11 +16,25 @@ pub fn in_words(error: &Error) -> String {
         Error::ShortOfMemory(bytes_max) => {
             format!("memory is short: the engine may use {bytes_max} bytes")
         }
-        Error::Busy => "reads are open on what this would drop; try again when they ended".into(),
-        Error::Storage(StorageError::NotFound(what)) => format!("{what} is not there"),
+        Error::Busy => "running reads use the data that this would drop; retry later".into(),
+        Error::Storage(StorageError::NotFound(what)) => format!("{what} does not exist"),
         Error::Storage(StorageError::NoSpace(what)) => format!("no space is left for {what}"),
         Error::Storage(StorageError::Io(why)) => why.clone(),
     }
+}
+
+/// Adds the flags that set the engine's limits, which have no names there, to its refusals.
+pub fn with_flags(mut outcome: WriteOutcome) -> WriteOutcome {
+    for refusal in &mut outcome.refusals {
+        let flag = match refusal.reason {
+            RefusalReason::SeriesLimit => "--max-series",
+            RefusalReason::MemoryLimit => "--memory-limit",
+            RefusalReason::ExemplarsOff => "--max-exemplars=0",
+            _ => continue,
+        };
+        refusal.detail.push_str(&format!(" ({flag})"));
+    }
+    outcome
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// Span of a block: some seconds of samples make a cut.
 pub const BLOCK_MS: i64 = 10_000;
 
-/// How late a sample may be.
+/// How far out of order a sample may be.
 pub const WINDOW_MS: i64 = 25_000;
 
 /// Blocks that end so long before the newest go.

@@ -16,9 +16,9 @@ use tidepool_host::disk::{
 };
 use tidepool_host::wasm::{
     BlockState, CallError, CompactProgress, Damage, Error, FrameFormat, HeadAccess,
-    HeadCursorHandle, HeadDeletion, HeadOpened, HeadPage, Instance, InstanceLimits, InstanceLogs,
-    InstanceStorage, Label, LabelLimits, Lookup, Matcher, Options, RemoteWriteVersion, Role, Room,
-    Runtime, Selection, Severity, TimeRange, WriteOutcome,
+    HeadCursorHandle, HeadDeletion, HeadError, HeadLost, HeadOpened, HeadPage, Instance,
+    InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, Matcher, Options,
+    RemoteWriteVersion, Role, Room, Runtime, Selection, Severity, TimeRange, WriteOutcome,
 };
 use tidepool_tests::proto::prometheus::QueryResult;
 
@@ -107,7 +107,7 @@ impl Node {
     /// Does all that is due.
     pub fn compact(&mut self, now_ms: i64) -> TestResult {
         let mut instance = self.instance(Role::Compactor, self.blocks.clone())?;
-        instance.leave(&self.left)?;
+        instance.exclude(&self.left)?;
         self.work(instance, now_ms, Instance::compact)
     }
 
@@ -288,10 +288,10 @@ impl DirectHead {
         &self,
         cursor: u64,
         call: impl FnOnce(&mut Instance, HeadCursorHandle) -> Result<T, CallError>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, HeadError> {
         let cursors = lock(&self.cursors);
-        let handle = cursors.1.get(&cursor).ok_or(Error::NotOpen)?;
-        call(&mut lock(&self.instance), *handle).map_err(refused)
+        let handle = cursors.1.get(&cursor).ok_or(HeadLost::Restarted)?;
+        Ok(call(&mut lock(&self.instance), *handle)?)
     }
 }
 
@@ -301,9 +301,9 @@ impl HeadAccess for DirectHead {
         matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
-    ) -> Result<HeadOpened<u64>, Error> {
+    ) -> Result<HeadOpened<u64>, HeadError> {
         let opened = lock(&self.instance).read_head(&matcher_sets, range, &external_labels);
-        Ok(opened.map_err(refused)?.map(|handle| {
+        Ok(opened?.map(|handle| {
             let mut cursors = lock(&self.cursors);
             cursors.0 += 1;
             let number = cursors.0;
@@ -312,25 +312,30 @@ impl HeadAccess for DirectHead {
         }))
     }
 
-    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, HeadError> {
         self.with_cursor(cursor, |head, handle| head.next_of_head(handle, bytes_max))
     }
 
-    fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error> {
+    fn labels(
+        &self,
+        cursor: u64,
+        bytes_max: u32,
+        only_in_range: bool,
+    ) -> Result<HeadPage, HeadError> {
         self.with_cursor(cursor, |head, handle| {
             head.labels_of_head(handle, bytes_max, only_in_range)
         })
     }
 
-    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error> {
+    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), HeadError> {
         self.with_cursor(cursor, |head, handle| head.keep_of_head(handle, &positions))
     }
 
-    fn rewind(&self, cursor: u64) -> Result<(), Error> {
+    fn rewind(&self, cursor: u64) -> Result<(), HeadError> {
         self.with_cursor(cursor, Instance::rewind_head)
     }
 
-    fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error> {
+    fn delete(&self, cursor: u64) -> Result<HeadDeletion, HeadError> {
         self.with_cursor(cursor, Instance::delete_from_head)
     }
 
@@ -341,48 +346,41 @@ impl HeadAccess for DirectHead {
         }
     }
 
-    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
-        lock(&self.instance).plan_cut().map_err(refused)
+    fn plan_cut(&self) -> Result<Option<TimeRange>, HeadError> {
+        Ok(lock(&self.instance).plan_cut()?)
     }
 
-    fn forget(&self, before_ms: i64) -> Result<bool, Error> {
-        lock(&self.instance).forget(before_ms).map_err(refused)
+    fn truncate(&self, before_ms: i64) -> Result<bool, HeadError> {
+        Ok(lock(&self.instance).truncate(before_ms)?)
     }
 
-    fn deletion_mark(&self) -> Result<u64, Error> {
-        lock(&self.instance).deletion_mark().map_err(refused)
+    fn deletion_mark(&self) -> Result<u64, HeadError> {
+        Ok(lock(&self.instance).deletion_mark()?)
     }
 
-    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, Error> {
+    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, HeadError> {
         Err(no_lookups())
     }
 
-    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, Error> {
+    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, HeadError> {
         Err(no_lookups())
     }
 
-    fn next_texts(&self, _: u64, _: u32) -> Result<Vec<String>, Error> {
+    fn next_strings(&self, _: u64, _: u32) -> Result<Vec<String>, HeadError> {
         Err(no_lookups())
     }
 
-    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, Error> {
+    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, HeadError> {
         Err(no_lookups())
     }
 
-    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, Error> {
+    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, HeadError> {
         Err(no_lookups())
     }
 }
 
-fn no_lookups() -> Error {
-    Error::Invalid("nothing is looked up here".into())
-}
-
-fn refused(error: CallError) -> Error {
-    match error {
-        CallError::Refused(error) => error,
-        end => Error::Invalid(format!("the head's instance ended: {end}")),
-    }
+fn no_lookups() -> HeadError {
+    HeadError::Refused(Error::Invalid("nothing is looked up here".into()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
     fn step(&mut self) -> TestResult {
         match self.random.below(100) {
             0..60 => self.scrape(),
-            60..68 => self.late(),
+            60..68 => self.out_of_order(),
             68..73 => self.overwrite(),
             73..80 => self.sync(),
             80..90 => self.compact(),
@@ -178,7 +178,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What scrapers send: the next sample of each series, now and then with some that are late.
+    /// What scrapers send: the next sample of each series, now and then with some that are out of
+    /// order.
     fn scrape(&mut self) -> TestResult {
         self.clock_ms += 300 + self.random.below(1700) as i64;
         let samples = if self.random.one_in(40) { 150 } else { 1 };
@@ -193,7 +194,7 @@ impl<'a> Run<'a> {
             }
         }
         if self.random.one_in(4) {
-            let more = self.late_samples(1 + self.random.clone().below(3) as usize);
+            let more = self.out_of_order_samples(1 + self.random.clone().below(3) as usize);
             batch.extend(more);
         }
         if self.random.one_in(6) {
@@ -202,12 +203,12 @@ impl<'a> Run<'a> {
         self.write(batch)
     }
 
-    fn late(&mut self) -> TestResult {
-        let batch = self.late_samples(4);
+    fn out_of_order(&mut self) -> TestResult {
+        let batch = self.out_of_order_samples(4);
         self.write(batch)
     }
 
-    fn late_samples(&mut self, count: usize) -> Batch {
+    fn out_of_order_samples(&mut self, count: usize) -> Batch {
         let mut batch = Batch::new();
         for _ in 0..count {
             let timestamp_ms = self.clock_ms - self.random.below(WINDOW_MS as u64) as i64;

@@ -4,14 +4,14 @@
  * Both are made from the log and name series by their numbers in it. Once somebody else has written
  * to the log they may tell of other series, and Prometheus, back on the directory, would take them
  * at their word. So they go when the log was read, before the first write; where the log was
- * damaged they may hold what it lost, and are set aside. Before that, the log of late samples loses
+ * damaged they may hold what it lost, and are quarantined. Before that, the out-of-order log loses
  * the marks that say what of it is in `chunks_head`, since Prometheus passes over what is before
  * a mark.
  */
 
 import { removeTree, type Disk } from './disk.js';
 import type { FileLog } from './log.js';
-import { setAside } from './set_aside.js';
+import { quarantine } from './quarantine.js';
 
 /** First byte of a record of such marks (`MmapMarkers` in `tsdb/record/record.go`). */
 const MARKS_RECORD = 5;
@@ -24,13 +24,13 @@ export function isUnfinishedHeadCache(name: string): boolean {
 }
 
 /** Removes the caches, or sets them aside if the logs are not whole. */
-export function retireHeadCaches(disk: Disk, late: FileLog, areLogsWhole: boolean): void {
+export function retireHeadCaches(disk: Disk, outOfOrder: FileLog, areLogsWhole: boolean): void {
   const caches = disk.list('').filter(({ name, isDir }) => isDir && CACHE.test(name));
   if (caches.length === 0) return;
-  late.dropRecords((record) => record[0] === MARKS_RECORD);
+  outOfOrder.dropRecords((record) => record[0] === MARKS_RECORD);
   for (const { name } of caches) {
     if (!areLogsWhole) {
-      setAside(disk, name);
+      quarantine(disk, name);
       continue;
     }
     // Prometheus does not start where some of the files are missing.

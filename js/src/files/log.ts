@@ -3,7 +3,7 @@
  *
  * A segment of an earlier life is never written to, but for cutting a torn tail off the last one.
  * Damage elsewhere is passed over and reported; the segment stays until a checkpoint stands for it,
- * and is then set aside.
+ * and is then quarantined.
  *
  * ```text
  * checkpoint.00000006.tmp/00000000…   written, synced
@@ -19,7 +19,7 @@ import { ignoring, isNotFound, join, removeTree, type Disk } from './disk.js';
 import { checkpointNames, isUnfinishedInLog, listLog, segmentName } from './names.js';
 import { UNFINISHED_REWRITE, type Numbered } from './names.js';
 import { SegmentReader, type DamagedPlace, type Unzstd } from './reader.js';
-import { keepCopy, setAside } from './set_aside.js';
+import { keepCopy, quarantine } from './quarantine.js';
 import { SegmentWriter } from './writer.js';
 
 /** How a log is kept. */
@@ -174,7 +174,7 @@ export class FileLog implements Wal {
 
   /** What is damaged may be readable another time, or by somebody else. */
   #remove(path: string): void {
-    if (this.#damaged.delete(path)) setAside(this.#disk, path);
+    if (this.#damaged.delete(path)) quarantine(this.#disk, path);
     else this.#disk.removeFile(path);
   }
 
@@ -244,7 +244,7 @@ export class FileLog implements Wal {
     }
   }
 
-  /** Not before it is needed: older versions of upstream's tools stumble over an empty late log. */
+  /** Not before it is needed: older versions of upstream's tools stumble over an empty out-of-order log. */
   #makeDir(): void {
     if (this.#isMade) return;
     this.#disk.createDir(this.#dir);

@@ -3,7 +3,7 @@
  *
  * ```text
  * wal/00000007  wal/checkpoint.00000006/     segments, and a checkpoint for those before
- * wbl/                                       the same for late samples, without checkpoints
+ * wbl/                                       the same for out-of-order samples, without checkpoints
  * 01J…ULID/{meta.json,index,tombstones,chunks/000001}
  * ```
  *
@@ -19,7 +19,7 @@ import { ignoring, isNotFound, removeTree, type Disk } from './disk.js';
 import { isUnfinishedHeadCache, retireHeadCaches } from './head_caches.js';
 import { FileLog } from './log.js';
 import type { DamagedPlace, Unzstd } from './reader.js';
-import { sweepSetAside } from './set_aside.js';
+import { sweepQuarantine } from './quarantine.js';
 
 /** How often the log is forced to the device, unless that is left to each append. */
 export const SYNC_INTERVAL_MS = 1000;
@@ -70,10 +70,10 @@ export abstract class FileStorage implements Storage {
   protected abstract hold(): Promise<HeldDisk>;
 
   get wal(): Wal {
-    return this.#reporting(this.#open.ordered);
+    return this.#reporting(this.#open.inOrder);
   }
   get wbl(): Wal {
-    return this.#reporting(this.#open.late);
+    return this.#reporting(this.#open.outOfOrder);
   }
   get blocks(): Blocks {
     return this.#open.blocks;
@@ -87,9 +87,9 @@ export abstract class FileStorage implements Storage {
       const { sync = 'interval', onDamage = warn } = this.#options;
       const options = { isSyncedAtOnce: sync === 'always', onDamage, unzstd: this.#unzstd };
       disk.createDir('wal');
-      const ordered = new FileLog(disk, 'wal', options);
-      const late = new FileLog(disk, 'wbl', options);
-      this.#opened = { held, ordered, late, blocks: new FileBlocks(disk) };
+      const inOrder = new FileLog(disk, 'wal', options);
+      const outOfOrder = new FileLog(disk, 'wbl', options);
+      this.#opened = { held, inOrder, outOfOrder, blocks: new FileBlocks(disk) };
       this.#hasWritten = false;
       if (sync === 'interval') this.#startSyncing();
     } catch (error) {
@@ -104,12 +104,12 @@ export abstract class FileStorage implements Storage {
     this.#opened = undefined;
     try {
       if (opened !== undefined && this.#options.sync !== 'off') {
-        opened.ordered.sync();
-        opened.late.sync();
+        opened.inOrder.sync();
+        opened.outOfOrder.sync();
       }
     } finally {
-      opened?.ordered.close();
-      opened?.late.close();
+      opened?.inOrder.close();
+      opened?.outOfOrder.close();
       opened?.held.letGo();
     }
   }
@@ -122,8 +122,8 @@ export abstract class FileStorage implements Storage {
   #startSyncing(): void {
     this.#timer = setInterval(() => {
       try {
-        this.#opened?.ordered.sync();
-        this.#opened?.late.sync();
+        this.#opened?.inOrder.sync();
+        this.#opened?.outOfOrder.sync();
       } catch (error) {
         if (!(error instanceof StorageError)) throw error;
         this.#syncError = error;
@@ -136,8 +136,8 @@ export abstract class FileStorage implements Storage {
   /** To be called before each write to the logs. */
   #prepareToWrite(): void {
     if (this.#hasWritten) return;
-    const { held, ordered, late } = this.#open;
-    retireHeadCaches(held.disk, late, ordered.isWhole && late.isWhole);
+    const { held, inOrder, outOfOrder } = this.#open;
+    retireHeadCaches(held.disk, outOfOrder, inOrder.isWhole && outOfOrder.isWhole);
     this.#hasWritten = true;
   }
 
@@ -167,8 +167,8 @@ export abstract class FileStorage implements Storage {
 
 interface Opened {
   readonly held: HeldDisk;
-  readonly ordered: FileLog;
-  readonly late: FileLog;
+  readonly inOrder: FileLog;
+  readonly outOfOrder: FileLog;
   readonly blocks: FileBlocks;
 }
 
@@ -184,7 +184,7 @@ function sweep(disk: Disk): void {
     else if (!isDir && name.endsWith('.tmp')) disk.removeFile(name);
   }
   sweepReplacements(disk);
-  sweepSetAside(disk);
+  sweepQuarantine(disk);
   try {
     disk.removeFile('head_snapshot');
   } catch (error) {

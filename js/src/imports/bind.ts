@@ -11,11 +11,11 @@ import { dispose } from './dispose.js';
 import type { BlockFile, BlockWriter, Storage, WalBatch, WalCheckpoint } from './storage.js';
 
 /** The names that the contract gives to the two logs. */
-type Log = 'ordered' | 'late';
+type Log = 'in-order' | 'out-of-order';
 
 /** Answers the imports from one storage. */
 export function storageImports({ wal, wbl, blocks }: Storage): Record<string, object> {
-  const logs = { ordered: wal, late: wbl };
+  const logs = { 'in-order': wal, 'out-of-order': wbl };
   class Checkpoint {
     /** A constructor cannot fail, so that a failure waits for the first call that can. */
     readonly #begun: () => WalCheckpoint;
@@ -47,10 +47,10 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
       return tell(() => this.#file.readAt(Number(offset), length));
     }
     /** Storages keep none: they would save a read of what is in memory anyway. */
-    notes(): undefined {
+    summary(): undefined {
       return undefined;
     }
-    keepNotes(): void {}
+    keepSummary(): void {}
     [dispose](): void {
       this.#file.close();
     }
@@ -83,13 +83,13 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
       append: (log: Log, records: Uint8Array[]) => tell(() => logs[log].append(records)),
       replay: (bytesMax: number) =>
         tell(() => {
-          const ordered = wal.replay(bytesMax);
-          if (ordered !== undefined) return batch('ordered', ordered);
-          const late = wbl.replay(bytesMax);
-          return late === undefined ? undefined : batch('late', late);
+          const inOrder = wal.replay(bytesMax);
+          if (inOrder !== undefined) return batch('in-order', inOrder);
+          const outOfOrder = wbl.replay(bytesMax);
+          return outOfOrder === undefined ? undefined : batch('out-of-order', outOfOrder);
         }),
       cutSegment: (log: Log) => tell(() => logs[log].cutSegment()),
-      truncateLate: (lastSegment: number) => tell(() => wbl.truncate(lastSegment)),
+      truncateOutOfOrder: (lastSegment: number) => tell(() => wbl.truncate(lastSegment)),
     },
     'tidepool:tsdb/blocks': {
       File,
@@ -103,14 +103,14 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
     },
     'tidepool:tsdb/head-source': {
       Cursor: class {},
-      Texts: class {},
+      Strings: class {},
       Exemplars: class {},
       open: noOtherHead,
       labelNames: noOtherHead,
       labelValues: noOtherHead,
       scanExemplars: noOtherHead,
       planCut: noOtherHead,
-      forget: noOtherHead,
+      truncate: noOtherHead,
       deletionMark: noOtherHead,
     },
   };

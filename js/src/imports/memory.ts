@@ -15,18 +15,18 @@ import type {
 
 /** Keeps log and blocks in memory. A store that is closed can be opened again on it. */
 export class MemoryStorage implements Storage {
-  readonly #ordered = new MemoryWal();
-  readonly #late = new MemoryWal();
-  readonly wal: Wal = this.#ordered;
-  readonly wbl: Wal = this.#late;
+  readonly #inOrder = new MemoryWal();
+  readonly #outOfOrder = new MemoryWal();
+  readonly wal: Wal = this.#inOrder;
+  readonly wbl: Wal = this.#outOfOrder;
   readonly blocks: Blocks = new MemoryBlocks();
   #isHeld = false;
 
   acquire(): void {
     if (this.#isHeld) throw new StorageError('io', 'another store is open on this storage');
     this.#isHeld = true;
-    this.#ordered.rewind();
-    this.#late.rewind();
+    this.#inOrder.rewind();
+    this.#outOfOrder.rewind();
   }
 
   release(): void {

@@ -11,7 +11,7 @@
 export interface Storage {
   /** The log of series and of samples that came in order. */
   readonly wal: Wal;
-  /** The log of samples that came late. */
+  /** The log of out-of-order samples. */
   readonly wbl: Wal;
   readonly blocks: Blocks;
   /** Called when a store is opened, before anything else. Throws if another store holds it. */
@@ -36,10 +36,10 @@ export interface Wal {
   replay(bytesMax: number): WalBatch | undefined;
   /** Ends the segment that is being written and gives its number; later ones are higher. */
   cutSegment(): number;
-  /** Deletes every segment up to and including this one. Of the late log only. */
+  /** Deletes every segment up to and including this one. Of the out-of-order log only. */
   truncate(lastSegment: number): void;
   /** Begins a checkpoint that will replace every segment up to and including this one. Of the
-   * ordered log only. */
+   * in-order log only. */
   beginCheckpoint(lastSegment: number): WalCheckpoint;
 }
 

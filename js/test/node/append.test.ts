@@ -38,7 +38,7 @@ test('thousands of samples come back with their bits', async () => {
     const series = store.seriesRef(labels);
     let timeMs = NOW_MS;
     for (let i = 0; i < SAMPLES; i += 1) {
-      // Mostly regular, sometimes late, rarely after a long silence.
+      // Mostly regular, sometimes out-of-order, rarely after a long silence.
       timeMs += 15_000 + (random() < 0.3 ? Math.floor(random() * 2000) : 0);
       if (random() < 0.01) timeMs += 1_000_000;
       const row = rows.series.length;
@@ -161,7 +161,7 @@ test('rows are refused one by one, with their reasons', async () => {
   await store.close();
 });
 
-test('late rows are accepted within the window, in any order', async () => {
+test('outOfOrder rows are accepted within the window, in any order', async () => {
   const store = await openMemory({ outOfOrderWindowMs: 60_000 });
   const series = store.seriesRef({ __name__: 'up' });
   store.append({ series, timestampsMs: [NOW_MS], values: [4] }, NOW_MS);

@@ -117,7 +117,7 @@ test('damage in the middle costs what it hits, and is told', async () => {
   assert.ok(offset <= bytes.length / 2 && offset + lost > bytes.length / 2);
 });
 
-test('a damaged segment is set aside once a checkpoint stands for it', async () => {
+test('a damaged segment is quarantined once a checkpoint stands for it', async () => {
   const disk = new MemoryDisk();
   const { storage } = await opened(disk);
   storage.wal.append([text('first'), text('second')]);
@@ -187,9 +187,9 @@ test("Prometheus' cache of its head goes before the first write, with its marks"
 
     const last = new DiskStorage(disk, { sync: 'off', onDamage() {} });
     await last.acquire();
-    const late: Uint8Array[] = [];
-    for (let batch; (batch = last.wbl.replay(1000)) !== undefined; ) late.push(...batch.records);
-    assert.deepEqual(late, [text('late'), text('later'), text('latest')]);
+    const outOfOrder: Uint8Array[] = [];
+    for (let batch; (batch = last.wbl.replay(1000)) !== undefined; ) outOfOrder.push(...batch.records);
+    assert.deepEqual(outOfOrder, [text('late'), text('later'), text('latest')]);
   }
 });
 

@@ -51,7 +51,7 @@ test('what the program writes, JavaScript reads and goes on, and back', { skip }
   const at = (i: number) => nowMs - 600_000 + 1000 * i;
   let host = await start(dir);
   await send(host.url, request('a', Array.from({ length: 300 }, (_, i) => [at(i), i] as const)));
-  // Late, so that there is a second log.
+  // Out-of-order, so that there is a second log.
   await send(host.url, request('a', Array.from({ length: 50 }, (_, i) => [at(i) + 1, -i - 1] as const)));
   await assert.rejects(open({ storage: new NodeFiles(dir) }), (error) => {
     assert.ok(error instanceof StorageError);
@@ -84,8 +84,8 @@ test('what the program writes, JavaScript reads and goes on, and back', { skip }
   const again = await open({ storage: new NodeFiles(dir) });
   assert.equal(existsSync(join(dir, 'head_snapshot')), false);
   assert.equal(dump(again).length, 352);
-  const late = again.seriesRef({ __name__: 'host_samples', job: 'c' });
-  again.append({ series: late, timestampsMs: [nowMs], values: [2] }, nowMs);
+  const outOfOrder = again.seriesRef({ __name__: 'host_samples', job: 'c' });
+  again.append({ series: outOfOrder, timestampsMs: [nowMs], values: [2] }, nowMs);
   await again.close();
   host = await start(dir);
   await stop(host, 'SIGTERM');

@@ -39,7 +39,8 @@ test('Prometheus and JavaScript take turns, and neither loses a sample', { skip 
     });
   let prometheus = await start(dir);
   await send(prometheus.url, request('a', samples(0, 1000, 0)));
-  // So many late ones that Prometheus maps chunks of them to a file, and marks that in their log.
+  // So many out-of-order ones that Prometheus maps chunks of them to a file, and marks that in
+  // their log.
   await send(prometheus.url, request('a', samples(0, 300, 500)));
   assert.equal(await count(prometheus), 1300);
   await stop(prometheus, 'SIGTERM');

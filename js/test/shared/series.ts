@@ -6,7 +6,7 @@ import type { Store } from '../../src/index.js';
 export const START_MS = 1_699_999_200_000;
 export const STEP_MS = 15_000;
 
-/** Writes so many series over these steps; every fifth row comes a minute late. */
+/** Writes so many series over these steps; every fifth row comes a minute out-of-order. */
 export function write(store: Store, series: number, fromStep: number, toStep: number): void {
   const refs = Array.from({ length: series }, (_, s) =>
     store.seriesRef({ __name__: 'js_samples', instance: `node-${s}`, job: 'api' }),

@@ -5,7 +5,7 @@ use wasmtime::component::{Component, Linker};
 use wasmtime::error::Context;
 use wasmtime::{AsContextMut, Engine, Result};
 
-const INTERFACE: &str = "tidepool:contract/checks@0.1.0";
+const INTERFACE: &str = "tidepool:contract/checks@0.2.0";
 
 /// Which of the two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -168,17 +168,17 @@ impl Tidepool {
         let call = |guest: &Guest, store: &mut Store<State>| {
             guest.call_label_values(store, "__name__", lookup)
         };
-        let texts = self.call(call)??;
+        let strings = self.call(call)??;
         let mut pieces = vec![];
         loop {
             let next = |guest: &Guest, store: &mut Store<State>| {
-                guest.texts().call_next(store, texts, bytes_max)
+                guest.strings().call_next(store, strings, bytes_max)
             };
             let piece = self.call(next)??;
             if piece.is_empty() {
                 let is_truncated =
-                    self.call(|guest, store| guest.texts().call_is_truncated(store, texts))?;
-                texts.resource_drop(&mut self.store)?;
+                    self.call(|guest, store| guest.strings().call_is_truncated(store, strings))?;
+                strings.resource_drop(&mut self.store)?;
                 return Ok((pieces, is_truncated));
             }
             pieces.push(piece);
@@ -276,14 +276,14 @@ fn an_empty_store_answers_with_nothing() -> Result<()> {
     let figures = tidepool.call(|guest, store| guest.call_stats(store))??;
     assert_eq!((figures.head_min_time_ms, figures.head_max_time_ms), (i64::MAX, i64::MIN));
     assert_eq!((figures.head_series, figures.blocks), (0, 0));
-    let signs = tidepool.call(|guest, store| guest.call_pulse(store))??;
+    let signs = tidepool.call(|guest, store| guest.call_brief_stats(store))??;
     assert_eq!(signs.newest_time_ms, i64::MIN);
     assert_eq!(tidepool.metrics_by_series(10)?, (0, 0));
     // Names that nobody has are fine.
     let names = [NO_BLOCK.to_owned(), "no name".to_owned()];
-    tidepool.call(|guest, store| guest.call_leave(store, &names))??;
-    tidepool.call(|guest, store| guest.call_hold(store, &names))??;
-    assert!(!tidepool.call(|guest, store| guest.call_forget(store, NOW_MS))??);
+    tidepool.call(|guest, store| guest.call_exclude(store, &names))??;
+    tidepool.call(|guest, store| guest.call_pin(store, &names))??;
+    assert!(!tidepool.call(|guest, store| guest.call_truncate(store, NOW_MS))??);
     Ok(())
 }
 
@@ -487,7 +487,7 @@ fn an_import_tells_mistakes_and_takes_nothing_for_fine() -> Result<()> {
 
     let import = importer.call_constructor(&mut store, 60_000, 1 << 20, 1)?;
     let nothing = importer.call_append(&mut store, import, &rows(&[], &[]), NOW_MS)??;
-    assert!(nothing.block.is_none() && !nothing.forgotten);
+    assert!(nothing.block.is_none() && !nothing.series_dropped);
     let known = importer.call_series(&mut store, import, &[label("a")])??;
     for wrong in [rows(&[known, 7], &[NOW_MS, NOW_MS]), rows(&[known], &[])] {
         let appended = importer.call_append(&mut store, import, &wrong, NOW_MS)?;

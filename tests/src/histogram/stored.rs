@@ -111,7 +111,7 @@ pub fn wait_for(what: &str, data_dir: &Path, is_enough: impl Fn(&[Block]) -> boo
     wait::until(what, TIMEOUT, found).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A store with blocks of this duration, which takes late samples.
+/// A store with blocks of this duration, which takes out-of-order samples.
 pub fn start(block_duration: &str, merges: bool) -> Store {
     Store::start_with(|config| {
         let config = match merges {

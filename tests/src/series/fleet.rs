@@ -245,13 +245,13 @@ fn next_value(motion: Motion, value: f64, interval_ms: i64, random: &mut Random)
     }
 }
 
-/// Makes a sample late, or its value one of those that encoders stumble over.
+/// Makes a sample out-of-order, or its value one of those that encoders stumble over.
 fn roughen(sample: &mut Sample, interval_ms: i64, random: &mut Random) {
     if random.one_in(4) {
         // Less than the interval, so that times still ascend; small and large, for every width of
         // a delta of deltas.
-        let late_max_ms = random.pick(&[2, 40, 700, interval_ms]).min(interval_ms - 1);
-        sample.timestamp_ms += random.below(late_max_ms as u64 + 1) as i64;
+        let out_of_order_max_ms = random.pick(&[2, 40, 700, interval_ms]).min(interval_ms - 1);
+        sample.timestamp_ms += random.below(out_of_order_max_ms as u64 + 1) as i64;
     }
     if random.one_in(20) {
         sample.value = random.pick(&[

@@ -46,7 +46,7 @@ fn more_memory_than_an_instance_can_address_is_told_and_not_used() {
     ] {
         let line = log.lines().find(|line| line.contains(&format!("flag=\"{flag}\"")));
         let line = line.unwrap_or_else(|| panic!("nothing of {flag}:\n{log}"));
-        assert!(line.contains("32 bits") && line.contains(&format!("given_bytes={given}")));
+        assert!(line.contains("32-bit") && line.contains(&format!("given_bytes={given}")));
         let used_bytes = line.split("used_bytes=").nth(1).and_then(|rest| rest.split(' ').next());
         let used_bytes = used_bytes.and_then(|bytes| bytes.parse::<u64>().ok());
         assert!(used_bytes.is_some_and(|bytes| (used..given).contains(&bytes)), "{line}");

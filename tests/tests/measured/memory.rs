@@ -162,7 +162,7 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     assert!(refused.load(Relaxed) > 0, "the explosion was no explosion");
     // What breaks off does so for want of memory, and the log says it: so many reads each time.
     let ended = log.lines().filter_map(|line| {
-        let reads = line.split_once("reads were ended since memory is short reads=")?.1;
+        let reads = line.split_once("reads were cancelled because memory is short reads=")?.1;
         reads.trim().parse::<u64>().ok()
     });
     let (ended, broken) = (ended.sum::<u64>(), reads_broken.load(Relaxed));
@@ -189,6 +189,21 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     let read = || store.reader().streamed(std::slice::from_ref(&only_known)).ok();
     let read = wait::until("a read", Duration::from_secs(60), read).expect("an answer");
     assert_same("the known series", &known, &read[0]);
+}
+
+/// Without a flag: three quarters of what the group may have, wherever among the groups the limit is.
+#[test]
+fn the_limit_of_a_control_group_is_the_default() {
+    let outer =
+        MemoryGroup::new(512 << 20).expect("a control group; tests/run leaves this out without");
+    let inner = outer.inner().expect("a group in it");
+    for group in [&outer, &inner] {
+        let store = Store::start_with(|config| config.started_by(group.starter()));
+        let store = store.expect("tidepool starts");
+        let limit_bytes = store.metric("tidepool_memory_limit_bytes{part=\"all\"}");
+        let limit_mib = limit_bytes.expect("the metric") / (1 << 20) as f64;
+        assert!((380.0..=384.0).contains(&limit_mib), "{limit_mib} MiB");
+    }
 }
 
 /// The smallest node merges its blocks like any other.

@@ -158,7 +158,7 @@ fn a_read_that_passes_its_deadline_ends_alone() {
             assert!(status == 503 && text.contains("--read-timeout"), "{status}: {text}");
         }
     });
-    assert!(store.server.log().contains("a read was ended"), "{}", store.server.log());
+    assert!(store.server.log().contains("read cancelled"), "{}", store.server.log());
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn what_prometheus_deleted_is_gone_for_tidepool() {
         let start_ms = all[0].samples[0].timestamp_ms + 3_600_000;
         Admin::new(&server.url()).delete(&[&names[0]], start_ms, i64::MAX / 2);
         let expected = without(&all, &names, start_ms, i64::MAX / 2);
-        // 2.x forgets to hide late samples; we follow 3.x.
+        // 2.x forgets to hide out-of-order samples; we follow 3.x.
         if release == Release::V3 {
             assert_prometheus_reads(&server, &expected, "Prometheus after the deletion");
         }
@@ -163,7 +163,7 @@ fn what_prometheus_deleted_is_gone_for_tidepool() {
 
         let server = config.start().expect("tidepool starts again");
         assert_reads(&server, &expected, "tidepool after Prometheus' deletion");
-        // A late sample of what was deleted counts, also after a restart.
+        // An out-of-order sample of what was deleted counts, also after a restart.
         let place = all.iter().position(|series| name(series) == names[0]).expect("it is there");
         let sample = all[place].samples.iter().rev().nth(20).expect("samples");
         let again = Series { labels: all[place].labels.clone(), samples: vec![*sample] };

@@ -21,8 +21,8 @@ fn hours(seed: u64, hours: usize, series: usize) -> Dataset {
 }
 
 /// Lets the owners work in turn, each on its part of the data. Every series is away in one part of
-/// four. With late samples, every fifth scrape of 25 minutes comes after the others, backwards.
-fn take_turns(node: &mut Node, data: &Dataset, late: bool, turns: &[(Owner, End)]) {
+/// four. With out-of-order samples, every fifth scrape of 25 minutes comes after the others, backwards.
+fn take_turns(node: &mut Node, data: &Dataset, out_of_order: bool, turns: &[(Owner, End)]) {
     let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
     let per_turn = scrapes.len().div_ceil(turns.len());
     for (turn, (scrapes, (owner, end))) in scrapes.chunks(per_turn).zip(turns).enumerate() {
@@ -32,11 +32,11 @@ fn take_turns(node: &mut Node, data: &Dataset, late: bool, turns: &[(Owner, End)
             let number = data.series.iter().position(|s| s.labels == *row.labels);
             number.is_none_or(|number| (number + turn) % 4 != 0)
         };
-        let is_late = |scrape: usize| late && scrape % 5 == 3;
+        let is_out_of_order = |scrape: usize| out_of_order && scrape % 5 == 3;
         for scrapes in scrapes.chunks(100) {
-            let ordered = (0..scrapes.len()).filter(|scrape| !is_late(*scrape));
-            let held_back = (0..scrapes.len()).rev().filter(|scrape| is_late(*scrape));
-            for scrape in ordered.chain(held_back) {
+            let in_order = (0..scrapes.len()).filter(|scrape| !is_out_of_order(*scrape));
+            let held_back = (0..scrapes.len()).rev().filter(|scrape| is_out_of_order(*scrape));
+            for scrape in in_order.chain(held_back) {
                 let rows: Vec<Row<'_>> = scrapes[scrape].iter().filter(is_here).copied().collect();
                 node.send(&server, &rows);
             }
@@ -99,7 +99,7 @@ fn the_head_moves_there_and_back() {
     }
 }
 
-/// Hours of data with late samples: blocks, checkpoints, and both logs.
+/// Hours of data with out-of-order samples: blocks, checkpoints, and both logs.
 fn move_everything(seed: u64, turns: &[(Owner, End)]) {
     let data = hours(seed, 6, 60);
     let mut node = Node::default().out_of_order_window("40m").blocks(5, 45);

@@ -162,7 +162,7 @@ fn unknown_records_are_skipped_and_counted() {
 
 /// What Prometheus' cache of its head has may be all that is left of what a damaged log had.
 #[test]
-fn caches_are_set_aside_if_the_log_is_damaged() {
+fn caches_are_quarantined_if_the_log_is_damaged() {
     let data = recent_data(117, 60, 400);
     let mut node = Node::default().prometheus_flag("--no-storage.tsdb.wal-compression");
     let server = node.start(PROMETHEUS_3);
@@ -177,9 +177,9 @@ fn caches_are_set_aside_if_the_log_is_damaged() {
 
     let server = node.start(TIDEPOOL);
     assert!(server.metric("tidepool_wal_replay_damaged_bytes") > Some(0.0), "{}", server.log());
-    let kept = data_dir::set_aside(&node.data_dir()).expect("set aside");
+    let kept = data_dir::quarantine(&node.data_dir()).expect("quarantined");
     let ends = |path: &PathBuf| path.to_string_lossy().ends_with("Z-chunks_head");
-    let kept = kept.into_iter().find(ends).expect("chunks_head is set aside");
+    let kept = kept.into_iter().find(ends).expect("chunks_head is quarantined");
     assert_eq!(names(&kept), cached);
     assert!(!node.data_dir().join("chunks_head").exists());
     assert!(server.log().contains("Z-chunks_head"), "{}", server.log());

@@ -1,5 +1,5 @@
 //! Native histograms of every kind, exemplars and metadata move between Prometheus and tidepool
-//! like floats do: in the log, in the log of late samples, and in blocks.
+//! like floats do: in the log, in the out-of-order log, and in blocks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -237,7 +237,7 @@ fn assert_counts(server: &Server, expected: &Expected, when: &str) {
 }
 
 fn move_kinds(node: &Node, kinds: &[Kind], turns: &[(Owner, End)], steps_per_turn: i64) {
-    let is_late = |step: i64| node.takes_late() && step % 5 == 3;
+    let is_out_of_order = |step: i64| node.takes_out_of_order() && step % 5 == 3;
     let steps = turns.len() as i64 * steps_per_turn;
     let time = |step: i64| now_ms().div_euclid(1_000) * 1_000 - (steps - step) * 15_000;
     let base = time(0);
@@ -248,9 +248,9 @@ fn move_kinds(node: &Node, kinds: &[Kind], turns: &[(Owner, End)], steps_per_tur
         assert_holds(&server, &expected, &format!("turn {turn}, {owner:?} has taken over"));
         let own: Vec<i64> = (turn * steps_per_turn..(turn + 1) * steps_per_turn).collect();
         for some in own.chunks(50) {
-            let ordered = some.iter().filter(|step| !is_late(**step));
-            let late = some.iter().rev().filter(|step| is_late(**step));
-            for step in ordered.chain(late) {
+            let in_order = some.iter().filter(|step| !is_out_of_order(**step));
+            let out_of_order = some.iter().rev().filter(|step| is_out_of_order(**step));
+            for step in in_order.chain(out_of_order) {
                 send_step(&server, kinds, at(*step), false, &mut expected);
             }
         }

@@ -81,7 +81,17 @@ fn write_and_read_back(writer: Release, version: Version, reader: Release) {
         .unwrap_or_else(|e| panic!("{e}\n{}\n{}", writer.log(), store.server.log()));
 
     let time_ms = quiet_time_ms(&last_scrapes_ms);
-    std::thread::sleep(Duration::from_secs(2));
+    // The next scrapes have arrived, so that all rows of the ones before have.
+    let later = || {
+        let times_ms = arrived()?;
+        times_ms
+            .iter()
+            .zip(&last_scrapes_ms)
+            .all(|(time_ms, last_ms)| time_ms > last_ms)
+            .then_some(())
+    };
+    wait::until("another scrape", TIMEOUT, later)
+        .unwrap_or_else(|e| panic!("{e}\n{}\n{}", writer.log(), store.server.log()));
     for question in QUESTIONS {
         let expected = ask(&writer, question, time_ms);
         let found = ask(&reader, question, time_ms);
@@ -149,7 +159,14 @@ fn a_writer_catches_up_after_an_outage() {
     wait::until("three scrapes", TIMEOUT, some).expect("the writer writes");
 
     let killed_ms = now_ms();
-    let pause = || std::thread::sleep(Duration::from_secs(5));
+    // Some scrapes long, as the writer's own samples show.
+    let scraped = || {
+        let series = Reader::new(&writer.url()).samples(&[up()]).ok()?.remove(0);
+        let is_missed = |sample: &&Sample| sample.timestamp_ms > killed_ms;
+        let samples = series.iter().flat_map(|series| &series.samples);
+        (samples.filter(is_missed).count() >= 4).then_some(())
+    };
+    let pause = || wait::until("scrapes meanwhile", TIMEOUT, scraped).expect("the writer scrapes");
     let (store, ()) = store.outage(pause).expect("tidepool starts again");
 
     let time_ms = now_ms();
@@ -160,7 +177,8 @@ fn a_writer_catches_up_after_an_outage() {
     };
     let samples = wait::until("the writer to catch up", TIMEOUT, caught_up)
         .unwrap_or_else(|e| panic!("{e}\n{}", writer.log()));
-    // However late its scrapes were: what the writer has of them itself, all through the outage.
+    // However out-of-order its scrapes were: what the writer has of them itself, all through the
+    // outage.
     let own = Reader::new(&writer.url()).samples(&[up()]).expect("the writer's own").remove(0);
     let last_ms = samples.last().map_or(0, |sample| sample.timestamp_ms);
     let own: Vec<Sample> = own.into_iter().flat_map(|series| series.samples).collect();

@@ -78,7 +78,9 @@ fn finished_blocks_are_shipped_once_and_merged_here_afterwards() {
     assert!(shipped::blocks(&bucket).iter().all(|block| level(block) == 1));
 
     let store = store.restart(Server::terminate).expect("tidepool starts again");
-    until("a look", &store, || store.server.log().matches("are shipped").count() == 2);
+    until("a look", &store, || {
+        store.server.log().matches("shipping of blocks started").count() == 2
+    });
     // The blocks are looked at when it starts, and every three seconds.
     std::thread::sleep(Duration::from_secs(4));
     shipped::wait_for(&store, &bucket, blocks.len());
@@ -109,7 +111,11 @@ fn what_a_dead_uplink_held_up_is_shipped_when_it_is_back() {
     let here = || data_dir::blocks(store.config.data_dir()).unwrap_or_default();
     assert!(here().iter().all(|block| level(block) == 1));
     assert!(here().len() >= 30, "{} blocks", here().len());
-    assert!(store.server.log().contains("they wait"), "{}", store.server.log());
+    assert!(
+        store.server.log().contains("shipping of blocks failed; it will be retried"),
+        "{}",
+        store.server.log()
+    );
 
     let server = storage.start().expect("the storage starts");
     shipped::wait_for(&store, &bucket, blocks.len());

@@ -129,29 +129,30 @@ fn a_centre_reads_what_was_shipped() {
     assert_finds("the compacted blocks", &query, &sent, end_ms);
 }
 
-/// Late samples for times that blocks hold already come in blocks that overlap those. Readers take
-/// them together; a compactor has to be told that it may merge them.
+/// Out-of-order samples for times that blocks hold already come in blocks that overlap those.
+/// Readers take them together; a compactor has to be told that it may merge them.
 #[test]
-fn late_samples_make_blocks_that_overlap() {
+fn out_of_order_samples_make_blocks_that_overlap() {
     let directory = directory();
     let bucket = directory.path().join("bucket");
     let node = shipping_node(directory.path(), "--out-of-order-window=2h");
     let data = hours_of_data(102);
-    let late_from_ms = now_ms() - 90 * 60_000;
-    // The last series comes late for half an hour of its time.
-    let (late_series, rest) = data.series.split_last().expect("series");
-    let is_late = |row: &Row<'_>| {
-        row.labels == &late_series.labels
+    let out_of_order_from_ms = now_ms() - 90 * 60_000;
+    // The last series comes out of order for half an hour of its time.
+    let (out_of_order_series, rest) = data.series.split_last().expect("series");
+    let is_out_of_order = |row: &Row<'_>| {
+        row.labels == &out_of_order_series.labels
             && row.samples.iter().all(|sample| {
-                (late_from_ms..late_from_ms + 30 * 60_000).contains(&sample.timestamp_ms)
+                (out_of_order_from_ms..out_of_order_from_ms + 30 * 60_000)
+                    .contains(&sample.timestamp_ms)
             })
     };
     assert!(!rest.is_empty());
-    let (mut on_time, mut late) = (Vec::new(), Vec::new());
+    let (mut on_time, mut out_of_order) = (Vec::new(), Vec::new());
     for scrape in data.scrapes() {
-        let (held, sent): (Vec<_>, Vec<_>) = scrape.into_iter().partition(is_late);
+        let (held, sent): (Vec<_>, Vec<_>) = scrape.into_iter().partition(is_out_of_order);
         on_time.push(sent);
-        late.extend(held);
+        out_of_order.extend(held);
     }
     // The last half an hour comes after them.
     let newest = on_time.split_off(on_time.len() - 120);
@@ -161,8 +162,8 @@ fn late_samples_make_blocks_that_overlap() {
     };
     on_time.iter().for_each(|rows| accepts(rows));
     shipped::wait_for(&node, &bucket, 13);
-    assert!(!late.is_empty());
-    accepts(&late);
+    assert!(!out_of_order.is_empty());
+    accepts(&out_of_order);
     newest.iter().for_each(|rows| accepts(rows));
     wait_for_blocks(&node, &data, BLOCK_MS);
     let overlap = || {

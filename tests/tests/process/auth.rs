@@ -194,3 +194,85 @@ fn what_is_no_tls_is_closed() {
         || (curl(&server, "https", "/-/ready", &["--cacert", &ca]).0 == 200).then_some(());
     wait::until("an honest client", TIMEOUT, is_served).expect("it is served");
 }
+
+/// Prometheus' web configuration: TLS, then users for all endpoints, then headers and HTTP/1.1 only,
+/// each as soon as the file says so.
+#[test]
+fn the_web_configuration_guards_everything_and_is_read_again() {
+    let authority = Authority::new();
+    let node = Node::open_to_all();
+    let ca = node.file("ca.crt", &authority.certificate);
+    let (certificate, key) = authority.issue("127.0.0.1");
+    node.file("server.crt", &certificate);
+    node.file("server.key", &key);
+    let mut text = "tls_server_config: {cert_file: server.crt, key_file: server.key}\n".to_owned();
+    let file = node.file("web.yml", &text);
+    let node = node.flag("--web.config.file", &file);
+    let server = node.start_secure(&ca);
+    let ask = |path: &str, with: &[&str]| {
+        curl(&server, "https", path, &[&["--cacert", ca.as_str()], with].concat())
+    };
+    assert_eq!(ask("/metrics", &[]).0, 200);
+
+    let hash = bcrypt::hash_with_result("s3cret", 4).expect("a hash");
+    let hash = hash.format_for_version(bcrypt::Version::TwoY);
+    text += &format!("basic_auth_users: {{anna: {hash}}}\n");
+    node.file("web.yml", &text);
+    let is_guarded = || (ask("/metrics", &[]).0 == 401).then_some(());
+    wait::until("a guard", TIMEOUT, is_guarded).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
+    let anna = ["--user", "anna:s3cret"];
+    for path in ["/metrics", "/-/ready", "/", METADATA] {
+        assert_eq!((ask(path, &[]).0, ask(path, &anna).0), (401, 200), "{path}");
+    }
+    assert_eq!(ask(WRITE, &[&anna[..], &POST].concat()).0, 415);
+    assert_eq!(ask("/", &["--user", "anna:S3cret"]).0, 401);
+
+    text += "http_server_config: {http2: false, headers: {X-Frame-Options: deny}}\n";
+    node.file("web.yml", &text);
+    let has_header = || ask("/", &anna).1.contains("x-frame-options: deny").then_some(());
+    wait::until("a header", TIMEOUT, has_header)
+        .unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
+    let (answered, head) = ask("/", &[&anna[..], &["--http2"]].concat());
+    assert!(answered == 200 && head.starts_with("1.1 200"), "{head}");
+
+    // A file that is just being written must not open the server.
+    node.file("web.yml", "");
+    let told = || server.log().contains("has no tls_server_config any more").then_some(());
+    wait::until("an error", TIMEOUT, told).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
+    assert_eq!((ask("/", &[]).0, ask("/", &anna).0), (401, 200));
+    server.signal(rustix::process::Signal::HUP).expect("it runs");
+    let is_open = || (status(&server, "/metrics", &[]) == 200).then_some(());
+    wait::until("the end of it", TIMEOUT, is_open)
+        .unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
+}
+
+#[test]
+fn what_the_web_configuration_and_flags_both_say_is_refused() {
+    let authority = Authority::new();
+    let node = Node::open_to_all();
+    let (certificate, key) = authority.issue("127.0.0.1");
+    let (certificate, key) = (node.file("a.crt", &certificate), node.file("a.key", &key));
+    let tls = format!("tls_server_config: {{cert_file: {certificate}, key_file: {key}}}\n");
+    for (text, flags, said) in [
+        (
+            tls.as_str(),
+            vec![("--tls-cert-file", &certificate), ("--tls-key-file", &key)],
+            ["tls_server_config in ", "--tls-cert-file"],
+        ),
+        (
+            "basic_auth_users: {anna: s3cret}\n",
+            vec![],
+            ["web.yml:1:26: basic_auth_users.anna", "bcrypt"],
+        ),
+    ] {
+        let node = Node::open_to_all();
+        let file = node.file("web.yml", text);
+        let node = node.flag("--web.config.file", &file);
+        let node = flags.into_iter().fold(node, |node, (flag, value)| node.flag(flag, value));
+        let error = node.launch().start().expect_err(text).to_string();
+        assert!(
+            said.iter().all(|part| error.contains(part)) && !error.contains("s3cret"),
+            "{error}"
+        );
+    }
+}

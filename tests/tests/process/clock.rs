@@ -119,7 +119,7 @@ fn a_board_that_starts_in_1970_takes_samples_and_keeps_what_it_has() {
     assert_eq!(node.metric("tidepool_clock_doubted"), 1.0);
     node.wait_for_cuts(3.0);
     node.assert_holds_all("in 1970");
-    assert!(node.server().log().contains("taken from what senders send"), "it says so");
+    assert!(node.server().log().contains("senders' timestamps are used"), "it says so");
     // The limit holds, by the senders' time.
     let (status, text) = node.answer_to_one("ahead", now_ms + 11 * MINUTE_MS);
     assert!(status == 400 && text.contains("too far in the future"), "{status}: {text}");
@@ -183,7 +183,7 @@ fn samples_of_the_future_are_refused_and_one_moves_nothing() {
     let (status, text) = node.answer_to_one("ahead", now_ms + 6 * MINUTE_MS);
     assert!(status == 400 && text.contains("more than 300 s ahead"), "{status}: {text}");
     assert_eq!(node.answer_to_one("a_bit_ahead", now_ms + 4 * MINUTE_MS).0, 204);
-    // Neither does it make others late, nor is a block cut for it.
+    // Neither does it make others out-of-order, nor is a block cut for it.
     node.send(10, now_ms, 3);
     assert_eq!(node.answer_to_one("late", now_ms - 2 * BLOCK_MS).0, 204);
     assert_eq!(node.metric("tidepool_blocks_cut_total"), 0.0);

@@ -25,8 +25,8 @@ fn read(store: &Store) -> Vec<Series> {
     store.reader().streamed(&[read_all()]).expect("a stream").remove(0)
 }
 
-fn set_aside(data_dir: &Path) -> Vec<PathBuf> {
-    data_dir::set_aside(data_dir).expect("a directory")
+fn quarantine(data_dir: &Path) -> Vec<PathBuf> {
+    data_dir::quarantine(data_dir).expect("a directory")
 }
 
 fn get(server: &Server, path: &str) -> String {
@@ -56,14 +56,14 @@ fn a_bad_byte_costs_one_record() {
     let kept = read(&store);
     let lost = missing("after the damage", &data.series, &kept);
     assert!((1..=2 * RECORD_SAMPLES).contains(&lost), "{lost} samples are lost");
-    let aside = set_aside(&data_dir);
+    let aside = quarantine(&data_dir);
     assert_eq!(aside.len(), 1, "{aside:?}");
     assert!(aside[0].to_string_lossy().ends_with("-wal-00000000"), "{aside:?}");
     assert_eq!(fs::read(&aside[0]).expect("a file"), found);
     for (metric, expected) in [
         ("prometheus_tsdb_wal_corruptions_total", 2.0),
-        ("tidepool_wal_set_aside_total", 1.0),
-        ("tidepool_set_aside_bytes", size as f64),
+        ("tidepool_wal_quarantined_total", 1.0),
+        ("tidepool_quarantine_bytes", size as f64),
     ] {
         assert_eq!(store.metric(metric), Some(expected), "{metric}");
     }
@@ -73,7 +73,7 @@ fn a_bad_byte_costs_one_record() {
     }
     let report = tsdb(arguments!["verify", &data_dir]);
     let line = report.lines().find(|line| line.starts_with("set-aside/")).expect("a warning");
-    assert!(line.contains("warning: set aside") && line.contains("2 places of"), "{line}");
+    assert!(line.contains("warning: quarantined") && line.contains("2 places of"), "{line}");
     for command in ["dump", "list"] {
         let output = cli::run(arguments![command, &data_dir], "");
         assert!(output.stderr.contains("1 in set-aside left out"), "{}", output.stderr);
@@ -83,15 +83,15 @@ fn a_bad_byte_costs_one_record() {
     let store = store.restart(Server::terminate).expect("tidepool starts again");
     assert_same("the second start", &kept, &read(&store));
     assert_eq!(store.metric("prometheus_tsdb_wal_corruptions_total"), Some(0.0));
-    assert_eq!(set_aside(&data_dir).len(), 1);
+    assert_eq!(quarantine(&data_dir).len(), 1);
     store.server.terminate().expect("tidepool ends");
 
-    // And what is set aside can be looked at, by itself.
+    // And what is quarantined can be looked at, by itself.
     let alone = tempfile::tempdir().expect("a temporary directory");
     fs::create_dir(alone.path().join("wal")).expect("a directory");
     fs::copy(&aside[0], segment(alone.path(), 0)).expect("a copy");
     let dump = parse_dump(&tsdb(arguments!["dump", alone.path()])).expect("a dump");
-    assert_same("set aside", &forget_nan_bits(&kept), &dump);
+    assert_same("quarantined", &forget_nan_bits(&kept), &dump);
 }
 
 /// A checkpoint is made of what the head knows, so bad bytes that nobody reads any more do no harm.
@@ -139,8 +139,8 @@ fn old_segments_that_go_bad_while_it_runs_hinder_nothing() {
 
 /// The bound holds, and the oldest goes.
 #[test]
-fn what_is_set_aside_is_bounded() {
-    let mut store = Store::start_with(|c| c.flag("--set-aside-size=200KB")).expect("it starts");
+fn what_is_quarantined_is_bounded() {
+    let mut store = Store::start_with(|c| c.flag("--quarantine-size=200KB")).expect("it starts");
     let data_dir = store.config.data_dir().to_owned();
     for round in 0..4 {
         send_all(&store, Version::V2, &recent_data(203 + round, 200, 60));
@@ -151,12 +151,12 @@ fn what_is_set_aside_is_bounded() {
         let server = config.start().expect("tidepool starts");
         store = Store { server, config, directory };
     }
-    let aside = set_aside(&data_dir);
+    let aside = quarantine(&data_dir);
     let bytes = data_dir::total_bytes(&data_dir.join("set-aside"));
     assert!(aside.len() == 1 || bytes <= 200 << 10, "{aside:?}: {bytes} bytes");
     assert!(aside[0].to_string_lossy().contains("/00000") && aside.len() < 4, "{aside:?}");
-    assert!(store.server.log().contains("deleted the oldest that was set aside"));
-    assert!(get(&store.server, "/metrics").contains("tidepool_set_aside_bytes"));
+    assert!(store.server.log().contains("deleted the oldest quarantined files"));
+    assert!(get(&store.server, "/metrics").contains("tidepool_quarantine_bytes"));
 }
 
 /// By the keys that Prometheus has, and the state of its documentation.

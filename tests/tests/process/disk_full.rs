@@ -114,7 +114,7 @@ fn below_the_reserve_writes_pause_and_reads_go_on() {
         filler.remove();
         wait_for_writes(&store, &sender);
         assert_eq!(paused(&store), 0.0);
-        assert!(store.server.log().contains("writes are taken again"));
+        assert!(store.server.log().contains("writes are accepted again"));
         for _ in 0..20 {
             assert_eq!(sender.send_next(&store.writer()).expect("data").status, 204);
         }

@@ -160,7 +160,7 @@ fn a_damaged_snapshot_costs_only_time() {
         fs::write(path(&config), damaged).expect("it can be written");
         let server = config.start().expect("tidepool starts");
         assert!(!was_used(&server), "damage {number}");
-        assert!(server.log().contains("head snapshot is not used"), "{}", server.log());
+        assert!(server.log().contains("head snapshot cannot be used"), "{}", server.log());
         assert!(!path(&config).exists());
         let store =
             Store { server, config: config.clone(), directory: tempfile::tempdir().expect("") };

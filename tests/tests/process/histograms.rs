@@ -1,5 +1,5 @@
 //! Native histograms of every kind: what was acknowledged comes back, from the head, from blocks,
-//! from merged blocks, after `kill -9`, late and twice.
+//! from merged blocks, after `kill -9`, out-of-order and twice.
 
 use std::time::Duration;
 use tidepool_tests::data_dir::{self, Block};
@@ -64,10 +64,10 @@ fn blocks_and_merged_blocks_keep_every_kind() {
     }
 }
 
-/// Every third value comes late, in no order, once the blocks of its time are there; then some of
-/// all come again.
+/// Every third value comes out of order, in no order, once the blocks of its time are there; then
+/// some of all come again.
 #[test]
-fn late_values_and_resends_are_merged_in() {
+fn out_of_order_values_and_resends_are_merged_in() {
     for merges in [false, true] {
         let store = Store::start_with(|config| match merges {
             false => config.block_duration("10m").flag("--out-of-order-window=110m"),
@@ -77,22 +77,23 @@ fn late_values_and_resends_are_merged_in() {
         // All of it lies inside the window.
         let data = data_until_now(103, 18, 300, 20_000);
         let all = rows(&data);
-        let is_late = |number: &usize| number % 7 == 2 || number % 7 == 5;
-        let part = |late: bool| -> Vec<SentRow<'_>> {
-            let numbered = all.iter().enumerate().filter(|(n, _)| is_late(n) == late);
+        let is_out_of_order = |number: &usize| number % 7 == 2 || number % 7 == 5;
+        let part = |out_of_order: bool| -> Vec<SentRow<'_>> {
+            let numbered =
+                all.iter().enumerate().filter(|(n, _)| is_out_of_order(n) == out_of_order);
             numbered.map(|(_, row)| *row).collect()
         };
-        let (ordered, mut late) = (part(false), part(true));
-        send(&store.server, Version::V1, &ordered);
+        let (in_order, mut out_of_order) = (part(false), part(true));
+        send(&store.server, Version::V1, &in_order);
         wait_for_blocks("blocks", &store, |blocks| blocks.len() >= 4);
-        shuffle(&mut late);
-        let (first, second) = late.split_at(late.len() / 2);
+        shuffle(&mut out_of_order);
+        let (first, second) = out_of_order.split_at(out_of_order.len() / 2);
         send(&store.server, Version::V2, first);
         let store = store.restart(Server::kill).expect("tidepool starts again");
         send(&store.server, Version::V1, second);
         assert_holds("late", &store.server, &data);
         let store = store.restart(Server::kill).expect("tidepool starts again");
-        assert_holds("late, after kill -9", &store.server, &data);
+        assert_holds("out-of-order, after kill -9", &store.server, &data);
 
         let mut again: Vec<SentRow<'_>> = all.iter().step_by(3).copied().collect();
         shuffle(&mut again);

@@ -33,11 +33,11 @@ const STEP_MS: i64 = 100;
 /// time; but merges, which come after cuts, need their turn.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Each so many requests some samples come late.
-const LATE_EVERY: usize = 7;
+/// Each so many requests some samples come out of order.
+const OUT_OF_ORDER_EVERY: usize = 7;
 
-/// Samples that come late do so by this.
-const LATE_MS: i64 = 4_000;
+/// Samples that come out of order do so by this.
+const OUT_OF_ORDER_MS: i64 = 4_000;
 
 /// Shortest and longest time between a start and a kill.
 const LIFE_MS: (u64, u64) = (20, 400);
@@ -72,9 +72,9 @@ impl Sender {
         let mut rows = Vec::new();
         for series in first..first + SERIES {
             let mut samples = vec![Sample { timestamp_ms: time_ms, value: value(&mut random) }];
-            if request.is_multiple_of(LATE_EVERY) && series % 3 == 0 {
+            if request.is_multiple_of(OUT_OF_ORDER_EVERY) && series % 3 == 0 {
                 // Between the samples that came in order.
-                let timestamp_ms = time_ms - LATE_MS + STEP_MS / 2;
+                let timestamp_ms = time_ms - OUT_OF_ORDER_MS + STEP_MS / 2;
                 samples.push(Sample { timestamp_ms, value: value(&mut random) });
             }
             rows.push(Series { labels: self.labels(series), samples });
@@ -123,7 +123,7 @@ fn check_newest(store: &Store, senders: &[Sender], what: &str) {
     let got = store.reader().streamed(&query).unwrap_or_else(|e| panic!("{what}: {}", chain(&e)));
     let start_ms = query[0].start_timestamp_ms;
     let since = |series: Series| series.between(start_ms, i64::MAX);
-    // Each sender has at most one request without an answer: in or out, but for its late part.
+    // Each sender has at most one request without an answer: in or out, but for its out-of-order part.
     let of = |sender: &Sender, from: usize, to: usize| -> Vec<Series> {
         sender.requests(from..to).into_iter().map(since).collect()
     };

@@ -198,7 +198,13 @@ fn help_and_version_are_told() {
     assert!(help.contains("serve"), "{help}");
     let (code, help, _) = run(&["serve", "--help"]);
     assert_eq!(code, Some(0));
-    for flag in ["--data-dir", "--listen", "--wal-sync", "--block-duration"] {
+    for flag in ["--data-dir", "--listen", "--wal-sync", "--help-all"] {
+        assert!(help.contains(flag), "{flag} is missing: {help}");
+    }
+    assert!(!help.contains("--block-duration"), "few people need it: {help}");
+    let (code, help, _) = run(&["serve", "--help-all"]);
+    assert_eq!(code, Some(0));
+    for flag in ["--data-dir", "--block-duration", "--head-timeout"] {
         assert!(help.contains(flag), "{flag} is missing: {help}");
     }
     let (code, version, _) = run(&["--version"]);

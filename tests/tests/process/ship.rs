@@ -37,7 +37,7 @@ fn without_its_list_a_node_asks_the_bucket_and_replaces_nothing() {
     let there = "tidepool_ship_already_there_total";
     until("answers of the bucket", &store, || store.metric(there) == Some(count as f64));
     assert_uploads_are_new(&store, &bucket, count);
-    assert!(store.server.log().contains("the bucket is asked instead"));
+    assert!(store.server.log().contains("listing the bucket instead"));
     store.server.kill().expect("tidepool ends");
 
     // The same blocks under another node's name: a data directory that was copied.
@@ -88,5 +88,5 @@ fn a_full_disk_counts_more_than_a_dead_uplink() {
     let dropped = "tidepool_blocks_dropped_unshipped_total";
     until("dropped blocks", &store, || metric(&store, dropped) > 0.0);
     let log = store.server.log();
-    assert!(log.contains("dropped before it was copied"), "{log}");
+    assert!(log.contains("dropped before it was uploaded"), "{log}");
 }

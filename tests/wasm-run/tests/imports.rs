@@ -11,10 +11,10 @@ const COMPONENT: &str = concat!(
 
 /// Our own interfaces; `types` holds no functions, only words.
 const TIDEPOOL: [&str; 4] = [
-    "tidepool:tsdb/blocks@0.1.0",
-    "tidepool:tsdb/head-source@0.1.0",
-    "tidepool:tsdb/types@0.1.0",
-    "tidepool:tsdb/wal@0.1.0",
+    "tidepool:tsdb/blocks@0.2.0",
+    "tidepool:tsdb/head-source@0.2.0",
+    "tidepool:tsdb/types@0.2.0",
+    "tidepool:tsdb/wal@0.2.0",
 ];
 
 /// What Rust's standard library drags in: the environment and standard streams (panic messages),
@@ -80,10 +80,11 @@ fn the_component_imports_our_interfaces_and_what_std_needs() {
     assert_eq!(
         exports,
         [
-            "tidepool:tsdb/backfill@0.1.0",
-            "tidepool:tsdb/forward@0.1.0",
-            "tidepool:tsdb/inspect@0.1.0",
-            "tidepool:tsdb/store@0.1.0",
+            "tidepool:tsdb/backfill@0.2.0",
+            "tidepool:tsdb/forward@0.2.0",
+            "tidepool:tsdb/inspect@0.2.0",
+            "tidepool:tsdb/query@0.2.0",
+            "tidepool:tsdb/store@0.2.0",
         ]
     );
 }

@@ -137,9 +137,9 @@ fn parts_of_a_head_are_merged_among_themselves() {
     assert_eq!(due.map(|plan| plan.hints), Some(vec!["from-stale-series".to_owned()]));
 }
 
-/// Upstream makes blocks of late samples whose neighbours in time are still in the head's log.
+/// Upstream makes blocks of out-of-order samples whose neighbours in time are still in the head's log.
 #[test]
-fn late_blocks_of_the_heads_time_wait() {
+fn out_of_order_blocks_of_the_heads_time_wait() {
     let mut metas = metas(&[(0, 20), (20, 40), (60, 80), (65, 85), (90, 120), (120, 140)]);
     for meta in &mut metas[2..] {
         meta.compaction.hints.push(HINT_OUT_OF_ORDER.to_owned());
@@ -178,8 +178,8 @@ fn blocks_merged_here_say_that_they_end_a_head() {
     };
     assert_eq!(merged(&metas[..2]), Some((20, vec!["from-in-order".to_owned()])));
     metas[0].compaction.hints.push(HINT_OUT_OF_ORDER.to_owned());
-    let late = vec![HINT_OUT_OF_ORDER.to_owned()];
-    assert_eq!(merged(&metas), Some((i64::MIN, late)), "beside a block that ends the head");
+    let out_of_order = vec![HINT_OUT_OF_ORDER.to_owned()];
+    assert_eq!(merged(&metas), Some((i64::MIN, out_of_order)), "beside a block that ends the head");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Floats by columns in the log of ordered samples.
+//! Floats by columns in the in-order log.
 //!
 //! A record builds on those before it, which may lie in the segment before: the host ends segments
 //! as well, and says so only once a record lies behind the end. From then on a new chain begins, and

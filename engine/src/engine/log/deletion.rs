@@ -1,42 +1,42 @@
 //! Deletions in the log.
 //!
 //! ```text
-//! ordered log:  … samples … │ tombstones │                           │ settled │ …
-//! late log:                               │ all late samples, anew │
+//! in-order log:      … samples … │ tombstones │                                │ applied │ …
+//! out-of-order log:                           │ all out-of-order samples, anew │
 //! ```
 //!
-//! A tombstone in the ordered log deletes what stands before it there. As long as no settled record
-//! follows, it also hides everything of its series in the late log: that is what upstream means by
-//! it, and what a crash in the middle leaves. Then the late log is written anew from the head,
-//! which no longer holds what was deleted, and what it replaces is dropped. That also gets rid of
-//! late samples that are in blocks, and were deleted there: the head has forgotten them, and no
-//! tombstone could name their series.
+//! A tombstone in the in-order log deletes what stands before it there. As long as no
+//! deletions-applied record follows, it also hides everything of its series in the out-of-order
+//! log: that is what upstream means by it, and what a crash in the middle leaves. Then the
+//! out-of-order log is written anew from the head, which no longer holds what was deleted, and what
+//! it replaces is dropped. That also gets rid of out-of-order samples that are in blocks, and were
+//! deleted there: the head has dropped them, and no tombstone could name their series.
 //!
-//! Tombstones that upstream left are settled before the first late sample is added.
+//! Tombstones that upstream left are applied before the first out-of-order sample is added.
 
 use super::{Log, Rows, Slot};
 use crate::error::{Error, Result};
 use crate::head::{DeletedSpan, Head};
 use crate::model::{TimeRange, Value};
 use crate::storage::{LogKind, StorageResult};
-use crate::wal::{RecordError, TombstoneRecord, settled_record, tombstones_record};
+use crate::wal::{RecordError, TombstoneRecord, deletions_applied_record, tombstones_record};
 use rustc_hash::FxHashMap;
 
 /// Tombstones of one record.
 const TOMBSTONES_PER_RECORD: usize = 10_000;
 
-/// Late samples that are written with one call, but for one series more.
-const LATE_SAMPLES_PER_APPEND: usize = 10_000;
+/// Out-of-order samples that are written with one call, but for one series more.
+const OUT_OF_ORDER_SAMPLES_PER_APPEND: usize = 10_000;
 
 /// What the log knows of deletions.
 #[derive(Default)]
 pub(super) struct Deletions {
-    /// While the log is replayed: what tombstones that are not settled delete, by series reference.
+    /// While the log is replayed: what tombstones that are not applied delete, by series reference.
     pub(super) hidden: FxHashMap<u64, Vec<TimeRange>>,
-    /// Whether no settled record was written since the last deletion.
-    pub(super) unsettled: bool,
-    /// Whether the late log may hold what was deleted.
-    pub(super) late_is_stale: bool,
+    /// Whether no deletions-applied record was written since the last deletion.
+    pub(super) unapplied: bool,
+    /// Whether the out-of-order log may hold what was deleted.
+    pub(super) out_of_order_is_stale: bool,
 }
 
 impl Log {
@@ -54,60 +54,65 @@ impl Log {
             })));
         }
         // Before the write: one that fails may leave something behind.
-        self.deletions.unsettled = true;
+        self.deletions.unapplied = true;
         let is_touched = |(newest_ms, _): &(i64, u64)| *newest_ms >= range.start_ms;
-        self.deletions.late_is_stale |= self.late_segments.values().any(is_touched);
+        self.deletions.out_of_order_is_stale |= self.out_of_order_segments.values().any(is_touched);
         if !records.is_empty() {
-            let segment = self.wal.append(LogKind::Ordered, &records)?;
+            let segment = self.wal.append(LogKind::InOrder, &records)?;
             let end_ms = spans.iter().map(|span| span.range.end_ms).max();
             self.note(segment, end_ms.unwrap_or(i64::MIN));
         }
         Ok(())
     }
 
-    /// Makes sure that nothing deleted is in the late log. If that fails, it is tried again before
-    /// the next late sample is written.
-    pub fn settle_deletions(&mut self, head: &Head) -> Result<()> {
-        if !self.deletions.unsettled {
+    /// Makes sure that nothing deleted is in the out-of-order log. If that fails, it is tried again
+    /// before the next out-of-order sample is written.
+    pub fn apply_deletions(&mut self, head: &Head) -> Result<()> {
+        if !self.deletions.unapplied {
             return Ok(());
         }
-        if self.deletions.late_is_stale && !self.late_segments.is_empty() {
-            self.rewrite_late(head)?;
+        if self.deletions.out_of_order_is_stale && !self.out_of_order_segments.is_empty() {
+            self.rewrite_out_of_order(head)?;
         }
-        let segment = self.wal.append(LogKind::Ordered, &[settled_record(head.floor_ms())])?;
+        let segment =
+            self.wal.append(LogKind::InOrder, &[deletions_applied_record(head.floor_ms())])?;
         self.note(segment, i64::MIN);
         self.deletions = Deletions::default();
         Ok(())
     }
 
-    /// Replaces the late log by what the head holds of it.
-    pub(super) fn rewrite_late(&mut self, head: &Head) -> Result<()> {
-        let last_segment = self.wal.cut_segment(LogKind::Late)?;
+    /// Replaces the out-of-order log by what the head holds of it.
+    pub(super) fn rewrite_out_of_order(&mut self, head: &Head) -> Result<()> {
+        let last_segment = self.wal.cut_segment(LogKind::OutOfOrder)?;
         let mut rows: Vec<(u64, i64, Value)> = Vec::new();
         for slot in head.slots().collect::<Vec<Slot>>() {
             let series_ref = head.series_ref(slot);
-            let values = head.late_values(slot).map_err(|source| Error::Chunk {
+            let values = head.out_of_order_values(slot).map_err(|source| Error::Chunk {
                 series: head.packed_labels(slot).to_string(),
                 source,
             })?;
             rows.extend(values.map(|(timestamp_ms, value)| (series_ref, timestamp_ms, value)));
-            if rows.len() >= LATE_SAMPLES_PER_APPEND {
-                self.append_late(head, std::mem::take(&mut rows))?;
+            if rows.len() >= OUT_OF_ORDER_SAMPLES_PER_APPEND {
+                self.append_out_of_order(head, std::mem::take(&mut rows))?;
             }
         }
-        self.append_late(head, rows)?;
+        self.append_out_of_order(head, rows)?;
         // Ending the new segment forces it to the device, before the only other copy goes.
-        self.wal.cut_segment(LogKind::Late)?;
-        self.wal.truncate_late(last_segment)?;
-        self.late_segments.retain(|segment, _| *segment > last_segment);
+        self.wal.cut_segment(LogKind::OutOfOrder)?;
+        self.wal.truncate_out_of_order(last_segment)?;
+        self.out_of_order_segments.retain(|segment, _| *segment > last_segment);
         Ok(())
     }
 
-    fn append_late(&mut self, head: &Head, rows: Vec<(u64, i64, Value)>) -> StorageResult<()> {
+    fn append_out_of_order(
+        &mut self,
+        head: &Head,
+        rows: Vec<(u64, i64, Value)>,
+    ) -> StorageResult<()> {
         let rows = Rows::of_values(rows.into_iter(), None);
         if !rows.records.is_empty() {
-            let segment = self.wal.append(LogKind::Late, &rows.records)?;
-            self.note_late(segment, rows.newest_ms, head.generation());
+            let segment = self.wal.append(LogKind::OutOfOrder, &rows.records)?;
+            self.note_out_of_order(segment, rows.newest_ms, head.generation());
         }
         Ok(())
     }
@@ -122,8 +127,8 @@ impl Log {
         for row in rows {
             let Ok(TombstoneRecord { series_ref, range }) = row else { return false };
             self.note(segment, range.end_ms);
-            self.deletions.unsettled = true;
-            self.deletions.late_is_stale = true;
+            self.deletions.unapplied = true;
+            self.deletions.out_of_order_is_stale = true;
             self.deletions.hidden.entry(series_ref).or_default().push(range);
             match head.replayed(series_ref) {
                 None => head.retire_ref(series_ref),
@@ -134,8 +139,13 @@ impl Log {
         true
     }
 
-    /// Takes back that all deletions so far are settled.
-    pub(super) fn replay_settled(&mut self, head: &mut Head, segment: u32, floor_ms: i64) -> bool {
+    /// Takes back that all deletions so far are applied.
+    pub(super) fn replay_deletions_applied(
+        &mut self,
+        head: &mut Head,
+        segment: u32,
+        floor_ms: i64,
+    ) -> bool {
         self.note(segment, i64::MIN);
         self.deletions = Deletions::default();
         head.replay_floor(floor_ms).is_ok()
@@ -146,7 +156,7 @@ impl Log {
         self.deletions.hidden = FxHashMap::default();
     }
 
-    /// Whether a late sample of the log was deleted.
+    /// Whether an out-of-order sample of the log was deleted.
     pub(super) fn hides(&self, series_ref: u64, timestamp_ms: i64) -> bool {
         let hidden = self.deletions.hidden.get(&series_ref);
         hidden.is_some_and(|ranges| ranges.iter().any(|range| range.contains(timestamp_ms)))

@@ -6,20 +6,20 @@ use crate::head::{Bytes, SavedHeadError};
 
 /// What a replay would find out about the log.
 pub struct LogState {
-    unsettled: bool,
-    late_is_stale: bool,
+    unapplied: bool,
+    out_of_order_is_stale: bool,
     segments: Vec<(u32, i64)>,
-    late_segments: Vec<(u32, i64)>,
+    out_of_order_segments: Vec<(u32, i64)>,
 }
 
 impl LogState {
     /// Takes what [`Log::put_state`] appended.
     pub fn take(bytes: &mut Bytes<'_>) -> Result<LogState, SavedHeadError> {
         Ok(LogState {
-            unsettled: bytes.flag()?,
-            late_is_stale: bytes.flag()?,
+            unapplied: bytes.flag()?,
+            out_of_order_is_stale: bytes.flag()?,
             segments: take_segments(bytes)?,
-            late_segments: take_segments(bytes)?,
+            out_of_order_segments: take_segments(bytes)?,
         })
     }
 }
@@ -28,23 +28,24 @@ impl Log {
     /// Appends what a replay would find out. A checkpoint that was begun is given up.
     pub fn put_state(&mut self, out: &mut Vec<u8>) {
         self.truncation = None;
-        let Deletions { unsettled, late_is_stale, .. } = self.deletions;
-        out.extend([u8::from(unsettled), u8::from(late_is_stale)]);
+        let Deletions { unapplied, out_of_order_is_stale, .. } = self.deletions;
+        out.extend([u8::from(unapplied), u8::from(out_of_order_is_stale)]);
         put_segments(out, self.segments.iter());
         // A new life counts generations anew.
-        let late = self.late_segments.iter();
-        put_segments(out, late.map(|(segment, (newest_ms, _))| (segment, newest_ms)));
+        let out_of_order = self.out_of_order_segments.iter();
+        put_segments(out, out_of_order.map(|(segment, (newest_ms, _))| (segment, newest_ms)));
     }
 
     /// Ends the replay before it began: all is known.
     pub fn restore(&mut self, state: LogState) {
-        let LogState { unsettled, late_is_stale, segments, late_segments } = state;
-        self.deletions = Deletions { unsettled, late_is_stale, ..Deletions::default() };
+        let LogState { unapplied, out_of_order_is_stale, segments, out_of_order_segments } = state;
+        self.deletions = Deletions { unapplied, out_of_order_is_stale, ..Deletions::default() };
         self.segments = segments.into_iter().collect();
         // As after a replay: the first one may be a checkpoint.
         self.checkpoint = self.segments.keys().next().copied();
         let first_generation = |(segment, newest_ms)| (segment, (newest_ms, 0));
-        self.late_segments = late_segments.into_iter().map(first_generation).collect();
+        self.out_of_order_segments =
+            out_of_order_segments.into_iter().map(first_generation).collect();
         self.progress.done = true;
     }
 }

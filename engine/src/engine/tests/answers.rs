@@ -15,6 +15,8 @@ type Found = (String, Vec<(i64, u64)>, usize);
 struct Answer(Vec<Found>);
 
 impl<'r> WriteSink<'r> for Answer {
+    type Histogram = Value;
+
     // A query result's series looks like a write request's: the same field numbers.
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -94,7 +96,7 @@ proptest! {
     ) {
         let Some((_, histogram)) = histograms.first() else { return Ok(()) };
         let fail = |error: Error| TestCaseError::fail(error.to_string());
-        let mut node = Node::with(WITH_LATE);
+        let mut node = Node::with(WITH_OUT_OF_ORDER);
         for one in before {
             write(&mut node, one, histogram);
         }
@@ -150,7 +152,7 @@ proptest! {
             Labels::from_sorted(pairs)
         };
         let external = pairs(&external);
-        let mut node = Node::with(WITH_LATE);
+        let mut node = Node::with(WITH_OUT_OF_ORDER);
         let mut model: BTreeMap<Labels, BTreeMap<i64, u64>> = BTreeMap::new();
         for cut_to_block in [true, false] {
             for (number, (map, (at_ms, in_block))) in written.iter().enumerate() {

@@ -161,14 +161,14 @@ fn assert_taken_by_the_rules(
 /// Holds a node against a plain map after each of these operations.
 fn compare(
     operations: Vec<Operation>,
-    with_late: bool,
+    with_out_of_order: bool,
     by_columns: bool,
 ) -> std::result::Result<(), TestCaseError> {
     USED_PERCENT.set(0);
     Fault::set(None);
     let mut crashes = false;
     let memory = MemoryBudget { bytes_max: 100 << 20, used_bytes: || USED_PERCENT.get() << 20 };
-    let options = if with_late { WITH_LATE } else { OPTIONS };
+    let options = if with_out_of_order { WITH_OUT_OF_ORDER } else { OPTIONS };
     let mut node = Node::with(HeadOptions { future_limit_ms: FUTURE_MS, memory, ..options });
     node.write_columns(by_columns)?;
     let mut model = Model::new();
@@ -244,31 +244,31 @@ proptest! {
     #[test]
     fn what_is_deleted_stays_deleted_and_nothing_else_goes(
         operations in prop::collection::vec(operation(), 1..250),
-        with_late: bool,
+        with_out_of_order: bool,
     ) {
-        compare(operations, with_late, false)?;
+        compare(operations, with_out_of_order, false)?;
     }
 
     #[test]
     fn deletions_go_with_all_else(
         operations in prop::collection::vec(any_operation(), 1..250),
-        with_late: bool,
+        with_out_of_order: bool,
         by_columns: bool,
     ) {
-        compare(operations, with_late, by_columns)?;
+        compare(operations, with_out_of_order, by_columns)?;
     }
 }
 
 #[test]
 fn what_is_sent_again_after_a_deletion_counts() -> TestResult {
-    let mut node = Node::with(WITH_LATE);
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
     for time_ms in (0..1000).step_by(10) {
         node.append("s", time_ms, 1);
     }
     node.append("s", 455, 2);
     assert_eq!(node.delete("s", 400, i64::MAX)?.head_series, 1);
     assert_eq!(node.all()["s"].len(), 40);
-    // In order again, since nothing newer is left; and late.
+    // In order again, since nothing newer is left; and out-of-order.
     assert_eq!(node.append("s", 990, 1).refused, 0);
     assert_eq!(node.append("s", 455, 2).refused, 0);
     let expected = node.all();
@@ -282,7 +282,7 @@ fn what_is_sent_again_after_a_deletion_counts() -> TestResult {
 
 #[test]
 fn a_deletion_of_everything_survives_cleaning_and_a_restart() -> TestResult {
-    let mut node = Node::with(WITH_LATE);
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
     for time_ms in (0..3000).step_by(10) {
         node.append("s", time_ms, 1);
         node.append(if time_ms < 600 { "early" } else { "other" }, time_ms, 1);
@@ -290,7 +290,7 @@ fn a_deletion_of_everything_survives_cleaning_and_a_restart() -> TestResult {
     node.append("early", 595, 1);
     node.compact();
     assert!(!node.blocks.list()?.is_empty());
-    // Also what the log still holds of series that the head has forgotten, and of blocks that
+    // Also what the log still holds of series that the head has dropped, and of blocks that
     // are about to vanish.
     node.delete(".*", i64::MIN, i64::MAX)?;
     assert!(node.all().is_empty());
@@ -304,10 +304,10 @@ fn a_deletion_of_everything_survives_cleaning_and_a_restart() -> TestResult {
     Ok(())
 }
 
-/// Upstream's tombstones hide late samples whenever they came. Those that come to us count.
+/// Upstream's tombstones hide out-of-order samples whenever they came. Those that come to us count.
 #[test]
 fn tombstones_that_upstream_left_are_honoured() -> TestResult {
-    let mut node = Node::with(WITH_LATE);
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
     for time_ms in (0..1000).step_by(10) {
         node.append("s", time_ms, 1);
     }
@@ -317,7 +317,7 @@ fn tombstones_that_upstream_left_are_honoured() -> TestResult {
     let series_ref = node.engine.series_ref(&labels)?;
     let range = TimeRange { start_ms: 500, end_ms: 599 };
     let record = tombstones_record([TombstoneRecord { series_ref, range }]);
-    node.wal.append(LogKind::Ordered, &[record])?;
+    node.wal.append(LogKind::InOrder, &[record])?;
     node.restart();
     assert_eq!(node.all()["s"].len(), 91);
     node.restart_cleanly();
@@ -325,7 +325,7 @@ fn tombstones_that_upstream_left_are_honoured() -> TestResult {
     node.restart();
     assert_eq!(node.all()["s"].len(), 91);
     node.restart_cleanly();
-    // The first late sample settles it.
+    // The first out-of-order sample applies them.
     assert_eq!(node.append("s", 505, 3).refused, 0);
     let expected = node.all();
     assert_eq!(expected["s"].len(), 92);
@@ -338,7 +338,7 @@ fn tombstones_that_upstream_left_are_honoured() -> TestResult {
 
 #[test]
 fn a_block_of_the_whole_head_leaves_the_head_alone() -> TestResult {
-    let mut node = Node::with(WITH_LATE);
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
     for time_ms in (0..1400).step_by(10) {
         node.append("s", time_ms, 1);
     }
@@ -353,7 +353,7 @@ fn a_block_of_the_whole_head_leaves_the_head_alone() -> TestResult {
     let head = Rc::clone(&node.engine.head);
     let elsewhere = MemoryBlocks::default();
     let storage = storage(&elsewhere, Some(head));
-    let mut compactor = Engine::open(Role::Compactor, WITH_LATE, storage)?;
+    let mut compactor = Engine::open(Role::Compactor, WITH_OUT_OF_ORDER, storage)?;
     let mut samples = 0;
     loop {
         let progress = compactor.snapshot_head(1_000_000)?;
@@ -435,9 +435,9 @@ fn a_deletion_during_a_cut_is_not_lost() -> TestResult {
     Ok(())
 }
 
-/// The head has forgotten what the block holds, the log has not, for want of space.
+/// The head has dropped what the block holds, the log has not, for want of space.
 #[test]
-fn a_deletion_before_the_log_could_forget_is_for_good() -> TestResult {
+fn a_deletion_before_the_log_could_truncate_is_for_good() -> TestResult {
     let mut node = Node::new();
     for time_ms in (0..1600).step_by(10) {
         node.append(if time_ms < 900 { "early" } else { "s" }, time_ms, 1);

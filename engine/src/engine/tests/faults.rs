@@ -90,8 +90,8 @@ impl Wal for FailingWal {
         Ok(Box::new(FailingCheckpoint(begun)))
     }
 
-    fn truncate_late(&mut self, last_segment: u32) -> StorageResult<()> {
-        Fault::try_to(|| self.0.truncate_late(last_segment))
+    fn truncate_out_of_order(&mut self, last_segment: u32) -> StorageResult<()> {
+        Fault::try_to(|| self.0.truncate_out_of_order(last_segment))
     }
 }
 

@@ -31,9 +31,9 @@ fn put_block(blocks: &MemoryBlocks, hint: Option<&str>, parents: &[(i64, i64)]) 
     Ok(())
 }
 
-/// Upstream makes such blocks while only the log has the ordered samples of the same time.
+/// Upstream makes such blocks while only the log has the in-order samples of the same time.
 #[test]
-fn blocks_of_late_samples_or_of_some_series_do_not_replace_the_log() -> TestResult {
+fn blocks_of_out_of_order_samples_or_of_some_series_do_not_replace_the_log() -> TestResult {
     for (hint, is_kept) in [
         (Some("from-out-of-order"), true),
         (Some("from-stale-series"), true),
@@ -53,7 +53,7 @@ fn blocks_of_late_samples_or_of_some_series_do_not_replace_the_log() -> TestResu
     Ok(())
 }
 
-/// Prometheus loses the hint when it merges two blocks of late samples.
+/// Prometheus loses the hint when it merges two blocks of out-of-order samples.
 #[test]
 fn merged_blocks_replace_the_log_only_if_their_newest_parent_stands_alone() -> TestResult {
     let cases: [(&[(i64, i64)], bool); 5] = [

@@ -3,10 +3,10 @@
 use super::*;
 use crate::block::tests::select::{any_matcher, any_series};
 use crate::chunk::Chunk;
-use crate::engine::head_reader::{HeadDeletion, HeadPage, HeadReader, HeadTextReader, Opened};
+use crate::engine::head_reader::{HeadDeletion, HeadPage, HeadReader, HeadStringReader, Opened};
 use crate::model::MatchOp;
 use crate::select::{
-    ExemplarSource, HeadSource, Lookup, RemoteCursor, RemoteHead, RemoteTexts, SeriesSource,
+    ExemplarSource, HeadSource, Lookup, RemoteCursor, RemoteHead, RemoteStrings, SeriesSource,
 };
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -53,7 +53,7 @@ impl<'e> Reader<'e> {
 
 impl RemoteHead for Reader<'_> {
     type Cursor = Remote<HeadReader>;
-    type Texts = Remote<HeadTextReader>;
+    type Strings = Remote<HeadStringReader>;
 
     fn open(
         &self,
@@ -64,11 +64,15 @@ impl RemoteHead for Reader<'_> {
         Ok(self.counted(self.engine.borrow().read_head(sets, range, external)?))
     }
 
-    fn label_names(&self, lookup: &Lookup) -> Result<Opened<Remote<HeadTextReader>>> {
+    fn label_names(&self, lookup: &Lookup) -> Result<Opened<Remote<HeadStringReader>>> {
         Ok(self.counted(self.engine.borrow().read_head_names(lookup)?))
     }
 
-    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<Remote<HeadTextReader>>> {
+    fn label_values(
+        &self,
+        name: &str,
+        lookup: &Lookup,
+    ) -> Result<Opened<Remote<HeadStringReader>>> {
         Ok(self.counted(self.engine.borrow().read_head_values(name, lookup)?))
     }
 
@@ -80,7 +84,7 @@ impl RemoteHead for Reader<'_> {
         Ok(None)
     }
 
-    fn forget(&self, _: i64) -> Result<bool> {
+    fn truncate(&self, _: i64) -> Result<bool> {
         Ok(false)
     }
 
@@ -119,7 +123,7 @@ impl RemoteCursor for Remote<HeadReader> {
     }
 }
 
-impl RemoteTexts for Remote<HeadTextReader> {
+impl RemoteStrings for Remote<HeadStringReader> {
     fn next(&mut self, _: u32) -> Result<Vec<String>> {
         self.called().next(20)
     }
@@ -139,9 +143,9 @@ fn all_series(mut source: Box<dyn SeriesSource>) -> Result<Vec<(Labels, Vec<Chun
     Ok(all)
 }
 
-fn all_texts(mut source: Box<dyn crate::select::TextSource>) -> Result<Vec<String>> {
+fn all_strings(mut source: Box<dyn crate::select::StringSource>) -> Result<Vec<String>> {
     let mut all = Vec::new();
-    while let Some(text) = source.next_text()? {
+    while let Some(text) = source.next_string()? {
         all.push(text);
     }
     Ok(all)
@@ -205,13 +209,13 @@ proptest! {
         let expected = all_series(local.series(&lookup).map_err(fail)?).map_err(fail)?;
         let got = HeadSource::series(&reader, &lookup).map_err(fail)?;
         prop_assert_eq!(all_series(got).map_err(fail)?, expected);
-        let expected = all_texts(local.label_names(&lookup).map_err(fail)?).map_err(fail)?;
+        let expected = all_strings(local.label_names(&lookup).map_err(fail)?).map_err(fail)?;
         let got = HeadSource::label_names(&reader, &lookup).map_err(fail)?;
-        prop_assert_eq!(all_texts(got).map_err(fail)?, expected);
+        prop_assert_eq!(all_strings(got).map_err(fail)?, expected);
         for name in ["__name__", "a", "b", "job"] {
-            let expected = all_texts(local.label_values(name, &lookup).map_err(fail)?).map_err(fail)?;
+            let expected = all_strings(local.label_values(name, &lookup).map_err(fail)?).map_err(fail)?;
             let got = HeadSource::label_values(&reader, name, &lookup).map_err(fail)?;
-            prop_assert_eq!(all_texts(got).map_err(fail)?, expected);
+            prop_assert_eq!(all_strings(got).map_err(fail)?, expected);
         }
         prop_assert_eq!(engine.borrow().figures().map_err(fail)?.open_cursors, 0);
     }

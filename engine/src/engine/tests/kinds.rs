@@ -49,7 +49,7 @@ fn an_end_is_of_the_kind_that_ended() {
 
 #[test]
 fn kinds_change_within_a_series_and_nothing_is_lost() {
-    let mut node = Node::with(WITH_LATE);
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
     let mut sent = Vec::new();
     for step in 0..400i64 {
         let value: Value = match step / 7 % 3 {
@@ -78,7 +78,7 @@ fn kinds_change_within_a_series_and_nothing_is_lost() {
 /// The log keeps kinds apart; what came first within a request must not be read back last.
 #[test]
 fn kinds_change_within_a_request() {
-    for options in [OPTIONS, WITH_LATE] {
+    for options in [OPTIONS, WITH_OUT_OF_ORDER] {
         let mut node = Node::with(options);
         let custom = |observations: u64| {
             let bounds = [0.5];
@@ -145,7 +145,7 @@ fn exemplar(trace: &str, timestamp_ms: i64) -> Exemplar {
 
 #[test]
 fn exemplars_come_back_from_the_log() {
-    let mut node = Node::with(WITH_LATE);
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
     node.append("s", 5000, 1);
     let sent = [exemplar("a", 4990), exemplar("b", 5000), exemplar("c", 5000)];
     for restart in [false, true] {
@@ -159,8 +159,8 @@ fn exemplars_come_back_from_the_log() {
             node.restart();
         }
     }
-    let late = node.append_exemplar("s", &exemplar("d", 4000));
-    assert_eq!(late.refused, 0, "within the window");
+    let out_of_order = node.append_exemplar("s", &exemplar("d", 4000));
+    assert_eq!(out_of_order.refused, 0, "within the window");
     let old = node.append_exemplar("s", &exemplar("d", 2000));
     assert_eq!(old.refusals[0].reason, RefusalReason::OutOfOrder);
     let long = node.append_exemplar("s", &exemplar(&"é".repeat(121), 5001));
@@ -204,7 +204,7 @@ fn metadata_outlives_restarts_and_checkpoints() {
         node.append("requests_total", time_ms, 1);
         node.compact();
     }
-    assert!(node.wal.segments(LogKind::Ordered)[0] > 5);
+    assert!(node.wal.segments(LogKind::InOrder)[0] > 5);
     node.restart();
     assert_eq!(node.engine.metadata("", u32::MAX), [requests]);
 }

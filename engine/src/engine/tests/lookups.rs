@@ -60,7 +60,10 @@ impl Model {
     }
 }
 
-fn texts(mut cursor: crate::select::TextCursor, bytes_max: u32) -> TestResult<(Vec<String>, bool)> {
+fn strings(
+    mut cursor: crate::select::StringCursor,
+    bytes_max: u32,
+) -> TestResult<(Vec<String>, bool)> {
     let mut all = Vec::new();
     loop {
         let page = cursor.next(bytes_max)?;
@@ -160,9 +163,9 @@ fn check(
     name: &str,
     bytes_max: u32,
 ) -> TestResult {
-    let names = texts(engine.label_names(lookup)?, bytes_max)?;
+    let names = strings(engine.label_names(lookup)?, bytes_max)?;
     assert_eq!(names, cut(model.label_names(lookup), lookup.limit), "{lookup:?}");
-    let values = texts(engine.label_values(name, lookup)?, bytes_max)?;
+    let values = strings(engine.label_values(name, lookup)?, bytes_max)?;
     assert_eq!(values, cut(model.label_values(name, lookup), lookup.limit), "{name} {lookup:?}");
     let found = series(engine.series(lookup)?, bytes_max)?;
     assert_eq!(found, cut(model.series(lookup), lookup.limit), "{lookup:?}");
@@ -236,8 +239,8 @@ fn values_come_in_pages() -> TestResult {
 }
 
 #[test]
-fn late_samples_count_for_series() -> TestResult {
-    let mut node = Node::with(WITH_LATE);
+fn out_of_order_samples_count_for_series() -> TestResult {
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
     node.append("s", 5000, 1);
     node.append("s", 4000, 1);
     let lookup = |start_ms, end_ms| {
@@ -270,10 +273,10 @@ fn an_open_list_of_values_keeps_the_head() -> TestResult {
             Err(error) => break matches!(error, Error::Busy),
         }
     };
-    assert!(busy, "the head must not forget names that the cursor will show");
-    assert_eq!(texts(cursor, 1)?.0, ["new", "old"]);
+    assert!(busy, "the head must not drop names that the cursor will show");
+    assert_eq!(strings(cursor, 1)?.0, ["new", "old"]);
     node.compact();
-    let values = texts(node.engine.label_values(LABEL_NAME, &lookup)?, 1)?;
+    let values = strings(node.engine.label_values(LABEL_NAME, &lookup)?, 1)?;
     assert_eq!(values.0, ["new", "old"], "now a block has the old one");
     Ok(())
 }

@@ -42,7 +42,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     hash_seed: 5,
 };
 
-const WITH_LATE: HeadOptions = HeadOptions { out_of_order_window_ms: 2000, ..OPTIONS };
+const WITH_OUT_OF_ORDER: HeadOptions = HeadOptions { out_of_order_window_ms: 2000, ..OPTIONS };
 
 const ROOM: Room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
 
@@ -171,26 +171,26 @@ fn blocks_are_cut_and_the_log_shrinks() {
     // three, are merged; the newest never is, since its range may still grow.
     assert_eq!(figures.blocks, 5, "{figures:?}");
     assert!(figures.head_range.start_ms >= 8000, "{figures:?}");
-    let segments = node.wal.segments(LogKind::Ordered);
+    let segments = node.wal.segments(LogKind::InOrder);
     assert!(segments.len() <= 5 && segments[0] > 10, "{segments:?}");
     node.restart();
     assert_eq!(node.select(Vec::new(), TimeRange::ALL)["s"].len(), 200);
 }
 
 #[test]
-fn what_is_held_is_not_merged_until_it_is_let_go() -> Result<()> {
+fn what_is_pinned_is_not_merged_until_it_is_let_go() -> Result<()> {
     let mut node = Node::new();
     for time_ms in (0..10_000).step_by(50) {
         node.append("s", time_ms, 1);
         loop {
-            node.engine.hold(node.blocks.list()?)?;
+            node.engine.pin(node.blocks.list()?)?;
             if node.engine.compact(1_000_000, ROOM)?.done {
                 break;
             }
         }
     }
     assert_eq!(node.engine.figures()?.blocks, 9);
-    node.engine.hold(Vec::new())?;
+    node.engine.pin(Vec::new())?;
     node.compact();
     assert_eq!(node.engine.figures()?.blocks, 5);
     Ok(())
@@ -220,7 +220,7 @@ fn an_open_cursor_keeps_what_it_will_show() {
             Err(error) => panic!("{error}"),
         }
     };
-    assert!(busy, "the head must not forget what the cursor has not shown yet");
+    assert!(busy, "the head must not drop what the cursor has not shown yet");
     let shown = cursor.next(u32::MAX).expect("sound data");
     assert_eq!(shown.len(), 1);
     drop(cursor);

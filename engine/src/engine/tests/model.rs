@@ -1,5 +1,5 @@
 //! An engine compared with a plain map over random operations: values of every kind, in order and
-//! late, cuts, merges, restarts, reads.
+//! out-of-order, cuts, merges, restarts, reads.
 
 use super::*;
 use crate::head::RefusalReason;
@@ -117,12 +117,12 @@ proptest! {
     #[test]
     fn the_engine_equals_a_plain_map(
         operations in prop::collection::vec(operation(), 1..300),
-        with_late: bool,
+        with_out_of_order: bool,
         by_columns: bool,
     ) {
-        let mut node = Node::with(if with_late { WITH_LATE } else { OPTIONS });
+        let mut node = Node::with(if with_out_of_order { WITH_OUT_OF_ORDER } else { OPTIONS });
         node.write_columns(by_columns)?;
-        let window_ms = if with_late { 2000 } else { OPTIONS.block_duration_ms / 2 };
+        let window_ms = if with_out_of_order { 2000 } else { OPTIONS.block_duration_ms / 2 };
         let mut model = Model::new();
         let mut newest_ms = 1000;
         for operation in operations {
@@ -137,18 +137,18 @@ proptest! {
                     match outcome.refusals.first().map(|refusal| refusal.reason) {
                         Some(reason) => {
                             // Only what lies behind the window, is another value, or, without a
-                            // window for late samples, is out of order may be refused.
+                            // window for out-of-order samples, is out of order may be refused.
                             let in_window = time_ms >= newest_ms - window_ms;
                             let other_value = reason == RefusalReason::DuplicateSample;
                             prop_assert_eq!(other_value, is_same == Some(false) && other_value);
                             prop_assert!(!(is_newest && in_window), "{:?}", outcome);
                             prop_assert!(!(in_window && is_same == Some(true)), "{:?}", outcome);
-                            prop_assert!(!(in_window && with_late && is_same.is_none()));
+                            prop_assert!(!(in_window && with_out_of_order && is_same.is_none()));
                         }
                         None => {
                             prop_assert_eq!(outcome.samples_written + outcome.histograms_written, 1);
-                            // What only a block holds may be written over by a late sample.
-                            prop_assert!(with_late || is_same != Some(false));
+                            // What only a block holds may be written over by an out-of-order sample.
+                            prop_assert!(with_out_of_order || is_same != Some(false));
                             samples.entry(time_ms).and_modify(|held| replace(held, &value)).or_insert(value);
                             newest_ms = newest_ms.max(time_ms);
                         }

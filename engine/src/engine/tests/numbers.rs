@@ -1,5 +1,5 @@
-//! Numbers of series: none is given twice, since parts of the logs that are held for others, and late
-//! samples, name their series by it.
+//! Numbers of series: none is given twice, since parts of the logs that are held for others, and
+//! out-of-order samples, name their series by it.
 
 use super::*;
 use crate::storage::Wal;
@@ -26,7 +26,7 @@ fn a_number_that_a_checkpoint_leaves_out_is_not_given_again() -> Result<()> {
             node.compact();
         }
         // Neither they nor a row of them is in the log any more.
-        assert!(node.wal.segments(LogKind::Ordered)[0] > 3);
+        assert!(node.wal.segments(LogKind::InOrder)[0] > 3);
         assert_eq!(node.engine.figures()?.head_series, 1);
         for _ in 0..restarts {
             node.restart();
@@ -48,7 +48,7 @@ fn numbers_that_any_row_names_are_taken() -> Result<()> {
     put_metadata(&mut metadata, &row);
     for (record, last) in [(exemplars, 77), (metadata, 99)] {
         let mut node = Node::new();
-        node.wal.reopened().append(LogKind::Ordered, &[record])?;
+        node.wal.reopened().append(LogKind::InOrder, &[record])?;
         node.restart();
         assert_eq!(number_of(&mut node, "new")?, last + 1);
     }

@@ -63,7 +63,7 @@ fn all(node: &Node) -> Model {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever the labels and the limit, all is cut, forgotten and read again.
+    /// Whatever the labels and the limit, all is cut, truncated and read again.
     #[test]
     fn any_load_is_cut(
         series in 1usize..200,

@@ -40,8 +40,8 @@ enum Step {
     Refused(usize, usize),
     /// The body ends too early.
     Broken(usize, usize),
-    /// So much time goes by that series which nobody sends are forgotten.
-    Forget,
+    /// So much time goes by that series which nobody sends are dropped.
+    Truncate,
     Restart,
 }
 
@@ -73,16 +73,16 @@ fn field(tag: u64, content: &[u8]) -> Vec<u8> {
 
 impl Sender {
     fn symbols(&self) -> Vec<String> {
-        let mut texts: Vec<String> = vec!["help".to_owned(), "bytes".to_owned()];
+        let mut strings: Vec<String> = vec!["help".to_owned(), "bytes".to_owned()];
         for (name, value) in self.series.iter().flat_map(|number| labels(*number)) {
-            texts.extend([name, value]);
+            strings.extend([name, value]);
         }
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let rank = |text: &String| (text.bytes().fold(self.symbols_seed, mix), text.clone());
-        texts.sort_by_cached_key(rank);
-        texts.dedup();
-        texts.insert(0, String::new());
-        texts
+        strings.sort_by_cached_key(rank);
+        strings.dedup();
+        strings.insert(0, String::new());
+        strings
     }
 
     /// The labels of a row, encoded.
@@ -115,8 +115,8 @@ impl Sender {
 
     /// The fields of such a request, with the row that each is.
     fn fields(&self, time_ms: i64, refused: Option<usize>) -> Vec<(Option<usize>, Vec<u8>)> {
-        let texts = self.symbols();
-        let position: BTreeMap<&str, u64> = texts.iter().map(|text| &**text).zip(0..).collect();
+        let strings = self.symbols();
+        let position: BTreeMap<&str, u64> = strings.iter().map(|text| &**text).zip(0..).collect();
         let is_v1 = self.version == RemoteWriteVersion::V1;
         let mut series = Vec::new();
         for (row, series_number) in self.series.iter().enumerate() {
@@ -139,7 +139,8 @@ impl Sender {
             }
             series.push((Some(row), field(if is_v1 { 1 } else { 5 }, &one)));
         }
-        let symbols: Vec<_> = texts.iter().map(|text| (None, field(4, text.as_bytes()))).collect();
+        let symbols: Vec<_> =
+            strings.iter().map(|text| (None, field(4, text.as_bytes()))).collect();
         match (is_v1, self.symbols_last) {
             (true, _) => series,
             (false, true) => [series, symbols].concat(),
@@ -168,8 +169,8 @@ impl Sender {
             return Vec::new();
         }
         if self.version == RemoteWriteVersion::V2 {
-            let texts = self.symbols();
-            let has = |text: &String| texts[..symbols].contains(text);
+            let strings = self.symbols();
+            let has = |text: &String| strings[..symbols].contains(text);
             let labels_of = |row: &usize| labels(self.series[*row]);
             rows.retain(|row| labels_of(row).iter().all(|(name, value)| has(name) && has(value)));
         }
@@ -203,7 +204,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (who(), 0u32..4).prop_map(|(who, metadata)| Step::Metadata(who, metadata)),
         1 => (who(), at()).prop_map(|(who, at)| Step::Refused(who, at)),
         1 => (who(), 1usize..2000).prop_map(|(who, cut)| Step::Broken(who, cut)),
-        1 => Just(Step::Forget),
+        1 => Just(Step::Truncate),
         1 => Just(Step::Restart),
     ]
 }
@@ -239,8 +240,8 @@ fn held(node: &Node) -> BTreeMap<String, BTreeMap<i64, u64>> {
     }
 }
 
-fn shapes(node: &mut Node) -> &mut Shapes {
-    &mut node.engine.owned.as_mut().expect("an engine with a head").shapes
+fn templates(node: &mut Node) -> &mut RequestTemplates {
+    &mut node.engine.owned.as_mut().expect("an engine with a head").templates
 }
 
 proptest! {
@@ -264,7 +265,7 @@ proptest! {
                 Step::Send(who) => (who, None, 0),
                 Step::Refused(who, at) => (who, Some(at), 0),
                 Step::Broken(who, cut) => (who, None, cut),
-                Step::Forget => {
+                Step::Truncate => {
                     time_ms += 2000;
                     (0, None, 0)
                 }
@@ -307,7 +308,7 @@ proptest! {
             let body = sender.body(time_ms, refused);
             let body = &body[..body.len().saturating_sub(cut)];
             let outcome = node.engine.append_remote_write(sender.version, body, now_ms);
-            *shapes(&mut plain) = Shapes::default();
+            *templates(&mut plain) = RequestTemplates::default();
             let expected = plain.engine.append_remote_write(sender.version, body, now_ms);
             prop_assert_eq!(outcome.as_ref().ok(), expected.as_ref().ok());
             if let (0, Ok(outcome)) = (cut, &outcome) {
@@ -343,7 +344,7 @@ proptest! {
     }
 }
 
-/// From the third time on a request is known, until one of its series is forgotten.
+/// From the third time on a request is known, until one of its series is dropped.
 #[test]
 fn a_request_is_known_once_it_was_seen_twice() {
     let mut node = Node::new();
@@ -360,14 +361,14 @@ fn a_request_is_known_once_it_was_seen_twice() {
         let outcome = node.engine.append_remote_write(RemoteWriteVersion::V2, &body, AHEAD_MS);
         assert_eq!(outcome.expect("a sound body").refused, 0);
         node.compact();
-        shapes(&mut node).len()
+        templates(&mut node).len()
     };
     let known: Vec<usize> = (1..=4).map(|scrape| send(&sender, scrape * 15)).collect();
     assert_eq!(known, [0, 1, 1, 1]);
     // Others are not known by it.
     let other = Sender { series: (0..39).chain([50]).collect(), ..sender.clone() };
     assert_eq!([send(&other, 75), send(&other, 90)], [1, 2]);
-    // Once blocks were cut the series that is not sent any more is forgotten, and with it all
+    // Once blocks were cut the series that is not sent any more is dropped, and with it all
     // that is known of requests.
     let known: Vec<usize> = (1..=4).map(|scrape| send(&sender, 3000 + scrape * 15)).collect();
     assert_eq!(known.last(), Some(&1));

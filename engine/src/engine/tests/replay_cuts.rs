@@ -1,6 +1,6 @@
 //! Blocks that are cut while the log is read: nothing is lost and nothing comes twice, wherever a
-//! crash ends it, with values of every kind, late ones, deletions, and series that lag behind; and
-//! the head that comes of it is like any other.
+//! crash ends it, with values of every kind, out-of-order ones, deletions, and series that lag
+//! behind; and the head that comes of it is like any other.
 
 use super::deletion::delete_from_model;
 use super::model::{same_model, value};
@@ -89,7 +89,7 @@ fn replay(node: &Node, after_records: u64, parts_max: usize) -> Result<Ended> {
         blocks: Rc::new(node.blocks.clone()),
         head: None,
     };
-    let mut head = Engine::open(Role::All, WITH_LATE, storage)?;
+    let mut head = Engine::open(Role::All, WITH_OUT_OF_ORDER, storage)?;
     let staged = Staged { blocks: node.blocks.clone(), ..Staged::default() };
     let (mut end_ms, mut mark) = (None, None);
     for _ in 0..parts_max {
@@ -111,7 +111,7 @@ fn replay(node: &Node, after_records: u64, parts_max: usize) -> Result<Ended> {
             blocks: Rc::new(staged.clone()),
             head: Some(Rc::clone(&head.head)),
         };
-        let mut compactor = Engine::open(Role::Compactor, WITH_LATE, storage)?;
+        let mut compactor = Engine::open(Role::Compactor, WITH_OUT_OF_ORDER, storage)?;
         loop {
             let progress = compactor.compact(1_000_000, ROOM)?;
             if progress.committed.is_some() {
@@ -148,7 +148,7 @@ fn restart_with_cuts(
                     return Ok(None);
                 }
                 if let Some(end_ms) = end_ms {
-                    while head.forget(end_ms)? {}
+                    while head.truncate(end_ms)? {}
                 }
                 return Ok(Some(head));
             }
@@ -219,7 +219,7 @@ proptest! {
         goes_on: bool,
     ) {
         // Nothing is cut in the life that writes the first log.
-        let mut node = Node::with(HeadOptions { block_duration_ms: 1_000_000, ..WITH_LATE });
+        let mut node = Node::with(HeadOptions { block_duration_ms: 1_000_000, ..WITH_OUT_OF_ORDER });
         let mut model = Model::new();
         let mut newest_ms = 1000;
         for life in lives {
@@ -227,7 +227,7 @@ proptest! {
             for operation in life {
                 node.run_in(&mut model, &mut newest_ms, operation, deletes)?;
             }
-            node.options = WITH_LATE;
+            node.options = WITH_OUT_OF_ORDER;
             let mut published_max = published;
             let head = loop {
                 let ended = restart_with_cuts(&node, crashes.clone(), published_max)?;
@@ -257,7 +257,7 @@ proptest! {
 
 #[test]
 fn a_long_log_is_cut_and_what_lags_behind_is_kept() -> Result<()> {
-    let options = HeadOptions { block_duration_ms: 1_000_000, ..WITH_LATE };
+    let options = HeadOptions { block_duration_ms: 1_000_000, ..WITH_OUT_OF_ORDER };
     let mut node = Node::with(options);
     node.append("lagging", 0, 1);
     for time_ms in (10..20_000).step_by(10) {
@@ -271,7 +271,7 @@ fn a_long_log_is_cut_and_what_lags_behind_is_kept() -> Result<()> {
         }
     }
     let model = node.select(Vec::new(), TimeRange::ALL);
-    node.options = WITH_LATE;
+    node.options = WITH_OUT_OF_ORDER;
     assert!(restart_with_cuts(&node, Vec::new(), usize::MAX)?.is_some());
     assert!(node.blocks.list()?.len() > 4, "{:?}", node.blocks.list());
     node.restart();

@@ -1,5 +1,5 @@
-//! Requests of many values of every kind, in order and late, over restarts and merges: all of it
-//! comes back, and what is said of counters is true.
+//! Requests of many values of every kind, in order and out-of-order, over restarts and merges: all
+//! of it comes back, and what is said of counters is true.
 
 use super::model::{same_model, value};
 use super::*;
@@ -81,7 +81,7 @@ proptest! {
     fn requests_of_every_kind_come_back(
         requests in prop::collection::vec(any_request(), 1..40),
     ) {
-        let mut node = Node::with(WITH_LATE);
+        let mut node = Node::with(WITH_OUT_OF_ORDER);
         let mut model = Model::new();
         let mut newest_ms = 3000;
         for Request { rows, compacts, restarts } in requests {

@@ -3,7 +3,7 @@
 //! were.
 
 use super::*;
-use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, TextSource};
+use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, StringSource};
 use crate::storage::{BlockFile, BlockWriter, StorageResult};
 use std::cell::{Cell, RefCell};
 
@@ -78,11 +78,11 @@ impl HeadSource for RestartedHead {
         self.head().series(lookup)
     }
 
-    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
+    fn label_names(&self, lookup: &Lookup) -> Result<Box<dyn StringSource>> {
         self.head().label_names(lookup)
     }
 
-    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn TextSource>> {
+    fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn StringSource>> {
         self.head().label_values(name, lookup)
     }
 
@@ -98,8 +98,8 @@ impl HeadSource for RestartedHead {
         self.head().plan_cut()
     }
 
-    fn forget(&self, before_ms: i64) -> Result<bool> {
-        self.head().forget(before_ms)
+    fn truncate(&self, before_ms: i64) -> Result<bool> {
+        self.head().truncate(before_ms)
     }
 
     fn deletion_mark(&self) -> Result<u64> {
@@ -177,7 +177,8 @@ fn compact(node: &Rc<Restarted>) -> usize {
             blocks: Rc::new(RestartedBlocks(Rc::clone(node))),
             head: Some(Rc::new(RestartedHead(Rc::clone(node)))),
         };
-        let mut compactor = Engine::open(Role::Compactor, WITH_LATE, storage).expect("options");
+        let mut compactor =
+            Engine::open(Role::Compactor, WITH_OUT_OF_ORDER, storage).expect("options");
         loop {
             match compactor.compact(1_000_000, ROOM).map(|progress| progress.done) {
                 Ok(false) => {}
@@ -196,7 +197,7 @@ fn compact(node: &Rc<Restarted>) -> usize {
 fn what_it_takes_before_the_cut_goes_on_is_kept() {
     let mut failed = 0;
     for calls in 0.. {
-        let mut node = Node::with(WITH_LATE);
+        let mut node = Node::with(WITH_OUT_OF_ORDER);
         for time_ms in (0..1_700).step_by(100) {
             node.append("a", time_ms, 1);
             node.append("b", time_ms, 2);

@@ -1,11 +1,11 @@
-//! Where segments of the ordered log end: often enough to be dropped early, and no more often.
+//! Where segments of the in-order log end: often enough to be dropped early, and no more often.
 
 use super::*;
 use crate::head::Exemplar;
 
 /// A node whose segments span 500 ms.
 fn node(by_columns: bool) -> Node {
-    let mut node = Node::with(WITH_LATE);
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
     node.write_columns(by_columns).expect("an own head");
     node
 }
@@ -29,14 +29,14 @@ fn an_agent_that_catches_up_ends_no_segments() -> Result<()> {
             }
         }
         // Up to 10,299 ms, from 10,000 ms on.
-        assert_eq!(node.wal.segments(LogKind::Ordered), [0], "by columns: {by_columns}");
+        assert_eq!(node.wal.segments(LogKind::InOrder), [0], "by columns: {by_columns}");
         node.append("next", 10_600, 1);
-        assert_eq!(node.wal.segments(LogKind::Ordered), [0, 1], "by columns: {by_columns}");
+        assert_eq!(node.wal.segments(LogKind::InOrder), [0, 1], "by columns: {by_columns}");
         // What is older than that, in whatever order, stays in the segment.
         for time_ms in [10_500, 9_800, 11_000, 9_900, 11_100] {
             node.append(&format!("at {time_ms}"), time_ms, 1);
         }
-        assert_eq!(node.wal.segments(LogKind::Ordered), [0, 1], "by columns: {by_columns}");
+        assert_eq!(node.wal.segments(LogKind::InOrder), [0, 1], "by columns: {by_columns}");
         let expected = node.select(Vec::new(), TimeRange::ALL);
         assert_eq!((expected["live"].len(), expected["behind"].len()), (300, 300));
         node.restart();
@@ -54,10 +54,10 @@ fn the_log_shrinks_beside_an_agent_that_catches_up() {
             node.append("live", time_ms, 1);
             node.append("behind", time_ms - 600, 2);
             node.compact();
-            let segments = node.wal.segments(LogKind::Ordered);
+            let segments = node.wal.segments(LogKind::InOrder);
             assert!(segments.len() <= 6, "by columns: {by_columns}, at {time_ms}: {segments:?}");
         }
-        let segments = node.wal.segments(LogKind::Ordered);
+        let segments = node.wal.segments(LogKind::InOrder);
         assert!((10..=20).contains(&segments[0]), "by columns: {by_columns}: {segments:?}");
         let expected = node.select(Vec::new(), TimeRange::ALL);
         assert_eq!((expected["live"].len(), expected["behind"].len()), (180, 180));
@@ -80,6 +80,6 @@ fn segments_end_in_every_life() {
         node.restart();
     }
     // 4.1 s of samples; storage in memory goes on in the last segment of the life before.
-    let segments = node.wal.segments(LogKind::Ordered);
+    let segments = node.wal.segments(LogKind::InOrder);
     assert!((6..=9).contains(&segments.len()), "{segments:?}");
 }

@@ -53,8 +53,8 @@ impl Wal for FullWal {
         Ok(Box::new(FullCheckpoint { checkpoint, full }))
     }
 
-    fn truncate_late(&mut self, last_segment: u32) -> StorageResult<()> {
-        self.wal.truncate_late(last_segment)
+    fn truncate_out_of_order(&mut self, last_segment: u32) -> StorageResult<()> {
+        self.wal.truncate_out_of_order(last_segment)
     }
 }
 
@@ -71,11 +71,11 @@ impl WalCheckpoint for FullCheckpoint {
 }
 
 fn full_node() -> (Node, Rc<Cell<Option<Full>>>) {
-    let mut node = Node::with(WITH_LATE);
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
     let full = Rc::new(Cell::new(None));
     let wal = FullWal { wal: node.wal.reopened(), full: Rc::clone(&full) };
     let storage = Storage { wal: Box::new(wal), blocks: Rc::new(node.blocks.clone()), head: None };
-    node.engine = Engine::open(Role::All, WITH_LATE, storage).expect("sound options");
+    node.engine = Engine::open(Role::All, WITH_OUT_OF_ORDER, storage).expect("sound options");
     while !node.engine.replay(64).expect("a sound log").done {}
     (node, full)
 }
@@ -92,18 +92,18 @@ fn compact(node: &mut Node) -> Result<()> {
 
 #[test]
 fn a_log_that_could_not_shrink_does_so_once_there_is_room() {
-    for call in [Full::Checkpoint, Full::Commit, Full::Cut(LogKind::Late)] {
+    for call in [Full::Checkpoint, Full::Commit, Full::Cut(LogKind::OutOfOrder)] {
         let (mut node, full) = full_node();
         for time_ms in (0..1000).step_by(100) {
             node.append("s", time_ms, 1);
         }
-        // Late, and as old as what is cut.
+        // Out-of-order, and as old as what is cut.
         node.append("s", 50, 2);
         for time_ms in (1000..1700).step_by(100) {
             node.append("s", time_ms, 1);
         }
         full.set(Some(call));
-        let before = node.wal.segments(LogKind::Ordered);
+        let before = node.wal.segments(LogKind::InOrder);
         for _ in 0..3 {
             assert!(is_no_space(compact(&mut node)), "{call:?}");
         }
@@ -113,7 +113,7 @@ fn a_log_that_could_not_shrink_does_so_once_there_is_room() {
         assert_eq!(expected["s"].len(), 18);
         full.set(None);
         compact(&mut node).expect("there is room");
-        let after = node.wal.segments(LogKind::Ordered);
+        let after = node.wal.segments(LogKind::InOrder);
         assert!(after.first() > before.first(), "{call:?}: {before:?}, {after:?}");
         assert_eq!(node.engine.figures().expect("storage that works").blocks, 1, "{call:?}");
         assert_eq!(node.select(Vec::new(), TimeRange::ALL), expected, "{call:?}");
@@ -131,10 +131,10 @@ fn a_batch_without_room_leaves_no_trace() {
         (f.head_series, f.head_chunks, f.head_symbols)
     };
     let before = figures(&node);
-    for call in [Full::Append(LogKind::Ordered), Full::Append(LogKind::Late)] {
+    for call in [Full::Append(LogKind::InOrder), Full::Append(LogKind::OutOfOrder)] {
         full.set(Some(call));
         for i in 0..100 {
-            // A late row of a new series beside an ordered one of another.
+            // An out-of-order row of a new series beside an in-order one of another.
             let refused = node.engine.append_batch("append", 1_000_000, |head, batch| {
                 for (name, time_ms) in [(format!("new{i}"), 900), ("old".to_owned(), 900)] {
                     let labels = Labels::from_sorted([(LABEL_NAME, name.as_str())]);

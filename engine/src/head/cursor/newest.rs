@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 /// An age that is kept elsewhere.
 const OLDER: u32 = u32::MAX;
 
-/// Times of the newest ordered samples of series, by their position.
+/// Times of the newest in-order samples of series, by their position.
 pub struct Newest {
     /// No series has a newer sample.
     head_ms: i64,

@@ -8,7 +8,7 @@ use std::rc::{Rc, Weak};
 /// What one cursor notes: as many series as the head has, at most.
 #[derive(Default)]
 pub struct Watch {
-    /// Time of the newest ordered sample of a series before the first that came; nothing if there
+    /// Time of the newest in-order sample of a series before the first that came; nothing if there
     /// was none.
     newest_ms: RefCell<FxHashMap<Slot, Option<i64>>>,
 }

@@ -1,4 +1,4 @@
-//! Takes numbers, texts and chunks off the front of a piece. Numbers are little-endian: that is
+//! Takes numbers, strings and chunks off the front of a piece. Numbers are little-endian: that is
 //! how WebAssembly has them in memory.
 
 use super::{SavedHeadError, damaged};

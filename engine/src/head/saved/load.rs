@@ -121,8 +121,8 @@ impl HeadLoader {
     fn take_name_list(&mut self, piece: &mut Bytes<'_>) -> Result<(), SavedHeadError> {
         let names = piece.u32s()?.map(|number| self.symbol(number));
         let names = names.collect::<Result<Box<[SymbolId]>, _>>()?;
-        let texts = || names.iter().map(|name| self.symbols.text(*name));
-        if !texts().is_sorted_by(|a, b| a < b) || texts().any(str::is_empty) {
+        let strings = || names.iter().map(|name| self.symbols.text(*name));
+        if !strings().is_sorted_by(|a, b| a < b) || strings().any(str::is_empty) {
             return Err(damaged("label names are out of order"));
         }
         self.name_lists.push(self.names.list(names));
@@ -162,11 +162,12 @@ impl HeadLoader {
     pub fn finish(mut self, head: &mut Head) -> Result<(), SavedHeadError> {
         let postings = self.postings()?;
         let mut by_key = HashTable::with_capacity(self.series.len());
-        let (mut min_time_ms, mut late_min_time_ms) = (i64::MAX, i64::MAX);
+        let (mut min_time_ms, mut out_of_order_min_time_ms) = (i64::MAX, i64::MAX);
         for slot in self.series.iter() {
             let Some(series) = self.series.get(slot) else { continue };
             min_time_ms = min_time_ms.min(series.min_time_ms().unwrap_or(i64::MAX));
-            late_min_time_ms = late_min_time_ms.min(series.late_min_time_ms().unwrap_or(i64::MAX));
+            out_of_order_min_time_ms =
+                out_of_order_min_time_ms.min(series.out_of_order_min_time_ms().unwrap_or(i64::MAX));
             let hash_of =
                 |slot: &Slot| self.series.get(*slot).map_or(0, |series| series.key.table_hash());
             by_key.insert_unique(series.key.table_hash(), slot, hash_of);
@@ -181,7 +182,7 @@ impl HeadLoader {
         head.chunk_count = self.chunk_count;
         head.min_time_ms = min_time_ms;
         head.max_time_ms = self.max_time_ms;
-        head.late_min_time_ms = late_min_time_ms;
+        head.out_of_order_min_time_ms = out_of_order_min_time_ms;
         head.metadata = self.metadata;
         head.exemplars = self.exemplars;
         let valid_ms = head.min_valid_ms;

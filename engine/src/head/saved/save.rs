@@ -23,7 +23,7 @@ pub struct HeadSaver {
     name_lists: Vec<NameList>,
     /// By the address of the list.
     list_numbers: FxHashMap<*const Box<[SymbolId]>, u32>,
-    /// Series that have samples; a replay forgets all others.
+    /// Series that have samples; a replay drops all others.
     slots: Vec<Slot>,
     families: Vec<Box<str>>,
     ring: RingSaver,

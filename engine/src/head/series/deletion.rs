@@ -8,18 +8,19 @@ use std::collections::BTreeMap;
 impl Series {
     /// Time of the newest sample of any kind that is held.
     pub(in crate::head) fn max_time_ms(&self) -> Option<i64> {
-        let late = self.late.as_ref().and_then(|late| late.max_time_ms());
-        self.newest_ms().into_iter().chain(late).max()
+        let out_of_order =
+            self.out_of_order.as_ref().and_then(|out_of_order| out_of_order.max_time_ms());
+        self.newest_ms().into_iter().chain(out_of_order).max()
     }
 
-    /// Late samples by time.
-    pub(in crate::head) fn late_values(&self) -> Result<BTreeMap<i64, Value>, ChunkError> {
-        self.late.as_ref().map_or(Ok(BTreeMap::new()), |late| late.all())
+    /// Out-of-order samples by time.
+    pub(in crate::head) fn out_of_order_values(&self) -> Result<BTreeMap<i64, Value>, ChunkError> {
+        self.out_of_order.as_ref().map_or(Ok(BTreeMap::new()), |out_of_order| out_of_order.all())
     }
 
-    /// Takes the ordered samples of a span of time out. The newest sample that stays is what the
+    /// Takes the in-order samples of a span of time out. The newest sample that stays is what the
     /// next one must be newer than, so that what was deleted can be sent again.
-    pub(in crate::head) fn delete_ordered(&mut self, range: TimeRange) -> Result<(), ChunkError> {
+    pub(in crate::head) fn delete_in_order(&mut self, range: TimeRange) -> Result<(), ChunkError> {
         if let Some(open) = &self.open
             && open.appender.first_timestamp_ms().is_some_and(|first_ms| first_ms <= range.end_ms)
             && self.newest_ms >= range.start_ms
@@ -43,12 +44,15 @@ impl Series {
         Ok(())
     }
 
-    /// Takes the late samples of a span of time out.
-    pub(in crate::head) fn delete_late(&mut self, range: TimeRange) -> Result<(), ChunkError> {
-        let Some(late) = &mut self.late else { return Ok(()) };
-        late.delete(range)?;
-        if late.min_time_ms().is_none() {
-            self.late = None;
+    /// Takes the out-of-order samples of a span of time out.
+    pub(in crate::head) fn delete_out_of_order(
+        &mut self,
+        range: TimeRange,
+    ) -> Result<(), ChunkError> {
+        let Some(out_of_order) = &mut self.out_of_order else { return Ok(()) };
+        out_of_order.delete(range)?;
+        if out_of_order.min_time_ms().is_none() {
+            self.out_of_order = None;
         }
         Ok(())
     }

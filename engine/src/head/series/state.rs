@@ -3,7 +3,7 @@
 use super::{OpenChunk, Series, SeriesKey, SeriesLabels, block_end};
 use crate::chunk::{Chunk, Encoding, ValueAppender};
 use crate::head::HeadOptions;
-use crate::head::late::LateSamples;
+use crate::head::out_of_order::OutOfOrderSamples;
 use crate::head::saved::{Bytes, SavedHeadError};
 
 /// Stands for the encoding of the chunk being filled where there is none.
@@ -12,7 +12,7 @@ const NO_CHUNK: u8 = 0;
 impl Series {
     /// Whether anything is held.
     pub(in crate::head) fn has_samples(&self) -> bool {
-        !self.sealed.is_empty() || self.open.is_some() || self.late.is_some()
+        !self.sealed.is_empty() || self.open.is_some() || self.out_of_order.is_some()
     }
 
     /// Appends all but the labels.
@@ -20,8 +20,9 @@ impl Series {
         out.extend_from_slice(&self.series_ref.to_le_bytes());
         out.extend_from_slice(&self.newest_ms.to_le_bytes());
         put_chunks(out, &self.sealed);
-        let late = self.late.as_ref().map(|late| late.parts()).unwrap_or_default();
-        put_chunks(out, &late);
+        let out_of_order =
+            self.out_of_order.as_ref().map(|out_of_order| out_of_order.parts()).unwrap_or_default();
+        put_chunks(out, &out_of_order);
         match &self.open {
             None => out.push(NO_CHUNK),
             Some(open) => {
@@ -42,9 +43,9 @@ impl Series {
         let mut series = Series::new(bytes.u64()?, key, labels);
         series.newest_ms = bytes.i64()?;
         series.sealed = take_chunks(bytes)?;
-        let late = take_chunks(bytes)?;
-        if !late.is_empty() {
-            series.late = Some(Box::new(LateSamples::from_parts(late)));
+        let out_of_order = take_chunks(bytes)?;
+        if !out_of_order.is_empty() {
+            series.out_of_order = Some(Box::new(OutOfOrderSamples::from_parts(out_of_order)));
         }
         let encoding = bytes.u8()?;
         if encoding != NO_CHUNK {

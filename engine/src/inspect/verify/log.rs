@@ -1,7 +1,7 @@
 //! Records of a log: whether each decodes, and whether its samples belong to a series.
 //!
 //! A sample of a series that no record introduces is lost at the next start, unless a block holds
-//! it already. That is usual after a cut: the series is forgotten, and its samples stay until
+//! it already. That is usual after a cut: the series is dropped, and its samples stay until
 //! their segment goes.
 
 use super::Severity;
@@ -128,7 +128,7 @@ impl LogCheck {
                     }
                 }
             }
-            Record::Settled(_) | Record::Retired(_) => {}
+            Record::DeletionsApplied(_) | Record::Retired(_) => {}
             Record::Unknown(kind) => return Err(format!("no record is of type {kind}")),
         }
         self.samples += rows.len() as u64;
@@ -136,9 +136,9 @@ impl LogCheck {
             *timestamp_ms >= self.blocks_end_ms && !self.known.contains(series_ref)
         };
         let lost = match log {
-            LogKind::Ordered => rows.iter().filter(|row| is_lost(row)).count() as u64,
-            // What is cut already stays in the late log for long.
-            LogKind::Late => 0,
+            LogKind::InOrder => rows.iter().filter(|row| is_lost(row)).count() as u64,
+            // What is cut already stays in the out-of-order log for long.
+            LogKind::OutOfOrder => 0,
         };
         Ok(lost)
     }

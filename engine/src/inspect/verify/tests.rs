@@ -203,7 +203,7 @@ fn records_are_checked() {
     let records = [series, samples_of(7), samples_of(8), cut, vec![99, 1]];
     let errors = |blocks_end_ms| {
         let mut check = LogCheck::new(blocks_end_ms);
-        let findings = check.check(LogKind::Ordered, &records);
+        let findings = check.check(LogKind::InOrder, &records);
         assert_eq!(check.counts().0, 1);
         findings.into_iter().map(|finding| finding.record).collect::<Vec<_>>()
     };

@@ -11,7 +11,7 @@ from wasmtime.component import Component, Func, Linker, ResourceAny, Variant
 from . import _errors
 
 COMPONENT_FILE = "tidepool-standalone.wasm"
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 
 
 class Instance:

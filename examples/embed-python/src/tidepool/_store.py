@@ -33,7 +33,7 @@ class Options:
 
     #: Span of one block.
     block_duration_ms: int = 2 * _HOUR_MS
-    #: How far behind the newest sample a late one is accepted; zero: in order only.
+    #: How far behind the newest sample an out-of-order one is accepted; zero: in order only.
     out_of_order_window_ms: int = 2 * _HOUR_MS
     #: How far ahead of now a sample may be.
     future_limit_ms: int = _HOUR_MS // 6
@@ -219,13 +219,13 @@ class Store:
 
     def label_names(self, matchers: Mapping[str, str] | Iterable[Matcher] = ()) -> list[str]:
         """Names of the labels that selected series have, ascending."""
-        return self._texts(self._call("label-names", _lookup(matchers)))
+        return self._strings(self._call("label-names", _lookup(matchers)))
 
     def label_values(
         self, name: str, matchers: Mapping[str, str] | Iterable[Matcher] = ()
     ) -> list[str]:
         """Values that selected series have for a label, ascending."""
-        return self._texts(self._call("label-values", name, _lookup(matchers)))
+        return self._strings(self._call("label-values", name, _lookup(matchers)))
 
     def compact(self, *, all: bool = False, now_ms: int | None = None) -> Compaction:
         """Does all the work that is due: cuts blocks, merges them, and drops old ones. Call it now
@@ -262,13 +262,13 @@ class Store:
     def _call(self, function: str, *arguments: Any) -> Any:
         return self._checked().call("store", function, *arguments)
 
-    def _texts(self, texts: Any) -> list[str]:
+    def _strings(self, strings: Any) -> list[str]:
         found: list[str] = []
         try:
-            while more := self._call("[method]texts.next", texts, _STEP_BYTES):
+            while more := self._call("[method]strings.next", strings, _STEP_BYTES):
                 found.extend(more)
         finally:
-            self._instance.drop(texts)
+            self._instance.drop(strings)
         return found
 
 

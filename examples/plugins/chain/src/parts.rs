@@ -8,7 +8,7 @@ mod generated {
         path: "wit",
         world: "parts",
         with: {
-            "tidepool:plugin/types@0.1.0": tidepool_plugin::worlds::transform::tidepool::plugin::types,
+            "tidepool:plugin/types@0.2.0": tidepool_plugin::worlds::transform::tidepool::plugin::types,
         },
     });
 }

@@ -10,7 +10,7 @@ use tidepool_plugin::transform::{Batch, Guest, Interest, Verdict};
 use tidepool_plugin::{Edits, Series};
 use tidepool_relabel::{Rule, relabel};
 
-/// Bytes of texts and label sets that are remembered; beyond, all are forgotten.
+/// Bytes of strings and label sets that are remembered; beyond, all are dropped.
 const KNOWN_BYTES_MAX: usize = 16 << 20;
 
 /// A text that no symbol of the batch is.
@@ -21,16 +21,16 @@ const NOWHERE: u32 = u32::MAX;
 enum Fate {
     Kept,
     Dropped,
-    /// Numbers of the texts of name and value in turn.
+    /// Numbers of the strings of name and value in turn.
     Relabeled(Box<[u32]>),
 }
 
-/// What was seen: the same label sets come again with every batch, and most texts with every series.
+/// What was seen: the same label sets come again with every batch, and most strings with every series.
 #[derive(Default)]
 struct Known {
     numbers: HashMap<Rc<str>, u32>,
-    texts: Vec<Rc<str>>,
-    /// By the numbers of the texts of name and value in turn.
+    strings: Vec<Rc<str>>,
+    /// By the numbers of the strings of name and value in turn.
     fates: HashMap<Box<[u32]>, Fate>,
     bytes: usize,
 }
@@ -130,21 +130,21 @@ impl Known {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }
-        let number = self.texts.len() as u32;
+        let number = self.strings.len() as u32;
         let text: Rc<str> = text.into();
         self.bytes += text.len() + 64;
-        self.texts.push(Rc::clone(&text));
+        self.strings.push(Rc::clone(&text));
         self.numbers.insert(text, number);
         number
     }
 
     fn text(&self, number: u32) -> &str {
-        self.texts.get(number as usize).map_or("", |text| text)
+        self.strings.get(number as usize).map_or("", |text| text)
     }
 
     /// The symbol that each text is in a batch.
     fn places(&self, numbers: &[u32]) -> Vec<u32> {
-        let mut places = vec![NOWHERE; self.texts.len()];
+        let mut places = vec![NOWHERE; self.strings.len()];
         for (symbol, number) in numbers.iter().enumerate() {
             if let Some(place) = places.get_mut(*number as usize) {
                 *place = symbol as u32;

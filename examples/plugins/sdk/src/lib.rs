@@ -87,7 +87,7 @@ pub mod worlds {
             pub_export_macro: true,
             export_macro_name: "export_decoder",
             default_bindings_module: "tidepool_plugin::worlds::decoder",
-            with: { "tidepool:plugin/types@0.1.0": super::transform::tidepool::plugin::types },
+            with: { "tidepool:plugin/types@0.2.0": super::transform::tidepool::plugin::types },
         });
     }
 
@@ -98,7 +98,7 @@ pub mod worlds {
             pub_export_macro: true,
             export_macro_name: "export_job",
             default_bindings_module: "tidepool_plugin::worlds::job",
-            with: { "tidepool:plugin/types@0.1.0": super::transform::tidepool::plugin::types },
+            with: { "tidepool:plugin/types@0.2.0": super::transform::tidepool::plugin::types },
             generate_all,
         });
     }
@@ -110,7 +110,7 @@ pub mod worlds {
             pub_export_macro: true,
             export_macro_name: "export_observer",
             default_bindings_module: "tidepool_plugin::worlds::observer",
-            with: { "tidepool:plugin/types@0.1.0": super::transform::tidepool::plugin::types },
+            with: { "tidepool:plugin/types@0.2.0": super::transform::tidepool::plugin::types },
             generate_all,
         });
     }

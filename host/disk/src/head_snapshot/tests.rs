@@ -43,18 +43,18 @@ fn logs(data: &DataDir) -> std::result::Result<Logs, DiskError> {
     Ok(logs)
 }
 
-/// Two segments in order, a checkpoint, and a late one.
+/// Two segments in order, a checkpoint, and an out-of-order one.
 fn with_logs(data: &DataDir) -> std::result::Result<(), DiskError> {
     let mut logs = logs(data)?;
-    let ordered = logs.get(LogKind::Ordered)?;
+    let in_order = logs.get(LogKind::InOrder)?;
     for number in 0..3u8 {
-        ordered.append(&[vec![1, number]])?;
-        ordered.cut_segment()?;
+        in_order.append(&[vec![1, number]])?;
+        in_order.cut_segment()?;
     }
-    let mut checkpoint = ordered.checkpoint(0)?;
+    let mut checkpoint = in_order.checkpoint(0)?;
     checkpoint.append(&[vec![1, 7]])?;
     checkpoint.commit()?;
-    logs.get(LogKind::Late)?.append(&[vec![2, 2]])?;
+    logs.get(LogKind::OutOfOrder)?.append(&[vec![2, 2]])?;
     logs.sync()
 }
 
@@ -101,7 +101,7 @@ fn it_belongs_to_the_logs_as_they_were() -> TestResult {
         ("a checkpoint less", &|| fs::rename(path("wal/checkpoint.00000000"), path("x")), &|| {
             fs::rename(path("x"), path("wal/checkpoint.00000000"))
         }),
-        ("no late log", &|| fs::rename(path("wbl"), path("x")), &|| {
+        ("no out-of-order log", &|| fs::rename(path("wbl"), path("x")), &|| {
             fs::rename(path("x"), path("wbl"))
         }),
         ("a cache of Prometheus", &|| fs::create_dir(path("chunks_head")), &|| {
@@ -119,7 +119,7 @@ fn it_belongs_to_the_logs_as_they_were() -> TestResult {
     }
 
     // A write, however small, is a change; and so is a life that writes nothing but a segment.
-    logs(&data)?.get(LogKind::Ordered)?.append(&[vec![1]])?;
+    logs(&data)?.get(LogKind::InOrder)?.append(&[vec![1]])?;
     assert!(matches!(read(&data), Err(HeadSnapshotError::OtherLogs)));
     data.remove_head_snapshot()?;
     assert!(read(&data)?.is_none());
@@ -195,7 +195,7 @@ fn a_crash_after_a_start_leaves_no_stale_one() -> TestResult {
         let _ = data.remove_head_snapshot();
         let appended = Logs::open(&data, WalOptions::default()).and_then(|mut logs| {
             logs.skip_replay();
-            logs.get(LogKind::Ordered)?.append(&[vec![1, 99]])
+            logs.get(LogKind::InOrder)?.append(&[vec![1, 99]])
         });
         drop(data);
         let data = DataDir::open(root.path())?;

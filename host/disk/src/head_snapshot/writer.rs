@@ -118,7 +118,7 @@ impl Drop for HeadSnapshotWriter {
         }
         if let Err(error) = self.data.disk().remove_file(&self.unfinished) {
             let path = self.unfinished.display();
-            tracing::warn!(%path, %error, "unfinished work takes space until the next start");
+            tracing::warn!(%path, %error, "could not delete unfinished files; the next start deletes them");
         }
     }
 }

@@ -5,11 +5,11 @@
 //! before   00000005  00000006      now   checkpoint.00000006/00000000  00000007     both empty
 //! ```
 //!
-//! Upstream wants the first segment of a log to be number 0, or to follow a checkpoint. A log of late
-//! samples has none.
+//! Upstream wants the first segment of a log to be number 0, or to follow a checkpoint. A log of
+//! out-of-order samples has none.
 
 use super::segment::{WalListing, checkpoint_name, segment_name, unfinished_checkpoint_name};
-use crate::LATE_WAL_DIR;
+use crate::OUT_OF_ORDER_WAL_DIR;
 use crate::error::{Action, Result};
 use crate::fs::{Disk, DiskFile};
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) fn begin_behind(disk: &dyn Disk, before: Option<&Path>, dir: &Path) -
     let Some(last) = listing.number_max else { return Ok(()) };
     let Some(next) = last.checked_add(1) else { return Ok(()) };
     disk.create_dir(dir).map_err(Action::Create.failed(dir))?;
-    if !dir.ends_with(LATE_WAL_DIR) {
+    if !dir.ends_with(OUT_OF_ORDER_WAL_DIR) {
         let unfinished = dir.join(unfinished_checkpoint_name(last));
         disk.create_dir(&unfinished).map_err(Action::Create.failed(&unfinished))?;
         create(disk, &unfinished.join(segment_name(0)))?;

@@ -73,8 +73,8 @@ impl LogFollower {
     /// Begins at the front of a segment, or the first one behind it.
     pub fn new(data: &DataDir, log: LogKind, segment: u32) -> LogFollower {
         let dir = match log {
-            LogKind::Ordered => data.wal_path(),
-            LogKind::Late => data.late_wal_path(),
+            LogKind::InOrder => data.wal_path(),
+            LogKind::OutOfOrder => data.out_of_order_wal_path(),
         };
         LogFollower {
             disk: data.disk(),
@@ -197,7 +197,7 @@ impl LogFollower {
             tracing::warn!(
                 expected = self.next_segment,
                 last,
-                "the log begins anew: it was taken away, and is forwarded from its beginning"
+                "the WAL was replaced; forwarding it from its beginning"
             );
             self.next_segment = 0;
         }
@@ -247,17 +247,17 @@ impl Current {
         for DamagedPlace { offset, bytes, cause } in self.reader.take_damaged() {
             tracing::warn!(
                 path = %self.path.display(), offset, bytes, %cause,
-                "a WAL segment is damaged; what cannot be read is not forwarded"
+                "WAL segment is damaged; unreadable records are not forwarded"
             );
         }
     }
 }
 
 impl SeriesFiles {
-    /// Those that introduce the series of a segment of the ordered log, and of later ones.
+    /// Those that introduce the series of a segment of the in-order log, and of later ones.
     pub fn before(data: &DataDir, segment: u32) -> Result<SeriesFiles> {
         let (disk, holding) = (data.disk(), data.holding());
-        let held = listing(&*disk, &holding.dir(LogKind::Ordered))?;
+        let held = listing(&*disk, &holding.dir(LogKind::InOrder))?;
         let live = listing(&*disk, &data.wal_path())?;
         // All that is there: rows that are still to be read may name series that nothing else knows, and
         // what nobody needs was released.

@@ -62,8 +62,8 @@ impl Holding {
     /// Where what is moved of a log goes.
     pub(super) fn dir(&self, log: LogKind) -> PathBuf {
         self.dir.join(match log {
-            LogKind::Ordered => crate::WAL_DIR,
-            LogKind::Late => crate::LATE_WAL_DIR,
+            LogKind::InOrder => crate::WAL_DIR,
+            LogKind::OutOfOrder => crate::OUT_OF_ORDER_WAL_DIR,
         })
     }
 
@@ -117,17 +117,17 @@ impl HeldSegments {
     }
 
     /// Deletes what nobody needs who reads each log from the given segment on, and needs to know the
-    /// series of what comes before: a checkpoint, and the segments behind it. Rows of the late log may
-    /// name series that a newer checkpoint no longer has, so the checkpoint is none after `series`;
-    /// without one, all of the ordered log stays.
-    pub fn release(&self, ordered: u32, late: u32, series: Option<u32>) -> Result<()> {
-        let dir = self.holding.dir(LogKind::Ordered);
+    /// series of what comes before: a checkpoint, and the segments behind it. Rows of the
+    /// out-of-order log may name series that a newer checkpoint no longer has, so the checkpoint is
+    /// none after `series`; without one, all of the in-order log stays.
+    pub fn release(&self, in_order: u32, out_of_order: u32, series: Option<u32>) -> Result<()> {
+        let dir = self.holding.dir(LogKind::InOrder);
         let held = listing(&*self.disk, &dir)?;
         let live = listing(&*self.disk, &self.wal)?;
         let checkpoints = held.checkpoints.iter().chain(&live.checkpoints);
         let numbers = checkpoints
             .map(|found| found.number)
-            .filter(|number| *number < ordered && Some(*number) <= series);
+            .filter(|number| *number < in_order && Some(*number) <= series);
         if let Some(base) = numbers.max() {
             for found in held.segments.iter().filter(|found| found.number <= base) {
                 self.remove(&found.path)?;
@@ -137,8 +137,8 @@ impl HeldSegments {
                     .map_err(Action::Remove.failed(&found.path))?;
             }
         }
-        let held = listing(&*self.disk, &self.holding.dir(LogKind::Late))?;
-        for found in held.segments.iter().filter(|found| found.number < late) {
+        let held = listing(&*self.disk, &self.holding.dir(LogKind::OutOfOrder))?;
+        for found in held.segments.iter().filter(|found| found.number < out_of_order) {
             self.remove(&found.path)?;
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! The two logs of a data directory: `wal` for series and ordered samples, `wbl` for late samples,
-//! as upstream keeps them.
+//! The two logs of a data directory: `wal` for series and in-order samples, `wbl` for out-of-order
+//! samples, as upstream keeps them.
 
 use super::{ReplayBatch, ReplayStats, SyncPolicy, Wal, WalMonitor, WalOptions};
 use crate::DataDir;
@@ -10,38 +10,38 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogKind {
     /// Series, and samples that came in order.
-    Ordered,
-    /// Samples that came late; they name series of the other log.
-    Late,
+    InOrder,
+    /// Samples that came out of order; they name series of the other log.
+    OutOfOrder,
 }
 
-/// Both logs. The one of late samples is made when the first of them comes: older versions of
+/// Both logs. The one of out-of-order samples is made when the first of them comes: older versions of
 /// upstream's tools stumble over an empty one.
 pub struct Logs {
     data: DataDir,
     options: WalOptions,
-    ordered: Wal,
-    late: Option<Wal>,
-    /// Until the late log is read: whether and how it is read ahead.
+    in_order: Wal,
+    out_of_order: Option<Wal>,
+    /// Until the out-of-order log is read: whether and how it is read ahead.
     ahead_bytes_max: Option<u32>,
 }
 
 /// A view of both logs' figures that outlives them and can go to any thread.
 #[derive(Clone)]
 pub struct LogsMonitor {
-    /// The log of ordered samples.
-    pub ordered: WalMonitor,
-    late: Option<WalMonitor>,
+    /// The in-order log.
+    pub in_order: WalMonitor,
+    out_of_order: Option<WalMonitor>,
 }
 
 impl LogsMonitor {
     /// What reading both logs back found. The segments' numbers are those of the log that is being
     /// read, or was read last.
     pub fn replay(&self) -> ReplayStats {
-        let ordered = self.ordered.stats().replay;
-        match &self.late {
-            Some(late) => ordered.and_then(late.stats().replay),
-            None => ordered,
+        let in_order = self.in_order.stats().replay;
+        match &self.out_of_order {
+            Some(out_of_order) => in_order.and_then(out_of_order.stats().replay),
+            None => in_order,
         }
     }
 }
@@ -49,79 +49,82 @@ impl LogsMonitor {
 impl Logs {
     /// Opens both logs for replay. No other `Logs` of the directory may be left.
     pub fn open(data: &DataDir, options: WalOptions) -> Result<Logs> {
-        let ordered = Wal::open(data, options)?;
-        let late = match data.has_late_wal()? {
-            true => Some(Wal::open_late(data, options)?),
+        let in_order = Wal::open(data, options)?;
+        let out_of_order = match data.has_out_of_order_wal()? {
+            true => Some(Wal::open_out_of_order(data, options)?),
             false => None,
         };
-        Ok(Logs { data: data.clone(), options, ordered, late, ahead_bytes_max: None })
+        Ok(Logs { data: data.clone(), options, in_order, out_of_order, ahead_bytes_max: None })
     }
 
     /// One of the two. Everything must have been replayed.
     pub fn get(&mut self, log: LogKind) -> Result<&mut Wal> {
-        match (log, &mut self.late) {
-            (LogKind::Ordered, _) => Ok(&mut self.ordered),
-            (LogKind::Late, Some(late)) => Ok(late),
-            (LogKind::Late, none) => {
-                let late = none.insert(Wal::open_late(&self.data, self.options)?);
+        match (log, &mut self.out_of_order) {
+            (LogKind::InOrder, _) => Ok(&mut self.in_order),
+            (LogKind::OutOfOrder, Some(out_of_order)) => Ok(out_of_order),
+            (LogKind::OutOfOrder, none) => {
+                let out_of_order = none.insert(Wal::open_out_of_order(&self.data, self.options)?);
                 // It is new: there is nothing to replay but the end.
-                late.replay_batch(1)?;
-                Ok(late)
+                out_of_order.replay_batch(1)?;
+                Ok(out_of_order)
             }
         }
     }
 
-    /// A view of the figures for other threads. That of the late log is in it if there was one at
-    /// the start.
+    /// A view of the figures for other threads. That of the out-of-order log is in it if there was
+    /// one at the start.
     pub fn monitor(&self) -> LogsMonitor {
-        let late = self.late.as_ref().map(Wal::monitor);
-        LogsMonitor { ordered: self.ordered.monitor(), late }
+        let out_of_order = self.out_of_order.as_ref().map(Wal::monitor);
+        LogsMonitor { in_order: self.in_order.monitor(), out_of_order }
     }
 
     /// Whether all that earlier lives appended to either could be read, as far as is known now.
     pub fn is_whole(&self) -> bool {
-        let logs = [Some(&self.ordered), self.late.as_ref()];
+        let logs = [Some(&self.in_order), self.out_of_order.as_ref()];
         logs.into_iter().flatten().all(|log| log.stats().replay.is_whole())
     }
 
-    /// Takes records out of the log of late samples: see [`Wal::drop_records`].
-    pub fn drop_late_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
-        self.late.as_mut().map_or(Ok(0), |late| late.drop_records(is_dropped))
+    /// Takes records out of the out-of-order log: see [`Wal::drop_records`].
+    pub fn drop_out_of_order_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
+        self.out_of_order
+            .as_mut()
+            .map_or(Ok(0), |out_of_order| out_of_order.drop_records(is_dropped))
     }
 
-    /// The next batch of what earlier lives appended: all of the ordered log, then the late one.
+    /// The next batch of what earlier lives appended: all of the in-order log, then the
+    /// out-of-order one.
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>> {
-        if let Some(batch) = self.ordered.replay_batch(bytes_max)? {
-            return Ok(Some((LogKind::Ordered, batch)));
+        if let Some(batch) = self.in_order.replay_batch(bytes_max)? {
+            return Ok(Some((LogKind::InOrder, batch)));
         }
-        let Some(late) = &mut self.late else { return Ok(None) };
+        let Some(out_of_order) = &mut self.out_of_order else { return Ok(None) };
         if let Some(bytes_max) = self.ahead_bytes_max.take() {
-            late.read_ahead(bytes_max);
+            out_of_order.read_ahead(bytes_max);
         }
-        Ok(late.replay_batch(bytes_max)?.map(|batch| (LogKind::Late, batch)))
+        Ok(out_of_order.replay_batch(bytes_max)?.map(|batch| (LogKind::OutOfOrder, batch)))
     }
 
     /// Reads both logs ahead, one after the other: see [`Wal::read_ahead`].
     pub fn read_ahead(&mut self, bytes_max: u32) {
-        self.ordered.read_ahead(bytes_max);
+        self.in_order.read_ahead(bytes_max);
         self.ahead_bytes_max = Some(bytes_max);
     }
 
     /// Takes both logs for read to their ends: see [`Wal::skip_replay`].
     pub fn skip_replay(&mut self) {
-        self.ordered.skip_replay();
-        self.late.iter_mut().for_each(Wal::skip_replay);
+        self.in_order.skip_replay();
+        self.out_of_order.iter_mut().for_each(Wal::skip_replay);
     }
 
     /// When the policy asks for the next sync; `None` while it asks for none.
     pub fn sync_due_at(&self) -> Option<Instant> {
-        let late = self.late.as_ref().and_then(Wal::sync_due_at);
-        self.ordered.sync_due_at().into_iter().chain(late).min()
+        let out_of_order = self.out_of_order.as_ref().and_then(Wal::sync_due_at);
+        self.in_order.sync_due_at().into_iter().chain(out_of_order).min()
     }
 
     /// Bytes of records that only this process's memory has.
     pub fn unwritten_bytes(&self) -> u64 {
-        self.ordered.unwritten_bytes() + self.late.as_ref().map_or(0, Wal::unwritten_bytes)
+        self.in_order.unwritten_bytes() + self.out_of_order.as_ref().map_or(0, Wal::unwritten_bytes)
     }
 
     /// Syncs if it is time to. If somebody waits for what they sent to be safe, that is now, although
@@ -137,7 +140,7 @@ impl Logs {
 
     /// Makes every record appended so far survive a power cut, as far as that can be done.
     pub fn sync(&mut self) -> Result<()> {
-        let ordered = self.ordered.sync();
-        self.late.as_mut().map_or(Ok(()), Wal::sync).and(ordered)
+        let in_order = self.in_order.sync();
+        self.out_of_order.as_mut().map_or(Ok(()), Wal::sync).and(in_order)
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// How often the directory is listed again if a listed file is gone before it is opened.
 const LIST_TRIES: usize = 10;
 
-/// Reads both logs from their fronts to their ends: all of the ordered one, then the late one.
+/// Reads both logs from their fronts to their ends: all of the in-order one, then the out-of-order one.
 #[derive(Default)]
 pub struct LogReader {
     files: VecDeque<OpenSource>,
@@ -60,11 +60,12 @@ impl LogReader {
     pub fn open(data: &DataDir) -> Result<LogReader> {
         let mut reader = LogReader::default();
         let disk = data.disk();
-        // The late log first: if it loses a segment to a cut meanwhile, the cut's block is
-        // committed already, and so are its ordered samples.
-        for (log, dir) in
-            [(LogKind::Late, data.late_wal_path()), (LogKind::Ordered, data.wal_path())]
-        {
+        // The out-of-order log first: if it loses a segment to a cut meanwhile, the cut's block is
+        // committed already, and so are its in-order samples.
+        for (log, dir) in [
+            (LogKind::OutOfOrder, data.out_of_order_wal_path()),
+            (LogKind::InOrder, data.wal_path()),
+        ] {
             let (files, plan_oddities) = open_log(&*disk, log, &dir)?;
             reader.bytes_total += files.iter().map(|file| file.source.size_bytes).sum::<u64>();
             reader.oddities.extend(plan_oddities);
@@ -79,7 +80,7 @@ impl LogReader {
         let size_bytes = file.size().map_err(Action::Open.failed(path))?;
         let path = path.to_owned();
         let source = Source { segment: 0, path, size_bytes, is_last: false, must_stay: false };
-        let source = OpenSource { log: LogKind::Ordered, source, file };
+        let source = OpenSource { log: LogKind::InOrder, source, file };
         Ok(LogReader { files: [source].into(), bytes_total: size_bytes, ..LogReader::default() })
     }
 
@@ -188,8 +189,8 @@ fn open_log(disk: &dyn Disk, log: LogKind, dir: &Path) -> Result<(Vec<OpenSource
 /// Bytes that the directory of a log takes; none if there is none.
 pub fn wal_bytes(data: &DataDir, log: LogKind) -> Result<u64> {
     let dir = match log {
-        LogKind::Ordered => data.wal_path(),
-        LogKind::Late => data.late_wal_path(),
+        LogKind::InOrder => data.wal_path(),
+        LogKind::OutOfOrder => data.out_of_order_wal_path(),
     };
     match tree_bytes(&*data.disk(), &dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),

@@ -9,7 +9,7 @@
 //!
 //! Invariants: a segment of an earlier life is never written to, but for cutting a torn tail off
 //! the last one; one that is damaged, or in which Prometheus left marks, may be replaced by another
-//! (see `repair`, `rewrite`); damage is never deleted, but set aside; a batch lies in one
+//! (see `repair`, `rewrite`); damage is never deleted, but quarantined; a batch lies in one
 //! segment whole or nowhere; a sync that failed is reported, and never made good by another one.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
@@ -64,7 +64,7 @@ pub(super) use segment::is_unfinished_checkpoint;
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Disk, Lock};
-use super::set_aside::SetAside;
+use super::quarantine::Quarantine;
 use super::wear::WrittenFor;
 use ahead::ReadAhead;
 use checkpoint::BusyFlag;
@@ -120,15 +120,15 @@ impl Default for WalOptions {
 }
 
 impl Wal {
-    /// Opens the log of ordered samples for replay. No other `Wal` of it, and no checkpoint of one,
+    /// Opens the in-order log for replay. No other `Wal` of it, and no checkpoint of one,
     /// may be left.
     pub fn open(data: &DataDir, options: WalOptions) -> Result<Wal> {
         Wal::open_in(data, data.wal_path(), options)
     }
 
-    /// Opens the log of late samples for replay. No other `Wal` of it may be left.
-    pub fn open_late(data: &DataDir, options: WalOptions) -> Result<Wal> {
-        let dir = data.late_wal_path();
+    /// Opens the out-of-order log for replay. No other `Wal` of it may be left.
+    pub fn open_out_of_order(data: &DataDir, options: WalOptions) -> Result<Wal> {
+        let dir = data.out_of_order_wal_path();
         data.disk().create_dir(&dir).map_err(Action::Create.failed(&dir))?;
         // Its name must be as durable as what is synced in it.
         data.disk().sync_dir(data.path()).map_err(Action::Sync.failed(data.path()))?;
@@ -142,12 +142,12 @@ impl Wal {
         }
         let disk = data.disk_for(WrittenFor::Log);
         rewrite::sweep(&*disk, &dir);
-        let listing = without_strays(&*disk, &dir, data.set_aside())?;
+        let listing = without_strays(&*disk, &dir, data.quarantine())?;
         let counters = Arc::new(Counters::default());
-        let set_aside = data.set_aside().clone();
+        let quarantine = data.quarantine().clone();
         let checkpoint_disk = data.disk_for(WrittenFor::Checkpoint);
         let holding = data.holding().clone();
-        let removal = Removal::new(checkpoint_disk, set_aside, holding, Arc::clone(&counters));
+        let removal = Removal::new(checkpoint_disk, quarantine, holding, Arc::clone(&counters));
         let sync_last = options.sync != SyncPolicy::Off;
         let replay = Replay::plan(Arc::clone(&disk), &listing, sync_last, Arc::clone(&counters))?;
         let first = listing.number_max.map_or(Some(0), |number| number.checked_add(1));
@@ -320,16 +320,16 @@ impl Wal {
 
 /// What a log's directory holds, once what is only named like a part of it is out of the way:
 /// upstream's programs do not start beside it.
-fn without_strays(disk: &dyn Disk, dir: &Path, set_aside: &SetAside) -> Result<WalListing> {
+fn without_strays(disk: &dyn Disk, dir: &Path, quarantine: &Quarantine) -> Result<WalListing> {
     let listing = WalListing::read(disk, dir)?;
     if listing.strays.is_empty() {
         return Ok(listing);
     }
     for path in &listing.strays {
-        match set_aside.take(path) {
+        match quarantine.take(path) {
             Ok(kept) => tracing::warn!(
                 path = %path.display(), to = kept.map(|kept| kept.display().to_string()),
-                "set aside what is named like a part of the WAL, but is none"
+                "quarantined a file that is named like a part of the WAL but is none"
             ),
             Err(error) => tracing::warn!(
                 path = %path.display(), %error,

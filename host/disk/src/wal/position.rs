@@ -17,8 +17,8 @@ pub fn position(data: &DataDir) -> Result<String> {
     let mut text = String::new();
     let disk = data.disk();
     describe(&*disk, &data.wal_path(), "wal", &mut text)?;
-    if data.has_late_wal()? {
-        describe(&*disk, &data.late_wal_path(), "wbl", &mut text)?;
+    if data.has_out_of_order_wal()? {
+        describe(&*disk, &data.out_of_order_wal_path(), "wbl", &mut text)?;
     }
     Ok(text)
 }

@@ -1,12 +1,12 @@
 //! Deleting what a checkpoint stands for. A damaged file that could not be repaired is not deleted
-//! but set aside, since the device may give another time what it did not give this time.
+//! but quarantined, since the device may give another time what it did not give this time.
 
 use super::held::Holding;
 use super::segment::WalListing;
 use super::stats::Counters;
 use crate::error::{Action, Result};
 use crate::fs::{Disk, remove_tree};
-use crate::set_aside::SetAside;
+use crate::quarantine::Quarantine;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How a log's files are deleted.
 pub(super) struct Removal {
     pub disk: Arc<dyn Disk>,
-    pub set_aside: SetAside,
+    pub quarantine: Quarantine,
     holding: Holding,
     pub counters: Arc<Counters>,
     /// Damaged segments that stay as they are.
@@ -25,11 +25,11 @@ pub(super) struct Removal {
 impl Removal {
     pub fn new(
         disk: Arc<dyn Disk>,
-        set_aside: SetAside,
+        quarantine: Quarantine,
         holding: Holding,
         counters: Arc<Counters>,
     ) -> Removal {
-        Removal { disk, set_aside, holding, counters, damaged: Mutex::default() }
+        Removal { disk, quarantine, holding, counters, damaged: Mutex::default() }
     }
 
     /// This segment stays damaged.
@@ -49,15 +49,15 @@ impl Removal {
         segments.try_for_each(|found| self.remove_segment(&found.path))
     }
 
-    /// Deletes a segment. One that is held for others and damaged is set aside besides: they read
+    /// Deletes a segment. One that is held for others and damaged is quarantined besides: they read
     /// of it what can be read.
     pub fn remove_segment(&self, path: &Path) -> Result<()> {
         let is_gone = match self.holding.is_on() {
             true => {
-                self.take_damaged(path, |path| self.set_aside.keep_segment(path));
+                self.take_damaged(path, |path| self.quarantine.keep_segment(path));
                 self.holding.take(&*self.disk, path)?
             }
-            false => self.take_damaged(path, |path| self.set_aside.take(path)),
+            false => self.take_damaged(path, |path| self.quarantine.take(path)),
         };
         if !is_gone {
             self.disk.remove_file(path).map_err(Action::Remove.failed(path))?;
@@ -68,7 +68,7 @@ impl Removal {
 
     /// Deletes a checkpoint.
     pub fn remove_checkpoint(&self, path: &Path) -> Result<()> {
-        match self.take_damaged(path, |path| self.set_aside.take(path)) {
+        match self.take_damaged(path, |path| self.quarantine.take(path)) {
             true => Ok(()),
             false if self.holding.take(&*self.disk, path)? => Ok(()),
             false => remove_tree(&*self.disk, path).map_err(Action::Remove.failed(path)),
@@ -80,25 +80,25 @@ impl Removal {
     fn take_damaged(
         &self,
         path: &Path,
-        set_aside: impl FnOnce(&Path) -> Result<Option<PathBuf>>,
+        quarantine: impl FnOnce(&Path) -> Result<Option<PathBuf>>,
     ) -> bool {
         if !self.is_damaged(path) {
             return false;
         }
-        match set_aside(path) {
+        match quarantine(path) {
             Ok(kept) => {
                 let to = kept.map(|kept| kept.display().to_string());
                 tracing::warn!(
                     path = %path.display(), to,
-                    "set aside a damaged file of the log that is needed no more"
+                    "quarantined a damaged WAL file that is no longer needed"
                 );
                 true
             }
             Err(error) => {
                 tracing::error!(
                     path = %path.display(), %error,
-                    "a damaged file of the log is needed no more and could not be set aside; it is \
-                     deleted"
+                    "could not quarantine a damaged WAL file that is no longer needed; deleting \
+                     it"
                 );
                 false
             }

@@ -1,4 +1,4 @@
-//! Damaged segments, once all of the log was read: each is set aside as it was found, and one with
+//! Damaged segments, once all of the log was read: each is quarantined as it was found, and one with
 //! all of its readable records takes its place, so that neither the next start nor upstream's
 //! programs, which cut a log off at the first damage, stumble over it.
 //!
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A crash at any place leaves the damaged segment or the repaired one, and once there is a repaired
-//! one the other is set aside. Whatever fails leaves the segment as it was: it was read as far as it
+//! one the other is quarantined. Whatever fails leaves the segment as it was: it was read as far as it
 //! can be, and it will be again. What the device would not read stays, too: it may be readable next
 //! time.
 
@@ -33,7 +33,7 @@ impl Wal {
     pub(super) fn repair(&mut self, found: Vec<DamagedSegment>) {
         for DamagedSegment { file, damage, records, must_stay } in &found {
             let path = file.path.display();
-            self.removal.set_aside.count_damage(damage.places, damage.bytes);
+            self.removal.quarantine.count_damage(damage.places, damage.bytes);
             if damage.is_unreadable || *must_stay {
                 tracing::warn!(
                     %path, records,
@@ -59,7 +59,7 @@ impl Wal {
             }
         }
         if !found.is_empty() {
-            self.removal.set_aside.trim();
+            self.removal.quarantine.trim();
         }
     }
 

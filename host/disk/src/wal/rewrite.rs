@@ -35,7 +35,8 @@ const BATCH_BYTES: usize = 1024 * 1024;
 
 impl Wal {
     /// Takes records out of all segments that earlier lives wrote, but not out of checkpoints, and
-    /// gives how many. Segments without any stay as they are; a damaged one is set aside first. To be called after the replay and before the first append.
+    /// gives how many. Segments without any stay as they are; a damaged one is quarantined first.
+    /// To be called after the replay and before the first append.
     pub fn drop_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
         self.check_replayed()?;
         let listing = WalListing::read(&*self.disk, &self.dir)?;
@@ -66,7 +67,7 @@ impl Wal {
     ) -> Result<Option<PathBuf>> {
         let dir = self.dir.join(UNFINISHED_DIR);
         let replaced = self.write_anew(&dir, found, records_expected, is_dropped).and_then(|()| {
-            let kept = if keep { self.removal.set_aside.keep_segment(&found.path)? } else { None };
+            let kept = if keep { self.removal.quarantine.keep_segment(&found.path)? } else { None };
             let from = dir.join(segment_name(0));
             self.disk.rename(&from, &found.path).map_err(Action::Rename.failed(&from))?;
             let parent = found.path.parent().unwrap_or(&self.dir);

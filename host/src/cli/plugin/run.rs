@@ -10,18 +10,20 @@
 
 use super::{Done, PluginArg, block_on};
 use crate::cli::progress::{print_line, warn_line};
+use crate::config::ConfigSource;
 use crate::plugin::config::{PluginSettings, World};
 use crate::plugin::{Post, PushRequest, TrialError, TrialPlugin, TrialStore, newest_ms_of, rows};
-use crate::prom::fields::Fields;
 use crate::prom::rows::{Gone, Piece, RequestWriter};
 use crate::prom::{decompress, decompressed_len};
-use crate::store::system_now_ms;
+use crate::store::{StoreConfig, system_now_ms};
 use crate::telemetry::{self, LogFormat};
 use crate::text::{ImportOptions, TextFormat, import};
 use crate::wasm::RemoteWriteVersion;
 use clap::Args;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use tidepool_remote_write::Fields;
 
 /// Largest file of samples, decompressed.
 const BYTES_MAX: usize = 256 << 20;
@@ -63,6 +65,16 @@ const LOGGED: &str = "warn,tidepool_host::plugin=info";
 
 /// A job's schedule, if nothing else is said, is a multiple of it.
 const MINUTE_MS: i64 = 60_000;
+
+/// The flags of a job's store: samples of any time are taken and kept, and nothing is forced to the
+/// device.
+const STORE_FLAGS: [&str; 5] = [
+    "--max-future=36500d",
+    "--out-of-order-window=36500d",
+    "--retention-time=36500d",
+    "--head-snapshot=false",
+    "--wal-sync=off",
+];
 
 /// Remote-write bodies.
 type Bodies = Vec<(RemoteWriteVersion, Vec<u8>)>;
@@ -134,7 +146,7 @@ impl RunArgs {
             Some(scheduled_ms) => scheduled_ms,
             None => after_all(&before)?,
         };
-        let store = TrialStore::open().await.map_err(|error| error.to_string())?;
+        let store = TrialStore::open(store_config).await.map_err(|error| error.to_string())?;
         let tried = self.run_job(&store, &before, component, scheduled_ms).await;
         store.close();
         let (appended, seconds) = tried?;
@@ -215,6 +227,16 @@ impl RunArgs {
             }
         }
     }
+}
+
+/// The configuration of a job's store.
+fn store_config(directory: &Path) -> Result<StoreConfig, String> {
+    let mut data_dir = OsString::from("--data-dir=");
+    data_dir.push(directory);
+    let flags = STORE_FLAGS.map(OsString::from);
+    let arguments = [OsString::from("tidepool"), data_dir].into_iter().chain(flags);
+    let config = ConfigSource::new(arguments).serve().map_err(|error| error.to_string())?;
+    Ok(config.0.store)
 }
 
 /// A 2.0 request has none of the fields of a 1.0 request.

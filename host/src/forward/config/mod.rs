@@ -10,12 +10,15 @@
 //!     backlog: {order: newest_first, samples_per_second: 50000}
 //! ```
 
-mod read;
 mod rule;
+mod section;
 
+use crate::prom::duration::{read_bytes, read_duration, read_duration_or_zero};
 use crate::redact::shown;
 use crate::wasm::{RelabelRule, RemoteWriteVersion};
+use crate::yaml;
 use hyper::header::{HeaderName, HeaderValue};
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -34,7 +37,8 @@ pub struct ForwardConfig {
 }
 
 /// One destination.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "section::Section")]
 pub struct DestinationConfig {
     /// Where requests go.
     pub url: ReceiverUrl,
@@ -111,25 +115,34 @@ pub struct TlsConfig {
 }
 
 /// Queues, by upstream's names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct QueueConfig {
     /// Rows that a shard may hold.
+    #[serde(deserialize_with = "yaml::number::<_, _, 1, 10_000_000>")]
     pub capacity: u32,
     /// Most shards.
+    #[serde(deserialize_with = "yaml::number::<_, _, 1, 10_000>")]
     pub max_shards: u32,
     /// Fewest shards.
+    #[serde(deserialize_with = "yaml::number::<_, _, 1, 10_000>")]
     pub min_shards: u32,
     /// Rows of a request.
+    #[serde(deserialize_with = "yaml::number::<_, _, 1, 1_000_000>")]
     pub max_samples_per_send: u32,
     /// Longest time that a row waits for others.
+    #[serde(deserialize_with = "read_duration")]
     pub batch_send_deadline: Duration,
     /// First pause after a failure; it doubles.
+    #[serde(deserialize_with = "read_duration")]
     pub min_backoff: Duration,
     /// Longest pause.
+    #[serde(deserialize_with = "read_duration")]
     pub max_backoff: Duration,
     /// Whether 429 is tried again.
     pub retry_on_http_429: RetryOn429,
     /// Samples older than this are not sent; zero sends all.
+    #[serde(deserialize_with = "read_duration_or_zero")]
     pub sample_age_limit: Duration,
 }
 
@@ -141,7 +154,8 @@ impl QueueConfig {
 }
 
 /// Whether a request that is answered 429 is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(from = "bool")]
 pub enum RetryOn429 {
     /// It is dropped.
     Never,
@@ -152,18 +166,22 @@ pub enum RetryOn429 {
 }
 
 /// Metadata of 1.0, by upstream's names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct MetadataConfig {
     /// Whether it is sent.
     pub send: bool,
     /// How often.
+    #[serde(deserialize_with = "read_duration")]
     pub send_interval: Duration,
     /// Families of a request.
+    #[serde(deserialize_with = "yaml::number::<_, _, 1, 1_000_000>")]
     pub max_samples_per_send: u32,
 }
 
 /// Which of what waits comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
 pub enum BacklogOrder {
     /// The oldest: each series comes in its order.
     OldestFirst,
@@ -172,15 +190,18 @@ pub enum BacklogOrder {
 }
 
 /// What comes after an outage.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct BacklogConfig {
     /// What comes first.
     pub order: BacklogOrder,
     /// Samples a second that are taken from the store at most; 0 is no limit.
     pub samples_per_second: u64,
     /// Bytes that may wait to be sent; the oldest samples are dropped beyond. 0 is no limit.
+    #[serde(deserialize_with = "read_bytes")]
     pub max_bytes: u64,
     /// With [`BacklogOrder::NewestFirst`], how far delivery must lag for what waits to be older.
+    #[serde(deserialize_with = "read_duration")]
     pub newest_first_after: Duration,
 }
 
@@ -280,11 +301,16 @@ impl ForwardConfig {
     }
 }
 
-impl DestinationConfig {
-    /// The destination at a URL, with all defaults.
-    pub fn of_url(url: &str) -> Result<DestinationConfig, String> {
+impl From<bool> for RetryOn429 {
+    fn from(retries: bool) -> RetryOn429 {
+        if retries { RetryOn429::Always } else { RetryOn429::Never }
+    }
+}
+
+impl ReceiverUrl {
+    fn parse(text: &str) -> Result<ReceiverUrl, String> {
         // What is wrong is told without the URL itself, which may hold a token.
-        let url = Url::parse(url).map_err(|error| format!("this is no URL: {error}"))?;
+        let url = Url::parse(text).map_err(|error| format!("this is no URL: {error}"))?;
         let is_http = matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
         if !is_http || url.port() == Some(0) {
             let url = shown(&url);
@@ -295,9 +321,31 @@ impl DestinationConfig {
                 "credentials belong into basic_auth, not into the URL, which is shown".into()
             );
         }
-        Ok(DestinationConfig {
+        Ok(ReceiverUrl(url))
+    }
+}
+
+impl<'de> Deserialize<'de> for ReceiverUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ReceiverUrl, D::Error> {
+        yaml::parsed(deserializer, ReceiverUrl::parse)
+    }
+}
+
+impl DestinationConfig {
+    /// The destinations of the section.
+    pub fn read_all(section: &yaml::Node) -> Result<Vec<DestinationConfig>, yaml::Error> {
+        yaml::read("remote_write", section)
+    }
+
+    /// The destination at a URL, with all defaults.
+    pub fn of_url(url: &str) -> Result<DestinationConfig, String> {
+        ReceiverUrl::parse(url).map(DestinationConfig::new)
+    }
+
+    fn new(url: ReceiverUrl) -> DestinationConfig {
+        DestinationConfig {
             name: format!("{:08x}", crc32c::crc32c(url.as_str().as_bytes())),
-            url: ReceiverUrl(url),
+            url,
             remote_timeout: Duration::from_secs(30),
             headers: Vec::new(),
             rules: Vec::new(),
@@ -309,7 +357,7 @@ impl DestinationConfig {
             queue: QueueConfig::default(),
             metadata: MetadataConfig::default(),
             backlog: BacklogConfig::default(),
-        })
+        }
     }
 
     /// Whether all is configured as in the other, secrets included.
@@ -325,3 +373,6 @@ impl DestinationConfig {
         format!("{}:{:08x}", self.name, crc32c::crc32c(format!("{self:?}").as_bytes()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,46 @@
 //! Rules of `write_relabel_configs`, judged by the crate that applies them in the engine.
 
-use crate::config::Wrong;
-use crate::config::section::Section;
 use crate::wasm::{RelabelAction, RelabelRule};
+use crate::yaml;
+use serde::{Deserialize, Deserializer};
 use tidepool_relabel::{Action, Rule, RuleError, RuleSpec};
 
-/// Reads one, and checks that the engine can use it.
-pub(super) fn rule(mut section: Section<'_, '_>) -> Result<RelabelRule, Wrong> {
-    let action = section.get("action", |text| {
+/// A rule that the engine can use.
+#[derive(Deserialize)]
+#[serde(try_from = "RuleSection")]
+pub(super) struct RuleConfig(RelabelRule);
+
+/// One rule, by upstream's names and with upstream's defaults.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RuleSection {
+    source_labels: Vec<String>,
+    separator: String,
+    regex: String,
+    #[serde(deserialize_with = "yaml::number::<_, _, 1, { u64::MAX }>")]
+    modulus: u64,
+    target_label: String,
+    replacement: String,
+    #[serde(deserialize_with = "action")]
+    action: RelabelAction,
+}
+
+impl Default for RuleSection {
+    fn default() -> RuleSection {
+        RuleSection {
+            source_labels: Vec::new(),
+            separator: ";".to_owned(),
+            regex: "(.*)".to_owned(),
+            modulus: 0,
+            target_label: String::new(),
+            replacement: "$1".to_owned(),
+            action: RelabelAction::Replace,
+        }
+    }
+}
+
+fn action<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RelabelAction, D::Error> {
+    yaml::parsed(deserializer, |text| {
         Ok(match text.to_ascii_lowercase().as_str() {
             "replace" => RelabelAction::Replace,
             "keep" => RelabelAction::Keep,
@@ -22,24 +55,42 @@ pub(super) fn rule(mut section: Section<'_, '_>) -> Result<RelabelRule, Wrong> {
             "uppercase" => RelabelAction::Uppercase,
             _ => return Err(format!("there is no action {text:?}")),
         })
-    })?;
-    let text = |text: Option<String>, default: &str| text.unwrap_or_else(|| default.to_owned());
-    let rule = RelabelRule {
-        source_labels: section.texts("source_labels")?.unwrap_or_default(),
-        separator: text(section.text("separator")?, ";"),
-        regex: text(section.text("regex")?, "(.*)"),
-        modulus: section.number("modulus", 1..=u64::MAX)?.unwrap_or(0),
-        target_label: text(section.text("target_label")?, ""),
-        replacement: text(section.text("replacement")?, "$1"),
-        action: action.unwrap_or(RelabelAction::Replace),
-    };
-    let checked = check(&rule).map_err(|error| section.wrong(error));
-    // A key that was misspelt may be what the rule lacks.
-    section.end()?;
-    checked.map(|()| rule)
+    })
 }
 
-fn check(rule: &RelabelRule) -> Result<(), RuleError> {
+impl From<RuleConfig> for RelabelRule {
+    fn from(RuleConfig(rule): RuleConfig) -> RelabelRule {
+        rule
+    }
+}
+
+impl TryFrom<RuleSection> for RuleConfig {
+    type Error = RuleError;
+
+    fn try_from(section: RuleSection) -> Result<RuleConfig, RuleError> {
+        let RuleSection {
+            source_labels,
+            separator,
+            regex,
+            modulus,
+            target_label,
+            replacement,
+            action,
+        } = section;
+        let rule = RelabelRule {
+            source_labels,
+            separator,
+            regex,
+            modulus,
+            target_label,
+            replacement,
+            action,
+        };
+        check(rule.clone()).map(|()| RuleConfig(rule))
+    }
+}
+
+fn check(rule: RelabelRule) -> Result<(), RuleError> {
     let action = match rule.action {
         RelabelAction::Replace => Action::Replace,
         RelabelAction::Keep => Action::Keep,
@@ -54,7 +105,7 @@ fn check(rule: &RelabelRule) -> Result<(), RuleError> {
         RelabelAction::Uppercase => Action::Uppercase,
     };
     let RelabelRule { source_labels, separator, regex, modulus, target_label, replacement, .. } =
-        rule.clone();
+        rule;
     let spec =
         RuleSpec { source_labels, separator, regex, modulus, target_label, replacement, action };
     Rule::new(spec).map(drop)

@@ -3,8 +3,8 @@
 
 use super::envelope::{ApiError, success};
 use super::parameters::Parameters;
+use crate::http::context::Context;
 use crate::http::reply::{Reply, text};
-use crate::http::server::Context;
 use crate::wasm::Damage;
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
@@ -37,6 +37,6 @@ fn done_but_for(what: &str, left_out: &[Damage]) -> Result<Reply, ApiError> {
     }
     let reasons: Vec<&str> = left_out.iter().map(|bad| bad.reason.as_str()).collect();
     let error = format!("{what}, but not in every block: {}", reasons.join("; "));
-    tracing::warn!(error, "an admin request was done in part");
+    tracing::warn!(error, "admin request was only partly done");
     Err(ApiError::Internal(error))
 }

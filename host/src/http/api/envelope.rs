@@ -5,7 +5,8 @@
 //! {"status":"error","errorType":"bad_data","error":"…"}
 //! ```
 
-use crate::http::reply::{self, Reply, retry_later, status_of};
+use super::pages::CONTENT_TYPE_JSON;
+use crate::http::reply::{self, Reason, Reply, retry_later, status_of};
 use crate::store::StoreError;
 use crate::wasm::Error;
 use hyper::StatusCode;
@@ -17,6 +18,12 @@ pub const TRUNCATED: &str = "results truncated due to limit";
 /// An answer that is at hand as a whole.
 pub fn success(data: Value) -> Reply {
     reply::json(StatusCode::OK, &json!({ "status": "success", "data": data }))
+}
+
+/// The same of data that is JSON already, however deep.
+pub fn success_of_json(data: &str) -> Reply {
+    let body = format!("{{\"status\":\"success\",\"data\":{data}}}");
+    reply::full(StatusCode::OK, CONTENT_TYPE_JSON, body)
 }
 
 /// Why a call was not done.
@@ -41,10 +48,6 @@ pub enum ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> ApiError {
         let (status, text) = (status_of(&error), error.to_string());
-        let is_news = status.is_server_error() && !matches!(error, StoreError::NotReady);
-        if is_news {
-            tracing::warn!(%error, status = status.as_u16(), "a request failed");
-        }
         match (error, status) {
             (StoreError::Deadline, _) => ApiError::Timeout(text),
             (StoreError::Refused(Error::LimitExceeded(_)), _) => ApiError::Execution(text),
@@ -77,6 +80,8 @@ impl ApiError {
             }
         };
         let body = json!({ "status": "error", "errorType": kind, "error": error });
-        retry_later(reply::json(status, &body))
+        let mut reply = reply::json(status, &body);
+        reply.extensions_mut().insert(Reason::new(error));
+        retry_later(reply)
     }
 }

@@ -1,15 +1,13 @@
-//! `GET` and `POST /api/v1/query_exemplars`: exemplars of the series that a selector selects.
-//!
-//! Prometheus takes any expression and looks at the selectors in it. Here it is one selector,
-//! since nothing here reads PromQL.
+//! `GET` and `POST /api/v1/query_exemplars`: exemplars of the series that the selectors of an
+//! expression select.
 
 use super::envelope::ApiError;
 use super::number::{put_seconds, put_value};
 use super::pages::{Page, Progress, Rows, Shape, put_labels, stream};
-use super::parameters::{Parameters, selector};
+use super::parameters::Parameters;
+use super::query::of_query;
+use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::http::server::Context;
-use crate::prom::selection::SelectionCount;
 use crate::store::{LookupPart, StoreError};
 use crate::wasm::{Exemplar, Label, SeriesExemplars};
 use std::task::{Poll, ready};
@@ -22,16 +20,9 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
         let why = "end timestamp must not be before start timestamp";
         return Err(ApiError::BadData(why.to_owned()));
     }
-    let query = parameters.first("query");
-    let matchers =
-        selector("query", query, &mut SelectionCount::default()).map_err(|error| match error {
-            ApiError::BadData(why) => ApiError::BadData(format!(
-                "{why}; tidepool evaluates no PromQL, so this must be one series selector such as \
-             up{{job=\"x\"}}"
-            )),
-            other => other,
-        })?;
-    let parts = context.store.exemplars(vec![matchers], range).await?;
+    let query = parameters.first("query").to_owned();
+    let sets = context.store.selectors(query).await.map_err(of_query)?;
+    let parts = context.store.exemplars(sets, range).await?;
     Ok(stream(Shape::List, Found { parts, series: None }).await?)
 }
 

@@ -2,8 +2,8 @@
 //! there twice. Thanos compares the spans of blocks before it ships them.
 
 use super::envelope::success;
+use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::http::server::Context;
 use serde_json::{Map, Value};
 
 /// Answers with all flags, by name.

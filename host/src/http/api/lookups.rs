@@ -4,8 +4,8 @@
 use super::envelope::ApiError;
 use super::pages::{Page, Progress, Rows, Shape, put_labels, put_text, stream};
 use super::parameters::Parameters;
+use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::http::server::Context;
 use crate::prom::label_name::{decode_path_segment, unescape};
 use crate::store::{LookupPart, StoreError};
 use crate::wasm::{Label, Lookup};

@@ -4,8 +4,8 @@ use super::envelope::ApiError;
 use super::lookups::{Found, Row};
 use super::pages::{Shape, put_text, stream};
 use super::parameters::Parameters;
+use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::http::server::Context;
 use crate::wasm::FamilyMetadata;
 
 /// Names of `prometheus.MetricMetadata.MetricType`, by number.

@@ -15,6 +15,7 @@ mod number;
 mod openapi;
 mod pages;
 mod parameters;
+mod query;
 mod status;
 mod tsdb;
 
@@ -22,9 +23,9 @@ pub use envelope::success;
 #[cfg(test)]
 pub use openapi::described;
 
+use super::context::Context;
 use super::gzip;
 use super::reply::{Reply, text};
-use super::server::Context;
 use crate::store::StoreError;
 use envelope::ApiError;
 use hyper::body::Incoming;
@@ -54,8 +55,10 @@ pub enum Call {
     Alerts,
     Targets,
     Alertmanagers,
-    /// PromQL.
     Query,
+    QueryRange,
+    FormatQuery,
+    ParseQuery,
     DeleteSeries,
     CleanTombstones,
     Snapshot,
@@ -114,7 +117,10 @@ async fn done(
         Call::Alerts => Ok(nothing::alerts()),
         Call::Targets => Ok(nothing::targets()),
         Call::Alertmanagers => Ok(nothing::alertmanagers()),
-        Call::Query => Err(nothing::no_promql()),
+        Call::Query => query::instant(context, &parameters).await,
+        Call::QueryRange => query::range(context, &parameters).await,
+        Call::FormatQuery => query::format(context, &parameters).await,
+        Call::ParseQuery => query::parse(context, &parameters).await,
         Call::DeleteSeries => admin::delete_series(context, &parameters).await,
         Call::CleanTombstones => admin::clean_tombstones(context).await,
         Call::Snapshot => admin::snapshot(context, &parameters).await,

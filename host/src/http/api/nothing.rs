@@ -1,5 +1,5 @@
 //! What Prometheus has and tidepool has not: rules, alerts and targets are empty lists, so that
-//! whoever asks for them goes on; PromQL is refused with the reason.
+//! whoever asks for them goes on.
 
 use super::envelope::{ApiError, success};
 use super::parameters::Parameters;
@@ -32,13 +32,4 @@ pub fn targets() -> Reply {
 /// `GET /api/v1/alertmanagers`
 pub fn alertmanagers() -> Reply {
     success(json!({ "activeAlertmanagers": [], "droppedAlertmanagers": [] }))
-}
-
-/// `/api/v1/query` and `/api/v1/query_range`
-pub fn no_promql() -> ApiError {
-    ApiError::Execution(
-        "tidepool evaluates no PromQL: ask a Prometheus that has this server as remote_read (url: \
-         …/api/v1/read), or a Thanos with a sidecar beside it"
-            .to_owned(),
-    )
 }

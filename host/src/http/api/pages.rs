@@ -30,6 +30,8 @@ pub enum Shape {
     List,
     /// An object, with a name and a value in each row.
     Map,
+    /// An object that the rows write themselves, with its end and what comes behind it.
+    Fields,
 }
 
 /// What is left of an answer.
@@ -80,6 +82,7 @@ pub async fn stream<R: Rows>(shape: Shape, rows: R) -> Result<Reply, StoreError>
     let (begin, end) = match shape {
         Shape::List => ("{\"status\":\"success\",\"data\":[", "]"),
         Shape::Map => ("{\"status\":\"success\",\"data\":{", "}"),
+        Shape::Fields => ("{\"status\":\"success\",\"data\":{", ""),
     };
     let page = Page { bytes: begin.into(), has_rows: false };
     let mut body = PagedBody { rows, page, end, is_done: false, ahead: VecDeque::new() };

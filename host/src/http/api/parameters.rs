@@ -2,7 +2,8 @@
 
 use super::envelope::ApiError;
 use crate::http::body::{Bound, collect};
-use crate::http::server::Context;
+use crate::http::context::Context;
+use crate::prom::duration::duration_or_zero;
 use crate::prom::selection::SelectionCount;
 use crate::prom::selector::{matches_empty, parse_counted};
 use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
@@ -10,6 +11,7 @@ use crate::wasm::{Matcher, TimeRange};
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request};
+use std::time::Duration;
 
 /// Media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -88,7 +90,41 @@ impl Parameters {
         Ok(TimeRange { start_ms, end_ms: self.time("end", TIME_MAX_MS)? })
     }
 
-    fn time(&self, name: &str, default_ms: i64) -> Result<i64, ApiError> {
+    /// A time that must be given, in milliseconds since the epoch.
+    pub fn some_time(&self, name: &str) -> Result<i64, ApiError> {
+        match self.first(name) {
+            "" => Err(ApiError::parameter(name, "cannot parse \"\" to a valid timestamp")),
+            _ => self.time(name, 0),
+        }
+    }
+
+    /// A duration in milliseconds: seconds as a number, or with units as in `5m`.
+    pub fn duration_ms(&self, name: &str) -> Result<i64, ApiError> {
+        let text = self.first(name);
+        let given_ms = match text.parse::<f64>() {
+            Ok(seconds) => Some(seconds * 1000.0),
+            Err(_) => duration_or_zero(text).ok().map(|given| given.as_millis() as f64),
+        };
+        match given_ms {
+            // Whole numbers in this range are exact.
+            Some(ms) if ms.abs() < (1_i64 << 53) as f64 => Ok(ms as i64),
+            _ => {
+                let why = format!("cannot parse {text:?} to a valid duration");
+                Err(ApiError::parameter(name, why))
+            }
+        }
+    }
+
+    /// The same, at least a millisecond.
+    pub fn positive_duration(&self, name: &str) -> Result<Duration, ApiError> {
+        match self.duration_ms(name)? {
+            ms if ms > 0 => Ok(Duration::from_millis(ms.unsigned_abs())),
+            _ => Err(ApiError::parameter(name, "the duration must be greater than zero")),
+        }
+    }
+
+    /// A time, in milliseconds since the epoch.
+    pub fn time(&self, name: &str, default_ms: i64) -> Result<i64, ApiError> {
         let text = self.first(name);
         if text.is_empty() {
             return Ok(default_ms);

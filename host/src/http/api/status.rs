@@ -2,8 +2,8 @@
 
 use super::envelope::success;
 use crate::access::machine_name;
+use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::http::server::Context;
 use crate::prom::duration::duration_text;
 use crate::prom::external_labels::ExternalLabels;
 use jiff::Timestamp;
@@ -27,7 +27,7 @@ pub fn build_info() -> Reply {
 /// Answers with figures of the process. Those of Go's runtime are empty.
 pub fn runtime_info(context: &Context) -> Reply {
     let config = context.store.config();
-    let (damaged, _) = context.store.set_aside_figures();
+    let (damaged, _) = context.store.quarantine_figures();
     let started = time_text(context.started_ms);
     let directory = std::env::current_dir().unwrap_or_default();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

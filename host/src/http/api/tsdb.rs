@@ -3,8 +3,8 @@
 use super::envelope::ApiError;
 use super::pages::{CONTENT_TYPE_JSON, put_text};
 use super::parameters::Parameters;
+use crate::http::context::Context;
 use crate::http::reply::{Reply, full};
-use crate::http::server::Context;
 use crate::wasm::Ranked;
 use hyper::StatusCode;
 use serde_json::json;

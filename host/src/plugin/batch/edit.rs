@@ -3,10 +3,11 @@
 use super::columns::{Columns, InvalidBatch, check_refs, part};
 use super::{Batch, View};
 use crate::plugin::bindings::transform::exports::tidepool::plugin::transform_batches::Edit;
-use crate::prom::fields::{Field, Fields};
-use crate::prom::rows::{key, put_bytes};
 use crate::wasm::RemoteWriteVersion;
-use prost::encoding::encode_varint;
+use tidepool_remote_write::{
+    Fields, LABELS, SAMPLES, Value, put_label, put_label_refs, put_message_field, put_symbol, v1,
+    v2,
+};
 
 /// What becomes of a series.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +71,10 @@ pub fn edited(
     let (mut has_content, mut dropped_rows) = (false, 0);
     let mut labels = Vec::new();
     let mut message = Vec::new();
-    let series_field = if version == RemoteWriteVersion::V1 { 1 } else { 5 };
+    let series_field = match version {
+        RemoteWriteVersion::V1 => v1::SERIES,
+        RemoteWriteVersion::V2 => v2::SERIES,
+    };
     let mut fields = Fields::new(body);
     let mut before = fields.rest();
     // The view has walked over all of it: nothing is malformed.
@@ -78,7 +82,7 @@ pub fn edited(
         let raw = before.get(..before.len() - fields.rest().len()).unwrap_or_default();
         before = fields.rest();
         match field {
-            (number, Field::Bytes(old)) if number == series_field => {
+            (number, Value::Bytes(old)) if number == series_field => {
                 match fates.get(series).copied().unwrap_or(Fate::Kept) {
                     Fate::Kept => {
                         has_content = true;
@@ -92,18 +96,14 @@ pub fn edited(
                         } else {
                             has_content = true;
                             message.clear();
-                            let key = match version {
+                            match version {
                                 RemoteWriteVersion::V1 => {
                                     put_labels_v1(&symbols, &labels, &mut message);
-                                    key::SERIES_V1
                                 }
-                                RemoteWriteVersion::V2 => {
-                                    put_labels_v2(&labels, &mut message);
-                                    key::SERIES
-                                }
-                            };
+                                RemoteWriteVersion::V2 => put_labels_v2(&labels, &mut message),
+                            }
                             put_all_but_labels(old, &mut message);
-                            put_bytes(&mut out, key, &message);
+                            put_message_field(&mut out, series_field, &message);
                         }
                     }
                 }
@@ -119,7 +119,7 @@ pub fn edited(
     if version == RemoteWriteVersion::V2 {
         for number in 0..edit.symbol_ends.len() {
             let text = part(&edit.symbol_ends, number).and_then(|range| edit.symbols.get(range));
-            put_bytes(&mut out, key::SYMBOL, text.unwrap_or_default().as_bytes());
+            put_symbol(&mut out, text.unwrap_or_default());
         }
     }
     Ok(Edited { body: out, has_content, dropped_rows })
@@ -127,9 +127,12 @@ pub fn edited(
 
 /// Samples and histograms of a series.
 fn rows(version: RemoteWriteVersion, series: &[u8]) -> u64 {
-    let histograms = if version == RemoteWriteVersion::V1 { 4 } else { 3 };
+    let histograms = match version {
+        RemoteWriteVersion::V1 => v1::HISTOGRAMS,
+        RemoteWriteVersion::V2 => v2::HISTOGRAMS,
+    };
     let fields = Fields::new(series).map_while(Result::ok);
-    fields.filter(|(number, _)| *number == 2 || *number == histograms).count() as u64
+    fields.filter(|(number, _)| [SAMPLES, histograms].contains(number)).count() as u64
 }
 
 fn fates(batch: &Batch, edit: &Edit) -> Result<Vec<Fate>, InvalidBatch> {
@@ -158,32 +161,25 @@ fn fates(batch: &Batch, edit: &Edit) -> Result<Vec<Fate>, InvalidBatch> {
 }
 
 fn put_labels_v2(labels: &[(u32, u32)], message: &mut Vec<u8>) {
-    let mut refs = Vec::with_capacity(labels.len() * 4);
-    for (name, value) in labels {
-        encode_varint(u64::from(*name), &mut refs);
-        encode_varint(u64::from(*value), &mut refs);
-    }
-    put_bytes(message, key::LABELS, &refs);
+    let refs: Vec<u32> = labels.iter().flat_map(|(name, value)| [*name, *value]).collect();
+    put_label_refs(message, &refs, &mut Vec::new());
 }
 
 fn put_labels_v1(symbols: &Symbols<'_>, labels: &[(u32, u32)], message: &mut Vec<u8>) {
     let mut label = Vec::new();
     for (name, value) in labels {
-        label.clear();
-        put_bytes(&mut label, key::LABEL_NAME, symbols.text(*name).as_bytes());
-        put_bytes(&mut label, key::LABEL_VALUE, symbols.text(*value).as_bytes());
-        put_bytes(message, key::LABELS, &label);
+        put_label(message, symbols.text(*name), symbols.text(*value), &mut label);
     }
 }
 
-/// Labels are field 1 of a series in both versions.
+/// The rest of a series.
 fn put_all_but_labels(old: &[u8], message: &mut Vec<u8>) {
     let mut fields = Fields::new(old);
     let mut before = fields.rest();
     while let Some(Ok((number, _))) = fields.next() {
         let raw = before.get(..before.len() - fields.rest().len()).unwrap_or_default();
         before = fields.rest();
-        if number != 1 {
+        if number != LABELS {
             message.extend_from_slice(raw);
         }
     }

@@ -1,9 +1,9 @@
 //! A remote-write body in columns.
 
 use super::{Batch, Interest};
-use crate::prom::fields::{Field, Fields, Malformed};
 use crate::wasm::RemoteWriteVersion;
 use std::collections::HashMap;
+use tidepool_remote_write::{SeriesData, WireError, WriteSink, decode_write_v1, decode_write_v2};
 
 /// A body in columns, with what it holds.
 pub struct View {
@@ -24,14 +24,18 @@ pub struct View {
 pub enum ViewError {
     /// It does not decode.
     #[error("the body does not decode: {0}")]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] WireError),
     /// The columns would take too much.
     #[error("the request takes more than {0} bytes in columns; send smaller ones")]
     TooLarge(usize),
 }
 
 /// Builds columns.
-struct Builder {
+struct Builder<'r> {
+    /// References to what was a name or a value before, of a 1.0 body.
+    known: HashMap<&'r [u8], u32>,
+    /// Why nothing more is taken.
+    failed: Option<ViewError>,
     symbols: Vec<u8>,
     symbol_ends: Vec<u32>,
     view: View,
@@ -50,6 +54,8 @@ impl View {
     ) -> Result<View, ViewError> {
         let batch = Batch::empty();
         let mut builder = Builder {
+            known: HashMap::new(),
+            failed: None,
             symbols: Vec::new(),
             symbol_ends: Vec::new(),
             view: View { batch, samples: 0, histograms: 0, exemplars: 0, bytes: 0 },
@@ -58,14 +64,60 @@ impl View {
             bytes_max,
         };
         match version {
-            RemoteWriteVersion::V1 => builder.read_v1(body)?,
-            RemoteWriteVersion::V2 => builder.read_v2(body)?,
+            RemoteWriteVersion::V1 => decode_write_v1(body, &mut builder)?,
+            RemoteWriteVersion::V2 => {
+                decode_write_v2(body, &mut builder)?;
+                let count = builder.symbol_ends.len() as u32;
+                builder.drop_broken(|reference| reference < count);
+            }
         }
-        Ok(builder.finish())
+        match builder.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(builder.finish()),
+        }
     }
 }
 
-impl Builder {
+impl<'r> WriteSink<'r> for Builder<'r> {
+    type Histogram = &'r [u8];
+
+    fn symbols(&mut self, symbols: &[&'r [u8]], _: &'r [u8]) {
+        self.taking(|this| symbols.iter().try_for_each(|symbol| this.symbol(symbol).map(drop)));
+    }
+
+    fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_, &'r [u8]>) {
+        self.taking(|this| {
+            for text in labels.iter().flat_map(|(name, value)| [name, value]) {
+                let number = match this.known.get(text) {
+                    Some(number) => *number,
+                    None => {
+                        let number = this.symbol(text)?;
+                        this.known.insert(text, number);
+                        number
+                    }
+                };
+                this.label_refs(&[number])?;
+            }
+            this.data(data)
+        });
+    }
+
+    fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_, &'r [u8]>) {
+        self.taking(|this| {
+            this.label_refs(labels)?;
+            this.data(data)
+        });
+    }
+}
+
+impl<'r> Builder<'r> {
+    /// Takes something, unless something before it could not be taken.
+    fn taking(&mut self, take: impl FnOnce(&mut Self) -> Result<(), ViewError>) {
+        if self.failed.is_none() {
+            self.failed = take(self).err();
+        }
+    }
+
     fn take(&mut self, bytes: usize) -> Result<(), ViewError> {
         let left = self.bytes_left.checked_sub(bytes);
         self.bytes_left = left.ok_or(ViewError::TooLarge(self.bytes_max))?;
@@ -80,65 +132,37 @@ impl Builder {
         Ok(number)
     }
 
-    fn read_v2(&mut self, body: &[u8]) -> Result<(), ViewError> {
-        for field in Fields::new(body) {
-            match field? {
-                (4, Field::Bytes(symbol)) => drop(self.symbol(symbol)?),
-                (5, Field::Bytes(series)) => self.series_v2(series)?,
-                _ => {}
-            }
-        }
-        let count = self.symbol_ends.len() as u32;
-        self.drop_broken(|reference| reference < count);
+    fn label_refs(&mut self, refs: &[u32]) -> Result<(), ViewError> {
+        self.take(size_of_val(refs))?;
+        self.view.batch.label_refs.extend_from_slice(refs);
         Ok(())
     }
 
-    fn series_v2(&mut self, message: &[u8]) -> Result<(), ViewError> {
-        for field in Fields::new(message) {
-            match field? {
-                (1, Field::Bytes(packed)) => self.packed_refs(packed)?,
-                (1, Field::Varint(reference)) => self.label_ref(reference)?,
-                (2, Field::Bytes(sample)) => self.sample(sample)?,
-                (3, Field::Bytes(histogram)) => self.histogram(histogram)?,
-                (4, Field::Bytes(_)) => self.view.exemplars += 1,
-                _ => {}
+    /// Takes the rows of a series, and ends it.
+    fn data(&mut self, data: SeriesData<'_, &'r [u8]>) -> Result<(), ViewError> {
+        let SeriesData { samples, histograms, exemplars } = data;
+        self.view.samples += samples.len() as u64;
+        self.view.histograms += histograms.len() as u64;
+        self.view.exemplars += exemplars.len() as u64;
+        let series = self.view.batch.series_ends.len() as u32;
+        if self.interest.contains(Interest::SAMPLES) {
+            self.take(samples.len() * (size_of::<u32>() + 2 * size_of::<u64>()))?;
+            let columns = &mut self.view.batch.samples;
+            for sample in samples {
+                columns.series.push(series);
+                columns.timestamps_ms.push(sample.timestamp_ms);
+                columns.values.push(sample.value);
             }
         }
-        self.end_series()
-    }
-
-    fn packed_refs(&mut self, packed: &[u8]) -> Result<(), ViewError> {
-        self.take(packed.len() * size_of::<u32>())?;
-        let refs = &mut self.view.batch.label_refs;
-        let mut rest = packed;
-        loop {
-            // Few requests have more symbols than two bytes can count.
-            rest = match rest {
-                [] => return Ok(()),
-                [first @ 0..0x80, after @ ..] => {
-                    refs.push(u32::from(*first));
-                    after
-                }
-                [first, second @ 0..0x80, after @ ..] => {
-                    refs.push(u32::from(*first & 0x7f) | u32::from(*second) << 7);
-                    after
-                }
-                _ => {
-                    let mut number = Fields::new(rest);
-                    refs.push(u32::try_from(number.varint()?).unwrap_or(u32::MAX));
-                    number.rest()
-                }
-            };
+        if self.interest.contains(Interest::HISTOGRAMS) {
+            for (_, message) in histograms {
+                self.take(message.len() + 2 * size_of::<u32>())?;
+                let columns = &mut self.view.batch.histograms;
+                columns.series.push(series);
+                columns.messages.extend_from_slice(message);
+                columns.ends.push(columns.messages.len() as u32);
+            }
         }
-    }
-
-    fn label_ref(&mut self, reference: u64) -> Result<(), ViewError> {
-        self.take(size_of::<u32>())?;
-        self.view.batch.label_refs.push(u32::try_from(reference).unwrap_or(u32::MAX));
-        Ok(())
-    }
-
-    fn end_series(&mut self) -> Result<(), ViewError> {
         self.take(size_of::<u32>())?;
         let end = self.view.batch.label_refs.len() as u32;
         self.view.batch.series_ends.push(end);
@@ -163,71 +187,6 @@ impl Builder {
             }
             *end = batch.label_refs.len() as u32;
         }
-    }
-
-    fn read_v1<'a>(&mut self, body: &'a [u8]) -> Result<(), ViewError> {
-        let mut known: HashMap<&'a [u8], u32> = HashMap::new();
-        for field in Fields::new(body) {
-            let (1, Field::Bytes(series)) = field? else { continue };
-            for field in Fields::new(series) {
-                match field? {
-                    (1, Field::Bytes(label)) => {
-                        for text in label_v1(label)? {
-                            let number = match known.get(text) {
-                                Some(number) => *number,
-                                None => {
-                                    let number = self.symbol(text)?;
-                                    known.insert(text, number);
-                                    number
-                                }
-                            };
-                            self.label_ref(number.into())?;
-                        }
-                    }
-                    (2, Field::Bytes(sample)) => self.sample(sample)?,
-                    (3, Field::Bytes(_)) => self.view.exemplars += 1,
-                    (4, Field::Bytes(histogram)) => self.histogram(histogram)?,
-                    _ => {}
-                }
-            }
-            self.end_series()?;
-        }
-        Ok(())
-    }
-
-    /// A sample: value 1, timestamp 2, in both versions.
-    fn sample(&mut self, message: &[u8]) -> Result<(), ViewError> {
-        self.view.samples += 1;
-        if !self.interest.contains(Interest::SAMPLES) {
-            return Ok(());
-        }
-        let (mut value, mut timestamp_ms) = (0.0, 0);
-        for field in Fields::new(message) {
-            match field? {
-                (1, Field::Fixed64(bits)) => value = f64::from_bits(bits),
-                (2, Field::Varint(time)) => timestamp_ms = time as i64,
-                _ => {}
-            }
-        }
-        self.take(size_of::<u32>() + 2 * size_of::<u64>())?;
-        let Batch { samples, series_ends, .. } = &mut self.view.batch;
-        samples.series.push(series_ends.len() as u32);
-        samples.timestamps_ms.push(timestamp_ms);
-        samples.values.push(value);
-        Ok(())
-    }
-
-    fn histogram(&mut self, message: &[u8]) -> Result<(), ViewError> {
-        self.view.histograms += 1;
-        if !self.interest.contains(Interest::HISTOGRAMS) {
-            return Ok(());
-        }
-        self.take(message.len() + 2 * size_of::<u32>())?;
-        let Batch { histograms, series_ends, .. } = &mut self.view.batch;
-        histograms.series.push(series_ends.len() as u32);
-        histograms.messages.extend_from_slice(message);
-        histograms.ends.push(histograms.messages.len() as u32);
-        Ok(())
     }
 
     fn finish(mut self) -> View {
@@ -261,17 +220,4 @@ impl Builder {
         self.drop_broken(|reference| is_text.get(reference as usize) == Some(&true));
         text
     }
-}
-
-/// Name and value of a label of a 1.0 request.
-fn label_v1(label: &[u8]) -> Result<[&[u8]; 2], Malformed> {
-    let mut pair = [&[][..]; 2];
-    for field in Fields::new(label) {
-        match field? {
-            (1, Field::Bytes(name)) => pair[0] = name,
-            (2, Field::Bytes(value)) => pair[1] = value,
-            _ => {}
-        }
-    }
-    Ok(pair)
 }

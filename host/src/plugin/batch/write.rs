@@ -2,8 +2,7 @@
 
 use super::columns::{Columns, InvalidBatch, part};
 use super::{Batch, Samples};
-use crate::prom::rows::{key, put_bytes, put_double, put_time};
-use prost::encoding::encode_varint;
+use tidepool_remote_write::{put_float, put_label_refs, put_message_field, put_symbol, v2};
 
 /// A batch that is checked here, as a body. Labels are put in order, and those without a value are
 /// left out, as are series without labels or rows.
@@ -12,14 +11,14 @@ pub fn write(batch: &Batch) -> Result<Vec<u8>, InvalidBatch> {
     let columns = Columns::of(batch);
     let mut out = Vec::with_capacity(batch.symbols.len() + batch.samples.series.len() * 48);
     // The empty symbol comes first, and moves all others.
-    put_bytes(&mut out, key::SYMBOL, b"");
+    put_symbol(&mut out, "");
     for number in 0..columns.symbol_count() {
-        put_bytes(&mut out, key::SYMBOL, columns.symbol(number as u32).as_bytes());
+        put_symbol(&mut out, columns.symbol(number as u32));
     }
     let samples = by_series(&batch.samples.series, columns.series_count());
     let histograms = by_series(&batch.histograms.series, columns.series_count());
     let mut labels: Vec<(u32, u32)> = Vec::new();
-    let (mut message, mut section) = (Vec::new(), Vec::new());
+    let (mut refs, mut message, mut packed) = (Vec::new(), Vec::new(), Vec::new());
     for series in 0..columns.series_count() {
         let (pairs, _) = columns.refs(series).as_chunks::<2>();
         labels.clear();
@@ -31,23 +30,18 @@ pub fn write(batch: &Batch) -> Result<Vec<u8>, InvalidBatch> {
             continue;
         }
         message.clear();
-        section.clear();
-        for (name, value) in &labels {
-            encode_varint(u64::from(*name) + 1, &mut section);
-            encode_varint(u64::from(*value) + 1, &mut section);
-        }
-        put_bytes(&mut message, key::LABELS, &section);
+        refs.clear();
+        refs.extend(labels.iter().flat_map(|(name, value)| [name + 1, value + 1]));
+        put_label_refs(&mut message, &refs, &mut packed);
         for row in samples {
-            section.clear();
-            put_sample(&mut section, &batch.samples, *row as usize);
-            put_bytes(&mut message, key::SAMPLE, &section);
+            put_sample(&mut message, &batch.samples, *row as usize);
         }
         for row in histograms {
             let range = part(&batch.histograms.ends, *row as usize);
             let encoded = range.and_then(|range| batch.histograms.messages.get(range));
-            put_bytes(&mut message, key::HISTOGRAM, encoded.unwrap_or_default());
+            put_message_field(&mut message, v2::HISTOGRAMS, encoded.unwrap_or_default());
         }
-        put_bytes(&mut out, key::SERIES, &message);
+        put_message_field(&mut out, v2::SERIES, &message);
     }
     Ok(out)
 }
@@ -55,8 +49,7 @@ pub fn write(batch: &Batch) -> Result<Vec<u8>, InvalidBatch> {
 fn put_sample(out: &mut Vec<u8>, samples: &Samples, row: usize) {
     let value = samples.values.get(row).copied().unwrap_or_default();
     let timestamp_ms = samples.timestamps_ms.get(row).copied().unwrap_or_default();
-    put_double(out, key::SAMPLE_VALUE, value);
-    put_time(out, key::SAMPLE_TIME, timestamp_ms);
+    put_float(out, timestamp_ms, value);
 }
 
 /// Rows by the series that they belong to, in order.

@@ -4,9 +4,9 @@ use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::{Body, BodyRoom, StoreError};
 use crate::wasm::{
-    CallError, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadOpened, HeadPage, Instance,
-    Label, Lookup, Matcher, RemoteWriteVersion, ScanHandle, StorageError, TextsHandle, TimeRange,
-    WalkHandle, WriteOutcome,
+    CallError, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadError, HeadLost, HeadOpened,
+    HeadPage, Instance, Label, Lookup, Matcher, RemoteWriteVersion, ScanHandle, StorageError,
+    StringsHandle, TimeRange, WalkHandle, WriteOutcome,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -45,7 +45,7 @@ pub(in crate::store) struct HeadInstance {
 #[derive(Clone, Copy)]
 pub(super) enum OpenOnHead {
     Cursor(HeadCursorHandle),
-    Texts(TextsHandle),
+    Strings(StringsHandle),
     Scan(ScanHandle),
     Walk(WalkHandle),
 }
@@ -106,12 +106,12 @@ impl HeadHandle {
         self.state.memory_used_bytes.load(Relaxed)
     }
 
-    /// Ends everything that is open on the head, so that it can forget.
+    /// Ends everything that is open on the head, so that it can truncate.
     pub fn end_reads(&self) {
         let ended = Job::Call(Box::new(|head| {
             let open: Vec<OpenOnHead> = head.open.drain().map(|(_, open)| open).collect();
             if !open.is_empty() {
-                tracing::warn!(reads = open.len(), "reads were ended since memory is short");
+                tracing::warn!(reads = open.len(), "reads were cancelled because memory is short");
             }
             for open in open {
                 let closed = head.close(open);
@@ -136,20 +136,24 @@ impl HeadHandle {
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.start_call(call)?.await.map_err(|_| StoreError::Stopped)?
+        let answered = self.start_call(call)?.await.map_err(|_| StoreError::Stopped)?;
+        answered.map_err(|error| StoreError::from(error).of_head())
     }
 
     fn start_call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
-        self.check_ready()?;
+    ) -> Result<oneshot::Receiver<Result<T, CallError>>, HeadLost> {
+        if !self.is_ready() {
+            return Err(HeadLost::NotReady);
+        }
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Call(Box::new(move |head| {
+        let sent = self.send(Job::Call(Box::new(move |head| {
             let result = call(head);
             // Nobody waits any more if the caller went away.
             let _ = reply.send(head.noting_crash(result));
-        })))?;
+        })));
+        sent.map_err(|_| HeadLost::Stopped)?;
         Ok(answer)
     }
 }
@@ -160,7 +164,7 @@ pub(super) trait CallsHead: Send + Sync {
     fn call_now<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, Error>;
+    ) -> Result<T, HeadError>;
 
     /// Runs a call, at once or later, unless the head is gone.
     fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static);
@@ -172,7 +176,7 @@ pub(super) trait CallsHead: Send + Sync {
     fn open_on_head(
         &self,
         open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,
-    ) -> Result<HeadOpened<u64>, Error> {
+    ) -> Result<HeadOpened<u64>, HeadError> {
         let number = self.state().next_number();
         self.call_now(move |head| {
             let opened = open(&mut head.instance)?;
@@ -188,13 +192,9 @@ impl CallsHead for HeadHandle {
     fn call_now<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, Error> {
-        let answer = self.start_call(call);
-        let answer = answer.and_then(|a| a.blocking_recv().map_err(|_| StoreError::Stopped)?);
-        answer.map_err(|error| match error {
-            StoreError::Refused(error) => error,
-            other => Error::Storage(StorageError::Io(other.to_string())),
-        })
+    ) -> Result<T, HeadError> {
+        let answered = self.start_call(call)?.blocking_recv().map_err(|_| HeadLost::Stopped)?;
+        Ok(answered?)
     }
 
     fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static) {
@@ -213,52 +213,57 @@ impl<C: CallsHead> HeadAccess for C {
         matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
-    ) -> Result<HeadOpened<u64>, Error> {
+    ) -> Result<HeadOpened<u64>, HeadError> {
         self.open_on_head(move |head| {
             let opened = head.read_head(&matcher_sets, range, &external_labels)?;
             Ok(opened.map(OpenOnHead::Cursor))
         })
     }
 
-    fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
-        self.open_on_head(move |head| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Texts)))
+    fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, HeadError> {
+        self.open_on_head(move |head| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Strings)))
     }
 
-    fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
+    fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, HeadError> {
         self.open_on_head(move |head| {
-            Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Texts))
+            Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
         })
     }
 
-    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, HeadError> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.next_of_head(handle, bytes_max)
         })
     }
 
-    fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error> {
+    fn labels(
+        &self,
+        cursor: u64,
+        bytes_max: u32,
+        only_in_range: bool,
+    ) -> Result<HeadPage, HeadError> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.labels_of_head(handle, bytes_max, only_in_range)
         })
     }
 
-    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error> {
+    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), HeadError> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.keep_of_head(handle, &positions)
         })
     }
 
-    fn rewind(&self, cursor: u64) -> Result<(), Error> {
+    fn rewind(&self, cursor: u64) -> Result<(), HeadError> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.rewind_head(handle)
         })
     }
 
-    fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error> {
+    fn delete(&self, cursor: u64) -> Result<HeadDeletion, HeadError> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             let deletion = head.instance.delete_from_head(handle)?;
@@ -271,14 +276,14 @@ impl<C: CallsHead> HeadAccess for C {
         })
     }
 
-    fn next_texts(&self, texts: u64, bytes_max: u32) -> Result<Vec<String>, Error> {
-        self.call_now(move |head| match head.open.get(&texts) {
-            Some(OpenOnHead::Texts(handle)) => head.instance.next_texts(*handle, bytes_max),
-            _ => Err(CallError::Refused(head_restarted())),
+    fn next_strings(&self, strings: u64, bytes_max: u32) -> Result<Vec<String>, HeadError> {
+        self.call_now(move |head| match head.open.get(&strings) {
+            Some(OpenOnHead::Strings(handle)) => head.instance.next_strings(*handle, bytes_max),
+            _ => Err(CallError::Head(HeadLost::Restarted)),
         })
     }
 
-    fn scan_exemplars(&self, range: TimeRange) -> Result<u64, Error> {
+    fn scan_exemplars(&self, range: TimeRange) -> Result<u64, HeadError> {
         let number = self.state().next_number();
         self.call_now(move |head| {
             let scan = head.instance.scan_exemplars(range)?;
@@ -287,10 +292,10 @@ impl<C: CallsHead> HeadAccess for C {
         })
     }
 
-    fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, Error> {
+    fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, HeadError> {
         self.call_now(move |head| match head.open.get(&scan) {
             Some(OpenOnHead::Scan(handle)) => head.instance.next_of_scan(*handle, bytes_max),
-            _ => Err(CallError::Refused(head_restarted())),
+            _ => Err(CallError::Head(HeadLost::Restarted)),
         })
     }
 
@@ -302,15 +307,15 @@ impl<C: CallsHead> HeadAccess for C {
         });
     }
 
-    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
+    fn plan_cut(&self) -> Result<Option<TimeRange>, HeadError> {
         self.call_now(|head| head.instance.plan_cut())
     }
 
-    fn forget(&self, before_ms: i64) -> Result<bool, Error> {
-        self.call_now(move |head| head.instance.forget(before_ms))
+    fn truncate(&self, before_ms: i64) -> Result<bool, HeadError> {
+        self.call_now(move |head| head.instance.truncate(before_ms))
     }
 
-    fn deletion_mark(&self) -> Result<u64, Error> {
+    fn deletion_mark(&self) -> Result<u64, HeadError> {
         self.call_now(|head| head.instance.deletion_mark())
     }
 }
@@ -324,34 +329,26 @@ impl HeadInstance {
     fn cursor(&self, number: u64) -> Result<HeadCursorHandle, CallError> {
         match self.open.get(&number) {
             Some(OpenOnHead::Cursor(handle)) => Ok(*handle),
-            _ => Err(CallError::Refused(head_restarted())),
+            _ => Err(CallError::Head(HeadLost::Restarted)),
         }
     }
 
     fn close(&mut self, open: OpenOnHead) -> Result<(), CallError> {
         match open {
             OpenOnHead::Cursor(handle) => self.instance.close_head_cursor(handle),
-            OpenOnHead::Texts(handle) => self.instance.close_texts(handle),
+            OpenOnHead::Strings(handle) => self.instance.close_strings(handle),
             OpenOnHead::Scan(handle) => self.instance.close_scan(handle),
             OpenOnHead::Walk(handle) => self.instance.close_walk(handle),
         }
     }
 
     /// Remembers that the instance is of no further use, if that is what a result says.
-    pub(super) fn noting_crash<T>(
-        &mut self,
-        result: Result<T, CallError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn noting_crash<T>(&mut self, result: Result<T, CallError>) -> Result<T, CallError> {
         if let Err(end) = &result
             && end.is_end()
         {
             self.crashed = Some(end.to_string());
         }
-        result.map_err(|error| StoreError::from(error).of_head())
+        result
     }
-}
-
-pub(super) fn head_restarted() -> Error {
-    let why = "the head was restarted, or ran short of memory, while it was being read; read again";
-    Error::Storage(StorageError::Io(why.into()))
 }

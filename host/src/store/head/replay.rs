@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Until the logs are read to their end, nobody sees these blocks: a crash leaves nothing of them, and
-//! the next start begins anew. When they are published, the log of late samples has, durably, what
+//! the next start begins anew. When they are published, the out-of-order log has, durably, what
 //! came too late for one of them, and a crash in the middle leaves the oldest: their samples are
 //! not taken from the logs again, all others are.
 //!
@@ -23,8 +23,8 @@ use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::StoreError;
 use crate::store::starts::{StartError, Starts};
 use crate::wasm::{
-    CallError, Error, HeadAccess, InstanceLimits, InstanceLogs, InstanceStorage, ReplayProgress,
-    Role, Room, StorageError,
+    CallError, HeadAccess, HeadError, InstanceLimits, InstanceLogs, InstanceStorage,
+    ReplayProgress, Role, Room,
 };
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -89,11 +89,8 @@ impl CallsHead for ReplayedHead {
     fn call_now<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, Error> {
-        call(&mut lock(&self.head)).map_err(|error| match error {
-            CallError::Refused(error) => error,
-            other => Error::Storage(StorageError::Io(other.to_string())),
-        })
+    ) -> Result<T, HeadError> {
+        Ok(call(&mut lock(&self.head))?)
     }
 
     fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static) {
@@ -118,7 +115,8 @@ impl HeadThread {
                     let restarts = policy.restarts + 1;
                     tracing::info!(
                         after_records,
-                        "the log holds a deletion of what was cut from it: it is read once more"
+                        "the WAL has a deletion of samples that were already cut; replaying it \
+                         again"
                     );
                     policy = CutPolicy { restarts, after_records };
                 }
@@ -163,7 +161,7 @@ impl HeadThread {
                 may_cut = self.cut(&head, &mut cuts).unwrap_or_else(|error| {
                     tracing::warn!(
                         %error,
-                        "no block can be cut while the log is read; the head takes all of it"
+                        "cannot cut a block during WAL replay; the head loads the whole WAL"
                     );
                     false
                 });
@@ -175,7 +173,7 @@ impl HeadThread {
             records = progress.records;
         }
         let failed = |error| StartError::replaying(error, records);
-        // A cut that failed leaves no block, and nothing to forget.
+        // A cut that failed leaves no block, and nothing to truncate.
         if let Some(cuts) = cuts.filter(|cuts| cuts.blocks > 0) {
             self.publish(&head, cuts, &logs, failed)?;
         }
@@ -186,7 +184,7 @@ impl HeadThread {
                  again before Prometheus is started here"
             );
         });
-        self.take_pulse(&mut lock(&head.head).instance).map_err(failed)?;
+        self.take_brief_stats(&mut lock(&head.head).instance).map_err(failed)?;
         // Instances that knew of it are gone.
         let head = Arc::into_inner(head).and_then(|head| head.head.into_inner().ok());
         let lost = || {
@@ -199,7 +197,7 @@ impl HeadThread {
     /// Whether the head takes so much memory that what can be cut should be.
     fn wants_cut(&self, head: &ReplayedHead) -> Result<bool, CallError> {
         let above = CUT_ABOVE_BYTES.min(self.shared.config.memory.head_bytes / CUT_ABOVE_PART);
-        Ok(lock(&head.head).instance.pulse()?.memory_used_bytes > above)
+        Ok(lock(&head.head).instance.brief_stats()?.memory_used_bytes > above)
     }
 
     /// Cuts a block if one is due; gives whether another one may be tried later.
@@ -243,7 +241,7 @@ impl HeadThread {
                 cuts.end_ms = range.end_ms.saturating_add(1);
                 let (samples, seconds) = (block.samples, started.elapsed().as_secs_f64());
                 tracing::info!(block = block.id, samples, seconds, "block cut from the log");
-                // One slice more: the head forgets the range.
+                // One slice more: the head truncates the range.
                 instance.compact(cuts.created_ms, room).map_err(failed)?;
                 return Ok(true);
             }
@@ -253,7 +251,7 @@ impl HeadThread {
         }
     }
 
-    /// Makes the blocks visible, and lets the logs forget what they hold.
+    /// Makes the blocks visible, and truncates the logs of what they hold.
     fn publish(
         &self,
         head: &ReplayedHead,
@@ -267,12 +265,12 @@ impl HeadThread {
         published.map_err(|error| StartError::Passing(error.into()))?;
         self.shared.counters.blocks_cut.fetch_add(cuts.blocks, Relaxed);
         loop {
-            match lock(&head.head).instance.forget(cuts.end_ms) {
+            match lock(&head.head).instance.truncate(cuts.end_ms) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(error) if error.is_end() => return Err(failed(error)),
                 Err(error) => {
-                    tracing::warn!(%error, "the log could not be shortened; the next cut does it");
+                    tracing::warn!(%error, "WAL truncation failed; the next cut retries it");
                     return Ok(());
                 }
             }
@@ -295,8 +293,8 @@ impl HeadThread {
         if progress.skipped_records > 0 {
             tracing::warn!(
                 skipped_records = progress.skipped_records,
-                "the log has records of types that this version does not know, or that do not \
-                 decode; they were skipped, all others were replayed"
+                "the WAL has records that do not decode or whose types are unknown to this \
+                 version; they were skipped"
             );
         }
     }

@@ -39,11 +39,11 @@ impl HeadThread {
             loaded => loaded,
         };
         if let Err(error) = &loaded {
-            tracing::warn!(%error, "the head snapshot is not used; the log is replayed instead");
+            tracing::warn!(%error, "head snapshot cannot be used; replaying the WAL instead");
         }
         if let Err(error) = self.data.remove_head_snapshot() {
             // It cannot be mistaken for one of the logs as they will be.
-            tracing::warn!(%error, "the head snapshot takes space until the next start");
+            tracing::warn!(%error, "head snapshot could not be deleted; the next start deletes it");
         }
         let Ok(Some((started_head, snapshot))) = loaded else { return Ok(None) };
         self.shared.head.state.snapshot_used.store(true, Relaxed);
@@ -76,7 +76,7 @@ impl HeadThread {
             let (offset, reason) = (snapshot.size_bytes(), "the head is not whole");
             return Err(HeadSnapshotError::Damaged { offset, reason }.into());
         }
-        self.take_pulse(&mut instance)?;
+        self.take_brief_stats(&mut instance)?;
         Ok(Some(((HeadInstance::new(instance, &logs), logs), snapshot)))
     }
 
@@ -91,11 +91,11 @@ impl HeadThread {
             Ok(bytes) => tracing::info!(
                 bytes,
                 seconds = started.elapsed().as_secs_f64(),
-                "head snapshot written for a quick start"
+                "head snapshot written"
             ),
             Err(error) => tracing::warn!(
                 %error,
-                "no head snapshot was written; nothing is lost, but the next start replays the log"
+                "head snapshot could not be written; no data is lost, but the next start replays the WAL"
             ),
         }
     }

@@ -1,8 +1,8 @@
 //! Walks over the head's index, driven by whoever waits for their end.
 
-use super::handle::{HeadHandle, HeadInstance, OpenOnHead, head_restarted};
+use super::handle::{HeadHandle, HeadInstance, OpenOnHead};
 use crate::store::StoreError;
-use crate::wasm::{CallError, CardinalityList, HeadAccess, Instance, Ranked, WalkHandle};
+use crate::wasm::{CallError, CardinalityList, HeadAccess, HeadLost, Instance, Ranked, WalkHandle};
 
 /// A walk that is open on the head; closed when dropped, which a caller that goes away does.
 pub(in crate::store) struct OnHead {
@@ -54,7 +54,7 @@ impl OnHead {
         let number = self.number;
         let call = move |head: &mut HeadInstance| match head.open.get(&number) {
             Some(OpenOnHead::Walk(walk)) => call(&mut head.instance, *walk),
-            _ => Err(CallError::Refused(head_restarted())),
+            _ => Err(CallError::Head(HeadLost::Restarted)),
         };
         self.head.call(call).await
     }

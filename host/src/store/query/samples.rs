@@ -9,9 +9,7 @@ use super::{Cut, Parts, Read, each_part};
 use crate::prom::fragments::{BODY_BYTES_MAX, FragmentEncoder};
 use crate::prom::read::{put_query_result_head, query_result_bytes};
 use crate::store::StoreError;
-use crate::wasm::{
-    CallError, CursorHandle, Error, FrameFormat, Instance, Limit, Selection, StorageError,
-};
+use crate::wasm::{CallError, CursorHandle, Error, Instance, Limit};
 
 /// Stored bytes that are measured in one call.
 const MEASURED_BYTES: u32 = 4 * 1024 * 1024;
@@ -41,7 +39,6 @@ impl Read {
         &self,
         instance: &mut Instance,
         parts: &Parts<'_>,
-        samples_max: u64,
         bytes_max: u64,
     ) -> Result<(), Cut> {
         let bytes_max = if bytes_max == 0 { BODY_BYTES_MAX } else { bytes_max.min(BODY_BYTES_MAX) };
@@ -56,8 +53,7 @@ impl Read {
         let mut results = Vec::with_capacity(self.queries.len());
         for query_index in 0..self.queries.len() {
             parts.check()?;
-            let selection = self.selection(query_index, FrameFormat::Samples);
-            let cursor = instance.select(&Selection { samples_max, ..selection })?;
+            let cursor = instance.select(&self.selection(query_index))?;
             let found = match keep(instance, cursor, KEPT_BYTES_MAX - kept_bytes)? {
                 Some(result) => {
                     kept_bytes += result.len();
@@ -87,12 +83,14 @@ impl Read {
                     instance.rewind(cursor)?;
                     let mut bytes_left = bytes;
                     each_part(instance, cursor, |part| {
-                        bytes_left = bytes_left.checked_sub(part.len() as u64).ok_or_else(other)?;
+                        let left = bytes_left.checked_sub(part.len() as u64);
+                        bytes_left = left.ok_or(StoreError::DeletedWhileRead)?;
                         encoder.put(&part, &mut out).map_err(failed)?;
                         if out.is_empty() { Ok(()) } else { parts.send(std::mem::take(&mut out)) }
                     })?;
                     if bytes_left > 0 {
-                        return Err(other().into());
+                        // The second pass found less than the first one.
+                        return Err(StoreError::DeletedWhileRead.into());
                     }
                     instance.close_cursor(cursor)?;
                 }
@@ -136,10 +134,4 @@ fn measure(
             return Ok(measured.bytes);
         }
     }
-}
-
-/// The second pass found something else than the first one.
-fn other() -> CallError {
-    let why = "samples were deleted while they were read; read again";
-    CallError::Refused(Error::Storage(StorageError::Io(why.into())))
 }

@@ -62,12 +62,12 @@ impl HostFile for InstanceState {
         Ok(self.table.get(&file)?.read_at(offset, len).map_err(storage_error))
     }
 
-    fn notes(&mut self, file: Resource<BlockFile>) -> Result<Option<Vec<u8>>> {
-        Ok(self.table.get(&file)?.notes())
+    fn summary(&mut self, file: Resource<BlockFile>) -> Result<Option<Vec<u8>>> {
+        Ok(self.table.get(&file)?.summary())
     }
 
-    fn keep_notes(&mut self, file: Resource<BlockFile>, notes: Vec<u8>) -> Result<()> {
-        self.table.get(&file)?.keep_notes(notes);
+    fn keep_summary(&mut self, file: Resource<BlockFile>, summary: Vec<u8>) -> Result<()> {
+        self.table.get(&file)?.keep_summary(summary);
         Ok(())
     }
 

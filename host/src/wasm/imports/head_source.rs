@@ -1,10 +1,13 @@
 //! `head-source`: the head of another instance, reached through the store.
 
 use crate::wasm::bindings::tidepool::tsdb::head_source::{
-    Deletion, Host, HostCursor, HostExemplars, HostTexts, OpenedCursor, OpenedTexts, Page,
+    Deletion, Host, HostCursor, HostExemplars, HostStrings, OpenedCursor, OpenedStrings, Page,
 };
-use crate::wasm::state::{HeadAccess, InstanceState};
-use crate::wasm::{Error, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher, TimeRange};
+use crate::wasm::state::InstanceState;
+use crate::wasm::{
+    Error, HeadAccess, HeadDeletion, HeadError, HeadOpened, HeadPage, Label, Lookup, Matcher,
+    StorageError, TimeRange,
+};
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
@@ -13,7 +16,7 @@ use wasmtime::component::Resource;
 pub struct HeadCursor(OpenOnHead);
 
 /// A list of label names or values of the head.
-pub struct HeadTexts(OpenOnHead);
+pub struct HeadStrings(OpenOnHead);
 
 /// Exemplars of the head.
 pub struct HeadExemplars(OpenOnHead);
@@ -37,19 +40,32 @@ impl InstanceState {
         Arc::strong_count(&self.open_on_head) > 1
     }
 
-    fn head(&self) -> Result<Arc<dyn HeadAccess>, Error> {
+    fn head(&self) -> Result<Arc<dyn HeadAccess>, HeadError> {
         let head = self.storage.head.as_ref().map(Arc::clone);
-        head.ok_or_else(|| Error::WrongRole("head-source".into()))
+        head.ok_or_else(|| HeadError::Refused(Error::WrongRole("head-source".into())))
+    }
+
+    /// An answer of the head as the contract has it. To an instance, a head that is lost is storage
+    /// that fails; why it is lost waits here for whoever called the instance.
+    fn in_contract<T>(&mut self, answer: Result<T, HeadError>) -> Result<T, Error> {
+        answer.map_err(|error| match error {
+            HeadError::Refused(error) => error,
+            HeadError::Lost(lost) => {
+                let why = lost.to_string();
+                self.head_lost = Some(lost);
+                Error::Storage(StorageError::Io(why))
+            }
+        })
     }
 
     /// Opens something on the head, and keeps it for the instance.
     fn open_on_head<T: Send + 'static>(
         &mut self,
         kind: impl FnOnce(OpenOnHead) -> T,
-        open: impl FnOnce(&dyn HeadAccess) -> Result<HeadOpened<u64>, Error>,
+        open: impl FnOnce(&dyn HeadAccess) -> Result<HeadOpened<u64>, HeadError>,
     ) -> Result<Result<HeadOpened<Resource<T>>, Error>> {
         let opened = self.head().and_then(|head| Ok((open(&*head)?, head)));
-        let (opened, head) = match opened {
+        let (opened, head) = match self.in_contract(opened) {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error)),
         };
@@ -65,12 +81,12 @@ impl InstanceState {
     }
 }
 
-impl From<HeadOpened<Resource<HeadTexts>>> for OpenedTexts {
-    fn from(opened: HeadOpened<Resource<HeadTexts>>) -> OpenedTexts {
+impl From<HeadOpened<Resource<HeadStrings>>> for OpenedStrings {
+    fn from(opened: HeadOpened<Resource<HeadStrings>>) -> OpenedStrings {
         match opened {
-            HeadOpened::Ready(texts) => OpenedTexts::Texts(texts),
-            HeadOpened::Again => OpenedTexts::Again,
-            HeadOpened::TooCostly => OpenedTexts::TooCostly,
+            HeadOpened::Ready(strings) => OpenedStrings::Strings(strings),
+            HeadOpened::Again => OpenedStrings::Again,
+            HeadOpened::TooCostly => OpenedStrings::TooCostly,
         }
     }
 }
@@ -97,13 +113,17 @@ impl Host for InstanceState {
         }))
     }
 
-    fn label_names(&mut self, lookup: Lookup) -> Result<Result<OpenedTexts, Error>> {
-        let opened = self.open_on_head(HeadTexts, |head| head.label_names(lookup))?;
+    fn label_names(&mut self, lookup: Lookup) -> Result<Result<OpenedStrings, Error>> {
+        let opened = self.open_on_head(HeadStrings, |head| head.label_names(lookup))?;
         Ok(opened.map(Into::into))
     }
 
-    fn label_values(&mut self, name: String, lookup: Lookup) -> Result<Result<OpenedTexts, Error>> {
-        let opened = self.open_on_head(HeadTexts, |head| head.label_values(name, lookup))?;
+    fn label_values(
+        &mut self,
+        name: String,
+        lookup: Lookup,
+    ) -> Result<Result<OpenedStrings, Error>> {
+        let opened = self.open_on_head(HeadStrings, |head| head.label_values(name, lookup))?;
         Ok(opened.map(Into::into))
     }
 
@@ -112,7 +132,7 @@ impl Host for InstanceState {
         range: TimeRange,
     ) -> Result<Result<Resource<HeadExemplars>, Error>> {
         let opened = self.head().and_then(|head| Ok((head.scan_exemplars(range)?, head)));
-        match opened {
+        match self.in_contract(opened) {
             Ok((number, head)) => {
                 let _counted = Arc::clone(&self.open_on_head);
                 let scan = HeadExemplars(OpenOnHead { head, number, _counted });
@@ -123,15 +143,18 @@ impl Host for InstanceState {
     }
 
     fn plan_cut(&mut self) -> Result<Result<Option<TimeRange>, Error>> {
-        Ok(self.head().and_then(|head| head.plan_cut()))
+        let answer = self.head().and_then(|head| head.plan_cut());
+        Ok(self.in_contract(answer))
     }
 
-    fn forget(&mut self, before_ms: i64) -> Result<Result<bool, Error>> {
-        Ok(self.head().and_then(|head| head.forget(before_ms)))
+    fn truncate(&mut self, before_ms: i64) -> Result<Result<bool, Error>> {
+        let answer = self.head().and_then(|head| head.truncate(before_ms));
+        Ok(self.in_contract(answer))
     }
 
     fn deletion_mark(&mut self) -> Result<Result<u64, Error>> {
-        Ok(self.head().and_then(|head| head.deletion_mark()))
+        let answer = self.head().and_then(|head| head.deletion_mark());
+        Ok(self.in_contract(answer))
     }
 }
 
@@ -142,7 +165,8 @@ impl HostCursor for InstanceState {
         bytes_max: u32,
     ) -> Result<Result<Page, Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        Ok(head.next(*number, bytes_max).map(Into::into))
+        let page = head.next(*number, bytes_max);
+        Ok(self.in_contract(page).map(Into::into))
     }
 
     fn labels(
@@ -152,7 +176,8 @@ impl HostCursor for InstanceState {
         only_in_range: bool,
     ) -> Result<Result<Page, Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        Ok(head.labels(*number, bytes_max, only_in_range).map(Into::into))
+        let page = head.labels(*number, bytes_max, only_in_range);
+        Ok(self.in_contract(page).map(Into::into))
     }
 
     fn keep(
@@ -161,18 +186,22 @@ impl HostCursor for InstanceState {
         positions: Vec<u32>,
     ) -> Result<Result<(), Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        Ok(head.keep(*number, positions))
+        let kept = head.keep(*number, positions);
+        Ok(self.in_contract(kept))
     }
 
     fn delete(&mut self, cursor: Resource<HeadCursor>) -> Result<Result<Deletion, Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
         let deleted = head.delete(*number);
-        Ok(deleted.map(|HeadDeletion { series, is_done }| Deletion { series, is_done }))
+        Ok(self
+            .in_contract(deleted)
+            .map(|HeadDeletion { series, is_done }| Deletion { series, is_done }))
     }
 
     fn rewind(&mut self, cursor: Resource<HeadCursor>) -> Result<Result<(), Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        Ok(head.rewind(*number))
+        let rewound = head.rewind(*number);
+        Ok(self.in_contract(rewound))
     }
 
     fn drop(&mut self, cursor: Resource<HeadCursor>) -> Result<()> {
@@ -181,18 +210,19 @@ impl HostCursor for InstanceState {
     }
 }
 
-impl HostTexts for InstanceState {
+impl HostStrings for InstanceState {
     fn next(
         &mut self,
-        texts: Resource<HeadTexts>,
+        strings: Resource<HeadStrings>,
         bytes_max: u32,
     ) -> Result<Result<Vec<String>, Error>> {
-        let HeadTexts(OpenOnHead { head, number, .. }) = self.table.get(&texts)?;
-        Ok(head.next_texts(*number, bytes_max))
+        let HeadStrings(OpenOnHead { head, number, .. }) = self.table.get(&strings)?;
+        let found = head.next_strings(*number, bytes_max);
+        Ok(self.in_contract(found))
     }
 
-    fn drop(&mut self, texts: Resource<HeadTexts>) -> Result<()> {
-        self.table.delete(texts)?;
+    fn drop(&mut self, strings: Resource<HeadStrings>) -> Result<()> {
+        self.table.delete(strings)?;
         Ok(())
     }
 }
@@ -204,7 +234,8 @@ impl HostExemplars for InstanceState {
         bytes_max: u32,
     ) -> Result<Result<Option<Vec<u8>>, Error>> {
         let HeadExemplars(OpenOnHead { head, number, .. }) = self.table.get(&exemplars)?;
-        Ok(head.next_exemplars(*number, bytes_max))
+        let found = head.next_exemplars(*number, bytes_max);
+        Ok(self.in_contract(found))
     }
 
     fn drop(&mut self, exemplars: Resource<HeadExemplars>) -> Result<()> {

@@ -4,7 +4,7 @@ mod blocks;
 mod head_source;
 mod wal;
 
-pub use head_source::{HeadCursor, HeadExemplars, HeadTexts};
+pub use head_source::{HeadCursor, HeadExemplars, HeadStrings};
 pub use wal::Checkpoint;
 
 use super::StorageError;

@@ -33,15 +33,15 @@ impl InstanceState {
 
 fn kind(log: Log) -> LogKind {
     match log {
-        Log::Ordered => LogKind::Ordered,
-        Log::Late => LogKind::Late,
+        Log::InOrder => LogKind::InOrder,
+        Log::OutOfOrder => LogKind::OutOfOrder,
     }
 }
 
 fn wit_kind(log: LogKind) -> Log {
     match log {
-        LogKind::Ordered => Log::Ordered,
-        LogKind::Late => Log::Late,
+        LogKind::InOrder => Log::InOrder,
+        LogKind::OutOfOrder => Log::OutOfOrder,
     }
 }
 
@@ -57,8 +57,8 @@ fn look(reader: &mut LogReader, bytes_max: u32) -> Option<Batch> {
         for DamagedPlace { offset, bytes, cause } in &piece.damaged {
             tracing::warn!(
                 path = %piece.path.display(), offset, bytes, %cause,
-                "a WAL segment is damaged; skipped what cannot be read; `tidepool tsdb verify` \
-                 says more"
+                "WAL segment is damaged; skipped unreadable records. Run `tidepool tsdb verify` \
+                 for details"
             );
         }
         if !piece.records.is_empty() {
@@ -87,8 +87,8 @@ impl Host for InstanceState {
         self.with_logs(|logs| logs.get(kind(log))?.cut_segment())
     }
 
-    fn truncate_late(&mut self, last_segment: u32) -> Result<Result<(), StorageError>> {
-        self.with_logs(|logs| logs.get(LogKind::Late)?.truncate(last_segment))
+    fn truncate_out_of_order(&mut self, last_segment: u32) -> Result<Result<(), StorageError>> {
+        self.with_logs(|logs| logs.get(LogKind::OutOfOrder)?.truncate(last_segment))
     }
 }
 
@@ -96,7 +96,7 @@ impl HostCheckpoint for InstanceState {
     fn new(&mut self, last_segment: u32) -> Result<Resource<Checkpoint>> {
         let mut begun = None;
         let refused = self.with_logs(|logs| {
-            begun = Some(logs.get(LogKind::Ordered)?.checkpoint(last_segment));
+            begun = Some(logs.get(LogKind::InOrder)?.checkpoint(last_segment));
             Ok(())
         })?;
         match (begun, refused) {

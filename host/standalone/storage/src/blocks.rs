@@ -51,12 +51,12 @@ impl GuestFile for BlockFile {
         BlockFile::read_at(self, offset, len).map_err(storage_error)
     }
 
-    fn notes(&self) -> Option<Vec<u8>> {
-        BlockFile::notes(self)
+    fn summary(&self) -> Option<Vec<u8>> {
+        BlockFile::summary(self)
     }
 
-    fn keep_notes(&self, notes: Vec<u8>) {
-        BlockFile::keep_notes(self, notes);
+    fn keep_summary(&self, summary: Vec<u8>) {
+        BlockFile::keep_summary(self, summary);
     }
 }
 

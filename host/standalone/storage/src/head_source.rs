@@ -2,8 +2,8 @@
 
 use crate::Component;
 use crate::bindings::exports::tidepool::tsdb::head_source::{
-    Deletion, Exemplars, Guest, GuestCursor, GuestExemplars, GuestTexts, OpenedCursor, OpenedTexts,
-    Page,
+    Deletion, Exemplars, Guest, GuestCursor, GuestExemplars, GuestStrings, OpenedCursor,
+    OpenedStrings, Page,
 };
 use crate::bindings::tidepool::tsdb::types::{Error, Label, Lookup, Matcher, TimeRange};
 
@@ -16,18 +16,18 @@ fn refused<T>() -> Result<T, Error> {
 
 impl Guest for Component {
     type Cursor = Nothing;
-    type Texts = Nothing;
+    type Strings = Nothing;
     type Exemplars = Nothing;
 
     fn open(_: Vec<Vec<Matcher>>, _: TimeRange, _: Vec<Label>) -> Result<OpenedCursor, Error> {
         refused()
     }
 
-    fn label_names(_: Lookup) -> Result<OpenedTexts, Error> {
+    fn label_names(_: Lookup) -> Result<OpenedStrings, Error> {
         refused()
     }
 
-    fn label_values(_: String, _: Lookup) -> Result<OpenedTexts, Error> {
+    fn label_values(_: String, _: Lookup) -> Result<OpenedStrings, Error> {
         refused()
     }
 
@@ -39,7 +39,7 @@ impl Guest for Component {
         refused()
     }
 
-    fn forget(_: i64) -> Result<bool, Error> {
+    fn truncate(_: i64) -> Result<bool, Error> {
         refused()
     }
 
@@ -70,7 +70,7 @@ impl GuestCursor for Nothing {
     }
 }
 
-impl GuestTexts for Nothing {
+impl GuestStrings for Nothing {
     fn next(&self, _: u32) -> Result<Vec<String>, Error> {
         match *self {}
     }

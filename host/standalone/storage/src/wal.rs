@@ -38,15 +38,15 @@ impl Guest for Component {
         state::with(|state| state.opened_logs()?.get(log.into())?.cut_segment())
     }
 
-    fn truncate_late(last_segment: u32) -> Result<(), StorageError> {
-        state::with(|state| state.opened_logs()?.get(LogKind::Late)?.truncate(last_segment))
+    fn truncate_out_of_order(last_segment: u32) -> Result<(), StorageError> {
+        state::with(|state| state.opened_logs()?.get(LogKind::OutOfOrder)?.truncate(last_segment))
     }
 }
 
 impl GuestCheckpoint for OpenCheckpoint {
     fn new(last_segment: u32) -> OpenCheckpoint {
         let begun = state::with(|state| {
-            state.opened_logs()?.get(LogKind::Ordered)?.checkpoint(last_segment)
+            state.opened_logs()?.get(LogKind::InOrder)?.checkpoint(last_segment)
         });
         OpenCheckpoint(RefCell::new(begun))
     }
@@ -67,8 +67,8 @@ impl GuestCheckpoint for OpenCheckpoint {
 impl From<Log> for LogKind {
     fn from(log: Log) -> LogKind {
         match log {
-            Log::Ordered => LogKind::Ordered,
-            Log::Late => LogKind::Late,
+            Log::InOrder => LogKind::InOrder,
+            Log::OutOfOrder => LogKind::OutOfOrder,
         }
     }
 }
@@ -76,8 +76,8 @@ impl From<Log> for LogKind {
 impl From<LogKind> for Log {
     fn from(log: LogKind) -> Log {
         match log {
-            LogKind::Ordered => Log::Ordered,
-            LogKind::Late => Log::Late,
+            LogKind::InOrder => Log::InOrder,
+            LogKind::OutOfOrder => Log::OutOfOrder,
         }
     }
 }

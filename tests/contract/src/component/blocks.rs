@@ -87,7 +87,7 @@ pub fn write(broken: &mut Broken) {
     let none = blocks::replace_tombstones(missing, b"", b"");
     broken.holds("tombstones of no block are not-found", not_found(none));
 
-    notes(broken, &later);
+    summaries(broken, &later);
     broken.done("delete", blocks::delete(&earlier));
     let found = listed(broken);
     broken.same("a deleted block is not listed", found, vec![later]);
@@ -116,21 +116,21 @@ fn names(broken: &mut Broken) {
     broken.holds("each block has a ULID of its own", one != other);
 }
 
-/// Notes may be kept or not, but never those of another file.
-fn notes(broken: &mut Broken, block: &str) {
+/// Summaries may be kept or not, but never those of another file.
+fn summaries(broken: &mut Broken, block: &str) {
     let open = |name| blocks::open(block, name);
     let (Some(index), Some(chunks)) =
         (broken.done("open", open("index")), broken.done("open", open("chunks/000001")))
     else {
         return;
     };
-    broken.same("notes before any were kept", index.notes(), None);
-    index.keep_notes(b"old");
-    index.keep_notes(b"of the index");
-    let found = broken.done("open", open("index")).and_then(|again| again.notes());
+    broken.same("a summary before any was kept", index.summary(), None);
+    index.keep_summary(b"old");
+    index.keep_summary(b"of the index");
+    let found = broken.done("open", open("index")).and_then(|again| again.summary());
     let is_right = found.is_none_or(|found| found == b"of the index");
-    broken.holds("notes are those that were kept last", is_right);
-    broken.same("notes of a file for which none were kept", chunks.notes(), None);
+    broken.holds("a summary is the one that was kept last", is_right);
+    broken.same("a summary of a file for which none was kept", chunks.summary(), None);
 }
 
 pub fn read_back(broken: &mut Broken) {

@@ -29,26 +29,29 @@ pub fn write(broken: &mut Broken) {
     let mut append = |log: Log, texts: &[&str]| {
         broken.done("append", wal::append(log, &records(texts))).unwrap_or_default()
     };
-    let first = append(Log::Ordered, &["replaced 1", "replaced 2"]);
-    let none = append(Log::Ordered, &[]);
-    let late = append(Log::Late, &["truncated"]);
+    let first = append(Log::InOrder, &["replaced 1", "replaced 2"]);
+    let none = append(Log::InOrder, &[]);
+    let out_of_order = append(Log::OutOfOrder, &["truncated"]);
     broken.same("the segment of an append without records", none, first);
-    let cut = broken.done("cut-segment", wal::cut_segment(Log::Ordered));
+    let cut = broken.done("cut-segment", wal::cut_segment(Log::InOrder));
     broken.same("the segment that was ended", cut, Some(first));
-    let cut = broken.done("cut-segment of the late log", wal::cut_segment(Log::Late));
-    broken.same("the segment of the late log that was ended", cut, Some(late));
+    let cut = broken.done("cut-segment of the out-of-order log", wal::cut_segment(Log::OutOfOrder));
+    broken.same("the segment of the out-of-order log that was ended", cut, Some(out_of_order));
 
     let mut last = vec![long_record()];
     last.extend(records(&["kept"]));
-    let second = broken.done("append", wal::append(Log::Ordered, &last)).unwrap_or_default();
+    let second = broken.done("append", wal::append(Log::InOrder, &last)).unwrap_or_default();
     broken.holds("later records lie in higher segments", second > first);
-    broken.done("append", wal::append(Log::Ordered, &segment_note(second)));
-    let empty = broken.done("cut-segment", wal::cut_segment(Log::Late));
-    broken.holds("a segment without records may be ended", empty > Some(late));
-    let kept = broken.done("append", wal::append(Log::Late, &records(&["late"])));
-    broken.holds("later records of the late log lie in higher segments", kept > empty);
-    broken.done("truncate-late", wal::truncate_late(late));
-    broken.done("truncate-late where nothing is left", wal::truncate_late(late));
+    broken.done("append", wal::append(Log::InOrder, &segment_note(second)));
+    let empty = broken.done("cut-segment", wal::cut_segment(Log::OutOfOrder));
+    broken.holds("a segment without records may be ended", empty > Some(out_of_order));
+    let kept = broken.done("append", wal::append(Log::OutOfOrder, &records(&["late"])));
+    broken.holds("later records of the out-of-order log lie in higher segments", kept > empty);
+    broken.done("truncate-out-of-order", wal::truncate_out_of_order(out_of_order));
+    broken.done(
+        "truncate-out-of-order where nothing is left",
+        wal::truncate_out_of_order(out_of_order),
+    );
 
     let dropped = Checkpoint::new(first);
     broken.done("append to a checkpoint", dropped.append(&records(&["never seen"])));
@@ -57,10 +60,10 @@ pub fn write(broken: &mut Broken) {
     broken.done("append to a checkpoint", checkpoint.append(&records(&["checkpoint 1"])));
     broken.done("append to a checkpoint", checkpoint.append(&records(&["checkpoint 2"])));
     broken.done("commit of a checkpoint", Checkpoint::commit(checkpoint));
-    broken.done("append after a checkpoint", wal::append(Log::Ordered, &numbered()));
+    broken.done("append after a checkpoint", wal::append(Log::InOrder, &numbered()));
 
     // This life ends before it is committed.
-    broken.done("cut-segment", wal::cut_segment(Log::Ordered));
+    broken.done("cut-segment", wal::cut_segment(Log::InOrder));
     let unfinished = Box::leak(Box::new(Checkpoint::new(second)));
     broken.done("append to a checkpoint", unfinished.append(&records(&["never seen either"])));
 }
@@ -91,24 +94,27 @@ pub fn read_back(broken: &mut Broken) {
             return;
         }
     }
-    let again = broken.done("append after a replay", wal::append(Log::Ordered, &[]));
+    let again = broken.done("append after a replay", wal::append(Log::InOrder, &[]));
     broken.holds("a segment is being written after a replay", again.is_some());
 
     let of = |wanted: Log| read.iter().filter(move |(log, ..)| *log == wanted);
     let bytes_of = |wanted| of(wanted).map(|(.., record)| record.clone()).collect::<Vec<_>>();
-    let segments: Vec<u32> = of(Log::Ordered).map(|(_, segment, _)| *segment).collect();
-    let mut ordered = records(&["checkpoint 1", "checkpoint 2"]);
-    ordered.push(long_record());
-    ordered.extend(records(&["kept"]));
-    ordered.extend(segments.get(3).into_iter().flat_map(|kept| segment_note(*kept)));
-    ordered.extend(numbered());
-    broken.holds("the records of the ordered log come back", bytes_of(Log::Ordered) == ordered);
-    broken.holds("those of the late log come back", bytes_of(Log::Late) == records(&["late"]));
+    let segments: Vec<u32> = of(Log::InOrder).map(|(_, segment, _)| *segment).collect();
+    let mut in_order = records(&["checkpoint 1", "checkpoint 2"]);
+    in_order.push(long_record());
+    in_order.extend(records(&["kept"]));
+    in_order.extend(segments.get(3).into_iter().flat_map(|kept| segment_note(*kept)));
+    in_order.extend(numbered());
+    broken.holds("the records of the in-order log come back", bytes_of(Log::InOrder) == in_order);
+    broken.holds(
+        "those of the out-of-order log come back",
+        bytes_of(Log::OutOfOrder) == records(&["late"]),
+    );
     broken.holds("segments ascend", segments.is_sorted());
-    let late_at = read.iter().position(|(log, ..)| *log == Log::Late);
-    let is_late_last =
-        late_at.is_none_or(|at| read[at..].iter().all(|(log, ..)| *log == Log::Late));
-    broken.holds("the late log comes after the ordered one", is_late_last);
+    let out_of_order_at = read.iter().position(|(log, ..)| *log == Log::OutOfOrder);
+    let is_out_of_order_last =
+        out_of_order_at.is_none_or(|at| read[at..].iter().all(|(log, ..)| *log == Log::OutOfOrder));
+    broken.holds("the out-of-order log comes after the in-order one", is_out_of_order_last);
     let is_checkpoint_lower =
         matches!(segments[..], [one, two, three, ..] if one == two && two < three);
     broken.holds("a checkpoint counts as the segment it replaced", is_checkpoint_lower);

@@ -261,20 +261,20 @@ fn tombstones_that_change_under_a_reader() {
 }
 
 #[test]
-fn notes_of_another_file() {
+fn a_summary_of_another_file() {
     let kept = Arc::new(Mutex::new(None));
     let shared = Arc::clone(&kept);
     Found::with("blocks", |imports| {
         imports.func_wrap(
-            "[method]file.keep-notes",
-            move |_, (_, notes): (Resource<File>, Vec<u8>)| {
-                *kept.lock().expect("a lock") = Some(notes);
+            "[method]file.keep-summary",
+            move |_, (_, summary): (Resource<File>, Vec<u8>)| {
+                *kept.lock().expect("a lock") = Some(summary);
                 Ok(())
             },
         )?;
-        replace(imports, "[method]file.notes", move |_, (_,): (Resource<File>,)| {
+        replace(imports, "[method]file.summary", move |_, (_,): (Resource<File>,)| {
             Ok(shared.lock().expect("a lock").clone())
         })
     })
-    .says("notes of a file for which none were kept");
+    .says("a summary of a file for which none was kept");
 }

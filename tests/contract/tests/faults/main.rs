@@ -24,7 +24,7 @@ impl Found {
     ) -> Found {
         let mut linker = embed_rust::linker(&ENGINE).expect("a linker");
         linker.allow_shadowing(true);
-        let interface = format!("tidepool:tsdb/{interface}@0.1.0");
+        let interface = format!("tidepool:tsdb/{interface}@0.2.0");
         fault(&mut linker.instance(&interface).expect("an interface")).expect("imports");
         let mut store = Store::new(&ENGINE, State::default());
         let lives = Life::ALL.map(|life| CHECKS.broken(life, &linker, &mut store));

@@ -13,8 +13,8 @@ use wasmtime::component::{ComponentNamedList, ComponentType, Lift, Lower, Resour
 type Records = Vec<Vec<u8>>;
 type Replayed = Result<Result<Option<Batch>, StorageError>>;
 
-const ORDERED: &str = "the records of the ordered log come back";
-const LATE: &str = "those of the late log come back";
+const IN_ORDER: &str = "the records of the in-order log come back";
+const OUT_OF_ORDER: &str = "those of the out-of-order log come back";
 
 fn faulty<P, R>(
     function: &str,
@@ -50,7 +50,7 @@ fn a_replay_that_forgets_a_record() {
             batch => Ok(batch),
         }
     })
-    .says(ORDERED);
+    .says(IN_ORDER);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_replay_that_gives_a_record_twice() {
         b"late" => Batch { bytes: b"latelate".into(), lengths: vec![4, 4], ..batch },
         _ => batch,
     })
-    .says(LATE);
+    .says(OUT_OF_ORDER);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_replay_that_swaps_two_records() {
             batch => Ok(batch),
         }
     })
-    .says(ORDERED);
+    .says(IN_ORDER);
 }
 
 #[test]
@@ -87,31 +87,31 @@ fn a_replay_that_cuts_long_records_off() {
         batch.bytes.truncate(32 * 1024);
         Batch { lengths: vec![batch.bytes.len() as u32], ..batch }
     })
-    .says(ORDERED);
+    .says(IN_ORDER);
 }
 
 #[test]
-fn a_replay_with_the_late_log_first() {
-    let late: Mutex<Option<Vec<Batch>>> = Mutex::new(None);
+fn a_replay_with_the_out_of_order_log_first() {
+    let out_of_order: Mutex<Option<Vec<Batch>>> = Mutex::new(None);
     let is_second_life = AtomicBool::new(false);
     faulty("replay", move |state, (bytes_max,): (u32,)| -> Replayed {
         if !is_second_life.swap(true, Ordering::Relaxed) {
             return state.replay(bytes_max);
         }
-        let mut late = late.lock().expect("a lock");
-        if late.is_none() {
+        let mut out_of_order = out_of_order.lock().expect("a lock");
+        if out_of_order.is_none() {
             let mut all = vec![];
             while let Ok(Some(batch)) = state.replay(bytes_max)? {
                 all.push(batch);
             }
             // What comes first is taken from the end.
             all.reverse();
-            all.sort_by_key(|batch| batch.log == Log::Late);
-            *late = Some(all);
+            all.sort_by_key(|batch| batch.log == Log::OutOfOrder);
+            *out_of_order = Some(all);
         }
-        Ok(Ok(late.as_mut().and_then(Vec::pop)))
+        Ok(Ok(out_of_order.as_mut().and_then(Vec::pop)))
     })
-    .says("the late log comes after the ordered one");
+    .says("the out-of-order log comes after the in-order one");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_replay_that_loses_the_segment() {
 #[test]
 fn a_replay_that_counts_segments_anew() {
     // What follows the checkpoint lies in another segment than `append` has said.
-    replay_with(|batch| Batch { segment: batch.segment * 2, ..batch }).says(ORDERED);
+    replay_with(|batch| Batch { segment: batch.segment * 2, ..batch }).says(IN_ORDER);
 }
 
 #[test]
@@ -195,17 +195,17 @@ fn an_append_that_keeps_half_of_a_batch() {
         records.truncate(records.len().div_ceil(2));
         (log, records)
     })
-    .says(ORDERED);
+    .says(IN_ORDER);
 }
 
 #[test]
 fn an_append_that_turns_a_batch_around() {
-    append_with(|log, records| (log, records.into_iter().rev().collect())).says(ORDERED);
+    append_with(|log, records| (log, records.into_iter().rev().collect())).says(IN_ORDER);
 }
 
 #[test]
 fn an_append_to_the_wrong_log() {
-    append_with(|_, records| (Log::Ordered, records)).says(LATE);
+    append_with(|_, records| (Log::InOrder, records)).says(OUT_OF_ORDER);
 }
 
 /// As a log that says it was synced, and was not: what is left is what an earlier sync left.
@@ -216,7 +216,7 @@ fn an_append_that_is_lost_with_its_instance() {
         0..5 => (log, records),
         _ => (log, vec![]),
     })
-    .says(ORDERED);
+    .says(IN_ORDER);
 }
 
 #[test]
@@ -244,39 +244,41 @@ fn a_cut_that_cuts_nothing() {
 
 #[test]
 fn a_cut_of_the_other_log() {
-    faulty("cut-segment", |state, (_,): (Log,)| state.cut_segment(Log::Ordered))
-        .says("later records of the late log lie in higher segments");
+    faulty("cut-segment", |state, (_,): (Log,)| state.cut_segment(Log::InOrder))
+        .says("later records of the out-of-order log lie in higher segments");
 }
 
 #[test]
 fn a_truncate_that_leaves_all() {
-    faulty("truncate-late", |_, (_,): (u32,)| Ok(Ok::<(), StorageError>(()))).says(LATE);
+    faulty("truncate-out-of-order", |_, (_,): (u32,)| Ok(Ok::<(), StorageError>(())))
+        .says(OUT_OF_ORDER);
 }
 
 #[test]
 fn a_truncate_that_takes_too_much() {
-    faulty("truncate-late", |state, (_,): (u32,)| state.truncate_late(u32::MAX)).says(LATE);
+    faulty("truncate-out-of-order", |state, (_,): (u32,)| state.truncate_out_of_order(u32::MAX))
+        .says(OUT_OF_ORDER);
 }
 
 #[test]
 fn a_truncate_that_wants_something_to_take() {
     let is_first = AtomicBool::new(true);
-    faulty("truncate-late", move |state, (last_segment,): (u32,)| {
+    faulty("truncate-out-of-order", move |state, (last_segment,): (u32,)| {
         match is_first.swap(false, Ordering::Relaxed) {
-            true => state.truncate_late(last_segment),
+            true => state.truncate_out_of_order(last_segment),
             false => Ok(Err(StorageError::NotFound(last_segment.to_string()))),
         }
     })
-    .says("truncate-late where nothing is left: failed");
+    .says("truncate-out-of-order where nothing is left: failed");
 }
 
 #[test]
 fn a_checkpoint_that_is_seen_before_its_commit() {
     type Append = (Resource<Checkpoint>, Records);
     faulty("[method]checkpoint.append", |state, (_, records): Append| {
-        Ok(Wal::append(state, Log::Ordered, records)?.map(drop))
+        Ok(Wal::append(state, Log::InOrder, records)?.map(drop))
     })
-    .says(ORDERED);
+    .says(IN_ORDER);
 }
 
 #[test]
@@ -285,7 +287,7 @@ fn a_checkpoint_that_replaces_nothing() {
         HostCheckpoint::drop(state, this)?;
         Ok(Ok::<(), StorageError>(()))
     })
-    .says(ORDERED);
+    .says(IN_ORDER);
 }
 
 #[test]
@@ -295,7 +297,7 @@ fn a_checkpoint_that_replaces_too_much() {
         HostCheckpoint::commit(state, all)?.expect("memory");
         HostCheckpoint::commit(state, this)
     })
-    .says(ORDERED);
+    .says(IN_ORDER);
 }
 
 #[test]
@@ -305,5 +307,5 @@ fn a_checkpoint_that_forgets_its_first_records() {
         let records = records.into_iter().filter(|record| record != b"checkpoint 1").collect();
         HostCheckpoint::append(state, this, records)
     })
-    .says(ORDERED);
+    .says(IN_ORDER);
 }

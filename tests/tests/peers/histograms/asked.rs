@@ -60,16 +60,23 @@ fn reading(directory: &std::path::Path, store: &Store) -> Server {
     config.remote_read(&store.server.url()).start().expect("Prometheus starts")
 }
 
-fn compare(what: &str, data: &[SentSeries], flags: &[&str], late_every: usize, blocks: usize) {
+fn compare(
+    what: &str,
+    data: &[SentSeries],
+    flags: &[&str],
+    out_of_order_every: usize,
+    blocks: usize,
+) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let store =
         Store::start_with(|config| flags.iter().fold(config, |config, flag| config.flag(flag)));
     let store = store.expect("tidepool starts");
     let owner = receiver(directory.path(), "owner").start().expect("Prometheus starts");
     let all = rows(data);
-    let part = |late: bool| -> Vec<SentRow<'_>> {
-        let is_late = |number: usize| late_every > 0 && number % late_every == 1;
-        let numbered = all.iter().enumerate().filter(|(n, _)| is_late(*n) == late);
+    let part = |out_of_order: bool| -> Vec<SentRow<'_>> {
+        let is_out_of_order =
+            |number: usize| out_of_order_every > 0 && number % out_of_order_every == 1;
+        let numbered = all.iter().enumerate().filter(|(n, _)| is_out_of_order(*n) == out_of_order);
         numbered.map(|(_, row)| *row).collect()
     };
     for server in [&store.server, &owner] {
@@ -96,13 +103,13 @@ fn from_blocks() {
 }
 
 #[test]
-fn from_blocks_with_late_values() {
+fn from_blocks_with_out_of_order_values() {
     let flags = ["--block-duration=10m", "--max-block-duration=10m", "--out-of-order-window=110m"];
     compare("late", &data_until_now(303, 45, 360, 15_000), &flags, 5, 4);
 }
 
 #[test]
-fn from_merged_blocks_with_late_values() {
+fn from_merged_blocks_with_out_of_order_values() {
     let flags = ["--block-duration=5m", "--out-of-order-window=110m"];
     compare("merged", &data_until_now(304, 45, 360, 15_000), &flags, 5, 3);
 }

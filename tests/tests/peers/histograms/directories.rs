@@ -22,17 +22,17 @@ const BLOCK_MS: i64 = 600_000;
 const BLOCK_FLAGS: [&str; 2] =
     ["--storage.tsdb.min-block-duration=10m", "--storage.tsdb.max-block-duration=10m"];
 
-/// All but the last third of a part in order, that third late; some is only in the logs.
-fn send_with_late(server: &Server, data: &[SentSeries]) {
+/// All but the last third of a part in order, that third out-of-order; some is only in the logs.
+fn send_with_out_of_order(server: &Server, data: &[SentSeries]) {
     let all = rows(data);
-    let part = |late: bool| -> Vec<SentRow<'_>> {
-        let numbered = all.iter().enumerate().filter(|(n, _)| (n % 9 == 4) == late);
+    let part = |out_of_order: bool| -> Vec<SentRow<'_>> {
+        let numbered = all.iter().enumerate().filter(|(n, _)| (n % 9 == 4) == out_of_order);
         numbered.map(|(_, row)| *row).collect()
     };
     send(server, Version::V2, &part(false));
-    // Late by minutes, of recent times.
-    let late = part(true);
-    let (old, recent) = late.split_at(late.len() * 2 / 3);
+    // Out-of-order by minutes, of recent times.
+    let out_of_order = part(true);
+    let (old, recent) = out_of_order.split_at(out_of_order.len() * 2 / 3);
     send(server, Version::V2, old);
     send(server, Version::V1, recent);
 }
@@ -50,7 +50,7 @@ fn promtool_and_prometheus_read_our_directory() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let data: Vec<SentSeries> =
             two_hours(401).into_iter().filter(|s| s.family != Family::Mixed).collect();
-        send_with_late(&store.server, &data);
+        send_with_out_of_order(&store.server, &data);
         let is_enough = |blocks: &[Block]| blocks.len() >= if merges { 4 } else { 9 };
         wait_for("our blocks", store.config.data_dir(), is_enough);
         assert_holds("tidepool", &store.server, &data);
@@ -86,7 +86,7 @@ fn prometheus_compacts_our_blocks_and_we_merge_theirs() {
     let store = start("10m", false);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let data = two_hours(403);
-    send_with_late(&store.server, &data);
+    send_with_out_of_order(&store.server, &data);
     wait_for("our blocks", store.config.data_dir(), |blocks| blocks.len() >= 9);
     let Store { server, config: own, directory: _own_directory } = store;
     server.kill().expect("tidepool ends");
@@ -107,9 +107,9 @@ fn prometheus_compacts_our_blocks_and_we_merge_theirs() {
     assert_holds("compacted by Prometheus", &server, &data);
     server.terminate().expect("Prometheus ends");
 
-    // And back: their blocks, their logs. Prometheus may merge a block of late samples of the head's
-    // own time into an ordinary one, and then forgets at its next start what its log has of that
-    // time; so its own next start is the measure.
+    // And back: their blocks, their logs. Prometheus may merge a block of out-of-order samples of
+    // the head's own time into an ordinary one, and then forgets at its next start what its log has
+    // of that time; so its own next start is the measure.
     let back = tempfile::tempdir().expect("a temporary directory");
     let config =
         Config::new(back.path()).merged_block_duration("10m").flag("--out-of-order-window=3h");
@@ -129,7 +129,7 @@ fn we_serve_and_merge_a_directory_of_prometheus() {
     let theirs = BLOCK_FLAGS.iter().fold(receiver(directory.path(), "theirs"), |c, f| c.flag(f));
     let data = two_hours(404);
     let server = theirs.start().expect("Prometheus starts");
-    send_with_late(&server, &data);
+    send_with_out_of_order(&server, &data);
     let blocks = wait_for("their blocks", &theirs.data_dir(), |blocks| blocks.len() >= 9);
     assert_holds("Prometheus", &server, &data);
     server.kill().expect("Prometheus ends");

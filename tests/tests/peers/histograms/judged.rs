@@ -47,20 +47,20 @@ fn answers_are_those_of_prometheus() {
 }
 
 #[test]
-fn late_histograms_are_taken_as_prometheus_takes_them() {
+fn out_of_order_histograms_are_taken_as_prometheus_takes_them() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (store, prometheus) = start_both(directory.path());
     let data = without_negative_zero(data_until_now(202, 18, 300, 5_000));
     let all = rows(&data);
-    let part = |late: bool| -> Vec<SentRow<'_>> {
-        let numbered = all.iter().enumerate().filter(|(n, _)| (n % 3 == 1) == late);
+    let part = |out_of_order: bool| -> Vec<SentRow<'_>> {
+        let numbered = all.iter().enumerate().filter(|(n, _)| (n % 3 == 1) == out_of_order);
         numbered.map(|(_, row)| *row).collect()
     };
-    let (ordered, mut late) = (part(false), part(true));
-    late.reverse();
+    let (in_order, mut out_of_order) = (part(false), part(true));
+    out_of_order.reverse();
     for server in [&store.server, &prometheus] {
-        send(server, Version::V2, &ordered);
-        send(server, Version::V2, &late);
+        send(server, Version::V2, &in_order);
+        send(server, Version::V2, &out_of_order);
         assert_holds("both", server, &data);
     }
 }

@@ -9,7 +9,7 @@ mod judged;
 use tidepool_tests::peers::Release;
 use tidepool_tests::prometheus;
 
-/// A Prometheus that takes remote writes, late ones too.
+/// A Prometheus that takes remote writes, out-of-order ones too.
 fn receiver(directory: &std::path::Path, name: &str) -> prometheus::Config {
     prometheus::Config::new(Release::V3, &directory.join(name))
         .expect("the directory can be used")

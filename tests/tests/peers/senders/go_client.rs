@@ -1,6 +1,7 @@
 //! The client library of client_golang, in a small program of ours (`tests/peers/senders/client`)
 //! that prints what the library takes each answer for.
 
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tidepool_tests::peers;
@@ -122,11 +123,14 @@ fn the_library_tries_again_until_we_are_back() {
         let (messages, _) = messages(version, &data);
         let url = store.server.url();
         let files = tempfile::tempdir().expect("a temporary directory");
+        let address = store.server.address();
         let send = || {
+            let busy = TcpListener::bind(address).expect("the address is free");
             let mut client = client(&url, version, files.path(), &messages);
             client.stdout(Stdio::piped()).stderr(Stdio::piped());
             let client = client.spawn().expect("the client runs");
-            std::thread::sleep(std::time::Duration::from_secs(2));
+            // Its first attempt meets one that closes the connection.
+            drop(busy.accept().expect("the client connects"));
             client
         };
         let (store, client) = store.outage(send).expect("tidepool starts again");

@@ -2,7 +2,6 @@
 
 use super::{TIMEOUT, of_job, samples_of};
 use std::path::Path;
-use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -16,7 +15,8 @@ use tidepool_tests::wait;
 const JOB: &str = "page";
 /// One each second.
 const SCRAPES: usize = 8;
-const OUTAGE: Duration = Duration::from_secs(4);
+/// How many scrapes an outage lasts.
+const OUTAGE: u64 = 4;
 
 /// What a scraper adds to a target's own series.
 const OF_SCRAPER: [&str; 2] = ["up", "scrape_"];
@@ -65,11 +65,13 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
 
 /// Kills tidepool after the first scrapes, and brings it back while they go on.
 #[track_caller]
-pub fn break_off(store: Store, scraper: &Server) -> Store {
+pub fn break_off(store: Store, target: &Target, scraper: &Server) -> Store {
     let some = || (samples_of(&of_job(&store, JOB), COUNTER).len() >= 2).then_some(());
     wait::until("scrapes to arrive", TIMEOUT, some)
         .unwrap_or_else(|e| panic!("{e}\n{}\n{}", scraper.log(), store.server.log()));
-    let pause = || std::thread::sleep(OUTAGE);
+    let first = target.scrapes();
+    let missed = || (target.scrapes() >= first + OUTAGE).then_some(());
+    let pause = || wait::until("scrapes meanwhile", TIMEOUT, missed).expect("it goes on");
     store.outage(pause).expect("tidepool starts again").0
 }
 
@@ -105,7 +107,7 @@ fn an_outage_costs_an_agent_nothing() {
         let target = Target::start().expect("the target starts");
         let directory = tempfile::tempdir().expect("a temporary directory");
         let scraper = start(release, version, true, directory.path(), &store, &target);
-        let store = break_off(store, &scraper);
+        let store = break_off(store, &target, &scraper);
         assert_all_arrives(&store, &target, scraper);
     }
 }

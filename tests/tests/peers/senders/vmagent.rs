@@ -69,7 +69,7 @@ fn an_outage_costs_vmagent_nothing() {
     let target = Target::start().expect("the target starts");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let scraper = start_scraper(directory.path(), &store, &target);
-    let store = break_off(store, &scraper);
+    let store = break_off(store, &target, &scraper);
     assert_all_arrives(&store, &target, scraper);
 }
 

@@ -35,7 +35,7 @@ fn compaction_cuts_and_merges_and_loses_nothing() {
     assert!(report.contains("cut from the head"), "{report}");
     assert!(tsdb(arguments!["dump", &data_dir]) == before);
     let ends = data_dir::blocks(&data_dir).expect("blocks").into_iter().map(|block| block.end_ms);
-    assert_eq!(ends.max(), Some(last_ms + 1), "what comes next is not late");
+    assert_eq!(ends.max(), Some(last_ms + 1), "what comes next is not out-of-order");
     let report = tsdb(arguments!["verify", &data_dir]);
     for release in Release::ALL {
         assert!(promtool::tsdb(release, "dump", &data_dir, &[]) == before, "{release:?}");

@@ -53,7 +53,7 @@ fn what_can_never_work_is_refused_when_it_is_loaded() {
         (
             "    write_relabel_configs:\n      - {source_labels: [a], regex: 'a(', action: keep}\n"
                 .to_owned(),
-            "tidepool.yml:8: write_relabel_configs: the regular expression \"a(\"",
+            "tidepool.yml:8:9: remote_write[0].write_relabel_configs[0]: the regular expression \"a(\"",
         ),
         (
             "    write_relabel_configs:\n      - {action: replace, replacement: x}\n".to_owned(),

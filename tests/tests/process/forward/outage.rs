@@ -28,7 +28,7 @@ fn hours(seed: u64, hours: usize) -> Dataset {
 
 const QUEUE: &str = "    queue_config: {batch_send_deadline: 200ms, max_backoff: 500ms}\n";
 
-/// A centre at an address that was nobody's, which takes late samples.
+/// A centre at an address that was nobody's, which takes out-of-order samples.
 fn centre_at(address: SocketAddr) -> Store {
     let directory = tempfile::tempdir().expect("a directory");
     let config = Config::new(directory.path()).flag("--out-of-order-window=12h");
@@ -113,9 +113,9 @@ fn hours_without_the_centre_and_kills_on_both_sides() {
     }
 }
 
-/// A deletion writes the log of late samples anew: those that wait survive it, and restarts.
+/// A deletion writes the out-of-order log anew: those that wait survive it, and restarts.
 #[test]
-fn late_samples_wait_through_a_deletion_and_restarts() {
+fn out_of_order_samples_wait_through_a_deletion_and_restarts() {
     let address = free_address().expect("an address");
     let mut node = node(address, Version::V2, QUEUE, |config| config.flag("--enable-admin-api"));
     let now = now_ms();
@@ -130,7 +130,7 @@ fn late_samples_wait_through_a_deletion_and_restarts() {
         assert_eq!(answer.status, 204, "{}", answer.text());
     };
     write(&node, &[at("kept", 300..400), at("gone", 300..400)]);
-    // Late ones of both, of which a deletion takes the one's.
+    // Out-of-order ones of both, of which a deletion takes the one's.
     write(&node, &[at("kept", 0..100), at("gone", 0..100)]);
     Admin::new(&node.server.url()).delete(&["{__name__=\"gone\"}"], 0, now);
     write(&node, &[at("kept", 100..150)]);

@@ -177,7 +177,7 @@ fn a_job_that_leaks_cursors_keeps_no_reader_waiting() {
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     got.retain(|series| series.labels.value("__name__") != "job_said");
     assert_same("beside leaks", &data.series, &got);
-    assert!(store.server.log().contains("it leaves cursors open"), "{}", store.server.log());
+    assert!(store.server.log().contains("left cursors open"), "{}", store.server.log());
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_plugin_is_replaced_while_it_is_in_use() {
     }
     // A wrong file changes nothing.
     plugins.put("changing", b"no plugin at all");
-    wait_for_log(&store.server, "the one that was loaded before goes on");
+    wait_for_log(&store.server, "the loaded version stays in use");
     push_some();
     // A file that is gone is none any more.
     fs::remove_file(plugins.path("changing")).expect("it was there");
@@ -139,7 +139,7 @@ fn machine_code_is_kept_and_checked() {
     fs::write(path, code).expect("it can be damaged");
     let store = store.restart(Server::terminate).expect("it starts again");
     wait_loaded(&store.server);
-    assert!(store.server.log().contains("machine code is damaged"), "{}", store.server.log());
+    assert!(store.server.log().contains("compiled code is damaged"), "{}", store.server.log());
     let now = now_ms();
     push(&store.server, &format!("a 1 {now}\n"));
     assert_eq!(figure(&store.server, "calls_total", "pass", "outcome=\"ok\""), 1.0);

@@ -167,12 +167,12 @@ fn both_ends_of_a_range_are_included() {
 fn several_queries_are_answered_in_their_order() {
     let fixture = Fixture::start();
     let x = |value| matcher(Type::Eq, "x", value);
-    let late = query(fixture.end_ms() - 9_000, fixture.end_ms(), vec![x("a")]);
+    let out_of_order = query(fixture.end_ms() - 9_000, fixture.end_ms(), vec![x("a")]);
     fixture.assert_answers(
         &[
             fixture.query(vec![x("b")]),
             fixture.query(vec![x("nothing")]),
-            late,
+            out_of_order,
             fixture.query(vec![x("a")]),
             fixture.query(vec![x("a")]),
             fixture.query(vec![x("nothing")]),
@@ -335,7 +335,7 @@ fn many_series_come_in_order() {
     assert_same("samples", &data.series, &answer[0]);
 }
 
-/// A client that takes nothing does not keep the head from forgetting, and is cut off in the
+/// A client that takes nothing does not keep the head from truncating, and is cut off in the
 /// middle: it must not believe that it got everything.
 #[test]
 fn a_stalled_client_is_cut_off() {

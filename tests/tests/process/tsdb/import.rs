@@ -1,5 +1,6 @@
 //! `import`: text becomes blocks, whole or not at all.
 
+use std::fs;
 use tidepool_tests::busy::{assert_unchanged, files};
 use tidepool_tests::cli::{self, tsdb};
 use tidepool_tests::{arguments, data_dir};
@@ -45,6 +46,7 @@ fn both_formats_in_any_order_and_the_last_line_counts() {
 fn a_bad_line_leaves_nothing_behind() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let ours = directory.path().join("data");
+    fs::create_dir(&ours).expect("a directory");
     tsdb(arguments!["import", "/dev/null", "--format=prometheus", &ours]);
     let before = files(&ours);
     for (text, what) in [
@@ -84,6 +86,10 @@ fn a_bad_line_leaves_nothing_behind() {
         assert!(output.stderr.contains(&wrong.display().to_string()), "{}", output.stderr);
         assert!(!data_dir.exists(), "{wrong:?}");
     }
+    let data_dir = directory.path().join("of-nothing/data");
+    let output = cli::run(arguments!["import", "-", &data_dir], "# EOF\n");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(!data_dir.exists() && !directory.path().join("of-nothing").exists());
 }
 
 /// Milliseconds where seconds belong would become blocks of a far future, from which retention counts.

@@ -201,7 +201,7 @@ fn gaps_garbage_and_strangers_do_not_stop_the_start() {
 }
 
 #[test]
-fn a_log_of_garbage_alone_is_set_aside() {
+fn a_log_of_garbage_alone_is_quarantined() {
     let root = tempfile::tempdir().expect("tempdir");
     fs::create_dir(root.path().join("wal")).expect("create");
     fs::write(segment_path(root.path(), 7), noise(7, 100_000)).expect("write");

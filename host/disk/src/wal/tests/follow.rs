@@ -39,7 +39,7 @@ fn assert_numbered(read: &[(u32, u32, Vec<u8>)]) {
 fn records_are_read_as_they_are_written_over_segments_and_lives() {
     let dir = tempfile::tempdir().expect("directory");
     let data = DataDir::open(dir.path()).expect("data directory");
-    let mut follower = LogFollower::new(&data, LogKind::Ordered, 0);
+    let mut follower = LogFollower::new(&data, LogKind::InOrder, 0);
     let (mut written, mut read) = (Vec::new(), Vec::new());
     for life in 0..3u64 {
         let mut wal = Wal::open(&data, SMALL).expect("log");
@@ -58,7 +58,7 @@ fn records_are_read_as_they_are_written_over_segments_and_lives() {
     read.extend(follow(&mut follower));
     assert_eq!(bytes_of(&read), written);
     assert_numbered(&read);
-    let again = follow(&mut LogFollower::new(&data, LogKind::Ordered, 0));
+    let again = follow(&mut LogFollower::new(&data, LogKind::InOrder, 0));
     assert_eq!(again, read, "the places are the same from the beginning");
 }
 
@@ -76,7 +76,7 @@ fn half_a_write_at_the_end_is_read_once_it_is_whole() {
     let whole = std::fs::read(other.path().join("wal/00000000")).expect("a segment");
     let path = data.wal_path().join("00000000");
     let mut file = std::fs::File::create(path).expect("a file");
-    let mut follower = LogFollower::new(&data, LogKind::Ordered, 0);
+    let mut follower = LogFollower::new(&data, LogKind::InOrder, 0);
     let mut read = Vec::new();
     for part in whole.chunks(997) {
         file.write_all(part).expect("writes");
@@ -92,7 +92,7 @@ fn a_follower_that_observes_reads_no_further() {
     let data = DataDir::open(dir.path()).expect("data directory");
     let mut wal = Wal::open(&data, SMALL).expect("log");
     replay(&mut wal);
-    let mut follower = LogFollower::new(&data, LogKind::Ordered, 0);
+    let mut follower = LogFollower::new(&data, LogKind::InOrder, 0);
     wal.append(&[noise(1, 50)]).expect("appends");
     follower.observe().expect("looks");
     for number in 2..40 {
@@ -123,17 +123,17 @@ fn what_is_held_is_read_until_it_is_released() {
         let mut checkpoint = wal.checkpoint(last).expect("begins");
         checkpoint.append(&[vec![round as u8 + 1; 4]]).expect("appends");
         checkpoint.commit().expect("commits");
-        assert_eq!(held.last(LogKind::Ordered), Some(last));
+        assert_eq!(held.last(LogKind::InOrder), Some(last));
     }
     assert!(held.bytes() > 300_000);
-    let read = follow(&mut LogFollower::new(&data, LogKind::Ordered, 0));
+    let read = follow(&mut LogFollower::new(&data, LogKind::InOrder, 0));
     assert_eq!(bytes_of(&read), written);
-    // Late rows that nobody has read yet may name series of any checkpoint.
+    // Out-of-order rows that nobody has read yet may name series of any checkpoint.
     held.release(last, 0, None).expect("releases");
-    assert_eq!(follow(&mut LogFollower::new(&data, LogKind::Ordered, 0)), read);
+    assert_eq!(follow(&mut LogFollower::new(&data, LogKind::InOrder, 0)), read);
     // Somebody who is at the last segment needs the checkpoint before it, and what lies between.
     held.release(last, 0, Some(last)).expect("releases");
-    let left = follow(&mut LogFollower::new(&data, LogKind::Ordered, 0));
+    let left = follow(&mut LogFollower::new(&data, LogKind::InOrder, 0));
     assert!(left.len() < read.len() && read.ends_with(&left), "{} of {}", left.len(), read.len());
     assert_eq!(left.last(), read.last());
     let mut series = Vec::new();
@@ -152,8 +152,8 @@ fn what_is_held_is_read_until_it_is_released() {
     assert_eq!(replayed(dir.path()).first(), Some(&vec![3; 4]));
 }
 
-/// What is damaged and stays so is set aside, and held besides: of it, too, followers read what can be
-/// read.
+/// What is damaged and stays so is quarantined, and held besides: of it, too, followers read what
+/// can be read.
 #[test]
 fn what_is_damaged_is_held_as_well() {
     let dir = tempfile::tempdir().expect("directory");
@@ -166,14 +166,14 @@ fn what_is_damaged_is_held_as_well() {
     }
     let last = wal.cut_segment().expect("cuts");
     wal.removal.note_damaged(data.wal_path().join("00000000"));
-    let before = follow(&mut LogFollower::new(&data, LogKind::Ordered, 0));
+    let before = follow(&mut LogFollower::new(&data, LogKind::InOrder, 0));
     let mut checkpoint = wal.checkpoint(last).expect("begins");
     checkpoint.append(&[vec![1; 4]]).expect("appends");
     checkpoint.commit().expect("commits");
     let aside: Vec<String> =
-        data.set_aside().entries().expect("a list").into_iter().map(|entry| entry.name).collect();
+        data.quarantine().entries().expect("a list").into_iter().map(|entry| entry.name).collect();
     assert!(matches!(&aside[..], [name] if name.ends_with("wal-00000000")), "{aside:?}");
-    assert_eq!(follow(&mut LogFollower::new(&data, LogKind::Ordered, 0)), before);
+    assert_eq!(follow(&mut LogFollower::new(&data, LogKind::InOrder, 0)), before);
     HeldSegments::open(&data).release(last + 1, 0, Some(last)).expect("releases");
-    assert_eq!(data.set_aside().entries().expect("a list").len(), 1, "it stays set aside");
+    assert_eq!(data.quarantine().entries().expect("a list").len(), 1, "it stays quarantined");
 }

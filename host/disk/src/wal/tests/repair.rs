@@ -1,4 +1,4 @@
-//! Damaged segments are set aside as they were found, and repaired: the next start reads the same,
+//! Damaged segments are quarantined as they were found, and repaired: the next start reads the same,
 //! and finds nothing wrong any more.
 
 use super::*;
@@ -51,14 +51,14 @@ fn records(wal: &mut Wal) -> Vec<Vec<u8>> {
     replay(wal).into_iter().map(|(_, record)| record).collect()
 }
 
-/// Contents of all that is set aside, oldest first, with the names' ends.
-fn set_aside(path: &Path) -> std::result::Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
-    let entries = DataDir::open_read_only(path)?.set_aside().entries()?;
+/// Contents of all that is quarantined, oldest first, with the names' ends.
+fn quarantine(path: &Path) -> std::result::Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
+    let entries = DataDir::open_read_only(path)?.quarantine().entries()?;
     Ok(entries.iter().map(|entry| fs::read(&entry.path)).collect::<std::io::Result<_>>()?)
 }
 
 #[test]
-fn damage_is_set_aside_and_the_log_is_whole_again() -> TestResult {
+fn damage_is_quarantined_and_the_log_is_whole_again() -> TestResult {
     let root = tempfile::tempdir()?;
     let expected = with_damage(root.path())?;
     let found: Vec<_> = damaged(root.path()).iter().map(|(file, _)| fs::read(file)).collect();
@@ -66,14 +66,14 @@ fn damage_is_set_aside_and_the_log_is_whole_again() -> TestResult {
     let mut wal = Wal::open(&data, SMALL)?;
     assert_eq!(records(&mut wal), expected);
     assert_eq!(wal.stats().replay.damaged_places, 3);
-    let stats = data.set_aside().stats();
+    let stats = data.quarantine().stats();
     assert_eq!((stats.segments, stats.damaged_places), (3, 3));
     assert_eq!(stats.damaged_bytes, 507 + 2 * 1007);
     drop((wal, data));
-    let kept = set_aside(root.path())?;
+    let kept = quarantine(root.path())?;
     assert!(kept.iter().zip(found).all(|(kept, found)| found.is_ok_and(|found| found == *kept)));
     assert_eq!(kept.len(), 3);
-    let names = DataDir::open_read_only(root.path())?.set_aside().entries()?;
+    let names = DataDir::open_read_only(root.path())?.quarantine().entries()?;
     let ends = ["-wal-checkpoint.00000000-00000000", "-wal-00000002", "-wal-00000004"];
     assert!(names.iter().zip(ends).all(|(entry, end)| entry.name.ends_with(end)), "{names:?}");
 
@@ -81,12 +81,12 @@ fn damage_is_set_aside_and_the_log_is_whole_again() -> TestResult {
     assert_eq!(records(&mut wal), expected);
     assert!(wal.stats().replay.is_whole());
     wal.append(&[b"on"])?;
-    assert_eq!(set_aside(root.path())?.len(), 3);
+    assert_eq!(quarantine(root.path())?.len(), 3);
     Ok(())
 }
 
 /// However far it comes, or wherever it fails: every record is read, and the damaged bytes are in
-/// the log or set aside.
+/// the log or quarantined.
 #[test]
 fn a_crash_or_a_failure_at_any_call_costs_nothing() -> TestResult {
     for times in [usize::MAX, 1] {
@@ -108,7 +108,7 @@ fn a_crash_or_a_failure_at_any_call_costs_nothing() -> TestResult {
             let mut wal = open_on(&disk, root.path(), SMALL);
             assert_eq!(records(&mut wal), expected, "after {after} calls");
             assert!(wal.stats().replay.is_whole(), "after {after} calls");
-            let kept = set_aside(root.path())?;
+            let kept = quarantine(root.path())?;
             for found in found {
                 assert!(kept.contains(&found?), "after {after} calls");
             }
@@ -144,7 +144,7 @@ fn records_behind_a_bad_byte_of_the_last_segment_are_kept() -> TestResult {
         expected.remove(lost);
         assert_eq!(records(&mut wal), expected, "record {lost}");
         assert_eq!(wal.stats().replay.torn_tails, 0, "record {lost}");
-        assert_eq!(set_aside(root.path())?, [found]);
+        assert_eq!(quarantine(root.path())?, [found]);
         drop(wal);
         assert_eq!(replayed(root.path()), expected);
     }
@@ -301,7 +301,7 @@ fn odd_directories_do_not_keep_the_log_from_opening() -> TestResult {
     Ok(())
 }
 
-/// What the device does not give now is kept until it may: in place, then set aside.
+/// What the device does not give now is kept until it may: in place, then quarantined.
 #[test]
 fn files_that_do_not_open_are_stepped_over_and_never_deleted() -> TestResult {
     let root = tempfile::tempdir()?;
@@ -326,7 +326,7 @@ fn files_that_do_not_open_are_stepped_over_and_never_deleted() -> TestResult {
     assert_eq!(fs::read(segment_path(root.path(), 0))?, found);
     wal.append(&["on"])?;
     wal.checkpoint(2)?.commit()?;
-    assert_eq!(set_aside(root.path())?, [found]);
+    assert_eq!(quarantine(root.path())?, [found]);
     drop(wal);
     assert_eq!(replayed(root.path()), [b"on"]);
 
@@ -338,7 +338,7 @@ fn files_that_do_not_open_are_stepped_over_and_never_deleted() -> TestResult {
     let last = wal.cut_segment()?;
     wal.append(&["more"])?;
     wal.checkpoint(last)?.commit()?;
-    assert_eq!(DataDir::open_read_only(root.path())?.set_aside().entries()?.len(), 2);
+    assert_eq!(DataDir::open_read_only(root.path())?.quarantine().entries()?.len(), 2);
     Ok(())
 }
 

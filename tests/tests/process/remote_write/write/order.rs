@@ -103,7 +103,7 @@ fn rows_of_one_series_are_judged_one_by_one() {
     store.assert_held();
 }
 
-/// Without a window for late samples.
+/// Without a window for out-of-order samples.
 #[test]
 fn samples_before_the_newest_are_refused_for_good() {
     let mut store = Checked::start_with("--out-of-order-window=0s");

@@ -1,0 +1,317 @@
+//! Warnings and infos beside an answer, with the text of upstream.
+//!
+//! Source: prometheus/prometheus, `util/annotations`.
+
+mod note;
+
+pub use note::{HistogramOperation, Note};
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::number;
+use crate::syntax::Span;
+
+/// How much an annotation matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The answer is probably not what was meant.
+    Warning,
+    /// The answer may not be what was meant.
+    Info,
+}
+
+/// A remark about an expression's evaluation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Annotation {
+    /// Warning or info.
+    pub severity: Severity,
+    /// The text, without severity and position.
+    pub text: String,
+    /// The part of the expression that it is about.
+    pub span: Option<Span>,
+    /// What several of one text have in common.
+    pub detail: Detail,
+}
+
+/// Figures that stand behind the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Detail {
+    /// None.
+    #[default]
+    Nothing,
+    /// How often it happened; shown if more than once.
+    Count(u64),
+    /// Classic buckets whose counts had to be raised.
+    Monotonicity(Monotonicity),
+}
+
+/// Classic buckets whose counts had to be raised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Monotonicity {
+    /// First evaluation time, in milliseconds since the epoch.
+    pub first_ms: i64,
+    /// Last evaluation time, in milliseconds since the epoch.
+    pub last_ms: i64,
+    /// Lowest upper bound of such a bucket.
+    pub min_bucket: f64,
+    /// Highest upper bound of such a bucket.
+    pub max_bucket: f64,
+    /// Largest number of observations that were missing.
+    pub max_diff: f64,
+    /// Evaluations of one histogram that were concerned.
+    pub samples: u64,
+}
+
+impl Annotation {
+    /// The whole text, as upstream's API gives it: `PromQL info: … (line:column)`.
+    pub fn message(&self, query: &str) -> String {
+        let mut text = match self.severity {
+            Severity::Warning => "PromQL warning: ",
+            Severity::Info => "PromQL info: ",
+        }
+        .to_string();
+        text.push_str(&self.text);
+        match &self.detail {
+            Detail::Nothing => {}
+            Detail::Count(count) if *count < 2 => {}
+            Detail::Count(count) => text.push_str(&format!(" ({count} occurrences)")),
+            Detail::Monotonicity(m) => m.describe(&mut text),
+        }
+        if let Some(span) = self.span {
+            let (line, column) = line_and_column(query, span.start as usize);
+            text.push_str(&format!(" ({line}:{column})"));
+        }
+        text
+    }
+}
+
+impl Monotonicity {
+    fn describe(&self, text: &mut String) {
+        text.push_str(&format!(
+            ", from buckets {} to {}, with a max diff of {}, over {} samples from {} to {}",
+            number::general(self.min_bucket),
+            number::general(self.max_bucket),
+            number::general_rounded(self.max_diff, 2),
+            self.samples,
+            crate::date::rfc3339(self.first_ms.div_euclid(1000)),
+            crate::date::rfc3339(self.last_ms.div_euclid(1000)),
+        ));
+    }
+
+    fn merge(&mut self, other: &Monotonicity) {
+        self.first_ms = self.first_ms.min(other.first_ms);
+        self.last_ms = self.last_ms.max(other.last_ms);
+        self.min_bucket = self.min_bucket.min(other.min_bucket);
+        self.max_bucket = self.max_bucket.max(other.max_bucket);
+        self.max_diff = self.max_diff.max(other.max_diff);
+        self.samples += other.samples;
+    }
+}
+
+/// Line and column of a byte of a query; both start at one, columns are bytes.
+fn line_and_column(query: &str, byte: usize) -> (usize, usize) {
+    let before = &query.as_bytes()[..byte.min(query.len())];
+    let lines = before.iter().filter(|b| **b == b'\n').count();
+    let column = match before.iter().rposition(|b| *b == b'\n') {
+        Some(line_end) => before.len() - line_end,
+        None => before.len() + 1,
+    };
+    (lines + 1, column)
+}
+
+/// Whether upstream comes to one part of an expression after the other, or it is the same.
+fn is_later(part: Span, other: Span) -> bool {
+    let contains = |a: Span, b: Span| a.start <= b.start && b.end <= a.end;
+    contains(part, other) || !contains(other, part) && part.start > other.start
+}
+
+/// Texts of one severity that are kept; of others there is only the number.
+const KEPT_MAX: usize = 1000;
+
+/// Texts beyond the kept ones that are told apart; further ones are not counted.
+const COUNTED_MAX: usize = 50_000;
+
+/// Annotations of one query; those of one text are one, with the place that upstream comes to last:
+/// operands come one after the other, and then what is made of them. However many there are, they
+/// take no more than some megabytes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Annotations {
+    /// By severity and text, each with the part of the expression that noted it.
+    entries: Vec<(Annotation, Span)>,
+    /// The part of the expression that notes.
+    noting: Span,
+    /// Hashes of texts that are not kept, by severity.
+    others: [BTreeSet<u64>; 2],
+}
+
+impl Annotations {
+    /// Sets the part of the expression that notes from now on; gives the one before.
+    pub fn set_noting(&mut self, noting: Span) -> Span {
+        std::mem::replace(&mut self.noting, noting)
+    }
+
+    /// Adds what happened to a metric; its name may be empty.
+    pub fn note(&mut self, note: Note<'_>, metric: &str, span: Span) {
+        self.insert(note.annotation(metric, span));
+    }
+
+    /// Adds one, or puts it together with the one of its text.
+    fn insert(&mut self, annotation: Annotation) {
+        let place = self.entries.binary_search_by(|(entry, _)| {
+            (entry.severity, &entry.text).cmp(&(annotation.severity, &annotation.text))
+        });
+        let place = match place {
+            Ok(place) => place,
+            Err(place) => return self.insert_new(place, annotation),
+        };
+        let (entry, noted) = &mut self.entries[place];
+        // Those with figures keep the first place, others the last.
+        let is_taken = match (&mut entry.detail, &annotation.detail) {
+            (Detail::Count(count), Detail::Count(more)) => {
+                *count += more;
+                is_later(*noted, self.noting)
+            }
+            (Detail::Monotonicity(figures), Detail::Monotonicity(more)) => {
+                figures.merge(more);
+                is_later(*noted, self.noting)
+            }
+            _ => is_later(self.noting, *noted),
+        };
+        if is_taken {
+            entry.span = annotation.span;
+            *noted = self.noting;
+        }
+    }
+
+    fn insert_new(&mut self, place: usize, annotation: Annotation) {
+        let severity = annotation.severity;
+        let is_other = |(entry, _): &(Annotation, Span)| entry.severity != severity;
+        let kept = match severity {
+            Severity::Warning => self.entries.partition_point(|entry| !is_other(entry)),
+            Severity::Info => self.entries.len() - self.entries.partition_point(is_other),
+        };
+        if kept < KEPT_MAX {
+            return self.entries.insert(place, (annotation, self.noting));
+        }
+        let others = &mut self.others[severity as usize];
+        if others.len() < COUNTED_MAX {
+            let mut hasher = DefaultHasher::new();
+            annotation.text.hash(&mut hasher);
+            others.insert(hasher.finish());
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Those that are kept, warnings first.
+    pub fn iter(&self) -> impl Iterator<Item = &Annotation> + Clone {
+        self.entries.iter().map(|(entry, _)| entry)
+    }
+
+    /// Texts of one severity as upstream's API gives them: at most `limit`, then how many more there
+    /// were; all that are kept if the limit is 0.
+    pub fn messages(&self, severity: Severity, query: &str, limit: usize) -> Vec<String> {
+        let all = self.iter().filter(|entry| entry.severity == severity);
+        let kept = all.clone().count();
+        let shown = if limit == 0 { kept } else { limit.min(kept) };
+        let count = kept + self.others[severity as usize].len();
+        let mut texts: Vec<_> = all.take(shown).map(|entry| entry.message(query)).collect();
+        if count > shown {
+            let kind = match severity {
+                Severity::Warning => "warning",
+                Severity::Info => "info",
+            };
+            texts.push(format!("{} more {kind} annotations omitted", count - shown));
+        }
+        texts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Span = Span { start: 5, end: 12 };
+
+    #[test]
+    fn messages_end_with_line_and_column() {
+        let mut annotations = Annotations::default();
+        annotations.note(Note::MixedFloatsHistograms, "m", SPAN);
+        let texts = annotations.messages(Severity::Warning, "rate(m[5m])", 10);
+        let text = "PromQL warning: encountered a mix of histograms and floats for metric name \
+                    \"m\" (1:6)";
+        assert_eq!(texts, [text]);
+        let texts = annotations.messages(Severity::Warning, "rat\n(m[5m])", 10);
+        assert!(texts[0].ends_with(" (2:2)"), "{texts:?}");
+    }
+
+    #[test]
+    fn equal_texts_are_one_with_the_place_that_is_evaluated_last() {
+        let span = |start, end| Span { start, end };
+        // Of `f(g(a) + g(b))`: what notes, and the place it notes.
+        let parts =
+            [(span(2, 6), span(4, 5)), (span(9, 13), span(11, 12)), (span(0, 14), span(2, 13))];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
+            let mut annotations = Annotations::default();
+            for (seen, part) in order.into_iter().enumerate() {
+                annotations.set_noting(parts[part].0);
+                annotations.note(Note::MixedFloatsHistograms, "m", parts[part].1);
+                let last = *order[..=seen].iter().max().unwrap();
+                let spans: Vec<_> = annotations.iter().map(|entry| entry.span).collect();
+                assert_eq!(spans, [Some(parts[last].1)]);
+            }
+        }
+    }
+
+    #[test]
+    fn beyond_the_limit_they_are_counted() {
+        let mut annotations = Annotations::default();
+        for i in 0..12 {
+            annotations.note(Note::MixedFloatsHistograms, &format!("m{i}"), SPAN);
+        }
+        let texts = annotations.messages(Severity::Warning, "rate(m[5m])", 10);
+        assert_eq!(texts.len(), 11);
+        assert_eq!(texts[10], "2 more warning annotations omitted");
+        assert_eq!(annotations.messages(Severity::Warning, "rate(m[5m])", 0).len(), 12);
+    }
+
+    #[test]
+    fn of_very_many_there_is_only_the_number() {
+        let mut annotations = Annotations::default();
+        for _ in 0..2 {
+            for i in 0..KEPT_MAX + 20 {
+                annotations.note(Note::MixedFloatsHistograms, &format!("m{i}"), SPAN);
+                annotations.note(Note::PossibleNonCounter, &format!("m{}", i % 7), SPAN);
+            }
+        }
+        let texts = annotations.messages(Severity::Warning, "rate(m[5m])", 10);
+        assert_eq!(texts[10], format!("{} more warning annotations omitted", KEPT_MAX + 10));
+        assert_eq!(annotations.messages(Severity::Info, "rate(m[5m])", 10).len(), 7);
+    }
+
+    #[test]
+    fn forced_monotonicity_shows_the_worst() {
+        let mut annotations = Annotations::default();
+        let at = |time_ms, bucket, diff| {
+            Note::ForcedMonotonicity(Monotonicity {
+                first_ms: time_ms,
+                last_ms: time_ms,
+                min_bucket: bucket,
+                max_bucket: bucket,
+                max_diff: diff,
+                samples: 1,
+            })
+        };
+        annotations.note(at(3_000_000, 0.2, 1.0), "", SPAN);
+        annotations.note(at(0, 5.0, 20.0), "", SPAN);
+        let texts = annotations.messages(Severity::Info, "rate(m[5m])", 10);
+        assert_eq!(texts.len(), 1);
+        let end = ", from buckets 0.2 to 5, with a max diff of 20, over 2 samples from \
+                   1970-01-01T00:00:00Z to 1970-01-01T00:50:00Z (1:6)";
+        assert!(texts[0].ends_with(end), "{texts:?}");
+    }
+}

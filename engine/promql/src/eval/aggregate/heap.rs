@@ -1,0 +1,137 @@
+//! The values that are ahead.
+//!
+//! Of equal values upstream keeps those that its heap happens to keep, and gives them in the order of
+//! that heap. So that answers are the same, this heap moves its entries as Go's `container/heap` does.
+
+/// Heaps of at most so many entries keep the order of equal ones, as Go's sorting does.
+const STABLE_MAX: usize = 12;
+
+/// A value of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// The value.
+    pub value: f64,
+    /// Which series.
+    pub series: u32,
+}
+
+/// The largest values, the smallest of them on top; or the other way round.
+#[derive(Clone, Debug, Default)]
+pub struct Heap(Vec<Entry>);
+
+/// Whether an entry stands above another one. What is no number stands above all.
+fn is_above(a: &Entry, b: &Entry, is_largest: bool) -> bool {
+    a.value.is_nan() || if is_largest { a.value < b.value } else { a.value > b.value }
+}
+
+impl Heap {
+    /// Takes an entry in if there is room for it, or if it is ahead of the one on top, which goes;
+    /// gives whether it is in, and the one that went.
+    pub fn offer(&mut self, entry: Entry, room: i64, is_largest: bool) -> (bool, Option<Entry>) {
+        let Heap(entries) = self;
+        if (entries.len() as i64) < room {
+            entries.push(entry);
+            self.up(is_largest);
+            return (true, None);
+        }
+        let Some(top) = entries.first().copied() else { return (false, None) };
+        let is_ahead = if is_largest { top.value < entry.value } else { top.value > entry.value };
+        if !is_ahead && (!top.value.is_nan() || entry.value.is_nan()) {
+            return (false, None);
+        }
+        entries[0] = entry;
+        self.down(is_largest);
+        (true, Some(top))
+    }
+
+    fn up(&mut self, is_largest: bool) {
+        let Heap(entries) = self;
+        let mut at = entries.len() - 1;
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            if !is_above(&entries[at], &entries[parent], is_largest) {
+                return;
+            }
+            entries.swap(at, parent);
+            at = parent;
+        }
+    }
+
+    fn down(&mut self, is_largest: bool) {
+        let Heap(entries) = self;
+        let mut at = 0;
+        while at * 2 + 1 < entries.len() {
+            let mut child = at * 2 + 1;
+            if child + 1 < entries.len()
+                && is_above(&entries[child + 1], &entries[child], is_largest)
+            {
+                child += 1;
+            }
+            if !is_above(&entries[child], &entries[at], is_largest) {
+                return;
+            }
+            entries.swap(at, child);
+            at = child;
+        }
+    }
+
+    /// All entries, the one furthest ahead first.
+    pub fn into_sorted(self, is_largest: bool) -> Vec<Entry> {
+        let Heap(mut entries) = self;
+        if entries.len() > STABLE_MAX {
+            entries.sort_by(|a, b| {
+                let order = if is_largest {
+                    b.value.total_cmp(&a.value)
+                } else {
+                    a.value.total_cmp(&b.value)
+                };
+                a.value.is_nan().cmp(&b.value.is_nan()).then(order)
+            });
+            return entries;
+        }
+        for end in 1..entries.len() {
+            let mut at = end;
+            while at > 0 && is_above(&entries[at - 1], &entries[at], is_largest) {
+                entries.swap(at - 1, at);
+                at -= 1;
+            }
+        }
+        entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(values: &[f64], room: i64, is_largest: bool) -> Vec<(f64, u32)> {
+        let mut heap = Heap::default();
+        for (series, value) in values.iter().enumerate() {
+            heap.offer(Entry { value: *value, series: series as u32 }, room, is_largest);
+        }
+        heap.into_sorted(is_largest).iter().map(|it| (it.value, it.series)).collect()
+    }
+
+    #[test]
+    fn the_values_ahead_are_kept() {
+        let values = [3.0, f64::NAN, 7.0, 1.0, 5.0];
+        assert_eq!(kept(&values, 2, true), [(7.0, 2), (5.0, 4)]);
+        assert_eq!(kept(&values, 3, false), [(1.0, 3), (3.0, 0), (5.0, 4)]);
+        assert!(kept(&values, 9, true)[4].0.is_nan());
+        assert_eq!(kept(&values, 0, true), []);
+    }
+
+    #[test]
+    fn of_equal_values_the_first_stay() {
+        assert_eq!(kept(&[1.0, 1.0, 1.0], 2, true), [(1.0, 0), (1.0, 1)]);
+    }
+
+    #[test]
+    fn many_values_are_sorted() {
+        let values: Vec<f64> = (0..100).map(|i| f64::from(i * 37 % 101)).collect();
+        let found: Vec<f64> = kept(&values, 20, true).iter().map(|it| it.0).collect();
+        let mut wanted = values;
+        wanted.sort_by(|a, b| b.total_cmp(a));
+        assert_eq!(found, wanted[..20]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Joins to one over several steps: results take the place of what is held.
+
+use super::join::{Group, Joiner, Pair, is_arithmetic, several_matches};
+use crate::eval::EvalError;
+use crate::eval::column::Bits;
+use crate::eval::element;
+use crate::eval::pipeline::Out;
+use crate::eval::series::Series;
+use crate::model::Value;
+use std::rc::Rc;
+
+impl Joiner {
+    /// Whether results of a join to one may take the place of what is held: there is one for each key,
+    /// of which several flowing series may give parts.
+    pub(super) fn may_replace(&self) -> bool {
+        let matching = &self.plan.matching;
+        let has_fill = matching.fill_lhs.is_some() || matching.fill_rhs.is_some();
+        self.grid.steps > 1 && !has_fill && self.labels.are_of_key()
+    }
+
+    /// Puts the results for a flowing series in the place of the held values.
+    pub(super) fn replace(&mut self, group: &mut Group, series: &Series) -> Result<(), EvalError> {
+        let Some((labels, mut held)) = group.held.pop() else { return Ok(()) };
+        if group.result.is_none() {
+            group.result = Some(self.labels.of(&series.labels, &labels));
+            group.histograms = Bits::new(self.grid.steps);
+            if held.has_histograms() {
+                let steps = (0..self.grid.steps).filter(|step| held.histogram(*step).is_some());
+                steps.for_each(|step| group.histograms.set(step));
+            }
+        }
+        for step in 0..self.grid.steps {
+            if !series.column.has(step) {
+                continue;
+            }
+            if group.matched.get(step) {
+                // Values that no operator takes are no match.
+                let was_histogram = group.histograms.get(step);
+                match self.kinds(series.column.histogram(step).is_some(), was_histogram) {
+                    element if element.value.is_none() => drop(self.result(element, step)),
+                    _ => return Err(several_matches()),
+                }
+                continue;
+            }
+            let values = Pair { flowing: &series.column, held: &held };
+            if is_arithmetic(self.plan.op)
+                && let (Some(left), Some(right)) = (series.column.float(step), held.float(step))
+            {
+                held.set_float(step, element::arithmetic(self.plan.op, left, right));
+                group.matched.set(step);
+                continue;
+            }
+            let Some(element) = self.element(values, step) else { continue };
+            if let Some(value) = self.result(element, step) {
+                held.put(step, value);
+                group.matched.set(step);
+            }
+        }
+        group.held.push((labels, held));
+        Ok(())
+    }
+
+    /// What an operator makes of a float or histogram that flows and one that is held.
+    fn kinds(&self, flows_histogram: bool, holds_histogram: bool) -> element::Element {
+        let any = |is_histogram| match is_histogram {
+            true => Value::Histogram(Rc::default()),
+            false => Value::Float(0.0),
+        };
+        element::values(self.plan.op, &any(flows_histogram), &any(holds_histogram))
+    }
+
+    /// Sends on results that took the place of what was held.
+    pub(super) fn replaced(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
+        for group in std::mem::take(&mut self.groups) {
+            let Some(labels) = group.result else { continue };
+            for (_, mut column) in group.held {
+                column.keep(&group.matched);
+                let drop_name = self.plan.returns_bool;
+                let series = Series { labels: labels.clone(), drop_name, column };
+                self.unite.push(series, true, self.span, out)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,365 @@
+//! Joins: the "one" side is held by its key, the other one flows past it.
+//!
+//! Source: prometheus/prometheus, `promql/engine.go` (`VectorBinop`).
+
+use super::labels::ResultLabels;
+use crate::eval::EvalError;
+use crate::eval::budget::Held;
+use crate::eval::column::{Bits, Column};
+use crate::eval::context::Context;
+use crate::eval::element::{self, StepNotes};
+use crate::eval::key::{KeyIndex, KeyLabels, hash};
+use crate::eval::pipeline::{Operator, Out};
+use crate::eval::series::Series;
+use crate::eval::unite::Unite;
+use crate::model::{Labels, Value};
+use crate::plan::{Grid, Join, Port, match_key};
+use crate::syntax::{BinaryOp, Cardinality, Span};
+use std::collections::HashMap;
+
+/// An operator on two vectors.
+pub struct Joiner {
+    pub(super) plan: Join,
+    pub(super) grid: Grid,
+    pub(super) span: Span,
+    by: KeyLabels,
+    pub(super) labels: ResultLabels,
+    index: KeyIndex,
+    pub(super) groups: Vec<Group>,
+    /// Series of the held side that have the same key at the same time, and when.
+    duplicates: Vec<(Bits, String)>,
+    pub(super) unite: Unite,
+    notes: StepNotes,
+    held: Held,
+}
+
+/// What is known of a key.
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) held: Vec<(Labels, Column)>,
+    /// Steps at which a flowing series was joined.
+    pub(super) matched: Bits,
+    /// The same for each label set that a join to many gave, if they may be equal.
+    given: HashMap<u64, Bits>,
+    /// Labels of the result, if that stands in the place of the held values where they were matched.
+    pub(super) result: Option<Labels>,
+    /// Then the steps at which a histogram was held.
+    pub(super) histograms: Bits,
+}
+
+impl Joiner {
+    /// A join of a plan.
+    pub fn new(plan: Join, grid: Grid, is_delayed: bool, span: Span) -> Joiner {
+        let by = match_key(&plan.matching);
+        Joiner {
+            labels: ResultLabels::new(&plan, by.clone(), is_delayed),
+            by,
+            plan,
+            grid,
+            span,
+            index: KeyIndex::default(),
+            groups: Vec::new(),
+            duplicates: Vec::new(),
+            unite: Unite::default(),
+            notes: StepNotes::default(),
+            held: Held::default(),
+        }
+    }
+
+    fn is_one_to_one(&self) -> bool {
+        self.plan.matching.cardinality == Cardinality::OneToOne
+    }
+
+    fn take(&mut self, held: Held, context: &mut Context) -> Result<(), EvalError> {
+        self.held.bytes += held.bytes;
+        self.held.samples += held.samples;
+        context.budget.take(held, self.span)
+    }
+
+    fn group(&mut self, labels: &Labels, context: &mut Context) -> Result<usize, EvalError> {
+        let (number, is_new) = self.index.insert(&self.by, labels);
+        if is_new {
+            let matched = Bits::new(self.grid.steps);
+            let bytes = self.index.labels(number).bytes() + matched.bytes() + size_of::<Group>();
+            self.take(Held { bytes, samples: 0 }, context)?;
+            self.groups.push(Group { matched, ..Group::default() });
+        }
+        Ok(number)
+    }
+
+    fn hold(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
+        let number = self.group(&series.labels, context)?;
+        self.take(series.held(), context)?;
+        let mut steps = Bits::new(0);
+        for (labels, column) in &self.groups[number].held {
+            steps.reset(self.grid.steps);
+            for step in 0..self.grid.steps {
+                if column.has(step) && series.column.has(step) {
+                    steps.set(step);
+                }
+            }
+            if !steps.is_empty() {
+                let text = self.duplicate(number, labels, &series.labels);
+                self.duplicates.push((steps.clone(), text));
+            }
+        }
+        self.groups[number].held.push((series.labels, series.column));
+        Ok(())
+    }
+
+    fn duplicate(&self, number: usize, one: &Labels, other: &Labels) -> String {
+        let side = match self.plan.matching.cardinality {
+            Cardinality::OneToMany => "left",
+            _ => "right",
+        };
+        let mut texts = [one.to_string(), other.to_string()];
+        texts.sort();
+        format!(
+            "found duplicate series for the match group {} on the {side} hand-side of the \
+             operation: [{}, {}];many-to-many matching not allowed: matching labels must be unique \
+             on one side",
+            self.index.labels(number),
+            texts[0],
+            texts[1]
+        )
+    }
+
+    /// Ends with an error if there are duplicates where the other side has values.
+    fn check(&self, column: &Column) -> Result<(), EvalError> {
+        for (steps, text) in &self.duplicates {
+            if steps.iter().any(|step| column.has(step)) {
+                return Err(EvalError::execution(text.as_str()));
+            }
+        }
+        Ok(())
+    }
+
+    fn flow(&mut self, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        self.check(&series.column)?;
+        let fill = self.plan.matching.fill_rhs;
+        let number = match fill {
+            Some(_) => Some(self.group(&series.labels, out.context)?),
+            None => self.index.find(&self.by, &series.labels),
+        };
+        let Some(number) = number else {
+            out.context.recycle(series.column);
+            return Ok(());
+        };
+        let mut group = std::mem::take(&mut self.groups[number]);
+        if self.may_replace() && group.held.len() == 1 {
+            let result = self.replace(&mut group, &series);
+            self.groups[number] = group;
+            out.context.recycle(series.column);
+            return result;
+        }
+        let distinct = match self.labels.is_distinct(&series.labels) {
+            // What is filled later may have the same labels.
+            _ if self.plan.matching.fill_lhs.is_some() => Distinct::No,
+            true if group.held.len() + usize::from(fill.is_some()) == 1 => Distinct::Known,
+            // Two of one key at the only step are an error.
+            _ if self.is_one_to_one() && self.grid.steps == 1 => Distinct::Checked,
+            _ => Distinct::No,
+        };
+        let mut result = Ok(());
+        let held = std::mem::take(&mut group.held);
+        for (labels, column) in &held {
+            if result.is_err() {
+                break;
+            }
+            let labels = self.labels.of(&series.labels, labels);
+            let values = Pair { flowing: &series.column, held: column };
+            result = self.join(labels, values, &mut group, distinct, out);
+        }
+        if let Some(value) = fill
+            && result.is_ok()
+        {
+            let mut missing = Column::constant(self.grid.steps, value);
+            for step in 0..self.grid.steps {
+                if held.iter().any(|(_, column)| column.has(step)) {
+                    missing.clear_step(step);
+                }
+            }
+            let labels = self.labels.of(&series.labels, self.index.labels(number));
+            let values = Pair { flowing: &series.column, held: &missing };
+            result = self.join(labels, values, &mut group, distinct, out);
+        }
+        group.held = held;
+        self.groups[number] = group;
+        out.context.recycle(series.column);
+        result
+    }
+
+    /// What is kept of an element, if there is any; says what is to be said.
+    pub(super) fn result(
+        &mut self,
+        element: element::Element,
+        step: usize,
+    ) -> Option<Option<Value>> {
+        if let Some(note) = element.note {
+            self.notes.set(step, self.grid.steps, note);
+        }
+        let value = element.value?;
+        Some(match self.plan.returns_bool {
+            true => Some(Value::Float(f64::from(u8::from(element.is_kept)))),
+            false => element.is_kept.then_some(value),
+        })
+    }
+
+    /// Joins two series, and sends the result on.
+    fn join(
+        &mut self,
+        labels: Labels,
+        values: Pair<'_>,
+        group: &mut Group,
+        distinct: Distinct,
+        out: &mut Out<'_>,
+    ) -> Result<(), EvalError> {
+        let mut column = out.context.column(self.grid.steps);
+        let is_plain = distinct == Distinct::Known;
+        if is_plain && values.has_only_floats() && is_arithmetic(self.plan.op) {
+            self.floats(values, &mut column);
+        } else {
+            let hash = hash(labels.iter());
+            for step in 0..self.grid.steps {
+                let Some(element) = self.element(values, step) else { continue };
+                let Some(value) = self.result(element, step) else { continue };
+                self.mark(group, hash, step, is_plain)?;
+                column.put(step, value);
+            }
+        }
+        let series = Series { labels, drop_name: self.plan.returns_bool, column };
+        self.unite.push(series, distinct != Distinct::No, self.span, out)
+    }
+
+    fn floats(&self, values: Pair<'_>, column: &mut Column) {
+        let is_swapped = self.plan.matching.cardinality == Cardinality::OneToMany;
+        let mut both = values.flowing.present().clone();
+        both.intersect(values.held.present());
+        let (left, right) = match is_swapped {
+            true => (values.held.floats(), values.flowing.floats()),
+            false => (values.flowing.floats(), values.held.floats()),
+        };
+        let pairs = left.iter().zip(right);
+        for (value, (left, right)) in column.floats_mut().iter_mut().zip(pairs) {
+            *value = element::arithmetic(self.plan.op, *left, *right);
+        }
+        *column.present_mut() = both;
+    }
+
+    pub(super) fn element(&self, values: Pair<'_>, step: usize) -> Option<element::Element> {
+        let (flowing, held) = (values.flowing.value(step)?, values.held.value(step)?);
+        Some(match self.plan.matching.cardinality {
+            Cardinality::OneToMany => element::values(self.plan.op, &held, &flowing),
+            _ => element::values(self.plan.op, &flowing, &held),
+        })
+    }
+
+    /// Notes that a flowing series was joined; ends with an error if another one was.
+    fn mark(
+        &self,
+        group: &mut Group,
+        hash: u64,
+        step: usize,
+        is_plain: bool,
+    ) -> Result<(), EvalError> {
+        if is_plain {
+            return Ok(());
+        }
+        if self.is_one_to_one() {
+            if group.matched.get(step) {
+                return Err(several_matches());
+            }
+        } else {
+            let given = group.given.entry(hash).or_insert_with(|| Bits::new(self.grid.steps));
+            if given.get(step) {
+                return Err(EvalError::execution(
+                    "multiple matches for labels: grouping labels must ensure unique matches",
+                ));
+            }
+            given.set(step);
+        }
+        group.matched.set(step);
+        Ok(())
+    }
+
+    /// Joins what is held and was not matched with the value for what is missing.
+    fn fill(&mut self, value: f64, out: &mut Out<'_>) -> Result<(), EvalError> {
+        let missing = Column::constant(self.grid.steps, value);
+        for number in 0..self.groups.len() {
+            let mut group = std::mem::take(&mut self.groups[number]);
+            let matched = group.matched.clone();
+            for (held_labels, mut held) in std::mem::take(&mut group.held) {
+                matched.iter().for_each(|step| held.clear_step(step));
+                let labels = self.labels.of(self.index.labels(number), &held_labels);
+                let values = Pair { flowing: &missing, held: &held };
+                self.join(labels, values, &mut group, Distinct::No, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether another flowing series may give the same labels.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Distinct {
+    /// None can.
+    Known,
+    /// One would be an error, which is looked for.
+    Checked,
+    /// Results must be put together.
+    No,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub(super) flowing: &'a Column,
+    pub(super) held: &'a Column,
+}
+
+impl Pair<'_> {
+    fn has_only_floats(&self) -> bool {
+        !self.flowing.has_histograms() && !self.held.has_histograms()
+    }
+}
+
+pub(super) fn several_matches() -> EvalError {
+    EvalError::execution(
+        "multiple matches for labels: many-to-one matching must be explicit \
+         (group_left/group_right)",
+    )
+}
+
+/// Whether an operator gives a number for any two numbers.
+pub(super) fn is_arithmetic(op: BinaryOp) -> bool {
+    use BinaryOp::{Add, Atan2, Div, Mod, Mul, Pow, Sub};
+    matches!(op, Add | Sub | Mul | Div | Mod | Pow | Atan2)
+}
+
+impl Operator for Joiner {
+    fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        match port {
+            0 => self.hold(series, out.context),
+            _ => self.flow(series, out),
+        }
+    }
+
+    fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        let matching = &self.plan.matching;
+        let fill = matching.fill_lhs;
+        if port == 0 {
+            // What is missing on the other side is filled, so it counts as there.
+            let has_fill = fill.is_some() || matching.fill_rhs.is_some();
+            return match self.duplicates.first() {
+                Some((_, text)) if has_fill => Err(EvalError::execution(text.as_str())),
+                _ => Ok(()),
+            };
+        }
+        if let Some(value) = fill {
+            self.fill(value, out)?;
+        }
+        out.context.budget.give(std::mem::take(&mut self.held));
+        self.replaced(out)?;
+        self.notes.say(&mut out.context.annotations, self.span);
+        self.unite.end(out)
+    }
+}

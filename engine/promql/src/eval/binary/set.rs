@@ -1,0 +1,184 @@
+//! `and`, `unless`, `or`.
+
+use crate::eval::EvalError;
+use crate::eval::budget::Held;
+use crate::eval::column::Bits;
+use crate::eval::context::Context;
+use crate::eval::key::{KeyIndex, KeyLabels};
+use crate::eval::pipeline::{Operator, Out};
+use crate::eval::series::Series;
+use crate::eval::unite::{Unite, merge};
+use crate::model::Labels;
+use crate::plan::Port;
+use crate::syntax::Span;
+
+/// When keys have values.
+struct Presence {
+    by: KeyLabels,
+    index: KeyIndex,
+    steps: Vec<Bits>,
+    held: Held,
+}
+
+impl Presence {
+    fn new(by: KeyLabels) -> Presence {
+        Presence { by, index: KeyIndex::default(), steps: Vec::new(), held: Held::default() }
+    }
+
+    fn mark(
+        &mut self,
+        series: &Series,
+        span: Span,
+        context: &mut Context,
+    ) -> Result<(), EvalError> {
+        let (number, is_new) = self.index.insert(&self.by, &series.labels);
+        if is_new {
+            let steps = Bits::new(series.column.len());
+            let bytes = self.index.labels(number).bytes() + steps.bytes();
+            self.held.bytes += bytes;
+            context.budget.take(Held { bytes, samples: 0 }, span)?;
+            self.steps.push(steps);
+        }
+        series.column.mark(&mut self.steps[number]);
+        Ok(())
+    }
+
+    fn of(&self, labels: &Labels) -> Option<&Bits> {
+        self.index.find(&self.by, labels).map(|number| &self.steps[number])
+    }
+}
+
+/// `and`, `unless`: the right side is held as one bit for each key and step.
+pub struct And {
+    right: Presence,
+    is_unless: bool,
+    span: Span,
+}
+
+impl And {
+    /// `and`, or `unless`.
+    pub fn new(by: KeyLabels, is_unless: bool, span: Span) -> And {
+        And { right: Presence::new(by), is_unless, span }
+    }
+}
+
+impl Operator for And {
+    fn push(&mut self, port: Port, mut series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if port == 0 {
+            self.right.mark(&series, self.span, out.context)?;
+            out.context.recycle(series.column);
+            return Ok(());
+        }
+        match self.right.of(&series.labels) {
+            None if self.is_unless => {}
+            None => return Ok(()),
+            Some(steps) => {
+                for step in 0..series.column.len() {
+                    if steps.get(step) == self.is_unless {
+                        series.column.clear_step(step);
+                    }
+                }
+            }
+        }
+        out.emit(series)
+    }
+
+    fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if port == 1 {
+            out.context.budget.give(std::mem::take(&mut self.right.held));
+        }
+        Ok(())
+    }
+}
+
+/// `or`: the right side is held; the left side flows past it, but for series of which the right side
+/// has one with the same labels.
+pub struct Or {
+    left: Presence,
+    right: Vec<Series>,
+    /// Labels of `right`.
+    index: KeyIndex,
+    same: Vec<Option<Series>>,
+    unite: Unite,
+    held: Held,
+    span: Span,
+}
+
+impl Or {
+    /// Series match by these labels.
+    pub fn new(by: KeyLabels, span: Span) -> Or {
+        Or {
+            left: Presence::new(by),
+            right: Vec::new(),
+            index: KeyIndex::default(),
+            same: Vec::new(),
+            unite: Unite::default(),
+            held: Held::default(),
+            span,
+        }
+    }
+
+    fn take(&mut self, held: Held, context: &mut Context) -> Result<(), EvalError> {
+        self.held.bytes += held.bytes;
+        self.held.samples += held.samples;
+        context.budget.take(held, self.span)
+    }
+
+    /// The right side where the left side has no series of the same key.
+    fn rest(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
+        let right = std::mem::take(&mut self.right);
+        let same = std::mem::take(&mut self.same);
+        for (mut series, left) in right.into_iter().zip(same) {
+            if let Some(steps) = self.left.of(&series.labels) {
+                steps.iter().for_each(|step| series.column.clear_step(step));
+            }
+            if let Some(mut left) = left {
+                merge(&mut left.column, &series.column)?;
+                series = left;
+            }
+            out.emit(series)?;
+        }
+        Ok(())
+    }
+}
+
+impl Operator for Or {
+    fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if port == 0 {
+            let (number, is_new) = self.index.insert_all(&series.labels);
+            let mut held = series.held();
+            held.bytes += series.labels.bytes();
+            self.take(held, out.context)?;
+            if is_new {
+                self.right.push(series);
+                self.same.push(None);
+            } else {
+                merge(&mut self.right[number].column, &series.column)?;
+            }
+            return Ok(());
+        }
+        self.left.mark(&series, self.span, out.context)?;
+        match self.index.find_all(&series.labels) {
+            None => self.unite.push(series, true, self.span, out),
+            Some(number) => {
+                self.take(series.held(), out.context)?;
+                match &mut self.same[number] {
+                    Some(left) => merge(&mut left.column, &series.column)?,
+                    place => *place = Some(series),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if port == 0 {
+            return Ok(());
+        }
+        self.rest(out)?;
+        self.unite.end(out)?;
+        out.context.budget.give(std::mem::take(&mut self.held));
+        out.context.budget.give(std::mem::take(&mut self.left.held));
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! Quantiles and fractions of classic and native histograms.
+//!
+//! Source: prometheus/prometheus, `promql/functions.go` (`funcHistogramQuantile` and others).
+
+use super::EvalError;
+use super::budget::Held;
+use super::column::Column;
+use super::context::Context;
+use super::key::{KeyIndex, KeyLabels};
+use super::pipeline::{Operator, Out};
+use super::scalars::Scalars;
+use super::series::{NAME, Series};
+use super::unite::Unite;
+use crate::annotations::Note;
+use crate::functions::Dropped;
+use crate::model::{Histogram, Labels};
+use crate::number;
+use crate::plan::{Buckets, BucketsOf, Grid, Names, Port};
+use crate::quantile::{
+    ClassicBucket, Skew, bucket_fraction, bucket_quantile, histogram_fraction, histogram_quantile,
+};
+use crate::syntax::Span;
+
+/// The label of a classic bucket's upper bound.
+const UPPER: &str = "le";
+
+/// `histogram_quantile`, `histogram_fraction`, `histogram_quantiles`.
+pub struct OfBuckets {
+    plan: Buckets,
+    grid: Grid,
+    span: Span,
+    names: Names,
+    scalars: Scalars,
+    series_port: Port,
+    by: KeyLabels,
+    index: KeyIndex,
+    groups: Vec<Group>,
+    unite: Unite,
+    held: Held,
+}
+
+/// A histogram: classic buckets, native values, or both.
+#[derive(Default)]
+struct Group {
+    buckets: Vec<(f64, Column)>,
+    native: Option<Column>,
+}
+
+impl OfBuckets {
+    /// A function of a plan.
+    pub fn new(
+        plan: Buckets,
+        grid: Grid,
+        series_port: Port,
+        names: Names,
+        span: Span,
+    ) -> OfBuckets {
+        OfBuckets {
+            scalars: Scalars::new(&plan.args),
+            plan,
+            grid,
+            span,
+            names,
+            series_port,
+            by: KeyLabels::all_but(UPPER),
+            index: KeyIndex::default(),
+            groups: Vec::new(),
+            unite: Unite::default(),
+            held: Held::default(),
+        }
+    }
+
+    fn note(&self, note: Note<'_>, metric: &str, context: &mut Context) {
+        let metric = if context.is_delayed { metric } else { "" };
+        context.annotations.note(note, metric, self.plan.series_span);
+    }
+
+    fn hold(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
+        let mut column = series.column;
+        let held =
+            Held { bytes: column.bytes() + series.labels.bytes(), samples: column.samples() };
+        self.held.bytes += held.bytes;
+        self.held.samples += held.samples;
+        context.budget.take(held, self.span)?;
+        if column.has_histograms() {
+            let (number, _) = self.index.insert_all(&series.labels);
+            let mut native = column.clone();
+            native.drop_floats();
+            self.group(number).native = Some(native);
+            column.drop_histograms();
+        }
+        if column.present().is_empty() {
+            return Ok(());
+        }
+        let upper = series.labels.get(UPPER);
+        match upper.parse() {
+            Ok(bound) => {
+                let (number, _) = self.index.insert(&self.by, &series.labels);
+                self.group(number).buckets.push((bound, column));
+            }
+            Err(_) => {
+                self.note(Note::BadBucketLabel(upper), series.labels.get(NAME), context);
+            }
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, number: usize) -> &mut Group {
+        if self.groups.len() <= number {
+            self.groups.resize_with(number + 1, Group::default);
+        }
+        &mut self.groups[number]
+    }
+
+    /// Quantiles that are none are said at each step, whatever series there are.
+    fn check_quantiles(&self, context: &mut Context) {
+        if matches!(self.plan.what, BucketsOf::Fraction) {
+            return;
+        }
+        for (number, span) in self.plan.arg_spans.iter().enumerate() {
+            let mut last = None;
+            for step in 0..self.grid.steps {
+                let quantile = self.scalars.one(number, step);
+                if last != Some(quantile.to_bits()) && !(0.0..=1.0).contains(&quantile) {
+                    context.annotations.note(Note::InvalidQuantile(quantile), "", *span);
+                }
+                last = Some(quantile.to_bits());
+            }
+        }
+    }
+
+    /// The result of one histogram; `numbers` are those of the arguments that it takes. There may be
+    /// one for some steps only, those of this quantile.
+    fn column(
+        &self,
+        group: &Group,
+        labels: &Labels,
+        numbers: (usize, usize),
+        only: Option<f64>,
+        context: &mut Context,
+    ) -> Column {
+        let name = labels.get(NAME);
+        let mut column = context.column(self.grid.steps);
+        let mut buckets = Vec::new();
+        for step in 0..self.grid.steps {
+            buckets.clear();
+            buckets.extend(group.buckets.iter().filter_map(|(upper, column)| {
+                Some(ClassicBucket { upper: *upper, count: column.float(step)? })
+            }));
+            let native = group.native.as_ref().and_then(|native| native.histogram(step));
+            let args = (self.scalars.one(numbers.0, step), self.scalars.one(numbers.1, step));
+            if only.is_some_and(|quantile| quantile.to_bits() != args.0.to_bits()) {
+                continue;
+            }
+            let value = match native {
+                None if buckets.is_empty() => continue,
+                None => self.classic(&mut buckets, args, step, name, context),
+                Some(_) if !buckets.is_empty() => {
+                    self.note(Note::MixedClassicNativeHistograms, name, context);
+                    continue;
+                }
+                Some(histogram) => self.native(histogram, args, name, context),
+            };
+            column.set_float(step, value);
+        }
+        column
+    }
+
+    /// All values that an argument has, once each.
+    fn quantiles(&self, number: usize) -> Vec<f64> {
+        let all = (0..self.grid.steps).map(|step| self.scalars.one(number, step));
+        let mut all: Vec<f64> = all.collect();
+        all.sort_unstable_by(f64::total_cmp);
+        all.dedup_by_key(|quantile| quantile.to_bits());
+        all
+    }
+
+    fn classic(
+        &self,
+        buckets: &mut Vec<ClassicBucket>,
+        args: (f64, f64),
+        step: usize,
+        name: &str,
+        context: &mut Context,
+    ) -> f64 {
+        if matches!(self.plan.what, BucketsOf::Fraction) {
+            return bucket_fraction(args.0, args.1, buckets);
+        }
+        let (value, raised) = bucket_quantile(args.0, buckets, self.grid.time(step));
+        if let Some(raised) = raised {
+            self.note(Note::ForcedMonotonicity(raised), name, context);
+        }
+        value
+    }
+
+    fn native(
+        &self,
+        histogram: &Histogram,
+        args: (f64, f64),
+        name: &str,
+        context: &mut Context,
+    ) -> f64 {
+        let is_fraction = matches!(self.plan.what, BucketsOf::Fraction);
+        let (value, skew) = match is_fraction {
+            true => histogram_fraction(args.0, args.1, histogram),
+            false => histogram_quantile(args.0, histogram),
+        };
+        let note = match skew {
+            Skew::Nothing => return value,
+            _ if is_fraction => Note::FractionNan,
+            Skew::Lost => Note::QuantileNanResult,
+            Skew::Skewed => Note::QuantileNanSkew,
+        };
+        self.note(note, name, context);
+        value
+    }
+
+    fn emit(
+        &mut self,
+        group: &Group,
+        labels: &Labels,
+        numbers: (usize, usize),
+        quantile: Option<(&str, f64)>,
+        out: &mut Out<'_>,
+    ) -> Result<(), EvalError> {
+        let only = quantile.map(|(_, quantile)| quantile);
+        let column = self.column(group, labels, numbers, only, out.context);
+        let mut series = Series { labels: labels.clone(), drop_name: false, column };
+        series.drop(Dropped::Metadata, out.context.is_delayed);
+        if let Some((label, quantile)) = quantile {
+            series.labels.set(label, open_metrics(quantile));
+        }
+        let is_distinct =
+            self.names != Names::Any && quantile.is_none() && !super::series::has_metadata(labels);
+        self.unite.push(series, is_distinct, self.span, out)
+    }
+}
+
+impl Operator for OfBuckets {
+    fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        match self.scalars.set(port, series) {
+            Some(series) => self.hold(series, out.context),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if port != self.series_port {
+            return Ok(());
+        }
+        self.check_quantiles(out.context);
+        let groups = std::mem::take(&mut self.groups);
+        let labels: Vec<Labels> = std::mem::take(&mut self.index).into_labels().collect();
+        for (group, labels) in groups.iter().zip(&labels) {
+            match self.plan.what.clone() {
+                BucketsOf::Quantile => self.emit(group, labels, (0, 0), None, out)?,
+                BucketsOf::Fraction => self.emit(group, labels, (0, 1), None, out)?,
+                BucketsOf::Quantiles(label) => {
+                    for number in 0..self.scalars.len() {
+                        for quantile in self.quantiles(number) {
+                            let quantile = Some((label.as_str(), quantile));
+                            self.emit(group, labels, (number, number), quantile, out)?;
+                        }
+                    }
+                }
+            }
+        }
+        out.context.budget.give(std::mem::take(&mut self.held));
+        self.unite.end(out)
+    }
+}
+
+/// A number as OpenMetrics writes it in labels: it always has a point or an exponent.
+fn open_metrics(value: f64) -> String {
+    let mut text = number::general(value);
+    if value.is_finite() && !text.contains(['.', 'e']) {
+        text.push_str(".0");
+    }
+    text
+}

@@ -1,0 +1,231 @@
+//! Samples of one series between the store and the folds.
+
+use super::EvalError;
+use super::budget::Held;
+use super::column::{Column, histogram_held};
+use crate::model::{CounterReset, FloatPoint, Histogram, HistogramPoint, Samples, is_stale_nan};
+use crate::plan::Grid;
+use crate::source::SeriesSet;
+use std::rc::Rc;
+
+/// Samples at the front that no one needs are taken out when they are so many.
+const DROP_MIN: usize = 512;
+
+/// Samples that were read and may still be needed. Places count from the first sample of the series,
+/// also when samples at the front were taken out.
+#[derive(Debug, Default)]
+pub struct Buffer {
+    samples: Samples,
+    stale: Vec<i64>,
+    base: Places,
+    /// Newest time of which all samples are there.
+    pub known_ms: i64,
+    /// Bytes and samples of the histograms that are there.
+    histograms: Held,
+    read: u64,
+    /// Whether histograms lose their buckets, and the one before, with its buckets.
+    is_without_buckets: bool,
+    previous: Option<Rc<Histogram>>,
+}
+
+/// A place in each list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Of floats.
+    pub float: usize,
+    /// Of histograms.
+    pub histogram: usize,
+    /// Of stale markers.
+    pub stale: usize,
+}
+
+impl Places {
+    /// The earlier place of each list.
+    pub fn min(self, other: Places) -> Places {
+        Places {
+            float: self.float.min(other.float),
+            histogram: self.histogram.min(other.histogram),
+            stale: self.stale.min(other.stale),
+        }
+    }
+}
+
+impl Buffer {
+    /// Whether histograms of the series to come lose their buckets.
+    pub fn set_without_buckets(&mut self, is_without_buckets: bool) {
+        self.is_without_buckets = is_without_buckets;
+    }
+
+    /// Begins with a new series.
+    pub fn clear(&mut self) {
+        self.previous = None;
+        self.samples.clear();
+        self.stale.clear();
+        self.base = Places::default();
+        self.known_ms = i64::MIN;
+        self.histograms = Held::default();
+        self.read = 0;
+    }
+
+    /// Reads on; gives whether there may be more.
+    pub fn read(&mut self, set: &mut dyn SeriesSet) -> Result<bool, EvalError> {
+        let (floats, histograms) = (self.samples.floats.len(), self.samples.histograms.len());
+        let has_more = set.read(&mut self.samples)?;
+        self.read += (self.samples.len() - floats - histograms) as u64;
+        let mut newest = self.known_ms;
+        if let Some(last) = self.samples.floats[floats..].last() {
+            newest = newest.max(last.time_ms);
+        }
+        if let Some(last) = self.samples.histograms[histograms..].last() {
+            newest = newest.max(last.time_ms);
+        }
+        self.known_ms = if has_more { newest } else { i64::MAX };
+        if self.is_without_buckets {
+            for point in &mut self.samples.histograms[histograms..] {
+                strip(&mut point.histogram, &mut self.previous);
+            }
+        }
+        self.take_stale(floats, histograms);
+        for point in &self.samples.histograms[histograms.min(self.samples.histograms.len())..] {
+            let held = histogram_held(&point.histogram);
+            self.histograms.bytes += held.bytes;
+            self.histograms.samples += held.samples;
+        }
+        Ok(has_more)
+    }
+
+    /// Takes all values of a subquery. Histograms lose what is known of their counter: values between
+    /// them are missing, and some may come twice.
+    pub fn fill(&mut self, column: &Column, grid: Grid) {
+        self.clear();
+        for step in column.present().iter() {
+            let point = FloatPoint { time_ms: grid.time(step), value: column.floats()[step] };
+            self.samples.floats.push(point);
+        }
+        if column.has_histograms() {
+            for step in 0..column.len() {
+                let Some(histogram) = column.histogram(step) else { continue };
+                let histogram = match histogram.counter_reset {
+                    CounterReset::Reset | CounterReset::NotReset => {
+                        let counter_reset = CounterReset::Unknown;
+                        Rc::new(Histogram { counter_reset, ..(**histogram).clone() })
+                    }
+                    _ => histogram.clone(),
+                };
+                self.samples
+                    .histograms
+                    .push(HistogramPoint { time_ms: grid.time(step), histogram });
+            }
+        }
+        self.known_ms = i64::MAX;
+        self.take_stale(0, 0);
+    }
+
+    /// Puts stale markers of the newest samples into their own list.
+    fn take_stale(&mut self, floats: usize, histograms: usize) {
+        let samples = &mut self.samples;
+        if samples.floats[floats..].iter().any(|point| is_stale_nan(point.value)) {
+            let mut kept = floats;
+            for at in floats..samples.floats.len() {
+                let point = samples.floats[at];
+                if is_stale_nan(point.value) {
+                    self.stale.push(point.time_ms);
+                    continue;
+                }
+                samples.floats[kept] = point;
+                if let Some(start) = samples.float_starts.get(at).copied() {
+                    samples.float_starts[kept] = start;
+                }
+                kept += 1;
+            }
+            samples.floats.truncate(kept);
+            samples.float_starts.truncate(kept);
+        }
+        if samples.histograms[histograms..].iter().any(|p| is_stale_nan(p.histogram.sum)) {
+            let mut kept = histograms;
+            for at in histograms..samples.histograms.len() {
+                if is_stale_nan(samples.histograms[at].histogram.sum) {
+                    self.stale.push(samples.histograms[at].time_ms);
+                    continue;
+                }
+                samples.histograms.swap(kept, at);
+                if at < samples.histogram_starts.len() {
+                    samples.histogram_starts.swap(kept, at);
+                }
+                kept += 1;
+            }
+            samples.histograms.truncate(kept);
+            samples.histogram_starts.truncate(kept);
+            self.stale.sort_unstable();
+        }
+    }
+
+    /// Takes out samples before these places.
+    pub fn drop_before(&mut self, places: Places) {
+        let floats = places.float - self.base.float;
+        if floats >= DROP_MIN && floats * 2 >= self.samples.floats.len() {
+            self.samples.floats.drain(..floats);
+            let starts = floats.min(self.samples.float_starts.len());
+            self.samples.float_starts.drain(..starts);
+            self.base.float = places.float;
+        }
+        let histograms = places.histogram - self.base.histogram;
+        if histograms > 0 && histograms * 2 >= self.samples.histograms.len() {
+            for point in self.samples.histograms.drain(..histograms) {
+                let held = histogram_held(&point.histogram);
+                self.histograms.bytes -= held.bytes.min(self.histograms.bytes);
+                self.histograms.samples -= held.samples.min(self.histograms.samples);
+            }
+            let starts = histograms.min(self.samples.histogram_starts.len());
+            self.samples.histogram_starts.drain(..starts);
+            self.base.histogram = places.histogram;
+        }
+        let stale = places.stale - self.base.stale;
+        if stale >= DROP_MIN {
+            self.stale.drain(..stale);
+            self.base.stale = places.stale;
+        }
+    }
+
+    /// The samples, and the places of the first of each list.
+    pub fn parts(&self) -> (&Samples, &[i64], Places) {
+        (&self.samples, &self.stale, self.base)
+    }
+
+    /// How many samples of the series were read.
+    pub fn samples_read(&self) -> u64 {
+        self.read
+    }
+
+    /// What the samples take.
+    pub fn held(&self) -> Held {
+        Held {
+            bytes: self.samples.floats.capacity() * 16
+                + self.samples.float_starts.capacity() * 8
+                + self.stale.capacity() * 8
+                + self.histograms.bytes,
+            samples: self.samples.floats.len() as u64 + self.histograms.samples,
+        }
+    }
+}
+
+/// Takes the buckets away; whether the counter began anew is found out before.
+fn strip(histogram: &mut Rc<Histogram>, previous: &mut Option<Rc<Histogram>>) {
+    let mut stripped = Histogram {
+        counter_reset: histogram.counter_reset,
+        schema: histogram.schema,
+        count: histogram.count,
+        sum: histogram.sum,
+        ..Histogram::default()
+    };
+    if !is_stale_nan(histogram.sum) {
+        let last = previous.replace(histogram.clone());
+        if let (Some(last), CounterReset::Unknown) = (last, histogram.counter_reset) {
+            stripped.counter_reset = match histogram.detect_reset(&last) {
+                true => CounterReset::Reset,
+                false => CounterReset::NotReset,
+            };
+        }
+    }
+    *histogram = Rc::new(stripped);
+}

@@ -1,0 +1,95 @@
+//! What all operators of one query share.
+
+use super::budget::{Budget, Held, Limits};
+use super::column::Column;
+use super::series::Series;
+use super::{EvalError, Stats};
+use crate::annotations::Annotations;
+use crate::model::{Labels, Samples};
+use crate::plan::Grid;
+use crate::syntax::Span;
+use std::collections::VecDeque;
+
+/// Columns that are kept for the next series.
+const SPARE_MAX: usize = 8;
+
+/// What all operators of one query share.
+#[derive(Debug)]
+pub struct Context {
+    /// What may be held.
+    pub budget: Budget,
+    /// What was noted.
+    pub annotations: Annotations,
+    /// What was read.
+    pub stats: Stats,
+    /// Whether names are taken out at the end only.
+    pub is_delayed: bool,
+    results: VecDeque<(Ready, Held)>,
+    spare: Vec<Column>,
+}
+
+/// A series of the answer that waits for the caller.
+#[derive(Debug)]
+pub enum Ready {
+    /// Values at the steps of a grid.
+    Column(Series, Grid),
+    /// Samples with times of their own.
+    Samples(Labels, Samples),
+}
+
+impl Context {
+    /// Nothing was read yet.
+    pub fn new(limits: Limits, is_delayed: bool, stats: Stats) -> Context {
+        Context {
+            budget: Budget::new(limits),
+            annotations: Annotations::default(),
+            stats,
+            is_delayed,
+            results: VecDeque::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// An empty column, from those that were given back.
+    pub fn column(&mut self, steps: usize) -> Column {
+        match self.spare.pop() {
+            Some(mut column) => {
+                column.reset(steps);
+                column
+            }
+            None => Column::new(steps),
+        }
+    }
+
+    /// Takes a column back.
+    pub fn recycle(&mut self, column: Column) {
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(column);
+        }
+    }
+
+    /// Adds a series to the answer.
+    pub fn answer(&mut self, ready: Ready, span: Span) -> Result<(), EvalError> {
+        let held = match &ready {
+            Ready::Column(series, _) => series.held(),
+            Ready::Samples(labels, samples) => {
+                Held { bytes: labels.bytes() + samples.len() * 16, samples: samples.len() as u64 }
+            }
+        };
+        self.budget.take(held, span)?;
+        self.results.push_back((ready, held));
+        Ok(())
+    }
+
+    /// The next series of the answer that is ready.
+    pub fn take_answer(&mut self) -> Option<Ready> {
+        let (ready, held) = self.results.pop_front()?;
+        self.budget.give(held);
+        Some(ready)
+    }
+
+    /// Whether a series of the answer is ready.
+    pub fn has_answer(&self) -> bool {
+        !self.results.is_empty()
+    }
+}

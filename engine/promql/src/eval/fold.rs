@@ -1,0 +1,392 @@
+//! From samples to one value at each step.
+
+use super::EvalError;
+use super::budget::Held;
+use super::buffer::{Buffer, Places};
+use super::column::{Column, histogram_held};
+use super::context::{Context, Ready};
+use super::extend;
+use super::key::{HashSet, hash};
+use super::pipeline::{Operator, Out};
+use super::scalars::Scalars;
+use super::series::{NAME, Series};
+use super::stats::Stats;
+use super::unite::HASH_BYTES;
+use crate::annotations::Note;
+use crate::functions::{self, Dropped, RangeFunction, Window};
+use crate::model::{HistogramPoint, Labels, Samples, Value};
+use crate::plan::{CounterCheck, FoldKind, FoldPlan, Grid, Port};
+use crate::syntax::{RangeBounds, Span};
+
+/// Ends of names of counters.
+const COUNTER_ENDS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
+
+/// Makes a column of the samples of one series after the other.
+pub struct Fold {
+    plan: FoldPlan,
+    grid: Grid,
+    span: Span,
+    scalars: Scalars,
+    seen: HashSet,
+    labels: Labels,
+    name: String,
+    memory: functions::Memory,
+    column: Column,
+    step: usize,
+    /// First samples of the window, and those behind it.
+    first: Places,
+    behind: Places,
+}
+
+impl Fold {
+    /// A fold onto these times.
+    pub fn new(plan: FoldPlan, grid: Grid, span: Span) -> Fold {
+        Fold {
+            scalars: Scalars::new(&plan.args),
+            plan,
+            grid,
+            span,
+            seen: HashSet::default(),
+            labels: Labels::default(),
+            name: String::new(),
+            memory: functions::Memory::default(),
+            column: Column::default(),
+            step: 0,
+            first: Places::default(),
+            behind: Places::default(),
+        }
+    }
+
+    /// Takes the values of a scalar argument.
+    pub fn set_scalar(&mut self, port: Port, series: Series) {
+        let _ = self.scalars.set(port, series);
+    }
+
+    /// Begins with a series.
+    pub fn begin(&mut self, labels: Labels, context: &mut Context) {
+        self.name.clear();
+        self.name.push_str(labels.get(NAME));
+        self.memory.begin();
+        self.labels = labels;
+        self.column = context.column(self.grid.steps);
+        self.step = 0;
+        self.first = Places::default();
+        self.behind = Places::default();
+    }
+
+    /// Evaluates the steps of which all samples are there; gives the first samples that are needed
+    /// later.
+    pub fn advance(&mut self, buffer: &Buffer, context: &mut Context) -> Result<Places, EvalError> {
+        context.annotations.set_noting(self.span);
+        match self.plan.kind {
+            FoldKind::Range(function) => self.windows(buffer, context, function)?,
+            FoldKind::Smoothed => self.smoothed(buffer, context),
+            FoldKind::Samples => {
+                if buffer.known_ms == i64::MAX {
+                    self.samples(buffer, context)?;
+                }
+            }
+            _ => self.last(buffer, context),
+        }
+        Ok(self.first)
+    }
+
+    /// Whether no more samples are needed.
+    pub fn is_done(&self) -> bool {
+        self.step == self.grid.steps
+    }
+
+    /// The series that was made.
+    pub fn finish(&mut self, context: &mut Context) -> Result<Series, EvalError> {
+        context.annotations.set_noting(self.span);
+        self.note_counter(context);
+        let labels = std::mem::take(&mut self.labels);
+        let column = std::mem::take(&mut self.column);
+        let mut series = Series { labels, drop_name: false, column };
+        if self.plan.dropped != Dropped::Nothing {
+            series.drop(self.plan.dropped, context.is_delayed);
+            if !context.is_delayed && !series.column.is_empty() {
+                if !self.seen.insert(hash(series.labels.iter())) {
+                    return Err(EvalError::same_labels());
+                }
+                context.budget.take(Held { bytes: HASH_BYTES, samples: 0 }, self.span)?;
+            }
+        }
+        Ok(series)
+    }
+
+    /// Gives back what was held to find series of the same labels.
+    pub fn forget(&mut self, context: &mut Context) {
+        let bytes = std::mem::take(&mut self.seen).len() * HASH_BYTES;
+        context.budget.give(Held { bytes, samples: 0 });
+    }
+
+    /// Infos about rates of what does not look like a counter.
+    fn note_counter(&mut self, context: &mut Context) {
+        let Some(check) = self.plan.counter_check else { return };
+        if self.name.is_empty() || self.column.present().is_empty() {
+            return;
+        }
+        let span = self.plan.arg_spans.first().copied().unwrap_or_default();
+        match check {
+            CounterCheck::Name if !COUNTER_ENDS.iter().any(|end| self.name.ends_with(end)) => {
+                context.annotations.note(Note::PossibleNonCounter, &self.name, span);
+            }
+            CounterCheck::Type => {
+                let kind = self.labels.get("__type__");
+                if kind != "counter" && kind != "histogram" {
+                    let note = Note::PossibleNonCounterType(kind);
+                    context.annotations.note(note, &self.name, span);
+                }
+            }
+            CounterCheck::Name => {}
+        }
+    }
+
+    /// Counts the samples that the current step sees.
+    fn count(&self, stats: &mut Stats, floats: usize, histograms: &[HistogramPoint]) {
+        if self.plan.is_counted {
+            let sizes = histograms.iter().map(|point| histogram_held(&point.histogram).samples);
+            stats.count(&self.grid, self.step, floats as u64 + sizes.sum::<u64>());
+        }
+    }
+
+    /// Time of a step after `@` and `offset`.
+    fn reference(&self, step: usize) -> i64 {
+        let time_ms = self.plan.at_ms.unwrap_or_else(|| self.grid.time(step));
+        time_ms.saturating_sub(self.plan.offset_ms)
+    }
+
+    /// Something of the last sample in the window.
+    fn last(&mut self, buffer: &Buffer, context: &mut Context) {
+        let (samples, stale, base) = buffer.parts();
+        while self.step < self.grid.steps {
+            let end_ms = self.reference(self.step);
+            if end_ms > buffer.known_ms {
+                break;
+            }
+            let start_ms = end_ms.saturating_sub(self.plan.range_ms);
+            let mut float = self.behind.float - base.float;
+            while samples.floats.get(float).is_some_and(|point| point.time_ms <= end_ms) {
+                float += 1;
+            }
+            let mut histogram = self.behind.histogram - base.histogram;
+            while samples.histograms.get(histogram).is_some_and(|point| point.time_ms <= end_ms) {
+                histogram += 1;
+            }
+            let mut marker = self.behind.stale - base.stale;
+            while stale.get(marker).is_some_and(|time_ms| *time_ms <= end_ms) {
+                marker += 1;
+            }
+            self.behind = Places {
+                float: float + base.float,
+                histogram: histogram + base.histogram,
+                stale: marker + base.stale,
+            };
+            let time = |place: usize, time_of: &dyn Fn(usize) -> i64| match place {
+                0 => i64::MIN,
+                place => time_of(place - 1),
+            };
+            let float_ms = time(float, &|at| samples.floats[at].time_ms);
+            let histogram_ms = time(histogram, &|at| samples.histograms[at].time_ms);
+            let stale_ms = time(marker, &|at| stale[at]);
+            let time_ms = float_ms.max(histogram_ms);
+            if time_ms > start_ms && time_ms > stale_ms {
+                let (starts, at) = match float_ms > histogram_ms {
+                    true => (&samples.float_starts, float - 1),
+                    false => (&samples.histogram_starts, histogram - 1),
+                };
+                match self.plan.kind {
+                    FoldKind::Timestamp => {
+                        self.column.set_float(self.step, time_ms as f64 / 1000.0);
+                    }
+                    FoldKind::InfoTime if float_ms > histogram_ms => {
+                        self.column.set_float(self.step, time_ms as f64)
+                    }
+                    FoldKind::StartTimestamp => {
+                        if let Some(start_ms) = starts.get(at) {
+                            self.column.set_float(self.step, *start_ms as f64 / 1000.0);
+                        }
+                    }
+                    _ if float_ms > histogram_ms => {
+                        self.column.set_float(self.step, samples.floats[float - 1].value);
+                    }
+                    _ => {
+                        let histogram = samples.histograms[histogram - 1].histogram.clone();
+                        self.column.set_histogram(self.step, histogram);
+                    }
+                }
+                let histogram = match float_ms < histogram_ms {
+                    true => &samples.histograms[histogram - 1..histogram],
+                    false => &[],
+                };
+                let floats = usize::from(histogram.is_empty());
+                self.count(&mut context.stats, floats, histogram);
+            }
+            self.step += 1;
+        }
+        self.first = Places {
+            float: self.behind.float.saturating_sub(1),
+            histogram: self.behind.histogram.saturating_sub(1),
+            stale: self.behind.stale.saturating_sub(1),
+        };
+        self.first = Places {
+            float: self.first.float.max(base.float),
+            histogram: self.first.histogram.max(base.histogram),
+            stale: self.first.stale.max(base.stale),
+        };
+    }
+
+    /// Moves the window to a step whose samples are all there; gives its end.
+    fn window(&mut self, buffer: &Buffer) -> Option<i64> {
+        let end_ms = self.reference(self.step);
+        let last_ms = end_ms.saturating_add(self.plan.margin_ms.1);
+        if last_ms > buffer.known_ms {
+            return None;
+        }
+        let width_ms = self.plan.range_ms.saturating_add(self.plan.margin_ms.0);
+        let oldest_ms = end_ms.saturating_sub(width_ms);
+        let (samples, stale, base) = buffer.parts();
+        let floats = &samples.floats[self.behind.float - base.float..];
+        self.behind.float += floats.iter().take_while(|point| point.time_ms <= last_ms).count();
+        let floats = &samples.floats[self.first.float - base.float..];
+        self.first.float += floats.iter().take_while(|point| point.time_ms <= oldest_ms).count();
+        self.behind.float = self.behind.float.max(self.first.float);
+        if !samples.histograms.is_empty() {
+            let histograms = &samples.histograms[self.behind.histogram - base.histogram..];
+            let is_in = |point: &&HistogramPoint| point.time_ms <= last_ms;
+            self.behind.histogram += histograms.iter().take_while(is_in).count();
+            let histograms = &samples.histograms[self.first.histogram - base.histogram..];
+            let is_before = |point: &&HistogramPoint| point.time_ms <= oldest_ms;
+            self.first.histogram += histograms.iter().take_while(is_before).count();
+            self.behind.histogram = self.behind.histogram.max(self.first.histogram);
+        }
+        self.first.stale = base.stale + stale.len();
+        Some(end_ms)
+    }
+
+    /// A function of the window.
+    fn windows(
+        &mut self,
+        buffer: &Buffer,
+        context: &mut Context,
+        function: RangeFunction,
+    ) -> Result<(), EvalError> {
+        let name = std::mem::take(&mut self.name);
+        let arg_spans = std::mem::take(&mut self.plan.arg_spans);
+        let mut memory = std::mem::take(&mut self.memory);
+        let mut notes =
+            functions::Context::new(&mut context.annotations, &mut memory, &name, &arg_spans);
+        let result = self.windows_of(buffer, &mut context.stats, function, &mut notes);
+        self.memory = memory;
+        self.name = name;
+        self.plan.arg_spans = arg_spans;
+        result
+    }
+
+    fn windows_of(
+        &mut self,
+        buffer: &Buffer,
+        stats: &mut Stats,
+        function: RangeFunction,
+        notes: &mut functions::Context<'_>,
+    ) -> Result<(), EvalError> {
+        let (samples, _, base) = buffer.parts();
+        while self.step < self.grid.steps {
+            let Some(end_ms) = self.window(buffer) else { break };
+            let floats = self.first.float - base.float..self.behind.float - base.float;
+            let histograms =
+                self.first.histogram - base.histogram..self.behind.histogram - base.histogram;
+            let count = floats.len() + histograms.len();
+            if count > 0 {
+                let window = Window {
+                    floats: &samples.floats[floats.clone()],
+                    histograms: &samples.histograms[histograms.clone()],
+                    float_starts: samples.float_starts.get(floats).unwrap_or_default(),
+                    histogram_starts: samples.histogram_starts.get(histograms).unwrap_or_default(),
+                    start_ms: end_ms.saturating_sub(self.plan.range_ms),
+                    end_ms,
+                    time_ms: self.grid.time(self.step),
+                    bounds: self.plan.bounds,
+                };
+                self.count(stats, window.floats.len(), window.histograms);
+                let value = function(&window, self.scalars.at(self.step), notes);
+                match value.map_err(|error| EvalError::execution(error.0))? {
+                    Some(Value::Float(value)) => self.column.set_float(self.step, value),
+                    Some(Value::Histogram(value)) => self.column.set_histogram(self.step, value),
+                    None => {}
+                }
+            }
+            self.step += 1;
+        }
+        Ok(())
+    }
+
+    /// The value between the samples before and behind the step.
+    fn smoothed(&mut self, buffer: &Buffer, context: &mut Context) {
+        let (samples, _, base) = buffer.parts();
+        while self.step < self.grid.steps {
+            let Some(end_ms) = self.window(buffer) else { break };
+            let floats = self.first.float - base.float..self.behind.float - base.float;
+            let histograms =
+                self.first.histogram - base.histogram..self.behind.histogram - base.histogram;
+            self.count(&mut context.stats, floats.len(), &samples.histograms[histograms.clone()]);
+            let value = extend::between(
+                &samples.floats[floats],
+                &samples.histograms[histograms],
+                end_ms,
+                &mut |note| {
+                    let span = self.plan.arg_spans.first().copied().unwrap_or_default();
+                    context.annotations.note(note, &self.name, span);
+                },
+            );
+            self.column.put(self.step, value);
+            self.step += 1;
+        }
+    }
+
+    /// The samples of the window themselves.
+    fn samples(&mut self, buffer: &Buffer, context: &mut Context) -> Result<(), EvalError> {
+        let Some(end_ms) = self.window(buffer) else { return Ok(()) };
+        let (samples, _, base) = buffer.parts();
+        let floats = self.first.float - base.float..self.behind.float - base.float;
+        let histograms =
+            self.first.histogram - base.histogram..self.behind.histogram - base.histogram;
+        let start_ms = end_ms.saturating_sub(self.plan.range_ms);
+        let answer = Samples {
+            floats: extend::floats(&samples.floats[floats], start_ms, end_ms, self.plan.bounds),
+            histograms: samples.histograms[histograms].to_vec(),
+            ..Samples::default()
+        };
+        if self.plan.bounds != RangeBounds::Samples && !answer.histograms.is_empty() {
+            let modifier = match self.plan.bounds {
+                RangeBounds::Smoothed => "smoothed",
+                _ => "anchored",
+            };
+            return Err(EvalError::execution(format!(
+                "{modifier} modifier is not supported with histograms"
+            )));
+        }
+        self.count(&mut context.stats, answer.floats.len(), &answer.histograms);
+        if answer.is_empty() {
+            return Ok(());
+        }
+        context.answer(Ready::Samples(std::mem::take(&mut self.labels), answer), self.span)
+    }
+}
+
+impl Operator for Fold {
+    fn push(&mut self, port: Port, series: Series, _: &mut Out<'_>) -> Result<(), EvalError> {
+        self.set_scalar(port, series);
+        Ok(())
+    }
+
+    fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        self.forget(out.context);
+        Ok(())
+    }
+
+    fn fold(&mut self) -> Option<&mut Fold> {
+        Some(self)
+    }
+}

@@ -1,0 +1,227 @@
+//! `info`: labels of info metrics for the series of a vector.
+//!
+//! Source: prometheus/prometheus, `promql/info.go`.
+
+use super::EvalError;
+use super::budget::Held;
+use super::column::Column;
+use super::context::Context;
+use super::key::{KeyIndex, KeyLabels};
+use super::pipeline::{Operator, Out};
+use super::series::{NAME, Series};
+use super::unite::Unite;
+use crate::model::Labels;
+use crate::plan::{InfoPlan, Port};
+use crate::syntax::{MatchOp, Matcher, Span};
+use std::collections::BTreeMap;
+use tidepool_relabel::Pattern;
+
+/// Labels that tell what an info metric is about.
+const IDENTIFYING: [&str; 2] = ["instance", "job"];
+
+/// `info`
+pub struct Info {
+    names: Vec<Condition>,
+    /// Names of labels that are taken; all are if there are none.
+    data: Vec<String>,
+    /// Whether series without info metrics stay.
+    keeps_bare: bool,
+    by: KeyLabels,
+    index: KeyIndex,
+    /// For each key the series of each info metric.
+    groups: Vec<BTreeMap<String, Vec<InfoSeries>>>,
+    unite: Unite,
+    held: Held,
+    span: Span,
+}
+
+/// A series of an info metric, and when its samples were taken, in milliseconds.
+struct InfoSeries {
+    labels: Labels,
+    times: Column,
+}
+
+/// A condition on a value.
+struct Condition {
+    op: MatchOp,
+    value: String,
+    pattern: Option<Pattern>,
+}
+
+impl Condition {
+    fn new(matcher: &Matcher) -> Result<Condition, EvalError> {
+        let pattern = match matcher.op {
+            MatchOp::Regex | MatchOp::NotRegex => {
+                Some(Pattern::new(&matcher.value).map_err(EvalError::execution)?)
+            }
+            _ => None,
+        };
+        Ok(Condition { op: matcher.op, value: matcher.value.clone(), pattern })
+    }
+
+    fn holds(&self, value: &str) -> bool {
+        let fits = || self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(value));
+        match self.op {
+            MatchOp::Equal => value == self.value,
+            MatchOp::NotEqual => value != self.value,
+            MatchOp::Regex => fits(),
+            MatchOp::NotRegex => !fits(),
+        }
+    }
+}
+
+impl Info {
+    /// The operator of a plan.
+    pub fn new(plan: &InfoPlan, span: Span) -> Result<Info, EvalError> {
+        let conditions = |matchers: &[Matcher]| -> Result<Vec<Condition>, EvalError> {
+            matchers.iter().map(Condition::new).collect()
+        };
+        let mut data: Vec<String> = plan.data.iter().map(|matcher| matcher.name.clone()).collect();
+        data.sort_unstable();
+        data.dedup();
+        Ok(Info {
+            names: conditions(&plan.names)?,
+            keeps_bare: conditions(&plan.data)?.iter().all(|condition| condition.holds("")),
+            data,
+            by: KeyLabels::with(&IDENTIFYING.map(String::from)),
+            index: KeyIndex::default(),
+            groups: Vec::new(),
+            unite: Unite::default(),
+            held: Held::default(),
+            span,
+        })
+    }
+
+    fn hold(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
+        let held = series.held();
+        self.held.bytes += held.bytes;
+        self.held.samples += held.samples;
+        context.budget.take(held, self.span)?;
+        let (number, is_new) = self.index.insert(&self.by, &series.labels);
+        if is_new {
+            self.groups.push(BTreeMap::new());
+        }
+        let name = series.labels.get(NAME).to_string();
+        let info = InfoSeries { labels: series.labels, times: series.column };
+        self.groups[number].entry(name).or_default().push(info);
+        Ok(())
+    }
+
+    /// The labels that info metrics add to a series at a step, and whether there are any metrics.
+    fn labels_at(
+        &self,
+        metrics: &[&[InfoSeries]],
+        chosen: &[Option<usize>],
+        base: &Labels,
+    ) -> Result<(Labels, bool), EvalError> {
+        let mut added = Labels::default();
+        let mut has_any = false;
+        for (series, number) in metrics.iter().zip(chosen) {
+            let Some(number) = number else { continue };
+            has_any = true;
+            for (name, value) in series[*number].labels.iter() {
+                let is_wanted = self.data.is_empty() || self.data.iter().any(|n| n == name);
+                if name == NAME || !is_wanted {
+                    continue;
+                }
+                let before = added.get(name);
+                if !before.is_empty() && before != value {
+                    return Err(EvalError::execution(format!("conflicting label: {name}")));
+                }
+                if base.get(name).is_empty() {
+                    added.set(name, value);
+                }
+            }
+        }
+        Ok((added, has_any))
+    }
+
+    fn flow(&mut self, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if self.names.iter().all(|condition| condition.holds(series.labels.get(NAME))) {
+            return self.unite.push(series, false, self.span, out);
+        }
+        let is_identified = IDENTIFYING.iter().any(|name| !series.labels.get(name).is_empty());
+        let number = match is_identified {
+            true => self.index.find(&self.by, &series.labels),
+            false => None,
+        };
+        let Some(number) = number else {
+            return match self.keeps_bare {
+                true => self.unite.push(series, false, self.span, out),
+                false => Ok(()),
+            };
+        };
+        let metrics: Vec<&[InfoSeries]> = self.groups[number].values().map(Vec::as_slice).collect();
+        let mut parts: Vec<(Vec<Option<usize>>, Option<Series>)> = Vec::new();
+        for step in 0..series.column.len() {
+            let Some(value) = series.column.value(step) else { continue };
+            let chosen = metrics.iter().map(|metric| newest(metric, step));
+            let chosen = chosen.collect::<Result<Vec<_>, EvalError>>()?;
+            let part = match parts.iter().position(|(other, _)| *other == chosen) {
+                Some(part) => part,
+                None => {
+                    let (added, has_any) = self.labels_at(&metrics, &chosen, &series.labels)?;
+                    let mut labels = series.labels.clone();
+                    added.iter().for_each(|(name, value)| labels.set(name, value));
+                    let column = Column::new(series.column.len());
+                    let drop_name = series.drop_name;
+                    let is_kept = has_any || self.keeps_bare;
+                    parts.push((chosen, is_kept.then_some(Series { labels, drop_name, column })));
+                    parts.len() - 1
+                }
+            };
+            if let Some(series) = &mut parts[part].1 {
+                series.column.put(step, Some(value));
+            }
+        }
+        for (_, series) in parts {
+            if let Some(series) = series {
+                self.unite.push(series, false, self.span, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The series whose sample is the newest at a step.
+fn newest(metric: &[InfoSeries], step: usize) -> Result<Option<usize>, EvalError> {
+    let mut best: Option<(usize, f64)> = None;
+    for (number, series) in metric.iter().enumerate() {
+        if series.times.histogram(step).is_some() {
+            return Err(EvalError::execution(format!(
+                "this should be an info metric, with float samples: {}",
+                series.labels
+            )));
+        }
+        let Some(time) = series.times.float(step) else { continue };
+        match best {
+            Some((other, newest)) if newest == time => {
+                return Err(EvalError::execution(format!(
+                    "found duplicate series for info metric: existing {} @ {newest}, new {} @ {time}",
+                    metric[other].labels, series.labels
+                )));
+            }
+            Some((_, newest)) if newest > time => {}
+            _ => best = Some((number, time)),
+        }
+    }
+    Ok(best.map(|(number, _)| number))
+}
+
+impl Operator for Info {
+    fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        match port {
+            0 => self.hold(series, out.context),
+            _ => self.flow(series, out),
+        }
+    }
+
+    fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if port == 0 {
+            return Ok(());
+        }
+        self.groups.clear();
+        out.context.budget.give(std::mem::take(&mut self.held));
+        self.unite.end(out)
+    }
+}

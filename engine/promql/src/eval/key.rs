@@ -1,0 +1,244 @@
+//! Parts of label sets as keys of groups and joins.
+
+use crate::model::Labels;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Which labels of a set make the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyLabels {
+    names: Vec<String>,
+    is_with: bool,
+}
+
+impl KeyLabels {
+    /// These labels.
+    pub fn with(names: &[String]) -> KeyLabels {
+        KeyLabels { names: sorted(names.to_vec()), is_with: true }
+    }
+
+    /// All labels but these and the metric's name.
+    pub fn without(names: &[String]) -> KeyLabels {
+        let mut names = names.to_vec();
+        names.push("__name__".to_string());
+        KeyLabels { names: sorted(names), is_with: false }
+    }
+
+    /// All labels but this one.
+    pub fn all_but(name: &str) -> KeyLabels {
+        KeyLabels { names: vec![name.to_string()], is_with: false }
+    }
+
+    /// Whether a label belongs to the key.
+    pub fn has(&self, name: &str) -> bool {
+        self.names.binary_search_by(|other| other.as_str().cmp(name)).is_ok() == self.is_with
+    }
+
+    /// Whether the key is made of the labels that are named.
+    pub fn is_with(&self) -> bool {
+        self.is_with
+    }
+
+    /// The names, ascending.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Takes all other labels out.
+    pub fn keep(&self, labels: &mut Labels) {
+        labels.retain(|name, _| self.has(name));
+    }
+
+    /// The key of a set.
+    pub fn of(&self, labels: &Labels) -> Labels {
+        labels.filtered(|name| self.has(name))
+    }
+
+    fn hash(&self, labels: &Labels) -> u64 {
+        hash(labels.iter().filter(|(name, _)| self.has(name)))
+    }
+
+    fn is_key(&self, key: &Labels, labels: &Labels) -> bool {
+        key.iter().eq(labels.iter().filter(|(name, _)| self.has(name)))
+    }
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// A stable hash of labels.
+pub fn hash<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> u64 {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for (name, value) in labels {
+        for text in [name, value] {
+            let mut chunks = text.as_bytes().chunks_exact(8);
+            for chunk in &mut chunks {
+                state = mix(state, u64::from_le_bytes(chunk.try_into().expect("eight bytes")));
+            }
+            let mut last = [0; 8];
+            let rest = chunks.remainder();
+            last[..rest.len()].copy_from_slice(rest);
+            state = mix(state, u64::from_le_bytes(last) ^ ((text.len() as u64) << 56));
+        }
+    }
+    mix(state, 0)
+}
+
+fn mix(state: u64, word: u64) -> u64 {
+    let mut x = (state ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x ^= x >> 32;
+    x = x.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x ^ (x >> 29)
+}
+
+/// Numbers keys in the order in which they come.
+#[derive(Debug, Default)]
+pub struct KeyIndex {
+    first: HashMap<u64, u32, BuildHasherDefault<Identity>>,
+    keys: Vec<Key>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Key {
+    labels: Labels,
+    next: Option<u32>,
+}
+
+impl KeyIndex {
+    /// The number of a set's key, and whether it is new.
+    pub fn insert(&mut self, by: &KeyLabels, labels: &Labels) -> (usize, bool) {
+        self.enter(by.hash(labels), |key| by.is_key(key, labels), || by.of(labels))
+    }
+
+    /// The number of a whole set, and whether it is new.
+    pub fn insert_all(&mut self, labels: &Labels) -> (usize, bool) {
+        self.enter(hash(labels.iter()), |key| key == labels, || labels.clone())
+    }
+
+    /// The number of a set's key.
+    pub fn find(&self, by: &KeyLabels, labels: &Labels) -> Option<usize> {
+        self.search(by.hash(labels), |key| by.is_key(key, labels)).ok()
+    }
+
+    /// The number of a whole set.
+    pub fn find_all(&self, labels: &Labels) -> Option<usize> {
+        self.search(hash(labels.iter()), |key| key == labels).ok()
+    }
+
+    /// The labels of a key.
+    pub fn labels(&self, number: usize) -> &Labels {
+        &self.keys[number].labels
+    }
+
+    /// All keys, in their order.
+    pub fn into_labels(self) -> impl Iterator<Item = Labels> {
+        self.keys.into_iter().map(|key| key.labels)
+    }
+
+    /// Bytes of memory, roughly.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The number of a key, or the last one with its hash.
+    fn search(&self, hash: u64, is_it: impl Fn(&Labels) -> bool) -> Result<usize, Option<usize>> {
+        let mut at = self.first.get(&hash).copied();
+        let mut last = None;
+        while let Some(number) = at {
+            let key = &self.keys[number as usize];
+            if is_it(&key.labels) {
+                return Ok(number as usize);
+            }
+            last = Some(number as usize);
+            at = key.next;
+        }
+        Err(last)
+    }
+
+    fn enter(
+        &mut self,
+        hash: u64,
+        is_it: impl Fn(&Labels) -> bool,
+        make: impl Fn() -> Labels,
+    ) -> (usize, bool) {
+        let last = match self.search(hash, is_it) {
+            Ok(number) => return (number, false),
+            Err(last) => last,
+        };
+        let number = self.keys.len();
+        match last {
+            Some(last) => self.keys[last].next = Some(number as u32),
+            None => drop(self.first.insert(hash, number as u32)),
+        }
+        let labels = make();
+        self.bytes += labels.bytes() + size_of::<Key>() + 16;
+        self.keys.push(Key { labels, next: None });
+        (number, true)
+    }
+}
+
+/// Takes a number that is a hash already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+/// Hashes of label sets that were seen.
+pub type HashSet = std::collections::HashSet<u64, BuildHasherDefault<Identity>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        Labels::new(pairs.iter().copied())
+    }
+
+    #[test]
+    fn keys_are_numbered_as_they_come() {
+        let by = KeyLabels::with(&["b".into(), "a".into()]);
+        let mut index = KeyIndex::default();
+        assert_eq!(index.insert(&by, &labels(&[("a", "1"), ("x", "1")])), (0, true));
+        assert_eq!(index.insert(&by, &labels(&[("a", "1"), ("b", "2")])), (1, true));
+        assert_eq!(index.insert(&by, &labels(&[("a", "1"), ("x", "2")])), (0, false));
+        assert_eq!(index.labels(1), &labels(&[("a", "1"), ("b", "2")]));
+        assert_eq!(index.find(&by, &labels(&[("b", "2")])), None);
+    }
+
+    #[test]
+    fn a_key_without_labels_has_no_name() {
+        let by = KeyLabels::without(&["x".into()]);
+        let mut index = KeyIndex::default();
+        index.insert(&by, &labels(&[("__name__", "m"), ("a", "1"), ("x", "1")]));
+        assert_eq!(index.labels(0), &labels(&[("a", "1")]));
+        assert_eq!(index.find(&by, &labels(&[("__name__", "n"), ("a", "1")])), Some(0));
+    }
+
+    #[test]
+    fn texts_of_any_length_differ() {
+        let mut seen = std::collections::HashSet::new();
+        for len in 0..40 {
+            let text = "a".repeat(len);
+            assert!(seen.insert(hash([(text.as_str(), "")].into_iter())));
+            assert!(len == 0 || seen.insert(hash([("", text.as_str())].into_iter())));
+        }
+    }
+}

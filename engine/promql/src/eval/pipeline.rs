@@ -1,0 +1,179 @@
+//! The operators of a query, and how series go from one to the next.
+//!
+//! ```text
+//! scan ─▶ fold ─▶ operator ─▶ … ─▶ root ─▶ answer
+//! ```
+//!
+//! Operators stand in the order of the plan: each one behind those that it takes series from. The
+//! ports of an operator are numbered in the order in which they are to be filled; what comes for a
+//! later port waits until those before have ended.
+
+use super::EvalError;
+use super::budget::Held;
+use super::context::Context;
+use super::fold::Fold;
+use super::series::Series;
+use crate::plan::{NodeId, Port};
+use crate::syntax::Span;
+
+/// A part of the expression that takes series and gives series.
+pub trait Operator {
+    /// Takes a series. All ports before this one have ended.
+    fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError>;
+
+    /// No more series come through this port.
+    fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError>;
+
+    /// The fold, if this is what a scan gives its samples to.
+    fn fold(&mut self) -> Option<&mut Fold> {
+        None
+    }
+}
+
+/// An operator and what waits for it.
+pub struct State {
+    operator: Box<dyn Operator>,
+    parent: Option<(NodeId, Port)>,
+    span: Span,
+    ended: Vec<bool>,
+    open: Port,
+    waiting: Vec<(Port, Series)>,
+    waiting_held: Held,
+}
+
+impl State {
+    /// An operator with so many ports, whose series go to a port of another one.
+    pub fn new(
+        operator: Box<dyn Operator>,
+        ports: usize,
+        parent: Option<(NodeId, Port)>,
+        span: Span,
+    ) -> State {
+        State {
+            operator,
+            parent,
+            span,
+            ended: vec![false; ports],
+            open: 0,
+            waiting: Vec::new(),
+            waiting_held: Held::default(),
+        }
+    }
+
+    fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if port == self.open {
+            return self.operator.push(port, series, out);
+        }
+        let held = series.held();
+        self.waiting_held.bytes += held.bytes;
+        self.waiting_held.samples += held.samples;
+        out.context.budget.take(held, self.span)?;
+        self.waiting.push((port, series));
+        Ok(())
+    }
+
+    fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        self.ended[port] = true;
+        while self.open < self.ended.len() && self.ended[self.open] {
+            self.operator.end(self.open, out)?;
+            self.open += 1;
+            self.release(out)?;
+        }
+        if self.open == self.ended.len() { out.end() } else { Ok(()) }
+    }
+
+    /// Takes the series that waited for the port that is open now.
+    fn release(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        out.context.budget.give(std::mem::take(&mut self.waiting_held));
+        waiting.into_iter().try_for_each(|(port, series)| self.push(port, series, out))
+    }
+}
+
+/// Where an operator's series go.
+pub struct Out<'a> {
+    /// What all operators share.
+    pub context: &'a mut Context,
+    above: &'a mut [State],
+    base: NodeId,
+    parent: Option<(NodeId, Port)>,
+}
+
+impl Out<'_> {
+    /// Gives a series to the next operator, unless it has no value.
+    pub fn emit(&mut self, series: Series) -> Result<(), EvalError> {
+        if series.column.is_empty() {
+            self.context.recycle(series.column);
+            return Ok(());
+        }
+        self.with_parent(|state, port, out| state.push(port, series, out))
+    }
+
+    fn end(&mut self) -> Result<(), EvalError> {
+        self.with_parent(|state, port, out| state.end(port, out))
+    }
+
+    fn with_parent(
+        &mut self,
+        act: impl FnOnce(&mut State, Port, &mut Out<'_>) -> Result<(), EvalError>,
+    ) -> Result<(), EvalError> {
+        let Some((node, port)) = self.parent else { return Ok(()) };
+        let (below, above) = self.above.split_at_mut(node + 1 - self.base);
+        let Some(state) = below.last_mut() else { return Ok(()) };
+        let parent = state.parent;
+        let noting = self.context.annotations.set_noting(state.span);
+        let mut out = Out { context: self.context, above, base: node + 1, parent };
+        let done = act(state, port, &mut out);
+        self.context.annotations.set_noting(noting);
+        done
+    }
+}
+
+/// All operators of a query.
+pub struct Pipeline {
+    states: Vec<State>,
+}
+
+impl Pipeline {
+    /// Operators in the order of the plan.
+    pub fn new(states: Vec<State>) -> Pipeline {
+        Pipeline { states }
+    }
+
+    /// The fold that this node is.
+    pub fn fold(&mut self, node: NodeId) -> Option<&mut Fold> {
+        self.states[node].operator.fold()
+    }
+
+    /// Sends on what a fold made of a series.
+    pub fn emit(
+        &mut self,
+        node: NodeId,
+        series: Series,
+        context: &mut Context,
+    ) -> Result<(), EvalError> {
+        self.with(node, context, |_, _, out| out.emit(series))
+    }
+
+    /// Ends the last port of a node, which no other node fills.
+    pub fn end(&mut self, node: NodeId, context: &mut Context) -> Result<(), EvalError> {
+        self.with(node, context, |state, port, out| state.end(port, out))
+    }
+
+    fn with(
+        &mut self,
+        node: NodeId,
+        context: &mut Context,
+        act: impl FnOnce(&mut State, Port, &mut Out<'_>) -> Result<(), EvalError>,
+    ) -> Result<(), EvalError> {
+        let (below, above) = self.states.split_at_mut(node + 1);
+        let Some(state) = below.last_mut() else { return Ok(()) };
+        let (parent, port) = (state.parent, state.ended.len() - 1);
+        context.annotations.set_noting(state.span);
+        let mut out = Out { context, above, base: node + 1, parent };
+        act(state, port, &mut out)
+    }
+}

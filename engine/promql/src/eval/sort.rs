@@ -1,0 +1,114 @@
+//! `sort` and its like: they hold all series of an instant query.
+
+use super::EvalError;
+use super::budget::Held;
+use super::pipeline::{Operator, Out};
+use super::series::Series;
+use crate::annotations::Note;
+use crate::plan::{Grid, Port, Sort};
+use crate::syntax::Span;
+use std::cmp::Ordering;
+
+/// Sorts series; those of ranges pass, for their order is that of labels.
+pub struct Sorter {
+    plan: Sort,
+    grid: Grid,
+    span: Span,
+    series: Vec<Series>,
+    held: Held,
+}
+
+impl Sorter {
+    /// An order of a plan.
+    pub fn new(plan: Sort, grid: Grid, span: Span) -> Sorter {
+        Sorter { plan, grid, span, series: Vec::new(), held: Held::default() }
+    }
+
+    fn compare(&self, a: &Series, b: &Series) -> Ordering {
+        let Some(labels) = &self.plan.labels else {
+            return self.by_value(a, b);
+        };
+        let order = labels.iter().map(|label| natural(a.labels.get(label), b.labels.get(label)));
+        let order = order.fold(Ordering::Equal, Ordering::then);
+        let order = order.then_with(|| a.labels.cmp(&b.labels));
+        if self.plan.is_descending { order.reverse() } else { order }
+    }
+
+    /// What is no number comes last.
+    fn by_value(&self, a: &Series, b: &Series) -> Ordering {
+        let value = |series: &Series| series.column.float(0).unwrap_or(f64::NAN);
+        let (a, b) = (value(a), value(b));
+        match a.partial_cmp(&b) {
+            Some(order) if self.plan.is_descending => order.reverse(),
+            Some(order) => order,
+            None => a.is_nan().cmp(&b.is_nan()),
+        }
+    }
+}
+
+impl Operator for Sorter {
+    fn push(&mut self, _: Port, mut series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if self.plan.labels.is_none() {
+            series.column.drop_histograms();
+        }
+        if self.grid.steps > 1 {
+            return out.emit(series);
+        }
+        if series.column.is_empty() {
+            return Ok(());
+        }
+        let held = series.held();
+        self.held.bytes += held.bytes;
+        self.held.samples += held.samples;
+        out.context.budget.take(held, self.span)?;
+        self.series.push(series);
+        Ok(())
+    }
+
+    fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if self.grid.steps > 1 {
+            out.context.annotations.note(Note::SortInRange, "", self.span);
+        }
+        let mut series = std::mem::take(&mut self.series);
+        series.sort_by(|a, b| self.compare(a, b));
+        out.context.budget.give(std::mem::take(&mut self.held));
+        series.into_iter().try_for_each(|series| out.emit(series))
+    }
+}
+
+/// Order in which runs of digits are numbers.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (a, b);
+    while !left.is_empty() && !right.is_empty() {
+        let (one, rest_of_left) = run(left);
+        let (other, rest_of_right) = run(right);
+        let order = match (one.parse::<i64>(), other.parse::<i64>()) {
+            (Ok(one), Ok(other)) => one.cmp(&other),
+            _ => one.cmp(other),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+        (left, right) = (rest_of_left, rest_of_right);
+    }
+    left.len().cmp(&right.len())
+}
+
+/// The digits at the beginning, or what stands before the first digit; and what follows.
+fn run(text: &str) -> (&str, &str) {
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit());
+    let end = text.find(|c: char| c.is_ascii_digit() != is_number).unwrap_or(text.len());
+    text.split_at(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_texts_are_numbers() {
+        let mut texts = ["c10", "c2", "c", "b20", "10", "9", "", "c2x", "c02"];
+        texts.sort_by(|a, b| natural(a, b));
+        assert_eq!(texts, ["", "9", "10", "b20", "c", "c2", "c02", "c2x", "c10"]);
+    }
+}

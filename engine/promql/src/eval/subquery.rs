@@ -1,0 +1,47 @@
+//! Functions over the values of a subquery.
+
+use super::EvalError;
+use super::buffer::Buffer;
+use super::fold::Fold;
+use super::pipeline::{Operator, Out};
+use super::series::Series;
+use crate::plan::{FoldPlan, Grid, Port};
+use crate::syntax::Span;
+
+/// Makes values of the values of a subquery.
+pub struct SubqueryFold {
+    fold: Fold,
+    inner: Grid,
+    series_port: Port,
+    buffer: Buffer,
+}
+
+impl SubqueryFold {
+    /// A fold of series on the inner times.
+    pub fn new(plan: FoldPlan, grid: Grid, inner: Grid, series_port: Port, span: Span) -> Self {
+        let fold = Fold::new(plan, grid, span);
+        SubqueryFold { fold, inner, series_port, buffer: Buffer::default() }
+    }
+}
+
+impl Operator for SubqueryFold {
+    fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        if port != self.series_port {
+            self.fold.set_scalar(port, series);
+            return Ok(());
+        }
+        let was_dropped = series.drop_name;
+        self.buffer.fill(&series.column, self.inner);
+        out.context.recycle(series.column);
+        self.fold.begin(series.labels, out.context);
+        self.fold.advance(&self.buffer, out.context)?;
+        let mut series = self.fold.finish(out.context)?;
+        series.drop_name |= was_dropped;
+        out.emit(series)
+    }
+
+    fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        self.fold.forget(out.context);
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! Largest and smallest values of windows that overlap, each value looked at once.
+
+use std::collections::VecDeque;
+
+use crate::model::FloatPoint;
+
+/// Values that are the extreme of a window, or may be that of a later one. One memory serves one
+/// function.
+#[derive(Clone, Debug)]
+pub(super) struct Extremes {
+    /// Time of the last sample that was looked at.
+    seen_ms: i64,
+    /// Each is better than those behind it.
+    candidates: VecDeque<FloatPoint>,
+}
+
+impl Default for Extremes {
+    fn default() -> Extremes {
+        Extremes { seen_ms: i64::MIN, candidates: VecDeque::new() }
+    }
+}
+
+impl Extremes {
+    /// The value of a window than which none is better; NaN if there are no numbers.
+    pub(super) fn of(&mut self, floats: &[FloatPoint], is_better: fn(f64, f64) -> bool) -> f64 {
+        let (Some(first), Some(last)) = (floats.first(), floats.last()) else {
+            return f64::NAN;
+        };
+        if last.time_ms < self.seen_ms {
+            // Windows went back.
+            *self = Extremes::default();
+        }
+        while self.candidates.front().is_some_and(|point| point.time_ms < first.time_ms) {
+            self.candidates.pop_front();
+        }
+        let new = floats.iter().rev().take_while(|point| point.time_ms > self.seen_ms).count();
+        for point in &floats[floats.len() - new..] {
+            if point.value.is_nan() {
+                continue;
+            }
+            while self.candidates.back().is_some_and(|other| !is_better(other.value, point.value)) {
+                self.candidates.pop_back();
+            }
+            self.candidates.push_back(*point);
+        }
+        self.seen_ms = last.time_ms;
+        self.candidates.front().map_or(f64::NAN, |point| point.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn windows_that_overlap_give_what_each_gives_alone(
+            values in prop::collection::vec(prop::option::of(-3..4i8), 1..40),
+            mut windows in prop::collection::vec((0..40usize, 1..40usize), 1..20),
+        ) {
+            let point = |(i, value): (usize, &Option<i8>)| FloatPoint {
+                time_ms: i as i64 * 10,
+                value: value.map_or(f64::NAN, f64::from),
+            };
+            let floats: Vec<_> = values.iter().enumerate().map(point).collect();
+            windows.sort_by_key(|(start, len)| (start + len, *start));
+            let (mut largest, mut smallest) = (Extremes::default(), Extremes::default());
+            let mut start_min = 0;
+            for (start, len) in windows {
+                let end = (start + len).min(floats.len());
+                let start = start.max(start_min).min(end);
+                start_min = start;
+                let window = &floats[start..end];
+                let numbers = || window.iter().map(|point| point.value);
+                let max = numbers().fold(f64::NAN, f64::max);
+                let min = numbers().fold(f64::NAN, f64::min);
+                let found = [largest.of(window, |a, b| a > b), smallest.of(window, |a, b| a < b)];
+                prop_assert_eq!(found.map(f64::to_bits), [max, min].map(f64::to_bits));
+            }
+        }
+    }
+}

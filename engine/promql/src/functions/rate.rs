@@ -1,0 +1,233 @@
+//! `rate`, `increase` and `delta`: how much a series changed within a window.
+
+mod bounded;
+mod histogram;
+mod resets;
+
+use super::{Context, Entry, FunctionError, Window, range};
+use crate::annotations::Note;
+use crate::model::{Histogram, Value};
+use crate::syntax::RangeBounds;
+use std::rc::Rc;
+
+pub(super) use resets::Resets;
+
+pub(super) const TABLE: &[Entry] = &[
+    range("delta", |window, _, context| extrapolated(window, DELTA, context)),
+    range("increase", |window, _, context| extrapolated(window, INCREASE, context)),
+    range("rate", |window, _, context| extrapolated(window, RATE, context)),
+];
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// Whether values go back only when the counter begins anew.
+    is_counter: bool,
+    /// Whether the result is for each second.
+    per_second: bool,
+}
+
+const DELTA: Kind = Kind { is_counter: false, per_second: false };
+const INCREASE: Kind = Kind { is_counter: true, per_second: false };
+const RATE: Kind = Kind { is_counter: true, per_second: true };
+
+/// What the samples say, before anything is assumed about the ends of the window.
+struct Sampled {
+    change: Change,
+    /// Value of the first sample; a histogram's count.
+    first: f64,
+    /// Milliseconds since the epoch.
+    first_ms: i64,
+    /// Milliseconds since the epoch.
+    last_ms: i64,
+    samples: usize,
+    /// Start of the counter, if it lies between the window's start and the first sample.
+    start_ms: Option<i64>,
+}
+
+enum Change {
+    Float(f64),
+    Histogram(Histogram),
+}
+
+fn extrapolated(
+    window: &Window<'_>,
+    kind: Kind,
+    context: &mut Context<'_>,
+) -> Result<Option<Value>, FunctionError> {
+    if !window.floats.is_empty() && !window.histograms.is_empty() {
+        context.note(0, Note::MixedFloatsHistograms);
+        return Ok(None);
+    }
+    if window.bounds != RangeBounds::Samples {
+        return Ok(match window.histograms.is_empty() {
+            true => bounded::floats(window, kind).map(Value::Float),
+            false => bounded::histograms(window, kind, context).map(Value::from),
+        });
+    }
+    let sampled = match window.histograms.is_empty() {
+        true => sample_floats(window, kind, context),
+        false => histogram::sample(window, kind, context),
+    };
+    let Some(sampled) = sampled else {
+        return Ok(None);
+    };
+    let factor = sampled.factor(window, kind);
+    Ok(Some(match sampled.change {
+        Change::Float(change) => Value::Float(change * factor),
+        Change::Histogram(mut change) => {
+            change.scale(factor);
+            Value::Histogram(Rc::new(change))
+        }
+    }))
+}
+
+fn sample_floats(window: &Window<'_>, kind: Kind, context: &mut Context<'_>) -> Option<Sampled> {
+    let (first, last) = (window.floats.first()?, window.floats.last()?);
+    let start_ms = window.start_within(kind, window.float_starts, first.time_ms);
+    if window.floats.len() < 2 && start_ms.is_none() {
+        return None;
+    }
+    let mut change = last.value - first.value;
+    if kind.is_counter {
+        match window.float_starts.is_empty() {
+            true => context.memory.resets.add_lost(window.floats, &mut change),
+            false => add_known_lost(window, &mut change, context),
+        }
+    }
+    if start_ms.is_some() {
+        change += first.value;
+    }
+    Some(Sampled {
+        change: Change::Float(change),
+        first: first.value,
+        first_ms: first.time_ms,
+        last_ms: last.time_ms,
+        samples: window.floats.len(),
+        start_ms,
+    })
+}
+
+/// Adds the values just before a counter began anew, by its values and its start times.
+fn add_known_lost(window: &Window<'_>, change: &mut f64, context: &mut Context<'_>) {
+    let mut overlap = Overlap::default();
+    for (i, pair) in window.floats.windows(2).enumerate() {
+        let starts = StartPair::of(window.float_starts, i);
+        overlap.check(starts, pair[0].time_ms, context);
+        if pair[1].value < pair[0].value || starts.is_reset(pair[0].time_ms, pair[1].time_ms) {
+            *change += pair[0].value;
+        }
+    }
+}
+
+impl Sampled {
+    /// What the sampled change is multiplied with, so that it is that of the whole window.
+    ///
+    /// The series is taken to reach an end of the window if the sample there is no farther off than
+    /// 1.1 times the mean distance of samples; else to begin or end half such a distance off.
+    fn factor(&self, window: &Window<'_>, kind: Kind) -> f64 {
+        let mut sampled = seconds(self.first_ms, self.last_ms);
+        let distance = match self.samples {
+            0 | 1 => 0.0,
+            samples => sampled / (samples - 1) as f64,
+        };
+        let threshold = distance * 1.1;
+        let mut before = seconds(window.start_ms, self.first_ms);
+        let mut after = seconds(self.last_ms, window.end_ms);
+        if let Some(start_ms) = self.start_ms {
+            before = 0.0;
+            sampled = seconds(start_ms, self.last_ms);
+        } else {
+            if before >= threshold {
+                before = distance / 2.0;
+            }
+            if kind.is_counter {
+                before = before.min(self.to_zero(sampled));
+            }
+        }
+        if after >= threshold {
+            after = distance / 2.0;
+        }
+        let factor = match sampled {
+            0.0 => 1.0,
+            sampled => (sampled + before + after) / sampled,
+        };
+        if kind.per_second { factor / window.seconds() } else { factor }
+    }
+
+    /// Seconds before the first sample at which a counter of this slope was zero.
+    fn to_zero(&self, sampled: f64) -> f64 {
+        let change = match &self.change {
+            Change::Float(change) => *change,
+            Change::Histogram(change) => change.count,
+        };
+        match change > 0.0 && self.first >= 0.0 {
+            true => sampled * (self.first / change),
+            false => f64::INFINITY,
+        }
+    }
+}
+
+impl Window<'_> {
+    /// Start of a counter between the window's start and the first sample.
+    fn start_within(&self, kind: Kind, starts: &[i64], first_ms: i64) -> Option<i64> {
+        let start_ms = *starts.first()?;
+        let is_within = start_ms != 0 && start_ms > self.start_ms && start_ms < first_ms;
+        (kind.is_counter && is_within).then_some(start_ms)
+    }
+}
+
+fn seconds(from_ms: i64, to_ms: i64) -> f64 {
+    (to_ms - from_ms) as f64 / 1000.0
+}
+
+/// Start times of two neighbouring samples; 0 if they are not known.
+#[derive(Clone, Copy, Default)]
+pub(super) struct StartPair {
+    before_ms: i64,
+    here_ms: i64,
+}
+
+impl StartPair {
+    /// Those of sample `i` and the one behind it.
+    pub(super) fn of(starts: &[i64], i: usize) -> StartPair {
+        match starts.get(i..i + 2) {
+            Some(pair) => StartPair { before_ms: pair[0], here_ms: pair[1] },
+            None => StartPair::default(),
+        }
+    }
+
+    /// Whether the counter began anew between two samples.
+    ///
+    /// A start at the very time of the sample before is one of deltas, unless that sample's own start
+    /// is not known or makes no sense. A start at the time of its own sample means "not known".
+    pub(super) fn is_reset(self, sample_before_ms: i64, sample_ms: i64) -> bool {
+        let StartPair { before_ms, here_ms } = self;
+        if before_ms == here_ms || here_ms == 0 || here_ms >= sample_ms {
+            return false;
+        }
+        if here_ms != sample_before_ms {
+            return here_ms > sample_before_ms;
+        }
+        before_ms != 0 && before_ms < sample_before_ms
+    }
+
+    fn overlaps(self, sample_before_ms: i64) -> bool {
+        self.here_ms != 0 && self.here_ms < sample_before_ms && self.here_ms != self.before_ms
+    }
+}
+
+/// Says once for a window that a start time lies before the sample before.
+#[derive(Default)]
+struct Overlap {
+    is_noted: bool,
+}
+
+impl Overlap {
+    fn check(&mut self, starts: StartPair, sample_before_ms: i64, context: &mut Context<'_>) {
+        if !self.is_noted && starts.overlaps(sample_before_ms) {
+            context.note(0, Note::StartTimeOverlap);
+            self.is_noted = true;
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Places where a counter began anew, found once for the windows of one series, which overlap.
+
+use std::collections::VecDeque;
+
+use crate::model::FloatPoint;
+
+/// Places where a counter began anew.
+#[derive(Clone, Debug)]
+pub(in crate::functions) struct Resets {
+    /// Time of the last sample that was looked at.
+    seen_ms: i64,
+    /// Time of the sample at which it began, and the value before.
+    found: VecDeque<(i64, f64)>,
+}
+
+impl Default for Resets {
+    fn default() -> Resets {
+        Resets { seen_ms: i64::MIN, found: VecDeque::new() }
+    }
+}
+
+impl Resets {
+    /// Adds the values just before a counter began anew within a window.
+    pub(super) fn add_lost(&mut self, floats: &[FloatPoint], change: &mut f64) {
+        let (Some(first), Some(last)) = (floats.first(), floats.last()) else {
+            return;
+        };
+        if last.time_ms < self.seen_ms {
+            // Windows went back.
+            *self = Resets::default();
+        }
+        while self.found.front().is_some_and(|(time_ms, _)| *time_ms <= first.time_ms) {
+            self.found.pop_front();
+        }
+        let new = floats.iter().rev().take_while(|point| point.time_ms > self.seen_ms).count();
+        let from = (floats.len() - new).saturating_sub(1);
+        for pair in floats[from..].windows(2) {
+            if pair[1].value < pair[0].value {
+                self.found.push_back((pair[1].time_ms, pair[0].value));
+            }
+        }
+        self.seen_ms = last.time_ms;
+        for (_, lost) in &self.found {
+            *change += lost;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lost(floats: &[FloatPoint]) -> f64 {
+        let pairs = floats.windows(2).filter(|pair| pair[1].value < pair[0].value);
+        pairs.map(|pair| pair[0].value).sum()
+    }
+
+    proptest! {
+        #[test]
+        fn windows_that_overlap_give_what_each_gives_alone(
+            values in prop::collection::vec(0..5u8, 1..40),
+            mut windows in prop::collection::vec((0..40usize, 0..40usize), 1..20),
+        ) {
+            let point = |(i, value): (usize, &u8)| FloatPoint {
+                time_ms: i as i64 * 10,
+                value: f64::from(*value),
+            };
+            let floats: Vec<_> = values.iter().enumerate().map(point).collect();
+            windows.sort_by_key(|(start, len)| (start + len, *start));
+            let mut resets = Resets::default();
+            let mut start_min = 0;
+            for (start, len) in windows {
+                let end = (start + len).min(floats.len());
+                let start = start.max(start_min).min(end);
+                start_min = start;
+                let mut change = 0.0;
+                resets.add_lost(&floats[start..end], &mut change);
+                prop_assert_eq!(change, lost(&floats[start..end]));
+            }
+        }
+    }
+}

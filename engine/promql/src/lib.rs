@@ -1,0 +1,29 @@
+//! PromQL: the language of Prometheus, from its text to its answer.
+//!
+//! ```text
+//! text ─▶ syntax ─▶ plan ─▶ eval ◀── source (series in label order)
+//!                            │
+//!                            ├── functions, histogram
+//!                            ▼
+//!                          answer: labels, times, values or histograms
+//! ```
+//!
+//! The crate knows nothing of files, threads, clocks, hosts or WIT. It reads series from a
+//! [`source::Source`] and counts its memory against a limit. Times are milliseconds since the epoch.
+//!
+//! Source: prometheus/prometheus 3.15, `promql`. Its test scripts are the judge.
+
+pub mod annotations;
+pub mod answer;
+pub mod date;
+pub mod eval;
+pub mod functions;
+pub mod histogram;
+pub mod kahan;
+mod logarithm;
+pub mod model;
+pub mod number;
+pub mod plan;
+pub mod quantile;
+pub mod source;
+pub mod syntax;

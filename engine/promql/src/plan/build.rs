@@ -1,0 +1,374 @@
+//! From the tree to the plan.
+
+use super::call::noted_at;
+use super::invariant::{Invariance, bare};
+use super::types::*;
+use super::{PlanError, constant, duration};
+use crate::eval::key::KeyLabels;
+use crate::eval::{EvalError, Limit, number_of_steps};
+use crate::functions::Dropped;
+use crate::syntax::{
+    Aggregate, AggregateOp, BinaryOp, Expr, ExprKind, Span, Subquery, Text, TimeShift, UnaryOp,
+};
+
+/// Makes the plan of an expression whose types are right.
+pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
+    let returns = expr.value_type();
+    let root = bare(expr);
+    let mut builder = Builder {
+        options,
+        invariance: Invariance::default(),
+        nodes: Vec::new(),
+        leaves: Vec::new(),
+        path: Vec::new(),
+        paths: Vec::new(),
+        steps_down: 0,
+        without_buckets: 0,
+        with_buckets: 0,
+        subqueries: 0,
+    };
+    depth(expr, 1, options.limits.depth_max)?;
+    builder.invariance = Invariance::of(expr, options);
+    let steps = match options.step_ms {
+        Some(step_ms) => number_of_steps(options.start_ms, options.end_ms, step_ms),
+        None => 1,
+    };
+    let step_ms = options.step_ms.unwrap_or(1);
+    let whole = builder.grid(options.start_ms, step_ms, steps, expr.span)?;
+    let grid = whole;
+    if let ExprKind::String(text) = &root.kind {
+        let text = Some(text.as_str().to_owned());
+        return Ok(Plan { nodes: Vec::new(), leaves: Vec::new(), grid, returns, text });
+    }
+    let top = match &root.kind {
+        ExprKind::Matrix(matrix) => builder.samples(matrix, grid, root.span)?,
+        ExprKind::Subquery(subquery) => builder.subquery(subquery, grid, root.span)?.0,
+        _ => builder.build(expr, grid)?,
+    };
+    let (grid, names) = (builder.nodes[top].grid, builder.nodes[top].names);
+    let top = match options.delayed_name_removal {
+        true => builder.add(Kind::Cleanup, grid, expr.span, names, &[top]),
+        false => top,
+    };
+    builder.add(Kind::Root, grid, expr.span, names, &[top]);
+    let Builder { nodes, leaves, .. } = builder;
+    Ok(Plan { nodes, leaves, grid: whole, returns, text: None })
+}
+
+/// Refuses trees that are too deep before anything goes down in them by itself.
+fn depth(expr: &Expr, level: usize, max: usize) -> Result<(), PlanError> {
+    if level > max {
+        return Err(EvalError::limit(Limit::Depth, max as u64, expr.span).into());
+    }
+    let mut children: Vec<&Expr> = Vec::new();
+    match &expr.kind {
+        ExprKind::Paren(inner) | ExprKind::Unary(_, inner) => children.push(inner),
+        ExprKind::Subquery(subquery) => children.push(&subquery.expr),
+        ExprKind::Binary(binary) => children.extend([&binary.lhs, &binary.rhs]),
+        ExprKind::Aggregate(aggregate) => {
+            children.push(&aggregate.expr);
+            children.extend(&aggregate.param);
+        }
+        ExprKind::Call(call) => children.extend(&call.args),
+        _ => {}
+    }
+    children.into_iter().try_for_each(|child| depth(child, level + 1, max))
+}
+
+/// Puts nodes together.
+pub(super) struct Builder<'a> {
+    pub(super) options: &'a Options,
+    pub(super) invariance: Invariance,
+    pub(super) nodes: Vec<Node>,
+    pub(super) leaves: Vec<Leaf>,
+    /// The way from the root to where we are: a number for each expression, and whether it is an
+    /// aggregation.
+    pub(super) path: Vec<(u32, bool)>,
+    /// The ways to the consumers of scans, in their order.
+    pub(super) paths: Vec<(NodeId, Vec<(u32, bool)>)>,
+    steps_down: u32,
+    /// Functions around us that need no buckets, and parts around us that do.
+    without_buckets: u32,
+    with_buckets: u32,
+    /// Subqueries around us.
+    pub(super) subqueries: u32,
+}
+
+/// Functions that take nothing but count and sum of histograms.
+const WITHOUT_BUCKETS: [&str; 3] = ["histogram_avg", "histogram_count", "histogram_sum"];
+
+/// Functions that take the buckets of histograms.
+const WITH_BUCKETS: [&str; 5] = [
+    "histogram_fraction",
+    "histogram_quantile",
+    "histogram_quantiles",
+    "histogram_stddev",
+    "histogram_stdvar",
+];
+
+impl Builder<'_> {
+    /// Evaluation times, if they are not too many.
+    pub(super) fn grid(
+        &self,
+        start_ms: i64,
+        step_ms: i64,
+        steps: u64,
+        span: Span,
+    ) -> Result<Grid, PlanError> {
+        let limits = &self.options.limits;
+        if steps > limits.steps_max {
+            return Err(EvalError::limit(Limit::Steps, limits.steps_max, span).into());
+        }
+        if steps.saturating_mul(8) > limits.bytes_max as u64 {
+            return Err(EvalError::limit(Limit::Bytes, limits.bytes_max as u64, span).into());
+        }
+        Ok(Grid { start_ms, step_ms, steps: steps as usize })
+    }
+
+    /// Adds a node with these inputs.
+    pub(super) fn add(
+        &mut self,
+        kind: Kind,
+        grid: Grid,
+        span: Span,
+        names: Names,
+        inputs: &[NodeId],
+    ) -> NodeId {
+        let id = self.nodes.len();
+        for (port, input) in inputs.iter().enumerate() {
+            self.nodes[*input].parent = Some((id, port));
+        }
+        self.nodes.push(Node { kind, grid, span, parent: None, ports: inputs.len(), names });
+        id
+    }
+
+    /// Adds a node that needs no series.
+    pub(super) fn generate(&mut self, kind: Kind, grid: Grid, span: Span) -> NodeId {
+        let id = self.add(kind, grid, span, Names::Absent, &[]);
+        self.nodes[id].ports = 1;
+        self.leaves.push(Leaf::Generate(id));
+        id
+    }
+
+    /// Adds an expression that is evaluated at these times.
+    pub(super) fn build(&mut self, expr: &Expr, grid: Grid) -> Result<NodeId, PlanError> {
+        self.steps_down += 1;
+        self.path.push((self.steps_down, matches!(expr.kind, ExprKind::Aggregate(_))));
+        let (without, with) = buckets_of(expr);
+        self.without_buckets += u32::from(without);
+        self.with_buckets += u32::from(with);
+        let node = self.build_here(expr, grid);
+        self.without_buckets -= u32::from(without);
+        self.with_buckets -= u32::from(with);
+        self.path.pop();
+        node
+    }
+
+    fn build_here(&mut self, expr: &Expr, grid: Grid) -> Result<NodeId, PlanError> {
+        let span = expr.span;
+        if let Some(value) = constant::value(expr, self.options) {
+            return Ok(self.generate(Kind::Number(value), grid, span));
+        }
+        if grid.steps > 1 && self.invariance.get(expr).is_repeated {
+            let once = Grid { steps: 1, ..grid };
+            let node = self.build(expr, once)?;
+            let names = self.nodes[node].names;
+            return Ok(self.add(Kind::Repeat, grid, span, names, &[node]));
+        }
+        match &expr.kind {
+            ExprKind::Paren(inner) => self.build(inner, grid),
+            ExprKind::Unary(UnaryOp::Plus, inner) => self.build(inner, grid),
+            ExprKind::Unary(UnaryOp::Minus, inner) => {
+                let node = self.build(inner, grid)?;
+                let names = self.dropped(Dropped::Metadata, self.nodes[node].names);
+                Ok(self.add(Kind::Negate, grid, span, names, &[node]))
+            }
+            ExprKind::Vector(selector) => self.instant(selector, grid, span),
+            ExprKind::Binary(binary) => self.binary(binary, grid, span),
+            ExprKind::Aggregate(aggregate) => self.aggregate(aggregate, grid, span),
+            ExprKind::Call(call) => self.call(call, grid, span),
+            ExprKind::Number(_)
+            | ExprKind::String(_)
+            | ExprKind::Matrix(_)
+            | ExprKind::Subquery(_) => {
+                Err(PlanError::invalid("a range or a text stands where a vector is needed", span))
+            }
+        }
+    }
+
+    /// A scalar argument; what must be evaluated is added to the inputs.
+    pub(super) fn scalar(
+        &mut self,
+        expr: &Expr,
+        grid: Grid,
+        inputs: &mut Vec<NodeId>,
+    ) -> Result<ScalarArg, PlanError> {
+        if let Some(value) = constant::value(expr, self.options) {
+            return Ok(ScalarArg::Constant(value));
+        }
+        inputs.push(self.build(expr, grid)?);
+        Ok(ScalarArg::Port(inputs.len() - 1))
+    }
+
+    /// What is known of names after labels were taken out.
+    pub(super) fn dropped(&self, dropped: Dropped, names: Names) -> Names {
+        match dropped {
+            Dropped::Nothing => names,
+            _ if self.options.delayed_name_removal => names,
+            _ => Names::Absent,
+        }
+    }
+
+    fn aggregate(
+        &mut self,
+        aggregate: &Aggregate,
+        grid: Grid,
+        span: Span,
+    ) -> Result<NodeId, PlanError> {
+        let expr = bare(&aggregate.expr);
+        let keys = |names: &[String]| match aggregate.is_without {
+            true => KeyLabels::without(names),
+            false => KeyLabels::with(names),
+        };
+        if aggregate.op == AggregateOp::CountValues {
+            return self.count_values(aggregate, &keys, grid, span);
+        }
+        let mut inputs = Vec::new();
+        let param = aggregate.param.as_ref().map(bare);
+        let param_span = param.map(|param| noted_at(param.span, span)).unwrap_or_default();
+        let param = param.map(|param| self.scalar(param, grid, &mut inputs)).transpose()?;
+        let node = self.build(expr, grid)?;
+        inputs.push(node);
+        let names = match aggregate.op {
+            AggregateOp::Topk
+            | AggregateOp::Bottomk
+            | AggregateOp::Limitk
+            | AggregateOp::LimitRatio => self.nodes[node].names,
+            _ if aggregate.is_without => Names::Absent,
+            _ if !aggregate.grouping.iter().any(|name| name == "__name__") => Names::Absent,
+            _ => self.nodes[node].names,
+        };
+        let kind = Kind::Aggregate(AggregatePlan {
+            op: aggregate.op,
+            by: keys(&aggregate.grouping),
+            param,
+            param_span,
+            expr_span: expr.span,
+        });
+        Ok(self.add(kind, grid, span, names, &inputs))
+    }
+
+    fn count_values(
+        &mut self,
+        aggregate: &Aggregate,
+        keys: &dyn Fn(&[String]) -> KeyLabels,
+        grid: Grid,
+        span: Span,
+    ) -> Result<NodeId, PlanError> {
+        let label = match aggregate.param.as_ref().map(|param| &bare(param).kind) {
+            Some(ExprKind::String(label)) => label.clone(),
+            _ => Text::default(),
+        };
+        let Some(label) = label.label_name().map(str::to_owned) else {
+            let text = format!("invalid label name {}", label.quoted());
+            return Err(EvalError::execution(text).into());
+        };
+        let mut grouping = aggregate.grouping.clone();
+        if !aggregate.is_without {
+            grouping.push(label.clone());
+        }
+        let node = self.build(bare(&aggregate.expr), grid)?;
+        let names = match grouping.iter().any(|name| name == "__name__") || label == "__name__" {
+            true => Names::Any,
+            false => Names::Absent,
+        };
+        Ok(self.add(Kind::CountValues(keys(&grouping), label), grid, span, names, &[node]))
+    }
+
+    /// Adds the inner expression of a subquery; gives its node and the times at which it is
+    /// evaluated.
+    pub(super) fn subquery(
+        &mut self,
+        subquery: &Subquery,
+        grid: Grid,
+        span: Span,
+    ) -> Result<(NodeId, When), PlanError> {
+        let when = self.when(&subquery.shift)?;
+        let range_ms = duration::positive(&subquery.range, self.options)?;
+        let step_ms = match &subquery.step {
+            Some(step) => duration::positive(step, self.options)?,
+            None => 0,
+        };
+        let step_ms = if step_ms == 0 { self.options.subquery_step_ms } else { step_ms };
+        let first = when.of(grid.start_ms).saturating_sub(range_ms);
+        let last = when.of(grid.last());
+        let start_ms = (first.div_euclid(step_ms) + 1).saturating_mul(step_ms);
+        let steps = match grid.steps {
+            0 => 0,
+            _ => number_of_steps(start_ms, last, step_ms),
+        };
+        let inner = self.grid(start_ms, step_ms, steps, span)?;
+        self.with_buckets += 1;
+        self.subqueries += 1;
+        let node = match inner.steps {
+            0 => self.generate(Kind::Nothing, inner, subquery.expr.span),
+            _ => self.build(&subquery.expr, inner)?,
+        };
+        self.with_buckets -= 1;
+        self.subqueries -= 1;
+        Ok((node, When { range_ms, ..when }))
+    }
+
+    /// Whether a selector here needs no buckets: what takes them away is around it, and nothing that
+    /// needs them, be it to find out whether a counter began anew.
+    pub(super) fn is_without_buckets(&self) -> bool {
+        self.without_buckets > 0 && self.with_buckets == 0
+    }
+
+    /// Resolves `@` and `offset`.
+    pub(super) fn when(&self, shift: &TimeShift) -> Result<When, PlanError> {
+        use crate::syntax::At;
+        let at_ms = shift.at.map(|at| match at {
+            At::Time(time_ms) => time_ms,
+            At::Start => self.options.start_ms,
+            At::End => self.options.end_ms,
+        });
+        let offset_ms = match &shift.offset {
+            Some(offset) => duration::any(offset, self.options)?,
+            None => 0,
+        };
+        Ok(When { at_ms, offset_ms, range_ms: 0 })
+    }
+}
+
+/// Whether an expression needs no buckets of what is in it, and whether it needs them.
+fn buckets_of(expr: &Expr) -> (bool, bool) {
+    match &expr.kind {
+        ExprKind::Call(call) => {
+            let name = call.function.name;
+            (WITHOUT_BUCKETS.contains(&name), WITH_BUCKETS.contains(&name))
+        }
+        ExprKind::Binary(binary) => {
+            (false, matches!(binary.op, BinaryOp::TrimLower | BinaryOp::TrimUpper))
+        }
+        _ => (false, false),
+    }
+}
+
+/// A window relative to the step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct When {
+    /// A time that is taken instead of the step's.
+    pub at_ms: Option<i64>,
+    /// Milliseconds by which it is shifted back.
+    pub offset_ms: i64,
+    /// Width of the window.
+    pub range_ms: i64,
+}
+
+impl When {
+    /// End of the window of a step.
+    pub fn of(&self, time_ms: i64) -> i64 {
+        self.at_ms.unwrap_or(time_ms).saturating_sub(self.offset_ms)
+    }
+}

@@ -1,0 +1,38 @@
+//! Scalars that are known before any series is read.
+
+use super::Options;
+use crate::eval::element;
+use crate::functions::{Body, lookup};
+use crate::syntax::{Expr, ExprKind, UnaryOp};
+
+/// The value of an expression that is the same number at all steps.
+pub fn value(expr: &Expr, options: &Options) -> Option<f64> {
+    match &expr.kind {
+        ExprKind::Number(number) => Some(number.value),
+        ExprKind::Paren(inner) => value(inner, options),
+        ExprKind::Unary(op, inner) => {
+            let value = value(inner, options)?;
+            Some(if *op == UnaryOp::Minus { -value } else { value })
+        }
+        // What scalars do not know is refused where the operator is planned.
+        ExprKind::Binary(binary) if !binary.op.is_trim() => {
+            let (left, right) = (value(&binary.lhs, options)?, value(&binary.rhs, options)?);
+            Some(element::scalars(binary.op, left, right))
+        }
+        ExprKind::Call(call) => match call.function.name {
+            "start" => Some(options.start_ms as f64 / 1000.0),
+            "end" => Some(options.end_ms as f64 / 1000.0),
+            "range" => Some((options.end_ms - options.start_ms) as f64 / 1000.0),
+            "step" if options.start_ms == options.end_ms => Some(0.0),
+            "step" => Some(options.step_ms.unwrap_or(0) as f64 / 1000.0),
+            name => match lookup(name)?.body {
+                Body::Scalar(apply) => {
+                    let args = call.args.iter().map(|arg| value(arg, options));
+                    Some(apply(&args.collect::<Option<Vec<_>>>()?))
+                }
+                _ => None,
+            },
+        },
+        _ => None,
+    }
+}

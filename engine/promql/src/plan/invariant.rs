@@ -1,0 +1,111 @@
+//! Parts of an expression that are the same at all steps, because all their times are fixed by `@`.
+//!
+//! Source: prometheus/prometheus, `promql/engine.go`, `preprocessExprHelper`.
+
+use super::selector::info_reference;
+use super::{Options, constant};
+use crate::syntax::{Expr, ExprKind};
+use std::collections::HashMap;
+
+/// What is known of each expression of a tree.
+#[derive(Debug, Default)]
+pub struct Invariance(HashMap<*const Expr, Fixed>);
+
+/// Whether an expression is the same at all steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fixed {
+    /// Whether it is.
+    pub is_invariant: bool,
+    /// Whether it is evaluated once and repeated; ranges, texts and numbers are not.
+    pub is_repeated: bool,
+}
+
+const VARIABLE: Fixed = Fixed { is_invariant: false, is_repeated: false };
+const REPEATED: Fixed = Fixed { is_invariant: true, is_repeated: true };
+
+/// Functions of the evaluation's time.
+const OF_TIME: [&str; 10] = [
+    "days_in_month",
+    "day_of_month",
+    "day_of_week",
+    "day_of_year",
+    "hour",
+    "minute",
+    "month",
+    "year",
+    "predict_linear",
+    "time",
+];
+
+impl Invariance {
+    /// Looks at a tree.
+    pub fn of(expr: &Expr, options: &Options) -> Invariance {
+        let mut invariance = Invariance::default();
+        invariance.visit(expr, options);
+        invariance
+    }
+
+    /// What is known of an expression of the tree.
+    pub fn get(&self, expr: &Expr) -> Fixed {
+        self.0.get(&std::ptr::from_ref(expr)).copied().unwrap_or_default()
+    }
+
+    fn visit(&mut self, expr: &Expr, options: &Options) -> Fixed {
+        let fixed = self.judge(expr, options);
+        self.0.insert(std::ptr::from_ref(expr), fixed);
+        fixed
+    }
+
+    fn judge(&mut self, expr: &Expr, options: &Options) -> Fixed {
+        let at = |is_fixed: bool, is_repeated| Fixed { is_invariant: is_fixed, is_repeated };
+        match &expr.kind {
+            ExprKind::Number(_) | ExprKind::String(_) => at(true, false),
+            ExprKind::Vector(selector) => {
+                let is_fixed = selector.shift.at.is_some();
+                at(is_fixed, is_fixed)
+            }
+            ExprKind::Matrix(matrix) => at(matrix.selector.shift.at.is_some(), false),
+            ExprKind::Subquery(subquery) => {
+                self.visit(&subquery.expr, options);
+                at(subquery.shift.at.is_some(), false)
+            }
+            ExprKind::Paren(inner) | ExprKind::Unary(_, inner) => self.visit(inner, options),
+            ExprKind::Aggregate(aggregate) => {
+                if let Some(param) = &aggregate.param {
+                    self.visit(param, options);
+                }
+                self.visit(&aggregate.expr, options)
+            }
+            ExprKind::Binary(binary) => {
+                let left = self.visit(&binary.lhs, options);
+                let right = self.visit(&binary.rhs, options);
+                if left.is_invariant && right.is_invariant { REPEATED } else { VARIABLE }
+            }
+            ExprKind::Call(call) => {
+                if constant::value(expr, options).is_some() {
+                    return at(true, false);
+                }
+                let name = call.function.name;
+                let mut are_fixed = true;
+                for (i, arg) in call.args.iter().enumerate() {
+                    let fixed = self.visit(arg, options);
+                    are_fixed &= fixed.is_invariant || (name == "info" && i == 1);
+                }
+                let is_fixed = match name {
+                    "timestamp" => matches!(bare(&call.args[0]).kind, ExprKind::Vector(_)),
+                    "info" => info_reference(&call.args[0], options).is_some(),
+                    name => !OF_TIME.contains(&name),
+                };
+                if are_fixed && is_fixed { REPEATED } else { VARIABLE }
+            }
+        }
+    }
+}
+
+/// The expression in parentheses.
+pub fn bare(expr: &Expr) -> &Expr {
+    match &expr.kind {
+        ExprKind::Paren(inner) => bare(inner),
+        _ => expr,
+    }
+}

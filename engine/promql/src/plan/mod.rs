@@ -1,0 +1,43 @@
+//! What is done to evaluate an expression: durations and times are resolved, constants folded, parts
+//! that are the same at all steps are evaluated once, equal selectors are one scan.
+//!
+//! Nodes stand in an order in which each comes behind those that it takes series from. Scans are run
+//! one after the other, in an order in which what must be held is there before what flows past it.
+
+mod binary;
+mod build;
+mod call;
+mod constant;
+mod duration;
+mod invariant;
+mod selector;
+mod types;
+
+pub use binary::{dropped, key as match_key};
+pub use build::plan;
+pub use types::*;
+
+use crate::eval::EvalError;
+use crate::syntax::Span;
+
+/// Why an expression cannot be evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The expression asks for something that has no meaning. The text is upstream's.
+    #[error("{text}")]
+    Invalid {
+        /// What is wrong.
+        text: String,
+        /// The part of the expression.
+        span: Span,
+    },
+    /// What upstream finds when it evaluates, and limits.
+    #[error(transparent)]
+    Evaluation(#[from] EvalError),
+}
+
+impl PlanError {
+    fn invalid(text: impl Into<String>, span: Span) -> PlanError {
+        PlanError::Invalid { text: text.into(), span }
+    }
+}

@@ -1,0 +1,283 @@
+//! Selectors: what is read of the store, and what is made of it.
+
+use super::build::{Builder, When};
+use super::types::*;
+use super::{PlanError, duration};
+use crate::functions::Dropped;
+use crate::source::Hints;
+use crate::syntax::{
+    At, Expr, ExprKind, MatchOp, MatrixSelector, RangeBounds, Span, TimeShift, ValueType,
+    VectorSelector,
+};
+
+use super::invariant::bare;
+
+impl Builder<'_> {
+    /// An instant vector selector.
+    pub(super) fn instant(
+        &mut self,
+        selector: &VectorSelector,
+        grid: Grid,
+        span: Span,
+    ) -> Result<NodeId, PlanError> {
+        let kind = match selector.bounds {
+            RangeBounds::Smoothed => FoldKind::Smoothed,
+            _ => FoldKind::Value,
+        };
+        self.last(selector, kind, grid, span, span)
+    }
+
+    /// Something of the last sample of each series; `call` is the place of what takes it.
+    pub(super) fn last(
+        &mut self,
+        selector: &VectorSelector,
+        kind: FoldKind,
+        grid: Grid,
+        span: Span,
+        call: Span,
+    ) -> Result<NodeId, PlanError> {
+        let when = self.when(&selector.shift)?;
+        let lookback_ms = self.options.lookback_ms;
+        let dropped = match kind {
+            FoldKind::Timestamp | FoldKind::StartTimestamp => Dropped::Metadata,
+            _ => Dropped::Nothing,
+        };
+        let fold = FoldPlan {
+            kind,
+            at_ms: when.at_ms,
+            offset_ms: when.offset_ms,
+            range_ms: lookback_ms,
+            margin_ms: match kind {
+                FoldKind::Smoothed => (0, lookback_ms),
+                _ => (0, 0),
+            },
+            bounds: selector.bounds,
+            args: Vec::new(),
+            arg_spans: vec![span],
+            dropped,
+            is_counted: self.subqueries == 0,
+            counter_check: None,
+        };
+        Ok(self.scan(selector, fold, grid, (span, call), Vec::new()))
+    }
+
+    /// The samples of a range, as the answer.
+    pub(super) fn samples(
+        &mut self,
+        matrix: &MatrixSelector,
+        grid: Grid,
+        span: Span,
+    ) -> Result<NodeId, PlanError> {
+        let fold = self.range(matrix, FoldKind::Samples, Dropped::Nothing, vec![span])?;
+        Ok(self.scan(&matrix.selector, fold, grid, (span, span), Vec::new()))
+    }
+
+    /// What is made of a range vector selector.
+    pub(super) fn range(
+        &self,
+        matrix: &MatrixSelector,
+        kind: FoldKind,
+        dropped: Dropped,
+        arg_spans: Vec<Span>,
+    ) -> Result<FoldPlan, PlanError> {
+        let when = self.when(&matrix.selector.shift)?;
+        let range_ms = duration::positive(&matrix.range, self.options)?;
+        let lookback_ms = self.options.lookback_ms;
+        let margin_ms = match matrix.selector.bounds {
+            RangeBounds::Samples => (0, 0),
+            RangeBounds::Anchored => (lookback_ms, 0),
+            RangeBounds::Smoothed => (lookback_ms, lookback_ms),
+        };
+        Ok(FoldPlan {
+            kind,
+            at_ms: when.at_ms,
+            offset_ms: when.offset_ms,
+            range_ms,
+            margin_ms,
+            bounds: matrix.selector.bounds,
+            args: Vec::new(),
+            arg_spans,
+            dropped,
+            is_counted: self.subqueries == 0,
+            counter_check: None,
+        })
+    }
+
+    /// Adds a fold, and the scan that it needs, unless there is one. The places are those of the
+    /// selector and of what is made of it.
+    pub(super) fn scan(
+        &mut self,
+        selector: &VectorSelector,
+        fold: FoldPlan,
+        grid: Grid,
+        (span, call): (Span, Span),
+        inputs: Vec<NodeId>,
+    ) -> NodeId {
+        let when = When { at_ms: fold.at_ms, offset_ms: fold.offset_ms, range_ms: fold.range_ms };
+        let (before, behind) = fold.margin_ms;
+        let oldest = when.of(grid.start_ms).saturating_sub(fold.range_ms.saturating_add(before));
+        let scan = Scan {
+            matchers: selector.matchers.clone(),
+            start_ms: oldest.saturating_add(1),
+            end_ms: when.of(grid.last()).saturating_add(behind),
+            hints: Hints {
+                step_ms: if grid.steps > 1 { grid.step_ms } else { 0 },
+                range_ms: fold.range_ms.saturating_add(before).saturating_add(behind),
+                start_times: self.options.start_timestamps,
+                without_buckets: self.is_without_buckets(),
+                ..Hints::default()
+            },
+            consumers: Vec::new(),
+            span,
+        };
+        let names = self.dropped(fold.dropped, names_of(selector));
+        let may_share = inputs.is_empty();
+        let node = self.add(Kind::Fold(fold), grid, call, names, &inputs);
+        self.nodes[node].ports = inputs.len() + 1;
+        self.consume(scan, node, may_share);
+        node
+    }
+
+    fn consume(&mut self, mut scan: Scan, node: NodeId, may_share: bool) {
+        let path = self.path.clone();
+        let paths = &self.paths;
+        let shared = self.leaves.iter_mut().find_map(|leaf| match leaf {
+            Leaf::Scan(other)
+                if may_share
+                    && other.matchers == scan.matchers
+                    && (other.start_ms, other.end_ms) == (scan.start_ms, scan.end_ms)
+                    && other.hints.without_buckets == scan.hints.without_buckets
+                    && other.consumers.iter().all(|with| may_join(paths, *with, &path)) =>
+            {
+                Some(other)
+            }
+            _ => None,
+        });
+        match shared {
+            Some(other) => {
+                other.consumers.push(node);
+                other.hints.range_ms = other.hints.range_ms.max(scan.hints.range_ms);
+            }
+            None => {
+                scan.consumers.push(node);
+                self.leaves.push(Leaf::Scan(scan));
+            }
+        }
+        self.paths.push((node, path));
+    }
+
+    /// Series of info metrics for the series of an expression.
+    pub(super) fn info_series(
+        &mut self,
+        base: &Expr,
+        selector: VectorSelector,
+        grid: Grid,
+        span: Span,
+    ) -> Result<NodeId, PlanError> {
+        let (at_ms, offset_ms) = info_reference(base, self.options).unwrap_or((None, 0));
+        let offset = crate::syntax::DurationValue::Ms(offset_ms);
+        let shift = TimeShift { offset: Some(offset), at: at_ms.map(At::Time) };
+        let selector = VectorSelector { shift, ..selector };
+        self.last(&selector, FoldKind::InfoTime, grid, span, span)
+    }
+}
+
+/// Whether two consumers may share a scan: what the second one gives must not wait in full for what
+/// the first one gives, so there is an aggregation on its way to where both meet.
+fn may_join(paths: &[(NodeId, Vec<(u32, bool)>)], with: NodeId, path: &[(u32, bool)]) -> bool {
+    let Some((_, other)) = paths.iter().find(|(node, _)| *node == with) else { return false };
+    let common = path.iter().zip(other).take_while(|(a, b)| a.0 == b.0).count();
+    path[common..].iter().any(|(_, is_aggregate)| *is_aggregate)
+}
+
+/// What a selector says of the names of its series.
+fn names_of(selector: &VectorSelector) -> Names {
+    let is_name = |m: &&crate::syntax::Matcher| m.name == "__name__" && m.op == MatchOp::Equal;
+    match selector.matchers.iter().find(is_name) {
+        Some(matcher) if matcher.value.is_empty() => Names::Absent,
+        Some(_) => Names::Same,
+        None => Names::Any,
+    }
+}
+
+/// A time of reference: `@` and `offset`.
+type Reference = (Option<i64>, i64);
+
+/// `@` and offset that all selectors of a vector have in common; none if they differ, or if a part
+/// of the vector has no selector.
+pub fn info_reference(expr: &Expr, options: &Options) -> Option<Reference> {
+    let mut references = Vec::new();
+    let is_complete = references_of(expr, options, &mut Vec::new(), &mut references);
+    let first = *references.first()?;
+    let is_same = |other: &Reference| match (first.0, other.0) {
+        (Some(a), Some(b)) => a.saturating_sub(first.1) == b.saturating_sub(other.1),
+        (None, None) => first.1 == other.1,
+        _ => false,
+    };
+    (is_complete && references.iter().all(is_same)).then_some(first)
+}
+
+/// Finds the references of all selectors; gives whether each part of the vector has one.
+fn references_of<'e>(
+    expr: &'e Expr,
+    options: &Options,
+    shifts: &mut Vec<&'e TimeShift>,
+    found: &mut Vec<Reference>,
+) -> bool {
+    let mut each = |exprs: &mut dyn Iterator<Item = &'e Expr>, shifts: &mut Vec<&'e TimeShift>| {
+        let mut is_found = false;
+        let mut is_complete = true;
+        for child in exprs.filter(|child| is_series(child)) {
+            let before = found.len();
+            is_complete &= references_of(child, options, shifts, found);
+            is_found |= found.len() > before;
+        }
+        is_found && is_complete
+    };
+    match &expr.kind {
+        ExprKind::Vector(selector) => {
+            found.push(reference(&selector.shift, options, shifts));
+            true
+        }
+        ExprKind::Matrix(matrix) => {
+            found.push(reference(&matrix.selector.shift, options, shifts));
+            true
+        }
+        ExprKind::Subquery(subquery) => {
+            shifts.push(&subquery.shift);
+            let is_complete = each(&mut std::iter::once(&subquery.expr), shifts);
+            shifts.pop();
+            is_complete
+        }
+        ExprKind::Paren(inner) | ExprKind::Unary(_, inner) => {
+            each(&mut std::iter::once(&**inner), shifts)
+        }
+        ExprKind::Aggregate(aggregate) => each(&mut std::iter::once(&aggregate.expr), shifts),
+        ExprKind::Binary(binary) => each(&mut [&binary.lhs, &binary.rhs].into_iter(), shifts),
+        ExprKind::Call(call) if call.function.name == "info" => {
+            each(&mut call.args.iter().take(1), shifts)
+        }
+        ExprKind::Call(call) => each(&mut call.args.iter(), shifts),
+        ExprKind::Number(_) | ExprKind::String(_) => false,
+    }
+}
+
+fn is_series(expr: &Expr) -> bool {
+    matches!(bare(expr).value_type(), ValueType::Vector | ValueType::Matrix)
+}
+
+/// The offsets of a selector and of the subqueries around it add up until an `@`.
+fn reference(shift: &TimeShift, options: &Options, around: &[&TimeShift]) -> Reference {
+    let mut offset_ms = 0i64;
+    for shift in std::iter::once(shift).chain(around.iter().rev().copied()) {
+        let offset = shift.offset.as_ref().map(|offset| duration::any(offset, options));
+        offset_ms = offset_ms.saturating_add(offset.and_then(Result::ok).unwrap_or(0));
+        match shift.at {
+            Some(At::Time(time_ms)) => return (Some(time_ms), offset_ms),
+            Some(At::Start) => return (Some(options.start_ms), offset_ms),
+            Some(At::End) => return (Some(options.end_ms), offset_ms),
+            None => {}
+        }
+    }
+    (None, offset_ms)
+}

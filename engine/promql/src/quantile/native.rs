@@ -1,0 +1,185 @@
+//! Quantiles and fractions of native histograms.
+
+use crate::histogram::Bucket;
+use crate::logarithm::log2;
+use crate::model::Histogram;
+
+/// What observations that are no numbers do to a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skew {
+    /// Nothing.
+    Nothing,
+    /// The result is too high, or, of a fraction, too low.
+    Skewed,
+    /// There is no result but NaN.
+    Lost,
+}
+
+/// The quantile, interpolated on a logarithmic scale in exponential buckets, else straight.
+///
+/// Observations that are no numbers count as the highest. Quantiles from a half on are counted from
+/// the top, unless there may be such observations.
+pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
+    if q < 0.0 {
+        return (f64::NEG_INFINITY, Skew::Nothing);
+    }
+    if q > 1.0 {
+        return (f64::INFINITY, Skew::Nothing);
+    }
+    if histogram.count == 0.0 || q.is_nan() {
+        return (f64::NAN, Skew::Nothing);
+    }
+    let from_below = histogram.sum.is_nan() || q < 0.5;
+    let rank = if from_below { q * histogram.count } else { (1.0 - q) * histogram.count };
+    let mut buckets = histogram.buckets();
+    let next = move || if from_below { buckets.next() } else { buckets.next_back() };
+    let found = Found::by_rank(rank, next);
+    let mut bucket = found.bucket;
+    if histogram.has_custom_buckets() {
+        if bucket.lower == f64::NEG_INFINITY {
+            if bucket.upper <= 0.0 {
+                return (bucket.upper, Skew::Nothing);
+            }
+            bucket.lower = 0.0;
+        } else if bucket.upper == f64::INFINITY {
+            return (bucket.lower, Skew::Nothing);
+        }
+    } else if bucket.lower < 0.0 && bucket.upper > 0.0 {
+        bucket.end_at_zero(histogram);
+    }
+    let count = if found.count > histogram.count { histogram.count } else { found.count };
+    if count < rank {
+        // Only observations that are no numbers are in no bucket.
+        return match histogram.sum.is_nan() {
+            true => (f64::NAN, Skew::Lost),
+            false => (bucket.upper, Skew::Nothing),
+        };
+    }
+    let rank = if from_below { rank - (count - bucket.count) } else { count - rank };
+    let is_skewed = histogram.sum.is_nan() && found.total < histogram.count;
+    if histogram.sum.is_nan() {
+        // Upstream counts the rest, and goes on with the last bucket that it saw.
+        bucket = found.last.unwrap_or(bucket);
+    }
+    let skew = if is_skewed { Skew::Skewed } else { Skew::Nothing };
+    let fraction = rank / bucket.count;
+    let is_linear = histogram.has_custom_buckets() || bucket.lower <= 0.0 && bucket.upper >= 0.0;
+    (bucket.at(fraction, is_linear), skew)
+}
+
+/// The bucket of a rank.
+struct Found {
+    bucket: Bucket,
+    /// Observations up to and in it.
+    count: f64,
+    /// Observations in all buckets.
+    total: f64,
+    /// The last bucket behind it.
+    last: Option<Bucket>,
+}
+
+impl Found {
+    fn by_rank(rank: f64, mut next: impl FnMut() -> Option<Bucket>) -> Found {
+        let bucket =
+            Bucket { lower: 0.0, upper: 0.0, has_lower: false, has_upper: false, count: 0.0 };
+        let mut found = Found { bucket, count: 0.0, total: 0.0, last: None };
+        while let Some(bucket) = next() {
+            found.bucket = bucket;
+            if bucket.count == 0.0 {
+                continue;
+            }
+            found.count += bucket.count;
+            if found.count >= rank {
+                break;
+            }
+        }
+        found.total = found.count;
+        while let Some(bucket) = next() {
+            found.total += bucket.count;
+            found.last = Some(bucket);
+        }
+        found
+    }
+}
+
+impl Bucket {
+    /// Ends at zero, if there are observations of one sign only.
+    fn end_at_zero(&mut self, histogram: &Histogram) {
+        match (histogram.negative_buckets.is_empty(), histogram.positive_buckets.is_empty()) {
+            (true, false) => self.lower = 0.0,
+            (false, true) => self.upper = 0.0,
+            _ => {}
+        }
+    }
+
+    /// The value below which there is this part of the bucket.
+    fn at(&self, fraction: f64, is_linear: bool) -> f64 {
+        if is_linear {
+            return self.lower + (self.upper - self.lower) * fraction;
+        }
+        let [lower, upper] = [self.lower, self.upper].map(|bound| log2(bound.abs()));
+        match self.lower > 0.0 {
+            true => (lower + (upper - lower) * fraction).exp2(),
+            false => -(upper + (lower - upper) * (1.0 - fraction)).exp2(),
+        }
+    }
+}
+
+/// The part of all observations between two values, interpolated like quantiles.
+pub fn histogram_fraction(lower: f64, upper: f64, histogram: &Histogram) -> (f64, Skew) {
+    if histogram.count == 0.0 || lower.is_nan() || upper.is_nan() {
+        return (f64::NAN, Skew::Nothing);
+    }
+    if lower >= upper {
+        return (0.0, Skew::Nothing);
+    }
+    let mut ranks = [Rank::of(lower), Rank::of(upper)];
+    let (mut below, mut counted) = (0.0, 0.0);
+    for mut bucket in histogram.buckets() {
+        counted += bucket.count;
+        let is_zero = bucket.lower <= 0.0 && bucket.upper >= 0.0;
+        if is_zero {
+            bucket.end_at_zero(histogram);
+        }
+        for rank in &mut ranks {
+            rank.look_at(&bucket, below, histogram.has_custom_buckets() || is_zero);
+        }
+        below += bucket.count;
+    }
+    let count = if histogram.sum.is_nan() { counted } else { histogram.count };
+    let is_skewed = histogram.sum.is_nan() && counted < histogram.count;
+    let [lower, upper] = ranks.map(|rank| match rank.below {
+        Some(below) if below > count => count,
+        Some(below) => below,
+        None => count,
+    });
+    let skew = if is_skewed { Skew::Skewed } else { Skew::Nothing };
+    ((upper - lower) / histogram.count, skew)
+}
+
+/// Observations below a value, once they are known.
+struct Rank {
+    value: f64,
+    below: Option<f64>,
+}
+
+impl Rank {
+    fn of(value: f64) -> Rank {
+        Rank { value, below: None }
+    }
+
+    fn look_at(&mut self, bucket: &Bucket, below: f64, is_linear: bool) {
+        if self.below.is_some() {
+            return;
+        }
+        if bucket.lower >= self.value {
+            self.below = Some(below);
+        } else if bucket.upper > self.value {
+            self.below = Some(match is_linear && bucket.lower == f64::NEG_INFINITY {
+                // Nobody knows where in such a bucket its observations are.
+                true => bucket.count,
+                false => below + bucket.count * bucket.fraction_below(self.value, is_linear),
+            });
+        }
+    }
+}

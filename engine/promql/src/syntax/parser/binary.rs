@@ -1,0 +1,147 @@
+//! Binary and unary operators.
+
+use super::{Expr, ExprKind, ParseError, Parsed, Parser, Span, TokenKind};
+use crate::syntax::{
+    Binary, BinaryOp, Cardinality, Keyword, Matching, NumberLiteral, UnaryOp, ValueType,
+};
+
+/// What may stand between a binary operator and its right operand.
+#[derive(Default)]
+struct Modifiers {
+    returns_bool: bool,
+    matching: Matching,
+}
+
+impl Parser<'_> {
+    /// An expression.
+    pub(super) fn expression(&mut self) -> Parsed {
+        self.binary(0)
+    }
+
+    /// An expression whose operators bind at least as strongly as `least`.
+    fn binary(&mut self, least: u8) -> Parsed {
+        self.enter()?;
+        let mut lhs = self.unary()?;
+        while let TokenKind::Operator(op) = self.peek()?.kind {
+            let precedence = op.precedence();
+            if precedence < least {
+                break;
+            }
+            let height = self.height;
+            self.take()?;
+            let modifiers = self.modifiers()?;
+            let rhs = self.binary(precedence + u8::from(op != BinaryOp::Pow))?;
+            let span = Span { start: lhs.span.start, end: rhs.span.end };
+            let matching = modifiers.matching;
+            let fills = matching.fill_lhs.is_some() || matching.fill_rhs.is_some();
+            if fills && !self.options.fill_modifiers {
+                let text = "binop fill modifiers are experimental and not enabled";
+                return Err(self.error(span, text));
+            }
+            self.grow(height.max(self.height), span)?;
+            let is_scalar = [&lhs, &rhs].iter().all(|it| it.value_type() == ValueType::Scalar);
+            let value_type = if is_scalar { ValueType::Scalar } else { ValueType::Vector };
+            let binary = Binary {
+                op,
+                lhs,
+                rhs,
+                returns_bool: modifiers.returns_bool,
+                matching: Some(matching),
+                value_type,
+            };
+            lhs = Expr { span, kind: ExprKind::Binary(Box::new(binary)) };
+        }
+        self.leave();
+        Ok(lhs)
+    }
+
+    /// An operand with its signs.
+    fn unary(&mut self) -> Parsed {
+        let start = self.peek()?.start;
+        let Some(op) = self.sign()? else { return self.postfix() };
+        // Signs bind as multiplication does: of binary operators only the power comes first.
+        let mut inner = self.binary(BinaryOp::Pow.precedence())?;
+        let span = Span { start, end: inner.span.end };
+        if let ExprKind::Number(number) = &mut inner.kind {
+            number.negate_if(op == UnaryOp::Minus);
+            inner.span = span;
+            return Ok(inner);
+        }
+        self.grow(self.height, span)?;
+        Ok(Expr { span, kind: ExprKind::Unary(op, Box::new(inner)) })
+    }
+
+    /// A sign, if there is one.
+    pub(super) fn sign(&mut self) -> Result<Option<UnaryOp>, ParseError> {
+        let op = match self.peek()?.kind {
+            TokenKind::Operator(BinaryOp::Add) => UnaryOp::Plus,
+            TokenKind::Operator(BinaryOp::Sub) => UnaryOp::Minus,
+            _ => return Ok(None),
+        };
+        self.take()?;
+        Ok(Some(op))
+    }
+
+    fn modifiers(&mut self) -> Result<Modifiers, ParseError> {
+        let mut modifiers =
+            Modifiers { returns_bool: self.take_word(Keyword::Bool)?, ..Modifiers::default() };
+        let matching = &mut modifiers.matching;
+        matching.is_on = self.take_word(Keyword::On)?;
+        if matching.is_on || self.take_word(Keyword::Ignoring)? {
+            matching.labels = self.labels()?;
+            let cardinality = match self.peek()?.kind {
+                TokenKind::Keyword(Keyword::GroupLeft) => Some(Cardinality::ManyToOne),
+                TokenKind::Keyword(Keyword::GroupRight) => Some(Cardinality::OneToMany),
+                _ => None,
+            };
+            if let Some(cardinality) = cardinality {
+                self.take()?;
+                matching.cardinality = cardinality;
+                // What is no list is the right operand, if it can be one.
+                let kind = self.peek()?.kind;
+                if kind == TokenKind::LeftParen || !kind.begins_expression() {
+                    matching.include = self.labels()?;
+                }
+            }
+        }
+        if self.take_word(Keyword::Fill)? {
+            let value = Some(self.fill_value()?);
+            (matching.fill_lhs, matching.fill_rhs) = (value, value);
+        } else if self.take_word(Keyword::FillLeft)? {
+            matching.fill_lhs = Some(self.fill_value()?);
+            if self.take_word(Keyword::FillRight)? {
+                matching.fill_rhs = Some(self.fill_value()?);
+            }
+        } else if self.take_word(Keyword::FillRight)? {
+            matching.fill_rhs = Some(self.fill_value()?);
+            if self.take_word(Keyword::FillLeft)? {
+                matching.fill_lhs = Some(self.fill_value()?);
+            }
+        }
+        Ok(modifiers)
+    }
+
+    /// A number in parentheses.
+    fn fill_value(&mut self) -> Result<f64, ParseError> {
+        self.expect(TokenKind::LeftParen)?;
+        let sign = self.sign()?;
+        let mut number = self.number()?;
+        number.negate_if(sign == Some(UnaryOp::Minus));
+        self.expect(TokenKind::RightParen)?;
+        Ok(number.value)
+    }
+
+    /// Takes the next token if it is a certain word.
+    pub(super) fn take_word(&mut self, word: Keyword) -> Result<bool, ParseError> {
+        Ok(self.take_if(TokenKind::Keyword(word))?.is_some())
+    }
+}
+
+impl NumberLiteral {
+    /// Changes the sign if `negates`.
+    pub(super) fn negate_if(&mut self, negates: bool) {
+        if negates {
+            self.value = -self.value;
+        }
+    }
+}

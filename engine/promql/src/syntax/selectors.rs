@@ -1,0 +1,47 @@
+//! The selectors of an expression.
+
+use super::{Expr, ExprKind, VectorSelector};
+
+impl Expr {
+    /// All selectors, in their order in the text.
+    pub fn selectors(&self) -> Vec<&VectorSelector> {
+        let mut found = Vec::new();
+        // The depth of an expression is bounded by the parser.
+        collect(self, &mut found);
+        found
+    }
+}
+
+fn collect<'e>(expr: &'e Expr, found: &mut Vec<&'e VectorSelector>) {
+    match &expr.kind {
+        ExprKind::Number(_) | ExprKind::String(_) => {}
+        ExprKind::Vector(selector) => found.push(selector),
+        ExprKind::Matrix(matrix) => found.push(&matrix.selector),
+        ExprKind::Subquery(subquery) => collect(&subquery.expr, found),
+        ExprKind::Unary(_, inner) | ExprKind::Paren(inner) => collect(inner, found),
+        ExprKind::Binary(binary) => {
+            collect(&binary.lhs, found);
+            collect(&binary.rhs, found);
+        }
+        ExprKind::Aggregate(aggregate) => {
+            if let Some(param) = &aggregate.param {
+                collect(param, found);
+            }
+            collect(&aggregate.expr, found);
+        }
+        ExprKind::Call(call) => call.args.iter().for_each(|arg| collect(arg, found)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::syntax::{ParserOptions, parse};
+
+    #[test]
+    fn all_are_found_in_their_order() {
+        let text = "sum(rate(a[5m])) / on(x) -(b offset 1m) + quantile(scalar(c), max_over_time(d[1h:1m])) + 2";
+        let expr = parse(text, &ParserOptions::default()).unwrap();
+        let names: Vec<_> = expr.selectors().iter().map(|selector| &*selector.name).collect();
+        assert_eq!(names, ["a", "b", "c", "d"]);
+    }
+}

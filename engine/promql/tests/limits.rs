@@ -1,0 +1,288 @@
+//! What queries may take, and how little they need.
+
+use std::rc::Rc;
+use tidepool_promql::eval::{EvalError, Evaluation, Limit, Limits, Query};
+use tidepool_promql::model::{FloatPoint, Labels, Samples};
+use tidepool_promql::plan::{Options, PlanError};
+use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
+use tidepool_promql::syntax::{ParserOptions, Span, parse};
+
+/// Milliseconds between two samples.
+const GAP_MS: i64 = 15_000;
+
+/// So many series of each metric name, each with a sample every 15 seconds; the names `x` and `y`
+/// stand for any selection.
+struct Store {
+    series: usize,
+}
+
+impl Source for Store {
+    fn select(&self, selection: &Selection) -> Result<Box<dyn SeriesSet>, SourceError> {
+        let name = selection.matchers.iter().find(|it| it.name == "__name__");
+        let name = name.map_or("x", |it| it.value.as_str());
+        let labels = (0..self.series).map(|i| {
+            let instance = format!("host-{i:05}");
+            let job = format!("job-{}", i % 10);
+            Labels::new([("__name__", name), ("instance", &instance), ("job", &job)])
+        });
+        let (start_ms, end_ms) = (selection.start_ms, selection.end_ms);
+        let rest = labels.collect::<Vec<_>>().into_iter();
+        Ok(Box::new(Found { rest, start_ms, end_ms, at_ms: 0 }))
+    }
+}
+
+struct Found {
+    rest: std::vec::IntoIter<Labels>,
+    start_ms: i64,
+    end_ms: i64,
+    at_ms: i64,
+}
+
+impl SeriesSet for Found {
+    fn next(&mut self) -> Result<Option<Labels>, SourceError> {
+        self.at_ms = self.start_ms.clamp(0, 1 << 50).div_euclid(GAP_MS) * GAP_MS + GAP_MS;
+        Ok(self.rest.next())
+    }
+
+    fn read(&mut self, samples: &mut Samples) -> Result<bool, SourceError> {
+        for _ in 0..120 {
+            if self.at_ms > self.end_ms.min(1 << 50) {
+                return Ok(false);
+            }
+            samples.floats.push(FloatPoint { time_ms: self.at_ms, value: self.at_ms as f64 });
+            self.at_ms += GAP_MS;
+        }
+        Ok(true)
+    }
+}
+
+fn query(text: &str, options: Options) -> Result<Query, PlanError> {
+    Query::new(&parse(text, &ParserOptions::all()).expect("an expression"), options)
+}
+
+fn evaluation(text: &str, options: Options, series: usize) -> Evaluation {
+    let query = query(text, options).expect("a plan");
+    query.evaluate(Rc::new(Store { series })).expect("an evaluation")
+}
+
+/// Evaluates to the end; gives how many series and samples came.
+fn run(evaluation: &mut Evaluation) -> Result<(usize, usize), EvalError> {
+    let (mut series, mut samples) = (0, 0);
+    for one in evaluation {
+        series += 1;
+        samples += one?.samples.len();
+    }
+    Ok((series, samples))
+}
+
+fn day() -> Options {
+    Options::range(86_400_000, 2 * 86_400_000 - 60_000, 60_000)
+}
+
+#[test]
+fn a_large_answer_takes_little_memory() {
+    let mut evaluation = evaluation("x", day(), 10_000);
+    assert_eq!(run(&mut evaluation), Ok((10_000, 14_400_000)));
+    let stats = evaluation.stats();
+    assert!(stats.bytes_peak < 100_000, "{stats:?}");
+}
+
+#[test]
+fn names_are_taken_out_while_series_flow() {
+    for text in
+        ["rate(x[5m])", "-x", "x * 2", "abs(x)", "label_replace(x, \"a\", \"b\", \"\", \"\")"]
+    {
+        let mut evaluation = evaluation(text, day(), 2_000);
+        assert_eq!(run(&mut evaluation).expect("an answer").0, 2_000, "{text}");
+        let stats = evaluation.stats();
+        assert!(stats.bytes_peak < 200_000, "{text}: {stats:?}");
+    }
+}
+
+#[test]
+fn aggregations_hold_their_groups() {
+    for text in ["sum by (job) (rate(x[5m]))", "avg by (job) (x)", "count by (job) (x > 5)"] {
+        let mut evaluation = evaluation(text, day(), 1_000);
+        assert_eq!(run(&mut evaluation), Ok((10, 14_400)), "{text}");
+        let held = evaluation.stats().bytes_peak;
+        assert!(held < 1_000_000, "{text}: {held}");
+    }
+}
+
+#[test]
+fn what_holds_too_much_names_its_part() {
+    let limits = Limits { bytes_max: 1_000_000, ..Limits::default() };
+    for (text, span) in [
+        ("sum(x) + quantile(0.9, x)", Span { start: 9, end: 25 }),
+        ("abs(x + on (instance) y)", Span { start: 4, end: 23 }),
+        ("topk(50, x)", Span { start: 0, end: 11 }),
+        ("vector(1) or sum by (instance) (x)", Span { start: 13, end: 34 }),
+    ] {
+        let mut evaluation = evaluation(text, Options { limits, ..day() }, 1_000);
+        let error = run(&mut evaluation).expect_err(text);
+        assert_eq!(error, EvalError::limit(Limit::Bytes, 1_000_000, span), "{text}");
+        assert!(evaluation.next().is_none(), "nothing comes behind an error");
+    }
+}
+
+#[test]
+fn samples_that_are_held_are_bounded() {
+    let limits = Limits { samples_max: 50_000, ..Limits::default() };
+    let options = Options { limits, ..day() };
+    assert!(run(&mut evaluation("sum(x)", options.clone(), 100)).is_ok());
+    let error = run(&mut evaluation("quantile(0.5, x)", options, 100)).expect_err("a limit");
+    assert!(matches!(error, EvalError::Limit { limit: Limit::Samples, max: 50_000, .. }));
+}
+
+#[test]
+fn too_many_steps_are_refused_before_anything_is_read() {
+    let limit = |result: Result<Query, PlanError>| match result {
+        Err(PlanError::Evaluation(EvalError::Limit { limit, span, .. })) => Some((limit, span)),
+        _ => None,
+    };
+    let whole = Span { start: 0, end: 1 };
+    let many = Options::range(0, 1_000_000_000_000, 1);
+    assert_eq!(limit(query("x", many)), Some((Limit::Steps, whole)));
+    let subquery = query("max_over_time(x[100y:1ms])", Options::instant(0));
+    assert_eq!(limit(subquery), Some((Limit::Steps, Span { start: 14, end: 25 })));
+    let most = Options::range(i64::MIN, i64::MAX, 1);
+    assert_eq!(limit(query("x", most)), Some((Limit::Steps, whole)));
+    let small = Limits { bytes_max: 1_000, ..Limits::default() };
+    let options = Options { limits: small, ..day() };
+    assert_eq!(limit(query("x", options)), Some((Limit::Bytes, whole)));
+}
+
+#[test]
+fn deep_expressions_are_refused() {
+    let text = format!("{}x{}", "abs(".repeat(20), ")".repeat(20));
+    let limits = Limits { depth_max: 10, ..Limits::default() };
+    let options = Options { limits, ..Options::instant(0) };
+    let Err(PlanError::Evaluation(error)) = query(&text, options) else {
+        panic!("not refused");
+    };
+    assert!(matches!(error, EvalError::Limit { limit: Limit::Depth, max: 10, .. }));
+    assert!(query(&text, Options::instant(0)).is_ok());
+}
+
+#[test]
+fn labels_do_not_explode() {
+    let mut text = "x".to_string();
+    for _ in 0..40 {
+        text = format!(r#"label_replace({text}, "job", "$1$1", "job", "(.*)")"#);
+    }
+    let error = run(&mut evaluation(&text, Options::instant(60_000), 1)).expect_err("a limit");
+    assert!(matches!(error, EvalError::Limit { limit: Limit::LabelBytes, .. }), "{error}");
+    let sources = r#", "job""#.repeat(2_000);
+    let mut text = "x".to_string();
+    for _ in 0..3 {
+        text = format!(r#"label_join({text}, "job", "-"{sources})"#);
+    }
+    let error = run(&mut evaluation(&text, Options::instant(60_000), 1)).expect_err("a limit");
+    assert!(matches!(error, EvalError::Limit { limit: Limit::LabelBytes, .. }), "{error}");
+}
+
+#[test]
+fn times_at_the_ends_of_the_range_do_no_harm() {
+    for text in [
+        "x @ 9223372036854775",
+        "x @ -9223372036854775 offset 200y",
+        "rate(x[200y] offset -200y)",
+        "max_over_time(x[10y:5y] @ 9223372036854775)",
+        "sum_over_time(x[5m] @ start() offset 100y)",
+    ] {
+        for time_ms in [i64::MIN, i64::MAX, 0] {
+            let _ = run(&mut evaluation(text, Options::instant(time_ms), 1));
+        }
+    }
+}
+
+#[test]
+fn work_is_done_in_small_parts() {
+    let mut evaluation = evaluation("sum(x)", day(), 100);
+    let (mut parts, mut series) = (0, 0);
+    while evaluation.advance(10).expect("an answer") {
+        series += usize::from(evaluation.take_ready().is_some());
+        parts += 1;
+    }
+    // A day of samples is read in 48 parts.
+    assert!((400..600).contains(&parts), "{parts}");
+    assert_eq!(series, 1);
+}
+
+#[test]
+fn samples_are_counted_as_upstream_counts_them() {
+    // What a step sees counts for it, what is evaluated once counts at each step, and what is within
+    // a subquery counts where the outer function sees it.
+    let options = || Options { stats_per_step: true, ..Options::range(300_000, 420_000, 60_000) };
+    for (text, per_step) in [
+        ("x", 2),
+        ("x @ 300", 2),
+        ("sum_over_time(x[1m])", 8),
+        ("sum_over_time(x[1m] @ 300)", 8),
+        ("sum_over_time(x[2m:1m])", 4),
+        ("sum_over_time(x[2m:1m] @ 300)", 4),
+        ("x + on (instance) sum_over_time(x[1m])", 10),
+        ("time()", 0),
+    ] {
+        let mut evaluation = evaluation(text, options(), 2);
+        run(&mut evaluation).expect("an answer");
+        let stats = evaluation.stats();
+        assert_eq!(stats.samples_per_step, [per_step; 3], "{text}");
+        assert_eq!(stats.samples_total, per_step * 3, "{text}");
+    }
+}
+
+#[test]
+fn the_deepest_expressions_need_little_stack() {
+    let levels = Limits::default().depth_max - 2;
+    let nested =
+        |before: &str, after: &str| format!("{}x{}", before.repeat(levels), after.repeat(levels));
+    for text in [
+        nested("abs(", ")"),
+        nested("-", ""),
+        nested("sum by (job) (", ")"),
+        nested("1 + ", ""),
+        nested("y + on (job, instance) ", ""),
+        nested("topk(2, ", ")"),
+        nested("y or ", ""),
+        nested("label_replace(", ", \"a\", \"b\", \"\", \"\")"),
+        nested("sum_over_time(", "[1m:1m])"),
+        nested("quantile_over_time(scalar(", "), x[1m])"),
+        nested("histogram_quantile(0.5, ", ")"),
+    ] {
+        let run = move || {
+            let Ok(expr) = parse(&text, &ParserOptions::all()) else { return };
+            let query = Query::new(&expr, Options::range(60_000, 180_000, 60_000));
+            let Ok(query) = query else { return };
+            let mut evaluation = query.evaluate(Rc::new(Store { series: 3 })).expect("a start");
+            let _ = run(&mut evaluation);
+        };
+        let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(run);
+        thread.expect("a thread").join().expect("an end");
+    }
+}
+
+#[test]
+fn series_wait_for_the_side_that_is_held() {
+    let options = || Options::range(300_000, 600_000, 60_000);
+    for (text, series) in [
+        ("sum by (instance) (x) - on (instance) x", 20),
+        ("sum by (instance) (x) unless on (instance) x", 0),
+        ("sum by (job) (x) / count by (job) (x)", 10),
+        ("max(x) - scalar(min(x))", 1),
+    ] {
+        let query = query(text, options()).expect("a plan");
+        assert_eq!(query.scans().count(), 1, "{text}");
+        let evaluation = query.evaluate(Rc::new(Store { series: 20 })).expect("an evaluation");
+        let all: Result<Vec<_>, _> = evaluation.collect();
+        let all = all.expect("an answer");
+        assert_eq!(all.len(), series, "{text}");
+        for one in all {
+            let minutes = (5..=10).map(|minute| minute * 60_000);
+            assert!(one.samples.floats.iter().map(|it| it.time_ms).eq(minutes), "{text}");
+            if text.contains('-') {
+                assert!(one.samples.floats.iter().all(|it| it.value == 0.0), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Where upstream's scripts are: in the module cache of Go.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MODULE: &str = "github.com/prometheus/prometheus";
+
+/// Set where tests against other programs must not be skipped.
+const REQUIRED: &str = "TIDEPOOL_REQUIRE_PEERS";
+
+/// Writes a line that the test harness does not hold back.
+pub fn say(text: &str) {
+    // Nothing is lost where nobody listens.
+    let _ = writeln!(std::io::stderr(), "promqltest: {text}");
+}
+
+/// The folder of scripts; none if it is not there and need not be.
+pub fn scripts() -> Option<PathBuf> {
+    match find() {
+        Ok(directory) => Some(directory),
+        Err(reason) => {
+            assert!(
+                std::env::var_os(REQUIRED).is_none(),
+                "upstream's scripts are missing: {reason}"
+            );
+            say(&format!("SKIPPED: upstream's scripts are missing: {reason}"));
+            None
+        }
+    }
+}
+
+fn find() -> Result<PathBuf, String> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/go.mod");
+    let text = std::fs::read_to_string(&manifest).map_err(|error| error.to_string())?;
+    let mut words = text.lines().filter_map(|line| line.trim().split_once(' '));
+    let (_, version) = words.find(|(module, _)| *module == MODULE).ok_or("no version in go.mod")?;
+    let output = Command::new("go").args(["env", "GOMODCACHE"]).output();
+    let output = output.map_err(|error| format!("go: {error}"))?;
+    let cache = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let version = version.split_whitespace().next().unwrap_or_default();
+    let directory = format!("{cache}/{MODULE}@{version}/promql/promqltest/testdata");
+    let directory = PathBuf::from(directory);
+    match directory.is_dir() {
+        true => Ok(directory),
+        false => Err(format!("{} is not there (go mod download)", directory.display())),
+    }
+}

@@ -1,0 +1,184 @@
+//! What a series of a remote-write request consists of: labels, references to symbols, samples.
+
+use super::WireError;
+use super::bytes::bytes_equal;
+use super::fields::Value;
+use super::sample::Sample;
+use super::varint::{split_uvarint, uvarint_of_six};
+use super::write::Place;
+
+/// Labels of a series of a 1.0 request. Most are those of the series before, at the same places: a
+/// comparison of bytes says so sooner than they are decoded, and spares whoever takes them another.
+#[derive(Default)]
+pub(super) struct Labels<'r> {
+    pairs: Vec<(&'r [u8], &'r [u8])>,
+    /// What each is decoded from.
+    messages: Vec<&'r [u8]>,
+    /// How many this series has so far; behind them are those of an earlier one.
+    count: usize,
+}
+
+impl<'r> Labels<'r> {
+    /// (name, value) in the sender's order.
+    pub fn pairs(&self) -> &[(&'r [u8], &'r [u8])] {
+        &self.pairs[..self.count]
+    }
+
+    /// Begins the next series.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Takes the next label of the series.
+    #[inline]
+    pub fn push(&mut self, place: &Place<'r>, message: &'r [u8]) -> Result<(), WireError> {
+        match self.messages.get_mut(self.count) {
+            Some(before) if bytes_equal(before, message) => {}
+            Some(before) => {
+                self.pairs[self.count] = label_pair(place, message)?;
+                *before = message;
+            }
+            None => {
+                self.pairs.push(label_pair(place, message)?);
+                self.messages.push(message);
+            }
+        }
+        self.count += 1;
+        Ok(())
+    }
+}
+
+#[inline]
+pub(super) fn label_pair<'r>(
+    place: &Place<'r>,
+    label: &'r [u8],
+) -> Result<(&'r [u8], &'r [u8]), WireError> {
+    // The shape that every sender writes: both strings, each shorter than 128 bytes.
+    if let [0x0a, name_len @ 0..0x80, rest @ ..] = label
+        && let Some((name, [0x12, value_len @ 0..0x80, value @ ..])) =
+            rest.split_at_checked(usize::from(*name_len))
+        && value.len() == usize::from(*value_len)
+    {
+        return Ok((name, value));
+    }
+    let mut pair = (&[][..], &[][..]);
+    place.walk(label, |number, value| {
+        match (number, value) {
+            (1, Value::Bytes(name)) => pair.0 = name,
+            (2, Value::Bytes(value)) => pair.1 = value,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(pair)
+}
+
+/// A series of a 2.0 request as nearly all are: packed references, one sample, perhaps metadata.
+pub(super) struct UsualSeries<'r> {
+    pub packed: &'r [u8],
+    /// What the sample is decoded from.
+    pub message: &'r [u8],
+    pub sample: Sample,
+    pub metadata: Option<&'r [u8]>,
+}
+
+/// The series that a message is, if it is such a one.
+#[inline]
+pub(super) fn usual_series(series: &[u8]) -> Option<UsualSeries<'_>> {
+    let [0x0a, len @ 0..0x80, rest @ ..] = series else { return None };
+    let (packed, rest) = rest.split_at_checked(usize::from(*len))?;
+    let (end, rest) = rest.split_at_checked(ONLY_SAMPLE_BYTES)?;
+    let (message, sample) = only_sample(end)?;
+    let metadata = match rest {
+        [] => None,
+        [0x2a, len @ 0..0x80, metadata @ ..] if metadata.len() == usize::from(*len) => {
+            Some(metadata)
+        }
+        _ => return None,
+    };
+    Some(UsualSeries { packed, message, sample, metadata })
+}
+
+/// A usual sample with its tag and length.
+const ONLY_SAMPLE_BYTES: usize = 18;
+
+/// The sample that the rest of a series consists of, and its message.
+#[inline]
+pub(super) fn only_sample(rest: &[u8]) -> Option<(&[u8], Sample)> {
+    match <&[u8; ONLY_SAMPLE_BYTES]>::try_from(rest) {
+        Ok([0x12, 0x10, message @ ..]) => Some((message, usual_sample(message)?)),
+        _ => None,
+    }
+}
+
+/// A sample with a value and a time of these decades, which is what nearly all are.
+#[inline]
+fn usual_sample(message: &[u8; 16]) -> Option<Sample> {
+    let [0x09, value @ .., 0x10, _, _, _, _, _, _] = message else { return None };
+    let end = message.last_chunk::<8>()?;
+    let timestamp_ms = uvarint_of_six(u64::from_le_bytes(*end) >> 16)? as i64;
+    Some(Sample { timestamp_ms, value: f64::from_le_bytes(*value) })
+}
+
+/// A sample: value 1, timestamp 2, in both versions.
+#[inline]
+pub(super) fn float_sample<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Sample, WireError> {
+    // The shape that every sender writes; protobuf leaves out a field that is zero.
+    if let Ok(message) = message.try_into()
+        && let Some(sample) = usual_sample(message)
+    {
+        return Ok(sample);
+    }
+    if let [0x09, rest @ ..] = message
+        && let Some((value, [0x10, time @ ..])) = rest.split_first_chunk::<8>()
+        && let Some((timestamp_ms, [])) = split_uvarint(time)
+    {
+        let value = f64::from_le_bytes(*value);
+        return Ok(Sample { timestamp_ms: timestamp_ms as i64, value });
+    }
+    let mut sample = Sample { timestamp_ms: 0, value: 0.0 };
+    place.walk(message, |number, value| {
+        match (number, value) {
+            (1, Value::Fixed64(bits)) => sample.value = f64::from_bits(bits),
+            (2, Value::Varint(time)) => sample.timestamp_ms = time as i64,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(sample)
+}
+
+#[inline]
+pub(super) fn packed_refs(
+    place: &Place<'_>,
+    packed: &[u8],
+    refs: &mut Vec<u32>,
+) -> Result<(), WireError> {
+    let mut rest = packed;
+    loop {
+        // Few requests have more symbols than two bytes can count.
+        rest = match rest {
+            [] => return Ok(()),
+            [first @ 0..0x80, after @ ..] => {
+                refs.push(u32::from(*first));
+                after
+            }
+            [first, second @ 0..0x80, after @ ..] => {
+                refs.push(u32::from(*first & 0x7f) | u32::from(*second) << 7);
+                after
+            }
+            _ => {
+                let Some((symbol_ref, after)) = split_uvarint(rest) else {
+                    return Err(place.error(rest, "a label reference is cut short or too long"));
+                };
+                refs.push(narrow_ref(symbol_ref));
+                after
+            }
+        };
+    }
+}
+
+/// A reference; one that does not fit is out of every table's range, and stays so.
+pub(super) fn narrow_ref(symbol_ref: u64) -> u32 {
+    u32::try_from(symbol_ref).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,436 @@
+//! Remote-write bodies, decoded in one walk without copying.
+//!
+//! Schemas: `prometheus.WriteRequest` (1.0) and `io.prometheus.write.v2.Request` (2.0), both in
+//! `proto/`. Unknown fields are skipped, as protobuf asks.
+
+use super::WireError;
+use super::exemplar::{Exemplar, decode_exemplar_v1, decode_exemplar_v2};
+use super::fields::{Fields, Malformed, Value};
+use super::series_parts::{
+    Labels, UsualSeries, float_sample, narrow_ref, only_sample, packed_refs, usual_series,
+};
+use crate::Sample;
+
+/// What one time series of a request carries beside its labels.
+#[derive(Debug)]
+pub struct SeriesData<'a, H> {
+    /// Float samples in the sender's order.
+    pub samples: &'a [Sample],
+    /// Native histograms with their times in milliseconds, in the sender's order.
+    pub histograms: &'a [(i64, H)],
+    /// Exemplars in the sender's order.
+    pub exemplars: &'a [Exemplar<'a>],
+}
+
+impl<H> Clone for SeriesData<'_, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H> Copy for SeriesData<'_, H> {}
+
+impl<H> SeriesData<'_, H> {
+    /// Samples, histograms and exemplars together.
+    pub fn rows(&self) -> u64 {
+        (self.samples.len() + self.histograms.len() + self.exemplars.len()) as u64
+    }
+}
+
+/// What tells a series of a 2.0 request from others, as it is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodedSeries<'r> {
+    /// Packed references to the symbols of its labels.
+    pub refs: &'r [u8],
+    /// The message of its metadata, if there is one.
+    pub metadata: Option<&'r [u8]>,
+}
+
+/// What was taken of an encoded series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Its bytes are not known.
+    Nothing,
+    /// Its samples, histograms and exemplars, but not its metadata.
+    Data,
+    /// Everything.
+    All,
+}
+
+/// What the message of a native histogram is decoded to.
+pub trait HistogramMessage<'r>: Sized {
+    /// Decodes it, and gives its time in milliseconds, too. Nothing of its content is checked.
+    fn decode(place: &Place<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError>;
+}
+
+/// As it is encoded. Its time is not looked for, and 0.
+impl<'r> HistogramMessage<'r> for &'r [u8] {
+    fn decode(_: &Place<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError> {
+        Ok((0, message))
+    }
+}
+
+/// Takes what a request holds, in its order. Symbols and metadata may be passed over.
+pub trait WriteSink<'r> {
+    /// What native histograms are decoded to.
+    type Histogram: HistogramMessage<'r>;
+
+    /// Memory that the store may have in use, of which a request gets a part; 0 is no limit.
+    fn memory_bytes_max(&self) -> u64 {
+        0
+    }
+
+    /// The symbols of a 2.0 request, before its series; `encoded` is the part of the body from the
+    /// first to the last of them.
+    fn symbols(&mut self, _symbols: &[&'r [u8]], _encoded: &'r [u8]) {}
+
+    /// A series of a 2.0 request as it is encoded. What is not taken of it comes again, decoded.
+    fn series_by_bytes(
+        &mut self,
+        _series: EncodedSeries<'r>,
+        _data: SeriesData<'_, Self::Histogram>,
+    ) -> Taken {
+        Taken::Nothing
+    }
+
+    /// A series of a 1.0 request; labels are (name, value) in the sender's order. Where a label is
+    /// the one that the series before had at the same place, it is given as the very same slices.
+    fn series_by_pairs(
+        &mut self,
+        labels: &[(&'r [u8], &'r [u8])],
+        data: SeriesData<'_, Self::Histogram>,
+    );
+
+    /// A series of a 2.0 request; labels are references to names and values in turn.
+    fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_, Self::Histogram>);
+
+    /// Metadata of a metric family, from a 1.0 request.
+    fn family_metadata(&mut self, _family: &'r [u8], _kind: u32, _help: &'r [u8], _unit: &'r [u8]) {
+    }
+
+    /// Metadata of the series that was given last, from a 2.0 request.
+    fn series_metadata(&mut self, _labels: &[u32], _kind: u32, _help_ref: u32, _unit_ref: u32) {}
+}
+
+const V1: &str = "prometheus.WriteRequest";
+const V2: &str = "io.prometheus.write.v2.Request";
+
+// Of a message of the other version every field is unknown. To skip them all would be to lose what
+// was sent behind a success.
+const IS_V1: &str = "this is a message of 1.0; the content type must say prometheus.WriteRequest";
+const IS_V2: &str = "this is a message of 2.0; the content type must say so";
+
+/// Remembers which message of which body is read, so that errors can say where.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'r> {
+    message: &'static str,
+    body: &'r [u8],
+}
+
+impl<'r> Place<'r> {
+    /// An error at the beginning of `rest`, which is part of the body.
+    pub fn error(&self, rest: &[u8], reason: &'static str) -> WireError {
+        WireError { message: self.message, offset: self.offset(rest), reason }
+    }
+
+    #[cold]
+    fn malformed(&self, message: &[u8], Malformed { what, left }: Malformed) -> WireError {
+        let before = message.len().saturating_sub(left);
+        self.error(message.get(before..).unwrap_or_default(), what)
+    }
+
+    /// Where a part of the body begins.
+    fn offset(&self, part: &[u8]) -> usize {
+        let offset = (part.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
+        offset.min(self.body.len())
+    }
+
+    /// Walks over the fields of a message inside the body.
+    pub fn walk(
+        &self,
+        message: &'r [u8],
+        mut visit: impl FnMut(u32, Value<'r>) -> Result<(), WireError>,
+    ) -> Result<(), WireError> {
+        for field in Fields::new(message) {
+            let (number, value) = field.map_err(|malformed| self.malformed(message, malformed))?;
+            visit(number, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bounds what a body's decoded parts take, the rows and series made of them included: a few bytes
+/// can announce a part that takes hundreds.
+struct Decoded {
+    bytes_left: usize,
+}
+
+/// What a part may take, in bytes, from here to the head.
+mod cost {
+    /// A series: its place in the tables of the batch and, if it is new, of the head.
+    pub const SERIES: usize = 256;
+    /// A label of a 1.0 request.
+    pub const LABEL: usize = 48;
+    /// A symbol of a 2.0 request.
+    pub const SYMBOL: usize = 48;
+    /// Each byte of references to symbols.
+    pub const REF: usize = 12;
+    /// A float sample.
+    pub const SAMPLE: usize = 64;
+    /// A histogram or exemplar.
+    pub const OTHER: usize = 320;
+    /// Each byte of a histogram's or exemplar's lists.
+    pub const OTHER_BYTE: usize = 8;
+}
+
+impl Decoded {
+    /// For each byte of a body. Requests of real senders stay under the half of it.
+    const BYTES_PER_BYTE: usize = 16;
+    /// For a body however small.
+    const BYTES_MIN: usize = 4 << 20;
+    /// For a body however large: 4 million samples, 180,000 histograms of a hundred buckets.
+    const BYTES_MAX: usize = 256 << 20;
+
+    /// For a store with so much memory; 0 is no limit.
+    fn of(body: &[u8], memory_bytes_max: u64) -> Decoded {
+        let bytes_left = body.len() * Self::BYTES_PER_BYTE + Self::BYTES_MIN;
+        let bytes_max = match usize::try_from(memory_bytes_max / 4) {
+            Ok(part) if part > 0 => part.clamp(2 * Self::BYTES_MIN, Self::BYTES_MAX),
+            _ => Self::BYTES_MAX,
+        };
+        Decoded { bytes_left: bytes_left.min(bytes_max) }
+    }
+
+    #[inline]
+    fn take(&mut self, place: &Place<'_>, part: &[u8], bytes: usize) -> Result<(), WireError> {
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes_left = left;
+                Ok(())
+            }
+            None => Err(place.error(part, "the request has more parts than fit into memory")),
+        }
+    }
+
+    fn take_other(&mut self, place: &Place<'_>, part: &[u8]) -> Result<(), WireError> {
+        self.take(place, part, cost::OTHER + part.len() * cost::OTHER_BYTE)
+    }
+}
+
+/// Decodes a 1.0 body. What was given to the sink before an error must be thrown away.
+pub fn decode_write_v1<'r, S: WriteSink<'r>>(
+    body: &'r [u8],
+    sink: &mut S,
+) -> Result<(), WireError> {
+    let place = Place { message: V1, body };
+    let mut decoded = Decoded::of(body, sink.memory_bytes_max());
+    let mut labels = Labels::default();
+    let mut samples = Vec::with_capacity(8);
+    let (mut histograms, mut exemplars) = (Vec::new(), Vec::new());
+    let (mut is_own, mut is_other) = (false, false);
+    place.walk(body, |number, value| match (number, value) {
+        (1, Value::Bytes(series)) => {
+            is_own = true;
+            labels.clear();
+            samples.clear();
+            histograms.clear();
+            exemplars.clear();
+            decoded.take(&place, series, cost::SERIES)?;
+            let mut rest = series;
+            // Labels come first, each shorter than 128 bytes, from every sender.
+            while let [0x0a, len @ 0..0x80, after @ ..] = rest
+                && let Some((label, after)) = after.split_at_checked(usize::from(*len))
+            {
+                decoded.take(&place, label, cost::LABEL)?;
+                labels.push(&place, label)?;
+                rest = after;
+            }
+            if let Some((message, sample)) = only_sample(rest) {
+                decoded.take(&place, message, cost::SAMPLE)?;
+                let data = SeriesData { samples: &[sample], histograms: &[], exemplars: &[] };
+                sink.series_by_pairs(labels.pairs(), data);
+                return Ok(());
+            }
+            place.walk(rest, |number, value| {
+                match (number, value) {
+                    (1, Value::Bytes(label)) => {
+                        decoded.take(&place, label, cost::LABEL)?;
+                        labels.push(&place, label)?;
+                    }
+                    (2, Value::Bytes(sample)) => {
+                        decoded.take(&place, sample, cost::SAMPLE)?;
+                        samples.push(float_sample(&place, sample)?);
+                    }
+                    (3, Value::Bytes(message)) => {
+                        decoded.take_other(&place, message)?;
+                        exemplars.push(decode_exemplar_v1(&place, message)?);
+                    }
+                    (4, Value::Bytes(message)) => {
+                        decoded.take_other(&place, message)?;
+                        histograms.push(S::Histogram::decode(&place, message)?);
+                    }
+                    _ => {}
+                }
+                Ok(())
+            })?;
+            let data =
+                SeriesData { samples: &samples, histograms: &histograms, exemplars: &exemplars };
+            sink.series_by_pairs(labels.pairs(), data);
+            Ok(())
+        }
+        (3, Value::Bytes(metadata)) => {
+            is_own = true;
+            let (mut kind, mut family, mut help, mut unit) = (0, &[][..], &[][..], &[][..]);
+            place.walk(metadata, |number, value| {
+                match (number, value) {
+                    (1, Value::Varint(number)) => kind = number as u32,
+                    (2, Value::Bytes(text)) => family = text,
+                    (4, Value::Bytes(text)) => help = text,
+                    (5, Value::Bytes(text)) => unit = text,
+                    _ => {}
+                }
+                Ok(())
+            })?;
+            sink.family_metadata(family, kind, help, unit);
+            Ok(())
+        }
+        (4 | 5, _) => {
+            is_other = true;
+            Ok(())
+        }
+        _ => Ok(()),
+    })?;
+    if is_other && !is_own { Err(place.error(body, IS_V2)) } else { Ok(()) }
+}
+
+/// Decodes a 2.0 body. What was given to the sink before an error must be thrown away.
+pub fn decode_write_v2<'r, S: WriteSink<'r>>(
+    body: &'r [u8],
+    sink: &mut S,
+) -> Result<(), WireError> {
+    let place = Place { message: V2, body };
+    let mut decoded = Decoded::of(body, sink.memory_bytes_max());
+    // Protobuf lets symbols follow the series that refer to them, hence two walks.
+    let mut symbols: Vec<&'r [u8]> = Vec::with_capacity(256);
+    let (mut first_at, mut last_end) = (0, 0);
+    let (mut is_own, mut is_other) = (false, false);
+    place.walk(body, |number, value| {
+        is_own |= matches!(number, 4 | 5);
+        is_other |= matches!(number, 1 | 3);
+        if let (4, Value::Bytes(symbol)) = (number, value) {
+            let at = place.offset(symbol);
+            first_at = if symbols.is_empty() { at } else { first_at };
+            last_end = at + symbol.len();
+            if symbols.is_empty() && !symbol.is_empty() {
+                return Err(place.error(symbol, "the first symbol must be the empty string"));
+            }
+            decoded.take(&place, symbol, cost::SYMBOL)?;
+            symbols.push(symbol);
+        }
+        Ok(())
+    })?;
+    if is_other && !is_own {
+        return Err(place.error(body, IS_V1));
+    }
+    sink.symbols(&symbols, body.get(first_at..last_end).unwrap_or_default());
+    let mut refs = Vec::with_capacity(64);
+    let mut samples = Vec::with_capacity(8);
+    let (mut histograms, mut exemplars) = (Vec::new(), Vec::new());
+    place.walk(body, |number, value| {
+        let (5, Value::Bytes(series)) = (number, value) else { return Ok(()) };
+        refs.clear();
+        if let Some(UsualSeries { packed, message, sample, metadata }) = usual_series(series) {
+            decoded.take(&place, series, cost::SERIES)?;
+            decoded.take(&place, packed, packed.len() * cost::REF)?;
+            decoded.take(&place, message, cost::SAMPLE)?;
+            let data = SeriesData { samples: &[sample], histograms: &[], exemplars: &[] };
+            let refs = EncodedRefs { only_packed: Some(packed), refs: &mut refs };
+            return give_series(&place, sink, refs, metadata, data);
+        }
+        samples.clear();
+        histograms.clear();
+        exemplars.clear();
+        let mut metadata = None;
+        // Decoded only if it has to be.
+        let mut only_packed: Option<&'r [u8]> = None;
+        decoded.take(&place, series, cost::SERIES)?;
+        place.walk(series, |number, value| {
+            match (number, value) {
+                (1, Value::Bytes(packed)) => {
+                    decoded.take(&place, packed, packed.len() * cost::REF)?;
+                    match only_packed.take() {
+                        None if refs.is_empty() => only_packed = Some(packed),
+                        before => {
+                            packed_refs(&place, before.unwrap_or_default(), &mut refs)?;
+                            packed_refs(&place, packed, &mut refs)?;
+                        }
+                    }
+                }
+                (1, Value::Varint(symbol_ref)) => {
+                    decoded.take(&place, series, cost::REF)?;
+                    packed_refs(&place, only_packed.take().unwrap_or_default(), &mut refs)?;
+                    refs.push(narrow_ref(symbol_ref));
+                }
+                (2, Value::Bytes(sample)) => {
+                    decoded.take(&place, sample, cost::SAMPLE)?;
+                    samples.push(float_sample(&place, sample)?);
+                }
+                (3, Value::Bytes(message)) => {
+                    decoded.take_other(&place, message)?;
+                    histograms.push(S::Histogram::decode(&place, message)?);
+                }
+                (4, Value::Bytes(message)) => {
+                    decoded.take_other(&place, message)?;
+                    exemplars.push(decode_exemplar_v2(&place, message)?);
+                }
+                (5, Value::Bytes(message)) => metadata = Some(message),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let data = SeriesData { samples: &samples, histograms: &histograms, exemplars: &exemplars };
+        give_series(&place, sink, EncodedRefs { only_packed, refs: &mut refs }, metadata, data)
+    })
+}
+
+/// Label references as far as they are decoded.
+struct EncodedRefs<'a, 'r> {
+    /// All of them, if nothing else is in `refs`.
+    only_packed: Option<&'r [u8]>,
+    refs: &'a mut Vec<u32>,
+}
+
+/// Gives a series of a 2.0 request to the sink: by its bytes if that will do.
+#[inline]
+fn give_series<'r, S: WriteSink<'r>>(
+    place: &Place<'r>,
+    sink: &mut S,
+    EncodedRefs { only_packed, refs }: EncodedRefs<'_, 'r>,
+    metadata: Option<&'r [u8]>,
+    data: SeriesData<'_, S::Histogram>,
+) -> Result<(), WireError> {
+    let mut taken = Taken::Nothing;
+    if let Some(packed) = only_packed {
+        taken = sink.series_by_bytes(EncodedSeries { refs: packed, metadata }, data);
+        if taken == Taken::All {
+            return Ok(());
+        }
+        packed_refs(place, packed, refs)?;
+    }
+    if taken == Taken::Nothing {
+        sink.series_by_refs(refs, data);
+    }
+    let Some(metadata) = metadata else { return Ok(()) };
+    let (mut kind, mut help, mut unit) = (0, 0, 0);
+    place.walk(metadata, |number, value| {
+        match (number, value) {
+            (1, Value::Varint(number)) => kind = number as u32,
+            (3, Value::Varint(symbol_ref)) => help = narrow_ref(symbol_ref),
+            (4, Value::Varint(symbol_ref)) => unit = narrow_ref(symbol_ref),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    sink.series_metadata(refs, kind, help, unit);
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! What one look at an index's tables taught, in few bytes, for whoever opens the index next.
+//!
+//! To open an index, its symbols and its postings offset table are read from front to back and
+//! checked, and one entry in 32 is kept: for a read of few series that is most of the work. A summary
+//! says where these entries are, so that the tables need not be read again. Storage keeps it as
+//! long as it likes, outside of the block; it never reaches a disk.
+//!
+//! ```text
+//! ┌───────────────────────┬───────────────────────────────┬─────────┬────────────────┐
+//! │ size of index uvarint │ table of contents, as in file │ symbols │ postings table │
+//! └───────────────────────┴───────────────────────────────┴─────────┴────────────────┘
+//! ```
+
+use super::NamedFile;
+use super::postings_table::PostingsTable;
+use super::symbol_table::SymbolTable;
+use super::toc::Toc;
+use crate::codec::{put_uvarint, split_uvarint};
+
+/// A longer summary is not kept.
+const SUMMARY_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Leaves a summary with the file.
+pub(super) fn keep(file: &NamedFile, toc: &Toc, symbols: &SymbolTable, postings: &PostingsTable) {
+    let mut summary = head(file, toc);
+    symbols.put_summary(&mut summary);
+    postings.put_summary(&mut summary);
+    if summary.len() <= SUMMARY_BYTES_MAX {
+        file.keep_summary(&summary);
+    }
+}
+
+/// Both tables, if there is a summary of this very file.
+pub(super) fn recall(file: &NamedFile, toc: &Toc) -> Option<(SymbolTable, PostingsTable)> {
+    let summary = file.summary()?;
+    let rest = summary.strip_prefix(head(file, toc).as_slice())?;
+    let (symbols, rest) = SymbolTable::split_summary(file.clone(), rest)?;
+    let (postings, rest) = PostingsTable::split_summary(file.clone(), rest)?;
+    rest.is_empty().then_some((symbols, postings))
+}
+
+/// What tells a file from another one.
+fn head(file: &NamedFile, toc: &Toc) -> Vec<u8> {
+    let mut head = Vec::new();
+    put_uvarint(&mut head, file.size());
+    head.extend_from_slice(&toc.encode());
+    head
+}
+
+/// A number that is less than 2^32.
+pub(super) fn split_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = split_uvarint(bytes)?;
+    Some((u32::try_from(number).ok()?, rest))
+}

@@ -1,0 +1,221 @@
+//! An evaluation over the store, and its answer in pieces.
+
+use super::StoreSource;
+use crate::error::Error;
+use std::rc::Rc;
+use tidepool_promql::annotations::Severity;
+pub use tidepool_promql::answer::AnswerKind as Kind;
+use tidepool_promql::answer::{Json, protobuf_series};
+use tidepool_promql::eval::{EvalError, Evaluation, Limit, Query, ResultSeries, Stats};
+use tidepool_promql::plan::{Options, PlanError};
+use tidepool_promql::source::Source;
+use tidepool_promql::syntax::{Expr, Span, ValueType};
+
+/// Bytes that a point takes, roughly.
+const POINT_BYTES: usize = 16;
+
+/// Bytes that a native histogram takes, roughly.
+const HISTOGRAM_BYTES: usize = 300;
+
+/// The warning of an answer whose limit left series out. Upstream's text.
+const TRUNCATED: &str = "results truncated due to limit";
+
+/// Why a query has no answer, or none from here on.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The query asks for what has no meaning.
+    #[error("{0}")]
+    Invalid(String),
+    /// The expression has no answer on these series.
+    #[error("{0}")]
+    Execution(String),
+    /// A limit of the query.
+    #[error("{text}")]
+    Limit {
+        /// The limit, and the part of the expression that needs more.
+        text: String,
+        /// What is limited.
+        what: &'static str,
+        /// The limit.
+        max: u64,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(Error),
+}
+
+/// An evaluation over the store.
+pub struct Answer {
+    expression: String,
+    source: Rc<StoreSource>,
+    evaluation: Evaluation,
+    kind: Kind,
+    time_ms: i64,
+    /// How many more series may be given.
+    series_left: u64,
+    is_truncated: bool,
+    json: Option<Json>,
+    is_at_end: bool,
+}
+
+impl Answer {
+    /// Begins to evaluate an expression, of which this is the text. Gives `series_max` series at most;
+    /// 0 means no limit.
+    pub fn new(
+        expression: String,
+        parsed: &Expr,
+        options: Options,
+        series_max: u64,
+        source: Rc<StoreSource>,
+    ) -> Result<Answer, Problem> {
+        let (is_range, time_ms) = (options.step_ms.is_some(), options.start_ms);
+        let query = Query::new(parsed, options).map_err(|error| match error {
+            PlanError::Invalid { text, .. } => Problem::Invalid(text),
+            PlanError::Evaluation(error) => problem(error, &expression, &source),
+        })?;
+        let store: Rc<dyn Source> = source.clone();
+        let evaluation = query.evaluate(store);
+        let evaluation = evaluation.map_err(|error| problem(error, &expression, &source))?;
+        let kind = match evaluation.returns() {
+            _ if is_range => Kind::Matrix,
+            ValueType::Scalar => Kind::Scalar,
+            ValueType::String => Kind::String,
+            ValueType::Vector => Kind::Vector,
+            ValueType::Matrix => Kind::Matrix,
+        };
+        Ok(Answer {
+            expression,
+            source,
+            evaluation,
+            kind,
+            time_ms,
+            series_left: if series_max == 0 { u64::MAX } else { series_max },
+            is_truncated: false,
+            json: None,
+            is_at_end: false,
+        })
+    }
+
+    /// What is given.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The text that is the answer; empty if it is none.
+    pub fn text(&self) -> &str {
+        self.evaluation.text().unwrap_or_default()
+    }
+
+    /// The next series: about so many bytes, but one at least; none at the end.
+    pub fn next(&mut self, bytes_max: u32) -> Result<Vec<ResultSeries>, Problem> {
+        let mut all = Vec::new();
+        let mut bytes = 0;
+        while bytes < bytes_max.max(1) as usize {
+            let Some(series) = self.next_series()? else { break };
+            let samples = &series.samples;
+            bytes += series.labels.bytes()
+                + samples.floats.len() * POINT_BYTES
+                + samples.histograms.len() * HISTOGRAM_BYTES;
+            all.push(series);
+        }
+        Ok(all)
+    }
+
+    /// The next bytes of the fields `resultType` and `result`; none at the end.
+    pub fn next_json(&mut self, bytes_max: u32) -> Result<Vec<u8>, Problem> {
+        let mut out = Vec::new();
+        if self.is_at_end {
+            return Ok(out);
+        }
+        let mut json = match self.json.take() {
+            Some(json) => json,
+            None => Json::begin(self.kind, &mut out),
+        };
+        loop {
+            match self.next_series()? {
+                Some(series) => json.series(&series.labels, &series.samples, &mut out),
+                None => {
+                    if self.kind == Kind::String {
+                        json.text(self.time_ms, self.text(), &mut out);
+                    }
+                    json.end(&mut out);
+                    self.is_at_end = true;
+                    return Ok(out);
+                }
+            }
+            if out.len() >= bytes_max as usize {
+                self.json = Some(json);
+                return Ok(out);
+            }
+        }
+    }
+
+    /// The next bytes of a `prometheus.QueryResult`; none at the end.
+    pub fn next_protobuf(&mut self, bytes_max: u32) -> Result<Vec<u8>, Problem> {
+        let mut out = Vec::new();
+        while out.len() < bytes_max.max(1) as usize {
+            let Some(series) = self.next_series()? else { break };
+            protobuf_series(&series.labels, &series.samples, &mut out);
+        }
+        Ok(out)
+    }
+
+    /// Remarks of a severity until now, with their places; at most so many, then how many more there
+    /// are. With 0 all.
+    pub fn annotations(&self, severity: Severity, texts_max: usize) -> Vec<String> {
+        let mut texts =
+            self.evaluation.annotations().messages(severity, &self.expression, texts_max);
+        if self.is_truncated && severity == Severity::Warning {
+            texts.push(TRUNCATED.to_owned());
+        }
+        texts
+    }
+
+    /// The cost until now.
+    pub fn stats(&self) -> Stats {
+        self.evaluation.stats()
+    }
+
+    fn next_series(&mut self) -> Result<Option<ResultSeries>, Problem> {
+        match self.evaluation.next() {
+            None => Ok(None),
+            Some(Ok(_)) if self.series_left == 0 => {
+                self.is_truncated = true;
+                Ok(None)
+            }
+            Some(Ok(series)) => {
+                self.series_left -= 1;
+                Ok(Some(series))
+            }
+            Some(Err(error)) => Err(problem(error, &self.expression, &self.source)),
+        }
+    }
+}
+
+fn problem(error: EvalError, expression: &str, source: &StoreSource) -> Problem {
+    match error {
+        EvalError::Source(error) => match source.take_failure() {
+            Some(failure) => Problem::Store(failure),
+            None => Problem::Execution(error.to_string()),
+        },
+        EvalError::Limit { limit, max, span } => {
+            let what = match limit {
+                Limit::Bytes => "memory of a query",
+                Limit::Samples => "samples of a query",
+                Limit::Steps => "steps of a query",
+                Limit::Depth => "depth of an expression",
+                Limit::LabelBytes => "length of a label",
+            };
+            let text = format!("{error} (in {:?})", part(expression, span));
+            Problem::Limit { text, what, max }
+        }
+        EvalError::Execution { text } => Problem::Execution(text),
+    }
+}
+
+/// The part of an expression, cut to a length that fits into a message.
+fn part(expression: &str, span: Span) -> &str {
+    const BYTES_MAX: usize = 200;
+    let part = expression.get(span.start as usize..span.end as usize).unwrap_or(expression);
+    &part[..part.floor_char_boundary(BYTES_MAX)]
+}

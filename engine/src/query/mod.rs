@@ -1,0 +1,12 @@
+//! PromQL over this store.
+//!
+//! `tidepool-promql` evaluates; this room gives it series: [`StoreSource`] opens selections, [`series`]
+//! decodes their chunks, [`Answer`] gives the answer in pieces. It is left out without the feature `promql`.
+
+mod answer;
+mod histogram;
+mod series;
+mod source;
+
+pub use answer::{Answer, Kind, Problem};
+pub use source::StoreSource;

@@ -1,0 +1,104 @@
+//! Series of one selection: their chunks, decoded one at a time.
+
+use super::histogram::{count_and_sum, to_histogram};
+use super::source::{Failure, failed};
+use crate::chunk::{Chunk, ChunkError, Encoding, samples, values};
+use crate::error::{Error, Result};
+use crate::model::{TimeRange, Value};
+use crate::select::SeriesSource;
+use crate::wire::ChunkedSeries;
+use std::rc::Rc;
+use tidepool_promql::model::{FloatPoint, Histogram, HistogramPoint, Labels, Samples};
+use tidepool_promql::source::{Hints, SeriesSet, SourceError};
+
+/// Series of one selection.
+pub(super) struct StoreSeries {
+    source: Box<dyn SeriesSource>,
+    range: TimeRange,
+    hints: Hints,
+    /// The series that is being read.
+    series: ChunkedSeries,
+    /// How many of its chunks are read.
+    chunks_read: usize,
+    failure: Failure,
+}
+
+impl StoreSeries {
+    pub(super) fn new(
+        source: Box<dyn SeriesSource>,
+        range: TimeRange,
+        hints: Hints,
+        failure: Failure,
+    ) -> StoreSeries {
+        let series = ChunkedSeries { labels: Default::default(), chunks: Vec::new() };
+        StoreSeries { source, range, hints, series, chunks_read: 0, failure }
+    }
+
+    fn read_chunk(&mut self, samples: &mut Samples) -> Result<bool> {
+        let Some(chunk) = self.series.chunks.get(self.chunks_read) else { return Ok(false) };
+        self.chunks_read += 1;
+        let decoded = decode(chunk, self.range, self.hints, samples);
+        decoded
+            .map_err(|source| Error::Chunk { series: self.series.labels.to_string(), source })?;
+        Ok(true)
+    }
+}
+
+impl SeriesSet for StoreSeries {
+    fn next(&mut self) -> std::result::Result<Option<Labels>, SourceError> {
+        match self.source.next_series() {
+            Ok(Some(series)) => {
+                self.series = series;
+                self.chunks_read = 0;
+                Ok(Some(Labels::new(self.series.labels.iter())))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => Err(failed(&self.failure, error)),
+        }
+    }
+
+    fn read(&mut self, samples: &mut Samples) -> std::result::Result<bool, SourceError> {
+        self.read_chunk(samples).map_err(|error| failed(&self.failure, error))
+    }
+}
+
+/// Appends the samples of a chunk that lie in a range. The store keeps no start times of counters.
+fn decode(
+    chunk: &Chunk,
+    range: TimeRange,
+    hints: Hints,
+    out: &mut Samples,
+) -> std::result::Result<(), ChunkError> {
+    if chunk.encoding == Encoding::Xor {
+        for sample in samples(chunk)? {
+            let sample = sample?;
+            if range.contains(sample.timestamp_ms) {
+                out.floats.push(FloatPoint { time_ms: sample.timestamp_ms, value: sample.value });
+            }
+        }
+    } else {
+        for value in values(chunk)? {
+            let (time_ms, value) = value?;
+            if range.contains(time_ms) {
+                let histogram = Rc::new(histogram_of(&value, hints));
+                out.histograms.push(HistogramPoint { time_ms, histogram });
+            }
+        }
+    }
+    if hints.start_times {
+        out.float_starts.resize(out.floats.len(), 0);
+        out.histogram_starts.resize(out.histograms.len(), 0);
+    }
+    Ok(())
+}
+
+fn histogram_of(value: &Value, hints: Hints) -> Histogram {
+    match (value, hints.without_buckets) {
+        (Value::Histogram(histogram), false) => to_histogram(histogram),
+        (Value::Histogram(histogram), true) => count_and_sum(histogram),
+        (Value::FloatHistogram(histogram), false) => to_histogram(histogram),
+        (Value::FloatHistogram(histogram), true) => count_and_sum(histogram),
+        // A chunk of histograms has nothing else.
+        (Value::Float(_), _) => Histogram::default(),
+    }
+}

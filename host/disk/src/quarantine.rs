@@ -1,0 +1,359 @@
+//! What was taken out of the way and not deleted: damaged segments as they were found, logs that
+//! could not be replayed, caches of a log that was not whole.
+//!
+//! ```text
+//! set-aside/
+//! ├── 000001-20261121T140000Z-wal-00000007                     a segment
+//! ├── 000002-20261121T140000Z-wal-checkpoint.00000006-00000000 a segment of a checkpoint
+//! └── 000003-20261121T141500Z-logs/                            wal/, wbl/ and caches of them
+//! ```
+//!
+//! Numbers go up, whatever the clock does. Beyond a bound on their bytes the oldest entries go; the
+//! newest one and the newest logs stay, however large: so the room holds no more than the bound, a
+//! log and an entry. Upstream's programs ignore the directory.
+
+use super::error::{Action, DiskError, Result};
+use super::fs::{Access, Disk, remove_tree, tree_bytes};
+use super::{OUT_OF_ORDER_WAL_DIR, WAL_DIR};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The directory in the data directory.
+pub const QUARANTINE_DIR: &str = "set-aside";
+
+/// Bytes that are kept unless told otherwise.
+pub const QUARANTINE_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
+
+const LOGS: &str = "logs";
+/// Logs while they are moved.
+const UNFINISHED_LOGS: &str = "logs.unfinished";
+const UNFINISHED_SUFFIX: &str = ".tmp";
+
+/// Bytes that are copied at a time.
+const COPY_BYTES: usize = 1024 * 1024;
+
+/// The room of a data directory; clones share it.
+#[derive(Clone)]
+pub struct Quarantine {
+    disk: Arc<dyn Disk>,
+    data: PathBuf,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    bytes_max: AtomicU64,
+    segments: AtomicU64,
+    damaged_places: AtomicU64,
+    damaged_bytes: AtomicU64,
+    logs: AtomicU64,
+}
+
+/// What was found damaged and quarantined in this process's life. Counters only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuarantineStats {
+    /// Segments, and what else lay in the logs' directories, quarantined as they were found.
+    pub segments: u64,
+    /// Damaged places that replays found.
+    pub damaged_places: u64,
+    /// Bytes in them.
+    pub damaged_bytes: u64,
+    /// Logs quarantined whole, since they could not be replayed.
+    pub logs: u64,
+}
+
+/// Something that was quarantined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuarantineEntry {
+    /// Its name in the room.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// Bytes that it takes.
+    pub size_bytes: u64,
+    number: u64,
+}
+
+impl Quarantine {
+    pub(super) fn new(disk: Arc<dyn Disk>, data: PathBuf) -> Quarantine {
+        let state = State::default();
+        state.bytes_max.store(QUARANTINE_BYTES_DEFAULT, Relaxed);
+        Quarantine { disk, data, state: Arc::new(state) }
+    }
+
+    /// How much is kept; with 0, only logs that could not be replayed are.
+    pub fn set_bytes_max(&self, bytes_max: u64) {
+        self.state.bytes_max.store(bytes_max, Relaxed);
+        self.trim();
+    }
+
+    /// What is there, oldest first.
+    pub fn entries(&self) -> Result<Vec<QuarantineEntry>> {
+        let dir = self.dir();
+        let found = match self.disk.list(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            found => found.map_err(Action::List.failed(&dir))?,
+        };
+        let mut entries = Vec::new();
+        for entry in found {
+            let Some(name) = entry.name().filter(|name| !name.ends_with(UNFINISHED_SUFFIX)) else {
+                continue;
+            };
+            let path = dir.join(name);
+            // Somebody may take it away meanwhile.
+            let size_bytes = match entry.is_dir {
+                true => tree_bytes(&*self.disk, &path).unwrap_or(0),
+                false => entry.size_bytes,
+            };
+            let (name, is_dir, number) = (name.to_owned(), entry.is_dir, number_of(name));
+            entries.push(QuarantineEntry { name, path, is_dir, size_bytes, number });
+        }
+        entries.sort_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));
+        Ok(entries)
+    }
+
+    /// Bytes that all of it takes.
+    pub fn size_bytes(&self) -> u64 {
+        let entries = self.entries().unwrap_or_default();
+        entries.iter().map(|entry| entry.size_bytes).sum()
+    }
+
+    /// The counters as of now.
+    pub fn stats(&self) -> QuarantineStats {
+        QuarantineStats {
+            segments: self.state.segments.load(Relaxed),
+            damaged_places: self.state.damaged_places.load(Relaxed),
+            damaged_bytes: self.state.damaged_bytes.load(Relaxed),
+            logs: self.state.logs.load(Relaxed),
+        }
+    }
+
+    /// Counts damage that a replay found.
+    pub(super) fn count_damage(&self, places: u64, bytes: u64) {
+        self.state.damaged_places.fetch_add(places, Relaxed);
+        self.state.damaged_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Keeps a damaged segment, which stays under its own name too, for the caller to replace;
+    /// gives where it is kept, if anything is.
+    pub(super) fn keep_segment(&self, path: &Path) -> Result<Option<PathBuf>> {
+        if self.state.bytes_max.load(Relaxed) == 0 {
+            return Ok(None);
+        }
+        let kept = self.place(&self.name_of(path))?;
+        // Not every file system has hard links.
+        if self.disk.link(path, &kept).is_err() {
+            self.copy(path, &kept)?;
+        }
+        self.sync(&self.dir())?;
+        self.state.segments.fetch_add(1, Relaxed);
+        Ok(Some(kept))
+    }
+
+    /// Moves a file or directory here; gives where it is kept, if anything is.
+    pub(super) fn take(&self, path: &Path) -> Result<Option<PathBuf>> {
+        if self.state.bytes_max.load(Relaxed) == 0 {
+            remove_any(&*self.disk, path).map_err(Action::Remove.failed(path))?;
+            return Ok(None);
+        }
+        let what = self.name_of(path);
+        let kept = self.place(&what)?;
+        self.disk.rename(path, &kept).map_err(Action::Rename.failed(path))?;
+        if [WAL_DIR, OUT_OF_ORDER_WAL_DIR].iter().any(|log| what.starts_with(log)) {
+            self.state.segments.fetch_add(1, Relaxed);
+        }
+        self.sync(&self.dir())?;
+        if let Some(parent) = path.parent() {
+            self.sync(parent)?;
+        }
+        self.trim();
+        Ok(Some(kept))
+    }
+
+    /// Moves directories of the data directory, in this order, into one entry: together they are
+    /// a data directory of their own. A crash leaves each here or there; calling again with those
+    /// that are left finishes the entry.
+    /// Gives where they are; `None` if there is nothing to move or to finish.
+    pub(super) fn take_logs(&self, names: &[String]) -> Result<Option<PathBuf>> {
+        let unfinished = self.dir().join(UNFINISHED_LOGS);
+        if names.is_empty() && !self.exists(&self.dir(), UNFINISHED_LOGS) {
+            return Ok(None);
+        }
+        if names.iter().any(|name| self.exists(&unfinished, name)) {
+            self.finish_logs(&unfinished)?;
+        }
+        self.make_dir(&unfinished)?;
+        for name in names {
+            let from = self.data.join(name);
+            let moved = self.disk.rename(&from, &unfinished.join(name));
+            moved.map_err(Action::Rename.failed(&from))?;
+        }
+        self.sync(&unfinished)?;
+        self.sync(&self.data)?;
+        let kept = self.finish_logs(&unfinished)?;
+        self.state.logs.fetch_add(1, Relaxed);
+        self.trim();
+        Ok(Some(kept))
+    }
+
+    fn finish_logs(&self, unfinished: &Path) -> Result<PathBuf> {
+        let kept = self.place(LOGS)?;
+        self.disk.rename(unfinished, &kept).map_err(Action::Rename.failed(unfinished))?;
+        self.sync(&self.dir())?;
+        Ok(kept)
+    }
+
+    /// Lets the oldest entries go until the rest fits.
+    pub(super) fn trim(&self) {
+        let bytes_max = self.state.bytes_max.load(Relaxed);
+        let entries = match self.entries() {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::warn!(%error, "could not list quarantined files");
+                return;
+            }
+        };
+        let newest = if bytes_max == 0 { None } else { entries.last().cloned() };
+        let newest_logs = entries.iter().rfind(|entry| entry.is_logs()).cloned();
+        let mut bytes: u64 = entries.iter().map(|entry| entry.size_bytes).sum();
+        for entry in &entries {
+            if bytes <= bytes_max {
+                return;
+            }
+            let is_kept = [&newest, &newest_logs].into_iter().flatten().any(|kept| kept == entry);
+            // What has no number is somebody else's.
+            if is_kept || entry.number == 0 {
+                continue;
+            }
+            let path = entry.path.display();
+            match remove_any(&*self.disk, &entry.path) {
+                Ok(()) => {
+                    bytes -= entry.size_bytes;
+                    tracing::warn!(
+                        %path, bytes = entry.size_bytes, bytes_max,
+                        "deleted the oldest quarantined files (--quarantine-size)"
+                    );
+                }
+                Err(error) => tracing::warn!(%path, %error, "could not delete quarantined files"),
+            }
+        }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.data.join(QUARANTINE_DIR)
+    }
+
+    /// What an entry for this file or directory is called.
+    fn name_of(&self, path: &Path) -> String {
+        let inside = path.strip_prefix(&self.data).unwrap_or(path);
+        let parts = inside.components().map(|part| part.as_os_str().to_string_lossy());
+        parts.collect::<Vec<_>>().join("-")
+    }
+
+    /// A free place for a new entry.
+    fn place(&self, what: &str) -> Result<PathBuf> {
+        let dir = self.dir();
+        self.make_dir(&dir)?;
+        let found = self.disk.list(&dir).map_err(Action::List.failed(&dir))?;
+        let numbers = found.iter().filter_map(|entry| entry.name()).map(number_of);
+        let number = numbers.max().unwrap_or(0) + 1;
+        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+        Ok(dir.join(format!("{number:06}-{now}-{what}")))
+    }
+
+    fn make_dir(&self, dir: &Path) -> Result<()> {
+        self.disk.create_dir(dir).map_err(Action::Create.failed(dir))?;
+        dir.parent().map_or(Ok(()), |parent| self.sync(parent))
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut unfinished = to.as_os_str().to_owned();
+        unfinished.push(UNFINISHED_SUFFIX);
+        let unfinished = PathBuf::from(unfinished);
+        let copied = copy_file(&*self.disk, from, &unfinished);
+        let named = copied.and_then(|()| {
+            self.disk.rename(&unfinished, to).map_err(Action::Rename.failed(&unfinished))
+        });
+        if named.is_err() {
+            // The space may be needed; the next start tries once more.
+            let _ = self.disk.remove_file(&unfinished);
+        }
+        named
+    }
+
+    /// Removes copies that a crash left unfinished.
+    pub(super) fn sweep(&self) -> Result<()> {
+        let dir = self.dir();
+        let found = match self.disk.list(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(Action::List.failed(&dir))?,
+        };
+        let is_unfinished = |name: &str| name.ends_with(UNFINISHED_SUFFIX);
+        for entry in found.iter().filter(|entry| entry.name().is_some_and(is_unfinished)) {
+            let path = dir.join(&entry.name);
+            remove_any(&*self.disk, &path).map_err(Action::Remove.failed(&path))?;
+        }
+        Ok(())
+    }
+
+    fn exists(&self, dir: &Path, name: &str) -> bool {
+        let found = self.disk.list(dir).unwrap_or_default();
+        found.iter().any(|entry| entry.name() == Some(name))
+    }
+
+    fn sync(&self, dir: &Path) -> Result<()> {
+        self.disk.sync_dir(dir).map_err(Action::Sync.failed(dir))
+    }
+}
+
+impl QuarantineEntry {
+    /// Whether it is a whole log, or two: a data directory that can be looked at.
+    pub fn is_logs(&self) -> bool {
+        self.is_dir && self.name.ends_with(&format!("-{LOGS}"))
+    }
+
+    /// When it was quarantined, by the clock of that time.
+    pub fn time(&self) -> Option<&str> {
+        self.name.split('-').nth(1)
+    }
+}
+
+/// 0 if a name has none.
+fn number_of(name: &str) -> u64 {
+    name.split('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+fn remove_any(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    match disk.list(path) {
+        Ok(_) => remove_tree(disk, path),
+        Err(_) => disk.remove_file(path),
+    }
+}
+
+fn copy_file(disk: &dyn Disk, from: &Path, to: &Path) -> Result<()> {
+    let source = disk.open(from, Access::Read).map_err(Action::Open.failed(from))?;
+    let size_bytes = source.size().map_err(Action::Open.failed(from))?;
+    match disk.remove_file(to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(DiskError::Io { action: Action::Remove, path: to.into(), source: error });
+        }
+        _ => {}
+    }
+    let target = disk.create(to).map_err(Action::Create.failed(to))?;
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut at = 0;
+    while at < size_bytes {
+        let part = &mut buffer[..(size_bytes - at).min(COPY_BYTES as u64) as usize];
+        source.read_at(at, part).map_err(Action::Read.failed(from))?;
+        target.write_at(at, part).map_err(Action::Write.failed(to))?;
+        at += part.len() as u64;
+    }
+    target.sync_data().map_err(Action::Sync.failed(to))
+}
+
+#[cfg(test)]
+mod tests;

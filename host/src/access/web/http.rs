@@ -1,0 +1,50 @@
+//! The section `http_server_config`.
+
+use crate::yaml;
+use hyper::header::{HeaderName, HeaderValue};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+/// Headers that may be added, with their values where only some are allowed.
+const HEADERS: [(&str, &[&str]); 5] = [
+    ("Content-Security-Policy", &[]),
+    ("Strict-Transport-Security", &[]),
+    ("X-Content-Type-Options", &["nosniff"]),
+    ("X-Frame-Options", &["deny", "sameorigin"]),
+    ("X-XSS-Protection", &[]),
+];
+
+/// How HTTP is spoken.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HttpServerConfig {
+    pub http2: bool,
+    #[serde(deserialize_with = "headers")]
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Default for HttpServerConfig {
+    fn default() -> HttpServerConfig {
+        HttpServerConfig { http2: true, headers: Vec::new() }
+    }
+}
+
+fn headers<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<(HeaderName, HeaderValue)>, D::Error> {
+    let pairs: Vec<(String, String)> = yaml::pairs(deserializer)?;
+    let header = |(name, value): (String, String)| {
+        let Some((_, values)) = HEADERS.iter().find(|(known, _)| *known == name) else {
+            let known = HEADERS.map(|(known, _)| known).join(", ");
+            return Err(format!("{name} cannot be set; there are {known}"));
+        };
+        if !values.is_empty() && !values.contains(&value.as_str()) {
+            return Err(format!("{name}: expected one of {}", values.join(", ")));
+        }
+        let wrong = |_| format!("{name}: this is no value of a header");
+        let value = HeaderValue::from_str(&value).map_err(wrong)?;
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| error.to_string())?;
+        Ok((name, value))
+    };
+    pairs.into_iter().map(header).collect::<Result<_, _>>().map_err(D::Error::custom)
+}

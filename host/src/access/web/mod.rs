@@ -1,0 +1,99 @@
+//! Prometheus' web configuration file (prometheus/exporter-toolkit, `web/tls_config.go`): TLS, users and
+//! HTTP in one file, read again when it changes.
+//!
+//! ```yaml
+//! tls_server_config: {cert_file: node.crt, key_file: node.key}
+//! http_server_config: {headers: {X-Frame-Options: deny}}
+//! basic_auth_users: {anna: $2y$10$…}
+//! ```
+
+mod http;
+mod section;
+mod tls;
+
+use super::credentials::Credentials;
+use super::reload::{Files, Reloaded};
+use super::{AccessConfig, AccessError};
+use crate::yaml;
+use http::HttpServerConfig;
+use hyper::header::{HeaderName, HeaderValue};
+use section::WebConfig;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_rustls::TlsAcceptor;
+
+const TLS: &str = "tls_server_config";
+const USERS: &str = "basic_auth_users";
+
+/// What the file says.
+pub struct Web {
+    path: PathBuf,
+    /// What makes connections secure, if it says so.
+    pub tls: Option<WebTls>,
+    /// Who may do anything, if not everyone.
+    pub users: Option<Arc<Credentials>>,
+    /// Whether HTTP/2 is spoken.
+    pub http2: bool,
+    /// Headers of every answer.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// TLS as the file has it.
+pub struct WebTls {
+    /// What makes connections secure.
+    pub acceptor: TlsAcceptor,
+    /// Whether each client must show a certificate.
+    pub asks_clients: bool,
+}
+
+/// Reads the file, beside what flags say.
+pub fn open(path: &Path, flags: &AccessConfig) -> Result<Reloaded<Web>, AccessError> {
+    let (path, flags) = (path.to_owned(), flags.clone());
+    Reloaded::open(move |files| load(&path, &flags, files))
+}
+
+fn load(path: &Path, flags: &AccessConfig, files: &mut Files) -> Result<Web, AccessError> {
+    let text = std::str::from_utf8(files.read(path)?);
+    let text = text.map_err(|_| AccessError::NoText { path: path.to_owned() })?;
+    let config = yaml::load(text).and_then(|node| yaml::read::<WebConfig>("", &node));
+    let config = config.map_err(|source| AccessError::Web { path: path.to_owned(), source })?;
+    let twice = |section, flags, what| {
+        Err(AccessError::Twice { path: path.to_owned(), section, flags, what })
+    };
+    let users = config.users(path)?.map(Arc::new);
+    let HttpServerConfig { http2, headers } = config.http_server_config;
+    let tls = tls::open(config.tls_server_config, http2, path, files)?;
+    if tls.is_some() && flags.tls.is_some() {
+        return twice(TLS, "--tls-cert-file", "how connections are secured");
+    }
+    let AccessConfig { write_credentials, read_credentials, admin_credentials, .. } = flags;
+    for (file, flag) in [
+        (write_credentials, "--write-credentials-file"),
+        (read_credentials, "--read-credentials-file"),
+        (admin_credentials, "--admin-credentials-file"),
+    ] {
+        if file.is_some() && users.is_some() {
+            return twice(USERS, flag, "who may connect");
+        }
+    }
+    Ok(Web { path: path.to_owned(), tls, users, http2, headers })
+}
+
+impl Web {
+    /// Whether a new version may follow this one without being asked for: a file that is just being
+    /// written may lack what protects the server.
+    pub fn may_follow(&self, new: &Web) -> Result<(), AccessError> {
+        for (section, is_gone) in [
+            (TLS, self.tls.is_some() && new.tls.is_none()),
+            (USERS, self.users.is_some() && new.users.is_none()),
+        ] {
+            if is_gone {
+                return Err(AccessError::Unprotected { path: self.path.clone(), section });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! Flags about log lines.
+
+use crate::telemetry::{LogFilter, LogFormat};
+use clap::Args;
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "General")]
+pub(super) struct LogArgs {
+    /// Minimum level of log lines: debug, info, warn or error
+    ///
+    /// Levels of single targets may follow, as in info,tidepool_host::store=debug.
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: LogFilter,
+
+    /// Format of log lines
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+
+    /// Log every request after it is answered
+    #[arg(long)]
+    pub access_log: bool,
+}

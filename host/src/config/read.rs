@@ -1,0 +1,41 @@
+//! Flags about remote read.
+
+use super::values::{at_least, concurrency, count};
+use crate::prom::duration::{bytes, duration};
+use clap::Args;
+use std::time::Duration;
+
+/// Smallest frame of a streamed response that may be asked for, in bytes.
+const FRAME_BYTES_MIN: u64 = 1 << 10;
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Remote read")]
+pub(super) struct ReadArgs {
+    /// Maximum number of concurrent reads
+    ///
+    /// Further reads wait.
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = concurrency)]
+    pub read_concurrency: usize,
+
+    /// Maximum duration of a read, including its response
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    pub read_timeout: Duration,
+
+    /// Maximum number of samples in a SAMPLES response, 0 for no limit
+    ///
+    /// Queries that select more are rejected with 400.
+    #[arg(long, value_name = "COUNT", default_value_t = 50_000_000, value_parser = count)]
+    pub read_sample_limit: u64,
+
+    /// Maximum size of a SAMPLES response before compression, 0 for 4GiB
+    ///
+    /// Larger responses are rejected with 400. The format itself allows no more than 4GiB.
+    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
+    pub read_response_limit: u64,
+
+    /// Maximum size of a frame in a STREAMED_XOR_CHUNKS response
+    #[arg(
+        long, value_name = "BYTES", default_value = "1MiB", value_parser = at_least(FRAME_BYTES_MIN)
+    )]
+    pub read_max_bytes_in_frame: u64,
+}

@@ -1,0 +1,168 @@
+//! What all requests share: what they work with, and what is counted of them. Every endpoint knows
+//! this file; it knows none of them.
+
+use super::durations::Durations;
+use super::reply::Reply;
+use super::request_log::RequestLog;
+use crate::access::Access;
+use crate::config::HttpConfig;
+use crate::forward::figures::ForwardFigures;
+use crate::plugin::Plugins;
+use crate::reload::{Live, ReloadHandle};
+use crate::ship::ShipFigures;
+use crate::store::{BodyBudget, Store, system_now_ms};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use tokio::sync::{Notify, Semaphore, watch};
+
+/// Bodies that are translated at a time.
+const TRANSLATORS_MAX: usize = 4;
+
+/// What a server is made of.
+pub struct ServerConfig {
+    /// What it serves.
+    pub store: Store,
+    /// What stands before the store, if anything does.
+    pub plugins: Option<Plugins>,
+    /// What was shipped, if blocks are.
+    pub ship: Option<Arc<ShipFigures>>,
+    /// What was forwarded, by destination.
+    pub forward: ForwardFigures,
+    /// Where, within which bounds and whom. What changes holds for requests that come later, but
+    /// for the address, and the bounds of connections and of bodies together.
+    pub live: watch::Receiver<Live>,
+    /// Reads the configuration again.
+    pub reload: ReloadHandle,
+}
+
+/// What every request may use. Clones share all of it but the configuration.
+#[derive(Clone)]
+pub struct Context {
+    pub store: Store,
+    pub plugins: Option<Plugins>,
+    /// As it was when the request came.
+    pub access: Arc<Access>,
+    pub ship: Option<Arc<ShipFigures>>,
+    /// What was forwarded, by destination.
+    pub forward: ForwardFigures,
+    /// As it was when the request came.
+    pub http: Arc<HttpConfig>,
+    pub bodies: BodyBudget,
+    pub counters: Arc<HttpCounters>,
+    pub durations: Arc<Durations>,
+    pub translation: Arc<Translation>,
+    pub requests: Arc<RequestLog>,
+    pub reload: ReloadHandle,
+    /// When the server was started.
+    pub started_ms: i64,
+    /// Tells the connection that waits the longest to give up its place.
+    pub crowded: Arc<Notify>,
+    live: watch::Receiver<Live>,
+}
+
+/// What the server counted.
+#[derive(Default)]
+pub struct HttpCounters {
+    pub write_requests: AtomicU64,
+    pub write_requests_failed: AtomicU64,
+    pub read_requests: AtomicU64,
+    pub read_requests_failed: AtomicU64,
+    pub connections_open: AtomicU64,
+    pub connections_idle: AtomicU64,
+    pub connections_crowded_out: AtomicU64,
+    pub connections_slow_head: AtomicU64,
+    pub connections_slow_reader: AtomicU64,
+    pub connections_malformed: AtomicU64,
+    pub connections_insecure: AtomicU64,
+    pub refused_unauthorized: AtomicU64,
+    pub refused_foreign: AtomicU64,
+    pub refused_slow: AtomicU64,
+    pub refused_too_large: AtomicU64,
+    pub refused_type: AtomicU64,
+    pub refused_unavailable: AtomicU64,
+}
+
+/// Turns, and what was counted.
+pub struct Translation {
+    /// Of translators.
+    pub turns: Arc<Semaphore>,
+    /// OTLP.
+    pub otlp: HandlerCounters,
+    /// Text.
+    pub import: HandlerCounters,
+    /// What decoders make of bodies.
+    pub push: HandlerCounters,
+}
+
+/// What was counted by a handler.
+#[derive(Default)]
+pub struct HandlerCounters {
+    /// Requests.
+    pub requests: AtomicU64,
+    /// Requests not answered 2xx.
+    pub failed: AtomicU64,
+    /// Rows that were stored.
+    pub rows: AtomicU64,
+    /// Data points or lines that could not be translated, and rows that the store refused.
+    pub rejected: AtomicU64,
+}
+
+impl Context {
+    /// For a server that starts now.
+    pub fn new(config: ServerConfig, durations: Durations) -> Context {
+        let ServerConfig { store, plugins, ship, forward, live, reload } = config;
+        let Live { http, access } = live.borrow().clone();
+        Context {
+            store,
+            plugins,
+            access,
+            ship,
+            forward,
+            bodies: BodyBudget::new(http.inflight_bytes_max),
+            http,
+            counters: Arc::new(HttpCounters::default()),
+            durations: Arc::new(durations),
+            translation: Arc::new(Translation::default()),
+            requests: Arc::new(RequestLog::default()),
+            reload,
+            started_ms: system_now_ms(),
+            crowded: Arc::new(Notify::new()),
+            live,
+        }
+    }
+
+    /// With the configuration as it is now.
+    pub fn now(&self) -> Context {
+        let Live { http, access } = self.live.borrow().clone();
+        Context { http, access, ..self.clone() }
+    }
+
+    /// Gives who may ask, as it is whenever it is called.
+    pub fn current_access(&self) -> impl Fn() -> Arc<Access> + use<> {
+        let live = self.live.clone();
+        move || Arc::clone(&live.borrow().access)
+    }
+}
+
+impl Default for Translation {
+    fn default() -> Translation {
+        Translation {
+            turns: Arc::new(Semaphore::new(TRANSLATORS_MAX)),
+            otlp: HandlerCounters::default(),
+            import: HandlerCounters::default(),
+            push: HandlerCounters::default(),
+        }
+    }
+}
+
+impl HandlerCounters {
+    /// Counts a request by its answer.
+    pub fn count(&self, reply: Reply) -> Reply {
+        self.requests.fetch_add(1, Relaxed);
+        if !reply.status().is_success() {
+            self.failed.fetch_add(1, Relaxed);
+        }
+        reply
+    }
+}

@@ -1,0 +1,203 @@
+//! The log of refused and failed requests: one line each, a bounded number a minute.
+//!
+//! A line has method, path, client address, status and reason, and stands in the span of its request,
+//! which carries the request's id. It has no header and no query, since credentials and what somebody
+//! searches for are nobody else's affair; reasons that may quote a query are cut before the quotation.
+//!
+//! Of each endpoint and status, [`LINES_MAX`] lines are written in a window of [`WINDOW`], which begins
+//! with its first line. What comes beyond is counted, and the window ends with a line that has the number.
+
+use super::answered::cut;
+use super::reply::{Reason, Reply};
+use super::routes::Handler;
+use hyper::{Method, Request, StatusCode, Uri};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::Span;
+
+/// Lines about one endpoint and status in one window.
+const LINES_MAX: u32 = 10;
+
+/// How long a window lasts.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// An endpoint, and a status that it answered with.
+type Key = (Handler, StatusCode);
+
+/// Counts requests, and logs those that are refused or fail.
+#[derive(Default)]
+pub struct RequestLog {
+    last_id: AtomicU64,
+    windows: Mutex<HashMap<Key, Window>>,
+}
+
+/// What was logged of one endpoint and status lately.
+struct Window {
+    began: Instant,
+    lines: u32,
+    suppressed: u64,
+}
+
+/// What becomes of a line.
+#[derive(Debug, PartialEq, Eq)]
+enum Admission {
+    Written,
+    Suppressed,
+    /// The first that is suppressed in its window: its number is due when the window ends.
+    FirstSuppressed,
+}
+
+/// What a line says of a request. The request itself is gone once it is answered.
+pub struct Asked {
+    id: u64,
+    method: Method,
+    uri: Uri,
+    client: Option<SocketAddr>,
+}
+
+impl Asked {
+    /// The number of the request, counted from the start of the process.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The span of all log lines about the request.
+    pub fn span(&self) -> Span {
+        tracing::info_span!("request", request_id = self.id)
+    }
+}
+
+impl RequestLog {
+    /// Remembers a request that has just come.
+    pub fn begin<B>(&self, request: &Request<B>, client: Option<SocketAddr>) -> Asked {
+        let id = self.last_id.fetch_add(1, Relaxed) + 1;
+        Asked { id, method: request.method().clone(), uri: request.uri().clone(), client }
+    }
+
+    /// Logs an answer that refuses a request or says that it failed.
+    pub fn note(self: &Arc<RequestLog>, asked: &Asked, handler: Handler, reply: &Reply) {
+        let status = reply.status();
+        if !status.is_client_error() && !status.is_server_error() {
+            return;
+        }
+        match self.admit((handler, status), Instant::now()) {
+            Admission::Written => write(asked, handler, reply),
+            Admission::Suppressed => {}
+            Admission::FirstSuppressed => {
+                let log = Arc::clone(self);
+                tokio::spawn(async move {
+                    tokio::time::sleep(WINDOW).await;
+                    log.end((handler, status));
+                });
+            }
+        }
+    }
+
+    /// Ends all windows, as at the end of the process.
+    pub fn end_all(&self) {
+        let keys: Vec<Key> = self.windows().keys().copied().collect();
+        for key in keys {
+            self.end(key);
+        }
+    }
+
+    fn admit(&self, key: Key, now: Instant) -> Admission {
+        let mut windows = self.windows();
+        let window = windows.entry(key).or_insert(Window { began: now, lines: 0, suppressed: 0 });
+        // A window with suppressed lines ends when they are told of.
+        if window.suppressed == 0 && now.saturating_duration_since(window.began) >= WINDOW {
+            *window = Window { began: now, lines: 0, suppressed: 0 };
+        }
+        if window.lines < LINES_MAX {
+            window.lines += 1;
+            return Admission::Written;
+        }
+        window.suppressed += 1;
+        match window.suppressed {
+            1 => Admission::FirstSuppressed,
+            _ => Admission::Suppressed,
+        }
+    }
+
+    /// Ends a window, and says how many lines it left out.
+    fn end(&self, key: Key) {
+        let Some(window) = self.windows().remove(&key) else { return };
+        if window.suppressed == 0 {
+            return;
+        }
+        let (handler, status) = key;
+        tracing::info!(
+            handler = handler.name(),
+            status = status.as_u16(),
+            suppressed = window.suppressed,
+            "log lines about requests suppressed"
+        );
+    }
+
+    fn windows(&self) -> MutexGuard<'_, HashMap<Key, Window>> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Server errors are warnings. A client's error is the client's affair, and an answer that the store
+/// is not ready is what such a question is for.
+fn write(asked: &Asked, handler: Handler, reply: &Reply) {
+    let Asked { method, uri, client, .. } = asked;
+    let status = reply.status();
+    let path = cut(uri.path().as_bytes());
+    let client = client.map(tracing::field::display);
+    let reason = reply.extensions().get::<Reason>().map_or_else(
+        || status.canonical_reason().unwrap_or_default().to_owned(),
+        |reason| cut(reason.text(!(handler.reads() && status.is_client_error())).as_bytes()),
+    );
+    macro_rules! line {
+        ($level:ident, $message:literal) => {
+            tracing::$level!(
+                %method, path, client, status = status.as_u16(), reason, $message
+            )
+        };
+    }
+    match status {
+        _ if handler.is_probe() => line!(debug, "not ready"),
+        _ if status.is_server_error() => line!(warn, "request failed"),
+        _ => line!(info, "request refused"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_bounded_for_each_endpoint_and_status() {
+        let log = RequestLog::default();
+        let now = Instant::now();
+        let read = Handler::of_path("/api/v1/read");
+        let key = (read, StatusCode::BAD_REQUEST);
+        for line in 0..LINES_MAX {
+            assert_eq!(log.admit(key, now), Admission::Written, "{line}");
+        }
+        assert_eq!(log.admit(key, now), Admission::FirstSuppressed);
+        assert_eq!(log.admit(key, now + WINDOW / 2), Admission::Suppressed);
+        let other_status = (read, StatusCode::UNAUTHORIZED);
+        assert_eq!(log.admit(other_status, now), Admission::Written);
+        let other_handler = (Handler::of_path("/api/v1/write"), StatusCode::BAD_REQUEST);
+        assert_eq!(log.admit(other_handler, now), Admission::Written);
+        // Once its number is told, a new window begins.
+        log.end(key);
+        assert_eq!(log.admit(key, now + WINDOW), Admission::Written);
+    }
+
+    #[test]
+    fn a_window_without_suppressed_lines_ends_by_itself() {
+        let log = RequestLog::default();
+        let (now, key) = (Instant::now(), (Handler::of_path("/x"), StatusCode::NOT_FOUND));
+        for _ in 0..LINES_MAX {
+            assert_eq!(log.admit(key, now), Admission::Written);
+        }
+        assert_eq!(log.admit(key, now + WINDOW), Admission::Written);
+    }
+}

@@ -1,0 +1,140 @@
+//! What the handlers besides remote write share: a body is translated on a thread of its own and
+//! goes to the store piece by piece, as remote write would bring it.
+//!
+//! ```text
+//! body ─▶ translator: a blocking thread ──piece──▶ append ─▶ next piece
+//! ```
+//!
+//! Beside its body, whose room is held to the end, a request has at most three pieces in memory,
+//! and few requests are translated at a time. A request whose client is gone runs to its end. When the
+//! store fails between two pieces, the sender is told to come back: what is stored may come again.
+
+use super::body::Held;
+use super::context::{Context, HandlerCounters};
+use super::intake::Intake;
+use super::reply::{self, Reply};
+
+use crate::prom::rows::{Gone, Piece, RequestWriter};
+use crate::prom::write::{REFUSALS_MAX, may_clear};
+use crate::store::{BodyRoom, StoreError};
+use crate::wasm::WriteOutcome;
+use hyper::StatusCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+/// How long a request waits for its turn before its sender is told to come back.
+const TURN_WAIT: Duration = Duration::from_secs(5);
+
+/// What became of a body.
+pub struct Translated<R> {
+    /// What the translator says.
+    pub report: R,
+    /// Rows that the store took.
+    pub rows: u64,
+    /// Rows that it refused.
+    pub refused: u64,
+    /// Why, for the first of them.
+    pub refusals: Vec<String>,
+    /// Whether time can cure it.
+    pub may_clear: bool,
+}
+
+/// Translates a body and stores its rows. `translate` runs to its end unless it is told that the
+/// rows are [`Gone`].
+pub async fn run<R, T>(context: &Context, held: Held, translate: T) -> Result<Translated<R>, Reply>
+where
+    R: Send + 'static,
+    T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, Gone> + Send + 'static,
+{
+    let turn =
+        tokio::time::timeout(TURN_WAIT, Arc::clone(&context.translation.turns).acquire_owned());
+    let turn = match turn.await {
+        Ok(Ok(turn)) => turn,
+        Ok(Err(_)) => return Err(reply::error(&StoreError::Stopped)),
+        Err(_) => return Err(reply::error(&StoreError::Overloaded)),
+    };
+    let store = context.intake();
+    // Not ended by the end of the connection: pieces on their way must stay bounded.
+    let running = tokio::spawn(append_pieces(store, turn, held, translate));
+    match running.await {
+        Ok(translated) => translated.map_err(|error| reply::error(&error)),
+        Err(_) => {
+            let message = "the request could not be translated: this is a fault of tidepool\n";
+            Err(reply::text(StatusCode::INTERNAL_SERVER_ERROR, message))
+        }
+    }
+}
+
+/// Writes rows for [`run`].
+pub type PieceWriter<'a> = RequestWriter<&'a mut (dyn FnMut(Piece) -> Result<(), Gone> + 'a)>;
+
+async fn append_pieces<R, T>(
+    store: Intake,
+    turn: OwnedSemaphorePermit,
+    held: Held,
+    translate: T,
+) -> Result<Translated<R>, StoreError>
+where
+    R: Send + 'static,
+    T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, Gone> + Send + 'static,
+{
+    let (sender, mut pieces) = mpsc::channel(1);
+    let Held { bytes, room } = held;
+    let translating = tokio::task::spawn_blocking(move || {
+        let mut hand_over = |piece| sender.blocking_send(piece).map_err(|_| Gone);
+        let mut writer = PieceWriter::new(&mut hand_over);
+        let report = translate(&bytes, &mut writer)?;
+        writer.finish()?;
+        Ok((report, writer.rows()))
+    });
+    let mut written = Written::default();
+    while let Some(piece) = pieces.recv().await {
+        // Pieces take no room of their own, or requests would wait for each other's.
+        let outcome = store.append(piece.version, piece.body, BodyRoom::beside(&room)).await;
+        match outcome {
+            Ok(outcome) => written.add(outcome),
+            Err(error) => {
+                // The translator ends at its next piece.
+                drop(pieces);
+                let _ = translating.await;
+                return Err(error);
+            }
+        }
+    }
+    let translated = translating.await.map_err(|error| StoreError::Runtime(error.to_string()))?;
+    drop((room, turn));
+    let (report, rows) = translated.map_err(|Gone| StoreError::Stopped)?;
+    let Written { rows: stored, refusals, may_clear } = written;
+    let refused = rows.saturating_sub(stored);
+    Ok(Translated { report, rows: stored, refused, refusals, may_clear })
+}
+
+/// What the store says of all pieces.
+#[derive(Default)]
+struct Written {
+    rows: u64,
+    refusals: Vec<String>,
+    may_clear: bool,
+}
+
+impl Written {
+    /// Adds what became of a piece. Exemplars are no rows: one that is refused, such as an older
+    /// one, is nothing that a sender could mend.
+    fn add(&mut self, outcome: WriteOutcome) {
+        self.rows += outcome.samples_written + outcome.histograms_written;
+        self.may_clear |= may_clear(&outcome);
+        let left = REFUSALS_MAX.saturating_sub(self.refusals.len());
+        let details = outcome.refusals.into_iter().map(|refusal| refusal.detail);
+        self.refusals.extend(details.take(left));
+    }
+}
+
+impl<R> Translated<R> {
+    /// Counts it, with what the translator rejected.
+    pub fn count(&self, counters: &HandlerCounters, rejected: u64) {
+        counters.rows.fetch_add(self.rows, Relaxed);
+        counters.rejected.fetch_add(self.refused + rejected, Relaxed);
+    }
+}

@@ -1,0 +1,126 @@
+//! Queries in PromQL: the interface `query`.
+
+use super::bindings::exports::tidepool::tsdb::query::{self, Guest};
+use super::instance::why_ended;
+use super::state::InstanceState;
+use super::{CallError, Instance, Matcher};
+pub use query::{Annotation, ParseError, QueryError, QueryOptions, QueryStats, ResultFormat};
+use wasmtime::Store;
+use wasmtime::component::ResourceAny;
+
+/// An evaluation of one instance; of no use to any other.
+#[derive(Clone, Copy)]
+pub struct EvaluationHandle(ResourceAny);
+
+/// When an expression is evaluated, in milliseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryTimes {
+    /// Once.
+    Instant(i64),
+    /// At the start, then every step until the end, which is included.
+    Range {
+        /// First time.
+        start_ms: i64,
+        /// Last time, at most.
+        end_ms: i64,
+        /// Time between two.
+        step_ms: i64,
+    },
+}
+
+/// An answer of the engine to a query, or why there is none; an error of the call ends more.
+type Answer<T> = Result<Result<T, QueryError>, CallError>;
+
+impl Instance {
+    /// `query.instant` and `query.range`
+    pub fn evaluate(
+        &mut self,
+        expression: &str,
+        times: QueryTimes,
+        options: QueryOptions,
+    ) -> Answer<EvaluationHandle> {
+        let begun = self.query(|guest, store| match times {
+            QueryTimes::Instant(time_ms) => guest.call_instant(store, expression, time_ms, options),
+            QueryTimes::Range { start_ms, end_ms, step_ms } => {
+                guest.call_range(store, expression, start_ms, end_ms, step_ms, options)
+            }
+        });
+        Ok(begun?.map(EvaluationHandle))
+    }
+
+    /// `query.evaluation.next-bytes`
+    pub fn next_of_query(
+        &mut self,
+        evaluation: EvaluationHandle,
+        format: ResultFormat,
+        bytes_max: u32,
+    ) -> Answer<Vec<u8>> {
+        self.query(|guest, store| {
+            guest.evaluation().call_next_bytes(store, evaluation.0, format, bytes_max)
+        })
+    }
+
+    /// `query.evaluation.annotations`
+    pub fn annotations(
+        &mut self,
+        evaluation: EvaluationHandle,
+        texts_max: u32,
+    ) -> Result<Vec<Annotation>, CallError> {
+        let guest = self.bindings.tidepool_tsdb_query();
+        let noted = guest.evaluation().call_annotations(&mut self.store, evaluation.0, texts_max);
+        noted.map_err(|trap| why_ended(self.store.data(), trap))
+    }
+
+    /// `query.evaluation.stats`
+    pub fn query_stats(&mut self, evaluation: EvaluationHandle) -> Result<QueryStats, CallError> {
+        let guest = self.bindings.tidepool_tsdb_query();
+        let stats = guest.evaluation().call_stats(&mut self.store, evaluation.0);
+        stats.map_err(|trap| why_ended(self.store.data(), trap))
+    }
+
+    /// `query.format`
+    pub fn format_query(
+        &mut self,
+        expression: &str,
+        options: QueryOptions,
+    ) -> Result<Result<String, ParseError>, CallError> {
+        let guest = self.bindings.tidepool_tsdb_query();
+        let formatted = guest.call_format(&mut self.store, expression, options);
+        formatted.map_err(|trap| why_ended(self.store.data(), trap))
+    }
+
+    /// `query.parse`
+    pub fn parse_query(
+        &mut self,
+        expression: &str,
+        options: QueryOptions,
+    ) -> Result<Result<String, ParseError>, CallError> {
+        let guest = self.bindings.tidepool_tsdb_query();
+        let tree = guest.call_parse(&mut self.store, expression, options);
+        tree.map_err(|trap| why_ended(self.store.data(), trap))
+    }
+
+    /// `query.selectors`
+    pub fn selectors(
+        &mut self,
+        expression: &str,
+        options: QueryOptions,
+    ) -> Result<Result<Vec<Vec<Matcher>>, ParseError>, CallError> {
+        let guest = self.bindings.tidepool_tsdb_query();
+        let found = guest.call_selectors(&mut self.store, expression, options);
+        found.map_err(|trap| why_ended(self.store.data(), trap))
+    }
+
+    fn query<T>(
+        &mut self,
+        call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, QueryError>>,
+    ) -> Answer<T> {
+        let guest = self.bindings.tidepool_tsdb_query();
+        self.store.data_mut().head_lost = None;
+        match call(guest, &mut self.store) {
+            Ok(Err(QueryError::Store(error))) => Err(self.refused(error)),
+            Ok(answer) => Ok(answer),
+            Err(trap) => Err(why_ended(self.store.data(), trap)),
+        }
+    }
+}

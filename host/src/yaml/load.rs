@@ -1,0 +1,235 @@
+//! Text to nodes.
+
+use super::{Data, Entry, Error, Node, Place};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Most lists and mappings inside of each other.
+const DEPTH_MAX: usize = 64;
+
+/// Most values that all aliases together may stand for.
+const ALIASED_VALUES_MAX: usize = 100_000;
+
+/// The key whose value is merged into the mapping that has it.
+const MERGE: &str = "<<";
+
+/// Reads a text of one document. One that holds nothing is nothing.
+pub fn load(text: &str) -> Result<Rc<Node>, Error> {
+    let mut loader = Loader::default();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| {
+            let what = format!("this is not YAML: {}", error.info());
+            Error::new(place(error.marker()), "", what)
+        })?;
+        loader.take(event, place(&span.start))?;
+    }
+    let nothing = || {
+        let place = Place { line: 1, column: 1 };
+        Rc::new(Node { place, data: Data::Nothing, values: 1 })
+    };
+    Ok(loader.root.unwrap_or_else(nothing))
+}
+
+fn place(marker: &Marker) -> Place {
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Place { line: number(marker.line()), column: number(marker.col() + 1) }
+}
+
+/// The document so far.
+#[derive(Default)]
+struct Loader {
+    has_document: bool,
+    /// Lists and mappings that have not ended, the outermost first.
+    open: Vec<Open>,
+    /// What aliases stand for, by the parser's numbers.
+    anchors: HashMap<usize, Rc<Node>>,
+    aliased_values: usize,
+    root: Option<Rc<Node>>,
+}
+
+/// A list or mapping that has not ended.
+struct Open {
+    place: Place,
+    anchor: usize,
+    values: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    List(Vec<Rc<Node>>),
+    Map {
+        entries: Vec<Entry>,
+        /// The keys that there are, with their lines.
+        lines: HashMap<String, u32>,
+        /// The key whose value comes next.
+        key: Option<(Place, String)>,
+        /// What is merged into it, the first before others.
+        merged: Vec<Entry>,
+    },
+}
+
+impl Loader {
+    fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), Error> {
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) if self.has_document => {
+                Err(Error::new(place, "", "a second document; only one is read"))
+            }
+            Event::DocumentStart(_) => {
+                self.has_document = true;
+                Ok(())
+            }
+            Event::Alias(anchor) => {
+                let Some(node) = self.anchors.get(&anchor).map(Rc::clone) else {
+                    // Only an alias inside of what it stands for is known to the parser and not here.
+                    return Err(self.wrong(place, "an alias stands for what it is a part of"));
+                };
+                self.aliased_values += node.values;
+                if self.aliased_values > ALIASED_VALUES_MAX {
+                    let what = format!("aliases stand for more than {ALIASED_VALUES_MAX} values");
+                    return Err(self.wrong(place, &what));
+                }
+                self.put(place, node)
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_text = self.is_text(place, tag.as_deref())?;
+                let data = match text.as_ref() {
+                    _ if is_text || style != ScalarStyle::Plain => Data::Quoted(text.into_owned()),
+                    "" | "~" | "null" | "Null" | "NULL" => Data::Nothing,
+                    _ => Data::Plain(text.into_owned()),
+                };
+                // The parser says of nothing that it begins where something else does.
+                let place = match (&data, self.open.last().map(|open| &open.kind)) {
+                    (Data::Nothing, Some(Kind::Map { key: Some((place, _)), .. })) => *place,
+                    _ => place,
+                };
+                self.whole(anchor, Node { place, data, values: 1 })
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.begin(place, anchor, tag, Kind::List(Vec::new()))
+            }
+            Event::MappingStart(anchor, tag) => {
+                let (entries, lines, merged) = Default::default();
+                self.begin(place, anchor, tag, Kind::Map { entries, lines, key: None, merged })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        place: Place,
+        anchor: usize,
+        tag: Option<Cow<'_, Tag>>,
+        kind: Kind,
+    ) -> Result<(), Error> {
+        self.is_text(place, tag.as_deref())?;
+        if self.open.len() == DEPTH_MAX {
+            let what = format!("more than {DEPTH_MAX} lists and mappings inside of each other");
+            return Err(self.wrong(place, &what));
+        }
+        self.open.push(Open { place, anchor, values: 1, kind });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        let Some(Open { place, anchor, values, kind }) = self.open.pop() else { return Ok(()) };
+        let data = match kind {
+            Kind::List(items) => Data::List(items),
+            Kind::Map { mut entries, mut lines, merged, .. } => {
+                let is_new =
+                    |entry: &Entry| lines.insert(entry.key.clone(), entry.place.line).is_none();
+                entries.extend(merged.into_iter().filter(is_new));
+                Data::Map(entries)
+            }
+        };
+        self.whole(anchor, Node { place, data, values })
+    }
+
+    /// Takes a value that has ended.
+    fn whole(&mut self, anchor: usize, node: Node) -> Result<(), Error> {
+        let (place, node) = (node.place, Rc::new(node));
+        if anchor != 0 {
+            self.anchors.insert(anchor, Rc::clone(&node));
+        }
+        self.put(place, node)
+    }
+
+    /// Puts a value where it stands.
+    fn put(&mut self, place: Place, node: Rc<Node>) -> Result<(), Error> {
+        let Some(parent) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        parent.values += node.values;
+        match &mut parent.kind {
+            Kind::List(items) => items.push(node),
+            Kind::Map { key: key @ None, lines, .. } => {
+                let Some(text) = node.text() else {
+                    return Err(self.wrong(place, "a key must be plain text"));
+                };
+                if let Some(line) = lines.get(text) {
+                    let what = format!("the key {text} is there already, in line {line}");
+                    return Err(self.wrong(place, &what));
+                }
+                *key = Some((place, text.to_owned()));
+            }
+            Kind::Map { key, entries, lines, merged } => {
+                let Some((at, key)) = key.take() else { return Ok(()) };
+                if key != MERGE {
+                    lines.insert(key.clone(), at.line);
+                    entries.push(Entry { place: at, key, value: node });
+                } else if let Some(more) = mergeable(&node) {
+                    merged.extend(more.into_iter().cloned());
+                } else {
+                    return Err(self.wrong(place, "<< wants a mapping or a list of mappings"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a tag makes text of whatever it stands before. No other tag means anything here.
+    fn is_text(&self, place: Place, tag: Option<&Tag>) -> Result<bool, Error> {
+        match tag {
+            None => Ok(false),
+            Some(tag) if tag.is_yaml_core_schema() && tag.suffix != "binary" => {
+                Ok(tag.suffix == "str")
+            }
+            Some(tag) => Err(self.wrong(place, &format!("the tag {tag} means nothing here"))),
+        }
+    }
+
+    fn wrong(&self, place: Place, what: &str) -> Error {
+        let mut path = String::new();
+        for open in &self.open {
+            match &open.kind {
+                Kind::List(items) => path += &format!("[{}]", items.len()),
+                Kind::Map { key: Some((_, key)), .. } => {
+                    path += if path.is_empty() { "" } else { "." };
+                    path += key;
+                }
+                Kind::Map { .. } => {}
+            }
+        }
+        Error::new(place, path, what)
+    }
+}
+
+/// The entries of a mapping, or of all mappings of a list.
+fn mergeable(node: &Node) -> Option<Vec<&Entry>> {
+    match &node.data {
+        Data::Map(entries) => Some(entries.iter().collect()),
+        Data::List(items) => {
+            let entries = items.iter().map(|item| match &item.data {
+                Data::Map(entries) => Some(entries),
+                _ => None,
+            });
+            let entries: Option<Vec<&Vec<Entry>>> = entries.collect();
+            entries.map(|entries| entries.into_iter().flatten().collect())
+        }
+        _ => None,
+    }
+}
