@@ -3,11 +3,11 @@
 //! Buckets come from the most negative to the most positive; empty ones are left out. Bounds are
 //! open below and closed above, but for negative buckets, where it is the other way round.
 
-use super::bounds::Bounds;
 use super::number::put_float;
 use crate::model::NativeHistogram;
 use crate::model::histogram::{Count, Side};
 use std::fmt::Write as _;
+use tidepool_buckets::upper_bound;
 
 /// Counts, as they are printed.
 pub(super) trait PrintedCount: Count {
@@ -43,8 +43,7 @@ impl PrintedCount for f64 {
 pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &NativeHistogram<C>) {
     let layout = &histogram.layout;
     let is_custom = layout.has_custom_buckets();
-    let bounds =
-        Bounds { schema: layout.schema, custom: is_custom.then_some(&*layout.custom_values) };
+    let upper = |index: i64| upper_bound(index, layout.schema, &layout.custom_values);
     out.push_str("{count:");
     histogram.count.put(out);
     out.push_str(", sum:");
@@ -53,7 +52,7 @@ pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &Nativ
     let mut negative: Vec<_> = histogram.counts(Side::Negative).filter(used).collect();
     negative.reverse();
     for (index, count) in negative {
-        let span = (-bounds.upper(index), -bounds.upper(index.saturating_sub(1)));
+        let span = (-upper(index), -upper(index.saturating_sub(1)));
         put_bounds(out, span, (true, false));
         C::put_bucket(count, out);
     }
@@ -62,7 +61,7 @@ pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &Nativ
         histogram.zero_count.put(out);
     }
     for (index, count) in histogram.counts(Side::Positive).filter(used) {
-        let span = (bounds.upper(index.saturating_sub(1)), bounds.upper(index));
+        let span = (upper(index.saturating_sub(1)), upper(index));
         put_bounds(out, span, (is_custom && index == 0, true));
         C::put_bucket(count, out);
     }

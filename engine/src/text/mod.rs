@@ -6,9 +6,8 @@
 //! ```
 //!
 //! Numbers and quoted strings are Go's: `number.rs`, `quote.rs`. Native histograms have a form in
-//! dumps only: `histogram.rs`, `bounds.rs`. Source: `promtool tsdb dump` and `dump-openmetrics`.
+//! dumps only: `histogram.rs`. Source: `promtool tsdb dump` and `dump-openmetrics`.
 
-mod bounds;
 mod histogram;
 mod lines;
 mod number;

@@ -1,8 +1,8 @@
 //! Sums, differences and multiples of histograms.
 
 use super::compensated::Compensation;
+use super::custom;
 use super::layout::{Side, Terms, indexes};
-use super::{bounds, custom};
 use crate::model::{CUSTOM_BUCKETS_SCHEMA, CounterReset, Histogram};
 
 /// Histograms with exponential buckets and ones with custom buckets cannot be put together.
@@ -266,7 +266,7 @@ fn add_side(
         true => 0,
         false => indexes(&spans)
             .take(counts.len())
-            .take_while(|index| bounds::exponential(*index, schema) <= threshold)
+            .take_while(|index| tidepool_buckets::exponential(*index, schema) <= threshold)
             .count(),
     };
     let lost = term_lost.as_deref();

@@ -1,9 +1,9 @@
 //! Buckets with their bounds.
 
-use super::bounds::upper_bound;
 use super::layout::indexed;
 use crate::logarithm::log2;
 use crate::model::Histogram;
+use tidepool_buckets::upper_bound;
 
 /// A bucket with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]

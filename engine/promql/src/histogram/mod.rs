@@ -3,7 +3,6 @@
 //! Source: prometheus/prometheus, `model/histogram`.
 
 mod arithmetic;
-mod bounds;
 mod buckets;
 mod compensated;
 mod custom;

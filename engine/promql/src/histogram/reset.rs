@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::bounds::exponential;
 use super::custom::{Mapped, common_bounds};
 use super::layout::indexed;
 use crate::model::{CounterReset, Histogram, Span};
+use tidepool_buckets::exponential;
 
 impl Histogram {
     /// Whether the counter began anew since the previous histogram: it says so, or a count is lower,

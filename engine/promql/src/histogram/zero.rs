@@ -1,10 +1,10 @@
 //! Zero buckets of different widths.
 
-use super::bounds::exponential;
 use super::compensated::Compensation;
 use super::layout::indexed;
 use crate::kahan;
 use crate::model::Histogram;
+use tidepool_buckets::exponential;
 
 /// What a zero bucket would be.
 struct Wider {

@@ -1,7 +1,6 @@
 //! A native histogram as a plain value; what is computed with it is in `crate::histogram`.
 
-/// Schema of histograms whose bucket bounds are listed one by one.
-pub const CUSTOM_BUCKETS_SCHEMA: i32 = -53;
+pub use tidepool_buckets::CUSTOM_BUCKETS_SCHEMA;
 
 /// A run of neighbouring buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -35,8 +35,7 @@ use std::rc::Rc;
 /// Bits of the NaN that marks the end of a series, as a value or as a histogram's sum.
 pub const STALE_NAN_BITS: u64 = 0x7ff0_0000_0000_0002;
 
-/// Schema of histograms whose bucket bounds are listed one by one.
-pub const CUSTOM_BUCKETS_SCHEMA: i32 = -53;
+pub use tidepool_buckets::CUSTOM_BUCKETS_SCHEMA;
 
 /// Coarsest exponential schema that is stored: a bucket spans 16 powers of two.
 pub const EXPONENTIAL_SCHEMA_MIN: i32 = -4;

@@ -1,8 +1,52 @@
-//! Bounds of the buckets of native histograms, to the last bit as upstream has them: its dumps
-//! print all digits.
+//! Upper bounds of the buckets of native histograms, to the last bit as Prometheus has them.
+//!
+//! Source: `getBound` in `model/histogram/generic.go` of prometheus/prometheus.
 
-/// Upper bounds between a half and one, in steps of the 256th root of two. Upstream's table, whose
-/// last digits are not always those of the exact root; coarser schemas use every so-manieth.
+/// The schema of histograms that list their bounds.
+pub const CUSTOM_BUCKETS_SCHEMA: i32 = -53;
+
+/// The schema that [`FRACTIONS`] belongs to.
+const FINEST_SCHEMA: i32 = 8;
+
+/// Powers of two beyond which every bound is zero or infinite.
+const EXPONENT_LIMIT: i64 = 1100;
+
+/// Upper bound of a bucket by its index, or the absolute one of a negative bucket. `custom` are the
+/// bounds of [`CUSTOM_BUCKETS_SCHEMA`], which end at infinity.
+pub fn upper_bound(index: impl Into<i64>, schema: i32, custom: &[f64]) -> f64 {
+    let index = index.into();
+    if schema != CUSTOM_BUCKETS_SCHEMA {
+        return exponential(index, schema);
+    }
+    if index < 0 {
+        return f64::NEG_INFINITY;
+    }
+    let place = usize::try_from(index).unwrap_or(usize::MAX);
+    custom.get(place).copied().unwrap_or(f64::INFINITY)
+}
+
+/// Upper bound of a bucket whose width grows by 2^(2^-schema). The last one of regular numbers ends
+/// at the largest of them; the one behind it counts infinity.
+pub fn exponential(index: impl Into<i64>, schema: i32) -> f64 {
+    let index = index.into();
+    let (fraction, exponent) = if schema < 0 {
+        let shift = schema.unsigned_abs().min(32);
+        (0.5, index.saturating_mul(1 << shift).saturating_add(1))
+    } else {
+        let schema = schema.min(FINEST_SCHEMA);
+        let place = (index & ((1 << schema) - 1)) << (FINEST_SCHEMA - schema);
+        (FRACTIONS[place as usize], (index >> schema) + 1)
+    };
+    if fraction == 0.5 && exponent == 1025 {
+        return f64::MAX;
+    }
+    let exponent = exponent.clamp(-EXPONENT_LIMIT, EXPONENT_LIMIT) as i32;
+    // In two steps: a number near the smallest one is reached through one that is exact.
+    let half = exponent / 2;
+    fraction * 2f64.powi(half) * 2f64.powi(exponent - half)
+}
+
+/// Bounds from 0.5 to 1 at the highest resolution, with the rounding of Prometheus' own table.
 const FRACTIONS: [f64; 256] = [
     0.5,
     0.5013556375251013,
@@ -262,74 +306,51 @@ const FRACTIONS: [f64; 256] = [
     0.9972960560854698,
 ];
 
-/// The schema that [`FRACTIONS`] belongs to.
-const FINEST_SCHEMA: i32 = 8;
-
-/// Powers of two beyond which every bound is nothing or infinite.
-const EXPONENT_LIMIT: i64 = 1100;
-
-/// Which bounds a histogram's buckets have.
-pub(super) struct Bounds<'a> {
-    /// The number that says how wide buckets are.
-    pub schema: i32,
-    /// Bounds listed one by one, if the schema says so.
-    pub custom: Option<&'a [f64]>,
-}
-
-impl Bounds<'_> {
-    /// The upper bound of a bucket, which is the lower one of the next.
-    pub fn upper(&self, index: i64) -> f64 {
-        match self.custom {
-            Some(_) if index < 0 => f64::NEG_INFINITY,
-            Some(bounds) => {
-                let at = usize::try_from(index).unwrap_or(usize::MAX);
-                bounds.get(at).copied().unwrap_or(f64::INFINITY)
-            }
-            None => exponential(index, self.schema),
-        }
-    }
-}
-
-fn exponential(index: i64, schema: i32) -> f64 {
-    let (fraction, exponent) = if schema < 0 {
-        let shift = schema.unsigned_abs().min(32);
-        (0.5, index.saturating_mul(1 << shift).saturating_add(1))
-    } else {
-        let schema = schema.min(FINEST_SCHEMA);
-        let place = (index & ((1 << schema) - 1)) << (FINEST_SCHEMA - schema);
-        let fraction = usize::try_from(place).ok().and_then(|place| FRACTIONS.get(place));
-        (fraction.copied().unwrap_or(0.5), (index >> schema) + 1)
-    };
-    // The last bucket ends with the last number there is; infinity has a bucket of its own.
-    if fraction == 0.5 && exponent == 1025 {
-        return f64::MAX;
-    }
-    let exponent = exponent.clamp(-EXPONENT_LIMIT, EXPONENT_LIMIT) as i32;
-    // In two steps: a number near the smallest one is reached through one that is exact.
-    let half = exponent / 2;
-    fraction * 2f64.powi(half) * 2f64.powi(exponent - half)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_upstreams() {
-        for (index, schema, expected) in [
+    fn bounds_are_those_of_upstream() {
+        // Most are from upstream's `TestGetBoundExponential`.
+        for (index, schema, bound) in [
+            (-1, -1, 0.25),
+            (0, -1, 1.0),
+            (1, -1, 4.0),
+            (1, -2, 16.0),
+            (64, -4, f64::MAX),
+            (512, -1, f64::MAX),
+            (513, -1, f64::INFINITY),
+            (-1, 0, 0.5),
             (0, 0, 1.0),
             (1, 0, 2.0),
-            (-1, 1, 0.707_106_781_186_547_5),
-            (1, -2, 16.0),
-            (-1, -1, 0.25),
             (1024, 0, f64::MAX),
             (1025, 0, f64::INFINITY),
-            (-1074, 0, 5e-324),
+            (-1, 1, 0.707_106_781_186_547_5),
+            (-1, 2, 0.8408964152537144),
+            (0, 2, 1.0),
+            (1, 2, 1.189207115002721),
+            (4096, 2, f64::MAX),
+            (4097, 2, f64::INFINITY),
             (256, 8, 2.0),
-            (64, -4, f64::MAX),
         ] {
-            let bounds = Bounds { schema, custom: None };
-            assert_eq!(bounds.upper(index), expected, "{index} of schema {schema}");
+            assert_eq!(exponential(index, schema), bound, "{index} {schema}");
         }
+    }
+
+    #[test]
+    fn the_smallest_bounds_are_subnormal() {
+        assert_eq!(exponential(-1074, 0), 5e-324);
+        assert_eq!(exponential(-1080, 0), 0.0);
+        assert_eq!(exponential(i32::MIN, -4), 0.0);
+        assert_eq!(exponential(i32::MAX, -4), f64::INFINITY);
+        assert_eq!(exponential(-1023, 0), 2f64.powi(-1023));
+    }
+
+    #[test]
+    fn custom_bounds_end_at_infinity() {
+        let bounds = [1.0, 5.0];
+        let all: Vec<_> = (-1..4).map(|i| upper_bound(i, CUSTOM_BUCKETS_SCHEMA, &bounds)).collect();
+        assert_eq!(all, [f64::NEG_INFINITY, 1.0, 5.0, f64::INFINITY, f64::INFINITY]);
     }
 }
