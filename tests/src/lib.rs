@@ -45,6 +45,7 @@ pub mod hostile;
 pub mod http;
 pub mod latency;
 pub mod node;
+pub mod node_exporter;
 pub mod object_storage;
 pub mod otlp;
 pub mod peers;

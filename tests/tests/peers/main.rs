@@ -8,6 +8,7 @@ mod compaction;
 mod compliance;
 mod configuration;
 mod damaged_log;
+mod dashboards;
 mod exemplars;
 mod external_labels;
 mod forward;

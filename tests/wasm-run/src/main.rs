@@ -2,7 +2,8 @@
 //!
 //! The runner of `cargo test --target wasm32-wasip2`, so that the engine's tests run as wasm in the
 //! runtime that tidepool embeds. The command gets the arguments, the environment, standard input
-//! and output, and the current directory as `.`; no network. Its exit code is passed on. A trap
+//! and output, and the current directory as `.`; no network. A directory that `WASM_RUN_READ_DIR`
+//! names is there under its own path, to be read. The exit code is passed on. A trap
 //! ends with the code of an aborted process, which test harnesses report as a failure.
 
 use std::process::ExitCode;
@@ -12,6 +13,9 @@ use wasmtime::error::Context;
 use wasmtime::{Config, Engine, Store};
 use wasmtime_wasi::p2::bindings::sync::Command;
 use wasmtime_wasi::{FsPerms, I32Exit, ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+/// Names a directory that the command may read.
+const READ_DIR: &str = "WASM_RUN_READ_DIR";
 
 /// The runner's own failures: a missing file, or no component.
 const EXIT_FAILURE: u8 = 1;
@@ -53,17 +57,19 @@ fn run(arguments: &[String]) -> wasmtime::Result<u8> {
     wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
     stub_imports(&mut linker, &component)?;
 
-    let wasi = WasiCtx::builder()
-        .args(arguments)
+    let mut wasi = WasiCtx::builder();
+    wasi.args(arguments)
         .inherit_env()
         // A failed assertion ends the process, and with it what the harness had captured.
         .env("RUST_TEST_NOCAPTURE", "1")
         .inherit_stdio()
         // Nothing else runs on this thread, so waiting may block it.
         .allow_blocking_current_thread(true)
-        .preopened_dir(".", ".", FsPerms::ReadWrite)?
-        .build();
-    let mut store = Store::new(&engine, State { wasi, table: ResourceTable::new() });
+        .preopened_dir(".", ".", FsPerms::ReadWrite)?;
+    if let Ok(directory) = std::env::var(READ_DIR) {
+        wasi.preopened_dir(&directory, &directory, FsPerms::ReadOnly)?;
+    }
+    let mut store = Store::new(&engine, State { wasi: wasi.build(), table: ResourceTable::new() });
     let command = Command::instantiate(&mut store, &component, &linker)?;
     match command.wasi_cli_run().call_run(&mut store) {
         Ok(Ok(())) => Ok(0),

@@ -1,10 +1,13 @@
-//! Where upstream's scripts are: in the module cache of Go.
+//! Where upstream's scripts are: in the module cache of Go, or where [`SCRIPTS`] says.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const MODULE: &str = "github.com/prometheus/prometheus";
+
+/// The folder of scripts, for a program that cannot ask Go: a WebAssembly component.
+const SCRIPTS: &str = "TIDEPOOL_PROMQL_SCRIPTS";
 
 /// Set where tests against other programs must not be skipped.
 const REQUIRED: &str = "TIDEPOOL_REQUIRE_PEERS";
@@ -31,6 +34,9 @@ pub fn scripts() -> Option<PathBuf> {
 }
 
 fn find() -> Result<PathBuf, String> {
+    if let Some(directory) = std::env::var_os(SCRIPTS) {
+        return existing(PathBuf::from(directory));
+    }
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/go.mod");
     let text = std::fs::read_to_string(&manifest).map_err(|error| error.to_string())?;
     let mut words = text.lines().filter_map(|line| line.trim().split_once(' '));
@@ -40,7 +46,10 @@ fn find() -> Result<PathBuf, String> {
     let cache = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let version = version.split_whitespace().next().unwrap_or_default();
     let directory = format!("{cache}/{MODULE}@{version}/promql/promqltest/testdata");
-    let directory = PathBuf::from(directory);
+    existing(PathBuf::from(directory))
+}
+
+fn existing(directory: PathBuf) -> Result<PathBuf, String> {
     match directory.is_dir() {
         true => Ok(directory),
         false => Err(format!("{} is not there (go mod download)", directory.display())),
