@@ -5,11 +5,12 @@ use super::durations::Durations;
 use super::reply::Body;
 use super::routes::Handler;
 use super::stream::{Phase, PhaseCell};
+use crate::http::request::Request;
 use crate::store::StoreError;
 use bytes::Bytes;
-use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::header::USER_AGENT;
-use hyper::{Method, Request, StatusCode, Version};
+use hyper::{Method, StatusCode, Version};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -120,11 +121,7 @@ pub struct AccessLine {
 
 impl AccessLine {
     /// Remembers a request that has just come.
-    pub fn new(
-        request: &Request<Incoming>,
-        request_id: u64,
-        client: Option<SocketAddr>,
-    ) -> AccessLine {
+    pub fn new(request: &Request, request_id: u64, client: Option<SocketAddr>) -> AccessLine {
         let user_agent = request.headers().get(USER_AGENT);
         let path = request.uri().path_and_query().map_or("", |path| path.as_str());
         AccessLine {

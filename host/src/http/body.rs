@@ -2,13 +2,14 @@
 
 use super::context::Context;
 use super::reply::{Reply, error, retry_later, text};
+use crate::http::request::{Request, RequestBody};
 use crate::prom::{BodyError, decompress, decompressed_len};
 use crate::store::{Body as StoredBody, BodyRoom};
 use flate2::read::MultiGzDecoder;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::StatusCode;
+use hyper::body::Body;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
-use hyper::{Request, StatusCode};
 use std::io::Read as _;
 
 /// Bytes that a body's buffer has at first.
@@ -51,7 +52,11 @@ pub struct Held {
 }
 
 /// Reads a Snappy-compressed body; both its sizes are bounded before anything is allocated.
-pub async fn read_snappy(context: &Context, body: Incoming, bound: Bound) -> Result<Held, Reply> {
+pub async fn read_snappy(
+    context: &Context,
+    body: RequestBody,
+    bound: Bound,
+) -> Result<Held, Reply> {
     let compressed = collect(context, body, bound).await?;
     let refused = |error| refused(error, bound);
     let bytes = decompressed_len(&compressed.bytes, bound.bytes).map_err(refused)?;
@@ -63,14 +68,11 @@ pub async fn read_snappy(context: &Context, body: Incoming, bound: Bound) -> Res
 }
 
 /// Reads a sender's body that may be compressed with gzip; both its sizes are bounded.
-pub async fn read_plain_or_gzip(
-    context: &Context,
-    request: Request<Incoming>,
-) -> Result<Held, Reply> {
+pub async fn read_plain_or_gzip(context: &Context, request: Request) -> Result<Held, Reply> {
     read_plain(context, request).await.map_err(for_sender)
 }
 
-async fn read_plain(context: &Context, request: Request<Incoming>) -> Result<Held, Reply> {
+async fn read_plain(context: &Context, request: Request) -> Result<Held, Reply> {
     let bound = Bound::of_writes(context);
     let (head, body) = request.into_parts();
     let encoding = head.headers.get(CONTENT_ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
@@ -143,7 +145,7 @@ pub fn for_sender(mut reply: Reply) -> Reply {
 }
 
 /// Reads a body.
-pub async fn collect(context: &Context, body: Incoming, bound: Bound) -> Result<Held, Reply> {
+pub async fn collect(context: &Context, body: RequestBody, bound: Bound) -> Result<Held, Reply> {
     let limit = context.http.limits.request_timeout;
     match tokio::time::timeout(limit, read(context, body, bound)).await {
         Ok(held) => held,
@@ -159,7 +161,7 @@ pub async fn collect(context: &Context, body: Incoming, bound: Bound) -> Result<
 
 /// Takes room for what has come, whatever the client says will come. The pieces are copied into
 /// one buffer: kept as they are, a client could send them one byte each.
-async fn read(context: &Context, mut body: Incoming, bound: Bound) -> Result<Held, Reply> {
+async fn read(context: &Context, mut body: RequestBody, bound: Bound) -> Result<Held, Reply> {
     let Bound { bytes: bytes_max, set_by } = bound;
     let too_large = || {
         let message = format!("the body is larger than {bytes_max} bytes ({set_by})\n");

@@ -6,16 +6,17 @@
 
 use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
 use super::context::{Context, HttpCounters};
+use super::request::{RequestBody, Unread};
 use super::routes::{self, Handler};
 use super::stream::{Phase, PhaseCell, Watched};
 use super::target::HEADERS_MAX;
 use super::typed::Typed;
 use crate::config::ClientLimits;
 use crate::shutdown::Shutdown;
+use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
 use std::error::Error;
@@ -119,10 +120,12 @@ async fn serve_requests<S>(
         Err(error) => return tracing::debug!(%error, "a connection ended early"),
     };
     let unanswered = Unanswered::new(phase);
-    let service = service_fn(|request: Request<Incoming>| {
+    let service = service_fn(|request: hyper::Request<Incoming>| {
         let pending = unanswered.begin();
         let context = context.now();
         async move {
+            let unread = is_http2.then(Unread::default);
+            let request = request.map(|body| RequestBody::new(body, unread.clone()));
             let asked = context.requests.begin(&request, client);
             let is_logged = context.http.access_log;
             let line = is_logged.then(|| AccessLine::new(&request, asked.id(), client));
@@ -132,6 +135,9 @@ async fn serve_requests<S>(
                 let mut reply = routes::handle(&context, handler, request).await;
                 context.access.add_headers(reply.headers_mut());
                 context.requests.note(&asked, handler, &reply);
+                if let Some(unread) = unread {
+                    unread.read().await;
+                }
                 reply
             };
             let reply = answer.instrument(asked.span()).await;

@@ -5,12 +5,12 @@ use super::body::read_plain_or_gzip;
 use super::context::Context;
 use super::reply::{Reply, retry_later, text};
 use super::translation::{self, Translated};
+use crate::http::request::Request;
 use crate::prom::push::{Push, PushError};
 use crate::store::system_now_ms;
 use crate::text::{ImportOptions, Imported, TextFormat, import};
-use hyper::body::Incoming;
+use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::{Request, StatusCode};
 
 /// The path; the Pushgateway's `/metrics/job/JOB/…` may follow.
 pub const PATH: &str = "/api/v1/import/prometheus";
@@ -19,12 +19,12 @@ pub const PATH: &str = "/api/v1/import/prometheus";
 pub const PATH_LABELS: &str = "/api/v1/import/prometheus/metrics/{*}";
 
 /// Answers a request.
-pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+pub async fn answer(context: &Context, request: Request) -> Reply {
     let reply = take(context, request).await.unwrap_or_else(|refused| refused);
     context.translation.import.count(reply)
 }
 
-async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
+async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let format = format_of(request.headers())
         .map_err(|message| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))?;
     let below = request.uri().path().strip_prefix(PATH).unwrap_or_default();

@@ -20,6 +20,7 @@ mod read;
 mod reload;
 mod replay;
 mod reply;
+mod request;
 mod request_log;
 mod routes;
 mod server;

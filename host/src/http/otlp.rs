@@ -6,15 +6,15 @@ use super::body::read_plain_or_gzip;
 use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
 use super::translation::{self, Translated};
+use crate::http::request::Request;
 use crate::otlp::proto::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
 };
 use crate::otlp::proto::rpc::Status;
 use crate::otlp::{Malformed, Report, TranslateError, translate};
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{Request, StatusCode};
 use prost::Message as _;
 
 /// Where OpenTelemetry's senders find it, as with Prometheus.
@@ -23,7 +23,7 @@ pub const PATH: &str = "/api/v1/otlp/v1/metrics";
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
 /// Answers a request.
-pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+pub async fn answer(context: &Context, request: Request) -> Reply {
     let reply = match take(context, request).await {
         Ok(translated) => translated,
         Err(refused) => as_status(refused).await,
@@ -31,7 +31,7 @@ pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
     context.translation.otlp.count(reply)
 }
 
-async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
+async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let media_type = content_type.and_then(|value| value.split(|byte| *byte == b';').next());
     let is_protobuf =

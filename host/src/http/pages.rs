@@ -12,15 +12,15 @@
 use super::context::Context;
 use super::reply::{Reply, retry_later, text};
 use crate::access::{Scope, is_known_host};
-use hyper::body::Incoming;
+use crate::http::request::Request;
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
-use hyper::{Method, Request, StatusCode, Uri};
+use hyper::{Method, StatusCode, Uri};
 use std::sync::atomic::Ordering::Relaxed;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// The answer to a page that may not do what it asks for.
-pub fn refusal(context: &Context, scope: Scope, request: &Request<Incoming>) -> Option<Reply> {
+pub fn refusal(context: &Context, scope: Scope, request: &Request) -> Option<Reply> {
     let (uri, headers) = (request.uri(), request.headers());
     let refused = |status, message: &str| {
         context.counters.refused_foreign.fetch_add(1, Relaxed);

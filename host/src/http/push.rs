@@ -5,13 +5,13 @@
 use super::body::{Held, read_plain_or_gzip};
 use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
+use crate::http::request::Request;
 use crate::plugin::{Decoded, Plugins, PushRequest, Undecoded};
 use crate::prom::write::may_clear;
 use crate::store::{BodyRoom, system_now_ms};
 use crate::wasm::RemoteWriteVersion;
-use hyper::body::Incoming;
+use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Request, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What all such paths begin with.
@@ -21,12 +21,12 @@ pub const PREFIX: &str = "/api/v1/push/";
 pub const PATH: &str = "/api/v1/push/{*}";
 
 /// Answers a request.
-pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+pub async fn answer(context: &Context, request: Request) -> Reply {
     let reply = take(context, request).await.unwrap_or_else(|refused| refused);
     context.translation.push.count(reply)
 }
 
-async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Reply> {
+async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let Some(plugins) = &context.plugins else {
         return Err(text(StatusCode::NOT_FOUND, "no plugins are loaded (--plugins)\n"));
     };

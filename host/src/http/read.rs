@@ -6,6 +6,7 @@
 use super::body::{Bound, read_snappy};
 use super::context::Context;
 use super::reply::{self, Reply, text};
+use crate::http::request::Request;
 use crate::prom::read::{
     ReadFormat, ReadLimits, ReadPlan, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan,
 };
@@ -13,9 +14,9 @@ use crate::store::{ReadPart, StoreError};
 use crate::wasm::Label;
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Frame};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Response, StatusCode};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -51,7 +52,7 @@ impl Answer {
 }
 
 /// Answers a read.
-pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+pub async fn answer(context: &Context, request: Request) -> Reply {
     context.counters.read_requests.fetch_add(1, Relaxed);
     let reply = read(context, request).await;
     if !reply.status().is_success() {
@@ -60,7 +61,7 @@ pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
     reply
 }
 
-async fn read(context: &Context, request: Request<Incoming>) -> Reply {
+async fn read(context: &Context, request: Request) -> Reply {
     let bound = Bound::of_reads(context);
     let held = match read_snappy(context, request.into_body(), bound).await {
         Ok(held) => held,

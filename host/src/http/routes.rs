@@ -5,9 +5,9 @@ use super::context::Context;
 use super::reply::{Reply, text};
 use super::{auth, import, metrics, otlp, pages, push, read, reload, replay, write};
 use crate::access::Scope;
-use hyper::body::Incoming;
+use crate::http::request::Request;
 use hyper::header::{ALLOW, HeaderValue};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// An endpoint.
@@ -144,7 +144,7 @@ impl Handler {
 }
 
 /// Answers a request.
-pub async fn handle(context: &Context, handler: Handler, request: Request<Incoming>) -> Reply {
+pub async fn handle(context: &Context, handler: Handler, request: Request) -> Reply {
     let reply = admitted(context, handler, request).await.unwrap_or_else(|refused| refused);
     let counters = &context.counters;
     let refused = match reply.status() {
@@ -160,11 +160,7 @@ pub async fn handle(context: &Context, handler: Handler, request: Request<Incomi
 }
 
 /// Answers those who may ask.
-async fn admitted(
-    context: &Context,
-    handler: Handler,
-    request: Request<Incoming>,
-) -> Result<Reply, Reply> {
+async fn admitted(context: &Context, handler: Handler, request: Request) -> Result<Reply, Reply> {
     let path = request.uri().path();
     let scope = auth::scope(context, path);
     if let Some(scope) = scope {
@@ -181,7 +177,7 @@ async fn admitted(
     Ok(dispatch(context, handler, request).await)
 }
 
-async fn dispatch(context: &Context, handler: Handler, request: Request<Incoming>) -> Reply {
+async fn dispatch(context: &Context, handler: Handler, request: Request) -> Reply {
     let Some(route) = handler.route() else {
         return text(StatusCode::NOT_FOUND, "404 page not found\n");
     };

@@ -6,15 +6,15 @@
 use super::body::{Bound, for_sender, read_snappy};
 use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
+use crate::http::request::Request;
 use crate::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
 use crate::wasm::{RemoteWriteVersion, WriteOutcome};
-use hyper::body::Incoming;
+use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Request, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Answers a write.
-pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
+pub async fn answer(context: &Context, request: Request) -> Reply {
     context.counters.write_requests.fetch_add(1, Relaxed);
     let reply = write(context, request).await;
     if !reply.status().is_success() {
@@ -23,7 +23,7 @@ pub async fn answer(context: &Context, request: Request<Incoming>) -> Reply {
     reply
 }
 
-async fn write(context: &Context, request: Request<Incoming>) -> Reply {
+async fn write(context: &Context, request: Request) -> Reply {
     let version = match negotiate(request.headers()) {
         Ok(version) => version,
         Err(error) => return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("{error}\n")),

@@ -195,6 +195,20 @@ fn what_is_no_tls_is_closed() {
     wait::until("an honest client", TIMEOUT, is_served).expect("it is served");
 }
 
+/// By HTTP/2 the answer must not overtake the body: curl then fails instead of showing it.
+#[test]
+fn a_refused_body_is_answered_by_http_2() {
+    let authority = Authority::new();
+    let node = Node::open_to_all();
+    let ca = node.file("ca.crt", &authority.certificate);
+    let server = node.with_tls(&authority).start_secure(&ca);
+    let arguments = [&["--cacert", ca.as_str(), "--http2"], &POST[..]].concat();
+    for _ in 0..50 {
+        let (status, head) = curl(&server, "https", WRITE, &arguments);
+        assert!(status == 415 && head.starts_with("2 415"), "{status} {head}");
+    }
+}
+
 /// Prometheus' web configuration: TLS, then users for all endpoints, then headers and HTTP/1.1 only,
 /// each as soon as the file says so.
 #[test]

@@ -26,15 +26,15 @@ pub use openapi::described;
 use super::context::Context;
 use super::gzip;
 use super::reply::{Reply, text};
+use crate::http::request::Request;
 use crate::store::StoreError;
 use envelope::ApiError;
-use hyper::body::Incoming;
+use hyper::StatusCode;
 use hyper::header::{
     ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_TYPE, HeaderMap,
     HeaderValue, ORIGIN, VARY,
 };
-use hyper::{Request, StatusCode};
 use parameters::Parameters;
 
 /// What is asked for.
@@ -77,7 +77,7 @@ impl Call {
 }
 
 /// Answers a call.
-pub async fn answer(context: &Context, call: Call, request: Request<Incoming>) -> Reply {
+pub async fn answer(context: &Context, call: Call, request: Request) -> Reply {
     let origin = request.headers().get(ORIGIN).cloned();
     let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
     let mut reply = done(context, call, request).await.unwrap_or_else(ApiError::into_reply);
@@ -88,11 +88,7 @@ pub async fn answer(context: &Context, call: Call, request: Request<Incoming>) -
     if takes_gzip { gzip::compress(reply) } else { reply }
 }
 
-async fn done(
-    context: &Context,
-    call: Call,
-    request: Request<Incoming>,
-) -> Result<Reply, ApiError> {
+async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, ApiError> {
     if !call.is_early() && !context.store.is_ready() {
         return Err(StoreError::NotReady.into());
     }

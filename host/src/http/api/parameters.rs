@@ -3,14 +3,14 @@
 use super::envelope::ApiError;
 use crate::http::body::{Bound, collect};
 use crate::http::context::Context;
+use crate::http::request::Request;
 use crate::prom::duration::duration_or_zero;
 use crate::prom::selection::SelectionCount;
 use crate::prom::selector::{matches_empty, parse_counted};
 use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
 use crate::wasm::{Matcher, TimeRange};
-use hyper::body::Incoming;
+use hyper::Method;
 use hyper::header::CONTENT_TYPE;
-use hyper::{Method, Request};
 use std::time::Duration;
 
 /// Media type of a form.
@@ -24,7 +24,7 @@ pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
     /// Reads them.
-    pub async fn of(context: &Context, request: Request<Incoming>) -> Result<Parameters, ApiError> {
+    pub async fn of(context: &Context, request: Request) -> Result<Parameters, ApiError> {
         let has_form = matches!(*request.method(), Method::POST | Method::PUT);
         let content_type = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = content_type.and_then(|kind| kind.split(';').next()).unwrap_or_default();

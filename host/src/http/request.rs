@@ -1,0 +1,90 @@
+//! Requests, and what an answer leaves unread of their bodies.
+//!
+//! An HTTP/2 client that still sends when the whole answer has arrived sees its stream closed: curl
+//! 7.88 then reports an error instead of the answer. So the answer waits until the rest of a small
+//! body is read.
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A request as its handler gets it.
+pub type Request = hyper::Request<RequestBody>;
+
+/// Most bytes that are read of what no handler wanted: what a stream may send without being asked.
+const UNREAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest time that an answer waits for them.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A body that passes what is left of it on when it is dropped.
+pub struct RequestBody {
+    body: Option<Incoming>,
+    unread: Option<Unread>,
+}
+
+/// What is left of a body.
+#[derive(Clone, Default)]
+pub struct Unread(Arc<Mutex<Option<Incoming>>>);
+
+impl RequestBody {
+    /// A body, and what gets the rest of it.
+    pub fn new(body: Incoming, unread: Option<Unread>) -> RequestBody {
+        RequestBody { body: Some(body), unread }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(context),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(SizeHint::default, Incoming::size_hint)
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        let Some(Unread(unread)) = &self.unread else { return };
+        if !self.is_end_stream() {
+            *unread.lock().unwrap_or_else(PoisonError::into_inner) = self.body.take();
+        }
+    }
+}
+
+impl Unread {
+    /// Reads what is left, if it is little and comes soon.
+    pub async fn read(self) {
+        let body = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut body) = body else { return };
+        let rest = async {
+            let mut bytes = 0;
+            while let Some(Ok(frame)) = http_body_util::BodyExt::frame(&mut body).await {
+                bytes += frame.data_ref().map_or(0, Bytes::len);
+                if bytes > UNREAD_BYTES_MAX {
+                    return;
+                }
+            }
+        };
+        // A client that takes longer has its answer anyway.
+        let _ = timeout(UNREAD_TIMEOUT, rest).await;
+    }
+}
