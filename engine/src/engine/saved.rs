@@ -78,7 +78,7 @@ impl Owned {
     ) -> std::result::Result<bool, SavedHeadError> {
         let mut piece = Bytes(piece);
         if piece.array()? != MAGIC {
-            return Err(SavedHeadError::Damaged { what: "it begins with something else" });
+            return Err(SavedHeadError::Damaged { what: "its magic number is wrong" });
         }
         let version = piece.u32()?;
         if version != VERSION {

@@ -52,8 +52,8 @@ pub enum DiskError {
     },
     /// Records that were gathered in memory could not be written; they are still there.
     #[error(
-        "could not write {bytes} bytes of gathered records to WAL segment {segment:08} ({path}): \
-         {source}; they are kept in memory, and no new ones are taken until they are written{}",
+        "could not write {bytes} bytes of buffered records to WAL segment {segment:08} ({path}): \
+         {source}; they stay in memory, and new records are refused until they are written{}",
         advice(source)
     )]
     WalHeld {
@@ -174,7 +174,7 @@ pub enum DiskError {
         size_bytes: u64,
     },
     /// A read asked for more than the file holds.
-    #[error("{len} bytes at byte {offset} of {path} are more than its {size_bytes} bytes hold")]
+    #[error("cannot read {len} bytes at byte {offset} of {path}: the file has {size_bytes} bytes")]
     ReadPastEnd {
         /// The file.
         path: PathBuf,
@@ -290,7 +290,7 @@ fn advice(error: &io::Error) -> &'static str {
     use io::ErrorKind::*;
     match error.kind() {
         StorageFull | QuotaExceeded => "; free space on the device, or shorten the retention",
-        PermissionDenied => "; check who owns the data directory",
+        PermissionDenied => "; check the owner of the data directory",
         ReadOnlyFilesystem => {
             "; the file system is mounted read-only, which may mean it is failing"
         }

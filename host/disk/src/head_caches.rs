@@ -68,8 +68,8 @@ impl DataDir {
         if let Some(kept) = self.quarantine.take(path)? {
             tracing::warn!(
                 path = %kept.display(),
-                "the log was damaged, so Prometheus' cache of its head, which may hold what the log \
-                 lost, is kept; remove it once nothing is missed"
+                "the WAL was damaged: quarantined Prometheus' cache of its head, which may hold \
+                 samples that the WAL lost; remove it when no samples are missing"
             );
         }
         Ok(())

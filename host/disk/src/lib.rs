@@ -115,7 +115,7 @@ impl DataDir {
             sync_parent(&disk, if is_here { Path::new(".") } else { parent })?;
         }
         quarantine.sweep().unwrap_or_else(|error| {
-            tracing::warn!(%error, "what an earlier run left unfinished takes space");
+            tracing::warn!(%error, "could not remove unfinished files of an earlier run");
         });
         let holding = wal::Holding::new(&path);
         let block_names = blocks::Names::default();
@@ -257,7 +257,10 @@ fn make_wal_dir(disk: &dyn Disk, wal: &Path, quarantine: &Quarantine) -> Result<
     match error.kind() {
         std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => {
             let kept = quarantine.take(wal)?;
-            tracing::warn!(path = %wal.display(), ?kept, "the log's directory was a file");
+            tracing::warn!(
+                path = %wal.display(), ?kept,
+                "a file had the name of the WAL directory; replaced it by a directory"
+            );
             disk.create_dir(wal).map_err(Action::Create.failed(wal))
         }
         _ => Err(Action::Create.failed(wal)(error)),
@@ -290,7 +293,7 @@ fn sweep(
             _ => continue,
         };
         removed.map_err(Action::Remove.failed(&path))?;
-        tracing::info!(path = %path.display(), "removed what an earlier run left unfinished");
+        tracing::info!(path = %path.display(), "removed unfinished files of an earlier run");
     }
     Ok(())
 }

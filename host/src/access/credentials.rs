@@ -116,7 +116,7 @@ impl Credentials {
 
     fn none() -> Result<Credentials, &'static str> {
         let key = Key::generate(HMAC_SHA256, &SystemRandom::new())
-            .map_err(|_| "the system gives no random numbers")?;
+            .map_err(|_| "the operating system provides no random numbers")?;
         Ok(Credentials { key, plain: Vec::new(), hashed: Vec::new(), kinds: Kinds::default() })
     }
 
@@ -126,17 +126,21 @@ impl Credentials {
     }
 
     fn add(&mut self, line: &str) -> Result<(), &'static str> {
-        let (kind, secret) = line.split_once(char::is_whitespace).ok_or("it has one word only")?;
+        let (kind, secret) = line.split_once(char::is_whitespace).ok_or("it has only one word")?;
         let secret = secret.trim();
         match kind {
-            "bearer" if secret.contains(char::is_whitespace) => Err("a token has no spaces"),
+            "bearer" if secret.contains(char::is_whitespace) => {
+                Err("a token must not contain spaces")
+            }
             "bearer" => {
                 self.kinds.bearer = true;
                 self.plain.push(self.tag(Kind::Bearer, secret.as_bytes()));
                 Ok(())
             }
             "basic" => {
-                let (user, password) = secret.split_once(':').ok_or("there is no colon")?;
+                let (user, password) = secret
+                    .split_once(':')
+                    .ok_or("the colon between user and password is missing")?;
                 if password.is_empty() {
                     return Err("the password is empty");
                 }

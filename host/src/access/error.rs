@@ -66,7 +66,10 @@ pub enum AccessError {
         path: PathBuf,
     },
     /// A section of the web configuration file configures what flags configure, too.
-    #[error("{section} in {} and {flags}: both say {what}; remove one of them", path.display())]
+    #[error(
+        "{section} in {} and {flags} both configure {what}; remove one of them",
+        path.display()
+    )]
     Twice {
         /// The file.
         path: PathBuf,
@@ -79,7 +82,7 @@ pub enum AccessError {
     },
     /// A section of the web configuration file that protected the server is gone.
     #[error(
-        "{} has no {section} any more: reload the configuration (SIGHUP) if that is meant",
+        "{} no longer has {section}; to apply this, reload the configuration (SIGHUP)",
         path.display()
     )]
     Unprotected {

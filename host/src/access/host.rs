@@ -39,8 +39,8 @@ impl FromStr for AllowedHost {
         let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if name.is_empty() || !name.bytes().all(is_of_a_name) {
             return Err(format!(
-                "{text:?} is no host name such as node.example.com or *.example.com; ports and \
-                 schemes are not part of it"
+                "{text:?} is not a host name such as node.example.com or *.example.com; leave out \
+                 scheme and port"
             ));
         }
         let name = normal(name);

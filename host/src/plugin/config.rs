@@ -163,7 +163,9 @@ impl FromStr for World {
 
     fn from_str(text: &str) -> Result<World, String> {
         let named = World::ALL.into_iter().find(|world| world.name() == text);
-        named.ok_or_else(|| format!("{text:?} is none of transform, decoder, job, observer"))
+        named.ok_or_else(|| {
+            format!("{text:?} is not a world; expected transform, decoder, job or observer")
+        })
     }
 }
 

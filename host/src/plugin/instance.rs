@@ -114,7 +114,7 @@ impl Instance {
             })
         })
         .await?;
-        configured.map_err(|why| Fault::refused(&format!("its configuration is refused: {why}")))
+        configured.map_err(|why| Fault::refused(&format!("it refused its configuration: {why}")))
     }
 
     /// `transform-batches.transform`

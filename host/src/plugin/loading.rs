@@ -57,7 +57,7 @@ pub enum LoadError {
     #[error(transparent)]
     Link(#[from] LinkError),
     /// Its settings are for another world.
-    #[error("it is made for the world {world}, and {why}")]
+    #[error("it is made for the world {world}, but {why}")]
     Settings {
         /// Its own.
         world: &'static str,
@@ -71,7 +71,7 @@ pub enum LoadError {
     #[error("its thread could not be started: {0}")]
     Thread(#[from] io::Error),
     /// There is no file.
-    #[error("{} is not there", .0.display())]
+    #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
 }
 

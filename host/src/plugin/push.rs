@@ -32,7 +32,7 @@ pub struct Decoded {
 #[derive(Debug, thiserror::Error)]
 pub enum Undecoded {
     /// There is no such decoder; names of those that are there.
-    #[error("there is no decoder of that name; there are: {}", .0.join(", "))]
+    #[error("there is no decoder with that name; decoders: {}", .0.join(", "))]
     NoDecoder(Vec<String>),
     /// The body is wrong.
     #[error("{0}")]

@@ -329,8 +329,8 @@ fn too_large(plugin: &Plugin, sent_bytes: usize) -> StoreError {
         return invalid(ViewError::TooLarge(bytes_max));
     }
     let why = format!(
-        "what the transforms before it make of the request takes more than {bytes_max} bytes in \
-         columns (half of limits.memory)"
+        "the output of the transforms before it takes more than {bytes_max} bytes in columns \
+         (half of limits.memory)"
     );
     rejected(&plugin.settings.name, &why)
 }

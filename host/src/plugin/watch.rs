@@ -270,7 +270,7 @@ impl Watcher {
             let then = match (&entry.loaded, settings.on_fault) {
                 (Some(_), _) => "the loaded version stays in use",
                 (None, OnFault::Reject) => "writes are refused until it is loaded",
-                (None, OnFault::Pass) => "it is left out",
+                (None, OnFault::Pass) => "the plugin is not called",
             };
             let again = if next.is_some() { "; loading will be retried" } else { "" };
             tracing::error!(plugin = name, "a plugin could not be loaded: {why}; {then}{again}");
@@ -336,7 +336,8 @@ impl Watcher {
             let directory = directory.display();
             tracing::warn!(
                 %error,
-                "the directory of plugins {directory} could not be read: what was loaded goes on"
+                "the directory of plugins {directory} could not be read: the loaded plugins stay \
+                 in use"
             );
             self.directory_problem = Some(problem);
         }
@@ -461,7 +462,7 @@ mod tests {
         let mut settings = PluginSettings::named("a");
         assert!(matches!(link(&settings, true, false)?, Some(Link::Loading(_))));
         assert!(link(&settings, false, false)?.is_none(), "added later");
-        assert!(link(&settings, true, true)?.is_none(), "it is left out");
+        assert!(link(&settings, true, true)?.is_none(), "the plugin is not called");
         settings.on_fault = OnFault::Reject;
         assert!(matches!(link(&settings, false, false)?, Some(Link::Loading(_))));
         assert!(matches!(link(&settings, true, true)?, Some(Link::Missing(_))));

@@ -58,7 +58,7 @@ impl Words {
                     let plugin = &*self.plugin;
                     tracing::warn!(
                         plugin,
-                        "it says more than {BYTES_MAX} bytes: the rest is left out"
+                        "the plugin printed more than {BYTES_MAX} bytes; the rest is dropped"
                     );
                 }
                 return;

@@ -77,7 +77,7 @@ impl Shipped {
         let state: Value = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
         match state.get("version").and_then(Value::as_u64) {
             Some(1) => {}
-            _ => return Err(wrong("is not of version 1".to_owned())),
+            _ => return Err(wrong("has another version than 1".to_owned())),
         }
         let uploaded = state.get("uploaded").and_then(Value::as_array);
         let uploaded = uploaded.into_iter().flatten().filter_map(Value::as_str);

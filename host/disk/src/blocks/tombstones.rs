@@ -32,7 +32,7 @@ impl BlockDirs {
                 if !entry.is_dir && entry.name().is_some_and(|n| n.ends_with(REPLACEMENT_SUFFIX)) {
                     let path = dir.join(&entry.name);
                     self.disk.remove_file(&path).map_err(Action::Remove.failed(&path))?;
-                    tracing::info!(path = %path.display(), "removed an unfinished deletion");
+                    tracing::info!(path = %path.display(), "removed an unfinished tombstones file");
                 }
             }
         }

@@ -56,7 +56,7 @@ pub enum HeadSnapshotError {
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The device would get too full.
-    #[error("only {free_bytes} bytes are free on the device, and {RESERVE_BYTES} are to stay free")]
+    #[error("only {free_bytes} bytes are free on the device; {RESERVE_BYTES} must stay free")]
     NoRoom {
         /// What is free.
         free_bytes: u64,
@@ -90,10 +90,10 @@ pub enum HeadSnapshotError {
         reason: &'static str,
     },
     /// Somebody has worked in the directory since.
-    #[error("the logs are not as they were when it was written")]
+    #[error("the logs changed after it was written")]
     OtherLogs,
     /// Prometheus has worked in the directory.
-    #[error("there is a cache of Prometheus' head")]
+    #[error("the data directory has a head cache of Prometheus")]
     OtherCaches,
 }
 

@@ -329,11 +329,12 @@ fn without_strays(disk: &dyn Disk, dir: &Path, quarantine: &Quarantine) -> Resul
         match quarantine.take(path) {
             Ok(kept) => tracing::warn!(
                 path = %path.display(), to = kept.map(|kept| kept.display().to_string()),
-                "quarantined a file that is named like a part of the WAL but is none"
+                "quarantined an entry that has the name of a WAL segment or checkpoint but is \
+                 neither"
             ),
             Err(error) => tracing::warn!(
                 path = %path.display(), %error,
-                "ignored what is named like a part of the WAL, but is none"
+                "ignored an entry that has the name of a WAL segment or checkpoint but is neither"
             ),
         }
     }
@@ -359,7 +360,10 @@ impl Drop for Wal {
         if self.options.sync != SyncPolicy::Off
             && let Err(error) = self.writer.sync()
         {
-            tracing::warn!(%error, "the last WAL records may be lost");
+            tracing::warn!(
+                %error,
+                "could not sync the last WAL records; a power cut may lose them"
+            );
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path) {
     let unfinished = dir.join(UNFINISHED_DIR);
     if let Err(error) = remove_tree(disk, &unfinished) {
         let path = unfinished.display();
-        tracing::warn!(%path, %error, "could not remove what an earlier run left unfinished");
+        tracing::warn!(%path, %error, "could not remove unfinished files of an earlier run");
     }
 }
 
@@ -76,7 +76,10 @@ impl Wal {
         });
         // If that fails the next one does it; and the space may be needed.
         if let Err(error) = remove_tree(&*self.disk, &dir) {
-            tracing::debug!(path = %dir.display(), %error, "unfinished work stays for now");
+            tracing::debug!(
+                path = %dir.display(), %error,
+                "could not remove unfinished files; the next rewrite removes them"
+            );
         }
         replaced
     }

@@ -58,7 +58,7 @@ impl WalListing {
             let same = later.number == first.number;
             if same {
                 let path = later.path.display();
-                tracing::warn!(%path, "ignored a second WAL segment of the same number");
+                tracing::warn!(%path, "ignored a second WAL segment with the same number");
             }
             same
         });

@@ -26,7 +26,7 @@ pub enum ViewError {
     #[error("the body does not decode: {0}")]
     Malformed(#[from] WireError),
     /// The columns would take too much.
-    #[error("the request takes more than {0} bytes in columns; send smaller ones")]
+    #[error("the request takes more than {0} bytes in columns; send smaller requests")]
     TooLarge(usize),
 }
 
