@@ -66,12 +66,12 @@ pub enum Error {
         max: u64,
     },
     /// Open reads need what the call would drop.
-    #[error("reads are still open; try again when they ended")]
+    #[error("reads are still open; try again when they have ended")]
     Busy,
     /// What is to be truncated is not in a block for certain.
     #[error(
-        "no cut is planned that ends before {before_ms} ms (was the head restarted meanwhile?): the \
-         head keeps its samples, and the next cut has them"
+        "no cut is planned that ends before {before_ms} ms (was the head restarted meanwhile?): \
+         the head keeps its samples for the next cut"
     )]
     NotPlanned {
         /// Everything before was to be truncated.

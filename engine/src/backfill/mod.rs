@@ -131,7 +131,7 @@ impl Backfill {
     ) -> Result<AppendStep> {
         let is_unknown = |(series, _): &(u32, Sample)| *series as usize >= self.series.len();
         if let Some((series, _)) = rows.clone().find(is_unknown) {
-            return Err(Error::Invalid(format!("series {series} is not known (any more)")));
+            return Err(Error::Invalid(format!("series {series} is unknown or was dropped")));
         }
         for (series, sample) in rows {
             let time_ms = sample.timestamp_ms;

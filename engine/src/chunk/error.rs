@@ -47,13 +47,13 @@ pub enum ChunkError {
         schema: i32,
     },
     /// Histograms of a finer schema than is used, with buckets beyond any index.
-    #[error("the chunk's histograms of schema {schema} cannot be brought to a coarser one")]
+    #[error("the chunk's histograms of schema {schema} cannot be reduced to a lower resolution")]
     NotReducible {
         /// Its number.
         schema: i32,
     },
     /// Samples at other times than whoever holds the chunk says.
-    #[error("the chunk's samples are not at the times between which they should lie")]
+    #[error("the chunk has samples outside of its time range")]
     OtherTimes,
     /// An encoding that is not known here.
     #[error("chunk encoding {number} is not supported")]

@@ -18,7 +18,7 @@ pub struct Survey {
 
 /// A block that cannot be used, and why: for a message, and to leave the block out from now on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("block {block} is left out: {reason}")]
+#[error("block {block} is excluded: {reason}")]
 pub struct BadBlock {
     /// Its ULID.
     pub block: String,

@@ -178,7 +178,7 @@ impl HeadReader {
     pub fn keep(&mut self, positions: &[u32]) -> Result<()> {
         match self.cursor.keep(positions) {
             true => Ok(()),
-            false => Err(Error::Invalid("a position is not one of the last page".into())),
+            false => Err(Error::Invalid("a position is not on the last page".into())),
         }
     }
 

@@ -275,7 +275,7 @@ impl Engine {
             for (series_ref, sample) in rows {
                 let slot = head.by_ref(series_ref).ok_or_else(|| {
                     Error::Invalid(format!(
-                        "series {series_ref} is not known (any more); ask series-ref for it"
+                        "series {series_ref} is unknown or was dropped; ask series-ref for it"
                     ))
                 })?;
                 let value = Value::Float(sample.value);

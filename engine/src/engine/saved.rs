@@ -57,7 +57,7 @@ impl Engine {
     pub fn load_head(&mut self, piece: &[u8]) -> Result<bool> {
         let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "load-head" })?;
         if owned.replayed {
-            return Err(Error::Invalid("the head holds something already".into()));
+            return Err(Error::Invalid("the head is not empty".into()));
         }
         let loaded = match owned.loading.take() {
             None => {
@@ -86,13 +86,13 @@ impl Owned {
         }
         let options = *self.head.borrow().options();
         if piece.i64()? != options.block_duration_ms {
-            return Err(SavedHeadError::Outdated { what: "blocks have another duration now" });
+            return Err(SavedHeadError::Outdated { what: "the block duration has changed" });
         }
         if piece.u64()? != options.exemplars_max {
-            return Err(SavedHeadError::Outdated { what: "another number of exemplars is kept" });
+            return Err(SavedHeadError::Outdated { what: "the limit of exemplars has changed" });
         }
         if piece.i64()? != newest_block_end_ms {
-            return Err(SavedHeadError::Outdated { what: "there are other blocks" });
+            return Err(SavedHeadError::Outdated { what: "the blocks have changed" });
         }
         let log = LogState::take(&mut piece)?;
         self.loading = Some(Loading { loader: HeadLoader::new(options), log });

@@ -63,7 +63,7 @@ impl HeadCardinality {
     /// The next items of a list; empty at the end.
     pub fn next(&mut self, list: CardinalityList, bytes_max: u32) -> Result<Vec<(String, u64)>> {
         if !self.is_done {
-            return Err(Error::Invalid("the walk is not done".into()));
+            return Err(Error::Invalid("the count is not complete".into()));
         }
         let head = self.head.borrow();
         let next = head.next_of_cardinality(&mut self.walk, list, bytes_max as usize);

@@ -199,14 +199,12 @@ impl Forwarder {
     pub fn reshard(&mut self, shards: u32) -> Result<(), ForwardError> {
         if shards == 0 || shards > SHARDS_MAX {
             return Err(ForwardError::Invalid(format!(
-                "{shards} queues; 1 to {SHARDS_MAX} can be"
+                "{shards} shards are not possible; expected 1 to {SHARDS_MAX}"
             )));
         }
         if self.shards.iter().any(|shard| !shard.queue.is_empty()) {
             return Err(ForwardError::Invalid(
-                "the number of queues is to change, and they are \
-                 not empty"
-                    .into(),
+                "the number of shards cannot change while their queues are not empty".into(),
             ));
         }
         // What was delivered of some queues beyond where reading stands is skipped first.
@@ -217,7 +215,8 @@ impl Forwarder {
         });
         if ahead {
             return Err(ForwardError::Invalid(
-                "the number of queues is to change before the log was read to where delivery stood"
+                "the number of shards cannot change before the log was read up to the stored \
+                 positions"
                     .into(),
             ));
         }

@@ -88,7 +88,7 @@ fn opened<T>(mut open: impl FnMut() -> Result<Opened<T>>) -> Result<Option<T>> {
 /// A cursor of all series.
 fn open_all<R: RemoteHead>(head: &R, range: TimeRange, external: &Labels) -> Result<R::Cursor> {
     // Without a matcher there is nothing that costs too much.
-    let refused = || crate::error::Error::Remote("it cannot give all of its series".into());
+    let refused = || crate::error::Error::Remote("it refused to select all series".into());
     opened(|| head.open(&[], range, external))?.ok_or_else(refused)
 }
 

@@ -174,8 +174,8 @@ mod tests {
         for (url, what) in [
             ("bucket", "relative URL"),
             ("ftp://host/path", "s3://bucket"),
-            ("http://host/bucket", "no object storage"),
-            ("memory:///", "no object storage"),
+            ("http://host/bucket", "is not an object storage"),
+            ("memory:///", "is not an object storage"),
         ] {
             let Err(error) = Bucket::open(url, 0) else { panic!("{url}") };
             let text = error.to_string();

@@ -105,7 +105,7 @@ impl Report {
             return;
         }
         let what = match self.told == FINDINGS_MAX {
-            true => "and more that is not listed any more".to_owned(),
+            true => "further findings are not listed".to_owned(),
             false => what.into(),
         };
         self.findings.push(Finding { severity, file: file.to_owned(), offset, what });
