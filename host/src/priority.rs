@@ -3,7 +3,7 @@
 use libc::{SCHED_BATCH, SYS_sched_setattr, sched_attr, syscall};
 use std::io;
 
-/// The nice value: a ninth of the time of a thread that writes, or all that nobody else wants.
+/// The nice value: a ninth of the time of a thread that writes, or all that no other thread needs.
 const NICE: i32 = 10;
 
 /// For how long at a time it may run when nobody wakes up: the longest that Linux takes. Whoever has

@@ -191,7 +191,7 @@ impl ReloadHandle {
 }
 
 impl Reloader {
-    /// Works on requests until nobody can make one any more.
+    /// Works on requests until all senders are dropped.
     pub async fn run(mut self, mut requests: ReloadRequests) {
         while let Some(reply) = requests.0.recv().await {
             let supervisor = self.supervisor.clone();

@@ -22,7 +22,7 @@ pub struct BlockBuilder {
     chunk_metas: Vec<ChunkMeta>,
 }
 
-/// A block that is written as a whole and that nobody sees yet. Dropped without
+/// A block that is written as a whole and is not visible yet. Dropped without
 /// [`commit`](Self::commit) it leaves no trace.
 pub struct SealedBlock {
     out: Box<dyn BlockWriter>,

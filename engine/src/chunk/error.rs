@@ -52,7 +52,7 @@ pub enum ChunkError {
         /// Its number.
         schema: i32,
     },
-    /// Samples at other times than whoever holds the chunk says.
+    /// Samples outside of the time range that the index or the head gives for the chunk.
     #[error("the chunk has samples outside of its time range")]
     OtherTimes,
     /// An encoding that is not known here.

@@ -149,7 +149,7 @@ impl Cut {
         Ok(cut)
     }
 
-    /// Begins, or begins anew.
+    /// Begins, or starts again.
     fn start(&mut self) -> Result<()> {
         self.series_done = 0;
         self.deletion_mark = self.head.deletion_mark()?;

@@ -60,7 +60,7 @@ pub struct Dropped {
 /// Why a block is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DroppedFor {
-    /// It is marked as `deletable`: somebody's compaction left nothing of it.
+    /// It is marked as `deletable`: a compaction left no samples of it.
     Nothing,
     /// It is too old.
     Age,

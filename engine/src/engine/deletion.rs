@@ -1,4 +1,4 @@
-//! Deleting samples, and what is done about blocks when somebody asks.
+//! Deleting samples, cleaning tombstones and snapshots: changes of blocks on request.
 
 use super::upkeep::{Room, Task, UpkeepProgress};
 use super::{Engine, Role, compile};

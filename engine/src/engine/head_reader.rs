@@ -1,4 +1,4 @@
-//! The own head, as other instances read it: each call does a slice of work, so that nobody waits
+//! The own head, as other instances read it: each call does a slice of work, so that no write waits
 //! long for the next write.
 
 use super::Engine;
@@ -21,7 +21,7 @@ pub enum Opened<T> {
     Ready(T),
     /// A part of the work is done; the same call goes on.
     Again,
-    /// The matchers cost more than a slice. Whoever asks walks over the labels of all series, and
+    /// The matchers cost more than a slice. The caller walks over the labels of all series, and
     /// applies them itself.
     TooCostly,
 }
@@ -182,7 +182,7 @@ impl HeadReader {
         }
     }
 
-    /// Begins anew.
+    /// Starts again from the first series.
     pub fn rewind(&mut self) {
         self.cursor.rewind();
     }
@@ -212,7 +212,7 @@ pub(super) fn delete_some(
     is_begun: &mut bool,
 ) -> Result<HeadDeletion> {
     let (mut head, mut log) = (head.borrow_mut(), log.borrow_mut());
-    // The log is told of a deletion even if the head has none of its series.
+    // The log records a deletion even if the head has none of its series.
     if !std::mem::replace(is_begun, true) || !cursor.is_at_end() {
         let spans = head.spans_to_delete(cursor, range);
         log.append_deletion(&head, &spans, range)?;

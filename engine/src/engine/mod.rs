@@ -57,13 +57,13 @@ pub enum Role {
     All,
     /// Log and head.
     Head,
-    /// Reads blocks and somebody's head.
+    /// Reads blocks and the head of another instance.
     Query,
-    /// Cuts blocks from somebody's head.
+    /// Cuts blocks from the head of another instance.
     Compactor,
 }
 
-/// What an engine is told when it is opened.
+/// Options of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The head's part.
@@ -106,7 +106,7 @@ pub enum RemoteWriteVersion {
 /// Figures of an engine at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes of memory in use; 0 where nobody counts them.
+    /// Bytes of memory in use; 0 if they are not counted.
     pub memory_used_bytes: u64,
     /// Series in the head.
     pub head_series: u64,
@@ -129,7 +129,7 @@ pub struct Figures {
 /// What a host looks at all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BriefFigures {
-    /// Bytes of memory in use; 0 where nobody counts them.
+    /// Bytes of memory in use; 0 if they are not counted.
     pub memory_used_bytes: u64,
     /// Time of the newest sample that the head or a block holds; the smallest time without any.
     pub newest_time_ms: i64,

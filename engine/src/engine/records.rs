@@ -22,7 +22,7 @@ pub struct Rows {
 
 impl Rows {
     /// Those of a batch's rows that come in order, or those that come out of order; floats by
-    /// columns if somebody writes these.
+    /// columns if column records are on.
     pub fn of(
         head: &Head,
         batch: &Batch,

@@ -1,11 +1,11 @@
-//! What a store does to its blocks when nobody asks: cuts, merges, drops.
+//! Background work on blocks: cuts, merges, drops.
 //!
 //! In this order, a slice at a time: blocks that a crash left beside what was made of them;
 //! retention; the head's cut, for which both make room; then one merge. Blocks that are damaged are
 //! left out, each reported once.
 //!
-//! What somebody asks for is done the same way: blocks without what was deleted from them, and a
-//! block of what the head holds.
+//! Requested work is done the same way: rewriting blocks without deleted samples, and a block of
+//! what the head holds.
 
 use crate::block::{BlockMeta, BlockReader};
 use crate::compact::{
@@ -300,8 +300,7 @@ impl Upkeep {
         }
     }
 
-    /// Deletes the blocks that nobody needs and, of what is due, those beyond retention; gives the
-    /// others.
+    /// Deletes the blocks that are no longer needed and those beyond retention; gives the others.
     fn drop_blocks(
         &mut self,
         task: Task,

@@ -8,8 +8,9 @@
 //! Rows are read in the log's order. Each belongs to the queue that its series' labels select, and
 //! is delivered in the queue's order, so that the order of a series is kept. Where delivery stands
 //! is one *place* for each queue and source: all before it is delivered, nothing behind it is known
-//! to be. An earlier life's places let the same rows be skipped. What must be read from the log
-//! although there is no room for it in queues is noted in a *gap*, and comes from the store later.
+//! to be. The positions of an earlier run let the same rows be skipped. What must be read from the
+//! log although there is no room for it in queues is noted in a *gap*, and comes from the store
+//! later.
 //!
 //! Reading order: `series` (labels as they are sent), `row`, `shard` (a queue), `read` (of records),
 //! `gap`, `stored` (of blocks and head), `request`, `place` (where delivery stands), `metadata`.
@@ -170,7 +171,7 @@ impl Forwarder {
         Ok(forwarder)
     }
 
-    /// Skips what an earlier life delivered. Nothing may have been read yet.
+    /// Skips rows that an earlier run delivered. Nothing may have been read yet.
     pub fn resume(&mut self, positions: &[ShardPosition], gaps: &[u8]) -> Result<(), ForwardError> {
         let count = u32::try_from(positions.len()).unwrap_or(u32::MAX);
         self.reshard(count)?;

@@ -188,7 +188,7 @@ impl SeriesTable {
         }
     }
 
-    /// Forgets a series of the store of which no row was queued.
+    /// Drops a series of the store of which no row was queued.
     pub fn drop_if_unused(&mut self, at: u32) {
         if self.get(at).is_some_and(|series| series.queued == 0 && series.segment.is_none()) {
             self.drop_series(at);
@@ -202,8 +202,8 @@ impl SeriesTable {
         }
     }
 
-    /// Forgets the series that no segment from this one on has introduced and of which nothing is
-    /// queued, and the strings that are only theirs.
+    /// Drops the series without a series record in this segment or a later one and of which nothing
+    /// is queued, and the strings that are only theirs.
     pub fn drop_before(&mut self, before_segment: u32) {
         let mut refs = RefTable::default();
         let series = &mut self.series;

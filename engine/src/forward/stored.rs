@@ -199,7 +199,7 @@ impl Forwarder {
         self.gaps.iter_mut().find(|gap| gap.first_window().is_some())
     }
 
-    /// Forgets gaps that say nothing any more.
+    /// Drops gaps that hold no rows any more.
     fn end_gaps(&mut self) {
         let out_of_order = self.tails[1];
         let is_skipping = self.shards.iter().any(|shard| shard.resume[1] > out_of_order);

@@ -114,7 +114,7 @@ impl SymbolCollector {
 }
 
 impl Default for SymbolCollector {
-    /// Hashes with a seed that everybody knows: for labels that nobody hostile chose.
+    /// Hashes with a fixed seed: for labels that come from trusted sources.
     fn default() -> SymbolCollector {
         SymbolCollector::new(0)
     }

@@ -200,7 +200,7 @@ impl Cursor {
         Ok(out)
     }
 
-    /// Begins anew: the same series come once more.
+    /// Starts again from the first series.
     pub fn rewind(&mut self) -> Result<()> {
         self.source.rewind()?;
         self.writing = None;

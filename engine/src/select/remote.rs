@@ -61,7 +61,7 @@ pub trait RemoteCursor {
     /// Keeps series of the last page of labels.
     fn keep(&mut self, positions: &[u32]) -> Result<()>;
 
-    /// Begins anew, with what was kept.
+    /// Starts again from the first series, with the kept ones only.
     fn rewind(&mut self) -> Result<()>;
 
     /// Deletes samples of the next series.

@@ -117,7 +117,7 @@ impl BlockDirs {
         }
     }
 
-    /// The same directory for somebody who may add blocks, and who sees none to change.
+    /// The same directory for a user that may add blocks, and that gets no block to change.
     pub fn new_only(&self) -> BlockDirs {
         BlockDirs { is_new_only: true, ..self.clone() }
     }
@@ -210,7 +210,7 @@ impl BlockDirs {
         })
     }
 
-    /// Deletes a block, atomically for whoever lists.
+    /// Deletes a block; it disappears from the list in one step.
     pub fn delete(&self, block: &str) -> Result<()> {
         self.check_writable()?;
         let from = self.block_path(block)?;

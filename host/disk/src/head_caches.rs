@@ -1,9 +1,9 @@
 //! What Prometheus keeps of its head beside the log: `chunks_head/` and `chunk_snapshot.*/`.
 //!
-//! Both are made from the log and name series by their numbers. Once somebody else has written to
-//! the log they may tell of other series, and Prometheus, back on the directory, would take them
-//! at their word. So they go as soon as the log has been read, before the first write. If the log
-//! was damaged they may hold what it lost; then they are kept where nobody reads them:
+//! Both are made from the log and name series by their numbers. Once another program has written to
+//! the log they may tell of other series, and Prometheus, back on the directory, would take them at
+//! their word. So they go as soon as the log has been read, before the first write. If the log was
+//! damaged they may hold what it lost; then they are kept where no program reads them:
 //!
 //! ```text
 //! chunks_head ──▶ chunks_head.tmp ──▶ gone       the log was whole

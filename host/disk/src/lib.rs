@@ -24,7 +24,7 @@
 //! Prometheus locks only when started with `--storage.tsdb.use-lockfile`).
 //!
 //! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. Work
-//! is finished by a rename, so what bears such a name at start belongs to nobody and is swept.
+//! is finished by a rename, so what has such a name at a start is unfinished and is removed.
 //!
 //! Read on in [`fs`] (what is assumed of a disk), [`wal`], [`blocks`], [`wear`], [`error`].
 
@@ -83,7 +83,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Creates the directory if need be, locks it, and sweeps what earlier lives left unfinished.
+    /// Creates the directory if need be, locks it, and removes what earlier runs left unfinished.
     pub fn open(path: impl Into<PathBuf>) -> Result<DataDir> {
         DataDir::open_on(Arc::new(RealDisk), path)
     }
@@ -125,8 +125,8 @@ impl DataDir {
         Ok(data)
     }
 
-    /// A directory to look at, whoever works in it: nothing is created, locked or swept, and its
-    /// blocks cannot be changed.
+    /// A directory to read while another process may work in it: nothing is created, locked or
+    /// removed, and its blocks cannot be changed.
     pub fn open_read_only(path: impl Into<PathBuf>) -> Result<DataDir> {
         let (path, disk) = (path.into(), CountingDisk::new(Arc::new(RealDisk)));
         match disk.list(&path) {
@@ -172,7 +172,7 @@ impl DataDir {
     }
 
     /// Bytes that everything in the directory takes but for snapshots, which share most of theirs
-    /// with blocks and are nobody's to drop. Walks it.
+    /// with blocks and are not tidepool's to drop. Walks it.
     pub fn size_bytes(&self) -> Result<u64> {
         let bytes_of = |dir: &Path| fs::tree_bytes(&self.disk, dir);
         let all = bytes_of(&self.path).map_err(Action::List.failed(&self.path))?;

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The directory in the data directory.
 pub const QUARANTINE_DIR: &str = "set-aside";
 
-/// Bytes that are kept unless told otherwise.
+/// Default of the bytes that are kept.
 pub const QUARANTINE_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
 
 const LOGS: &str = "logs";

@@ -51,7 +51,7 @@ struct Hashed {
     verified: Mutex<Option<Tag>>,
 }
 
-/// A credential that somebody shows.
+/// A credential that a client shows.
 pub struct Attempt {
     kind: Kind,
     /// The token, or user and password with a colon between.

@@ -45,7 +45,7 @@ pub enum AccessError {
         /// What is wrong.
         problem: &'static str,
     },
-    /// A credentials file that lets nobody in.
+    /// A credentials file without a credential.
     #[error("{} holds no credential", path.display())]
     Empty {
         /// The file.

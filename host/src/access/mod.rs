@@ -57,7 +57,7 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-/// What somebody wants to do.
+/// What a client wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Write samples.
@@ -68,7 +68,7 @@ pub enum Scope {
     Admin,
 }
 
-/// Why somebody may not.
+/// Why a client may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
     /// No credential, or a wrong one; these kinds are taken.
@@ -171,8 +171,7 @@ impl Access {
         self.web.as_ref().map(|web| web.current())
     }
 
-    /// Whether a credential lets somebody do something. It is given as the value of HTTP's
-    /// `Authorization`.
+    /// Whether a credential allows an action. It is given as the value of HTTP's `Authorization`.
     pub async fn check(&self, scope: Scope, credential: Option<&[u8]>) -> Result<(), Denied> {
         let Some(credentials) = self.credentials(scope) else { return Ok(()) };
         let unauthorized = Denied::Unauthorized(credentials.kinds());
@@ -199,7 +198,7 @@ impl Access {
         of_web.or_else(|| file.as_ref().map(|file| file.current()))
     }
 
-    /// Whether somebody needs a credential to do something.
+    /// Whether an action needs a credential.
     pub fn asks_for_credentials(&self, scope: Scope) -> bool {
         self.credentials(scope).is_some()
     }

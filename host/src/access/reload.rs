@@ -43,7 +43,7 @@ struct State<T> {
     /// Hash of their contents. Contents, not times: a file may be replaced within a clock's tick, or
     /// through a link.
     used: u64,
-    /// Problems are told once.
+    /// Problems are logged once.
     problem: String,
 }
 

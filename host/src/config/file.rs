@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// Largest configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Most mistakes that are told of.
+/// Maximum number of mistakes reported.
 const WRONG_MAX: usize = 20;
 
 /// The section that says more of plugins.

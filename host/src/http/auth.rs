@@ -30,7 +30,7 @@ pub fn scope_of(path: &str) -> Option<Scope> {
     }
 }
 
-/// Gives the answer to somebody who may not do something.
+/// Gives the answer to a client that may not do something.
 pub async fn check(context: &Context, scope: Scope, headers: &HeaderMap) -> Result<(), Reply> {
     let credential = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     context.access.check(scope, credential).await.map_err(denied)

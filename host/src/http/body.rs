@@ -22,7 +22,7 @@ const READ_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Copy)]
 pub struct Bound {
     bytes: usize,
-    /// What a client is told of who set it.
+    /// What the answer says about who set it.
     set_by: &'static str,
 }
 

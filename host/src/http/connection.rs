@@ -41,8 +41,8 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// recommended (RFC 9113 section 6.5.2).
 const HTTP2_STREAMS_MAX: u32 = 100;
 
-/// How long a connection keeps its place whoever waits for it: a client that is busy needs no more
-/// to send its next request.
+/// How long a connection keeps its place even if others wait for it: a client that is busy needs no
+/// more to send its next request.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How long a client may take to agree on keys.

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Beside its body, whose room is held to the end, a request has at most three pieces in memory,
-//! and few requests are translated at a time. A request whose client is gone runs to its end. When the
-//! store fails between two pieces, the sender is told to come back: what is stored may come again.
+//! and few requests are translated at a time. A request whose client is gone runs to its end. When
+//! the store fails between two pieces, the answer asks the sender to retry: rows that are stored
+//! may come again.
 
 use super::body::Held;
 use super::context::{Context, HandlerCounters};
@@ -24,7 +25,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-/// How long a request waits for its turn before its sender is told to come back.
+/// How long a request waits for its turn before the answer asks the sender to retry.
 const TURN_WAIT: Duration = Duration::from_secs(5);
 
 /// What became of a body.

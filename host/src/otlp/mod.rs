@@ -91,7 +91,7 @@ pub enum TranslateError {
     /// It is no request; nothing of it was taken.
     #[error("the body is no ExportMetricsServiceRequest: {0}")]
     Malformed(#[from] Malformed),
-    /// Nobody takes the rows any more.
+    /// The receiver of the rows is gone.
     #[error(transparent)]
     Gone(#[from] Gone),
 }

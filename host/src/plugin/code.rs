@@ -14,10 +14,10 @@
 //! # Safety, once
 //!
 //! `Component::deserialize` trusts its input to be what `Engine::precompile_component` made. These
-//! bytes come from a file of ours in a directory that only this user may write to, which is checked,
-//! as is the checksum over all of them, after they were read and before they are used. Whoever can
-//! write there can replace the data, too, or this program. The runtime itself refuses code of another
-//! version or configuration.
+//! bytes come from a file of ours in a directory that only this user may write to, which is
+//! checked, as is the checksum over all of them, after they were read and before they are used. A
+//! user who can write there can replace the data, too, or this program. The runtime itself refuses
+//! code of another version or configuration.
 
 use ring::digest::{Context, SHA256, digest};
 use std::fs::{self, File};
@@ -116,17 +116,17 @@ impl CodeError {
     }
 }
 
-/// Tells a compiler that nobody waits for it any more; clones tell the same.
+/// Cancels a compilation; clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Nobody waits any more.
+    /// Cancels the compilation.
     pub fn cancel(&self) {
         self.0.store(true, Relaxed);
     }
 
-    /// Whether nobody waits any more.
+    /// Whether the compilation is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Relaxed)
     }

@@ -97,7 +97,7 @@ impl Plugins {
         &self.shared.loader.store
     }
 
-    /// Whether somebody wants to see what is stored.
+    /// Whether an observer is loaded.
     pub fn has_observers(&self) -> bool {
         self.shared.set().observers().next().is_some()
     }

@@ -68,7 +68,7 @@ pub struct Family<'a> {
     pub unit: &'a str,
 }
 
-/// Nobody takes the rows any more.
+/// The receiver of the rows is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rows are no longer taken")]
 pub struct Gone;

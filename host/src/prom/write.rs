@@ -71,7 +71,7 @@ fn version_of(content_type: &str) -> Option<RemoteWriteVersion> {
     }
 }
 
-/// What a sender is told of refused rows: counts, then the first few with their reasons.
+/// The answer about refused rows: counts, then the first few with their reasons.
 pub fn refusal_text(outcome: &WriteOutcome) -> String {
     let WriteOutcome { samples_written, histograms_written, exemplars_written, refused, .. } =
         outcome;

@@ -33,7 +33,7 @@ pub use worker::{CleanTombstones, ShipThread, Shipper};
 
 use std::sync::atomic::AtomicU64;
 
-/// What is told about shipping when a node starts.
+/// What the log says about shipping when a node starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShipConfig {
     /// The bucket, and where in it.

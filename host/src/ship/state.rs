@@ -6,7 +6,7 @@
 //!
 //! Name and format are those of Thanos' sidecar, so either can go on where the other left off. It
 //! lists blocks that are in the data directory, and those that merged blocks there were made of;
-//! others are forgotten, so it does not grow. Without it nothing is lost: whether a block is in the
+//! others are dropped, so it does not grow. Without it nothing is lost: whether a block is in the
 //! bucket is asked there.
 
 use super::ShipError;
@@ -97,7 +97,7 @@ impl Shipped {
         }
     }
 
-    /// Forgets what neither is a block of these nor is in one.
+    /// Drops what is neither one of these blocks nor contained in one.
     pub fn retain(&mut self, blocks: &[BlockInfo]) {
         let ulids = blocks.iter().flat_map(|block| block.sources.iter().chain([&block.ulid]));
         let named: BTreeSet<&String> = ulids.collect();

@@ -1,5 +1,5 @@
 //! The compactor thread: looks now and then whether something is due, and does it with an instance
-//! that lives just as long. What somebody asks for (`tasks.rs`) is done here as well.
+//! that lives just as long. Requested tasks (`tasks.rs`) are done here as well.
 //!
 //! All that changes blocks runs on this one thread. Deletions come between two slices of other
 //! work: a slice that commits a block checks first that nothing was deleted from what it read, so

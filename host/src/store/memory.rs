@@ -79,7 +79,7 @@ impl MemorySplit {
         PROGRAM_BYTES + self.network_bytes + self.reads_bytes + instances
     }
 
-    /// Whether the parts, some of which somebody chose, can stand beside each other.
+    /// Whether the parts, some of which flags set, fit together.
     pub fn check(&self) -> Result<(), StoreError> {
         let limit_bytes = self.limit_bytes;
         if limit_bytes < MEMORY_LIMIT_BYTES_MIN {

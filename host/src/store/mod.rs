@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
-//! is made anew and replays the log; senders are told to come back meanwhile.
+//! is created again and replays the log; senders are asked to retry meanwhile.
 
 mod buffer;
 mod clock;
@@ -71,7 +71,7 @@ use tasks::{Task, TaskSender, task_queue};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-/// What a store is told when it is opened.
+/// Options of a store.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     /// The data directory.
@@ -539,7 +539,7 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A number that nobody can guess: the standard library seeds its hashers from the system.
+/// A random number: the standard library seeds its hashers from the system.
 pub(crate) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0u64)

@@ -6,8 +6,8 @@
 //!      0        reserve ┘ └ reserve and an eighth: writes are taken again
 //! ```
 //!
-//! Nobody is asked for every write: a look at the disk stands for a second, or for as many bytes as
-//! cannot use up the reserve. Records that wait in memory to be written count as written.
+//! Not every write asks the system: a figure is valid for a second, or for as many bytes as cannot
+//! use up the reserve. Records that wait in memory to be written count as written.
 
 use super::StoreError;
 use crate::disk::{DataDir, Wear};

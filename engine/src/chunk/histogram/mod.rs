@@ -60,7 +60,7 @@ const HEADER_BYTES: usize = 3;
 /// | | header |
 /// | --- | --- |
 /// | a gauge | `Gauge` |
-/// | the sample itself says that the counter began anew, or its counts show it | `Reset` |
+/// | the sample itself says that the counter was reset, or its counts show it | `Reset` |
 /// | the chunk before was full, and the counter went on | `NotReset` |
 /// | anything else: no chunk before, another layout, after a stale marker, after a gauge | `Unknown` |
 ///
@@ -74,7 +74,7 @@ pub enum CounterHeader {
     Unknown = 0b00,
     /// The counter went on.
     NotReset = 0b01,
-    /// The counter began anew.
+    /// The counter was reset.
     Reset = 0b10,
     /// Not a counter.
     Gauge = 0b11,

@@ -31,7 +31,7 @@ impl Log {
         let Deletions { unapplied, out_of_order_is_stale, .. } = self.deletions;
         out.extend([u8::from(unapplied), u8::from(out_of_order_is_stale)]);
         put_segments(out, self.segments.iter());
-        // A new life counts generations anew.
+        // A restarted head counts generations from the start.
         let out_of_order = self.out_of_order_segments.iter();
         put_segments(out, out_of_order.map(|(segment, (newest_ms, _))| (segment, newest_ms)));
     }

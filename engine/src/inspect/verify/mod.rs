@@ -33,7 +33,7 @@ use postings::PostingsWalk;
 use series::SeriesWalk;
 use std::rc::Rc;
 
-/// Most findings that are told of one block; a hopeless one would fill books.
+/// Maximum number of findings reported for one block.
 const FINDINGS_MAX: u64 = 1000;
 
 /// Entries of a section that one slice handles.
@@ -89,7 +89,7 @@ pub struct Found {
     pub float_samples: u64,
 }
 
-/// What was found since the last slice, and how much is told already.
+/// The findings since the last slice, and the number of findings so far.
 #[derive(Default)]
 struct Report {
     findings: Vec<Finding>,

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The logs stay whole beside it, so nothing is lost with it. It says what the logs looked like
-//! (see [`position`](super::wal::position)), and is of no use with any other: not after somebody
-//! else worked in the directory, nor if a power cut brings it back after it was removed.
+//! (see [`position`](super::wal::position)), and is of no use with any other: not after another
+//! program worked in the directory, nor if a power cut brings it back after it was removed.
 //!
 //! ```text
 //! ┌────────────┬─────────┬─────────┬──────────┬─────┐
@@ -89,7 +89,7 @@ pub enum HeadSnapshotError {
         /// What is wrong there.
         reason: &'static str,
     },
-    /// Somebody has worked in the directory since.
+    /// Another program has worked in the directory since.
     #[error("the logs changed after it was written")]
     OtherLogs,
     /// Prometheus has worked in the directory.

@@ -51,7 +51,7 @@ pub struct LogPiece {
     pub records: Vec<(u64, Vec<u8>)>,
     /// Places that cannot be read.
     pub damaged: Vec<DamagedPlace>,
-    /// A tail that a crash may have torn, or that somebody is writing right now.
+    /// A tail that a crash may have torn, or that another process is writing right now.
     pub torn_tail: Option<DamagedPlace>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A segment is named by its number in eight digits (older versions used six, so any run of digits
 //! is read), a checkpoint `checkpoint.` and the number of the last segment it stands for. Names of
-//! other shapes are nobody's and stay untouched.
+//! other names are not tidepool's and stay untouched.
 
 use crate::error::{Action, Result};
 use crate::fs::{Disk, DiskEntry};

@@ -51,7 +51,7 @@ pub struct SegmentWriter {
     framed: Vec<u8>,
     open: Option<OpenSegment>,
     next_number: Option<u32>,
-    /// A retired segment whose sync failed, until somebody who asks for a sync has heard of it.
+    /// A retired segment whose sync failed, until a call that asks for a sync has reported it.
     unreported: Option<u32>,
     /// Since gathered records could not be written.
     held: Option<Held>,

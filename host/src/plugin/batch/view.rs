@@ -45,7 +45,7 @@ struct Builder<'r> {
 }
 
 impl View {
-    /// Decodes a body. Columns that nobody asks for stay empty; all together take `bytes_max`.
+    /// Decodes a body. Columns that no plugin asks for stay empty; all together take `bytes_max`.
     pub fn of(
         version: RemoteWriteVersion,
         body: &[u8],
