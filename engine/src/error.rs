@@ -46,7 +46,7 @@ pub enum Error {
     /// A stated limit.
     #[error("{what}: the limit of {max} is reached")]
     LimitExceeded {
-        /// What is bounded.
+        /// The name of the limit.
         what: &'static str,
         /// The bound.
         max: u64,
@@ -54,7 +54,7 @@ pub enum Error {
     /// A limit that another instance stated through an import.
     #[error("{what}: the limit of {max} is reached")]
     RemoteLimit {
-        /// What is bounded.
+        /// The name of the limit.
         what: String,
         /// The bound.
         max: u64,

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use window::Window;
 
-/// What the table of series takes for each, besides its labels.
+/// Memory of the table of series for each series, besides its labels.
 const SERIES_BYTES: usize = 48;
 
 /// How an import is to be done.
@@ -58,7 +58,7 @@ pub struct AppendStep {
     pub series_dropped: bool,
 }
 
-/// What a step towards a pass' end did.
+/// The result of a step towards the end of a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassStep {
     /// The block that was written, if there was one left.

@@ -29,7 +29,7 @@ pub struct SealedBlock {
     meta: BlockMeta,
 }
 
-/// What the contents of a block do not say.
+/// The properties of a block that do not follow from its contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockMetaParams {
     /// Start of its time range, inclusive.
@@ -81,7 +81,7 @@ impl BlockBuilder {
         self.index.memory_bytes()
     }
 
-    /// What was added so far.
+    /// The samples added so far.
     pub fn stats(&self) -> &BlockStats {
         &self.stats
     }

@@ -2,7 +2,7 @@
 
 use super::Encoding;
 
-/// What is wrong with a chunk's bytes.
+/// An error in a chunk's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// The bytes end before the sample count does.
@@ -31,7 +31,7 @@ pub enum ChunkError {
     /// The chunk is whole but holds no floats.
     #[error("a {encoding} chunk does not hold float samples")]
     NotFloats {
-        /// What it holds.
+        /// The chunk's encoding.
         encoding: Encoding,
     },
     /// A histogram chunk's beginning that cannot be true.

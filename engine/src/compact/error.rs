@@ -16,7 +16,7 @@ pub enum MergeError {
     Refused {
         /// ULIDs of the parents.
         parents: Vec<String>,
-        /// What was wrong.
+        /// The error.
         source: Box<Error>,
     },
     /// Samples of a parent were deleted while it was being merged. Plan again.

@@ -53,7 +53,7 @@ pub struct HeadPage {
     pub is_last: bool,
 }
 
-/// What a slice of a deletion did.
+/// The result of a slice of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadDeletion {
     /// Series that may have had samples in the range.

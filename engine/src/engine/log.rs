@@ -30,7 +30,7 @@ const CHECKPOINT_SERIES_PER_SLICE: usize = 10_000;
 /// Series of one record of a checkpoint.
 const CHECKPOINT_SERIES_PER_RECORD: usize = 500;
 
-/// What a replay has done so far.
+/// The progress of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayProgress {
     /// Whether the log's end is reached.

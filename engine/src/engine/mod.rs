@@ -50,7 +50,7 @@ pub const BLOCK_DURATION_MS_MIN: i64 = 1000;
 /// Most matchers of one selection: each is compiled and held against labels.
 const MATCHERS_MAX: usize = 200;
 
-/// What an engine is for.
+/// The role of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Everything in one instance.
@@ -84,7 +84,7 @@ impl From<HeadOptions> for Options {
     }
 }
 
-/// What an engine works with.
+/// The storage of an engine.
 pub struct Storage {
     /// The log; used with a head only.
     pub wal: Box<dyn Wal>,
@@ -126,7 +126,7 @@ pub struct Figures {
     pub blocks: u64,
 }
 
-/// What a host looks at all the time.
+/// The figures that a host reads all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BriefFigures {
     /// Bytes of memory in use; 0 if they are not counted.

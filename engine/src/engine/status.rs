@@ -11,7 +11,7 @@ use crate::wire::put_series_exemplars;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a family takes besides its strings, about, in bytes.
+/// Approximate memory of a family besides its strings, in bytes.
 const FAMILY_BYTES: usize = 16;
 
 /// A position in the exemplars of an own head.

@@ -19,7 +19,7 @@ use crate::storage::{Blocks, StorageError};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// What is kept, and for how long.
+/// The retention settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepOptions {
     /// Span of one block in milliseconds.
@@ -34,7 +34,7 @@ pub struct UpkeepOptions {
     pub hash_seed: u64,
 }
 
-/// What the host knows of its disk.
+/// The space that the host reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that may still be written.
@@ -46,7 +46,7 @@ pub struct Room {
     pub memory_bytes: u64,
 }
 
-/// What a slice did.
+/// The result of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepProgress {
     /// Whether nothing is left to do now.

@@ -56,7 +56,7 @@ pub const SHARDS_MAX: u32 = 10_000;
 pub struct Settings {
     /// Labels that each series gets unless it has one of that name.
     pub external_labels: Labels,
-    /// What is done to labels before they are sent.
+    /// The relabelling rules, applied before series are sent.
     pub rules: Vec<RuleSpec>,
     /// Whether exemplars are sent.
     pub exemplars: bool,
@@ -73,7 +73,7 @@ pub enum ForwardError {
     /// A rule cannot be used.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// What the store gave does not decode.
+    /// A chunk from the store does not decode.
     #[error(transparent)]
     Malformed(#[from] WireError),
     /// A chunk of the store does not decode.
@@ -95,7 +95,7 @@ pub struct Fed {
     pub bytes: u64,
     /// Samples and histograms that were queued or noted in a gap.
     pub rows: u64,
-    /// Of these, those noted in a gap.
+    /// The rows among these that were added to a gap.
     pub in_gap: u64,
     /// Rows that the rules drop.
     pub dropped: u64,
@@ -122,7 +122,7 @@ pub struct ShardPosition {
     pub store: StorePlace,
 }
 
-/// What one destination is sent.
+/// The forwarder of one destination.
 pub struct Forwarder {
     settings: Settings,
     series: SeriesTable,

@@ -17,7 +17,7 @@ pub fn labels_hash(labels: &Labels) -> u64 {
     hash_bytes(HASH_SEED, labels.packed())
 }
 
-/// What is known of a metric family.
+/// The metadata of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// As in log records.
@@ -35,7 +35,7 @@ pub struct Series {
     pub hash: u64,
     /// Symbols of names and values in turn. None at all if the rules drop it.
     pub labels: Box<[u32]>,
-    /// What is known of its family.
+    /// The metadata of its family.
     pub metadata: Option<Metadata>,
     /// Where in its shard its newest row was queued.
     pub newest_ordinal: u64,

@@ -200,7 +200,7 @@ impl<R: RemoteHead> HeadSource for R {
     }
 }
 
-/// What is fetched of series.
+/// The data that is fetched of series.
 #[derive(Clone, Copy)]
 enum What {
     /// With their chunks.
@@ -269,7 +269,7 @@ impl<C: RemoteCursor> SeriesSource for RemoteSeries<C> {
 /// Series without their chunks.
 struct RemoteLabels<C> {
     pages: Pages<C>,
-    /// What the head did not apply.
+    /// The matchers that the head did not apply.
     sets: Option<MatcherSets>,
 }
 

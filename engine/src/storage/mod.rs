@@ -27,7 +27,7 @@ pub enum StorageError {
     /// The device or the host failed.
     #[error("input/output error: {reason}")]
     Io {
-        /// What the host says: file, offset and cause.
+        /// The host's message: file, offset and cause.
         reason: String,
     },
 }

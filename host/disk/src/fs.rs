@@ -34,7 +34,7 @@ pub trait Disk: Send + Sync {
     /// Opens a file that exists, for reading and, if asked, writing.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// What a directory holds, in no particular order.
+    /// The entries of a directory, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>>;
 
     /// Gives a file or directory a new name, atomically.
@@ -83,7 +83,7 @@ pub trait DiskFile: Send + Sync {
     fn sync_data(&self) -> io::Result<()>;
 }
 
-/// What an opened file is for.
+/// How an opened file is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reading only.

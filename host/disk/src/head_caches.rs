@@ -153,7 +153,7 @@ mod tests {
         Ok(logs)
     }
 
-    /// What the out-of-order log holds.
+    /// The records of the out-of-order log.
     fn out_of_order_records(data: &DataDir) -> Result<Vec<Vec<u8>>> {
         let mut wal = Wal::open_out_of_order(data, WalOptions::default())?;
         let mut records = Vec::new();

@@ -212,7 +212,7 @@ impl DataDir {
         self.disk.total_bytes(&self.path).map_err(Action::List.failed(&self.path))
     }
 
-    /// What was written here since this was opened.
+    /// The bytes written here since this was opened.
     pub fn wear(&self) -> Arc<Wear> {
         self.disk.wear()
     }

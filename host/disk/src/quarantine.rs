@@ -91,7 +91,7 @@ impl Quarantine {
         self.trim();
     }
 
-    /// What is there, oldest first.
+    /// The entries, oldest first.
     pub fn entries(&self) -> Result<Vec<QuarantineEntry>> {
         let dir = self.dir();
         let found = match self.disk.list(&dir) {
@@ -247,7 +247,7 @@ impl Quarantine {
         self.data.join(QUARANTINE_DIR)
     }
 
-    /// What an entry for this file or directory is called.
+    /// The name of an entry for this file or directory.
     fn name_of(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.data).unwrap_or(path);
         let parts = inside.components().map(|part| part.as_os_str().to_string_lossy());

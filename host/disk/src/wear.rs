@@ -72,7 +72,7 @@ impl WrittenFor {
 }
 
 impl Wear {
-    /// What was written for one purpose.
+    /// The bytes written for one purpose.
     pub fn written(&self, account: WrittenFor) -> Written {
         let Account { bytes, syncs } = self.account(account);
         Written { bytes: bytes.load(Relaxed), syncs: syncs.load(Relaxed) }

@@ -35,7 +35,7 @@ pub struct Kinds {
     pub bearer: bool,
 }
 
-/// What a file holds.
+/// The credentials of a file.
 pub struct Credentials {
     key: Key,
     plain: Vec<Tag>,
@@ -64,7 +64,7 @@ enum Kind {
     Bearer,
 }
 
-/// What is known of an attempt without hashing a password.
+/// The result of a check without hashing a password.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verified {
     /// It is good.

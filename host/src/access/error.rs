@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Why TLS or credentials cannot be used as they are.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// What a flag names cannot be used.
+    /// A file that a flag names cannot be used.
     #[error("{flag}: {source}")]
     Flag {
         /// The flag, with its dashes.
@@ -77,7 +77,7 @@ pub enum AccessError {
         section: &'static str,
         /// The flags, with their dashes.
         flags: &'static str,
-        /// What they say.
+        /// The setting that both configure.
         what: &'static str,
     },
     /// A section of the web configuration file that protected the server is gone.

@@ -77,7 +77,7 @@ pub enum Denied {
     Busy,
 }
 
-/// What the files say.
+/// The content of the files.
 pub struct Access {
     config: AccessConfig,
     tls: Option<Arc<Reloaded<TlsAcceptor>>>,

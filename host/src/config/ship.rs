@@ -39,7 +39,7 @@ pub(super) struct ShipArgs {
 }
 
 impl ShipArgs {
-    /// What is shipped, if anything.
+    /// The settings of shipping, if it is on.
     pub fn ship(&self) -> Option<ShipConfig> {
         Some(ShipConfig {
             url: self.ship.clone()?,

@@ -80,7 +80,7 @@ async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Re
     Ok(accepted(rejected, message))
 }
 
-/// What was rejected is said in the answer, and the sender drops it.
+/// The answer names rejected points, and the sender drops them.
 fn accepted(rejected: u64, error_message: String) -> Reply {
     let partial_success = (rejected > 0 || !error_message.is_empty()).then(|| {
         let rejected_data_points = i64::try_from(rejected).unwrap_or(i64::MAX);

@@ -14,7 +14,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What all such paths begin with.
+/// The prefix of all such paths.
 pub const PREFIX: &str = "/api/v1/push/";
 
 /// The paths.

@@ -34,7 +34,7 @@ pub struct RequestLog {
     windows: Mutex<HashMap<Key, Window>>,
 }
 
-/// What was logged of one endpoint and status lately.
+/// The recent log lines of one endpoint and status.
 struct Window {
     began: Instant,
     lines: u32,

@@ -34,7 +34,7 @@ struct Route {
     /// As `Allow` names them.
     methods: &'static str,
     endpoint: Endpoint,
-    /// What it is, in a line.
+    /// A description in one line.
     about: &'static str,
 }
 

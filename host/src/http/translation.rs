@@ -30,7 +30,7 @@ const TURN_WAIT: Duration = Duration::from_secs(5);
 
 /// What became of a body.
 pub struct Translated<R> {
-    /// What the translator says.
+    /// The translator's report.
     pub report: R,
     /// Rows that the store took.
     pub rows: u64,
@@ -112,7 +112,7 @@ where
     Ok(Translated { report, rows: stored, refused, refusals, may_clear })
 }
 
-/// What the store says of all pieces.
+/// The store's outcome for all pieces.
 #[derive(Default)]
 struct Written {
     rows: u64,

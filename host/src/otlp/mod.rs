@@ -161,7 +161,7 @@ struct Translator<'a, S> {
     targets: Targets,
 }
 
-/// What the metrics of one library have in common.
+/// The properties that the metrics of one library share.
 struct Source<'a> {
     resource: &'a ResourceLabels,
     scope: Option<LabelSet>,

@@ -59,11 +59,11 @@ pub enum CodeError {
     /// A file could not be read or written.
     #[error("could not {action} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
         /// Which file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Larger than any plugin.

@@ -24,7 +24,7 @@ pub enum Fault {
     /// It gave more than it may, and the instance is of no further use.
     #[error("its output has more than {0} bytes (limits.output)")]
     Flood(usize),
-    /// What it gave contradicts itself.
+    /// Its output contradicts itself.
     #[error("its output is invalid: {0}")]
     Invalid(#[from] InvalidBatch),
     /// It was not called.
@@ -36,7 +36,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What a plugin says of itself.
+    /// An error that the plugin returned.
     pub fn refused(why: &str) -> Fault {
         Fault::Refused(bounded(why))
     }

@@ -21,7 +21,7 @@ const START_TIME: Duration = Duration::from_secs(10);
 pub struct Instance {
     store: Store<PluginState>,
     exports: Exports,
-    /// What it wants to see.
+    /// The columns that it asks for.
     pub interest: Interest,
     output_bytes_max: usize,
     noted_bytes: usize,

@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 pub struct Loader {
     runtime: PluginRuntime,
     cache: CodeCache,
-    /// What all instances share.
+    /// The memory that all instances share.
     pub memory: Arc<MemoryPool>,
     /// What jobs work on.
     pub store: Store,
@@ -37,9 +37,9 @@ pub struct Loader {
     compiling: Mutex<()>,
 }
 
-/// What came of loading a plugin.
+/// The result of loading a plugin.
 pub struct Outcome {
-    /// What was to be loaded.
+    /// The plugin that was to be loaded.
     pub wanted: Wanted,
     /// Where its machine code is kept, if there is any.
     pub code: Option<PathBuf>,

@@ -43,9 +43,9 @@ struct Shared {
 pub struct PluginReport {
     /// Its name.
     pub name: String,
-    /// What it is made for.
+    /// Its world.
     pub world: World,
-    /// What was counted.
+    /// Its figures.
     pub figures: Arc<PluginFigures>,
     /// Whether it is loaded.
     pub is_loaded: bool,

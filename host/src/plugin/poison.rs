@@ -15,7 +15,7 @@ pub const FAILURES_MAX: u32 = 3;
 /// Bodies that are remembered; the one that failed the longest ago is dropped first.
 const BODIES_MAX: usize = 256;
 
-/// What is known of bodies that failed.
+/// The bodies that failed.
 #[derive(Default)]
 pub struct PoisonList {
     hasher: RandomState,

@@ -23,11 +23,11 @@ const KEPT_PART: (usize, usize) = (3, 4);
 pub struct Plugin {
     /// Its settings.
     pub settings: PluginSettings,
-    /// What it is made for.
+    /// Its world.
     pub world: World,
-    /// What is counted.
+    /// Its figures.
     pub figures: Arc<PluginFigures>,
-    /// What it wants to see.
+    /// The columns that it asks for.
     pub interest: Interest,
     /// Bodies on which it failed, of a decoder.
     pub poison: PoisonList,

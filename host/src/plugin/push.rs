@@ -6,9 +6,9 @@ use crate::store::{Body, StoreError};
 pub struct PushRequest {
     /// Its header of this name; empty without one.
     pub content_type: String,
-    /// What the URL has behind the name.
+    /// The part of the URL's path after the name.
     pub path: String,
-    /// What the URL has behind the question mark.
+    /// The query string of the URL.
     pub query: String,
     /// When it came.
     pub received_ms: i64,
@@ -16,7 +16,7 @@ pub struct PushRequest {
     pub body: Body,
 }
 
-/// What was in a body.
+/// The result of decoding a body.
 pub struct Decoded {
     /// A remote-write 2.0 body; nothing if there are no rows.
     pub body: Option<Vec<u8>>,

@@ -5,13 +5,13 @@ use std::sync::{Mutex, PoisonError};
 /// Bytes that are kept of one trial.
 const BYTES_MAX: usize = 256 << 20;
 
-/// What a plugin appended and posted, in order.
+/// The samples and requests that a plugin appended and posted, in order.
 #[derive(Default)]
 pub struct Record {
     kept: Mutex<Kept>,
 }
 
-/// What was kept.
+/// The recorded output.
 #[derive(Default)]
 pub struct Kept {
     /// Remote-write 2.0 bodies.

@@ -163,7 +163,7 @@ impl PluginRuntime {
 }
 
 impl Linked {
-    /// What it is made for.
+    /// Its world.
     pub fn world(&self) -> World {
         match self {
             Linked::Transform(_) => World::Transform,

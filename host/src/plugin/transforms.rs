@@ -22,9 +22,9 @@ pub struct Request {
     pub body: Body,
 }
 
-/// What came of a request.
+/// The result of the transforms for a request.
 pub struct Transformed {
-    /// What is to be stored, one after the other; nothing if all of it was dropped.
+    /// The requests to store, one after the other; none if all of it was dropped.
     pub requests: Vec<Request>,
     /// What the sender sent; unknown of a request that no transform saw.
     sent: Option<WriteOutcome>,
@@ -54,7 +54,7 @@ struct Step {
     view: Option<View>,
 }
 
-/// What a plugin makes of a step.
+/// The result of a plugin for a step.
 enum Next {
     Unchanged,
     Replaced(Vec<Request>),

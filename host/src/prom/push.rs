@@ -18,7 +18,7 @@ pub struct Push {
     pub labels: Vec<(String, String)>,
 }
 
-/// What is wrong with a URL.
+/// An error in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
     /// Not the path of a push.

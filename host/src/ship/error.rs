@@ -12,7 +12,7 @@ pub enum ShipError {
              each with an optional path"
     )]
     Url {
-        /// What was given.
+        /// The value of the flag.
         url: String,
         /// What is wrong with it.
         reason: String,
@@ -25,7 +25,7 @@ pub enum ShipError {
     Configuration {
         /// The bucket.
         url: String,
-        /// What the client said.
+        /// The error of the client.
         source: object_store::Error,
     },
     /// The client could not be made.
@@ -37,7 +37,7 @@ pub enum ShipError {
     Bucket {
         /// The object.
         object: String,
-        /// What the client said.
+        /// The error of the client.
         source: object_store::Error,
     },
     /// An object is larger than anything of its kind.

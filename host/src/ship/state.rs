@@ -27,9 +27,9 @@ const STATE_BYTES_MAX: u64 = 64 << 20;
 /// The list, and whether the file says the same.
 #[derive(Debug, Default)]
 pub struct ShippedFile {
-    /// What the list is to say.
+    /// The new content of the list.
     pub shipped: Shipped,
-    /// What the file says; nothing if it does not read.
+    /// The content of the file; nothing if it cannot be read.
     written: Option<Shipped>,
 }
 

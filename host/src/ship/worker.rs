@@ -69,7 +69,7 @@ impl Shipper {
         Ok(Shipper { config, bucket, labels, look_every, figures: Arc::default() })
     }
 
-    /// What is counted.
+    /// Its figures.
     pub fn figures(&self) -> Arc<ShipFigures> {
         Arc::clone(&self.figures)
     }

@@ -238,7 +238,7 @@ impl Pause {
     }
 }
 
-/// What the disk has room for, and what else is in the data directory.
+/// The free space of the disk, and the size of the other files of the data directory.
 fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
     let blocks_bytes = shared.blocks.size_bytes_total();
     let other_bytes = blocks_bytes.and_then(|blocks| Ok(data.size_bytes()?.saturating_sub(blocks)));

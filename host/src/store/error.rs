@@ -46,7 +46,7 @@ pub enum StoreError {
     /// Memory is short; it will not be for long.
     #[error("memory is short: {0}; retry later")]
     ShortOfMemory(String),
-    /// What was being read is gone from the head.
+    /// The head dropped the data that was being read.
     #[error("the head was restarted, or ran short of memory, while it was being read; read again")]
     HeadRestarted,
     /// The head crashed while another instance read it.

@@ -34,7 +34,7 @@ const GROUP_WRITES_MAX: usize = 256;
 /// How long to wait before a crashed head is started again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// What the head thread works with.
+/// The state of the head thread.
 pub(super) struct HeadThread {
     shared: Arc<Shared>,
     data: DataDir,

@@ -28,7 +28,7 @@ const TOMBSTONES_PER_RECORD: usize = 10_000;
 /// Out-of-order samples that are written with one call, but for one series more.
 const OUT_OF_ORDER_SAMPLES_PER_APPEND: usize = 10_000;
 
-/// What the log knows of deletions.
+/// The state of deletions in the log.
 #[derive(Default)]
 pub(super) struct Deletions {
     /// While the log is replayed: what tombstones that are not applied delete, by series reference.

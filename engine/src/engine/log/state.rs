@@ -4,7 +4,7 @@ use super::Log;
 use super::deletion::Deletions;
 use crate::head::{Bytes, SavedHeadError};
 
-/// What a replay would find out about the log.
+/// The state of the log that a replay would compute.
 pub struct LogState {
     unapplied: bool,
     out_of_order_is_stale: bool,

@@ -61,7 +61,7 @@ pub struct Finding {
     pub what: String,
 }
 
-/// What a slice found.
+/// The result of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckStep {
     /// Whether all is checked.
@@ -70,13 +70,13 @@ pub struct CheckStep {
     pub bytes_done: u64,
     /// Bytes to check.
     pub bytes_total: u64,
-    /// What this slice found.
+    /// The findings of this slice.
     pub findings: Vec<Finding>,
     /// Series, chunks and samples that were found to be there so far.
     pub found: Found,
 }
 
-/// What a block turned out to hold.
+/// The counts of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Series.
@@ -85,7 +85,7 @@ pub struct Found {
     pub chunks: u64,
     /// Samples in them.
     pub samples: u64,
-    /// Of those, floats.
+    /// The float samples among them.
     pub float_samples: u64,
 }
 

@@ -92,7 +92,7 @@ pub struct BucketLayout {
 pub struct NativeHistogram<C: Count> {
     /// Which buckets there are.
     pub layout: Rc<BucketLayout>,
-    /// What is known about the counter.
+    /// The counter-reset hint.
     pub reset_hint: ResetHint,
     /// Number of observations.
     pub count: C,

@@ -58,7 +58,7 @@ pub enum HeadSnapshotError {
     /// The device would get too full.
     #[error("only {free_bytes} bytes are free on the device; {RESERVE_BYTES} must stay free")]
     NoRoom {
-        /// What is free.
+        /// Free bytes.
         free_bytes: u64,
     },
     /// It takes longer than a stop may.

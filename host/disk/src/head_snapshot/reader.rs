@@ -19,7 +19,7 @@ pub struct HeadSnapshot {
     size_bytes: u64,
     /// Where the next piece begins.
     offset: u64,
-    /// Of all lengths and checksums so far.
+    /// The checksum of all lengths and checksums so far.
     checksum: u32,
 }
 

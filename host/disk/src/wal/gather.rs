@@ -31,7 +31,7 @@ pub(super) enum AppendFailure {
     Write {
         /// Whether some of them lie behind the end, since cutting the file back failed, too.
         left_behind: bool,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// There is no room beside what is gathered, which could not be written.

@@ -155,7 +155,7 @@ impl HeldSegments {
     }
 }
 
-/// What a directory holds; nothing if it is not there.
+/// The entries of a directory; none if it does not exist.
 pub(super) fn listing(disk: &dyn Disk, dir: &Path) -> Result<WalListing> {
     match disk.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(WalListing::default()),

@@ -84,7 +84,7 @@ impl LogReader {
         Ok(LogReader { files: [source].into(), bytes_total: size_bytes, ..LogReader::default() })
     }
 
-    /// What is odd about the directories.
+    /// Irregularities of the directories.
     pub fn oddities(&self) -> &[Oddity] {
         &self.oddities
     }

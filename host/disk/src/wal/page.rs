@@ -81,7 +81,7 @@ pub struct Fragment<'a> {
     pub end: usize,
 }
 
-/// What is wrong with some bytes of a segment.
+/// Why some bytes of a segment are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DamageCause {
     /// No fragment has this kind.

@@ -47,7 +47,7 @@ pub enum Oddity {
     Unreadable {
         /// Which one.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         reason: String,
     },
     /// A segment that does not follow the one before.

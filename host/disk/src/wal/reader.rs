@@ -63,7 +63,7 @@ pub struct SegmentReader {
     counters: Arc<Counters>,
 }
 
-/// What is at the end of a segment.
+/// The state of the end of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
     /// A whole record, or padding.

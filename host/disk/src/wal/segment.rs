@@ -31,7 +31,7 @@ pub struct CheckpointDir {
     pub path: PathBuf,
 }
 
-/// What the log's directory holds, each ascending by number.
+/// The content of the log's directory, each list ascending by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalListing {
     /// Segments.

@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 const TLS: &str = "tls_server_config";
 const USERS: &str = "basic_auth_users";
 
-/// What the file says.
+/// The content of the file.
 pub struct Web {
     path: PathBuf,
     /// What makes connections secure, if it says so.

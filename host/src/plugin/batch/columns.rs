@@ -2,7 +2,7 @@
 
 use super::Batch;
 
-/// What is wrong with the columns that a plugin gave.
+/// An error in the columns that a plugin gave.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBatch {
     /// Ends that do not ascend, or do not reach the end of what they divide.
@@ -16,7 +16,7 @@ pub enum InvalidBatch {
     Reference {
         /// Where.
         column: &'static str,
-        /// What it says.
+        /// The reference.
         reference: u32,
         /// How many there are to refer to.
         count: usize,

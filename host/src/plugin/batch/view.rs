@@ -15,7 +15,7 @@ pub struct View {
     pub histograms: u64,
     /// Its exemplars.
     pub exemplars: u64,
-    /// What the columns take.
+    /// Memory of the columns.
     pub bytes: usize,
 }
 

@@ -148,7 +148,7 @@ pub(super) fn memory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize
     size(deserializer, MEMORY_BYTES_MIN, "expected at least 64KiB")
 }
 
-/// What a call may give.
+/// The maximum output of a call.
 pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     size(deserializer, 1, "expected at least 1 byte")
 }
