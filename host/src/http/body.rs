@@ -149,7 +149,7 @@ pub async fn collect(context: &Context, body: Incoming, bound: Bound) -> Result<
         Ok(held) => held,
         Err(_) => {
             let message = format!(
-                "the body did not come within {} ms (--request-timeout)\n",
+                "the body was not received within {} ms (--request-timeout)\n",
                 limit.as_millis()
             );
             Err(text(StatusCode::REQUEST_TIMEOUT, message))

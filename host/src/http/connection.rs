@@ -88,7 +88,7 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
             match secured {
                 Ok(stream) => serve_requests(context, client, stream, shutdown).await,
                 Err(error) => {
-                    tracing::debug!(%error, "a connection could not be made secure");
+                    tracing::debug!(%error, "TLS handshake failed");
                     count(&counters.connections_insecure);
                 }
             }
@@ -152,7 +152,7 @@ async fn serve_requests<S>(
             tokio::select! {
                 ended = &mut connection => return note_end(&context.counters, ended),
                 () = &mut stall => {
-                    tracing::debug!("a client took nothing of an answer");
+                    tracing::debug!("closed a connection because its client read no response data");
                     return count(&context.counters.connections_slow_reader);
                 }
                 () = shutdown.wait(), if !stops => {
@@ -217,7 +217,8 @@ where
     stream.take_refusal();
     if let Overdue::SlowHead = reason {
         let limit = context.http.limits.request_timeout.as_millis();
-        let why = format!("the request's head did not come within {limit} ms (--request-timeout)");
+        let why =
+            format!("the request's head was not received within {limit} ms (--request-timeout)");
         say(stream, StatusCode::REQUEST_TIMEOUT, &why).await;
     }
 }

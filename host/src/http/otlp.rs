@@ -57,7 +57,7 @@ async fn take(context: &Context, request: Request<Incoming>) -> Result<Reply, Re
     let report = match &translated.report {
         Ok(report) => report,
         Err(malformed) => {
-            let message = format!("the body is no ExportMetricsServiceRequest: {malformed}\n");
+            let message = format!("the body is not an ExportMetricsServiceRequest: {malformed}\n");
             return Err(text(StatusCode::BAD_REQUEST, message));
         }
     };

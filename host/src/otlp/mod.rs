@@ -89,7 +89,7 @@ pub struct Report {
 #[derive(Debug, thiserror::Error)]
 pub enum TranslateError {
     /// It is no request; nothing of it was taken.
-    #[error("the body is no ExportMetricsServiceRequest: {0}")]
+    #[error("the body is not an ExportMetricsServiceRequest: {0}")]
     Malformed(#[from] Malformed),
     /// The receiver of the rows is gone.
     #[error(transparent)]
