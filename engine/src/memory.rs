@@ -1,4 +1,4 @@
-//! How much memory an instance may take, and what it stops doing on the way there.
+//! The memory limit of an instance, and the thresholds below it.
 //!
 //! ```text
 //! used ──────────┬──────────────┬──────────────┬───────────────┬───────────▶ bytes_max

@@ -1,4 +1,4 @@
-//! Which blocks go, by age and by size: a pure choice. Whole blocks, oldest first.
+//! Which blocks are dropped, by age and by size: a pure choice. Whole blocks, oldest first.
 //!
 //! Age is measured from the newest block, as upstream does: a node that receives nothing keeps
 //! what it has, and a clock that jumps ahead deletes nothing. If the clock is earlier than the

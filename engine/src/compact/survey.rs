@@ -1,4 +1,4 @@
-//! What blocks there are, how large they are, and which are not fit for use.
+//! The list of blocks with their sizes, and the blocks that cannot be used.
 
 use crate::block::{
     BlockError, BlockMeta, META_FILE, TOMBSTONES_FILE, Tombstones, chunk_file_name, read_meta,

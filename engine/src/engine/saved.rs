@@ -1,5 +1,5 @@
-//! The store's head and what it knows of its log, as bytes: a start that reads them instead of the
-//! log. The layout is in `engine/docs/format/head.md`.
+//! The saved head: the store's head and the state of its log as bytes, which a start can load
+//! instead of the log. The layout is in `engine/docs/format/head.md`.
 
 use super::log::LogState;
 use super::{Engine, Owned, newest_block_end_ms};

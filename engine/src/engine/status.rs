@@ -1,5 +1,5 @@
-//! What is asked of a head besides series and samples: exemplars, metadata of families, and what the
-//! series are made of. All of it comes in pieces, for writes wait behind each.
+//! Reads of a head besides series and samples: exemplars, metadata of families, and cardinality.
+//! All of them are done in slices, because writes wait while a slice runs.
 
 use super::{Engine, compile};
 use crate::error::{Error, Result};

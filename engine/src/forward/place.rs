@@ -1,4 +1,4 @@
-//! Where delivery stands: of each queue and source, the first row that is not delivered.
+//! Positions of delivery: the first row of each queue and source that is not delivered.
 
 use super::gap::StorePlace;
 use super::row::{Place, Row, Source};

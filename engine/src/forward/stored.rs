@@ -1,5 +1,5 @@
-//! What is not taken from the logs, but from blocks and head later: gaps, and the windows of the
-//! store that fill them.
+//! Rows that are read from blocks and head instead of the logs: gaps, and the store windows that
+//! fill them.
 
 use super::gap::{Gap, StorePlace, WINDOW_MS};
 use super::place::Mark;

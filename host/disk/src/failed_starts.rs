@@ -1,5 +1,4 @@
-//! What is known of starts that did not become ready, and setting the logs aside that will not be
-//! replayed.
+//! The count of starts that did not become ready, and quarantining logs that cannot be replayed.
 //!
 //! ```text
 //! failed-starts.2   how many failed in a row; inside, how far the furthest of them came

@@ -1,4 +1,4 @@
-//! The only way to the file system: what this room needs from a disk, and the real one.
+//! The only access to the file system: the trait of a disk, and the real one.
 //!
 //! Everything else here reaches files through [`Disk`], so that a test can put a disk in its place
 //! that fails at the Nth call, runs full, or loses what was not synced. Assumed of a disk:

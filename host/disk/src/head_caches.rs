@@ -1,4 +1,4 @@
-//! What Prometheus keeps of its head beside the log: `chunks_head/` and `chunk_snapshot.*/`.
+//! Prometheus' caches of its head beside the log: `chunks_head/` and `chunk_snapshot.*/`.
 //!
 //! Both are made from the log and name series by their numbers. Once another program has written to
 //! the log they may tell of other series, and Prometheus, back on the directory, would take them at

@@ -1,5 +1,5 @@
-//! The data directory: who may work in it, what is swept at start, and the way to its log and
-//! blocks. Neither WebAssembly nor HTTP is known here, nor what a record or a block means.
+//! The data directory: its lock, the removal of unfinished files at a start, and access to its log
+//! and blocks. Neither WebAssembly nor HTTP is known here, nor what a record or a block means.
 //!
 //! ```text
 //! DIR/

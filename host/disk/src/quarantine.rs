@@ -1,5 +1,5 @@
-//! What was taken out of the way and not deleted: damaged segments as they were found, logs that
-//! could not be replayed, caches of a log that was not whole.
+//! The quarantine: damaged segments as they were found, logs that could not be replayed, caches of
+//! a damaged log. They are moved there instead of being deleted.
 //!
 //! ```text
 //! set-aside/

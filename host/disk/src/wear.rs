@@ -1,4 +1,4 @@
-//! What is written to the disk, and what for: flash wears out by it.
+//! Counts of bytes written to the disk, by purpose, because writes wear out flash.
 //!
 //! [`CountingDisk`] stands between this room and a [`Disk`] and counts what passes. Each part of
 //! the room gets one that books on its own account. Bytes of writes that failed do not count, nor

@@ -1,4 +1,4 @@
-//! What is wrong with a file. Nothing here quotes a file's content.
+//! Errors of access files. No error quotes a file's content.
 
 use super::TlsFiles;
 use std::io;

@@ -1,5 +1,4 @@
-//! Who may connect and ask: TLS and credentials, read from files and read again when they change.
-//! No HTTP.
+//! Access control: TLS and credentials, read from files and read again when they change. No HTTP.
 
 mod credentials;
 mod error;

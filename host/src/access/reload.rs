@@ -1,4 +1,4 @@
-//! What files say, read again when they change. A bad new version leaves the old one in place.
+//! Files that are read again when they change. An invalid new version leaves the old one in use.
 
 use super::AccessError;
 use std::fs::File;

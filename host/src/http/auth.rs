@@ -1,4 +1,4 @@
-//! Which endpoints need whose credentials, and the answer to those who have none.
+//! Which endpoints need which credentials, and the answer without them.
 
 use super::context::Context;
 use super::reload;

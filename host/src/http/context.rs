@@ -1,5 +1,5 @@
-//! What all requests share: what they work with, and what is counted of them. Every endpoint knows
-//! this file; it knows none of them.
+//! The context that all requests share: the store, the settings and the counters. Every endpoint
+//! uses this file; it uses no endpoint.
 
 use super::durations::Durations;
 use super::reply::Reply;

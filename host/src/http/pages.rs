@@ -1,5 +1,5 @@
-//! What pages in a browser may not do. A browser sends to this server whatever any page asks it to,
-//! from inside the network and without asking anybody:
+//! Protection against web pages in a browser. A browser sends to this server whatever any page asks
+//! it to, from inside the network and without asking anybody:
 //!
 //! - What changes something is refused to pages of other origins. A browser says where a request
 //!   comes from (Fetch metadata), or, where it sends none because the connection is not secure, names

@@ -1,5 +1,5 @@
-//! What the handlers besides remote write share: a body is translated on a thread of its own and
-//! goes to the store piece by piece, as remote write would bring it.
+//! The code that handlers besides remote write share: a body is translated on a thread of its own
+//! and goes to the store piece by piece, as remote write would bring it.
 //!
 //! ```text
 //! body ─▶ translator: a blocking thread ──piece──▶ append ─▶ next piece

@@ -1,4 +1,4 @@
-//! What is counted of each plugin. Figures belong to a name: they outlive a reload.
+//! The figures of each plugin. Figures belong to a name: they outlive a reload.
 
 use super::config::World;
 use std::collections::BTreeMap;

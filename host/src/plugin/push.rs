@@ -1,4 +1,4 @@
-//! A push for a decoder, and what comes of it.
+//! A push request for a decoder, and its result.
 
 use crate::store::{Body, StoreError};
 

@@ -1,4 +1,5 @@
-//! What a plugin did to the world around it while it was tried: nothing of it is sent anywhere.
+//! The appends and webhook requests of a plugin in a trial run: they are recorded and not sent
+//! anywhere.
 
 use std::sync::{Mutex, PoisonError};
 

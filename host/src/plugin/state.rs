@@ -1,4 +1,4 @@
-//! What belongs to one instance on the host's side, and what it is granted.
+//! The host's state of one instance, and its grants.
 
 use super::config::PluginSettings;
 use super::fault::Fault;

@@ -1,4 +1,4 @@
-//! Looks after the directory and the configuration, and brings the set of plugins to what they say.
+//! Watches the directory and the configuration, and updates the set of plugins accordingly.
 //!
 //! ```text
 //!  files, settings ── each second ──▶ entries ── due ──▶ a thread loads it ──▶ entries ──▶ the set

@@ -1,4 +1,4 @@
-//! What the URL of a push says: time and labels of what is pushed.
+//! The URL of a push: time and labels of the pushed samples.
 //!
 //! ```text
 //! ?timestamp=1700000000000&extra_label=site=north&extra_label=rack=7    as VictoriaMetrics

@@ -1,5 +1,5 @@
-//! The compactor thread: looks now and then whether something is due, and does it with an instance
-//! that lives just as long. Requested tasks (`tasks.rs`) are done here as well.
+//! The compactor thread: checks regularly whether work is due, and does it with an instance that
+//! exists only for that work. Requested tasks (`tasks.rs`) are done here as well.
 //!
 //! All that changes blocks runs on this one thread. Deletions come between two slices of other
 //! work: a slice that commits a block checks first that nothing was deleted from what it read, so

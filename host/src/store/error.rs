@@ -1,4 +1,4 @@
-//! Why the store did not do what it was asked.
+//! Errors of the store.
 
 use crate::disk::DiskError;
 use crate::prom::selection::SelectionError;

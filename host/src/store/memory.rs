@@ -1,4 +1,4 @@
-//! How the memory of the process is shared out, and what gives way when it runs short.
+//! How the memory of the process is divided, and what is refused when it is short.
 //!
 //! ```text
 //! --memory-limit ─┬─ program           threads, connections, what the allocator keeps

@@ -1,5 +1,5 @@
-//! Whether the disk has room for more. Below a reserve writes pause, and everything else goes on:
-//! reads, and what drops, cuts and merges blocks, which may use the reserve to make room.
+//! Whether the disk has free space. Below a reserve writes pause; reads continue, and so does
+//! dropping, cutting and merging blocks, which may use the reserve to free space.
 //!
 //! ```text
 //! free │■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■│

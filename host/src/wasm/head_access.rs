@@ -1,4 +1,4 @@
-//! How instances without a head reach that of another instance, and what can keep them from it.
+//! How instances without a head read the head of another instance, and the errors of that.
 
 use super::{
     CallError, Error, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher, TimeRange,

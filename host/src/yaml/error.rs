@@ -1,4 +1,4 @@
-//! What is wrong with a text, and where.
+//! Errors of a YAML text, with their place.
 
 use super::Place;
 use serde::de::{Expected, Unexpected};

@@ -1,4 +1,4 @@
-//! What is known of the log, as bytes; the layout is in `engine/docs/format/head.md`.
+//! The state of the log as bytes; the layout is in `engine/docs/format/head.md`.
 
 use super::Log;
 use super::deletion::Deletions;

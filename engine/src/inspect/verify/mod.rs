@@ -1,4 +1,4 @@
-//! Whether a block, or a log, is what it must be: every checksum, every order, every reference.
+//! Verification of a block or a log: every checksum, every order, every reference.
 //!
 //! ```text
 //! meta.json, tombstones ─▶ table of contents, symbols ─▶ series ─▶ their chunks

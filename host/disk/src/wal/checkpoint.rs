@@ -1,4 +1,4 @@
-//! Checkpoints: a shorter log that stands for all segments up to one.
+//! Checkpoints: a shorter log that replaces all segments up to one.
 //!
 //! ```text
 //! checkpoint.00000006.tmp/00000000…   written, synced

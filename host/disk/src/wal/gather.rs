@@ -1,4 +1,5 @@
-//! Gathering: what is appended to a segment may wait in memory, to be written in long pieces.
+//! Buffering: records that are appended to a segment may wait in memory, to be written in long
+//! pieces.
 //!
 //! ```text
 //! segment  │ written ………………………… │ gathered …… │

@@ -1,4 +1,4 @@
-//! Looking at the logs without touching them: nothing is created, cut, repaired or locked, and
+//! Reading the logs without a change: nothing is created, truncated, repaired or locked, and
 //! another process may be writing meanwhile.
 //!
 //! All files are opened at once, so that what a checkpoint replaces while it is read stays readable.

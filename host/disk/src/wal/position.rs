@@ -1,4 +1,4 @@
-//! What the logs look like at rest: every file with its length, and a checksum of each log's end.
+//! A description of the logs at rest: every file with its length, and a checksum of each log's end.
 //! Every program that writes to a log changes it, since every run begins a segment of its own.
 
 use super::segment::{SegmentFile, WalListing};

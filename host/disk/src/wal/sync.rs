@@ -1,4 +1,4 @@
-//! When the log is synced: a policy, and a clock that knows what it asks for.
+//! When the log is synced: the policy, and the timer for it.
 
 use std::time::{Duration, Instant};
 

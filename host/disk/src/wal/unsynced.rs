@@ -1,4 +1,4 @@
-//! What was appended since the last completed sync, so that it can be written once more.
+//! The records appended since the last completed sync, so that they can be written again.
 //!
 //! A sync that fails may have lost any of it for good, though it still reads well: the kernel
 //! counts the pages as written. Later records rely on what is lost, such as the labels of their

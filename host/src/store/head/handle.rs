@@ -1,4 +1,4 @@
-//! The way to the head thread: what may be asked of it, and by whom it was asked.
+//! The handle of the head thread: the calls that it takes, and their callers.
 
 use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};

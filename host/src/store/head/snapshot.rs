@@ -1,4 +1,4 @@
-//! A start from the head as it was at the last stop, and what is written for that at the end.
+//! Head snapshots: a clean stop writes one, and the next start loads it.
 
 use super::{HeadInstance, HeadThread, StartError, Started, StoreError};
 use crate::disk::head_snapshot::{HeadSnapshot, HeadSnapshotError, HeadSnapshotWriter};
