@@ -252,7 +252,7 @@ impl Cut {
     }
 
     /// Makes all pieces visible, the last one last. On an error none stays: the next attempt makes
-    /// them anew.
+    /// them again.
     fn commit(&mut self, progress: &mut CutProgress) -> Result<()> {
         let mut committed = Vec::new();
         for piece in self.sealed.drain(..) {

@@ -160,8 +160,8 @@ impl Forwarder {
         Ok(fed)
     }
 
-    /// Whether a series was taken already of the window that is being taken: its read may be begun
-    /// anew at any time.
+    /// Whether a series of the current window was already read: the read may start again at any
+    /// time.
     fn was_fed(&self, place: &StorePlace) -> bool {
         let StorePlace { window_ms, labels, time_ms } = &self.store_tail;
         *window_ms == place.window_ms && *time_ms == i64::MAX && place.labels <= *labels

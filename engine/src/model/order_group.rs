@@ -20,7 +20,7 @@ pub struct OrderGroup {
 }
 
 impl OrderGroup {
-    /// Most external labels that can be told apart.
+    /// Maximum number of external labels.
     pub const EXTERNAL_MAX: usize = u64::BITS as usize;
 
     /// The group of a series.

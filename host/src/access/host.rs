@@ -1,6 +1,6 @@
-//! Under which names this server is asked. A page in a browser can point a name of its own at any
-//! address, and is then of the same origin as what answers there (DNS rebinding): a server that asks
-//! nobody who they are must at least know that it is meant.
+//! The host names under which this server accepts requests. A page in a browser can point a name of
+//! its own at any address, and is then of the same origin as what answers there (DNS rebinding): a
+//! server without credentials must at least check the name in the request.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;

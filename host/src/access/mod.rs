@@ -202,8 +202,8 @@ impl Access {
         self.credentials(scope).is_some()
     }
 
-    /// Whether what somebody wants to do needs nothing that a stranger cannot have: then a page in
-    /// the browser of somebody who can connect could do it, too.
+    /// Whether an action needs neither credentials nor TLS: then a page in the browser of a user
+    /// who can connect could do it, too.
     pub fn is_open(&self, scope: Scope) -> bool {
         !self.asks_for_credentials(scope) && self.tls().is_none()
     }

@@ -57,7 +57,7 @@ impl ShipArgs {
 }
 
 impl ServeConfig {
-    /// Whether what is shipped can be told from what other nodes ship.
+    /// Checks that external labels distinguish the shipped blocks from those of other nodes.
     pub(super) fn check_ship(&self) -> Result<(), String> {
         match &self.ship {
             Some(_) if self.http.external_labels.is_empty() => Err(

@@ -133,8 +133,8 @@ fn refused(error: BodyError, bound: Bound) -> Reply {
     text(status, format!("{error}\n"))
 }
 
-/// What a sender is told: it throws away what 4xx answers, and a body that came too slowly may come
-/// faster another time.
+/// The answer for a sender: senders drop requests that get 4xx, and a body that came too slowly may
+/// come faster another time.
 pub fn for_sender(mut reply: Reply) -> Reply {
     if reply.status() == StatusCode::REQUEST_TIMEOUT {
         *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -12,9 +12,9 @@
 //!
 //! Source: `storage/remote/otlptranslator/prometheusremotewrite` of Prometheus 3.15, with the
 //! defaults of its configuration. Where it differs: upstream drops a whole request for one data
-//! point that it cannot translate, and says 500; here all others are kept, and the sender is told
-//! by OTLP's partial success. Zero buckets before a bucket that is made of finer ones move no
-//! observation here.
+//! point that it cannot translate, and says 500; here all others are kept, and the answer is OTLP's
+//! partial success. Zero buckets before a bucket that is made of finer ones move no observation
+//! here.
 //!
 //! Pure: no sockets, no clock. A request is walked over where it lies; what is decoded at a time is
 //! one data point, of bounded size.

@@ -1,8 +1,8 @@
 //! Nodes to values, as serde has them.
 //!
-//! Kinds are told apart as in Prometheus' configuration: text may stand where text is expected, with
-//! quotes or without; a number, `true` or `false` stand without quotes. Nothing counts as an empty text,
-//! list or mapping.
+//! Kinds are distinguished as in Prometheus' configuration: text may stand where text is expected,
+//! with quotes or without; a number, `true` or `false` stand without quotes. Nothing counts as an
+//! empty text, list or mapping.
 
 use super::{Data, Entry, Error, Node, Place};
 use serde::de::value::{StrDeserializer, U32Deserializer};

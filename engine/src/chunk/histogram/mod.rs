@@ -29,9 +29,9 @@
 //! A sample that ends its series has the marker NaN as its sum, no buckets, and says nothing in
 //! its counts (whole: dod 0; fractions: 0). Only further ones can follow in the chunk.
 //!
-//! Invariants: all samples of a chunk share one bucket layout; new buckets make it be written
-//! anew. Counters never go down within a chunk. The count is up to date after every append. Our
-//! bytes equal upstream's for the same samples, but for the header where upstream claims that a
+//! Invariants: all samples of a chunk share one bucket layout; new buckets cause it to be
+//! rewritten. Counters never go down within a chunk. The count is up to date after every append.
+//! Our bytes equal upstream's for the same samples, but for the header where upstream claims that a
 //! counter went on without having compared (see [`CounterHeader`]).
 
 mod append;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! in-order log:      … samples … │ tombstones │                                │ applied │ …
-//! out-of-order log:                           │ all out-of-order samples, anew │
+//! out-of-order log:                           │ all out-of-order samples again │
 //! ```
 //!
 //! A tombstone in the in-order log deletes what stands before it there. As long as no

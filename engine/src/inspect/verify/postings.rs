@@ -1,7 +1,7 @@
 //! The postings offset table and the lists that it points to.
 //!
-//! That each series is in each of its lists, and in no other, is told by comparing for every label
-//! pair how many series have it and the sum of their references' hashes, both by the series
+//! That each series is in each of its lists, and in no other, is checked by comparing for every
+//! label pair how many series have it and the sum of their references' hashes, both by the series
 //! section and by the list.
 
 use super::Report;

@@ -15,7 +15,7 @@ use precision::precision;
 use tidepool_plugin::BatchBuilder;
 use tidepool_plugin::decoder::{Decoded, Guest, Refusal, Request};
 
-/// Reasons that are told.
+/// Maximum number of reasons in the answer.
 const REASONS_MAX: usize = 10;
 
 /// The plugin.

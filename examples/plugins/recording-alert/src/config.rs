@@ -3,7 +3,7 @@
 use crate::Labels;
 use saphyr::{LoadableYamlNode as _, Yaml};
 
-/// What is watched, and who is told.
+/// The watched metric, its threshold, and the webhook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub alert: String,
@@ -13,7 +13,7 @@ pub struct Config {
     /// Values below are beyond.
     pub below: Option<f64>,
     pub for_ms: i64,
-    /// Empty: nobody is told.
+    /// Empty: no webhook is called.
     pub webhook: String,
     /// Labels of all alerts.
     pub labels: Labels,
