@@ -46,7 +46,7 @@ pub enum Error {
     /// A stated limit.
     #[error("{what}: the limit of {max} is reached")]
     LimitExceeded {
-        /// What is bounded.
+        /// The name of the limit.
         what: &'static str,
         /// The bound.
         max: u64,
@@ -54,7 +54,7 @@ pub enum Error {
     /// A limit that another instance stated through an import.
     #[error("{what}: the limit of {max} is reached")]
     RemoteLimit {
-        /// What is bounded.
+        /// The name of the limit.
         what: String,
         /// The bound.
         max: u64,
@@ -66,12 +66,12 @@ pub enum Error {
         max: u64,
     },
     /// Open reads need what the call would drop.
-    #[error("reads are still open; try again when they ended")]
+    #[error("reads are still open; try again when they have ended")]
     Busy,
     /// What is to be truncated is not in a block for certain.
     #[error(
-        "no cut is planned that ends before {before_ms} ms (was the head restarted meanwhile?): the \
-         head keeps its samples, and the next cut has them"
+        "no cut is planned that ends before {before_ms} ms (was the head restarted meanwhile?): \
+         the head keeps its samples for the next cut"
     )]
     NotPlanned {
         /// Everything before was to be truncated.

@@ -1,4 +1,4 @@
-//! How much memory an instance may take, and what it stops doing on the way there.
+//! The memory limit of an instance, and the thresholds below it.
 //!
 //! ```text
 //! used ──────────┬──────────────┬──────────────┬───────────────┬───────────▶ bytes_max
@@ -10,7 +10,7 @@
 //! WebAssembly's memory never shrinks, so it is the memory in use that counts, not what was taken
 //! from the machine.
 
-/// Of the memory, the part beyond which nothing is kept just to answer faster.
+/// The part of the memory beyond which caches are dropped.
 const CACHES_PERCENT: u64 = 45;
 /// The part beyond which what the head holds is cut into a block, however recent.
 const CUT_PERCENT: u64 = 55;

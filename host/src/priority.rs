@@ -3,12 +3,12 @@
 use libc::{SCHED_BATCH, SYS_sched_setattr, sched_attr, syscall};
 use std::io;
 
-/// The nice value: a ninth of the time of a thread that writes, or all that nobody else wants.
+/// The nice value: a ninth of the time of a thread that writes, or all that no other thread needs.
 const NICE: i32 = 10;
 
-/// For how long at a time it may run when nobody wakes up: the longest that Linux takes. Whoever has
-/// shorter slices, which all others have, interrupts it at once instead of waiting for its end.
-/// Kernels before 6.12 do without.
+/// How long it runs at a time if no other thread wakes up: the longest slice that Linux accepts.
+/// Threads with shorter slices, which all others have, preempt it at once instead of waiting for
+/// its end. Kernels before 6.12 do without.
 const SLICE_NANOS: u64 = 100_000_000;
 
 /// Lets this thread, and what it starts, wait for others where processors are few: it must not hold

@@ -1,4 +1,4 @@
-//! URLs as metrics, logs and pages may show them: where they lead, without what may be secret in them.
+//! URLs for metrics, logs and pages, without parts that may be secret.
 
 use url::Url;
 

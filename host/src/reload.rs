@@ -81,7 +81,7 @@ pub struct Live {
     pub access: Arc<Access>,
 }
 
-/// What a reload did.
+/// The result of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadOutcome {
     /// Flags whose new value holds now.
@@ -110,7 +110,7 @@ pub struct ReloadRequests(mpsc::Receiver<Request>);
 
 /// What reloads.
 pub struct Reloader {
-    /// What is read again.
+    /// The source of the configuration, which is read again.
     pub source: ConfigSource,
     /// What was asked for when the process started: what needs a restart differs from this.
     pub started_with: Settings,
@@ -191,7 +191,7 @@ impl ReloadHandle {
 }
 
 impl Reloader {
-    /// Works on requests until nobody can make one any more.
+    /// Works on requests until all senders are dropped.
     pub async fn run(mut self, mut requests: ReloadRequests) {
         while let Some(reply) = requests.0.recv().await {
             let supervisor = self.supervisor.clone();

@@ -1,4 +1,4 @@
-//! Gives back to the system what only starting, or a rare large request, needed.
+//! Returns memory to the system that only the start, or a rare large request, needed.
 //!
 //! Large pieces of memory: once glibc has seen one freed, it keeps as many bytes of each thread's for
 //! the next one, for ever. A few request bodies of the largest size would leave a node with ten times

@@ -1,5 +1,5 @@
-//! What systemd is told where it asks (sd_notify(3), sd_watchdog_enabled(3)): that the store serves,
-//! reloads and stops, and that the head is alive. Without `NOTIFY_SOCKET` nothing happens here.
+//! Notifications to systemd (sd_notify(3), sd_watchdog_enabled(3)): that the store serves, reloads
+//! and stops, and that the head is alive. Without `NOTIFY_SOCKET` nothing happens here.
 
 use crate::shutdown::Shutdown;
 use crate::store::Store;
@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 /// How often a store that starts, or starts its head again, is looked at.
 const START_POLL: Duration = Duration::from_millis(200);
 
-/// How often the progress of a start is told of.
+/// How often the progress of a start is reported.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// How much longer a start may take, counted from the last progress that was seen.
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use std::future::pending;
 
-    /// What was told so far.
+    /// What was reported so far.
     fn told(receiver: &Datagram) -> io::Result<Vec<String>> {
         let (mut told, mut buffer) = (Vec::new(), [0; 256]);
         loop {

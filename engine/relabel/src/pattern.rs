@@ -1,4 +1,4 @@
-//! An expression by itself, for whoever matches and replaces as rules do.
+//! An expression by itself, for callers that match and replace as rules do.
 
 use crate::{compiled, expanded};
 use regex_automata::meta::Regex;

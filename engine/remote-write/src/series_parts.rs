@@ -8,7 +8,7 @@ use super::varint::{split_uvarint, uvarint_of_six};
 use super::write::Place;
 
 /// Labels of a series of a 1.0 request. Most are those of the series before, at the same places: a
-/// comparison of bytes says so sooner than they are decoded, and spares whoever takes them another.
+/// comparison of bytes shows that faster than decoding, and spares the caller another comparison.
 #[derive(Default)]
 pub(super) struct Labels<'r> {
     pairs: Vec<(&'r [u8], &'r [u8])>,

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use window::Window;
 
-/// What the table of series takes for each, besides its labels.
+/// Memory of the table of series for each series, besides its labels.
 const SERIES_BYTES: usize = 48;
 
 /// How an import is to be done.
@@ -58,7 +58,7 @@ pub struct AppendStep {
     pub series_dropped: bool,
 }
 
-/// What a step towards a pass' end did.
+/// The result of a step towards the end of a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassStep {
     /// The block that was written, if there was one left.
@@ -131,7 +131,7 @@ impl Backfill {
     ) -> Result<AppendStep> {
         let is_unknown = |(series, _): &(u32, Sample)| *series as usize >= self.series.len();
         if let Some((series, _)) = rows.clone().find(is_unknown) {
-            return Err(Error::Invalid(format!("series {series} is not known (any more)")));
+            return Err(Error::Invalid(format!("series {series} is unknown or was dropped")));
         }
         for (series, sample) in rows {
             let time_ms = sample.timestamp_ms;

@@ -6,10 +6,10 @@ use crate::model::{Labels, Sample, TimeRange, Value};
 use crate::storage::Blocks;
 use rustc_hash::FxHashMap;
 
-/// What a series takes besides its samples.
+/// Memory of a series besides its samples.
 const SERIES_BYTES: usize = 256;
 
-/// What a finished chunk takes besides its data.
+/// Memory of a finished chunk besides its data.
 const CHUNK_BYTES: usize = 64;
 
 /// Samples by series.

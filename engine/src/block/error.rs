@@ -62,7 +62,7 @@ pub enum BlockError {
         labels: String,
         /// How long it is.
         bytes: usize,
-        /// What is allowed.
+        /// The limit.
         bytes_max: usize,
     },
     /// More was deleted than a file of tombstones may say.
@@ -75,7 +75,7 @@ pub enum BlockError {
         block: String,
         /// How long its file of tombstones would be.
         bytes: usize,
-        /// What is allowed.
+        /// The limit.
         bytes_max: usize,
     },
     /// The samples written do not lie in the time range that the block was given.

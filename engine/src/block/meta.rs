@@ -17,7 +17,7 @@ const VERSION: u64 = 1;
 /// Longest file that is read; a block compacted from a hundred thousand others would fit.
 const META_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
-/// What a block is.
+/// The content of a block's `meta.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockMeta {
     /// The block's name, a ULID.
@@ -28,7 +28,7 @@ pub struct BlockMeta {
     /// End of its time range, exclusive.
     #[serde(rename = "maxTime")]
     pub max_time_ms: i64,
-    /// What it holds.
+    /// Counts of its samples, series and chunks.
     #[serde(default)]
     pub stats: BlockStats,
     /// Where it comes from.

@@ -39,7 +39,7 @@ impl BlockReader {
         })
     }
 
-    /// What the block is.
+    /// The block's `meta.json`.
     pub fn meta(&self) -> &BlockMeta {
         &self.meta
     }
@@ -108,7 +108,7 @@ impl BlockReader {
         Ok(self.index.label_values(name)?)
     }
 
-    /// What was deleted from the block.
+    /// The tombstones of the block.
     pub fn tombstones(&self) -> &Tombstones {
         &self.tombstones
     }

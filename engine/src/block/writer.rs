@@ -22,14 +22,14 @@ pub struct BlockBuilder {
     chunk_metas: Vec<ChunkMeta>,
 }
 
-/// A block that is written as a whole and that nobody sees yet. Dropped without
+/// A block that is written as a whole and is not visible yet. Dropped without
 /// [`commit`](Self::commit) it leaves no trace.
 pub struct SealedBlock {
     out: Box<dyn BlockWriter>,
     meta: BlockMeta,
 }
 
-/// What the contents of a block do not say.
+/// The properties of a block that do not follow from its contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockMetaParams {
     /// Start of its time range, inclusive.
@@ -81,7 +81,7 @@ impl BlockBuilder {
         self.index.memory_bytes()
     }
 
-    /// What was added so far.
+    /// The samples added so far.
     pub fn stats(&self) -> &BlockStats {
         &self.stats
     }

@@ -2,7 +2,7 @@
 
 use super::Encoding;
 
-/// What is wrong with a chunk's bytes.
+/// An error in a chunk's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// The bytes end before the sample count does.
@@ -31,7 +31,7 @@ pub enum ChunkError {
     /// The chunk is whole but holds no floats.
     #[error("a {encoding} chunk does not hold float samples")]
     NotFloats {
-        /// What it holds.
+        /// The chunk's encoding.
         encoding: Encoding,
     },
     /// A histogram chunk's beginning that cannot be true.
@@ -47,13 +47,13 @@ pub enum ChunkError {
         schema: i32,
     },
     /// Histograms of a finer schema than is used, with buckets beyond any index.
-    #[error("the chunk's histograms of schema {schema} cannot be brought to a coarser one")]
+    #[error("the chunk's histograms of schema {schema} cannot be reduced to a lower resolution")]
     NotReducible {
         /// Its number.
         schema: i32,
     },
-    /// Samples at other times than whoever holds the chunk says.
-    #[error("the chunk's samples are not at the times between which they should lie")]
+    /// Samples outside of the time range that the index or the head gives for the chunk.
+    #[error("the chunk has samples outside of its time range")]
     OtherTimes,
     /// An encoding that is not known here.
     #[error("chunk encoding {number} is not supported")]

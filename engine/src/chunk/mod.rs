@@ -2,8 +2,8 @@
 //!
 //! [`Chunk`] is the unit that blocks store and that reads hand out. [`XorAppender`] makes one of
 //! floats, [`XorIter`] takes it apart; [`HistogramAppender`] and [`HistogramIter`] do the same for
-//! native histograms; [`ValueAppender`] and [`values()`] serve whoever handles all kinds. The XOR
-//! layout is in `xor.rs`, the histogram layouts are in `histogram/mod.rs`.
+//! native histograms; [`ValueAppender`] and [`values()`] serve callers that handle all kinds. The
+//! XOR layout is in `xor.rs`, the histogram layouts are in `histogram/mod.rs`.
 
 mod error;
 mod histogram;

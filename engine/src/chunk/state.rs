@@ -1,4 +1,4 @@
-//! What is needed to go on with a chunk in another life, whatever it holds.
+//! The state of an appender of any encoding, from which another run can continue the chunk.
 
 use super::{Encoding, HistogramAppender, ValueAppender, XorAppender};
 

@@ -14,11 +14,11 @@ const HISTOGRAMS_PER_CHUNK_MIN: usize = 10;
 /// The values of a chunk, first to last, with their times in milliseconds.
 #[derive(Clone, Debug)]
 pub enum Values<'a> {
-    /// Of an XOR chunk.
+    /// The values of an XOR chunk.
     Floats(XorIter<'a>),
-    /// Of a chunk of histograms with whole counts.
+    /// The values of a chunk of histograms with integer counts.
     Histograms(Box<HistogramIter<'a, u64>>),
-    /// Of a chunk of histograms with fractional counts.
+    /// The values of a chunk of histograms with float counts.
     FloatHistograms(Box<HistogramIter<'a, f64>>),
 }
 

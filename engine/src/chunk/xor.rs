@@ -22,8 +22,8 @@
 //! ```
 //!
 //! Invariants: the count is up to date after every append, so the bytes so far are a chunk at any
-//! time. Times may go anywhere (upstream's arithmetic wraps), but whoever appends keeps order.
-//! Our bytes equal upstream's for the same samples.
+//! time. Times may go anywhere (upstream's arithmetic wraps), but callers append in order. Our
+//! bytes equal upstream's for the same samples.
 
 mod state;
 

@@ -160,8 +160,8 @@ impl<'a> XorIter<'a> {
 }
 
 /// The samples of a chunk of floats before a time; `None` if there are none. The bytes up to any
-/// sample are a chunk but for the count, so nothing is encoded anew. Fails if a sample before that
-/// time, or the one that ends it, does not decode.
+/// sample are a chunk but for the count, so no sample is encoded again. Fails if a sample before
+/// that time, or the one that ends it, does not decode.
 pub(super) fn before(chunk: &Chunk, time_ms: i64) -> Result<Option<Chunk>, ChunkError> {
     let data = &*chunk.data;
     let mut samples = XorIter::new(data)?;

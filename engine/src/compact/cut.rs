@@ -35,7 +35,7 @@ use std::rc::Rc;
 /// A piece may take so much at least.
 const PIECE_BYTES_MIN: u64 = if cfg!(test) { 4 * 1024 } else { 1024 * 1024 };
 
-/// Of the memory of a piece, the part that its symbols may take.
+/// The part of a piece's memory that its symbols may take.
 const SYMBOLS_PART: u64 = 2;
 
 /// A block being cut from a head.
@@ -91,7 +91,7 @@ struct PiecePass {
     has_rest: bool,
 }
 
-/// What a slice did.
+/// The result of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CutProgress {
     /// Whether the block is cut and the head is truncated.
@@ -149,7 +149,7 @@ impl Cut {
         Ok(cut)
     }
 
-    /// Begins, or begins anew.
+    /// Begins, or starts again.
     fn start(&mut self) -> Result<()> {
         self.series_done = 0;
         self.deletion_mark = self.head.deletion_mark()?;
@@ -252,7 +252,7 @@ impl Cut {
     }
 
     /// Makes all pieces visible, the last one last. On an error none stays: the next attempt makes
-    /// them anew.
+    /// them again.
     fn commit(&mut self, progress: &mut CutProgress) -> Result<()> {
         let mut committed = Vec::new();
         for piece in self.sealed.drain(..) {

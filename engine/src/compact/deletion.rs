@@ -14,7 +14,7 @@ use crate::block::{
 use crate::model::{Matcher, TimeRange};
 use crate::storage::{Blocks, StorageError, StorageResult};
 
-/// What was marked as deleted.
+/// The result of marking samples as deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deletion {
     /// Blocks whose tombstones have changed.

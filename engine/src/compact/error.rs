@@ -16,11 +16,13 @@ pub enum MergeError {
     Refused {
         /// ULIDs of the parents.
         parents: Vec<String>,
-        /// What was wrong.
+        /// The error.
         source: Box<Error>,
     },
     /// Samples of a parent were deleted while it was being merged. Plan again.
-    #[error("samples of block {block} were deleted while it was being merged; it stays for now")]
+    #[error(
+        "samples of block {block} were deleted while it was being merged; the merge was discarded"
+    )]
     Deleted {
         /// ULID of the parent.
         block: String,

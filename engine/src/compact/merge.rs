@@ -44,9 +44,9 @@ pub struct BlockMerge {
     blocks: Rc<dyn Blocks>,
     plan: Plan,
     samples_per_chunk: usize,
-    /// What all may take together.
+    /// The memory limit for all of them.
     memory_bytes_max: u64,
-    /// What is left of that for labels and series.
+    /// The part of it that is left for labels and series.
     labels_bytes_max: u64,
     /// ULID and checksum of the tombstones of each parent, as they were at the beginning.
     tombstones: Vec<(String, u32)>,
@@ -74,7 +74,7 @@ struct SymbolPass {
     names: std::vec::IntoIter<String>,
 }
 
-/// What a slice did.
+/// The result of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeProgress {
     /// Whether the merge is complete and the parents are gone.
@@ -135,7 +135,7 @@ impl BlockMerge {
         BlockMerge { memory_bytes_max, labels_bytes_max, ..self }
     }
 
-    /// What is being merged.
+    /// The blocks that are being merged.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -278,7 +278,7 @@ impl BlockMerge {
 }
 
 impl Parent {
-    /// What it takes while it is merged.
+    /// Its memory while it is merged.
     fn memory_bytes_max(&self) -> u64 {
         let series = self.meta().stats.num_series.saturating_mul(MEMORY_BYTES_PER_PARENT_SERIES);
         let tables = self.reader.index().memory_bytes_max();

@@ -12,7 +12,7 @@
 //! In this order, the first that applies is due:
 //!
 //! 1. blocks whose ranges overlap, all of a run together, so that of two samples at one time the
-//!    newer block's can be told;
+//!    newer block's is known;
 //! 2. blocks of one aligned range, smallest range first, when they fill it or the newest block
 //!    lies behind it; the newest block itself is left alone for as long as it is the newest;
 //! 3. one block with deletions for more than 5 % of its series, if it is too large to be merged

@@ -3,11 +3,11 @@
 //! A chunk costs some thirty bytes before its third sample: length, encoding and checksum, a count,
 //! the first two samples in full, and its entry in the index. With 120 samples a chunk that is a
 //! quarter of a byte a sample. From level 2 up, runs of neighbouring XOR chunks become one, whose
-//! windows are chosen anew (`narrow_xor.rs`).
+//! windows are chosen again (`narrow_xor.rs`).
 //!
-//! Invariants: samples stay what they are, bit by bit; what does not get smaller, or is not in
-//! time order, is left as it is; a chunk that is at least half as long as it may become is left
-//! alone, so that a sample is encoded anew about once in its life. Chunks of histograms pass.
+//! Invariants: samples stay what they are, bit by bit; what does not get smaller, or is not in time
+//! order, is left as it is; a chunk that is at least half as long as it may become is left alone,
+//! so that a sample is encoded again about once in its life. Chunks of histograms pass.
 
 use super::narrow_xor::NarrowXor;
 use crate::chunk::{Chunk, ChunkError, Encoding, sample_count, samples};

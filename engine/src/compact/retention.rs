@@ -1,4 +1,4 @@
-//! Which blocks go, by age and by size: a pure choice. Whole blocks, oldest first.
+//! Which blocks are dropped, by age and by size: a pure choice. Whole blocks, oldest first.
 //!
 //! Age is measured from the newest block, as upstream does: a node that receives nothing keeps
 //! what it has, and a clock that jumps ahead deletes nothing. If the clock is earlier than the
@@ -20,7 +20,7 @@ const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
 /// A leap of time that is not believed at once, and how much data makes it believed.
 const LEAP_MS: i64 = 24 * 3_600_000;
 
-/// Of the limit of size, at most one part in this many is reserved for a compaction.
+/// At most one part in this many of the limit of size is reserved for a compaction.
 const RESERVE_PARTS: u64 = 5;
 
 /// A block and what it takes.
@@ -34,7 +34,7 @@ pub struct SizedBlock {
     pub is_pinned: bool,
 }
 
-/// What is to be kept.
+/// The retention settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// A block goes when it ends this many milliseconds before the newest; 0 keeps all.
@@ -60,7 +60,7 @@ pub struct Dropped {
 /// Why a block is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DroppedFor {
-    /// It is marked as `deletable`: somebody's compaction left nothing of it.
+    /// It is marked as `deletable`: a compaction left no samples of it.
     Nothing,
     /// It is too old.
     Age,

@@ -1,4 +1,4 @@
-//! What blocks there are, how large they are, and which are not fit for use.
+//! The list of blocks with their sizes, and the blocks that cannot be used.
 
 use crate::block::{
     BlockError, BlockMeta, META_FILE, TOMBSTONES_FILE, Tombstones, chunk_file_name, read_meta,
@@ -18,7 +18,7 @@ pub struct Survey {
 
 /// A block that cannot be used, and why: for a message, and to leave the block out from now on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("block {block} is left out: {reason}")]
+#[error("block {block} is excluded: {reason}")]
 pub struct BadBlock {
     /// Its ULID.
     pub block: String,

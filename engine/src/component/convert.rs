@@ -173,8 +173,8 @@ impl From<wit::Lookup> for Lookup {
     }
 }
 
-/// What another instance's head is asked: for one more than is wanted, so that whoever merges its
-/// answer with others' knows whether the limit left something out.
+/// What another instance's head is asked: for one more than is requested, so that the caller that
+/// merges its answer with others' knows whether the limit left something out.
 impl From<&Lookup> for wit::Lookup {
     fn from(lookup: &Lookup) -> wit::Lookup {
         let set = |set: &Vec<MatcherSpec>| set.iter().map(Into::into).collect();

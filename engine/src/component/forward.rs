@@ -64,7 +64,7 @@ impl GuestDestination for Destination {
         positions: Vec<forward::ShardPosition>,
         gaps: Vec<u8>,
     ) -> Result<(), wit::Error> {
-        let wrong = || wit::Error::Invalid("a position names no label set".into());
+        let wrong = || wit::Error::Invalid("a position has an invalid label set".into());
         let positions: Option<Vec<ShardPosition>> =
             positions.into_iter().map(to_position).collect();
         let positions = positions.ok_or_else(wrong)?;

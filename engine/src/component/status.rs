@@ -1,4 +1,4 @@
-//! What is open on a head besides cursors: exemplars, and walks over what its series are made of.
+//! Resources on a head besides cursors: exemplars, and walks over its cardinality.
 
 use super::bindings::exports::tidepool::tsdb::store::{
     self, GuestCardinalityWalk, GuestExemplarCursor, GuestExemplarScan,

@@ -1,4 +1,4 @@
-//! Deleting samples, and what is done about blocks when somebody asks.
+//! Deleting samples, cleaning tombstones and snapshots: changes of blocks on request.
 
 use super::upkeep::{Room, Task, UpkeepProgress};
 use super::{Engine, Role, compile};
@@ -6,7 +6,7 @@ use crate::compact::{BadBlock, delete_from_blocks};
 use crate::error::{Error, Result};
 use crate::model::{Matcher, MatcherSpec, TimeRange};
 
-/// What a deletion found.
+/// The result of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
     /// Series of the head that had samples in the range.

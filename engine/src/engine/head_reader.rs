@@ -1,4 +1,4 @@
-//! The own head, as other instances read it: each call does a slice of work, so that nobody waits
+//! The own head, as other instances read it: each call does a slice of work, so that no write waits
 //! long for the next write.
 
 use super::Engine;
@@ -21,7 +21,7 @@ pub enum Opened<T> {
     Ready(T),
     /// A part of the work is done; the same call goes on.
     Again,
-    /// The matchers cost more than a slice. Whoever asks walks over the labels of all series, and
+    /// The matchers cost more than a slice. The caller walks over the labels of all series, and
     /// applies them itself.
     TooCostly,
 }
@@ -53,7 +53,7 @@ pub struct HeadPage {
     pub is_last: bool,
 }
 
-/// What a slice of a deletion did.
+/// The result of a slice of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadDeletion {
     /// Series that may have had samples in the range.
@@ -178,11 +178,11 @@ impl HeadReader {
     pub fn keep(&mut self, positions: &[u32]) -> Result<()> {
         match self.cursor.keep(positions) {
             true => Ok(()),
-            false => Err(Error::Invalid("a position is not one of the last page".into())),
+            false => Err(Error::Invalid("a position is not on the last page".into())),
         }
     }
 
-    /// Begins anew.
+    /// Starts again from the first series.
     pub fn rewind(&mut self) {
         self.cursor.rewind();
     }
@@ -212,7 +212,7 @@ pub(super) fn delete_some(
     is_begun: &mut bool,
 ) -> Result<HeadDeletion> {
     let (mut head, mut log) = (head.borrow_mut(), log.borrow_mut());
-    // The log is told of a deletion even if the head has none of its series.
+    // The log records a deletion even if the head has none of its series.
     if !std::mem::replace(is_begun, true) || !cursor.is_at_end() {
         let spans = head.spans_to_delete(cursor, range);
         log.append_deletion(&head, &spans, range)?;

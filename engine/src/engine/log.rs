@@ -30,7 +30,7 @@ const CHECKPOINT_SERIES_PER_SLICE: usize = 10_000;
 /// Series of one record of a checkpoint.
 const CHECKPOINT_SERIES_PER_RECORD: usize = 500;
 
-/// What a replay has done so far.
+/// The progress of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayProgress {
     /// Whether the log's end is reached.
@@ -96,9 +96,9 @@ impl Log {
 
     /// Writes a checked batch down. On an error nothing of it is written, but for the rare case
     /// that only the second of the two logs fails: then its out-of-order rows may come back after a
-    /// restart, although the sender was told to try again. The out-of-order log comes first, since
-    /// there the last of several samples of one time counts. In-order rows that nobody knows of would
-    /// hide older ones of their series that come after them.
+    /// restart, although the answer asked the sender to retry. The out-of-order log comes first,
+    /// since there the last of several samples of one time counts. In-order rows without an answer
+    /// would hide older ones of their series that come after them.
     pub fn append(&mut self, head: &mut Head, batch: &Batch) -> error::Result<()> {
         let out_of_order = Rows::of(head, batch, true, None);
         if !out_of_order.records.is_empty() {

@@ -50,20 +50,20 @@ pub const BLOCK_DURATION_MS_MIN: i64 = 1000;
 /// Most matchers of one selection: each is compiled and held against labels.
 const MATCHERS_MAX: usize = 200;
 
-/// What an engine is for.
+/// The role of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Everything in one instance.
     All,
     /// Log and head.
     Head,
-    /// Reads blocks and somebody's head.
+    /// Reads blocks and the head of another instance.
     Query,
-    /// Cuts blocks from somebody's head.
+    /// Cuts blocks from the head of another instance.
     Compactor,
 }
 
-/// What an engine is told when it is opened.
+/// Options of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The head's part.
@@ -84,7 +84,7 @@ impl From<HeadOptions> for Options {
     }
 }
 
-/// What an engine works with.
+/// The storage of an engine.
 pub struct Storage {
     /// The log; used with a head only.
     pub wal: Box<dyn Wal>,
@@ -106,7 +106,7 @@ pub enum RemoteWriteVersion {
 /// Figures of an engine at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes of memory in use; 0 where nobody counts them.
+    /// Bytes of memory in use; 0 if they are not counted.
     pub memory_used_bytes: u64,
     /// Series in the head.
     pub head_series: u64,
@@ -126,10 +126,10 @@ pub struct Figures {
     pub blocks: u64,
 }
 
-/// What a host looks at all the time.
+/// The figures that a host reads all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BriefFigures {
-    /// Bytes of memory in use; 0 where nobody counts them.
+    /// Bytes of memory in use; 0 if they are not counted.
     pub memory_used_bytes: u64,
     /// Time of the newest sample that the head or a block holds; the smallest time without any.
     pub newest_time_ms: i64,
@@ -275,7 +275,7 @@ impl Engine {
             for (series_ref, sample) in rows {
                 let slot = head.by_ref(series_ref).ok_or_else(|| {
                     Error::Invalid(format!(
-                        "series {series_ref} is not known (any more); ask series-ref for it"
+                        "series {series_ref} is unknown or was dropped; ask series-ref for it"
                     ))
                 })?;
                 let value = Value::Float(sample.value);

@@ -1,6 +1,6 @@
-//! What a batch becomes in the log: one record for each kind of row, or several where kinds change
-//! within a series. Replay passes over what is older than its series' newest value, so of a series
-//! nothing may be in an earlier record than what came before it.
+//! The log records of a batch: one record for each kind of row, or several if kinds change within a
+//! series. Replay skips rows that are older than the newest value of their series, so the rows of a
+//! series must be in the records in their order.
 
 use crate::head::{Batch, Head, Metadata, Slot};
 use crate::model::{NativeHistogram, Sample, Value};
@@ -22,7 +22,7 @@ pub struct Rows {
 
 impl Rows {
     /// Those of a batch's rows that come in order, or those that come out of order; floats by
-    /// columns if somebody writes these.
+    /// columns if column records are on.
     pub fn of(
         head: &Head,
         batch: &Batch,

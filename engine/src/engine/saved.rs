@@ -1,5 +1,5 @@
-//! The store's head and what it knows of its log, as bytes: a start that reads them instead of the
-//! log. The layout is in `engine/docs/format/head.md`.
+//! The saved head: the store's head and the state of its log as bytes, which a start can load
+//! instead of the log. The layout is in `engine/docs/format/head.md`.
 
 use super::log::LogState;
 use super::{Engine, Owned, newest_block_end_ms};
@@ -57,7 +57,7 @@ impl Engine {
     pub fn load_head(&mut self, piece: &[u8]) -> Result<bool> {
         let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "load-head" })?;
         if owned.replayed {
-            return Err(Error::Invalid("the head holds something already".into()));
+            return Err(Error::Invalid("the head is not empty".into()));
         }
         let loaded = match owned.loading.take() {
             None => {
@@ -78,7 +78,7 @@ impl Owned {
     ) -> std::result::Result<bool, SavedHeadError> {
         let mut piece = Bytes(piece);
         if piece.array()? != MAGIC {
-            return Err(SavedHeadError::Damaged { what: "it begins with something else" });
+            return Err(SavedHeadError::Damaged { what: "its magic number is wrong" });
         }
         let version = piece.u32()?;
         if version != VERSION {
@@ -86,13 +86,13 @@ impl Owned {
         }
         let options = *self.head.borrow().options();
         if piece.i64()? != options.block_duration_ms {
-            return Err(SavedHeadError::Outdated { what: "blocks have another duration now" });
+            return Err(SavedHeadError::Outdated { what: "the block duration has changed" });
         }
         if piece.u64()? != options.exemplars_max {
-            return Err(SavedHeadError::Outdated { what: "another number of exemplars is kept" });
+            return Err(SavedHeadError::Outdated { what: "the limit of exemplars has changed" });
         }
         if piece.i64()? != newest_block_end_ms {
-            return Err(SavedHeadError::Outdated { what: "there are other blocks" });
+            return Err(SavedHeadError::Outdated { what: "the blocks have changed" });
         }
         let log = LogState::take(&mut piece)?;
         self.loading = Some(Loading { loader: HeadLoader::new(options), log });

@@ -1,5 +1,5 @@
-//! What is asked of a head besides series and samples: exemplars, metadata of families, and what the
-//! series are made of. All of it comes in pieces, for writes wait behind each.
+//! Reads of a head besides series and samples: exemplars, metadata of families, and cardinality.
+//! All of them are done in slices, because writes wait while a slice runs.
 
 use super::{Engine, compile};
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::wire::put_series_exemplars;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a family takes besides its strings, about, in bytes.
+/// Approximate memory of a family besides its strings, in bytes.
 const FAMILY_BYTES: usize = 16;
 
 /// A position in the exemplars of an own head.
@@ -63,7 +63,7 @@ impl HeadCardinality {
     /// The next items of a list; empty at the end.
     pub fn next(&mut self, list: CardinalityList, bytes_max: u32) -> Result<Vec<(String, u64)>> {
         if !self.is_done {
-            return Err(Error::Invalid("the walk is not done".into()));
+            return Err(Error::Invalid("the count is not complete".into()));
         }
         let head = self.head.borrow();
         let next = head.next_of_cardinality(&mut self.walk, list, bytes_max as usize);

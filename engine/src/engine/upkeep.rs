@@ -1,11 +1,11 @@
-//! What a store does to its blocks when nobody asks: cuts, merges, drops.
+//! Background work on blocks: cuts, merges, drops.
 //!
 //! In this order, a slice at a time: blocks that a crash left beside what was made of them;
 //! retention; the head's cut, for which both make room; then one merge. Blocks that are damaged are
 //! left out, each reported once.
 //!
-//! What somebody asks for is done the same way: blocks without what was deleted from them, and a
-//! block of what the head holds.
+//! Requested work is done the same way: rewriting blocks without deleted samples, and a block of
+//! what the head holds.
 
 use crate::block::{BlockMeta, BlockReader};
 use crate::compact::{
@@ -19,7 +19,7 @@ use crate::storage::{Blocks, StorageError};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// What is kept, and for how long.
+/// The retention settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepOptions {
     /// Span of one block in milliseconds.
@@ -34,7 +34,7 @@ pub struct UpkeepOptions {
     pub hash_seed: u64,
 }
 
-/// What the host knows of its disk.
+/// The space that the host reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that may still be written.
@@ -46,7 +46,7 @@ pub struct Room {
     pub memory_bytes: u64,
 }
 
-/// What a slice did.
+/// The result of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepProgress {
     /// Whether nothing is left to do now.
@@ -300,8 +300,7 @@ impl Upkeep {
         }
     }
 
-    /// Deletes the blocks that nobody needs and, of what is due, those beyond retention; gives the
-    /// others.
+    /// Deletes the blocks that are no longer needed and those beyond retention; gives the others.
     fn drop_blocks(
         &mut self,
         task: Task,

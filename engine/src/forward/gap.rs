@@ -1,4 +1,4 @@
-//! What a log held that was not delivered before the log had to go: it is taken from the store
+//! Gaps: what a log held undelivered when it was truncated. These samples are read from the store
 //! instead, in windows of time, oldest first.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! What is known of metric families, for requests of both versions.
+//! Metadata of metric families, for requests of both versions.
 
 use super::Forwarder;
 use super::series::Metadata;

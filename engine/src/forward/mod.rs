@@ -8,8 +8,9 @@
 //! Rows are read in the log's order. Each belongs to the queue that its series' labels select, and
 //! is delivered in the queue's order, so that the order of a series is kept. Where delivery stands
 //! is one *place* for each queue and source: all before it is delivered, nothing behind it is known
-//! to be. An earlier life's places let the same rows be skipped. What must be read from the log
-//! although there is no room for it in queues is noted in a *gap*, and comes from the store later.
+//! to be. The positions of an earlier run let the same rows be skipped. What must be read from the
+//! log although there is no room for it in queues is noted in a *gap*, and comes from the store
+//! later.
 //!
 //! Reading order: `series` (labels as they are sent), `row`, `shard` (a queue), `read` (of records),
 //! `gap`, `stored` (of blocks and head), `request`, `place` (where delivery stands), `metadata`.
@@ -55,7 +56,7 @@ pub const SHARDS_MAX: u32 = 10_000;
 pub struct Settings {
     /// Labels that each series gets unless it has one of that name.
     pub external_labels: Labels,
-    /// What is done to labels before they are sent.
+    /// The relabelling rules, applied before series are sent.
     pub rules: Vec<RuleSpec>,
     /// Whether exemplars are sent.
     pub exemplars: bool,
@@ -72,7 +73,7 @@ pub enum ForwardError {
     /// A rule cannot be used.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// What the store gave does not decode.
+    /// A chunk from the store does not decode.
     #[error(transparent)]
     Malformed(#[from] WireError),
     /// A chunk of the store does not decode.
@@ -94,7 +95,7 @@ pub struct Fed {
     pub bytes: u64,
     /// Samples and histograms that were queued or noted in a gap.
     pub rows: u64,
-    /// Of these, those noted in a gap.
+    /// The rows among these that were added to a gap.
     pub in_gap: u64,
     /// Rows that the rules drop.
     pub dropped: u64,
@@ -121,7 +122,7 @@ pub struct ShardPosition {
     pub store: StorePlace,
 }
 
-/// What one destination is sent.
+/// The forwarder of one destination.
 pub struct Forwarder {
     settings: Settings,
     series: SeriesTable,
@@ -170,7 +171,7 @@ impl Forwarder {
         Ok(forwarder)
     }
 
-    /// Skips what an earlier life delivered. Nothing may have been read yet.
+    /// Skips rows that an earlier run delivered. Nothing may have been read yet.
     pub fn resume(&mut self, positions: &[ShardPosition], gaps: &[u8]) -> Result<(), ForwardError> {
         let count = u32::try_from(positions.len()).unwrap_or(u32::MAX);
         self.reshard(count)?;
@@ -199,14 +200,12 @@ impl Forwarder {
     pub fn reshard(&mut self, shards: u32) -> Result<(), ForwardError> {
         if shards == 0 || shards > SHARDS_MAX {
             return Err(ForwardError::Invalid(format!(
-                "{shards} queues; 1 to {SHARDS_MAX} can be"
+                "{shards} shards are not possible; expected 1 to {SHARDS_MAX}"
             )));
         }
         if self.shards.iter().any(|shard| !shard.queue.is_empty()) {
             return Err(ForwardError::Invalid(
-                "the number of queues is to change, and they are \
-                 not empty"
-                    .into(),
+                "the number of shards cannot change while their queues are not empty".into(),
             ));
         }
         // What was delivered of some queues beyond where reading stands is skipped first.
@@ -217,7 +216,8 @@ impl Forwarder {
         });
         if ahead {
             return Err(ForwardError::Invalid(
-                "the number of queues is to change before the log was read to where delivery stood"
+                "the number of shards cannot change before the log was read up to the stored \
+                 positions"
                     .into(),
             ));
         }

@@ -1,4 +1,4 @@
-//! Where delivery stands: of each queue and source, the first row that is not delivered.
+//! Positions of delivery: the first row of each queue and source that is not delivered.
 
 use super::gap::StorePlace;
 use super::row::{Place, Row, Source};
@@ -50,7 +50,7 @@ impl Forwarder {
         self.shards.iter().map(position).collect()
     }
 
-    /// Forgets where rows came from that are delivered.
+    /// Drops the marks of rows that are delivered.
     pub(super) fn prune_marks(&mut self) {
         for (which, source) in [(0, Source::InOrder), (1, Source::OutOfOrder)] {
             let first = first_number(&self.shards, source);
@@ -66,7 +66,7 @@ fn first_number(shards: &[Shard], source: Source) -> Option<u64> {
     shards.iter().filter_map(|shard| shard.first_of(source)).map(Row::number).min()
 }
 
-/// Forgets all marks before the one that a row lies in; all if there is no row.
+/// Drops all marks before the one that a row lies in; all if there is no row.
 fn prune<P>(marks: &mut VecDeque<Mark<P>>, first: Option<u64>) {
     let Some(first) = first else { return marks.clear() };
     let after = marks.partition_point(|mark| mark.first_number <= first);

@@ -24,7 +24,7 @@ impl Forwarder {
         }
     }
 
-    /// Forgets series that no segment from this one on has introduced.
+    /// Drops series without a series record in this segment or a later one.
     pub fn drop_series(&mut self, before_segment: u32) {
         self.series.drop_before(before_segment);
         self.builder.symbols_changed();

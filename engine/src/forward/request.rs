@@ -275,8 +275,8 @@ impl RequestBuilder {
         put_message_field(&mut self.content, 5, &self.series);
     }
 
-    /// Of most series: floats behind the labels of `part`, and nothing else but metadata. How long it
-    /// is can be told beforehand, so that it is written where it belongs.
+    /// Of most series: floats behind the labels of `part`, and nothing else but metadata. Its
+    /// length is known beforehand, so that it is written where it belongs.
     fn put_floats_v2(&mut self, rows: &[Row], metadata: Option<SeriesMetadata>) {
         let floats: usize = rows.iter().map(|row| float_bytes(row.time_ms)).sum();
         let metadata_bytes = metadata.map_or(0, SeriesMetadata::field_bytes);

@@ -17,7 +17,7 @@ pub fn labels_hash(labels: &Labels) -> u64 {
     hash_bytes(HASH_SEED, labels.packed())
 }
 
-/// What is known of a metric family.
+/// The metadata of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// As in log records.
@@ -35,7 +35,7 @@ pub struct Series {
     pub hash: u64,
     /// Symbols of names and values in turn. None at all if the rules drop it.
     pub labels: Box<[u32]>,
-    /// What is known of its family.
+    /// The metadata of its family.
     pub metadata: Option<Metadata>,
     /// Where in its shard its newest row was queued.
     pub newest_ordinal: u64,
@@ -188,7 +188,7 @@ impl SeriesTable {
         }
     }
 
-    /// Forgets a series of the store of which no row was queued.
+    /// Drops a series of the store of which no row was queued.
     pub fn drop_if_unused(&mut self, at: u32) {
         if self.get(at).is_some_and(|series| series.queued == 0 && series.segment.is_none()) {
             self.drop_series(at);
@@ -202,8 +202,8 @@ impl SeriesTable {
         }
     }
 
-    /// Forgets the series that no segment from this one on has introduced and of which nothing is
-    /// queued, and the strings that are only theirs.
+    /// Drops the series without a series record in this segment or a later one and of which nothing
+    /// is queued, and the strings that are only theirs.
     pub fn drop_before(&mut self, before_segment: u32) {
         let mut refs = RefTable::default();
         let series = &mut self.series;

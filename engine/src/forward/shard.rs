@@ -14,7 +14,7 @@ pub struct Shard {
     pub left: u64,
     /// Queued rows by source.
     pub counts: [usize; SOURCES],
-    /// Rows of the logs before these are delivered: an earlier life said so.
+    /// Rows of the logs before these are delivered, by the positions of an earlier run.
     pub resume: [Place; 2],
     /// The same of the store.
     pub resume_store: StorePlace,

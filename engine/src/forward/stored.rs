@@ -1,5 +1,5 @@
-//! What is not taken from the logs, but from blocks and head later: gaps, and the windows of the
-//! store that fill them.
+//! Rows that are read from blocks and head instead of the logs: gaps, and the store windows that
+//! fill them.
 
 use super::gap::{Gap, StorePlace, WINDOW_MS};
 use super::place::Mark;
@@ -160,8 +160,8 @@ impl Forwarder {
         Ok(fed)
     }
 
-    /// Whether a series was taken already of the window that is being taken: its read may be begun
-    /// anew at any time.
+    /// Whether a series of the current window was already read: the read may start again at any
+    /// time.
     fn was_fed(&self, place: &StorePlace) -> bool {
         let StorePlace { window_ms, labels, time_ms } = &self.store_tail;
         *window_ms == place.window_ms && *time_ms == i64::MAX && place.labels <= *labels
@@ -199,7 +199,7 @@ impl Forwarder {
         self.gaps.iter_mut().find(|gap| gap.first_window().is_some())
     }
 
-    /// Forgets gaps that say nothing any more.
+    /// Drops gaps that hold no rows any more.
     fn end_gaps(&mut self) {
         let out_of_order = self.tails[1];
         let is_skipping = self.shards.iter().any(|shard| shard.resume[1] > out_of_order);

@@ -67,7 +67,7 @@ pub enum IndexError {
         what: &'static str,
         /// How long it would become.
         bytes: u64,
-        /// What the format allows.
+        /// The limit of the format.
         bytes_max: u64,
     },
 }

@@ -88,7 +88,7 @@ impl LabelSamples {
         self
     }
 
-    /// What it takes.
+    /// Its memory.
     pub(super) fn memory_bytes(&self) -> usize {
         self.strings.capacity()
             + self.names.capacity() * size_of::<Name>()

@@ -80,7 +80,7 @@ pub struct SeriesRef(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkRef(pub u64);
 
-/// What the index says about a chunk.
+/// A chunk's entry in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkMeta {
     /// Time of its first sample.

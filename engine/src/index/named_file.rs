@@ -77,7 +77,7 @@ impl NamedFile {
         self.file.summary()
     }
 
-    /// Keeps a summary of the file, for whoever opens it next.
+    /// Keeps a summary of the file for the next instance that opens it.
     pub(super) fn keep_summary(&self, summary: &[u8]) {
         self.file.keep_summary(summary);
     }

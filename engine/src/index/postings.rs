@@ -3,7 +3,7 @@
 /// Where one list is this many times longer, its elements are searched for instead of walked over.
 const SEARCH_RATIO: usize = 16;
 
-/// What is in both lists.
+/// The intersection of two lists.
 pub fn intersection<T: Copy + Ord>(a: &[T], b: &[T]) -> Vec<T> {
     let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let mut both = Vec::with_capacity(short.len());
@@ -19,7 +19,7 @@ pub fn intersection<T: Copy + Ord>(a: &[T], b: &[T]) -> Vec<T> {
     both
 }
 
-/// What is in `a` but not in `b`.
+/// The difference: what `a` has and `b` has not.
 pub fn difference<T: Copy + Ord>(a: &[T], mut b: &[T]) -> Vec<T> {
     let mut left = Vec::with_capacity(a.len());
     let search = b.len() / SEARCH_RATIO > a.len();

@@ -176,7 +176,7 @@ impl PostingsTable {
         Some((PostingsTable { file, start, labels: labels.shrink() }, summary))
     }
 
-    /// What it takes in memory.
+    /// Its size in memory.
     pub(super) fn memory_bytes(&self) -> usize {
         self.labels.memory_bytes()
     }

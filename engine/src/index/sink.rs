@@ -1,8 +1,8 @@
 //! Buffered writing to one file of a new block.
 //!
-//! What is put goes to a buffer; whoever puts calls [`FileSink::flush_full`] now and then, so that
-//! the storage sees few large writes and memory stays bounded. The buffer is also where a
-//! section's checksum is taken, in one go instead of piece by piece.
+//! Bytes go to a buffer; the caller calls [`FileSink::flush_full`] now and then, so that the
+//! storage sees few large writes and memory stays bounded. The buffer is also where a section's
+//! checksum is taken, in one go instead of piece by piece.
 
 use super::IndexError;
 use crate::codec::crc32c_append;

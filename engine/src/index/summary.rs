@@ -1,4 +1,5 @@
-//! What one look at an index's tables taught, in few bytes, for whoever opens the index next.
+//! The summary of an index: where the sampled entries of its tables lie, in few bytes, for the next
+//! instance that opens the index.
 //!
 //! To open an index, its symbols and its postings offset table are read from front to back and
 //! checked, and one entry in 32 is kept: for a read of few series that is most of the work. A summary

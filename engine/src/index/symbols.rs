@@ -94,7 +94,7 @@ impl SymbolCollector {
         spans.insert_unique(hash, span, |span| hash_bytes(*seed, text.text(*span).as_bytes()));
     }
 
-    /// What the strings take, at most, until they are sorted and numbered.
+    /// Maximum memory of the strings until they are sorted and numbered.
     pub fn memory_bytes(&self) -> u64 {
         // A table that grows is there twice, the second time with twice the places; that is more
         // than what sorting and numbering add to one.
@@ -114,7 +114,7 @@ impl SymbolCollector {
 }
 
 impl Default for SymbolCollector {
-    /// Hashes with a seed that everybody knows: for labels that nobody hostile chose.
+    /// Hashes with a fixed seed: for labels that come from trusted sources.
     fn default() -> SymbolCollector {
         SymbolCollector::new(0)
     }
@@ -159,7 +159,7 @@ impl SymbolList {
         self.spans.len()
     }
 
-    /// What the strings take.
+    /// Memory of the strings.
     pub fn memory_bytes(&self) -> u64 {
         let spans = self.spans.capacity() * size_of::<Span>();
         (self.text.bytes + spans + self.by_hash.allocation_size()) as u64

@@ -33,7 +33,7 @@ pub type Distribution = BTreeMap<u64, u64>;
 /// Something and its number, largest number first.
 pub type Ranking = Vec<(String, u64)>;
 
-/// What was found.
+/// The report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnalysisReport {
     /// Distinct label names.
@@ -75,7 +75,7 @@ pub struct ChunkFigures {
     pub histogram_buckets: Distribution,
 }
 
-/// What a slice did.
+/// The result of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnalysisStep {
     /// Work done, and all of it, in no particular unit.

@@ -1,4 +1,4 @@
-//! Which blocks there are.
+//! The list of blocks.
 
 use crate::block::{BlockError, BlockMeta, BlockReader};
 use crate::compact::BadBlock;

@@ -1,7 +1,7 @@
-//! Looking at blocks and logs for people: what there is, what it consists of, whether it is sound.
+//! Inspection of blocks and logs for tools: lists, analysis and verification.
 //!
-//! Nothing here writes, and what is damaged is reported, not an end. Each job is done in slices of
-//! bounded work, so that a host can show how far it is.
+//! Nothing here writes, and damage is reported instead of ending the work. Each job is done in
+//! slices of bounded work, so that a host can show its progress.
 
 mod analysis;
 mod listing;

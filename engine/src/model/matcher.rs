@@ -62,7 +62,7 @@ pub enum MatcherError {
         name: String,
         /// The expression as given.
         expression: String,
-        /// What the parser says.
+        /// The parser's error.
         reason: String,
     },
     /// The expression is longer than [`REGEX_BYTES_MAX`].

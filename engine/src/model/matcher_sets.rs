@@ -101,7 +101,7 @@ impl MatcherSets {
         self.sets.iter().map(Vec::as_slice).filter(looks_beyond).collect()
     }
 
-    /// What the sets say of a value of this label.
+    /// The verdict of the sets on a value of this label.
     pub fn verdict(&self, name: &str, value: &str) -> Verdict {
         let mut verdict = Verdict::Refused;
         for set in &self.sets {

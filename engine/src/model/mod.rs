@@ -1,4 +1,4 @@
-//! The words everything else is written in: labels, samples, histograms, time ranges, matchers.
+//! The types that all other modules use: labels, samples, histograms, time ranges, matchers.
 //!
 //! Knows nothing of bytes on disk, of storage or of the network. Times are milliseconds since the
 //! Unix epoch; ranges include both ends unless a name says otherwise.

@@ -1,5 +1,5 @@
-//! How external labels, which series of an answer get unless they have one of that name, change the
-//! order of series.
+//! How external labels, which are added to series of an answer that have no label of the same name,
+//! change the order of series.
 //!
 //! A series whose labels end where those of another one go on comes first; with a label added at
 //! that place it may come last. Two series with as many labels, the same external ones among them,
@@ -20,7 +20,7 @@ pub struct OrderGroup {
 }
 
 impl OrderGroup {
-    /// Most external labels that can be told apart.
+    /// Maximum number of external labels.
     pub const EXTERNAL_MAX: usize = u64::BITS as usize;
 
     /// The group of a series.

@@ -1,5 +1,5 @@
-//! What every match of a regular expression begins with, so that an ordered list of values need
-//! not be looked at as a whole.
+//! Common prefixes of all matches of a regular expression, so that only a part of an ordered list
+//! of values is compared.
 
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Class, Hir, HirKind};

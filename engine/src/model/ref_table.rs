@@ -47,7 +47,7 @@ impl RefTable {
         }
     }
 
-    /// Forgets all series, but keeps the memory.
+    /// Drops all series, but keeps the memory.
     pub fn clear(&mut self) {
         self.dense.clear();
         self.sparse.clear();

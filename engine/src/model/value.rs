@@ -1,4 +1,4 @@
-//! What a series has at a time: a number or a native histogram.
+//! The value of a sample: a float or a native histogram.
 
 use super::histogram::{
     Count, FloatHistogram, Histogram, NativeHistogram, ResetHint, is_stale_nan,

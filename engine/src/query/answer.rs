@@ -34,7 +34,7 @@ pub enum Problem {
     Limit {
         /// The limit, and the part of the expression that needs more.
         text: String,
-        /// What is limited.
+        /// The name of the limit.
         what: &'static str,
         /// The limit.
         max: u64,
@@ -96,7 +96,7 @@ impl Answer {
         })
     }
 
-    /// What is given.
+    /// The type of the result.
     pub fn kind(&self) -> Kind {
         self.kind
     }

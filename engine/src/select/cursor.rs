@@ -145,7 +145,7 @@ impl Cursor {
         Ok(next)
     }
 
-    /// The source's next series. Where chunks were merged, and so made anew, some may lie outside
+    /// The source's next series. If chunks were merged, and so encoded again, some may lie outside
     /// the range.
     fn next_in_range(&mut self) -> Result<Option<ChunkedSeries>> {
         while let Some(mut series) = self.source.next_series()? {
@@ -200,7 +200,7 @@ impl Cursor {
         Ok(out)
     }
 
-    /// Begins anew: the same series come once more.
+    /// Starts again from the first series.
     pub fn rewind(&mut self) -> Result<()> {
         self.source.rewind()?;
         self.writing = None;

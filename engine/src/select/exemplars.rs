@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// Bytes of exemplars that are fetched from a head at a time.
 pub const EXEMPLAR_PAGE_BYTES: u32 = 32 * 1024;
 
-/// What an exemplar takes besides its labels, about, in bytes.
+/// Approximate memory of an exemplar besides its labels, in bytes.
 const EXEMPLAR_BYTES: usize = 64;
 
 /// Gives exemplars as they came.

@@ -12,7 +12,7 @@ pub struct LineCursor {
     source: Box<dyn SeriesSource>,
     range: TimeRange,
     writer: LineWriter,
-    /// What the source steps over.
+    /// The damage that the source skips.
     damages: Damages,
     /// The series being written, and how many of its chunks are.
     series: Option<(ChunkedSeries, usize)>,

@@ -61,7 +61,7 @@ pub trait RemoteCursor {
     /// Keeps series of the last page of labels.
     fn keep(&mut self, positions: &[u32]) -> Result<()>;
 
-    /// Begins anew, with what was kept.
+    /// Starts again from the first series, with the kept ones only.
     fn rewind(&mut self) -> Result<()>;
 
     /// Deletes samples of the next series.
@@ -88,7 +88,7 @@ fn opened<T>(mut open: impl FnMut() -> Result<Opened<T>>) -> Result<Option<T>> {
 /// A cursor of all series.
 fn open_all<R: RemoteHead>(head: &R, range: TimeRange, external: &Labels) -> Result<R::Cursor> {
     // Without a matcher there is nothing that costs too much.
-    let refused = || crate::error::Error::Remote("it cannot give all of its series".into());
+    let refused = || crate::error::Error::Remote("it refused to select all series".into());
     opened(|| head.open(&[], range, external))?.ok_or_else(refused)
 }
 
@@ -200,7 +200,7 @@ impl<R: RemoteHead> HeadSource for R {
     }
 }
 
-/// What is fetched of series.
+/// The data that is fetched of series.
 #[derive(Clone, Copy)]
 enum What {
     /// With their chunks.
@@ -269,7 +269,7 @@ impl<C: RemoteCursor> SeriesSource for RemoteSeries<C> {
 /// Series without their chunks.
 struct RemoteLabels<C> {
     pages: Pages<C>,
-    /// What the head did not apply.
+    /// The matchers that the head did not apply.
     sets: Option<MatcherSets>,
 }
 

@@ -40,7 +40,7 @@ pub(super) fn extent(series: &ChunkedSeries, range: TimeRange) -> Result<Extent,
     Ok(Extent { bytes, ..content })
 }
 
-/// What the samples of a series come to.
+/// The number and size of the samples of a series.
 fn content(series: &ChunkedSeries, range: TimeRange) -> Result<Extent, Error> {
     let mut all = Extent::default();
     for chunk in &series.chunks {

@@ -16,7 +16,7 @@ pub trait SeriesSource {
     /// The next series; `None` at the end.
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>>;
 
-    /// Begins anew, and gives the same series once more.
+    /// Starts again, and gives the same series once more.
     fn rewind(&mut self) -> Result<()>;
 }
 

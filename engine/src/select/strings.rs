@@ -13,7 +13,7 @@ use std::rc::Rc;
 /// Bytes of values that are taken from a block's table at a time.
 const PAGE_BYTES: usize = 16 * 1024;
 
-/// What a name or value takes besides its text, about.
+/// Approximate memory of a name or value besides its text.
 const STRING_OVERHEAD_BYTES: usize = 16;
 
 /// Strings until they fill `bytes_max`: at least one, none at the end.

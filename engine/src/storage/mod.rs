@@ -1,4 +1,5 @@
-//! What the engine needs from outside: a log, block files, and (for a query) somebody's head.
+//! What the engine needs from outside: a log, block files, and (for a query) the head of another
+//! instance.
 //!
 //! These traits mirror the imported WIT interfaces `wal`, `blocks` and `head-source` one to one;
 //! the WIT files hold the full contract. No format is known here. [`memory`] implements both
@@ -26,7 +27,7 @@ pub enum StorageError {
     /// The device or the host failed.
     #[error("input/output error: {reason}")]
     Io {
-        /// What the host says: file, offset and cause.
+        /// The host's message: file, offset and cause.
         reason: String,
     },
 }
@@ -130,7 +131,7 @@ pub trait Blocks {
     /// Begins a new block under a name of the storage's choice (a fresh ULID).
     fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>>;
 
-    /// Deletes a block, atomically for whoever lists.
+    /// Deletes a block; it disappears from the list in one step.
     fn delete(&self, block: &str) -> StorageResult<()>;
 
     /// Replaces the `tombstones` of a committed block, then its `meta.json`, which only counts

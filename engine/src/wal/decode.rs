@@ -24,7 +24,7 @@ pub enum Record<'a> {
     Exemplars(ExemplarRecords<'a>),
     /// Which out-of-order samples are in files of chunks already.
     MmapMarkers(Rows<'a, MmapMarkerRecord>),
-    /// What is known about metrics.
+    /// Metadata of metrics.
     Metadata(Rows<'a, MetadataRecord<'a>>),
     /// Histograms with whole counts.
     Histograms(HistogramRecords<'a, u64>),

@@ -57,7 +57,7 @@ pub struct HistogramRecord<C: Count> {
     pub histogram: NativeHistogram<C>,
 }
 
-/// Iterates over the histograms of a record. Those of a schema that nobody knows are passed over.
+/// Iterates over the histograms of a record. Those with an unknown schema are skipped.
 pub struct HistogramRecords<'a, C> {
     record: &'a [u8],
     rest: &'a [u8],

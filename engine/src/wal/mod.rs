@@ -1,4 +1,4 @@
-//! Write-ahead-log records: what the head writes down, and how it is read back.
+//! Write-ahead-log records: their encoding and decoding.
 //!
 //! Upstream's record encoding (prometheus/prometheus, `tsdb/docs/format/wal.md`). Framing into
 //! pages, checksums, compression and segments are the host's.

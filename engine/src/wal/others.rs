@@ -43,7 +43,7 @@ pub struct ExemplarRecord<'a> {
     pub series_ref: u64,
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
-    /// What was observed.
+    /// The observed value.
     pub value: f64,
     /// Its own labels.
     pub labels: LabelPairs<'a>,
@@ -58,7 +58,7 @@ pub struct MmapMarkerRecord {
     pub chunk_position: u64,
 }
 
-/// What is known about a series' metric.
+/// The metadata of a series' metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetadataRecord<'a> {
     /// The series' number.

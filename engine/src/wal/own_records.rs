@@ -7,9 +7,9 @@
 //!           └──────────┴───────────────┘               └──────────┴──────────────┘
 //! ```
 //!
-//! A record of retired numbers says that no new series may get a number up to this one. It is part of
-//! a checkpoint, which may leave out the series that had the largest: other parts of the log, and
-//! copies that somebody still reads, name it.
+//! A record of retired numbers says that no new series may get a number up to this one. It is part
+//! of a checkpoint, which may leave out the series that had the largest: other parts of the log,
+//! and copies that a destination still reads, name it.
 //!
 //! A deletions-applied record follows tombstones and says of all that stands before it in the
 //! in-order log:

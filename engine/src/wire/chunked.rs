@@ -100,12 +100,12 @@ pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), Wire
                 labels_end = message.len() - fields.rest().len();
             }
             Ok((2, Value::Bytes(chunk))) => chunks.push(decode_chunk(chunk).map_err(error)?),
-            Ok(_) => return Err(error("a field does not belong here")),
+            Ok(_) => return Err(error("an unexpected field")),
             Err(malformed) => return Err(error(malformed.what)),
         }
     }
     let labels = message.get(..labels_end).and_then(Labels::from_packed);
-    let labels = labels.ok_or_else(|| error("the labels are no label set"))?;
+    let labels = labels.ok_or_else(|| error("the labels are not a valid label set"))?;
     Ok((ChunkedSeries { labels, chunks }, rest))
 }
 

@@ -24,7 +24,7 @@ pub use tidepool_remote_write::{
     put_series_metadata, put_symbol,
 };
 
-/// What one time series of a request carries beside its labels.
+/// The rows of one time series of a request.
 pub type SeriesData<'a> = tidepool_remote_write::SeriesData<'a, crate::model::Value>;
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub fn split_series_exemplars(bytes: &[u8]) -> Result<(SeriesExemplars, &[u8]), 
     let mut exemplars = Vec::new();
     let labels = leading_labels(message, |number, value| {
         let (3, Value::Bytes(exemplar)) = (number, value) else {
-            return Err("a field does not belong here");
+            return Err("an unexpected field");
         };
         exemplars.push(take_exemplar(exemplar)?);
         Ok(())
@@ -56,7 +56,7 @@ fn take_exemplar(message: &[u8]) -> Result<Exemplar, &'static str> {
         match (number, field) {
             (2, Value::Fixed64(bits)) => value = f64::from_bits(bits),
             (3, Value::Varint(time)) => timestamp_ms = time as i64,
-            _ => return Err("a field does not belong here"),
+            _ => return Err("an unexpected field"),
         }
         Ok(())
     })?;
@@ -77,7 +77,7 @@ fn leading_labels<'m>(
         }
     }
     let labels = message.get(..labels_end).and_then(Labels::from_packed);
-    labels.ok_or("the labels are no label set")
+    labels.ok_or("the labels are not a valid label set")
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub struct Queues {
 pub struct Way {
     /// Of remote write.
     pub version: Version,
-    /// What the nodes are told.
+    /// The queue settings of the nodes.
     pub queues: Queues,
 }
 

@@ -16,18 +16,18 @@ class Table:
         lines = csv.reader(io.StringIO(text), skipinitialspace=True)
         rows = [(lines.line_num, row) for row in lines if row]
         if not rows:
-            raise ValueError("a table is wanted: a line of names of labels, then lines of values")
+            raise ValueError("expected a table: a line of label names, then lines of values")
         _, names = rows[0]
         for name in names:
             if not LABEL.fullmatch(name):
-                raise ValueError(f"line 1: {name!r} is no name of a label")
+                raise ValueError(f"line 1: {name!r} is not a label name")
         if len(names) < 2 or len(set(names)) < len(names):
-            raise ValueError("line 1: at least two different names of labels are wanted")
+            raise ValueError("line 1: expected at least two different label names")
         self.key, *self.names = names
         self.rows: dict[str, list[str]] = {}
         for number, row in rows[1:]:
             if len(row) != len(names):
-                raise ValueError(f"line {number}: {len(names)} values are wanted, not {len(row)}")
+                raise ValueError(f"line {number}: expected {len(names)} values, not {len(row)}")
             self.rows[row[0]] = row[1:]
 
     def missing(self, labels: dict[str, str]) -> dict[str, str]:

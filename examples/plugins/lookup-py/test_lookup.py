@@ -26,11 +26,11 @@ class Lookup(unittest.TestCase):
 
     def test_a_wrong_table_is_refused(self):
         for text, why in [
-            ("", "a table is wanted"),
+            ("", "expected a table"),
             ("host\na\n", "at least two"),
             ("host,host\n", "at least two"),
-            ("host,a b\n", "no name of a label"),
-            ("host,site\n\na,b,c\n", "line 3: 2 values are wanted, not 3"),
+            ("host,a b\n", "is not a label name"),
+            ("host,site\n\na,b,c\n", "line 3: expected 2 values, not 3"),
         ]:
             with self.assertRaisesRegex(ValueError, why):
                 Table(text)

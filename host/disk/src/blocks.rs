@@ -117,7 +117,7 @@ impl BlockDirs {
         }
     }
 
-    /// The same directory for somebody who may add blocks, and who sees none to change.
+    /// The same directory for a user that may add blocks, and that gets no block to change.
     pub fn new_only(&self) -> BlockDirs {
         BlockDirs { is_new_only: true, ..self.clone() }
     }
@@ -210,7 +210,7 @@ impl BlockDirs {
         })
     }
 
-    /// Deletes a block, atomically for whoever lists.
+    /// Deletes a block; it disappears from the list in one step.
     pub fn delete(&self, block: &str) -> Result<()> {
         self.check_writable()?;
         let from = self.block_path(block)?;
@@ -226,7 +226,10 @@ impl BlockDirs {
         if let Err(error) = remove_tree(&self.disk, &doomed) {
             // The block is gone for everybody; only its space is not free until the next start.
             let path = doomed.display();
-            tracing::warn!(%path, %error, "a deleted block still takes space until the next start");
+            tracing::warn!(
+                %path, %error,
+                "could not remove the files of a deleted block; the next start removes them"
+            );
         }
         Ok(())
     }
@@ -396,7 +399,10 @@ impl Drop for BlockWriter {
         self.files.clear();
         if let Err(error) = remove_tree(&*self.disk, &self.dir) {
             let path = self.dir.display();
-            tracing::warn!(%path, %error, "an abandoned block takes space until the next start");
+            tracing::warn!(
+                %path, %error,
+                "could not remove the files of an unfinished block; the next start removes them"
+            );
         }
     }
 }

@@ -22,11 +22,11 @@ pub enum DiskError {
     /// A file operation failed.
     #[error("could not {action} {path}: {source}{}", advice(source))]
     Io {
-        /// What was tried.
+        /// The operation.
         action: Action,
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A batch of records could not be written to the log; nothing of it was kept.
@@ -47,13 +47,13 @@ pub enum DiskError {
         bytes: u64,
         /// Whether even cutting the file back failed, so that the next batch goes to a new segment.
         abandoned: bool,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Records that were gathered in memory could not be written; they are still there.
     #[error(
-        "could not write {bytes} bytes of gathered records to WAL segment {segment:08} ({path}): \
-         {source}; they are kept in memory, and no new ones are taken until they are written{}",
+        "could not write {bytes} bytes of buffered records to WAL segment {segment:08} ({path}): \
+         {source}; they stay in memory, and new records are refused until they are written{}",
         advice(source)
     )]
     WalHeld {
@@ -63,7 +63,7 @@ pub enum DiskError {
         segment: u32,
         /// How many bytes wait.
         bytes: u64,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// What was written to a segment since its last sync may not survive a power cut.
@@ -77,7 +77,7 @@ pub enum DiskError {
         path: PathBuf,
         /// The segment's number.
         segment: u32,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A sync failed before, and syncing again could not make up for it.
@@ -105,7 +105,7 @@ pub enum DiskError {
     Compress {
         /// The record's length.
         bytes: u64,
-        /// What the compressor said.
+        /// The error of the compressor.
         reason: String,
     },
     /// The segment size is not a positive multiple of the page size.
@@ -174,7 +174,7 @@ pub enum DiskError {
         size_bytes: u64,
     },
     /// A read asked for more than the file holds.
-    #[error("{len} bytes at byte {offset} of {path} are more than its {size_bytes} bytes hold")]
+    #[error("cannot read {len} bytes at byte {offset} of {path}: the file has {size_bytes} bytes")]
     ReadPastEnd {
         /// The file.
         path: PathBuf,
@@ -193,7 +193,7 @@ pub enum DiskError {
     },
 }
 
-/// What a failed file operation was for.
+/// A file operation, for errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Creating a file or directory.
@@ -290,7 +290,7 @@ fn advice(error: &io::Error) -> &'static str {
     use io::ErrorKind::*;
     match error.kind() {
         StorageFull | QuotaExceeded => "; free space on the device, or shorten the retention",
-        PermissionDenied => "; check who owns the data directory",
+        PermissionDenied => "; check the owner of the data directory",
         ReadOnlyFilesystem => {
             "; the file system is mounted read-only, which may mean it is failing"
         }

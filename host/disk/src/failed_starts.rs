@@ -1,5 +1,4 @@
-//! What is known of starts that did not become ready, and setting the logs aside that will not be
-//! replayed.
+//! The count of starts that did not become ready, and quarantining logs that cannot be replayed.
 //!
 //! ```text
 //! failed-starts.2   how many failed in a row; inside, how far the furthest of them came
@@ -92,7 +91,7 @@ impl DataDir {
             && let Err(error) = self.write_records(&target, records)
         {
             let path = target.display();
-            tracing::debug!(%path, %error, "how far the starts came is not written down");
+            tracing::debug!(%path, %error, "could not record the progress of failed starts");
         }
         self.disk.sync_dir(&self.path).map_err(Action::Sync.failed(&self.path))
     }
@@ -153,7 +152,11 @@ impl DataDir {
             let before = kept.as_ref().map(|kept| kept.join(name));
             let begun = wal::begin_behind(&self.disk, before.as_deref(), &self.path.join(name));
             begun.unwrap_or_else(|error| {
-                tracing::warn!(%error, "the log's numbers begin anew; some may not be forwarded");
+                tracing::warn!(
+                    %error,
+                    "the segment numbers of the new WAL may start at 0; some of its samples may \
+                     not be forwarded"
+                );
             });
         }
         let wal = self.wal_path();

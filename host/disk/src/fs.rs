@@ -1,7 +1,7 @@
-//! The only way to the file system: what this room needs from a disk, and the real one.
+//! The only access to the file system: the trait of a disk, and the real one.
 //!
 //! Everything else here reaches files through [`Disk`], so that a test can put a disk in its place
-//! that fails at the Nth call, runs full, or forgets what was not synced. Assumed of a disk:
+//! that fails at the Nth call, runs full, or loses what was not synced. Assumed of a disk:
 //!
 //! - `sync_data` makes a file's bytes and length survive a power cut, nothing else does;
 //! - a name created, renamed or removed survives once its directory was synced;
@@ -34,7 +34,7 @@ pub trait Disk: Send + Sync {
     /// Opens a file that exists, for reading and, if asked, writing.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// What a directory holds, in no particular order.
+    /// The entries of a directory, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>>;
 
     /// Gives a file or directory a new name, atomically.
@@ -52,8 +52,8 @@ pub trait Disk: Send + Sync {
     /// Makes the names in a directory survive a power cut.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes an exclusive lock on a file, which is created if it is missing. `None` if somebody
-    /// else holds it.
+    /// Takes an exclusive lock on a file, which is created if it is missing. `None` if another
+    /// process holds it.
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 
     /// Bytes that the file system of a directory still has for this process.
@@ -83,7 +83,7 @@ pub trait DiskFile: Send + Sync {
     fn sync_data(&self) -> io::Result<()>;
 }
 
-/// What an opened file is for.
+/// How an opened file is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reading only.
@@ -111,7 +111,7 @@ pub type Lock = Arc<dyn Send + Sync>;
 pub struct RealDisk;
 
 impl DiskEntry {
-    /// The name as text; names of other kinds are nobody's here.
+    /// The name as text; other names are not used here.
     pub fn name(&self) -> Option<&str> {
         self.name.to_str()
     }

@@ -1,9 +1,9 @@
-//! What Prometheus keeps of its head beside the log: `chunks_head/` and `chunk_snapshot.*/`.
+//! Prometheus' caches of its head beside the log: `chunks_head/` and `chunk_snapshot.*/`.
 //!
-//! Both are made from the log and name series by their numbers. Once somebody else has written to
-//! the log they may tell of other series, and Prometheus, back on the directory, would take them
-//! at their word. So they go as soon as the log has been read, before the first write. If the log
-//! was damaged they may hold what it lost; then they are kept where nobody reads them:
+//! Both are made from the log and name series by their numbers. Once another program has written to
+//! the log they may tell of other series, and Prometheus, back on the directory, would take them at
+//! their word. So they go as soon as the log has been read, before the first write. If the log was
+//! damaged they may hold what it lost; then they are kept where no program reads them:
 //!
 //! ```text
 //! chunks_head ──▶ chunks_head.tmp ──▶ gone       the log was whole
@@ -68,8 +68,8 @@ impl DataDir {
         if let Some(kept) = self.quarantine.take(path)? {
             tracing::warn!(
                 path = %kept.display(),
-                "the log was damaged, so Prometheus' cache of its head, which may hold what the log \
-                 lost, is kept; remove it once nothing is missed"
+                "the WAL was damaged: quarantined Prometheus' cache of its head, which may hold \
+                 samples that the WAL lost; remove it when no samples are missing"
             );
         }
         Ok(())
@@ -153,7 +153,7 @@ mod tests {
         Ok(logs)
     }
 
-    /// What the out-of-order log holds.
+    /// The records of the out-of-order log.
     fn out_of_order_records(data: &DataDir) -> Result<Vec<Vec<u8>>> {
         let mut wal = Wal::open_out_of_order(data, WalOptions::default())?;
         let mut records = Vec::new();

@@ -1,5 +1,5 @@
-//! The data directory: who may work in it, what is swept at start, and the way to its log and
-//! blocks. Neither WebAssembly nor HTTP is known here, nor what a record or a block means.
+//! The data directory: its lock, the removal of unfinished files at a start, and access to its log
+//! and blocks. Neither WebAssembly nor HTTP is known here, nor what a record or a block means.
 //!
 //! ```text
 //! DIR/
@@ -24,7 +24,7 @@
 //! Prometheus locks only when started with `--storage.tsdb.use-lockfile`).
 //!
 //! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. Work
-//! is finished by a rename, so what bears such a name at start belongs to nobody and is swept.
+//! is finished by a rename, so what has such a name at a start is unfinished and is removed.
 //!
 //! Read on in [`fs`] (what is assumed of a disk), [`wal`], [`blocks`], [`wear`], [`error`].
 
@@ -83,7 +83,7 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Creates the directory if need be, locks it, and sweeps what earlier lives left unfinished.
+    /// Creates the directory if need be, locks it, and removes what earlier runs left unfinished.
     pub fn open(path: impl Into<PathBuf>) -> Result<DataDir> {
         DataDir::open_on(Arc::new(RealDisk), path)
     }
@@ -115,7 +115,7 @@ impl DataDir {
             sync_parent(&disk, if is_here { Path::new(".") } else { parent })?;
         }
         quarantine.sweep().unwrap_or_else(|error| {
-            tracing::warn!(%error, "what an earlier run left unfinished takes space");
+            tracing::warn!(%error, "could not remove unfinished files of an earlier run");
         });
         let holding = wal::Holding::new(&path);
         let block_names = blocks::Names::default();
@@ -125,8 +125,8 @@ impl DataDir {
         Ok(data)
     }
 
-    /// A directory to look at, whoever works in it: nothing is created, locked or swept, and its
-    /// blocks cannot be changed.
+    /// A directory to read while another process may work in it: nothing is created, locked or
+    /// removed, and its blocks cannot be changed.
     pub fn open_read_only(path: impl Into<PathBuf>) -> Result<DataDir> {
         let (path, disk) = (path.into(), CountingDisk::new(Arc::new(RealDisk)));
         match disk.list(&path) {
@@ -172,7 +172,7 @@ impl DataDir {
     }
 
     /// Bytes that everything in the directory takes but for snapshots, which share most of theirs
-    /// with blocks and are nobody's to drop. Walks it.
+    /// with blocks and are not tidepool's to drop. Walks it.
     pub fn size_bytes(&self) -> Result<u64> {
         let bytes_of = |dir: &Path| fs::tree_bytes(&self.disk, dir);
         let all = bytes_of(&self.path).map_err(Action::List.failed(&self.path))?;
@@ -212,7 +212,7 @@ impl DataDir {
         self.disk.total_bytes(&self.path).map_err(Action::List.failed(&self.path))
     }
 
-    /// What was written here since this was opened.
+    /// The bytes written here since this was opened.
     pub fn wear(&self) -> Arc<Wear> {
         self.disk.wear()
     }
@@ -257,7 +257,10 @@ fn make_wal_dir(disk: &dyn Disk, wal: &Path, quarantine: &Quarantine) -> Result<
     match error.kind() {
         std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::NotADirectory => {
             let kept = quarantine.take(wal)?;
-            tracing::warn!(path = %wal.display(), ?kept, "the log's directory was a file");
+            tracing::warn!(
+                path = %wal.display(), ?kept,
+                "a file had the name of the WAL directory; replaced it by a directory"
+            );
             disk.create_dir(wal).map_err(Action::Create.failed(wal))
         }
         _ => Err(Action::Create.failed(wal)(error)),
@@ -290,7 +293,7 @@ fn sweep(
             _ => continue,
         };
         removed.map_err(Action::Remove.failed(&path))?;
-        tracing::info!(path = %path.display(), "removed what an earlier run left unfinished");
+        tracing::info!(path = %path.display(), "removed unfinished files of an earlier run");
     }
     Ok(())
 }

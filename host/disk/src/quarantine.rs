@@ -1,5 +1,5 @@
-//! What was taken out of the way and not deleted: damaged segments as they were found, logs that
-//! could not be replayed, caches of a log that was not whole.
+//! The quarantine: damaged segments as they were found, logs that could not be replayed, caches of
+//! a damaged log. They are moved there instead of being deleted.
 //!
 //! ```text
 //! set-aside/
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The directory in the data directory.
 pub const QUARANTINE_DIR: &str = "set-aside";
 
-/// Bytes that are kept unless told otherwise.
+/// Default of the bytes that are kept.
 pub const QUARANTINE_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
 
 const LOGS: &str = "logs";
@@ -91,7 +91,7 @@ impl Quarantine {
         self.trim();
     }
 
-    /// What is there, oldest first.
+    /// The entries, oldest first.
     pub fn entries(&self) -> Result<Vec<QuarantineEntry>> {
         let dir = self.dir();
         let found = match self.disk.list(&dir) {
@@ -247,7 +247,7 @@ impl Quarantine {
         self.data.join(QUARANTINE_DIR)
     }
 
-    /// What an entry for this file or directory is called.
+    /// The name of an entry for this file or directory.
     fn name_of(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.data).unwrap_or(path);
         let parts = inside.components().map(|part| part.as_os_str().to_string_lossy());

@@ -10,13 +10,13 @@ use std::path::Path;
 pub(super) const REPLACEMENT_SUFFIX: &str = ".tmp";
 
 impl DataDir {
-    /// Replaces a file of the data directory, durably and in one step for whoever opens it.
+    /// Replaces a file of the data directory, durably and in one step for readers that open it.
     pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
         replace_file(&*self.disk_for(WrittenFor::Other), self.path(), name, bytes)
     }
 }
 
-/// Replaces a file of a directory, durably and in one step for whoever opens it.
+/// Replaces a file of a directory, durably and in one step for readers that open it.
 pub(super) fn replace_file(disk: &dyn Disk, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = dir.join(name);
     let temporary = dir.join(format!("{name}{REPLACEMENT_SUFFIX}"));

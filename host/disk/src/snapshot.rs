@@ -95,7 +95,10 @@ impl Drop for SnapshotWriter {
             && let Err(error) = remove_tree(&*self.disk, &self.dir)
         {
             let path = self.dir.display();
-            tracing::warn!(%path, %error, "an abandoned snapshot stays until the next start");
+            tracing::warn!(
+                %path, %error,
+                "could not remove an unfinished snapshot; the next start removes it"
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{BlockDirs, DataDir, UNFINISHED_BLOCK_SUFFIXES};
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// A directory of blocks that nobody sees yet. Dropped before [`publish`](Staging::publish) it
+/// A directory of blocks that are not visible yet. Dropped before [`publish`](Staging::publish) it
 /// leaves no trace.
 pub struct Staging {
     data: DataDir,

@@ -1,4 +1,4 @@
-//! What is written to the disk, and what for: flash wears out by it.
+//! Counts of bytes written to the disk, by purpose, because writes wear out flash.
 //!
 //! [`CountingDisk`] stands between this room and a [`Disk`] and counts what passes. Each part of
 //! the room gets one that books on its own account. Bytes of writes that failed do not count, nor
@@ -72,7 +72,7 @@ impl WrittenFor {
 }
 
 impl Wear {
-    /// What was written for one purpose.
+    /// The bytes written for one purpose.
     pub fn written(&self, account: WrittenFor) -> Written {
         let Account { bytes, syncs } = self.account(account);
         Written { bytes: bytes.load(Relaxed), syncs: syncs.load(Relaxed) }

@@ -35,7 +35,7 @@ pub struct Kinds {
     pub bearer: bool,
 }
 
-/// What a file holds.
+/// The credentials of a file.
 pub struct Credentials {
     key: Key,
     plain: Vec<Tag>,
@@ -51,7 +51,7 @@ struct Hashed {
     verified: Mutex<Option<Tag>>,
 }
 
-/// A credential that somebody shows.
+/// A credential that a client shows.
 pub struct Attempt {
     kind: Kind,
     /// The token, or user and password with a colon between.
@@ -64,7 +64,7 @@ enum Kind {
     Bearer,
 }
 
-/// What is known of an attempt without hashing a password.
+/// The result of a check without hashing a password.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verified {
     /// It is good.
@@ -116,7 +116,7 @@ impl Credentials {
 
     fn none() -> Result<Credentials, &'static str> {
         let key = Key::generate(HMAC_SHA256, &SystemRandom::new())
-            .map_err(|_| "the system gives no random numbers")?;
+            .map_err(|_| "the operating system provides no random numbers")?;
         Ok(Credentials { key, plain: Vec::new(), hashed: Vec::new(), kinds: Kinds::default() })
     }
 
@@ -126,17 +126,21 @@ impl Credentials {
     }
 
     fn add(&mut self, line: &str) -> Result<(), &'static str> {
-        let (kind, secret) = line.split_once(char::is_whitespace).ok_or("it has one word only")?;
+        let (kind, secret) = line.split_once(char::is_whitespace).ok_or("it has only one word")?;
         let secret = secret.trim();
         match kind {
-            "bearer" if secret.contains(char::is_whitespace) => Err("a token has no spaces"),
+            "bearer" if secret.contains(char::is_whitespace) => {
+                Err("a token must not contain spaces")
+            }
             "bearer" => {
                 self.kinds.bearer = true;
                 self.plain.push(self.tag(Kind::Bearer, secret.as_bytes()));
                 Ok(())
             }
             "basic" => {
-                let (user, password) = secret.split_once(':').ok_or("there is no colon")?;
+                let (user, password) = secret
+                    .split_once(':')
+                    .ok_or("the colon between user and password is missing")?;
                 if password.is_empty() {
                     return Err("the password is empty");
                 }
@@ -313,9 +317,9 @@ mod tests {
             ("", "no credential"),
             ("# only a comment", "no credential"),
             ("\nbearer", "line 2"),
-            ("basic hunter2", "no colon"),
+            ("basic hunter2", "the colon between"),
             ("basic hunter2:", "empty"),
-            ("bearer hunter2 hunter2", "no spaces"),
+            ("bearer hunter2 hunter2", "must not contain spaces"),
             ("digest hunter2", "neither"),
             ("basic a:$2y$hunter2", "damaged"),
             ("basic a:$2y$31$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi", "cost"),

@@ -1,4 +1,4 @@
-//! What is wrong with a file. Nothing here quotes a file's content.
+//! Errors of access files. No error quotes a file's content.
 
 use super::TlsFiles;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Why TLS or credentials cannot be used as they are.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// What a flag names cannot be used.
+    /// A file that a flag names cannot be used.
     #[error("{flag}: {source}")]
     Flag {
         /// The flag, with its dashes.
@@ -45,7 +45,7 @@ pub enum AccessError {
         /// What is wrong.
         problem: &'static str,
     },
-    /// A credentials file that lets nobody in.
+    /// A credentials file without a credential.
     #[error("{} holds no credential", path.display())]
     Empty {
         /// The file.
@@ -66,7 +66,10 @@ pub enum AccessError {
         path: PathBuf,
     },
     /// A section of the web configuration file configures what flags configure, too.
-    #[error("{section} in {} and {flags}: both say {what}; remove one of them", path.display())]
+    #[error(
+        "{section} in {} and {flags} both configure {what}; remove one of them",
+        path.display()
+    )]
     Twice {
         /// The file.
         path: PathBuf,
@@ -74,12 +77,12 @@ pub enum AccessError {
         section: &'static str,
         /// The flags, with their dashes.
         flags: &'static str,
-        /// What they say.
+        /// The setting that both configure.
         what: &'static str,
     },
     /// A section of the web configuration file that protected the server is gone.
     #[error(
-        "{} has no {section} any more: reload the configuration (SIGHUP) if that is meant",
+        "{} no longer has {section}; to apply this, reload the configuration (SIGHUP)",
         path.display()
     )]
     Unprotected {

@@ -1,6 +1,6 @@
-//! Under which names this server is asked. A page in a browser can point a name of its own at any
-//! address, and is then of the same origin as what answers there (DNS rebinding): a server that asks
-//! nobody who they are must at least know that it is meant.
+//! The host names under which this server accepts requests. A page in a browser can point a name of
+//! its own at any address, and is then of the same origin as what answers there (DNS rebinding): a
+//! server without credentials must at least check the name in the request.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -39,8 +39,8 @@ impl FromStr for AllowedHost {
         let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if name.is_empty() || !name.bytes().all(is_of_a_name) {
             return Err(format!(
-                "{text:?} is no host name such as node.example.com or *.example.com; ports and \
-                 schemes are not part of it"
+                "{text:?} is not a host name such as node.example.com or *.example.com; leave out \
+                 scheme and port"
             ));
         }
         let name = normal(name);

@@ -1,5 +1,4 @@
-//! Who may connect and ask: TLS and credentials, read from files and read again when they change.
-//! No HTTP.
+//! Access control: TLS and credentials, read from files and read again when they change. No HTTP.
 
 mod credentials;
 mod error;
@@ -57,7 +56,7 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-/// What somebody wants to do.
+/// What a client wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Write samples.
@@ -68,7 +67,7 @@ pub enum Scope {
     Admin,
 }
 
-/// Why somebody may not.
+/// Why a client may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
     /// No credential, or a wrong one; these kinds are taken.
@@ -77,7 +76,7 @@ pub enum Denied {
     Busy,
 }
 
-/// What the files say.
+/// The content of the files.
 pub struct Access {
     config: AccessConfig,
     tls: Option<Arc<Reloaded<TlsAcceptor>>>,
@@ -171,8 +170,7 @@ impl Access {
         self.web.as_ref().map(|web| web.current())
     }
 
-    /// Whether a credential lets somebody do something. It is given as the value of HTTP's
-    /// `Authorization`.
+    /// Whether a credential allows an action. It is given as the value of HTTP's `Authorization`.
     pub async fn check(&self, scope: Scope, credential: Option<&[u8]>) -> Result<(), Denied> {
         let Some(credentials) = self.credentials(scope) else { return Ok(()) };
         let unauthorized = Denied::Unauthorized(credentials.kinds());
@@ -199,13 +197,13 @@ impl Access {
         of_web.or_else(|| file.as_ref().map(|file| file.current()))
     }
 
-    /// Whether somebody needs a credential to do something.
+    /// Whether an action needs a credential.
     pub fn asks_for_credentials(&self, scope: Scope) -> bool {
         self.credentials(scope).is_some()
     }
 
-    /// Whether what somebody wants to do needs nothing that a stranger cannot have: then a page in
-    /// the browser of somebody who can connect could do it, too.
+    /// Whether an action needs neither credentials nor TLS: then a page in the browser of a user
+    /// who can connect could do it, too.
     pub fn is_open(&self, scope: Scope) -> bool {
         !self.asks_for_credentials(scope) && self.tls().is_none()
     }

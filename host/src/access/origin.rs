@@ -38,7 +38,9 @@ impl FromStr for CorsOrigin {
         }
         // Compiled alone first, so that one like `a)(b` cannot close the group.
         let compile = |text: &str| {
-            Regex::new(text).map_err(|error| format!("{expression:?} is no expression: {error}"))
+            Regex::new(text).map_err(|error| {
+                format!("{expression:?} is not a valid regular expression: {error}")
+            })
         };
         compile(expression)?;
         let regex = compile(&format!("^(?:{expression})$"))?;

@@ -1,4 +1,4 @@
-//! What files say, read again when they change. A bad new version leaves the old one in place.
+//! Files that are read again when they change. An invalid new version leaves the old one in use.
 
 use super::AccessError;
 use std::fs::File;
@@ -43,7 +43,7 @@ struct State<T> {
     /// Hash of their contents. Contents, not times: a file may be replaced within a clock's tick, or
     /// through a link.
     used: u64,
-    /// Problems are told once.
+    /// Problems are logged once.
     problem: String,
 }
 

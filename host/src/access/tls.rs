@@ -22,7 +22,7 @@ pub(super) struct Parts {
     pub key: Pem,
     /// Who signs the certificates of clients, and whether each client must show one.
     pub clients: Option<(Pem, MustShow)>,
-    /// What is offered.
+    /// The offered protocols.
     pub terms: Terms,
 }
 

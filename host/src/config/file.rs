@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// Largest configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Most mistakes that are told of.
+/// Maximum number of mistakes reported.
 const WRONG_MAX: usize = 20;
 
 /// The section that says more of plugins.
@@ -36,7 +36,7 @@ const PLUGINS: &str = "plugins";
 /// The section that names other receivers, as in Prometheus' configuration.
 const REMOTE_WRITE: &str = "remote_write";
 
-/// What is wrong with a configuration file.
+/// An error in a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It could not be read.
@@ -85,7 +85,7 @@ pub(super) struct Sections {
     pub remote_write: Vec<DestinationConfig>,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Default)]
 struct Content {
     settings: Vec<Setting>,

@@ -1,5 +1,5 @@
-//! All flags with their values as text, for those who ask the running server. What Prometheus calls
-//! by another name is there twice.
+//! All flags with their values as text, for clients of the running server. A flag with another name
+//! in Prometheus is listed under both names.
 
 use super::{ServeConfig, Settings};
 use crate::disk::Compression;

@@ -93,7 +93,7 @@ mod tests {
     use crate::config::source::{command, flags_command};
     use crate::config::{ConfigError, ConfigSource};
 
-    /// What a command line prints instead of serving.
+    /// The text that a command line prints instead of serving.
     fn printed(arguments: &[&str]) -> String {
         let words = ["tidepool"].iter().chain(arguments).map(|word| (*word).into());
         match ConfigSource::new(words).read::<CliCommand>() {

@@ -1,4 +1,4 @@
-//! The flags about memory: how they share it out, and what of them is of no use.
+//! Flags about memory: how they divide it, and values that have no effect.
 
 use super::ServeConfig;
 use super::values::at_least;

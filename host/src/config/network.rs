@@ -1,5 +1,4 @@
-//! Flags about the HTTP server: its address, and what a client may take of connections, memory and
-//! time.
+//! Flags about the HTTP server: its address, and limits on connections, memory and time of clients.
 
 use super::values::at_least;
 use super::{HttpConfig, ListenAddress, ServeConfig};

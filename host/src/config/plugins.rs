@@ -1,4 +1,4 @@
-//! The flags about plugins. What is said of each of them stands in the configuration file.
+//! Flags about plugins. The settings of each plugin are in the configuration file.
 
 use super::ServeConfig;
 use super::serve::size;

@@ -39,7 +39,7 @@ pub(super) struct ShipArgs {
 }
 
 impl ShipArgs {
-    /// What is shipped, if anything.
+    /// The settings of shipping, if it is on.
     pub fn ship(&self) -> Option<ShipConfig> {
         Some(ShipConfig {
             url: self.ship.clone()?,
@@ -57,7 +57,7 @@ impl ShipArgs {
 }
 
 impl ServeConfig {
-    /// Whether what is shipped can be told from what other nodes ship.
+    /// Checks that external labels distinguish the shipped blocks from those of other nodes.
     pub(super) fn check_ship(&self) -> Result<(), String> {
         match &self.ship {
             Some(_) if self.http.external_labels.is_empty() => Err(

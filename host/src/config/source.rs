@@ -31,7 +31,7 @@ pub enum ConfigError {
     /// A flag has two values.
     #[error(transparent)]
     SaidTwice(#[from] SaidTwice),
-    /// What is said does not go together.
+    /// Flags contradict each other.
     #[error("{0}")]
     Contradiction(String),
 }

@@ -1,4 +1,4 @@
-//! Flags about blocks: where they lie, what they span, how long they are kept.
+//! Flags about blocks: their directory, duration and retention.
 
 use super::values::{block_duration, disk_share};
 use crate::prom::duration::{duration, duration_or_zero};

@@ -1,4 +1,4 @@
-//! Which endpoints need whose credentials, and the answer to those who have none.
+//! Which endpoints need which credentials, and the answer without them.
 
 use super::context::Context;
 use super::reload;
@@ -30,7 +30,7 @@ pub fn scope_of(path: &str) -> Option<Scope> {
     }
 }
 
-/// Gives the answer to somebody who may not do something.
+/// Gives the answer to a client that may not do something.
 pub async fn check(context: &Context, scope: Scope, headers: &HeaderMap) -> Result<(), Reply> {
     let credential = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     context.access.check(scope, credential).await.map_err(denied)

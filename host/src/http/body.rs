@@ -23,7 +23,7 @@ const READ_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Copy)]
 pub struct Bound {
     bytes: usize,
-    /// What a client is told of who set it.
+    /// What the answer says about who set it.
     set_by: &'static str,
 }
 
@@ -135,8 +135,8 @@ fn refused(error: BodyError, bound: Bound) -> Reply {
     text(status, format!("{error}\n"))
 }
 
-/// What a sender is told: it throws away what 4xx answers, and a body that came too slowly may come
-/// faster another time.
+/// The answer for a sender: senders drop requests that get 4xx, and a body that came too slowly may
+/// come faster another time.
 pub fn for_sender(mut reply: Reply) -> Reply {
     if reply.status() == StatusCode::REQUEST_TIMEOUT {
         *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -151,7 +151,7 @@ pub async fn collect(context: &Context, body: RequestBody, bound: Bound) -> Resu
         Ok(held) => held,
         Err(_) => {
             let message = format!(
-                "the body did not come within {} ms (--request-timeout)\n",
+                "the body was not received within {} ms (--request-timeout)\n",
                 limit.as_millis()
             );
             Err(text(StatusCode::REQUEST_TIMEOUT, message))

@@ -42,8 +42,8 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// recommended (RFC 9113 section 6.5.2).
 const HTTP2_STREAMS_MAX: u32 = 100;
 
-/// How long a connection keeps its place whoever waits for it: a client that is busy needs no more
-/// to send its next request.
+/// How long a connection keeps its place even if others wait for it: a client that is busy needs no
+/// more to send its next request.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How long a client may take to agree on keys.
@@ -89,7 +89,7 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
             match secured {
                 Ok(stream) => serve_requests(context, client, stream, shutdown).await,
                 Err(error) => {
-                    tracing::debug!(%error, "a connection could not be made secure");
+                    tracing::debug!(%error, "TLS handshake failed");
                     count(&counters.connections_insecure);
                 }
             }
@@ -158,7 +158,7 @@ async fn serve_requests<S>(
             tokio::select! {
                 ended = &mut connection => return note_end(&context.counters, ended),
                 () = &mut stall => {
-                    tracing::debug!("a client took nothing of an answer");
+                    tracing::debug!("closed a connection because its client read no response data");
                     return count(&context.counters.connections_slow_reader);
                 }
                 () = shutdown.wait(), if !stops => {
@@ -223,7 +223,8 @@ where
     stream.take_refusal();
     if let Overdue::SlowHead = reason {
         let limit = context.http.limits.request_timeout.as_millis();
-        let why = format!("the request's head did not come within {limit} ms (--request-timeout)");
+        let why =
+            format!("the request's head was not received within {limit} ms (--request-timeout)");
         say(stream, StatusCode::REQUEST_TIMEOUT, &why).await;
     }
 }

@@ -1,5 +1,5 @@
-//! What all requests share: what they work with, and what is counted of them. Every endpoint knows
-//! this file; it knows none of them.
+//! The context that all requests share: the store, the settings and the counters. Every endpoint
+//! uses this file; it uses no endpoint.
 
 use super::durations::Durations;
 use super::reply::Reply;
@@ -19,15 +19,15 @@ use tokio::sync::{Notify, Semaphore, watch};
 /// Bodies that are translated at a time.
 const TRANSLATORS_MAX: usize = 4;
 
-/// What a server is made of.
+/// The parts of a server.
 pub struct ServerConfig {
-    /// What it serves.
+    /// The store that it serves.
     pub store: Store,
     /// What stands before the store, if anything does.
     pub plugins: Option<Plugins>,
-    /// What was shipped, if blocks are.
+    /// The figures of shipping, if it is on.
     pub ship: Option<Arc<ShipFigures>>,
-    /// What was forwarded, by destination.
+    /// The figures of forwarding, by destination.
     pub forward: ForwardFigures,
     /// Where, within which bounds and whom. What changes holds for requests that come later, but
     /// for the address, and the bounds of connections and of bodies together.
@@ -44,7 +44,7 @@ pub struct Context {
     /// As it was when the request came.
     pub access: Arc<Access>,
     pub ship: Option<Arc<ShipFigures>>,
-    /// What was forwarded, by destination.
+    /// The figures of forwarding, by destination.
     pub forward: ForwardFigures,
     /// As it was when the request came.
     pub http: Arc<HttpConfig>,
@@ -61,7 +61,7 @@ pub struct Context {
     live: watch::Receiver<Live>,
 }
 
-/// What the server counted.
+/// The counters of the server.
 #[derive(Default)]
 pub struct HttpCounters {
     pub write_requests: AtomicU64,
@@ -95,7 +95,7 @@ pub struct Translation {
     pub push: HandlerCounters,
 }
 
-/// What was counted by a handler.
+/// The counters of a handler.
 #[derive(Default)]
 pub struct HandlerCounters {
     /// Requests.

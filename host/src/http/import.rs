@@ -61,7 +61,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     Ok(reply)
 }
 
-/// What a sender is told of wrong lines and refused rows: counts, then the first few.
+/// The answer about wrong lines and refused rows: counts, then the first few.
 fn words(translated: &Translated<Imported>) -> String {
     let Translated { report, rows, refused, refusals, .. } = translated;
     let mut words = format!(

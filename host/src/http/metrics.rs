@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub async fn answer(context: &Context) -> Reply {
     let mut text = MetricsText::default();
     let version = concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"");
-    text.gauges("tidepool_build_info", "The version that runs.", &[(version, 1)]);
+    text.gauges("tidepool_build_info", "The running version of tidepool.", &[(version, 1)]);
     text.gauge(
         "tidepool_ready",
         "Whether the log is replayed and the store takes writes and reads.",
@@ -33,7 +33,7 @@ pub async fn answer(context: &Context) -> Reply {
     memory(&mut text, &context.store);
     text.gauge(
         "tidepool_clock_doubted",
-        "Whether this node's clock cannot be right, so that the senders' time counts.",
+        "Whether this node's clock is known to be wrong, so that the senders' time counts.",
         u8::from(context.store.clock_is_doubted()),
     );
     http(&mut text, &context.counters, &context.translation);
@@ -102,7 +102,7 @@ fn head(text: &mut MetricsText, figures: &Figures) {
     );
     text.gauge(
         "tidepool_head_memory_used_bytes",
-        "Of that memory, what is in use.",
+        "Memory in use by the head, out of tidepool_head_memory_bytes.",
         f.memory_used_bytes,
     );
     text.gauge("prometheus_tsdb_head_series", "Series in the head.", f.head_series);
@@ -119,7 +119,7 @@ fn head(text: &mut MetricsText, figures: &Figures) {
     );
     text.counter(
         "prometheus_tsdb_head_series_created_total",
-        "Series that came to be in the head.",
+        "Series created in the head.",
         f.head_series_created,
     );
     text.counter(
@@ -151,7 +151,7 @@ fn head(text: &mut MetricsText, figures: &Figures) {
     );
     text.counter(
         "tidepool_head_samples_duplicate_total",
-        "Samples accepted that were stored already.",
+        "Accepted samples that were already stored.",
         f.samples_duplicate,
     );
     text.counters(
@@ -182,7 +182,7 @@ fn wal(text: &mut MetricsText, stats: &WalStats, bytes: u64) {
     text.counter("tidepool_wal_written_bytes_total", "Log bytes written.", stats.bytes_written);
     text.counter(
         "prometheus_tsdb_wal_writes_failed_total",
-        "Batches that the log could not take.",
+        "Batches that could not be written to the log.",
         stats.writes_failed,
     );
     text.counter("tidepool_wal_fsyncs_total", "Syncs of the log.", stats.fsyncs);
@@ -208,7 +208,7 @@ fn replay(text: &mut MetricsText, store: &Store) {
     );
     text.gauge(
         "tidepool_wal_replay_torn_bytes",
-        "Log bytes of an unfinished write that the last start cut off.",
+        "Log bytes of an unfinished write that the last start removed.",
         found.torn_bytes,
     );
 }
@@ -257,13 +257,13 @@ async fn space(text: &mut MetricsText, store: &Store) {
     if let Ok(Some(bytes)) = data_bytes {
         text.gauge(
             "tidepool_data_directory_bytes",
-            "Bytes of the data directory, snapshots left out: what --retention-size bounds.",
+            "Bytes of the data directory without snapshots, as --retention-size counts them.",
             bytes,
         );
     }
     text.gauge(
         "tidepool_disk_free_bytes",
-        "Bytes that the file system of the data directory still has.",
+        "Free bytes of the file system of the data directory.",
         figures.free_bytes,
     );
     text.gauge(
@@ -296,12 +296,12 @@ fn wear(text: &mut MetricsText, wear: &Wear) {
     });
     text.counters(
         "tidepool_disk_written_bytes_total",
-        "Bytes written to the disk, by what for.",
+        "Bytes written to the disk, by purpose.",
         &written.map(|(purpose, written)| (purpose, written.bytes)),
     );
     text.counters(
         "tidepool_disk_syncs_total",
-        "Syncs of files and directories, by what for.",
+        "Syncs of files and directories, by purpose.",
         &written.map(|(purpose, written)| (purpose, written.syncs)),
     );
 }
@@ -318,21 +318,21 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
     for (name, help, counter) in [
         (
             "tidepool_failed_starts_total",
-            "Starts that failed while the log was replayed, and were tried again.",
+            "Starts that failed while the log was replayed, and were retried.",
             &counters.failed_starts,
         ),
         ("tidepool_blocks_cut_total", "Blocks cut from the head.", &counters.blocks_cut),
-        ("tidepool_blocks_merged_total", "Blocks made of others.", &counters.blocks_merged),
-        ("tidepool_blocks_dropped_total", "Blocks beyond retention.", &counters.blocks_dropped),
+        ("tidepool_blocks_merged_total", "Blocks made by merges.", &counters.blocks_merged),
+        ("tidepool_blocks_dropped_total", "Blocks dropped by retention.", &counters.blocks_dropped),
         (
             "tidepool_blocks_dropped_unshipped_total",
-            "Of these, blocks that were still to be copied to object storage.",
+            "Blocks dropped by retention before they were copied to object storage.",
             &counters.blocks_dropped_uncopied,
         ),
         ("tidepool_blocks_damaged_total", "Damaged blocks found.", &counters.blocks_damaged),
         (
             "prometheus_tsdb_compactions_failed_total",
-            "Compactions that failed and are tried again.",
+            "Failed compactions; they are retried.",
             &counters.compactions_failed,
         ),
     ] {
@@ -345,7 +345,7 @@ fn ship(text: &mut MetricsText, figures: &ShipFigures) {
         ("tidepool_ship_uploads_total", "Blocks uploaded to object storage.", &figures.uploads),
         (
             "tidepool_ship_upload_failures_total",
-            "Attempts to upload blocks that failed and were or will be repeated.",
+            "Failed attempts to upload blocks; they are retried.",
             &figures.upload_failures,
         ),
         (
@@ -355,7 +355,7 @@ fn ship(text: &mut MetricsText, figures: &ShipFigures) {
         ),
         (
             "tidepool_ship_already_there_total",
-            "Blocks that were in object storage when they were to be uploaded.",
+            "Blocks that were already in object storage.",
             &figures.already_there,
         ),
         (
@@ -373,7 +373,7 @@ fn ship(text: &mut MetricsText, figures: &ShipFigures) {
     );
     text.gauge(
         "tidepool_ship_last_upload_timestamp_seconds",
-        "When the last block was uploaded since the start; 0 for never.",
+        "Time of the last upload of a block since the start; 0 if there was none.",
         load(&figures.last_upload_ms) as f64 / 1000.0,
     );
 }
@@ -404,7 +404,7 @@ fn http(text: &mut MetricsText, counters: &HttpCounters, translation: &Translati
     for (name, help, otlp, import) in [
         (
             "tidepool_translated_samples_total",
-            "Samples stored that came as OTLP or as text, by endpoint.",
+            "Stored samples of OTLP and text requests, by endpoint.",
             &translation.otlp.rows,
             &translation.import.rows,
         ),
@@ -425,7 +425,7 @@ fn memory(text: &mut MetricsText, store: &Store) {
     let split = store.memory_split();
     text.gauges(
         "tidepool_memory_limit_bytes",
-        "Memory that the process and its parts may take.",
+        "Memory limits of the process and its parts.",
         &[
             ("part=\"all\"", split.limit_bytes),
             ("part=\"network\"", split.network_bytes),
@@ -436,7 +436,7 @@ fn memory(text: &mut MetricsText, store: &Store) {
     );
     text.gauge(
         "tidepool_reads_memory_bytes",
-        "Memory that running reads take.",
+        "Memory in use by running reads.",
         store.read_memory().used_bytes(),
     );
 }
@@ -446,7 +446,7 @@ fn connections(text: &mut MetricsText, context: &Context) {
     text.gauge("tidepool_http_connections", "Open connections.", load(&c.connections_open));
     text.counters(
         "tidepool_http_connections_closed_total",
-        "Connections that this side closed, by reason.",
+        "Connections closed by tidepool, by reason.",
         &[
             ("reason=\"idle\"", load(&c.connections_idle)),
             ("reason=\"crowded_out\"", load(&c.connections_crowded_out)),
@@ -458,7 +458,7 @@ fn connections(text: &mut MetricsText, context: &Context) {
     );
     text.counters(
         "tidepool_http_requests_refused_total",
-        "Requests refused for what they are rather than for what they hold, by reason.",
+        "Requests refused for reasons other than their content, by reason.",
         &[
             ("reason=\"unauthorized\"", load(&c.refused_unauthorized)),
             ("reason=\"foreign\"", load(&c.refused_foreign)),
@@ -470,7 +470,7 @@ fn connections(text: &mut MetricsText, context: &Context) {
     );
     text.gauge(
         "tidepool_http_inflight_bytes",
-        "Room that request bodies take in memory.",
+        "Memory in use by request bodies.",
         context.bodies.bytes_taken(),
     );
 }
@@ -484,7 +484,7 @@ fn configuration(text: &mut MetricsText, reload: &ReloadHandle) {
     );
     text.gauge(
         "prometheus_config_last_reload_success_timestamp_seconds",
-        "When the configuration was loaded successfully for the last time.",
+        "Time of the last successful load of the configuration.",
         reload.success_ms() as f64 / 1000.0,
     );
 }

@@ -57,7 +57,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let report = match &translated.report {
         Ok(report) => report,
         Err(malformed) => {
-            let message = format!("the body is no ExportMetricsServiceRequest: {malformed}\n");
+            let message = format!("the body is not an ExportMetricsServiceRequest: {malformed}\n");
             return Err(text(StatusCode::BAD_REQUEST, message));
         }
     };
@@ -80,7 +80,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     Ok(accepted(rejected, message))
 }
 
-/// What was rejected is said in the answer, and the sender drops it.
+/// The answer names rejected points, and the sender drops them.
 fn accepted(rejected: u64, error_message: String) -> Reply {
     let partial_success = (rejected > 0 || !error_message.is_empty()).then(|| {
         let rejected_data_points = i64::try_from(rejected).unwrap_or(i64::MAX);

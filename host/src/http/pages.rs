@@ -1,11 +1,11 @@
-//! What pages in a browser may not do. A browser sends to this server whatever any page asks it to,
-//! from inside the network and without asking anybody:
+//! Protection against web pages in a browser. A browser sends every request of a page to this
+//! server, from inside the network and without asking the user:
 //!
 //! - What changes something is refused to pages of other origins. A browser says where a request
 //!   comes from (Fetch metadata), or, where it sends none because the connection is not secure, names
 //!   the origin of the page. Agents say neither, and are let in.
-//! - A page whose own name was pointed at this server is of the same origin. Where nobody needs a
-//!   credential, the name under which this server is asked must be one that it knows.
+//! - A page whose own name was pointed at this server is of the same origin. If no credential is
+//!   needed, the host name of a request must be one that this server knows.
 //!
 //! Sources: Fetch Metadata Request Headers (W3C), RFC 6454 section 7.
 

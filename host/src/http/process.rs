@@ -1,4 +1,4 @@
-//! What client libraries show of a process, under their names, read from the system (proc(5)).
+//! The process metrics of client libraries, under their names, read from the system (proc(5)).
 
 use crate::store::resident_bytes;
 use crate::telemetry::MetricsText;

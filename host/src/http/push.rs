@@ -1,6 +1,5 @@
-//! `POST /api/v1/push/NAME`: bodies for a plugin that makes samples of them. What clients add to a
-//! URL of theirs, such as `/write`, may follow the name. The configuration can give a plugin paths
-//! of its own beside that.
+//! `POST /api/v1/push/NAME`: bodies for a decoder. A path that clients append to their URL, such as
+//! `/write`, may follow the name. The configuration can also give a plugin paths of its own.
 
 use super::body::{Held, read_plain_or_gzip};
 use super::context::Context;
@@ -14,7 +13,7 @@ use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What all such paths begin with.
+/// The prefix of all such paths.
 pub const PREFIX: &str = "/api/v1/push/";
 
 /// The paths.

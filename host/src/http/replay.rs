@@ -1,5 +1,5 @@
-//! How far the replay of the logs is: `GET /api/v1/status/walreplay`, and what `/-/ready` says before
-//! the store is.
+//! The progress of the replay of the logs: `GET /api/v1/status/walreplay`, and what `/-/ready` says
+//! before the store is.
 
 use super::api;
 use super::context::Context;

@@ -21,7 +21,7 @@ pub type Reply = Response<Body>;
 pub struct Reason(Bytes);
 
 impl Reason {
-    /// What the client is told.
+    /// The text of the answer.
     pub fn new(text: impl Into<Bytes>) -> Reason {
         Reason(text.into())
     }

@@ -1,8 +1,8 @@
 //! The log of refused and failed requests: one line each, a bounded number a minute.
 //!
-//! A line has method, path, client address, status and reason, and stands in the span of its request,
-//! which carries the request's id. It has no header and no query, since credentials and what somebody
-//! searches for are nobody else's affair; reasons that may quote a query are cut before the quotation.
+//! A line has method, path, client address, status and reason, and stands in the span of its
+//! request, which carries the request's id. It has no header and no query, since credentials and
+//! queries are private; reasons that may quote a query are cut before the quotation.
 //!
 //! Of each endpoint and status, [`LINES_MAX`] lines are written in a window of [`WINDOW`], which begins
 //! with its first line. What comes beyond is counted, and the window ends with a line that has the number.
@@ -34,7 +34,7 @@ pub struct RequestLog {
     windows: Mutex<HashMap<Key, Window>>,
 }
 
-/// What was logged of one endpoint and status lately.
+/// The recent log lines of one endpoint and status.
 struct Window {
     began: Instant,
     lines: u32,

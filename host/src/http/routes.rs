@@ -34,7 +34,7 @@ struct Route {
     /// As `Allow` names them.
     methods: &'static str,
     endpoint: Endpoint,
-    /// What it is, in a line.
+    /// A description in one line.
     about: &'static str,
 }
 
@@ -127,7 +127,7 @@ impl Handler {
         path.replace("{}", ":name").replace("{*}", "*path")
     }
 
-    /// Whether a refusal may quote what somebody searches for.
+    /// Whether a refusal may quote the query of a client.
     pub fn reads(self) -> bool {
         let path = self.route().map_or("", |route| route.path);
         matches!(auth::scope_of(path), Some(Scope::Read | Scope::Admin))

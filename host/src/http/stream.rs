@@ -1,7 +1,7 @@
-//! A connection's bytes, watched: what a client does not send or take is noticed here.
+//! A connection's bytes, watched for clients that stop sending or reading.
 //!
 //! - Where the connection is between two requests, which [`PhaseCell`] tells others.
-//! - A client that takes nothing of its answer for a while is cut off.
+//! - The connection of a client that reads nothing of its answer for a while is closed.
 //! - After the last answer the rest of what the client sends is thrown away for a moment. If it
 //!   were left unread, the system would reset the connection, and the client, still busy sending,
 //!   would never see the answer that says why its request was refused.

@@ -2,9 +2,9 @@
 //! documentation shows and Prometheus takes, though RFC 3986 wants some of these characters
 //! percent-encoded, and the parser insists. They are encoded before it sees them.
 //!
-//! What is a request's head and what a body is told here by the parser's own rules where they leave
-//! no doubt. At the first doubt this gives up for the rest of the connection, and everything goes
-//! on as it came: nothing but a request line is ever changed.
+//! Heads and bodies of requests are distinguished by the parser's own rules where they leave no
+//! doubt. At the first doubt this gives up for the rest of the connection, and everything goes on
+//! as it came: nothing but a request line is ever changed.
 
 use std::fmt::Write as _;
 
@@ -278,7 +278,7 @@ mod tests {
         assert_seen("GET /\u{e9}|#` HTTP/1.1\r\n\r\n", "GET /%C3%A9%7C%23%60 HTTP/1.1\r\n\r\n");
     }
 
-    /// After each of these nobody knows for sure where a request begins.
+    /// After each of these the beginning of the next request is uncertain.
     #[test]
     fn nothing_is_changed_after_a_doubt() {
         for doubt in [

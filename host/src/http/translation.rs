@@ -1,13 +1,14 @@
-//! What the handlers besides remote write share: a body is translated on a thread of its own and
-//! goes to the store piece by piece, as remote write would bring it.
+//! The code that handlers besides remote write share: a body is translated on a thread of its own
+//! and goes to the store piece by piece, as remote write would bring it.
 //!
 //! ```text
 //! body ─▶ translator: a blocking thread ──piece──▶ append ─▶ next piece
 //! ```
 //!
 //! Beside its body, whose room is held to the end, a request has at most three pieces in memory,
-//! and few requests are translated at a time. A request whose client is gone runs to its end. When the
-//! store fails between two pieces, the sender is told to come back: what is stored may come again.
+//! and few requests are translated at a time. A request whose client is gone runs to its end. When
+//! the store fails between two pieces, the answer asks the sender to retry: rows that are stored
+//! may come again.
 
 use super::body::Held;
 use super::context::{Context, HandlerCounters};
@@ -24,12 +25,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-/// How long a request waits for its turn before its sender is told to come back.
+/// How long a request waits for its turn before the answer asks the sender to retry.
 const TURN_WAIT: Duration = Duration::from_secs(5);
 
 /// What became of a body.
 pub struct Translated<R> {
-    /// What the translator says.
+    /// The translator's report.
     pub report: R,
     /// Rows that the store took.
     pub rows: u64,
@@ -111,7 +112,7 @@ where
     Ok(Translated { report, rows: stored, refused, refusals, may_clear })
 }
 
-/// What the store says of all pieces.
+/// The store's outcome for all pieces.
 #[derive(Default)]
 struct Written {
     rows: u64,

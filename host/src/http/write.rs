@@ -55,7 +55,7 @@ fn outcome_reply(outcome: &WriteOutcome) -> Reply {
     retry_later(text(status, refusal_text(outcome)))
 }
 
-/// Adds what a 2.0 sender must be told, on success and on failure. 1.0 senders are told nothing.
+/// Adds the headers that 2.0 senders need, on success and on failure. 1.0 senders get none.
 fn with_written(
     mut reply: Reply,
     version: RemoteWriteVersion,

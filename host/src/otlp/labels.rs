@@ -1,4 +1,4 @@
-//! Labels of a data point: its attributes, and what its resource and its library add.
+//! Labels of a data point: its attributes, and those of its resource and its library.
 
 use super::Settings;
 use super::attributes;

@@ -19,7 +19,7 @@ enum Kind {
     Summary,
 }
 
-/// What all data points of a metric have in common.
+/// The properties that all data points of a metric share.
 pub struct Metric<'a> {
     /// What adds labels.
     pub source: &'a Source<'a>,

@@ -12,9 +12,9 @@
 //!
 //! Source: `storage/remote/otlptranslator/prometheusremotewrite` of Prometheus 3.15, with the
 //! defaults of its configuration. Where it differs: upstream drops a whole request for one data
-//! point that it cannot translate, and says 500; here all others are kept, and the sender is told
-//! by OTLP's partial success. Zero buckets before a bucket that is made of finer ones move no
-//! observation here.
+//! point that it cannot translate, and says 500; here all others are kept, and the answer is OTLP's
+//! partial success. Zero buckets before a bucket that is made of finer ones move no observation
+//! here.
 //!
 //! Pure: no sockets, no clock. A request is walked over where it lies; what is decoded at a time is
 //! one data point, of bounded size.
@@ -89,9 +89,9 @@ pub struct Report {
 #[derive(Debug, thiserror::Error)]
 pub enum TranslateError {
     /// It is no request; nothing of it was taken.
-    #[error("the body is no ExportMetricsServiceRequest: {0}")]
+    #[error("the body is not an ExportMetricsServiceRequest: {0}")]
     Malformed(#[from] Malformed),
-    /// Nobody takes the rows any more.
+    /// The receiver of the rows is gone.
     #[error(transparent)]
     Gone(#[from] Gone),
 }
@@ -161,7 +161,7 @@ struct Translator<'a, S> {
     targets: Targets,
 }
 
-/// What the metrics of one library have in common.
+/// The properties that the metrics of one library share.
 struct Source<'a> {
     resource: &'a ResourceLabels,
     scope: Option<LabelSet>,

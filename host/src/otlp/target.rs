@@ -1,4 +1,4 @@
-//! `target_info`: what is known of a resource, as a series that others can be joined with.
+//! `target_info`: the attributes of a resource, as a series that others can be joined with.
 
 use super::labels::{IDENTIFYING, ResourceLabels, of_attributes};
 use super::proto::common::v1::KeyValue;

@@ -14,10 +14,10 @@
 //! # Safety, once
 //!
 //! `Component::deserialize` trusts its input to be what `Engine::precompile_component` made. These
-//! bytes come from a file of ours in a directory that only this user may write to, which is checked,
-//! as is the checksum over all of them, after they were read and before they are used. Whoever can
-//! write there can replace the data, too, or this program. The runtime itself refuses code of another
-//! version or configuration.
+//! bytes come from a file of ours in a directory that only this user may write to, which is
+//! checked, as is the checksum over all of them, after they were read and before they are used. A
+//! user who can write there can replace the data, too, or this program. The runtime itself refuses
+//! code of another version or configuration.
 
 use ring::digest::{Context, SHA256, digest};
 use std::fs::{self, File};
@@ -59,30 +59,30 @@ pub enum CodeError {
     /// A file could not be read or written.
     #[error("could not {action} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
         /// Which file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Larger than any plugin.
     #[error("it has more than {FILE_BYTES_MAX} bytes")]
     TooLarge,
     /// Not made by a compiler of components.
-    #[error("it is no WebAssembly component: {0}")]
+    #[error("it is not a WebAssembly component: {0}")]
     NoComponent(String),
     /// The compiler refuses it.
     #[error("it could not be compiled: {0}")]
     Uncompilable(String),
     /// The compiler needs more than it may have.
     #[error(
-        "it could not be compiled: that takes more than {0} bytes of memory \
+        "it could not be compiled: compiling takes more than {0} bytes of memory \
          (--plugins-compiler-memory-limit)"
     )]
     CompilerMemory(u64),
     /// The compiler takes longer than it may.
-    #[error("it could not be compiled: that takes more than {} s", .0.as_secs())]
+    #[error("it could not be compiled: compiling takes more than {} s", .0.as_secs())]
     CompilerTime(Duration),
     /// The compiler did not do its work, which it may do another time.
     #[error("it could not be compiled: {0}")]
@@ -92,8 +92,8 @@ pub enum CodeError {
     Cancelled,
     /// Others may write to the cache.
     #[error(
-        "{} can be written to by others than this user, so that its machine code is not trusted; \
-         chmod 700 it",
+        "{} must be a directory that only this user can write to, because it holds machine code; \
+         check its owner and run chmod 700 on it",
         .0.display()
     )]
     Untrusted(PathBuf),
@@ -116,17 +116,17 @@ impl CodeError {
     }
 }
 
-/// Tells a compiler that nobody waits for it any more; clones tell the same.
+/// Cancels a compilation; clones share the state.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Nobody waits any more.
+    /// Cancels the compilation.
     pub fn cancel(&self) {
         self.0.store(true, Relaxed);
     }
 
-    /// Whether nobody waits any more.
+    /// Whether the compilation is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Relaxed)
     }
@@ -181,7 +181,7 @@ impl CodeCache {
         let _ = fs::remove_file(&source);
         compiled?;
         let code = read_code(&file)
-            .ok_or_else(|| CodeError::Compiler("its machine code was not written".to_owned()))?;
+            .ok_or_else(|| CodeError::Compiler("the compiler wrote no machine code".to_owned()))?;
         let component = deserialize(engine, &code)
             .map_err(|error| CodeError::Compiler(format!("{error:#}")))?;
         Ok(Code { component, file })
@@ -212,7 +212,7 @@ impl CodeCache {
         let at = |action| file_error(action, &self.directory);
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
         made.map_err(at("make"))?;
-        let found = fs::symlink_metadata(&self.directory).map_err(at("look at"))?;
+        let found = fs::symlink_metadata(&self.directory).map_err(at("read the metadata of"))?;
         let is_own = found.uid() == rustix::process::geteuid().as_raw();
         let is_closed = found.permissions().mode() & 0o022 == 0;
         match found.is_dir() && is_own && is_closed {
@@ -251,7 +251,7 @@ pub fn check_component(wasm: &[u8]) -> Result<(), CodeError> {
             "it is a core module; build it for wasm32-wasip2, or make a component of it with \
              `wasm-tools component new`",
         ),
-        _ => wrong("it does not begin as one"),
+        _ => wrong("it does not begin with the header of a component"),
     }
 }
 

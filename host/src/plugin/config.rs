@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What a plugin is for: the world that it is made for.
+/// The world that a plugin is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum World {
     /// Sees each batch before it is stored.
@@ -48,7 +48,7 @@ pub enum OnFault {
     Reject,
 }
 
-/// What a plugin may use.
+/// The limits of a plugin.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -69,7 +69,7 @@ pub struct Limits {
     pub instances: usize,
 }
 
-/// What a plugin gets beyond its world.
+/// The grants of a plugin beyond its world.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Grants {
@@ -88,7 +88,7 @@ pub struct Grants {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "section::Section")]
 pub struct PluginSettings {
-    /// What it is called, in URLs, metrics and logs.
+    /// Its name in URLs, metrics and logs.
     pub name: String,
     /// Its file, inside the directory of plugins.
     pub file: String,
@@ -104,9 +104,9 @@ pub struct PluginSettings {
     pub schedule: Duration,
     /// Paths of URLs that a decoder answers, beside `/api/v1/push/NAME`.
     pub paths: Vec<String>,
-    /// What it may use.
+    /// Its limits.
     pub limits: Limits,
-    /// What it gets beyond its world.
+    /// Its grants beyond its world.
     pub grants: Grants,
 }
 
@@ -163,7 +163,9 @@ impl FromStr for World {
 
     fn from_str(text: &str) -> Result<World, String> {
         let named = World::ALL.into_iter().find(|world| world.name() == text);
-        named.ok_or_else(|| format!("{text:?} is none of transform, decoder, job, observer"))
+        named.ok_or_else(|| {
+            format!("{text:?} is not a world; expected transform, decoder, job or observer")
+        })
     }
 }
 
@@ -196,7 +198,7 @@ impl PluginSettings {
         }
     }
 
-    /// What is said of it that means nothing for a plugin of this world.
+    /// An error if a setting does not apply to a plugin of this world.
     pub fn check_world(&self, world: World) -> Result<(), String> {
         let defaults = PluginSettings::named(&self.name);
         let (is_transform, is_job) = (world == World::Transform, world == World::Job);

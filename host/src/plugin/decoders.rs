@@ -11,11 +11,11 @@ use super::text::bounded;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Reasons that a sender is told.
+/// Maximum number of reasons in the answer to a sender.
 const REASONS_MAX: usize = 10;
 
 impl Plugins {
-    /// Whether a decoder is there; the error is for whoever asked.
+    /// Whether a decoder is there; the error is for the caller.
     pub fn check_decoder(&self, name: &str) -> Result<(), Undecoded> {
         self.found_decoder(name).map(drop)
     }

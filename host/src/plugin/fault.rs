@@ -22,10 +22,10 @@ pub enum Fault {
     #[error("it needs more memory than {}", bound_name(.0))]
     Memory(MemoryBound),
     /// It gave more than it may, and the instance is of no further use.
-    #[error("it gives more than {0} bytes (limits.output)")]
+    #[error("its output has more than {0} bytes (limits.output)")]
     Flood(usize),
-    /// What it gave contradicts itself.
-    #[error("what it gives is wrong: {0}")]
+    /// Its output contradicts itself.
+    #[error("its output is invalid: {0}")]
     Invalid(#[from] InvalidBatch),
     /// It was not called.
     #[error("{0}")]
@@ -36,7 +36,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What a plugin says of itself.
+    /// An error that the plugin returned.
     pub fn refused(why: &str) -> Fault {
         Fault::Refused(bounded(why))
     }
@@ -61,7 +61,7 @@ impl Fault {
 
 fn bound_name(bound: &MemoryBound) -> &'static str {
     match bound {
-        MemoryBound::Own => "it may have (limits.memory)",
-        MemoryBound::Shared => "is left for all plugins (--plugins-memory-limit)",
+        MemoryBound::Own => "its limit (limits.memory)",
+        MemoryBound::Shared => "the limit of all plugins leaves (--plugins-memory-limit)",
     }
 }

@@ -1,4 +1,4 @@
-//! What is counted of each plugin. Figures belong to a name: they outlive a reload.
+//! The figures of each plugin. Figures belong to a name: they outlive a reload.
 
 use super::config::World;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub enum Outcome {
     Timeout,
     /// It needed more memory than it may have.
     Memory,
-    /// What it gave is wrong or too much.
+    /// Its output is invalid or too large.
     Output,
     /// It was not called: it is disabled, or all its instances are taken.
     Skipped,

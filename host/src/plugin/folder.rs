@@ -1,4 +1,4 @@
-//! Which plugins there should be: files of the directory, and what the configuration says of them.
+//! The plugins to load: files of the directory, and their settings in the configuration.
 
 use super::config::{PluginSettings, PluginsConfig, check_name};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! When a plugin that fails is left alone, and for how long.
+//! When a plugin that fails is disabled, and for how long.
 //!
 //! A fault counts ten, a good call takes one off. At thirty (three faults in a row, or more than
 //! one call of eleven for long) the plugin is disabled: for a second, then for twice as long each

@@ -21,7 +21,7 @@ const START_TIME: Duration = Duration::from_secs(10);
 pub struct Instance {
     store: Store<PluginState>,
     exports: Exports,
-    /// What it wants to see.
+    /// The columns that it asks for.
     pub interest: Interest,
     output_bytes_max: usize,
     noted_bytes: usize,
@@ -114,7 +114,7 @@ impl Instance {
             })
         })
         .await?;
-        configured.map_err(|why| Fault::refused(&format!("its configuration is refused: {why}")))
+        configured.map_err(|why| Fault::refused(&format!("it refused its configuration: {why}")))
     }
 
     /// `transform-batches.transform`

@@ -1,4 +1,4 @@
-//! What lies between a request and the store: transforms before it, observers after it.
+//! The plugins between a request and the store: transforms before it, observers after it.
 
 use super::manager::Plugins;
 use super::observers::Stored;

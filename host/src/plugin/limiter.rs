@@ -1,4 +1,4 @@
-//! What an instance's memories and tables may grow to.
+//! Limits on an instance's memories and tables.
 
 use crate::wasm::{MemoryBound, MemoryPool, PoolShare};
 use std::sync::Arc;

@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 pub struct Loader {
     runtime: PluginRuntime,
     cache: CodeCache,
-    /// What all instances share.
+    /// The memory that all instances share.
     pub memory: Arc<MemoryPool>,
     /// What jobs work on.
     pub store: Store,
@@ -37,9 +37,9 @@ pub struct Loader {
     compiling: Mutex<()>,
 }
 
-/// What came of loading a plugin.
+/// The result of loading a plugin.
 pub struct Outcome {
-    /// What was to be loaded.
+    /// The plugin that was to be loaded.
     pub wanted: Wanted,
     /// Where its machine code is kept, if there is any.
     pub code: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub enum LoadError {
     #[error(transparent)]
     Link(#[from] LinkError),
     /// Its settings are for another world.
-    #[error("it is made for the world {world}, and {why}")]
+    #[error("it is made for the world {world}, but {why}")]
     Settings {
         /// Its own.
         world: &'static str,
@@ -71,7 +71,7 @@ pub enum LoadError {
     #[error("its thread could not be started: {0}")]
     Thread(#[from] io::Error),
     /// There is no file.
-    #[error("{} is not there", .0.display())]
+    #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
 }
 

@@ -43,9 +43,9 @@ struct Shared {
 pub struct PluginReport {
     /// Its name.
     pub name: String,
-    /// What it is made for.
+    /// Its world.
     pub world: World,
-    /// What was counted.
+    /// Its figures.
     pub figures: Arc<PluginFigures>,
     /// Whether it is loaded.
     pub is_loaded: bool,
@@ -97,7 +97,7 @@ impl Plugins {
         &self.shared.loader.store
     }
 
-    /// Whether somebody wants to see what is stored.
+    /// Whether an observer is loaded.
     pub fn has_observers(&self) -> bool {
         self.shared.set().observers().next().is_some()
     }

@@ -1,5 +1,6 @@
-//! Bodies on which a decoder fails. A sender that is told to come again sends the same body first, and
-//! nothing else until that is taken: what a decoder never survives is refused for good after a while.
+//! Bodies on which a decoder fails. A sender that is asked to retry sends the same body first, and
+//! nothing else until that is taken: what a decoder never survives is refused for good after a
+//! while.
 
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies::Request;
 use super::fault::Fault;
@@ -11,10 +12,10 @@ use std::sync::{Mutex, PoisonError};
 /// How often a decoder may fail on a body.
 pub const FAILURES_MAX: u32 = 3;
 
-/// Bodies that are remembered; the one that failed the longest ago is forgotten first.
+/// Bodies that are remembered; the one that failed the longest ago is dropped first.
 const BODIES_MAX: usize = 256;
 
-/// What is known of bodies that failed.
+/// The bodies that failed.
 #[derive(Default)]
 pub struct PoisonList {
     hasher: RandomState,

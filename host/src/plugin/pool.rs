@@ -23,11 +23,11 @@ const KEPT_PART: (usize, usize) = (3, 4);
 pub struct Plugin {
     /// Its settings.
     pub settings: PluginSettings,
-    /// What it is made for.
+    /// Its world.
     pub world: World,
-    /// What is counted.
+    /// Its figures.
     pub figures: Arc<PluginFigures>,
-    /// What it wants to see.
+    /// The columns that it asks for.
     pub interest: Interest,
     /// Bodies on which it failed, of a decoder.
     pub poison: PoisonList,
@@ -92,7 +92,7 @@ impl Plugin {
     ) -> Result<T, Fault> {
         let Some(admitted) = self.admit() else {
             self.count_skipped();
-            return Err(Fault::Skipped("it is disabled, since it failed too often"));
+            return Err(Fault::Skipped("it is disabled after repeated faults"));
         };
         self.admitted_call(admitted, call).await
     }
@@ -122,7 +122,7 @@ impl Plugin {
         let Ok(Ok(_slot)) = slot else {
             self.give_back(admitted);
             self.count_skipped();
-            return Err(Fault::Skipped("all its instances are taken (limits.instances)"));
+            return Err(Fault::Skipped("all its instances are in use (limits.instances)"));
         };
         let begun = Instant::now();
         let called = self.called(call).await;

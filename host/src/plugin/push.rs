@@ -1,4 +1,4 @@
-//! A push for a decoder, and what comes of it.
+//! A push request for a decoder, and its result.
 
 use crate::store::{Body, StoreError};
 
@@ -6,9 +6,9 @@ use crate::store::{Body, StoreError};
 pub struct PushRequest {
     /// Its header of this name; empty without one.
     pub content_type: String,
-    /// What the URL has behind the name.
+    /// The part of the URL's path after the name.
     pub path: String,
-    /// What the URL has behind the question mark.
+    /// The query string of the URL.
     pub query: String,
     /// When it came.
     pub received_ms: i64,
@@ -16,7 +16,7 @@ pub struct PushRequest {
     pub body: Body,
 }
 
-/// What was in a body.
+/// The result of decoding a body.
 pub struct Decoded {
     /// A remote-write 2.0 body; nothing if there are no rows.
     pub body: Option<Vec<u8>>,
@@ -32,7 +32,7 @@ pub struct Decoded {
 #[derive(Debug, thiserror::Error)]
 pub enum Undecoded {
     /// There is no such decoder; names of those that are there.
-    #[error("there is no decoder of that name; there are: {}", .0.join(", "))]
+    #[error("there is no decoder with that name; decoders: {}", .0.join(", "))]
     NoDecoder(Vec<String>),
     /// The body is wrong.
     #[error("{0}")]

@@ -1,17 +1,18 @@
-//! What a plugin did to the world around it while it was tried: nothing of it is sent anywhere.
+//! The appends and webhook requests of a plugin in a trial run: they are recorded and not sent
+//! anywhere.
 
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes that are kept of one trial.
 const BYTES_MAX: usize = 256 << 20;
 
-/// What a plugin appended and posted, in order.
+/// The samples and requests that a plugin appended and posted, in order.
 #[derive(Default)]
 pub struct Record {
     kept: Mutex<Kept>,
 }
 
-/// What was kept.
+/// The recorded output.
 #[derive(Default)]
 pub struct Kept {
     /// Remote-write 2.0 bodies.

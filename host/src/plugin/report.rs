@@ -35,17 +35,18 @@ impl Plugins {
             text.counters(name, help, &borrowed(&by_plugin(&reports, value)));
         };
         let seconds = by_plugin(&reports, |report| report.figures.seconds());
-        let help = "Time spent in calls of plugins, waiting for what they import included.";
+        let help =
+            "Time spent in calls of plugins, including waits for the functions that they import.";
         text.counters("tidepool_plugin_call_seconds_total", help, &borrowed(&seconds));
         let help = "Samples and histograms given to plugins; rows that decoders found.";
         counter(text, "tidepool_plugin_rows_in_total", help, |f| &f.rows_in);
         let help = "Samples and histograms that came out of transforms and decoders.";
         counter(text, "tidepool_plugin_rows_out_total", help, |f| &f.rows_out);
-        let help = "Batches that an observer was not shown since its queue was full.";
+        let help = "Batches that an observer did not receive because its queue was full.";
         counter(text, "tidepool_plugin_batches_left_out_total", help, |f| &f.left_out);
-        let help = "How often plugins were disabled for a while because they failed.";
+        let help = "Times that plugins were disabled for a while after repeated faults.";
         counter(text, "tidepool_plugin_disabled_total", help, |f| &f.disablings);
-        let help = "How often files of plugins could not be loaded.";
+        let help = "Failed attempts to load the files of plugins.";
         counter(text, "tidepool_plugin_load_failures_total", help, |f| &f.load_failures);
         let bytes = by_plugin(&reports, |report| report.figures.memory_bytes.load(Relaxed));
         let help = "Linear memory of the instances of a plugin.";
@@ -54,7 +55,7 @@ impl Plugins {
         let help = "Whether a plugin is loaded.";
         text.gauges("tidepool_plugin_loaded", help, &borrowed(&loaded));
         let disabled = by_plugin(&reports, |report| u8::from(report.is_disabled));
-        let help = "Whether a plugin is disabled for a while because it failed.";
+        let help = "Whether a plugin is disabled for a while after repeated faults.";
         text.gauges("tidepool_plugin_disabled", help, &borrowed(&disabled));
     }
 }
@@ -67,7 +68,7 @@ fn calls(text: &mut MetricsText, reports: &[PluginReport]) {
             calls.push((labels, report.figures.calls(outcome)));
         }
     }
-    let help = "Calls of plugins, by how they ended; skipped ones were not made.";
+    let help = "Calls of plugins, by outcome; skipped calls were not made.";
     text.counters("tidepool_plugin_calls_total", help, &borrowed(&calls));
 }
 

@@ -41,15 +41,15 @@ pub enum Linked {
 pub enum LinkError {
     /// It exports no interface of ours.
     #[error(
-        "it is made for no world of tidepool:plugin@0.1: it exports {0}, and one of \
-         transform-batches, decode-bodies, run-job and observe-batches is wanted"
+        "it is made for no world of tidepool:plugin@0.1: expected an export of transform-batches, \
+         decode-bodies, run-job or observe-batches, but it exports {0}"
     )]
     NoWorld(String),
     /// It exports more than one.
-    #[error("it is made for several worlds: {0} and {1}; make a plugin of each")]
+    #[error("it is made for several worlds, {0} and {1}; build one plugin for each world")]
     TwoWorlds(&'static str, &'static str),
     /// It is made for another world than the configuration says.
-    #[error("it is made for the world {is}, and the configuration says {wanted}")]
+    #[error("it is made for the world {is}, but the configuration says {wanted}")]
     OtherWorld {
         /// Its own.
         is: &'static str,
@@ -113,7 +113,9 @@ impl PluginRuntime {
             if reason.contains("tidepool:plugin/store")
                 || reason.contains("tidepool:plugin/webhook")
             {
-                reason.push_str("; only jobs have the store, only jobs and observers the webhook");
+                reason.push_str(
+                    "; only jobs may import the store, only jobs and observers the webhook",
+                );
             }
             LinkError::Unfit { world: world.name(), reason }
         })
@@ -161,7 +163,7 @@ impl PluginRuntime {
 }
 
 impl Linked {
-    /// What it is made for.
+    /// Its world.
     pub fn world(&self) -> World {
         match self {
             Linked::Transform(_) => World::Transform,

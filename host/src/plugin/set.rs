@@ -1,4 +1,4 @@
-//! Which plugins there are at one moment, and the chain that its transforms make.
+//! The set of loaded plugins at one moment, and its chain of transforms.
 
 use super::code::Cancel;
 use super::config::{OnFault, PluginSettings, World};

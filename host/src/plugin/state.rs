@@ -1,4 +1,4 @@
-//! What belongs to one instance on the host's side, and what it is granted.
+//! The host's state of one instance, and its grants.
 
 use super::config::PluginSettings;
 use super::fault::Fault;
@@ -55,7 +55,7 @@ pub struct PluginState {
     pub(super) open_cursors: BTreeSet<u32>,
     /// Whether a call has left some of them open.
     pub(super) has_leaked: bool,
-    /// What one batch may take in columns.
+    /// Maximum size of one batch in columns.
     pub(super) columns_bytes_max: usize,
     /// When the running call ends.
     pub(super) deadline: Instant,
@@ -121,7 +121,7 @@ impl WasiView for PluginState {
     }
 }
 
-/// What a batch may take, so that an instance has room for it and for its own work.
+/// Maximum size of a batch, so that an instance has room for it and for its own work.
 pub fn columns_bytes_max(settings: &PluginSettings) -> usize {
     settings.limits.memory_bytes_max / 2
 }

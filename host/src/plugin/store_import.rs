@@ -27,7 +27,8 @@ impl Host for PluginState {
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
         let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
         if self.open_cursors.len() >= CURSORS_MAX {
-            let what = format!("{CURSORS_MAX} cursors are open: drop them");
+            let what =
+                format!("{CURSORS_MAX} cursors are open, which is the limit; drop one first");
             return Ok(Err(Refused::LimitExceeded(what)));
         }
         let matchers = matchers.into_iter().map(matcher).collect();
@@ -55,7 +56,7 @@ impl Host for PluginState {
         if let Some(record) = &self.around.record
             && record.appended(&body).is_err()
         {
-            return Ok(Err(Refused::LimitExceeded("more than a trial keeps".to_owned())));
+            return Ok(Err(Refused::LimitExceeded("a trial run keeps no more output".to_owned())));
         }
         let appended = store.append(RemoteWriteVersion::V2, body, BodyRoom::none()).await;
         Ok(match appended {
@@ -76,7 +77,9 @@ impl HostCursor for PluginState {
     ) -> wasmtime::Result<Result<Option<Batch>, Refused>> {
         let bytes_max = self.columns_bytes_max;
         if !self.open_cursors.contains(&cursor.rep()) {
-            return Ok(Err(Refused::Unavailable("it ended with the call that opened it".into())));
+            return Ok(Err(Refused::Unavailable(
+                "the cursor was closed at the end of the call that opened it".into(),
+            )));
         }
         let cursor = self.table.get_mut(&cursor)?;
         Ok(cursor.next(bytes_max).await)

@@ -22,9 +22,9 @@ pub struct Request {
     pub body: Body,
 }
 
-/// What came of a request.
+/// The result of the transforms for a request.
 pub struct Transformed {
-    /// What is to be stored, one after the other; nothing if all of it was dropped.
+    /// The requests to store, one after the other; none if all of it was dropped.
     pub requests: Vec<Request>,
     /// What the sender sent; unknown of a request that no transform saw.
     sent: Option<WriteOutcome>,
@@ -54,7 +54,7 @@ struct Step {
     view: Option<View>,
 }
 
-/// What a plugin makes of a step.
+/// The result of a plugin for a step.
 enum Next {
     Unchanged,
     Replaced(Vec<Request>),
@@ -156,8 +156,8 @@ impl Transforms {
 }
 
 impl Request {
-    /// Nobody waits for a plugin that is disabled and without which batches may be stored. Whether it
-    /// works again shows a copy of the batch.
+    /// No write waits for a plugin that is disabled and without which batches may be stored.
+    /// Whether it works again shows a copy of the batch.
     fn pass_by(&self, plugin: &Arc<Plugin>) {
         plugin.count_skipped();
         if let Some(admitted) = plugin.admit() {
@@ -282,7 +282,7 @@ fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64),
 }
 
 impl View {
-    /// What a sender is told if all of it is stored.
+    /// The answer to the sender if all of it is stored.
     fn as_outcome(&self) -> WriteOutcome {
         WriteOutcome {
             samples_written: self.samples,
@@ -299,8 +299,8 @@ impl Transformed {
         Transformed { requests: vec![request], sent: None }
     }
 
-    /// What the sender is told. It counts what it sent: what a transform dropped was taken, and is no
-    /// failure.
+    /// The answer to the sender. It counts what the sender sent: what a transform dropped was
+    /// taken, and is no failure.
     pub fn outcome(self, stored: WriteOutcome) -> WriteOutcome {
         self.sent.filter(|_| stored.refused == 0).unwrap_or(stored)
     }
@@ -329,8 +329,8 @@ fn too_large(plugin: &Plugin, sent_bytes: usize) -> StoreError {
         return invalid(ViewError::TooLarge(bytes_max));
     }
     let why = format!(
-        "what the transforms before it make of the request takes more than {bytes_max} bytes in \
-         columns (half of limits.memory)"
+        "the output of the transforms before it takes more than {bytes_max} bytes in columns \
+         (half of limits.memory)"
     );
     rejected(&plugin.settings.name, &why)
 }

@@ -71,7 +71,7 @@ impl TrialPlugin {
         Ok(TrialPlugin { runtime, linked, settings })
     }
 
-    /// What it is made for.
+    /// Its world.
     pub fn world(&self) -> World {
         self.linked.world()
     }
@@ -90,12 +90,12 @@ impl TrialPlugin {
 }
 
 impl Trial {
-    /// What it is made for.
+    /// Its world.
     pub fn world(&self) -> World {
         self.plugin.world
     }
 
-    /// What it wants to see beside labels.
+    /// The columns that it asks for beside labels.
     pub fn interest(&self) -> Vec<&'static str> {
         let all = [(Interest::SAMPLES, "samples"), (Interest::HISTOGRAMS, "histograms")];
         let wanted = all.into_iter().filter(|(flag, _)| self.plugin.interest.contains(*flag));
@@ -112,7 +112,7 @@ impl Trial {
         self.plugin.figures.seconds()
     }
 
-    /// What it makes of a remote-write body.
+    /// Its output for a remote-write body.
     pub async fn transform(
         &self,
         version: RemoteWriteVersion,
@@ -146,12 +146,12 @@ impl Trial {
         Ok(run.await?)
     }
 
-    /// What it appended and posted until now.
+    /// The samples and requests that it has appended and posted so far.
     pub fn kept(&self) -> Kept {
         self.record.take()
     }
 
-    /// What it finds in a body.
+    /// Its result for a body.
     pub async fn decode(&self, request: PushRequest) -> Result<Decoded, TrialError> {
         Ok(decoders::decode(&self.plugin, request).await?)
     }

@@ -1,4 +1,4 @@
-//! Looks after the directory and the configuration, and brings the set of plugins to what they say.
+//! Watches the directory and the configuration, and updates the set of plugins accordingly.
 //!
 //! ```text
 //!  files, settings ── each second ──▶ entries ── due ──▶ a thread loads it ──▶ entries ──▶ the set
@@ -34,7 +34,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// again, and a series that is stored with the labels of before a transform stays.
 const START_WAIT: Duration = Duration::from_secs(60);
 
-/// What the thread is told.
+/// The messages to the thread.
 pub enum Event {
     /// The configuration was read again.
     Reload(PluginsConfig),
@@ -51,11 +51,11 @@ pub struct Watcher {
     loader: Arc<Loader>,
     entries: BTreeMap<String, Entry>,
     events: (Sender<Event>, Receiver<Event>),
-    /// Problems with the directory are told once.
+    /// Problems with the directory are logged once.
     directory_problem: Option<String>,
     /// Loadings on their way, wanted or not.
     running: usize,
-    /// Whether machine code may lie there that nobody needs.
+    /// Whether machine code may lie there that is no longer needed.
     is_cluttered: bool,
     /// Until when writes wait for transforms, of those that are there at the start.
     awaits_until: Option<Instant>,
@@ -88,7 +88,7 @@ impl Watcher {
         watcher
     }
 
-    /// Where the thread is told things.
+    /// The sender of messages to the thread.
     pub fn sender(&self) -> Sender<Event> {
         self.events.0.clone()
     }
@@ -98,7 +98,7 @@ impl Watcher {
         Set::of(self.entries.clone())
     }
 
-    /// Runs as long as somebody holds the set.
+    /// Runs as long as the set is in use.
     pub fn run(mut self, live: &Weak<LiveSet>) {
         // The same priority as reads: what loads here must not hold writes up.
         lower_priority();
@@ -174,7 +174,7 @@ impl Watcher {
         }
     }
 
-    /// Whoever reads the configuration again wants everything to be tried again.
+    /// A reload of the configuration tries all plugins again.
     fn try_again(&mut self) {
         for entry in self.entries.values_mut() {
             if entry.failure.take().is_some() && matches!(entry.progress, Progress::Failed) {
@@ -270,7 +270,7 @@ impl Watcher {
             let then = match (&entry.loaded, settings.on_fault) {
                 (Some(_), _) => "the loaded version stays in use",
                 (None, OnFault::Reject) => "writes are refused until it is loaded",
-                (None, OnFault::Pass) => "it is left out",
+                (None, OnFault::Pass) => "the plugin is not called",
             };
             let again = if next.is_some() { "; loading will be retried" } else { "" };
             tracing::error!(plugin = name, "a plugin could not be loaded: {why}; {then}{again}");
@@ -336,7 +336,8 @@ impl Watcher {
             let directory = directory.display();
             tracing::warn!(
                 %error,
-                "the directory of plugins {directory} could not be read: what was loaded goes on"
+                "the directory of plugins {directory} could not be read: the loaded plugins stay \
+                 in use"
             );
             self.directory_problem = Some(problem);
         }
@@ -461,7 +462,7 @@ mod tests {
         let mut settings = PluginSettings::named("a");
         assert!(matches!(link(&settings, true, false)?, Some(Link::Loading(_))));
         assert!(link(&settings, false, false)?.is_none(), "added later");
-        assert!(link(&settings, true, true)?.is_none(), "it is left out");
+        assert!(link(&settings, true, true)?.is_none(), "the plugin is not called");
         settings.on_fault = OnFault::Reject;
         assert!(matches!(link(&settings, false, false)?, Some(Link::Loading(_))));
         assert!(matches!(link(&settings, true, true)?, Some(Link::Missing(_))));

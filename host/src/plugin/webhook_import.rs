@@ -24,7 +24,7 @@ impl Host for PluginState {
     ) -> wasmtime::Result<Result<u16, WebhookError>> {
         if let Some(record) = &self.around.record {
             let kept = record.posted(Post { url, content_type, body });
-            let full = |_| WebhookError::Failed("more than a trial keeps".to_owned());
+            let full = |_| WebhookError::Failed("a trial run keeps no more output".to_owned());
             return Ok(kept.map(|()| ANSWER_OF_TRIAL).map_err(full));
         }
         let url = match url::Url::parse(&url) {
@@ -49,7 +49,8 @@ async fn post(
     body: Vec<u8>,
     deadline: Instant,
 ) -> Result<u16, String> {
-    let client = CLIENT.get_or_init(client).as_ref().ok_or("there is no client")?;
+    let client =
+        CLIENT.get_or_init(client).as_ref().ok_or("the HTTP client could not be created")?;
     let left = deadline.saturating_duration_since(Instant::now());
     let request = client.post(url).header("content-type", content_type).body(body).timeout(left);
     match request.send().await {

@@ -1,4 +1,4 @@
-//! What a plugin writes to its standard output and error becomes lines of the log, within bounds.
+//! Writes the standard output and error of a plugin to the log, within bounds.
 
 use super::text::one_line;
 use async_trait::async_trait;
@@ -58,7 +58,7 @@ impl Words {
                     let plugin = &*self.plugin;
                     tracing::warn!(
                         plugin,
-                        "it says more than {BYTES_MAX} bytes: the rest is left out"
+                        "the plugin printed more than {BYTES_MAX} bytes; the rest is dropped"
                     );
                 }
                 return;

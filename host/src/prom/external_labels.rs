@@ -58,7 +58,7 @@ impl ExternalLabels {
     }
 }
 
-/// Of two labels with the same name the later one holds.
+/// If two labels have the same name, the later one holds.
 impl FromIterator<ExternalLabel> for ExternalLabels {
     fn from_iter<T: IntoIterator<Item = ExternalLabel>>(labels: T) -> ExternalLabels {
         ExternalLabels(labels.into_iter().map(|label| (label.name, label.value)).collect())

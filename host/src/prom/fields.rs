@@ -12,8 +12,8 @@ pub fn whole_fields(bytes: &[u8]) -> usize {
     whole
 }
 
-/// The messages of a repeated field. What does not decode ends the list: whoever asks has walked
-/// over the message before.
+/// The messages of a repeated field. What does not decode ends the list: the caller has walked over
+/// the message before.
 pub fn messages(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     Fields::new(message).map_while(Result::ok).filter_map(move |field| match field {
         (found, Value::Bytes(bytes)) if found == number => Some(bytes),

@@ -31,7 +31,7 @@ pub enum FragmentError {
     /// More or fewer bytes than were announced.
     #[error("{announced} bytes were announced, and there are {given}")]
     OtherLength {
-        /// What the body begins with.
+        /// The length in the preamble of the body.
         announced: u64,
         /// What came, or at least as much.
         given: u64,

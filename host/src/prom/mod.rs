@@ -22,7 +22,7 @@ mod proto {
     include!(concat!(env!("OUT_DIR"), "/prometheus.rs"));
 }
 
-/// What is wrong with a compressed body.
+/// An error in a compressed body.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// Its length preamble says more than is allowed.

@@ -1,4 +1,4 @@
-//! What the URL of a push says: time and labels of what is pushed.
+//! The URL of a push: time and labels of the pushed samples.
 //!
 //! ```text
 //! ?timestamp=1700000000000&extra_label=site=north&extra_label=rack=7    as VictoriaMetrics
@@ -18,7 +18,7 @@ pub struct Push {
     pub labels: Vec<(String, String)>,
 }
 
-/// What is wrong with a URL.
+/// An error in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
     /// Not the path of a push.

@@ -35,7 +35,7 @@ pub struct LabelSet {
     pairs: Vec<(String, String)>,
 }
 
-/// What a row says at its time.
+/// The value of a row.
 #[derive(Clone, Copy, Debug)]
 pub enum RowValue<'a> {
     /// A number.
@@ -55,20 +55,20 @@ pub struct Exemplar {
     pub timestamp_ms: i64,
 }
 
-/// What is said of a metric family.
+/// The metadata of a metric family.
 #[derive(Clone, Copy, Debug)]
 pub struct Family<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its type.
     pub kind: MetricType,
-    /// What it means.
+    /// Its help text.
     pub help: &'a str,
     /// Its unit.
     pub unit: &'a str,
 }
 
-/// Nobody takes the rows any more.
+/// The receiver of the rows is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rows are no longer taken")]
 pub struct Gone;

@@ -1,4 +1,4 @@
-//! How much one request may select by: the same limits at every endpoint, over the whole request.
+//! Limits on the matchers and selectors of one request: the same at every endpoint.
 //!
 //! Each matcher costs work for every series or value that it is held against, and each selector a
 //! list of series; so both are counted while a request is read, before anything is made of it.

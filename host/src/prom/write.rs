@@ -1,4 +1,4 @@
-//! Remote write: which version a request speaks, and what its answer says.
+//! Remote write: the version of a request, and the headers of its answer.
 //!
 //! Source: Remote-Write 2.0 specification (2.0-rc.4), sections "Protocol" and "Required Written
 //! Response Headers"; 1.0 for requests that name no message.
@@ -71,7 +71,7 @@ fn version_of(content_type: &str) -> Option<RemoteWriteVersion> {
     }
 }
 
-/// What a sender is told of refused rows: counts, then the first few with their reasons.
+/// The answer about refused rows: counts, then the first few with their reasons.
 pub fn refusal_text(outcome: &WriteOutcome) -> String {
     let WriteOutcome { samples_written, histograms_written, exemplars_written, refused, .. } =
         outcome;

@@ -43,7 +43,7 @@ impl Bucket {
         let pace = Pace::new(bytes_per_second_max);
         match place {
             (ObjectStoreScheme::Local, _) => {
-                let dir = parsed.to_file_path().map_err(|()| wrong("is no path".to_owned()))?;
+                let dir = parsed.to_file_path().map_err(|()| wrong("is not a path".to_owned()))?;
                 std::fs::create_dir_all(&dir).map_err(|error| wrong(error.to_string()))?;
                 let store = LocalFileSystem::new_with_prefix(&dir).map_err(unusable)?;
                 Ok(Bucket {
@@ -63,7 +63,7 @@ impl Bucket {
                 let store = super::client::cloud_store(scheme, url, pace).map_err(unusable)?;
                 Ok(Bucket { store, prefix, url: shown.clone(), pace: None })
             }
-            _ => Err(wrong("is no object storage that this build knows".to_owned())),
+            _ => Err(wrong("is not an object storage that this build supports".to_owned())),
         }
     }
 
@@ -174,8 +174,8 @@ mod tests {
         for (url, what) in [
             ("bucket", "relative URL"),
             ("ftp://host/path", "s3://bucket"),
-            ("http://host/bucket", "no object storage"),
-            ("memory:///", "no object storage"),
+            ("http://host/bucket", "is not an object storage"),
+            ("memory:///", "is not an object storage"),
         ] {
             let Err(error) = Bucket::open(url, 0) else { panic!("{url}") };
             let text = error.to_string();

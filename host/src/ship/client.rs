@@ -1,7 +1,8 @@
-//! The HTTP client for object storage: bounded in bytes a second, and patient with thin uplinks.
+//! The HTTP client for object storage: with a limit of bytes a second, and without timeouts that a
+//! slow uplink would exceed.
 //!
 //! A request has no fixed time limit, since a part of five megabytes may take half an hour; a
-//! connection whose bytes nobody acknowledges ends within a minute. Bodies go out in small pieces,
+//! connection whose bytes are not acknowledged ends within a minute. Bodies go out in small pieces,
 //! each when the bound allows it, so that an uplink is never full for the length of a part.
 
 use super::ShipError;

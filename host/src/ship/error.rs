@@ -9,10 +9,10 @@ pub enum ShipError {
     /// The URL of the bucket names none.
     #[error(
         "--ship={url}: {reason}; give file:///path, s3://bucket, gs://bucket or az://container, \
-             each with a path if wanted"
+             each with an optional path"
     )]
     Url {
-        /// What was given.
+        /// The value of the flag.
         url: String,
         /// What is wrong with it.
         reason: String,
@@ -25,23 +25,23 @@ pub enum ShipError {
     Configuration {
         /// The bucket.
         url: String,
-        /// What the client said.
+        /// The error of the client.
         source: object_store::Error,
     },
     /// The client could not be made.
     #[cfg(feature = "cloud")]
-    #[error("the client for object storage could not be made: {0}")]
+    #[error("the client for object storage could not be created: {0}")]
     Client(#[from] reqwest::Error),
     /// The bucket did not do what it was asked.
     #[error("{object}: {source}")]
     Bucket {
         /// The object.
         object: String,
-        /// What the client said.
+        /// The error of the client.
         source: object_store::Error,
     },
     /// An object is larger than anything of its kind.
-    #[error("{object} has {bytes} bytes, which no block's meta.json has")]
+    #[error("{object} has {bytes} bytes, which is too long for a meta.json")]
     TooLarge {
         /// The object.
         object: String,
@@ -68,7 +68,7 @@ pub enum ShipError {
         reason: String,
     },
     /// A block has deletions that would come back in the bucket.
-    #[error("block {block} waits: {reason}")]
+    #[error("block {block} is not shipped yet: {reason}")]
     Deletions {
         /// The block.
         block: String,

@@ -58,18 +58,20 @@ pub fn bucket_meta(block: &BlockInfo, labels: &ExternalLabels, files: &[FileSize
 pub fn difference(block: &BlockInfo, labels: &ExternalLabels, found: &[u8]) -> Option<String> {
     let found: Value = match serde_json::from_slice(found) {
         Ok(found) => found,
-        Err(error) => return Some(format!("its meta.json does not read: {error}")),
+        Err(error) => return Some(format!("its meta.json does not decode: {error}")),
     };
     for path in ["/minTime", "/maxTime", "/stats/numSamples", "/stats/numSeries"] {
         let (ours, theirs) = (block.meta.pointer(path), found.pointer(path));
         if ours != theirs {
             let shown = |value: Option<&Value>| value.map_or("nothing".into(), Value::to_string);
-            return Some(format!("{path} is {} there and {} here", shown(theirs), shown(ours)));
+            let (theirs, ours) = (shown(theirs), shown(ours));
+            return Some(format!("{path} is {theirs} in the bucket and {ours} here"));
         }
     }
     let theirs = found.pointer("/thanos/labels").cloned().unwrap_or_default();
     let ours = Value::Object(label_map(labels));
-    (theirs != ours).then(|| format!("its labels are {theirs}, and this node's are {ours}"))
+    (theirs != ours)
+        .then(|| format!("its external labels are {theirs}, those of this node are {ours}"))
 }
 
 fn label_map(labels: &ExternalLabels) -> Map<String, Value> {

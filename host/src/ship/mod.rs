@@ -1,4 +1,4 @@
-//! Finished blocks to object storage, as Thanos wants them.
+//! Shipping: uploads finished blocks to object storage in the form that Thanos needs.
 //!
 //! ```text
 //! data directory ── plan: what is due ──▶ upload: chunks, index, meta.json last ──▶ bucket
@@ -33,7 +33,7 @@ pub use worker::{CleanTombstones, ShipThread, Shipper};
 
 use std::sync::atomic::AtomicU64;
 
-/// What is told about shipping when a node starts.
+/// What the log says about shipping when a node starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShipConfig {
     /// The bucket, and where in it.

@@ -72,7 +72,7 @@ impl BlockInfo {
     }
 }
 
-/// What a block's `meta.json` says.
+/// The content of a block's `meta.json`.
 pub fn read_meta(blocks: &BlockDirs, ulid: &str) -> Result<Value, ShipError> {
     let file = blocks.open_file(ulid, "meta.json")?;
     if file.size_bytes() > META_BYTES_MAX {

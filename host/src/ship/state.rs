@@ -6,7 +6,7 @@
 //!
 //! Name and format are those of Thanos' sidecar, so either can go on where the other left off. It
 //! lists blocks that are in the data directory, and those that merged blocks there were made of;
-//! others are forgotten, so it does not grow. Without it nothing is lost: whether a block is in the
+//! others are dropped, so it does not grow. Without it nothing is lost: whether a block is in the
 //! bucket is asked there.
 
 use super::ShipError;
@@ -27,9 +27,9 @@ const STATE_BYTES_MAX: u64 = 64 << 20;
 /// The list, and whether the file says the same.
 #[derive(Debug, Default)]
 pub struct ShippedFile {
-    /// What the list is to say.
+    /// The new content of the list.
     pub shipped: Shipped,
-    /// What the file says; nothing if it does not read.
+    /// The content of the file; nothing if it cannot be read.
     written: Option<Shipped>,
 }
 
@@ -77,7 +77,7 @@ impl Shipped {
         let state: Value = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
         match state.get("version").and_then(Value::as_u64) {
             Some(1) => {}
-            _ => return Err(wrong("is not of version 1".to_owned())),
+            _ => return Err(wrong("has another version than 1".to_owned())),
         }
         let uploaded = state.get("uploaded").and_then(Value::as_array);
         let uploaded = uploaded.into_iter().flatten().filter_map(Value::as_str);
@@ -97,7 +97,7 @@ impl Shipped {
         }
     }
 
-    /// Forgets what neither is a block of these nor is in one.
+    /// Drops what is neither one of these blocks nor contained in one.
     pub fn retain(&mut self, blocks: &[BlockInfo]) {
         let ulids = blocks.iter().flat_map(|block| block.sources.iter().chain([&block.ulid]));
         let named: BTreeSet<&String> = ulids.collect();

@@ -69,7 +69,7 @@ impl Shipper {
         Ok(Shipper { config, bucket, labels, look_every, figures: Arc::default() })
     }
 
-    /// What is counted.
+    /// Its figures.
     pub fn figures(&self) -> Arc<ShipFigures> {
         Arc::clone(&self.figures)
     }
@@ -87,7 +87,7 @@ impl Shipper {
         std::thread::Builder::new().name("ship".to_owned()).spawn(move || {
             // On Linux this is the thread's own.
             if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-                tracing::debug!(%error, "shipping keeps the common priority");
+                tracing::debug!(%error, "could not lower the priority of the shipping thread");
             }
             runtime.block_on(worker.run(shutdown));
             // A directory that hangs, or a name that nobody resolves, holds up no stop.

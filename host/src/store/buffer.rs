@@ -1,5 +1,5 @@
-//! Buffers of request bodies, used again and again: memory that goes back to the system comes back
-//! page by page, each zeroed first, and that costs as much as decompressing into it.
+//! Buffers of request bodies, reused: memory that is returned to the system comes back page by
+//! page, each zeroed first, which costs as much as decompressing into it.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};

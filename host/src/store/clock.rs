@@ -1,4 +1,4 @@
-//! What time it is, on a node whose clock may be wrong.
+//! The current time on a node whose clock may be wrong.
 //!
 //! The system's clock counts as long as it is plausible: not before this software existed, and not
 //! behind what is stored. Otherwise (a board without a battery starts in 1970, a clock was set back)

@@ -1,5 +1,5 @@
-//! The compactor thread: looks now and then whether something is due, and does it with an instance
-//! that lives just as long. What somebody asks for (`tasks.rs`) is done here as well.
+//! The compactor thread: checks regularly whether work is due, and does it with an instance that
+//! exists only for that work. Requested tasks (`tasks.rs`) are done here as well.
 //!
 //! All that changes blocks runs on this one thread. Deletions come between two slices of other
 //! work: a slice that commits a block checks first that nothing was deleted from what it read, so
@@ -238,7 +238,7 @@ impl Pause {
     }
 }
 
-/// What the disk has room for, and what else is in the data directory.
+/// The free space of the disk, and the size of the other files of the data directory.
 fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
     let blocks_bytes = shared.blocks.size_bytes_total();
     let other_bytes = blocks_bytes.and_then(|blocks| Ok(data.size_bytes()?.saturating_sub(blocks)));

@@ -1,4 +1,4 @@
-//! Why the store did not do what it was asked.
+//! Errors of the store.
 
 use crate::disk::DiskError;
 use crate::prom::selection::SelectionError;
@@ -46,7 +46,7 @@ pub enum StoreError {
     /// Memory is short; it will not be for long.
     #[error("memory is short: {0}; retry later")]
     ShortOfMemory(String),
-    /// What was being read is gone from the head.
+    /// The head dropped the data that was being read.
     #[error("the head was restarted, or ran short of memory, while it was being read; read again")]
     HeadRestarted,
     /// The head crashed while another instance read it.
@@ -112,8 +112,8 @@ impl StoreError {
         }
     }
 
-    /// The same of a call of the head, whose limits are not those of a read. It starts anew, and
-    /// may then have room for the same call.
+    /// The same of a call of the head, whose limits are not those of a read. It restarts, and may
+    /// then have room for the same call.
     pub(super) fn of_head(self) -> StoreError {
         match self {
             StoreError::NeedsTooMuchMemory => {
@@ -124,7 +124,7 @@ impl StoreError {
         }
     }
 
-    /// What is told to whoever needs memory that other reads have.
+    /// The error for a read that needs memory that other reads have.
     pub(super) fn short_of_reads_memory(pool: &MemoryPool) -> StoreError {
         let bytes_max = pool.bytes_max();
         StoreError::ShortOfMemory(format!("all reads together may take {bytes_max} bytes"))
@@ -172,7 +172,7 @@ impl From<HeadError> for StoreError {
 mod tests {
     use super::*;
 
-    /// Only a read is told of the limits of reads.
+    /// Only the error of a read names the limits of reads.
     #[test]
     fn the_flag_is_named_that_would_help() {
         let memory = || StoreError::from(CallError::Memory(MemoryBound::Own));

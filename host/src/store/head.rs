@@ -34,7 +34,7 @@ const GROUP_WRITES_MAX: usize = 256;
 /// How long to wait before a crashed head is started again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// What the head thread works with.
+/// The state of the head thread.
 pub(super) struct HeadThread {
     shared: Arc<Shared>,
     data: DataDir,
@@ -51,7 +51,7 @@ impl HeadThread {
         HeadThread { shared, data }
     }
 
-    /// Works until it is told to stop. `fail` hears why the head could not start at all.
+    /// Works until it is stopped. `fail` gets the reason why the head could not start at all.
     pub fn run(self, jobs: &Receiver<Job>, fail: oneshot::Sender<StoreError>) {
         let mut fail = Some(fail);
         let mut starts = Starts::new(self.data.clone(), self.shared.config.failed_starts_max);
@@ -183,7 +183,7 @@ impl HeadThread {
         instance.append_remote_write(version, body, clock.now_ms())
     }
 
-    /// Does jobs until it is told to stop (true) or the instance crashes (false).
+    /// Does jobs until it is stopped (true) or the instance crashes (false).
     fn work(&self, head: &mut HeadInstance, logs: &Mutex<Logs>, jobs: &Receiver<Job>) -> bool {
         let mut group: Vec<Written> = Vec::new();
         // Whether it was told that records wait in memory because they cannot be written.

@@ -22,7 +22,7 @@ pub enum LookupPart<T> {
     },
 }
 
-/// What is looked up, besides series.
+/// A lookup besides series.
 pub(super) enum Strings {
     LabelNames,
     LabelValues(String),

@@ -1,4 +1,4 @@
-//! How the memory of the process is shared out, and what gives way when it runs short.
+//! How the memory of the process is divided, and what is refused when it is short.
 //!
 //! ```text
 //! --memory-limit ─┬─ program           threads, connections, what the allocator keeps
@@ -24,7 +24,7 @@ const MIB: u64 = 1024 * 1024;
 /// Least memory with which the store works at all.
 pub const MEMORY_LIMIT_BYTES_MIN: u64 = 96 * MIB;
 
-/// What the program takes without data.
+/// Memory of the program without data.
 const PROGRAM_BYTES: u64 = 40 * MIB;
 
 /// More than this is of no use to a part.
@@ -38,9 +38,9 @@ pub const COMPACTOR_BYTES_MIN: u64 = 8 * MIB;
 /// A query needs so much to answer anything.
 pub const QUERY_BYTES_MIN: u64 = 8 * MIB;
 
-/// Of the machine's memory, the part that is taken without a limit.
+/// The part of the machine's memory that is used if no limit is set.
 const SYSTEM_PERCENT: u64 = 75;
-/// Of the limit, the part beyond which reads are refused.
+/// The part of the limit beyond which reads are refused.
 const READS_REFUSED_PERCENT: u64 = 90;
 /// Of the head's memory, the part beyond which reads are refused, and ended if they keep it from
 /// truncating.
@@ -73,13 +73,13 @@ impl MemorySplit {
         MemorySplit { limit_bytes, network_bytes, reads_bytes, head_bytes, compactor_bytes }
     }
 
-    /// What the parts may take together.
+    /// The sum of the limits of all parts.
     pub fn needed_bytes(&self) -> u64 {
         let instances = self.head_bytes + self.compactor_bytes;
         PROGRAM_BYTES + self.network_bytes + self.reads_bytes + instances
     }
 
-    /// Whether the parts, some of which somebody chose, can stand beside each other.
+    /// Whether the parts, some of which flags set, fit together.
     pub fn check(&self) -> Result<(), StoreError> {
         let limit_bytes = self.limit_bytes;
         if limit_bytes < MEMORY_LIMIT_BYTES_MIN {
@@ -112,7 +112,7 @@ impl MemorySplit {
 pub struct ReadMemory {
     limit_bytes: u64,
     head_bytes_max: u64,
-    /// What all reads take together.
+    /// Memory of all reads together.
     pub pool: Arc<MemoryPool>,
 }
 
@@ -160,7 +160,7 @@ pub fn default_limit_bytes() -> u64 {
     (available_bytes() / 100 * SYSTEM_PERCENT).max(MEMORY_LIMIT_BYTES_MIN)
 }
 
-/// What the machine or the control group has, whichever is less.
+/// Memory of the machine or of the control group, whichever is less.
 pub fn available_bytes() -> u64 {
     let bounds = [machine_bytes(), cgroup_limit_bytes()];
     bounds.into_iter().flatten().min().unwrap_or(MEMORY_LIMIT_BYTES_MIN)

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
-//! is made anew and replays the log; senders are told to come back meanwhile.
+//! is created again and replays the log; senders are asked to retry meanwhile.
 
 mod buffer;
 mod clock;
@@ -71,7 +71,7 @@ use tasks::{Task, TaskSender, task_queue};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-/// What a store is told when it is opened.
+/// Options of a store.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     /// The data directory.
@@ -95,7 +95,7 @@ pub struct StoreConfig {
     pub out_of_order_window: Duration,
     /// A block goes when it ends this long before the newest; zero keeps all.
     pub retention: Duration,
-    /// What the data directory may take; nothing is no limit.
+    /// Maximum size of the data directory; zero is no limit.
     pub retention_size: DiskShare,
     /// Whether blocks wait for being copied before they are merged or dropped for their age.
     pub pin: Option<PinConfig>,
@@ -127,7 +127,7 @@ pub struct Store {
     shared: Arc<Shared>,
 }
 
-/// What the store's threads share.
+/// The state that the store's threads share.
 struct Shared {
     config: StoreConfig,
     runtime: Runtime,
@@ -173,7 +173,7 @@ impl Live {
     }
 }
 
-/// What the store counted since it was opened.
+/// The counters of the store since it was opened.
 #[derive(Default)]
 pub struct StoreCounters {
     /// Crashes of the head instance.
@@ -188,7 +188,7 @@ pub struct StoreCounters {
     pub blocks_merged: AtomicU64,
     /// Blocks that retention dropped.
     pub blocks_dropped: AtomicU64,
-    /// Of these, blocks that waited for being copied elsewhere.
+    /// The dropped blocks that were still to be copied elsewhere.
     pub blocks_dropped_uncopied: AtomicU64,
     /// Blocks found to be damaged.
     pub blocks_damaged: AtomicU64,
@@ -427,7 +427,7 @@ impl Store {
         Some((monitor.stats(), monitor.size_bytes().unwrap_or(0)))
     }
 
-    /// What the last replay of both logs found.
+    /// The result of the last replay of both logs.
     pub fn replay_figures(&self) -> Option<ReplayStats> {
         Some(self.shared.head.logs_monitor()?.replay())
     }
@@ -475,7 +475,7 @@ impl Store {
         &self.shared.config
     }
 
-    /// What the store counted since it was opened.
+    /// The counters of the store since it was opened.
     pub fn counters(&self) -> &StoreCounters {
         &self.shared.counters
     }
@@ -539,7 +539,7 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A number that nobody can guess: the standard library seeds its hashers from the system.
+/// A random number: the standard library seeds its hashers from the system.
 pub(crate) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0u64)

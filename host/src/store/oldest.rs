@@ -1,4 +1,4 @@
-//! Where the oldest block begins, as its `meta.json` says.
+//! The start of the oldest block, from its `meta.json`.
 
 use super::Store;
 use crate::disk::BlockDirs;

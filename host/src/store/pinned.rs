@@ -1,4 +1,4 @@
-//! Which blocks stay as they are until somebody has copied them elsewhere.
+//! Pinned blocks: they stay unchanged until they are copied elsewhere.
 
 use crate::disk::BlockDirs;
 use crate::ship::ShipError;
@@ -106,7 +106,7 @@ mod tests {
         Ok(())
     }
 
-    /// A block at which nobody can look may be one that waits.
+    /// A block that cannot be read may be one that waits.
     #[test]
     fn what_cannot_be_read_is_pinned() -> Result<(), Box<dyn std::error::Error>> {
         let dir = tempfile::tempdir()?;

@@ -95,7 +95,7 @@ fn instantiate(shared: &Arc<Shared>) -> Result<Instance, StoreError> {
 
 /// Why an answer ended before its end.
 enum Cut {
-    /// Nobody takes it.
+    /// The receiver is gone.
     ReceiverGone,
     /// It cannot be given.
     Failed(StoreError),
@@ -107,7 +107,7 @@ impl<E: Into<StoreError>> From<E> for Cut {
     }
 }
 
-/// Gives parts to whoever waits for them.
+/// Gives parts to the read that waits for them.
 struct Parts<'a> {
     send: &'a dyn Fn(ReadPart) -> Result<(), ReceiverGone>,
     is_gone: &'a dyn Fn() -> bool,
@@ -119,7 +119,7 @@ impl Parts<'_> {
         sent.map_err(|ReceiverGone| Cut::ReceiverGone)
     }
 
-    /// For work without a part to send: it is not done for nobody.
+    /// For work without a part to send: it stops if the receiver is gone.
     fn check(&self) -> Result<(), Cut> {
         if (self.is_gone)() { Err(Cut::ReceiverGone) } else { Ok(()) }
     }

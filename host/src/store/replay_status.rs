@@ -1,4 +1,4 @@
-//! How far the replay of the logs is.
+//! The progress of the replay of the logs.
 
 use super::Store;
 use crate::disk::wal::ReplayStats;

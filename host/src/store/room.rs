@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long a request waits for room before its sender is told to come back.
+/// How long a request waits for room before the answer asks the sender to retry.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
 
 /// Unit of the bound, in bytes.

@@ -1,13 +1,13 @@
-//! Whether the disk has room for more. Below a reserve writes pause, and everything else goes on:
-//! reads, and what drops, cuts and merges blocks, which may use the reserve to make room.
+//! Whether the disk has free space. Below a reserve writes pause; reads continue, and so does
+//! dropping, cutting and merging blocks, which may use the reserve to free space.
 //!
 //! ```text
 //! free │■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■│
 //!      0        reserve ┘ └ reserve and an eighth: writes are taken again
 //! ```
 //!
-//! Nobody is asked for every write: a look at the disk stands for a second, or for as many bytes as
-//! cannot use up the reserve. Records that wait in memory to be written count as written.
+//! Not every write asks the system: a figure is valid for a second, or for as many bytes as cannot
+//! use up the reserve. Records that wait in memory to be written count as written.
 
 use super::StoreError;
 use crate::disk::{DataDir, Wear};

@@ -45,7 +45,7 @@ pub(super) struct Starts {
     machine: Option<Machine>,
 }
 
-/// What the kernel counts, by which the end of an earlier life is judged.
+/// The kernel's counts, by which the end of an earlier run is judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Machine {
     /// Another one after each boot.

@@ -1,6 +1,6 @@
-//! What is asked of the head besides series and samples: exemplars as any read, in an instance of
-//! its own; metadata and what the series are made of piece by piece from the head itself, which
-//! takes writes between two pieces.
+//! Reads of the head besides series and samples: exemplars in an instance of their own, as any
+//! read; metadata and cardinality in slices from the head itself, which takes writes between two
+//! slices.
 
 use super::head::OnHead;
 use super::query::answer_parts;

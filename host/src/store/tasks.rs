@@ -1,5 +1,5 @@
-//! What somebody may ask for that changes blocks or copies them: deletions, cleaning, snapshots.
-//! The compactor thread does it, task by task.
+//! Requested tasks that change or copy blocks: deletions, cleaning, snapshots. The compactor thread
+//! does them one by one.
 
 use super::compactor::Compactor;
 use super::{Store, StoreError, random_seed};
@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Most tasks that wait; whoever asks for more is told to come back later.
+/// Maximum number of tasks that wait; further requests are refused and can be retried.
 const TASKS_MAX: usize = 16;
 
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -109,7 +109,7 @@ impl Store {
 }
 
 impl Compactor {
-    /// Does a task. If whoever asked went away, it is done all the same.
+    /// Does a task, even if the client that requested it is gone.
     pub(super) fn do_task(&mut self, task: Task) {
         let limit_bytes = self.shared.config.memory.compactor_bytes;
         let of_compaction = |error: StoreError| error.of_compaction(limit_bytes);

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(rows.families, ["a Counter \"Of\\na.\" \"\""]);
         assert_eq!(imported.refused, 2);
         assert!(imported.errors[0].starts_with("line 4: "), "{imported:?}");
-        assert!(imported.errors[1].starts_with("line 7: this is no value"), "{imported:?}");
+        assert!(imported.errors[1].starts_with("line 7: this is not a value"), "{imported:?}");
     }
 
     #[test]

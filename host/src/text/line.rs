@@ -45,7 +45,7 @@ fn open_metrics_comment(mut scanner: Scanner<'_>) -> Result<Event<'_>, LineError
     match keyword {
         " TYPE " => match OPEN_METRICS_TYPES.contains(&text) {
             true => Ok(Event::Type { family, kind: text }),
-            false => Err(scanner.error("this is no type")),
+            false => Err(scanner.error("this is not a type")),
         },
         " HELP " => Ok(Event::Help { family, help: unescape(text) }),
         _ => {
@@ -73,7 +73,7 @@ fn classic_comment(mut scanner: Scanner<'_>) -> Result<Event<'_>, LineError> {
     let kind = text.trim_end_matches([' ', '\t']);
     match CLASSIC_TYPES.contains(&kind) {
         true => Ok(Event::Type { family, kind }),
-        false => Err(scanner.error("this is no type")),
+        false => Err(scanner.error("this is not a type")),
     }
 }
 
@@ -89,7 +89,7 @@ fn family(scanner: &mut Scanner<'_>) -> Result<String, LineError> {
 fn sample<'a>(mut scanner: Scanner<'a>, format: TextFormat) -> Result<SampleLine<'a>, LineError> {
     let series = scanner.skip_series()?;
     separate(&mut scanner, format)?;
-    let no_value = scanner.error("this is no value");
+    let no_value = scanner.error("this is not a value");
     let value = parse_value(scanner.word()).ok_or(no_value)?;
     let mut line = SampleLine { series, value, timestamp_ms: None, exemplar: None, format };
     if is_at_end(&mut scanner, format) {
@@ -114,7 +114,7 @@ fn exemplar(scanner: &mut Scanner<'_>) -> Result<Exemplar, LineError> {
     let format = TextFormat::Openmetrics;
     let labels = scanner.labels(format, None)?;
     separate(scanner, format)?;
-    let no_value = scanner.error("this is no value of an exemplar");
+    let no_value = scanner.error("this is not a value of an exemplar");
     let value = parse_value(scanner.word()).ok_or(no_value)?;
     let mut timestamp_ms = None;
     if !scanner.rest().is_empty() {
@@ -133,7 +133,7 @@ fn begins_exemplar(scanner: &mut Scanner<'_>, format: TextFormat) -> bool {
 }
 
 fn timestamp(scanner: &mut Scanner<'_>, format: TextFormat) -> Result<i64, LineError> {
-    let no_time = scanner.error("this is no time");
+    let no_time = scanner.error("this is not a timestamp");
     let text = scanner.word();
     let parsed = match format {
         TextFormat::Openmetrics => parse_seconds(text),

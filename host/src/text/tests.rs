@@ -145,7 +145,8 @@ fn texts_end_where_they_say() {
     assert!(refused("a 1\n", Openmetrics).contains("without `# EOF`"));
     assert!(refused("# EOF\na 1\n", Openmetrics).contains("line 2"));
     assert!(
-        refused("a 1\na x\n# EOF\n", Openmetrics).starts_with("line 2: this is no value at byte 2")
+        refused("a 1\na x\n# EOF\n", Openmetrics)
+            .starts_with("line 2: this is not a value at byte 2")
     );
     let long = format!("a{{b=\"{}\"}} 1\n", "x".repeat(LINE_BYTES_MAX));
     assert!(refused(&long, Prometheus).contains("longer than"));

@@ -1,4 +1,4 @@
-//! Every exported interface tells a deadline, memory that ran out and a trap apart.
+//! Every exported interface distinguishes a deadline, exhausted memory and a trap.
 
 use super::bindings::exports::tidepool::tsdb::store::RemoteWriteVersion;
 use super::{CallError, Destination, ForwardSettings, Instance, InstanceLimits, MemoryBound};

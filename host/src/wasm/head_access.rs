@@ -1,4 +1,4 @@
-//! How instances without a head reach that of another instance, and what can keep them from it.
+//! How instances without a head read the head of another instance, and the errors of that.
 
 use super::{
     CallError, Error, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher, TimeRange,
@@ -63,7 +63,7 @@ pub trait HeadAccess: Send + Sync {
     ) -> Result<HeadPage, HeadError>;
     /// Keeps series of a cursor's last page of labels.
     fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), HeadError>;
-    /// Lets a cursor begin anew.
+    /// Lets a cursor start again.
     fn rewind(&self, cursor: u64) -> Result<(), HeadError>;
     /// Deletes samples of the next series of a cursor; durable when it is done.
     fn delete(&self, cursor: u64) -> Result<HeadDeletion, HeadError>;

@@ -15,7 +15,7 @@ pub enum HeadOpened<T> {
     Ready(T),
     /// A slice of the work is done; the same call goes on.
     Again,
-    /// It costs the head more than a slice of work; whoever asks applies the matchers itself.
+    /// It costs the head more than a slice of work; the caller applies the matchers itself.
     TooCostly,
 }
 

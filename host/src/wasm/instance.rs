@@ -1,4 +1,4 @@
-//! One instance of the component: its calls, in Rust's words.
+//! One instance of the component, and its calls in Rust types.
 
 use super::bindings::EngineWithQueries;
 use super::bindings::exports::tidepool::tsdb::store::Guest;

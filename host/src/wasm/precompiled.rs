@@ -38,7 +38,8 @@ impl Image {
     ///
     /// # Safety
     ///
-    /// It must be what `wasmtime::Engine::precompile_component` made, and nobody may ever write to it.
+    /// It must be what `wasmtime::Engine::precompile_component` made, and it must never be written
+    /// to.
     #[allow(unsafe_code)]
     pub const unsafe fn new(code: &'static [u8], is_packed: bool) -> Image {
         Image { code, is_packed }

@@ -1,4 +1,4 @@
-//! What belongs to one instance on the host's side.
+//! The host's state of one instance.
 
 use super::memory::{MemoryLimiter, MemoryPool};
 use super::{HeadAccess, HeadLost};

@@ -1,5 +1,5 @@
-//! What an instance knows besides series and samples: exemplars, metadata of families, and what the
-//! head's series are made of.
+//! Reads of an instance besides series and samples: exemplars, metadata of families, and
+//! cardinality.
 
 use super::bindings::exports::tidepool::tsdb::store::CardinalityList;
 use super::{CallError, FamilyMetadata, Instance, Matcher, Ranked, SeriesExemplars, TimeRange};

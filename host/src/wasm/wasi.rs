@@ -1,5 +1,5 @@
-//! What the engine's component gets of WASI: what Rust's standard library asks for, and no more. It
-//! has no clock, file or socket, and nothing here could give it one.
+//! The WASI imports of the engine's component: those that Rust's standard library needs, and no
+//! more. It has no clock, file or socket, and nothing here could give it one.
 
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::WasiView;

@@ -1,4 +1,4 @@
-//! The engine's errors in words: what is generated for them prints their structure.
+//! Messages for the engine's errors: the generated types only print their structure.
 
 use super::{Damage, Error, Limit, RefusalReason, StorageError, WriteOutcome};
 

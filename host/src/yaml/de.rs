@@ -1,8 +1,8 @@
 //! Nodes to values, as serde has them.
 //!
-//! Kinds are told apart as in Prometheus' configuration: text may stand where text is expected, with
-//! quotes or without; a number, `true` or `false` stand without quotes. Nothing counts as an empty text,
-//! list or mapping.
+//! Kinds are distinguished as in Prometheus' configuration: text may stand where text is expected,
+//! with quotes or without; a number, `true` or `false` stand without quotes. Nothing counts as an
+//! empty text, list or mapping.
 
 use super::{Data, Entry, Error, Node, Place};
 use serde::de::value::{StrDeserializer, U32Deserializer};
@@ -16,7 +16,8 @@ use std::str::FromStr;
 /// What [`At`] calls itself, for the reader to know it.
 const AT: &str = "tidepool::yaml::At";
 
-/// A value that knows where it begins, for errors that only whoever sees more of the file can find.
+/// A value that knows where it begins, for errors that only the reader of the whole section can
+/// find.
 #[derive(Clone, Debug)]
 pub struct At<T> {
     /// Where.
@@ -56,7 +57,7 @@ macro_rules! numbers {
 impl<'de> Deserializer<'de> for Reader<'_> {
     type Error = Error;
 
-    /// Plain text stays text: what it means is known to whoever expects it.
+    /// Plain text stays text: the type that is read gives it a meaning.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.0.data {
             Data::Nothing => visitor.visit_unit(),

@@ -1,4 +1,4 @@
-//! What is wrong with a text, and where.
+//! Errors of a YAML text, with their place.
 
 use super::Place;
 use serde::de::{Expected, Unexpected};
@@ -7,7 +7,7 @@ use std::fmt::{self, Display};
 /// What is wrong, at which place and key. It quotes no values: they may be secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Where; `None` as long as it is on its way to whoever knows.
+    /// Where; `None` until the caller that knows it adds it.
     place: Option<Place>,
     /// The keys that lead there, as in `remote_write[0].url`; empty if it concerns the whole.
     key: String,

@@ -1,5 +1,5 @@
-//! YAML for configuration: text becomes nodes that know their place, and nodes become the types of the
-//! features that own them, by serde. What is wrong is told with line, column and key, and never with a
+//! YAML for configuration: text becomes nodes that know their place, and nodes become the types of
+//! the features that own them, by serde. Errors name line, column and key, and never contain a
 //! value, which may be a secret.
 //!
 //! As strict as Prometheus' own reading: a key twice, an unknown key or a value of another kind is an

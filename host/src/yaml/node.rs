@@ -1,4 +1,4 @@
-//! What a text holds: values with their places.
+//! The values of a YAML text, with their places.
 
 use std::rc::Rc;
 

@@ -40,10 +40,10 @@ const CONTRACT: Product = Product {
     parts: &["tidepool-standalone-storage", "tidepool-contract"],
 };
 
-/// Whoever runs the result compiles it, or sends it on: it is built for size.
+/// The result is compiled, or transferred, by its users: it is built for size.
 const PROFILE: &str = "component-small";
 
-/// What one part offers and nobody outside needs.
+/// Exports of one part that are not needed outside.
 const INSIDE: [&str; 3] =
     ["tidepool:tsdb/wal@", "tidepool:tsdb/blocks@", "tidepool:tsdb/head-source@"];
 

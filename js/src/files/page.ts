@@ -57,13 +57,13 @@ export interface Fragment {
 export type DamageCause =
   | 'an unknown kind of fragment'
   | 'a fragment longer than its page'
-  | 'a fragment that the end of the file cuts short'
+  | 'a fragment that is cut off by the end of the file'
   | 'a wrong checksum'
   | 'padding that is not zero'
   | 'a record without its beginning'
   | 'a record without its end'
   | 'a read error'
-  | 'a record that does not unpack';
+  | 'a record that does not decompress';
 
 /** Fragment kinds. */
 export const FULL = 1;
@@ -156,7 +156,7 @@ function beyond(end: number): Parsed {
   const isInPage = end <= PAGE_BYTES;
   return damaged(
     isInPage
-      ? 'a fragment that the end of the file cuts short'
+      ? 'a fragment that is cut off by the end of the file'
       : 'a fragment longer than its page',
   );
 }

@@ -117,7 +117,7 @@ export class SegmentReader {
 
   #isTorn({ offset, cause, isNoTear }: OpenDamage): boolean {
     if (isNoTear) return false;
-    if (cause === 'a fragment that the end of the file cuts short') return true;
+    if (cause === 'a fragment that is cut off by the end of the file') return true;
     if (cause === 'a record without its end') return true;
     // The length was written, but not what comes last.
     const last = Math.floor((this.#sizeBytes - 1) / SECTOR_BYTES) * SECTOR_BYTES;
@@ -142,7 +142,7 @@ export class SegmentReader {
       this.#partsBytes += data.length;
     }
     if (this.#partsBytes > page.RECORD_BYTES_MAX) {
-      this.#lose(start, 'a record that does not unpack');
+      this.#lose(start, 'a record that does not decompress');
       return undefined;
     }
     if (kind === page.FIRST || kind === page.MIDDLE) return undefined;
@@ -155,7 +155,7 @@ export class SegmentReader {
     // Even one that does not unpack was written whole: no crash has torn it.
     this.#wholeEnd = this.#at;
     if (record === undefined) {
-      this.#lose(begun, 'a record that does not unpack');
+      this.#lose(begun, 'a record that does not decompress');
       this.endDamage(this.#at);
     }
     return record;

@@ -86,7 +86,8 @@ fn changed_credentials_are_read_again() {
         .expect("it is read");
     assert!(!is_let_in("re4d:secret"));
     node.file("readers", "basic reader\n");
-    let told = || server.log().contains("line 1: there is no colon").then_some(());
+    let missing = "line 1: the colon between user and password is missing";
+    let told = || server.log().contains(missing).then_some(());
     wait::until("an error", TIMEOUT, told).expect("it is logged");
     assert!(is_let_in("new"));
     std::fs::remove_file(node.path("readers")).expect("it can be removed");

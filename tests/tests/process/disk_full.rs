@@ -264,7 +264,7 @@ fn gathered_records_outlast_a_full_disk() {
         }
         let filler = disk.fill(0);
         let refusal = send_until_refused(&store, &sender);
-        assert!(refusal.text().contains("kept in memory"), "{}", refusal.text());
+        assert!(refusal.text().contains("stay in memory"), "{}", refusal.text());
         assert!(store.metric("tidepool_wal_unwritten_bytes").expect("the gauge") > 0.0);
         assert_acknowledged("on a full disk", &store, &sender);
         filler.remove();

@@ -164,7 +164,7 @@ fn a_kill_and_a_torn_tail_cost_no_whole_batch() {
     let bytes = std::fs::read(&segment).expect("the segment");
     std::fs::write(&segment, &bytes[..bytes.len() - 100]).expect("a torn tail");
     let (torn, warnings) = run(directory.path(), &["dump"], "");
-    assert!(warnings.contains("cut off what a crash left"), "{warnings}");
+    assert!(warnings.contains("removed the unfinished last write"), "{warnings}");
     // At most one batch is gone; a dump goes by series, so what is left is a part of the lines.
     assert!(torn.lines().count() >= kept - 10_000);
     assert!(torn.lines().all(|line| dump.contains(line)));

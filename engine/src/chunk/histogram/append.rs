@@ -138,7 +138,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         }
     }
 
-    /// What the chunk says about its first sample.
+    /// The counter-reset hint of the chunk's first sample.
     pub fn header(&self) -> CounterHeader {
         self.header
     }

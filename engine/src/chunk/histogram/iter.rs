@@ -56,7 +56,7 @@ impl<'a, C: ChunkCount> HistogramIter<'a, C> {
         self.count
     }
 
-    /// What the chunk says about the counter before its first sample.
+    /// The counter-reset hint before the chunk's first sample.
     pub fn header(&self) -> CounterHeader {
         self.header
     }

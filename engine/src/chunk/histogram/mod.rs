@@ -29,9 +29,9 @@
 //! A sample that ends its series has the marker NaN as its sum, no buckets, and says nothing in
 //! its counts (whole: dod 0; fractions: 0). Only further ones can follow in the chunk.
 //!
-//! Invariants: all samples of a chunk share one bucket layout; new buckets make it be written
-//! anew. Counters never go down within a chunk. The count is up to date after every append. Our
-//! bytes equal upstream's for the same samples, but for the header where upstream claims that a
+//! Invariants: all samples of a chunk share one bucket layout; new buckets cause it to be
+//! rewritten. Counters never go down within a chunk. The count is up to date after every append.
+//! Our bytes equal upstream's for the same samples, but for the header where upstream claims that a
 //! counter went on without having compared (see [`CounterHeader`]).
 
 mod append;
@@ -60,7 +60,7 @@ const HEADER_BYTES: usize = 3;
 /// | | header |
 /// | --- | --- |
 /// | a gauge | `Gauge` |
-/// | the sample itself says that the counter began anew, or its counts show it | `Reset` |
+/// | the sample itself says that the counter was reset, or its counts show it | `Reset` |
 /// | the chunk before was full, and the counter went on | `NotReset` |
 /// | anything else: no chunk before, another layout, after a stale marker, after a gauge | `Unknown` |
 ///
@@ -74,7 +74,7 @@ pub enum CounterHeader {
     Unknown = 0b00,
     /// The counter went on.
     NotReset = 0b01,
-    /// The counter began anew.
+    /// The counter was reset.
     Reset = 0b10,
     /// Not a counter.
     Gauge = 0b11,

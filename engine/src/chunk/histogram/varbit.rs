@@ -98,12 +98,12 @@ impl BitBuffer {
         self.position_bits
     }
 
-    /// What was written, with zeros up to the next byte.
+    /// The written bits, with zeros up to the next byte.
     pub fn data(&self) -> &[u8] {
         self.bytes.get(..self.position_bits.div_ceil(8) as usize).unwrap_or_default()
     }
 
-    /// What was written, to change bytes of it in place.
+    /// The written bytes, to change them in place.
     pub fn data_mut(&mut self) -> &mut [u8] {
         self.bytes.get_mut(..self.position_bits.div_ceil(8) as usize).unwrap_or_default()
     }

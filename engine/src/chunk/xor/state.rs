@@ -1,4 +1,4 @@
-//! An appender's state as bytes, so that another life can go on with its chunk; the layout is in
+//! An appender's state as bytes, from which another run can continue the chunk; the layout is in
 //! `engine/docs/format/head.md`.
 
 use super::{LEADING_ZEROS_MAX, PAGE_BITS, PAGE_BYTES, Page, SAMPLES_PER_CHUNK_MAX, XorAppender};

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! in-order log:      … samples … │ tombstones │                                │ applied │ …
-//! out-of-order log:                           │ all out-of-order samples, anew │
+//! out-of-order log:                           │ all out-of-order samples again │
 //! ```
 //!
 //! A tombstone in the in-order log deletes what stands before it there. As long as no
 //! deletions-applied record follows, it also hides everything of its series in the out-of-order
 //! log: that is what upstream means by it, and what a crash in the middle leaves. Then the
-//! out-of-order log is written anew from the head, which no longer holds what was deleted, and what
-//! it replaces is dropped. That also gets rid of out-of-order samples that are in blocks, and were
+//! out-of-order log is rewritten from the head, which no longer holds what was deleted, and what it
+//! replaces is dropped. That also gets rid of out-of-order samples that are in blocks, and were
 //! deleted there: the head has dropped them, and no tombstone could name their series.
 //!
 //! Tombstones that upstream left are applied before the first out-of-order sample is added.
@@ -28,7 +28,7 @@ const TOMBSTONES_PER_RECORD: usize = 10_000;
 /// Out-of-order samples that are written with one call, but for one series more.
 const OUT_OF_ORDER_SAMPLES_PER_APPEND: usize = 10_000;
 
-/// What the log knows of deletions.
+/// The state of deletions in the log.
 #[derive(Default)]
 pub(super) struct Deletions {
     /// While the log is replayed: what tombstones that are not applied delete, by series reference.

@@ -1,10 +1,10 @@
-//! What is known of the log, as bytes; the layout is in `engine/docs/format/head.md`.
+//! The state of the log as bytes; the layout is in `engine/docs/format/head.md`.
 
 use super::Log;
 use super::deletion::Deletions;
 use crate::head::{Bytes, SavedHeadError};
 
-/// What a replay would find out about the log.
+/// The state of the log that a replay would compute.
 pub struct LogState {
     unapplied: bool,
     out_of_order_is_stale: bool,
@@ -31,7 +31,7 @@ impl Log {
         let Deletions { unapplied, out_of_order_is_stale, .. } = self.deletions;
         out.extend([u8::from(unapplied), u8::from(out_of_order_is_stale)]);
         put_segments(out, self.segments.iter());
-        // A new life counts generations anew.
+        // A restarted head counts generations from the start.
         let out_of_order = self.out_of_order_segments.iter();
         put_segments(out, out_of_order.map(|(segment, (newest_ms, _))| (segment, newest_ms)));
     }

@@ -91,7 +91,7 @@ impl ChunkWalk {
             last_ms = Some(meta.max_time_ms);
             let span = TimeRange { start_ms: meta.min_time_ms, end_ms: meta.max_time_ms };
             if range.is_some_and(|range| !range.covers(&span)) {
-                wrong("a chunk of the series reaches out of the block's time range");
+                wrong("a chunk of the series extends beyond the block's time range");
             }
             let number = meta.chunk_ref.file() as usize;
             let Some(file) = self.files.get_mut(number) else {

@@ -62,7 +62,7 @@ impl IndexFile {
         expected.push(VERSION);
         if header.last() == Some(&VERSION_1) && header.starts_with(&MAGIC.to_be_bytes()) {
             let what =
-                "an index of version 1, whose contents are not checked; compaction renews it";
+                "the contents of an index of version 1 are not checked; compaction rewrites it";
             report.warning(INDEX_FILE, 4, what);
             return Ok(None);
         }
@@ -138,7 +138,7 @@ impl IndexFile {
             match self.framed(offset, postings)? {
                 Ok(content) => offset += content.len() as u64 + FRAME_BYTES,
                 Err(what) => {
-                    report.error(INDEX_FILE, offset, format!("a label index: {what}"));
+                    report.error(INDEX_FILE, offset, format!("label index: {what}"));
                     break;
                 }
             }

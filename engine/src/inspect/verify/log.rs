@@ -65,10 +65,7 @@ impl LogCheck {
             };
             match self.check_record(log, record) {
                 Ok(0) => {}
-                Ok(lost) => add(
-                    Severity::Error,
-                    format!("{lost} samples of a series that no record introduces"),
-                ),
+                Ok(lost) => add(Severity::Error, format!("{lost} samples without a series record")),
                 Err(what) => add(Severity::Error, what),
             }
         }
@@ -129,7 +126,7 @@ impl LogCheck {
                 }
             }
             Record::DeletionsApplied(_) | Record::Retired(_) => {}
-            Record::Unknown(kind) => return Err(format!("no record is of type {kind}")),
+            Record::Unknown(kind) => return Err(format!("unknown record type {kind}")),
         }
         self.samples += rows.len() as u64;
         let is_lost = |(series_ref, timestamp_ms): &Row| {

@@ -1,4 +1,4 @@
-//! Whether a block, or a log, is what it must be: every checksum, every order, every reference.
+//! Verification of a block or a log: every checksum, every order, every reference.
 //!
 //! ```text
 //! meta.json, tombstones ─▶ table of contents, symbols ─▶ series ─▶ their chunks
@@ -33,7 +33,7 @@ use postings::PostingsWalk;
 use series::SeriesWalk;
 use std::rc::Rc;
 
-/// Most findings that are told of one block; a hopeless one would fill books.
+/// Maximum number of findings reported for one block.
 const FINDINGS_MAX: u64 = 1000;
 
 /// Entries of a section that one slice handles.
@@ -61,7 +61,7 @@ pub struct Finding {
     pub what: String,
 }
 
-/// What a slice found.
+/// The result of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckStep {
     /// Whether all is checked.
@@ -70,13 +70,13 @@ pub struct CheckStep {
     pub bytes_done: u64,
     /// Bytes to check.
     pub bytes_total: u64,
-    /// What this slice found.
+    /// The findings of this slice.
     pub findings: Vec<Finding>,
     /// Series, chunks and samples that were found to be there so far.
     pub found: Found,
 }
 
-/// What a block turned out to hold.
+/// The counts of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Series.
@@ -85,11 +85,11 @@ pub struct Found {
     pub chunks: u64,
     /// Samples in them.
     pub samples: u64,
-    /// Of those, floats.
+    /// The float samples among them.
     pub float_samples: u64,
 }
 
-/// What was found since the last slice, and how much is told already.
+/// The findings since the last slice, and the number of findings so far.
 #[derive(Default)]
 struct Report {
     findings: Vec<Finding>,
@@ -105,7 +105,7 @@ impl Report {
             return;
         }
         let what = match self.told == FINDINGS_MAX {
-            true => "and more that is not listed any more".to_owned(),
+            true => "further findings are not listed".to_owned(),
             false => what.into(),
         };
         self.findings.push(Finding { severity, file: file.to_owned(), offset, what });

@@ -1,7 +1,7 @@
 //! The postings offset table and the lists that it points to.
 //!
-//! That each series is in each of its lists, and in no other, is told by comparing for every label
-//! pair how many series have it and the sum of their references' hashes, both by the series
+//! That each series is in each of its lists, and in no other, is checked by comparing for every
+//! label pair how many series have it and the sum of their references' hashes, both by the series
 //! section and by the list.
 
 use super::Report;
@@ -164,13 +164,13 @@ impl PostingsWalk {
         }
         if name.is_empty() {
             if !value.is_empty() || refs != self.series.refs() {
-                wrong("the list of all series is not that of all series".to_owned());
+                wrong("the list of all series does not match the series of the index".to_owned());
             }
             return Ok(());
         }
         let known = self.series.refs();
         if let Some(stranger) = refs.iter().find(|series| known.binary_search(series).is_err()) {
-            wrong(format!("a list of postings refers to {}, which is no series", stranger.0));
+            wrong(format!("a list of postings refers to {}, which is not a series", stranger.0));
             return Ok(());
         }
         let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
@@ -190,7 +190,9 @@ impl PostingsWalk {
         match pair {
             Some(pair) if self.pairs.remove(&pair) == Some(sum) => self.pairs_listed += 1,
             _ => {
-                let what = format!("the list of {name}={value:?} is not that of its series");
+                let what = format!(
+                    "the list of {name}={value:?} does not match the series with this label"
+                );
                 report.error(INDEX_FILE, offset, what);
             }
         }
@@ -223,7 +225,7 @@ impl PostingsWalk {
             } else if offset - end < ALIGN_BYTES {
                 index.check_padding(end, offset, report)?;
             } else if report.errors == 0 {
-                report.error(INDEX_FILE, end, "a list of postings that no label leads to");
+                report.error(INDEX_FILE, end, "a list of postings that belongs to no label");
             }
             end = end.max(offset + len);
         }
@@ -231,7 +233,7 @@ impl PostingsWalk {
             index.check_padding(end, layout.label_table, report)
         } else {
             if report.errors == 0 {
-                report.error(INDEX_FILE, end, "a list of postings that no label leads to");
+                report.error(INDEX_FILE, end, "a list of postings that belongs to no label");
             }
             Ok(())
         }

@@ -140,7 +140,8 @@ impl SeriesWalk {
                         }
                         Ok(()) => {}
                         Err(_) => {
-                            let what = format!("the series uses symbol {number}, which is none");
+                            let what =
+                                format!("the series uses symbol {number}, which does not exist");
                             report.error(INDEX_FILE, *offset, what);
                         }
                     }

@@ -61,10 +61,10 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ResetHint {
-    /// Nothing; whoever reads must compare.
+    /// It is not known; readers must compare.
     #[default]
     Unknown = 0,
-    /// The counter began anew with this histogram.
+    /// The counter was reset before this histogram.
     Reset = 1,
     /// The counter went on.
     NotReset = 2,
@@ -92,7 +92,7 @@ pub struct BucketLayout {
 pub struct NativeHistogram<C: Count> {
     /// Which buckets there are.
     pub layout: Rc<BucketLayout>,
-    /// What is known about the counter.
+    /// The counter-reset hint.
     pub reset_hint: ResetHint,
     /// Number of observations.
     pub count: C,
@@ -118,7 +118,7 @@ pub fn is_stale_nan(value: f64) -> bool {
 }
 
 impl ResetHint {
-    /// The hint with this number; one that nobody has heard of says nothing.
+    /// The hint with this number; an unknown number counts as no hint.
     pub fn from_number(number: u64) -> ResetHint {
         match number {
             1 => ResetHint::Reset,

@@ -42,7 +42,7 @@ pub enum HistogramError {
     SpansBucketsMismatch {
         /// Where.
         side: Side,
-        /// What the spans add up to.
+        /// The number of buckets of the spans.
         wanted: u64,
         /// How many buckets there are.
         given: usize,

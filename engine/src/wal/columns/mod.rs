@@ -27,8 +27,8 @@
 //!
 //! A record goes on where the one before left off, so that what it says needs few bytes: the
 //! *epoch* names a chain of records, `seq` counts them from 0. Only the first needs none before it.
-//! Chains are short enough that a record which cannot be read costs little behind it; they begin
-//! anew in each segment and each life. Records that are there twice say nothing new.
+//! Chains are short enough that a record which cannot be read costs little behind it; a new chain
+//! begins in each segment and each run. Records that are there twice say nothing new.
 //!
 //! Nothing here is kept for a series but what its last row said, and which series followed.
 

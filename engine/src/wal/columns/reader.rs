@@ -34,7 +34,7 @@ pub enum ColumnError {
     #[error(transparent)]
     Damaged(#[from] RecordError),
     /// The record before it is missing.
-    #[error("the record before it is missing, on which its values build")]
+    #[error("the preceding record, on which its values depend, is missing")]
     Unchained,
 }
 

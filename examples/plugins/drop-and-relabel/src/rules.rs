@@ -21,24 +21,24 @@ const ACTIONS: [(&str, Action); 11] = [
 
 /// Reads a list of rules.
 pub fn read(text: &str) -> Result<Vec<Rule>, String> {
-    let documents = Yaml::load_from_str(text).map_err(|error| format!("no YAML: {error}"))?;
+    let documents = Yaml::load_from_str(text).map_err(|error| format!("invalid YAML: {error}"))?;
     let Some(document) = documents.first() else { return Ok(Vec::new()) };
     if document.is_null() {
         return Ok(Vec::new());
     }
-    let items = document.as_sequence().ok_or("a list of rules is wanted")?;
+    let items = document.as_sequence().ok_or("expected a list of rules")?;
     let number = |(place, item)| rule(item).map_err(|why| format!("rule {}: {why}", place + 1));
     items.iter().enumerate().map(number).collect()
 }
 
 fn rule(item: &Yaml<'_>) -> Result<Rule, String> {
-    let map = item.as_mapping().ok_or("lines of the form `key: value` are wanted")?;
+    let map = item.as_mapping().ok_or("expected lines of the form `key: value`")?;
     let mut spec = RuleSpec::new(Action::Replace);
     for (key, value) in map {
-        let key = key.as_str().ok_or("a key is no text")?;
+        let key = key.as_str().ok_or("expected a string as key")?;
         match key {
             "source_labels" => {
-                let names = value.as_sequence().ok_or("source_labels: a list is wanted")?;
+                let names = value.as_sequence().ok_or("source_labels: expected a list")?;
                 let names = names.iter().map(|name| text("source_labels", name));
                 spec.source_labels = names.collect::<Result<_, _>>()?;
             }
@@ -46,16 +46,16 @@ fn rule(item: &Yaml<'_>) -> Result<Rule, String> {
             "regex" => spec.regex = text(key, value)?,
             "modulus" => {
                 let modulus = value.as_integer().and_then(|number| u64::try_from(number).ok());
-                spec.modulus = modulus.ok_or("modulus: a number is wanted")?;
+                spec.modulus = modulus.ok_or("modulus: expected a number")?;
             }
             "target_label" => spec.target_label = text(key, value)?,
             "replacement" => spec.replacement = text(key, value)?,
             "action" => {
                 let action = text(key, value)?.to_lowercase();
                 let known = ACTIONS.iter().find(|(name, _)| *name == action);
-                spec.action = known.ok_or(format!("there is no action {action:?}"))?.1;
+                spec.action = known.ok_or(format!("unknown action {action:?}"))?.1;
             }
-            _ => return Err(format!("there is no key {key:?}")),
+            _ => return Err(format!("unknown key {key:?}")),
         }
     }
     Rule::new(spec).map_err(|error| error.to_string())
@@ -72,7 +72,7 @@ fn text(key: &str, value: &Yaml<'_>) -> Result<String, String> {
     match value.as_bool() {
         Some(yes) => Ok(yes.to_string()),
         None if value.is_null() => Ok(String::new()),
-        None => Err(format!("{key}: a text is wanted; put it in quotes")),
+        None => Err(format!("{key}: expected a string; put it in quotes")),
     }
 }
 
@@ -106,14 +106,11 @@ mod tests {
         for (rules, why) in [
             ("a: b", "a list of rules"),
             ("[{target_label: a, regex: '('}]", "rule 1: the regular expression"),
-            (
-                "[{action: keep, regex: a}, {action: filter}]",
-                "rule 2: there is no action \"filter\"",
-            ),
+            ("[{action: keep, regex: a}, {action: filter}]", "rule 2: unknown action \"filter\""),
             ("[{source_labels: [a]}]", "needs a target_label"),
             ("[{action: hashmod, target_label: a}]", "needs a modulus"),
             ("[{action: labeldrop, regex: a, target_label: b}]", "takes no target_label"),
-            ("[{sources: [a]}]", "no key \"sources\""),
+            ("[{sources: [a]}]", "unknown key \"sources\""),
         ] {
             let read = read(rules).map(|rules| rules.len());
             assert!(read.as_ref().is_err_and(|error| error.contains(why)), "{rules}: {read:?}");

@@ -15,7 +15,7 @@ use precision::precision;
 use tidepool_plugin::BatchBuilder;
 use tidepool_plugin::decoder::{Decoded, Guest, Refusal, Request};
 
-/// Reasons that are told.
+/// Maximum number of reasons in the answer.
 const REASONS_MAX: usize = 10;
 
 /// The plugin.
@@ -31,7 +31,7 @@ impl Guest for InfluxLine {
 
     fn decode(request: Request) -> Result<Decoded, Refusal> {
         if !matches!(request.path.trim_end_matches('/'), "" | "/write" | "/api/v2/write") {
-            let what = format!("nothing is at {:?}: use /write or /api/v2/write", request.path);
+            let what = format!("unknown path {:?}: use /write or /api/v2/write", request.path);
             return Err(Refusal::NotFound(what));
         }
         let divide = precision(&request.query).map_err(Refusal::Malformed)?;

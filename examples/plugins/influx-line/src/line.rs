@@ -62,7 +62,7 @@ pub fn parse(line: &str) -> Result<Option<Point>, String> {
     }
     let timestamp = match rest.trim() {
         "" => None,
-        time => Some(time.parse().map_err(|_| format!("{time:?} is no time"))?),
+        time => Some(time.parse().map_err(|_| format!("{time:?} is not a timestamp"))?),
     };
     Ok(Some(Point { measurement: measurement.to_owned(), tags, fields, timestamp }))
 }
@@ -77,7 +77,7 @@ fn value(text: &str) -> Result<(Value, &str), String> {
                 _ => is_escaped = c == '\\' && !is_escaped,
             }
         }
-        return Err("a text does not end".to_owned());
+        return Err("a string has no closing quote".to_owned());
     }
     let end = text.find([',', ' ']).unwrap_or(text.len());
     let (value, rest) = text.split_at(end);
@@ -94,7 +94,7 @@ fn value(text: &str) -> Result<(Value, &str), String> {
     };
     match number {
         Ok(number) => Ok((Value::Number(number), rest)),
-        Err(()) => Err(format!("{value:?} is no value")),
+        Err(()) => Err(format!("{value:?} is not a value")),
     }
 }
 
@@ -165,13 +165,13 @@ mod tests {
             ("m,a c=1", "the tag \"a\" has no value"),
             ("m,a= c=1", "no name or no value"),
             ("m c", "the field \"c\" has no value"),
-            ("m c=", "\"\" is no value"),
+            ("m c=", "\"\" is not a value"),
             ("m c=1,", "a field is missing"),
-            ("m c=x", "\"x\" is no value"),
-            ("m c=NaN", "\"NaN\" is no value"),
-            ("m c=\"x", "does not end"),
-            ("m c=1 soon", "\"soon\" is no time"),
-            ("m c=99999999999999999999i", "is no value"),
+            ("m c=x", "\"x\" is not a value"),
+            ("m c=NaN", "\"NaN\" is not a value"),
+            ("m c=\"x", "has no closing quote"),
+            ("m c=1 soon", "\"soon\" is not a timestamp"),
+            ("m c=99999999999999999999i", "is not a value"),
         ] {
             let found = parse(line);
             assert!(found.as_ref().is_err_and(|error| error.contains(why)), "{line}: {found:?}");

@@ -29,7 +29,7 @@ pub fn precision(query: &str) -> Result<Precision, String> {
         "s" => Ok(Precision::Coarser(1_000)),
         "m" => Ok(Precision::Coarser(60_000)),
         "h" => Ok(Precision::Coarser(3_600_000)),
-        other => Err(format!("there is no precision {other:?}: ns, us, ms, s, m, h")),
+        other => Err(format!("unknown precision {other:?}; expected ns, us, ms, s, m or h")),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::Labels;
 use saphyr::{LoadableYamlNode as _, Yaml};
 
-/// What is watched, and who is told.
+/// The watched metric, its threshold, and the webhook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub alert: String,
@@ -13,7 +13,7 @@ pub struct Config {
     /// Values below are beyond.
     pub below: Option<f64>,
     pub for_ms: i64,
-    /// Empty: nobody is told.
+    /// Empty: no webhook is called.
     pub webhook: String,
     /// Labels of all alerts.
     pub labels: Labels,
@@ -40,9 +40,9 @@ impl Config {
 
 /// Reads the configuration.
 pub fn read(text: &str) -> Result<Config, String> {
-    let documents = Yaml::load_from_str(text).map_err(|error| format!("no YAML: {error}"))?;
+    let documents = Yaml::load_from_str(text).map_err(|error| format!("invalid YAML: {error}"))?;
     let map = documents.first().and_then(Yaml::as_mapping);
-    let map = map.ok_or("lines of the form `key: value` are wanted")?;
+    let map = map.ok_or("expected lines of the form `key: value`")?;
     let mut config = Config::default();
     for (key, value) in map {
         let key = key.as_str().unwrap_or_default();
@@ -54,20 +54,20 @@ pub fn read(text: &str) -> Result<Config, String> {
             "below" => config.below = Some(number(key, value)?),
             "for" => config.for_ms = duration_ms(&text_of(key, value)?)?,
             "labels" => {
-                let map = value.as_mapping().ok_or("labels: names and values are wanted")?;
+                let map = value.as_mapping().ok_or("labels: expected names and values")?;
                 for (name, value) in map {
-                    let name = name.as_str().ok_or("labels: a name is no text")?;
+                    let name = name.as_str().ok_or("labels: expected a string as name")?;
                     config.labels.push((name.to_owned(), text_of(name, value)?));
                 }
             }
-            _ => return Err(format!("there is no key {key:?}")),
+            _ => return Err(format!("unknown key {key:?}")),
         }
     }
     if config.alert.is_empty() || config.metric.is_empty() {
-        return Err("alert and metric are wanted".to_owned());
+        return Err("alert and metric are required".to_owned());
     }
     if config.above.is_none() && config.below.is_none() {
-        return Err("above or below is wanted".to_owned());
+        return Err("above or below is required".to_owned());
     }
     Ok(config)
 }
@@ -75,16 +75,16 @@ pub fn read(text: &str) -> Result<Config, String> {
 fn text_of(key: &str, value: &Yaml<'_>) -> Result<String, String> {
     let number = value.as_integer().map(|number| number.to_string());
     let text = value.as_str().map(str::to_owned).or(number);
-    text.ok_or_else(|| format!("{key}: a text is wanted"))
+    text.ok_or_else(|| format!("{key}: expected a string"))
 }
 
 fn number(key: &str, value: &Yaml<'_>) -> Result<f64, String> {
     let number = value.as_floating_point().or(value.as_integer().map(|number| number as f64));
-    number.ok_or_else(|| format!("{key}: a number is wanted"))
+    number.ok_or_else(|| format!("{key}: expected a number"))
 }
 
 fn duration_ms(text: &str) -> Result<i64, String> {
-    let wrong = || format!("{text:?} is no duration such as 30s, 5m or 1h");
+    let wrong = || format!("{text:?} is not a duration such as 30s, 5m or 1h");
     let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(unit);
     let unit_ms = match unit {
@@ -118,7 +118,7 @@ mod tests {
             ("alert: A\nabove: 1\n", "alert and metric"),
             ("alert: A\nmetric: m\n", "above or below"),
             ("alert: A\nmetric: m\nabove: x\n", "a number"),
-            ("alert: A\nmetric: m\nabove: 1\nfor: long\n", "no duration"),
+            ("alert: A\nmetric: m\nabove: 1\nfor: long\n", "is not a duration"),
             ("alarm: A\n", "no key \"alarm\""),
         ] {
             let found = read(text);

@@ -1,5 +1,5 @@
 //! Watches a threshold: series of a metric that pass it for a while are stored as `ALERTS`, as
-//! Prometheus stores them, and told to a webhook in the format of Alertmanager's.
+//! Prometheus stores them, and sent to a webhook in Alertmanager's format.
 //!
 //! ```yaml
 //! alert: FreezerWarm
@@ -103,7 +103,8 @@ impl State {
         if appended.refused == 0 { Ok(()) } else { Err(appended.reasons.join("; ")) }
     }
 
-    /// Tells what began to fire and what ended. What could not be told is told the next time.
+    /// Sends alerts that began to fire and alerts that ended. Alerts that could not be sent are
+    /// sent the next time.
     fn tell(&mut self, resolved: &[(Labels, Active)], now_ms: i64) -> Result<(), String> {
         let config = &self.config;
         let alert = |labels: &Labels, active: &Active, ends_ms: Option<i64>| Alert {

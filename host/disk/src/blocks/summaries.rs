@@ -1,7 +1,7 @@
-//! Summaries of files of blocks, kept in memory: what those who open a file leave for the next.
+//! Summaries of files of blocks, kept in memory for the instances that open a file later.
 //!
-//! Bounded: those that were not asked for the longest go first. Those of a block that is
-//! deleted go the same way.
+//! Bounded: the least recently used are dropped first. Those of a deleted block are dropped in the
+//! same way.
 
 use std::collections::VecDeque;
 use std::path::Path;

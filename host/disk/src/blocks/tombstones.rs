@@ -16,7 +16,7 @@ use crate::replace::{REPLACEMENT_SUFFIX, replace_file};
 
 impl BlockDirs {
     /// Replaces the `tombstones` of a block, then its `meta.json`: each durably and in one step,
-    /// for whoever opens it. Open handles and hard links keep the old content.
+    /// for readers that open it. Open handles and hard links keep the old content.
     pub fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> Result<()> {
         self.check_writable()?;
         let dir = self.block_path(block)?;
@@ -32,7 +32,7 @@ impl BlockDirs {
                 if !entry.is_dir && entry.name().is_some_and(|n| n.ends_with(REPLACEMENT_SUFFIX)) {
                     let path = dir.join(&entry.name);
                     self.disk.remove_file(&path).map_err(Action::Remove.failed(&path))?;
-                    tracing::info!(path = %path.display(), "removed an unfinished deletion");
+                    tracing::info!(path = %path.display(), "removed an unfinished tombstones file");
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! What WASI has beyond the standard library's portable part, and what it lacks.
 //!
-//! A component sees neither locks nor the room on a device. So nothing keeps another process out
-//! of the directory from here: whoever runs the component locks the file `lock`, as
+//! A component sees neither locks nor the room on a device. So nothing keeps another process out of
+//! the directory from here: the program that runs the component locks the file `lock`, as
 //! `host/standalone/README.md` says.
 
 use super::Lock;
@@ -20,7 +20,7 @@ pub fn total_bytes(_dir: &Path) -> io::Result<u64> {
     Ok(u64::MAX)
 }
 
-/// Makes the file and keeps it open; it excludes nobody.
+/// Makes the file and keeps it open; it excludes no other process.
 pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create(true).truncate(false).open(path)?;

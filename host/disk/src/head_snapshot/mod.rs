@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The logs stay whole beside it, so nothing is lost with it. It says what the logs looked like
-//! (see [`position`](super::wal::position)), and is of no use with any other: not after somebody
-//! else worked in the directory, nor if a power cut brings it back after it was removed.
+//! (see [`position`](super::wal::position)), and is of no use with any other: not after another
+//! program worked in the directory, nor if a power cut brings it back after it was removed.
 //!
 //! ```text
 //! ┌────────────┬─────────┬─────────┬──────────┬─────┐
@@ -56,9 +56,9 @@ pub enum HeadSnapshotError {
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The device would get too full.
-    #[error("only {free_bytes} bytes are free on the device, and {RESERVE_BYTES} are to stay free")]
+    #[error("only {free_bytes} bytes are free on the device; {RESERVE_BYTES} must stay free")]
     NoRoom {
-        /// What is free.
+        /// Free bytes.
         free_bytes: u64,
     },
     /// It takes longer than a stop may.
@@ -89,11 +89,11 @@ pub enum HeadSnapshotError {
         /// What is wrong there.
         reason: &'static str,
     },
-    /// Somebody has worked in the directory since.
-    #[error("the logs are not as they were when it was written")]
+    /// Another program has worked in the directory since.
+    #[error("the logs changed after it was written")]
     OtherLogs,
     /// Prometheus has worked in the directory.
-    #[error("there is a cache of Prometheus' head")]
+    #[error("the data directory has a head cache of Prometheus")]
     OtherCaches,
 }
 

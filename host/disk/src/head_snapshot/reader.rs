@@ -19,7 +19,7 @@ pub struct HeadSnapshot {
     size_bytes: u64,
     /// Where the next piece begins.
     offset: u64,
-    /// Of all lengths and checksums so far.
+    /// The checksum of all lengths and checksums so far.
     checksum: u32,
 }
 
@@ -58,7 +58,10 @@ impl HeadSnapshot {
         if len == 0 {
             return match checksum == self.checksum && self.offset == self.size_bytes {
                 true => Ok(false),
-                false => Err(HeadSnapshotError::Damaged { offset: at, reason: "its end is wrong" }),
+                false => Err(HeadSnapshotError::Damaged {
+                    offset: at,
+                    reason: "its end marker does not match",
+                }),
             };
         }
         self.checksum = crc32c::crc32c_append(self.checksum, &frame);
@@ -80,7 +83,7 @@ impl HeadSnapshot {
         let mut start = vec![0; START_BYTES as usize];
         self.read(&mut start)?;
         if !start.starts_with(MAGIC) {
-            return Err(damaged("it begins with something else"));
+            return Err(damaged("its magic number is wrong"));
         }
         let (version, len) = (word(&start, 8), word(&start, 12));
         if version != VERSION {

@@ -104,7 +104,7 @@ fn it_belongs_to_the_logs_as_they_were() -> TestResult {
         ("no out-of-order log", &|| fs::rename(path("wbl"), path("x")), &|| {
             fs::rename(path("x"), path("wbl"))
         }),
-        ("a cache of Prometheus", &|| fs::create_dir(path("chunks_head")), &|| {
+        ("a head cache of Prometheus", &|| fs::create_dir(path("chunks_head")), &|| {
             fs::remove_dir(path("chunks_head"))
         }),
     ];

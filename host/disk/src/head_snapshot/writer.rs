@@ -23,7 +23,7 @@ pub struct HeadSnapshotWriter {
     file: Arc<dyn DiskFile>,
     bytes: u64,
     synced_bytes: u64,
-    /// Of all lengths and checksums so far.
+    /// The checksum of all lengths and checksums so far.
     checksum: u32,
     started: Instant,
     time_max: Duration,

@@ -43,7 +43,12 @@ impl ReadAhead {
         };
         match std::thread::Builder::new().name("log-reader".into()).spawn(read) {
             Ok(thread) => self.thread = Some(Reader { batches, thread }),
-            Err(error) => tracing::warn!(%error, "no thread reads the log ahead; it takes longer"),
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "could not start a thread that reads the WAL ahead; replay takes longer"
+                )
+            }
         }
     }
 

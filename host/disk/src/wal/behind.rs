@@ -1,5 +1,5 @@
-//! A new log in the place of one that was taken away: numbers of segments go on behind it, since what
-//! is forwarded of both is told apart by them.
+//! A new log in the place of one that was quarantined. Its segment numbers continue after those of
+//! the old log, because forwarding tells the logs apart by them.
 //!
 //! ```text
 //! before   00000005  00000006      now   checkpoint.00000006/00000000  00000007     both empty

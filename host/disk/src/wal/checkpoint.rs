@@ -1,4 +1,4 @@
-//! Checkpoints: a shorter log that stands for all segments up to one.
+//! Checkpoints: a shorter log that replaces all segments up to one.
 //!
 //! ```text
 //! checkpoint.00000006.tmp/00000000…   written, synced
@@ -105,7 +105,8 @@ impl CheckpointWriter {
         if let Err(error) = self.remove_replaced() {
             tracing::warn!(
                 %error,
-                "the WAL checkpoint is done, but what it replaces takes space until the next one"
+                "wrote a WAL checkpoint, but could not remove the segments that it replaces; the \
+                 next checkpoint removes them"
             );
         }
         Ok(())
@@ -139,7 +140,10 @@ impl Drop for CheckpointWriter {
         }
         if let Err(error) = remove_tree(&*self.disk, &self.dir) {
             let path = self.dir.display();
-            tracing::warn!(%path, %error, "an abandoned checkpoint takes space until the next start");
+            tracing::warn!(
+                %path, %error,
+                "could not remove an unfinished checkpoint; the next start removes it"
+            );
         }
     }
 }

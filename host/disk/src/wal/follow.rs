@@ -303,7 +303,10 @@ impl SeriesFiles {
             let (size, file) = match sized {
                 Ok(sized) => sized,
                 Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "a WAL file is not read");
+                    tracing::warn!(
+                        path = %path.display(), %error,
+                        "skipped a WAL file that cannot be read"
+                    );
                     continue;
                 }
             };

@@ -1,4 +1,5 @@
-//! Gathering: what is appended to a segment may wait in memory, to be written in long pieces.
+//! Buffering: records that are appended to a segment may wait in memory, to be written in long
+//! pieces.
 //!
 //! ```text
 //! segment  │ written ………………………… │ gathered …… │
@@ -31,7 +32,7 @@ pub(super) enum AppendFailure {
     Write {
         /// Whether some of them lie behind the end, since cutting the file back failed, too.
         left_behind: bool,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// There is no room beside what is gathered, which could not be written.

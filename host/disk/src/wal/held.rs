@@ -1,4 +1,4 @@
-//! Segments that the head needs no more but somebody else still reads: they are moved instead of
+//! Segments that the head no longer needs but a destination still reads: they are moved instead of
 //! deleted, together with the checkpoints that introduce their series.
 //!
 //! ```text
@@ -6,7 +6,7 @@
 //! wal/checkpoint.000…4  ─▶ forward/held/wal/checkpoint.000…4
 //! ```
 //!
-//! Upstream looks at nothing in `forward/`. Whoever reads them deletes them: see
+//! Upstream looks at nothing in `forward/`. Their readers delete them: see
 //! [`HeldSegments::release`].
 
 use super::LogKind;
@@ -116,10 +116,10 @@ impl HeldSegments {
         listing.segments.iter().map(|found| (found.number, found.size_bytes)).collect()
     }
 
-    /// Deletes what nobody needs who reads each log from the given segment on, and needs to know the
-    /// series of what comes before: a checkpoint, and the segments behind it. Rows of the
-    /// out-of-order log may name series that a newer checkpoint no longer has, so the checkpoint is
-    /// none after `series`; without one, all of the in-order log stays.
+    /// Deletes what is not needed by a reader that reads each log from the given segment on, and
+    /// needs to know the series of what comes before: a checkpoint, and the segments behind it.
+    /// Rows of the out-of-order log may name series that a newer checkpoint no longer has, so the
+    /// checkpoint is none after `series`; without one, all of the in-order log stays.
     pub fn release(&self, in_order: u32, out_of_order: u32, series: Option<u32>) -> Result<()> {
         let dir = self.holding.dir(LogKind::InOrder);
         let held = listing(&*self.disk, &dir)?;
@@ -144,7 +144,7 @@ impl HeldSegments {
         Ok(())
     }
 
-    /// Deletes all of it: nobody reads them any more.
+    /// Deletes all of it, once there is no reader any more.
     pub fn clear(&self) -> Result<()> {
         let dir = &self.holding.dir;
         remove_tree(&*self.disk, dir).map_err(Action::Remove.failed(dir))
@@ -155,7 +155,7 @@ impl HeldSegments {
     }
 }
 
-/// What a directory holds; nothing if it is not there.
+/// The entries of a directory; none if it does not exist.
 pub(super) fn listing(disk: &dyn Disk, dir: &Path) -> Result<WalListing> {
     match disk.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(WalListing::default()),

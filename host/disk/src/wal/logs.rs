@@ -78,7 +78,7 @@ impl Logs {
         LogsMonitor { in_order: self.in_order.monitor(), out_of_order }
     }
 
-    /// Whether all that earlier lives appended to either could be read, as far as is known now.
+    /// Whether all that earlier runs appended to either could be read, as far as is known now.
     pub fn is_whole(&self) -> bool {
         let logs = [Some(&self.in_order), self.out_of_order.as_ref()];
         logs.into_iter().flatten().all(|log| log.stats().replay.is_whole())
@@ -91,8 +91,8 @@ impl Logs {
             .map_or(Ok(0), |out_of_order| out_of_order.drop_records(is_dropped))
     }
 
-    /// The next batch of what earlier lives appended: all of the in-order log, then the
-    /// out-of-order one.
+    /// The next batch of what earlier runs appended: all of the in-order log, then the out-of-order
+    /// one.
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>> {
         if let Some(batch) = self.in_order.replay_batch(bytes_max)? {
             return Ok(Some((LogKind::InOrder, batch)));
@@ -127,9 +127,9 @@ impl Logs {
         self.in_order.unwritten_bytes() + self.out_of_order.as_ref().map_or(0, Wal::unwritten_bytes)
     }
 
-    /// Syncs if it is time to. If somebody waits for what they sent to be safe, that is now, although
-    /// nothing may be new in it: what they sent before may still hang on a sync that failed. Gives
-    /// whether it was time.
+    /// Syncs if it is time to. If a sender waits for its records to be durable, that is now,
+    /// although nothing may be new in it: what they sent before may still hang on a sync that
+    /// failed. Gives whether it was time.
     pub fn sync_if_due(&mut self, now: Instant, is_waited_for: bool) -> Result<bool> {
         let is_waited_for = is_waited_for && self.options.sync == SyncPolicy::Always;
         match is_waited_for || self.sync_due_at().is_some_and(|due_at| due_at <= now) {

@@ -1,4 +1,4 @@
-//! Looking at the logs without touching them: nothing is created, cut, repaired or locked, and
+//! Reading the logs without a change: nothing is created, truncated, repaired or locked, and
 //! another process may be writing meanwhile.
 //!
 //! All files are opened at once, so that what a checkpoint replaces while it is read stays readable.
@@ -51,7 +51,7 @@ pub struct LogPiece {
     pub records: Vec<(u64, Vec<u8>)>,
     /// Places that cannot be read.
     pub damaged: Vec<DamagedPlace>,
-    /// A tail that a crash may have torn, or that somebody is writing right now.
+    /// A tail that a crash may have torn, or that another process is writing right now.
     pub torn_tail: Option<DamagedPlace>,
 }
 
@@ -84,7 +84,7 @@ impl LogReader {
         Ok(LogReader { files: [source].into(), bytes_total: size_bytes, ..LogReader::default() })
     }
 
-    /// What is odd about the directories.
+    /// Irregularities of the directories.
     pub fn oddities(&self) -> &[Oddity] {
         &self.oddities
     }

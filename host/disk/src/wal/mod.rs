@@ -7,10 +7,10 @@
 //! What a record means is not known here. Bytes and names are upstream's (`tsdb/docs/format/wal.md`
 //! and `tsdb/wlog` in prometheus/prometheus), so Prometheus can read what is written, and back.
 //!
-//! Invariants: a segment of an earlier life is never written to, but for cutting a torn tail off
-//! the last one; one that is damaged, or in which Prometheus left marks, may be replaced by another
-//! (see `repair`, `rewrite`); damage is never deleted, but quarantined; a batch lies in one
-//! segment whole or nowhere; a sync that failed is reported, and never made good by another one.
+//! Invariants: a segment of an earlier run is never written to, but for cutting a torn tail off the
+//! last one; one that is damaged, or in which Prometheus left marks, may be replaced by another
+//! (see `repair`, `rewrite`); damage is never deleted, but quarantined; a batch lies in one segment
+//! whole or nowhere; a sync that failed is reported, and never made good by another one.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
 //! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` (without touching), `checkpoint`,
@@ -170,7 +170,7 @@ impl Wal {
         })
     }
 
-    /// The next batch of what earlier lives appended, about `bytes_max` long; `None` at the end.
+    /// The next batch of what earlier runs appended, about `bytes_max` long; `None` at the end.
     /// Must be read to its end before the first append.
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<ReplayBatch>> {
         let Some(replay) = &mut self.replay else { return Ok(None) };
@@ -329,11 +329,12 @@ fn without_strays(disk: &dyn Disk, dir: &Path, quarantine: &Quarantine) -> Resul
         match quarantine.take(path) {
             Ok(kept) => tracing::warn!(
                 path = %path.display(), to = kept.map(|kept| kept.display().to_string()),
-                "quarantined a file that is named like a part of the WAL but is none"
+                "quarantined an entry that has the name of a WAL segment or checkpoint but is \
+                 neither"
             ),
             Err(error) => tracing::warn!(
                 path = %path.display(), %error,
-                "ignored what is named like a part of the WAL, but is none"
+                "ignored an entry that has the name of a WAL segment or checkpoint but is neither"
             ),
         }
     }
@@ -359,7 +360,10 @@ impl Drop for Wal {
         if self.options.sync != SyncPolicy::Off
             && let Err(error) = self.writer.sync()
         {
-            tracing::warn!(%error, "the last WAL records may be lost");
+            tracing::warn!(
+                %error,
+                "could not sync the last WAL records; a power cut may lose them"
+            );
         }
     }
 }

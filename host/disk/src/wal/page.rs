@@ -81,7 +81,7 @@ pub struct Fragment<'a> {
     pub end: usize,
 }
 
-/// What is wrong with some bytes of a segment.
+/// Why some bytes of a segment are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DamageCause {
     /// No fragment has this kind.
@@ -91,7 +91,7 @@ pub enum DamageCause {
     #[error("a fragment longer than its page")]
     TooLong,
     /// The file ends inside of a fragment.
-    #[error("a fragment that the end of the file cuts short")]
+    #[error("a fragment that is cut off by the end of the file")]
     CutShort,
     /// The checksum is wrong.
     #[error("a wrong checksum")]
@@ -109,7 +109,7 @@ pub enum DamageCause {
     #[error("a read error")]
     Unreadable,
     /// Whole, but packed in an unknown way, or it does not unpack.
-    #[error("a record that does not unpack")]
+    #[error("a record that does not decompress")]
     Undecodable,
 }
 

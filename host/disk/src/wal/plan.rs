@@ -1,4 +1,5 @@
-//! What is to be read of a log's directory: the newest checkpoint, then the segments after it.
+//! The files of a log's directory that a replay reads: the newest checkpoint, then the segments
+//! after it.
 //!
 //! Rarely something older than the newest checkpoint is still there: a crash came between making it
 //! and deleting what it stands for. If the checkpoint is damaged, that is read before it, since it
@@ -47,7 +48,7 @@ pub enum Oddity {
     Unreadable {
         /// Which one.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         reason: String,
     },
     /// A segment that does not follow the one before.

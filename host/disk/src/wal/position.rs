@@ -1,5 +1,5 @@
-//! What the logs look like at rest: every file with its length, and a checksum of each log's end.
-//! Whoever writes to a log changes it, since every life begins a segment of its own.
+//! A description of the logs at rest: every file with its length, and a checksum of each log's end.
+//! Every program that writes to a log changes it, since every run begins a segment of its own.
 
 use super::segment::{SegmentFile, WalListing};
 use crate::DataDir;
@@ -12,7 +12,7 @@ use std::path::Path;
 const END_BYTES_MAX: u64 = 64 * 1024;
 
 /// A description of both logs, one file a line. Logs with the same description are the same, as far
-/// as that can be told without reading them.
+/// as that is known without reading them.
 pub fn position(data: &DataDir) -> Result<String> {
     let mut text = String::new();
     let disk = data.disk();

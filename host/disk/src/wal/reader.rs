@@ -13,10 +13,11 @@
 //!
 //! A damaged place that reaches the end of the file is a *torn tail* if it looks like what a crash
 //! leaves of a write: the file ends inside of a record, or in zeros that were never written. What
-//! that means depends on the segment, so whoever reads the log decides. Any other is damage.
+//! that means depends on the segment, so the reader of the log decides. Any other is damage.
 //!
-//! Invariants: at most a window and one record, packed and not, are in memory; every byte of the file lies in a
-//! record that was given out, in padding, or in a damaged place that was counted and told of.
+//! Invariants: at most a window and one record, packed and not, are in memory; every byte of the
+//! file lies in a record that was given out, in padding, or in a damaged place that was counted and
+//! reported.
 
 use super::pack::{RECORD_BYTES_MAX, Unpacker};
 use super::page::{
@@ -62,7 +63,7 @@ pub struct SegmentReader {
     counters: Arc<Counters>,
 }
 
-/// What is at the end of a segment.
+/// The state of the end of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
     /// A whole record, or padding.

@@ -1,5 +1,5 @@
-//! Deleting what a checkpoint stands for. A damaged file that could not be repaired is not deleted
-//! but quarantined, since the device may give another time what it did not give this time.
+//! Deleting the files that a checkpoint replaces. A damaged file that could not be repaired is not
+//! deleted but quarantined, since the device may give another time what it did not give this time.
 
 use super::held::Holding;
 use super::segment::WalListing;

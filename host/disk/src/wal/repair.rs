@@ -37,7 +37,7 @@ impl Wal {
             if damage.is_unreadable || *must_stay {
                 tracing::warn!(
                     %path, records,
-                    "a damaged WAL segment stays as it is until a checkpoint stands for it"
+                    "a damaged WAL segment is kept until a checkpoint replaces it"
                 );
                 self.removal.note_damaged(file.path.clone());
                 continue;
@@ -46,8 +46,8 @@ impl Wal {
                 Ok(kept) => tracing::warn!(
                     %path, to = kept.map(|kept| kept.display().to_string()), records,
                     damaged_places = damage.places, damaged_bytes = damage.bytes,
-                    "repaired a damaged WAL segment: all readable records are kept, and it is set \
-                     aside as it was found"
+                    "repaired a damaged WAL segment: all readable records are kept, and the \
+                     damaged file is quarantined"
                 ),
                 Err(error) => {
                     tracing::warn!(

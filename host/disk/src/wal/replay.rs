@@ -55,7 +55,7 @@ impl Replay {
     ) -> Result<Replay> {
         let plan = ReadingPlan::new(&*disk, listing);
         for oddity in &plan.oddities {
-            tracing::warn!(path = %oddity.path().display(), "stepped over: {oddity}");
+            tracing::warn!(path = %oddity.path().display(), "skipped: {oddity}");
             counters.gaps.fetch_add(1, Relaxed);
         }
         let (bytes_total, sources) = (plan.size_bytes(), plan.sources);
@@ -163,7 +163,7 @@ impl Replay {
     fn step_over(&mut self, source: Source, error: &std::io::Error) {
         tracing::error!(
             path = %source.path.display(), bytes = source.size_bytes, %error,
-            "a WAL segment cannot be read at all; stepped over it; check its owner and the disk"
+            "skipped a WAL segment that cannot be read; check its owner and the disk"
         );
         let bytes = source.size_bytes;
         self.counters.damaged_places.fetch_add(1, Relaxed);
@@ -221,11 +221,12 @@ impl Replay {
         match file.set_len(whole_end).and_then(|()| file.sync_data()) {
             Ok(()) => tracing::warn!(
                 %path, offset = whole_end, bytes, %cause, records_before = records,
-                "cut off what a crash left of the last WAL write"
+                "removed the unfinished last write of the WAL that a crash left"
             ),
             Err(error) => tracing::warn!(
                 %path, offset = whole_end, bytes, %cause, records_before = records, %error,
-                "could not cut off what a crash left of the last WAL write; check the disk"
+                "could not remove the unfinished last write of the WAL that a crash left; check \
+                 the disk"
             ),
         }
     }
@@ -248,7 +249,7 @@ fn report_damage(path: &Path, reader: &mut SegmentReader) {
     for DamagedPlace { offset, bytes, cause } in reader.take_damaged() {
         tracing::warn!(
             path = %path.display(), offset, bytes, %cause, records_before,
-            "a WAL segment is damaged; skipped what cannot be read; if this repeats, check the disk"
+            "skipped a damaged part of a WAL segment; if this repeats, check the disk"
         );
     }
 }

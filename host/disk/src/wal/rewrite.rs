@@ -1,12 +1,12 @@
-//! Taking records out of a log that is already written: segment by segment, each written anew
-//! beside the log and then put in the old one's place.
+//! Taking records out of a log that is already written: segment by segment, each rewritten beside
+//! the log and then put in the old one's place.
 //!
 //! ```text
 //! rewrite.tmp/00000000 ──── rename ────▶ 00000003     atomically; the next segment follows
 //! ```
 //!
-//! A crash leaves a log in which some segments still have the records, so whoever asks must be
-//! able to live with that, and ask again.
+//! A crash leaves a log in which some segments still have the records, so the caller must be able
+//! to live with that, and ask again.
 
 use super::pack::Unpacker;
 use super::reader::SegmentReader;
@@ -21,12 +21,12 @@ use std::sync::Arc;
 
 const UNFINISHED_DIR: &str = "rewrite.tmp";
 
-/// Removes what a crash left of a segment that was written anew.
+/// Removes what a crash left of a segment that was being rewritten.
 pub(super) fn sweep(disk: &dyn Disk, dir: &Path) {
     let unfinished = dir.join(UNFINISHED_DIR);
     if let Err(error) = remove_tree(disk, &unfinished) {
         let path = unfinished.display();
-        tracing::warn!(%path, %error, "could not remove what an earlier run left unfinished");
+        tracing::warn!(%path, %error, "could not remove unfinished files of an earlier run");
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path) {
 const BATCH_BYTES: usize = 1024 * 1024;
 
 impl Wal {
-    /// Takes records out of all segments that earlier lives wrote, but not out of checkpoints, and
+    /// Takes records out of all segments that earlier runs wrote, but not out of checkpoints, and
     /// gives how many. Segments without any stay as they are; a damaged one is quarantined first.
     /// To be called after the replay and before the first append.
     pub fn drop_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
@@ -56,8 +56,8 @@ impl Wal {
         Ok(dropped)
     }
 
-    /// Writes a segment anew, without the records that are dropped. If asked to, sets it aside
-    /// first, and gives where to.
+    /// Rewrites a segment without the records that are dropped. If asked to, quarantines it first,
+    /// and gives where to.
     pub(super) fn replace_segment(
         &self,
         found: &SegmentFile,
@@ -76,7 +76,10 @@ impl Wal {
         });
         // If that fails the next one does it; and the space may be needed.
         if let Err(error) = remove_tree(&*self.disk, &dir) {
-            tracing::debug!(path = %dir.display(), %error, "unfinished work stays for now");
+            tracing::debug!(
+                path = %dir.display(), %error,
+                "could not remove unfinished files; the next rewrite removes them"
+            );
         }
         replaced
     }

@@ -2,7 +2,7 @@
 //!
 //! A segment is named by its number in eight digits (older versions used six, so any run of digits
 //! is read), a checkpoint `checkpoint.` and the number of the last segment it stands for. Names of
-//! other shapes are nobody's and stay untouched.
+//! other names are not tidepool's and stay untouched.
 
 use crate::error::{Action, Result};
 use crate::fs::{Disk, DiskEntry};
@@ -31,7 +31,7 @@ pub struct CheckpointDir {
     pub path: PathBuf,
 }
 
-/// What the log's directory holds, each ascending by number.
+/// The content of the log's directory, each list ascending by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalListing {
     /// Segments.
@@ -58,7 +58,7 @@ impl WalListing {
             let same = later.number == first.number;
             if same {
                 let path = later.path.display();
-                tracing::warn!(%path, "ignored a second WAL segment of the same number");
+                tracing::warn!(%path, "ignored a second WAL segment with the same number");
             }
             same
         });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What the log has done in this process's life. Counters only grow.
+/// Figures of the log since the start of the process. Counters only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalStats {
     /// The segment being written, or the one that the next append will begin.

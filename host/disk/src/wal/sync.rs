@@ -1,4 +1,4 @@
-//! When the log is synced: a policy, and a clock that knows what it asks for.
+//! When the log is synced: the policy, and the timer for it.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ impl SyncPolicy {
 /// Upstream flushes only when a segment ends; a second is what an edge node can stand to lose.
 pub const SYNC_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 
-/// How long records are gathered if nobody says.
+/// Default of how long records are buffered.
 pub const BATCH_INTERVAL_DEFAULT: Duration = Duration::from_secs(300);
 
 impl Default for SyncPolicy {
@@ -67,7 +67,7 @@ impl SyncClock {
         self.unsynced_since.get_or_insert(now);
     }
 
-    /// A sync was done or tried: after a failure, trying again helps nobody.
+    /// A sync was done or tried: after a failure, another sync is of no use.
     pub fn synced(&mut self) {
         (self.unsynced_since, self.again_at) = (None, None);
     }

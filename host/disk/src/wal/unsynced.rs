@@ -1,9 +1,9 @@
-//! What was appended since the last completed sync, so that it can be written once more.
+//! The records appended since the last completed sync, so that they can be written again.
 //!
-//! A sync that fails may have lost any of it for good, though it still reads well: the kernel counts
-//! the pages as written. Later records rely on what is lost, such as the labels of their series, and
-//! a sender that repeats a batch is told that it is there. So the next segment begins with a copy.
-//! Replay passes over what it meets a second time.
+//! A sync that fails may have lost any of it for good, though it still reads well: the kernel
+//! counts the pages as written. Later records rely on what is lost, such as the labels of their
+//! series, and a sender that repeats a batch gets the answer that it is stored. So the next segment
+//! begins with a copy. Replay passes over what it meets a second time.
 
 /// Most bytes that are kept. Beyond, a failed sync is only reported.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -35,7 +35,7 @@ impl Unsynced {
         }
     }
 
-    /// Forgets all: they are safe now.
+    /// Drops all: they are durable now.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT_BYTES_MAX);

@@ -51,7 +51,7 @@ pub struct SegmentWriter {
     framed: Vec<u8>,
     open: Option<OpenSegment>,
     next_number: Option<u32>,
-    /// A retired segment whose sync failed, until somebody who asks for a sync has heard of it.
+    /// A retired segment whose sync failed, until a call that asks for a sync has reported it.
     unreported: Option<u32>,
     /// Since gathered records could not be written.
     held: Option<Held>,
@@ -351,7 +351,8 @@ impl SegmentWriter {
             segment,
             records = count,
             bytes = self.framed.len(),
-            "wrote again what a failed sync of the WAL may have lost; if this repeats, check the disk"
+            "wrote the WAL records again that a failed sync may have lost; if this repeats, check \
+             the disk"
         );
         Ok(())
     }
@@ -390,7 +391,10 @@ impl SegmentWriter {
             && ended.tail.end_at(ended.tail.size_bytes()).is_err()
         {
             let (path, offset) = (ended.path.display(), ended.tail.size_bytes());
-            tracing::warn!(%path, offset, "bytes of a failed batch stay behind a WAL segment's end");
+            tracing::warn!(
+                %path, offset,
+                "could not remove the bytes of a failed batch from the end of a WAL segment"
+            );
         } else {
             let padded = ended.tail.size_bytes().next_multiple_of(PAGE_BYTES as u64);
             let _ = ended.tail.end_at(padded);

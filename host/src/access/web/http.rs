@@ -36,12 +36,12 @@ fn headers<'de, D: Deserializer<'de>>(
     let header = |(name, value): (String, String)| {
         let Some((_, values)) = HEADERS.iter().find(|(known, _)| *known == name) else {
             let known = HEADERS.map(|(known, _)| known).join(", ");
-            return Err(format!("{name} cannot be set; there are {known}"));
+            return Err(format!("{name} cannot be set; supported headers: {known}"));
         };
         if !values.is_empty() && !values.contains(&value.as_str()) {
             return Err(format!("{name}: expected one of {}", values.join(", ")));
         }
-        let wrong = |_| format!("{name}: this is no value of a header");
+        let wrong = |_| format!("{name}: not a valid header value");
         let value = HeaderValue::from_str(&value).map_err(wrong)?;
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| error.to_string())?;
         Ok((name, value))

@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 const TLS: &str = "tls_server_config";
 const USERS: &str = "basic_auth_users";
 
-/// What the file says.
+/// The content of the file.
 pub struct Web {
     path: PathBuf,
     /// What makes connections secure, if it says so.
@@ -64,7 +64,7 @@ fn load(path: &Path, flags: &AccessConfig, files: &mut Files) -> Result<Web, Acc
     let HttpServerConfig { http2, headers } = config.http_server_config;
     let tls = tls::open(config.tls_server_config, http2, path, files)?;
     if tls.is_some() && flags.tls.is_some() {
-        return twice(TLS, "--tls-cert-file", "how connections are secured");
+        return twice(TLS, "--tls-cert-file", "the certificate of this server");
     }
     let AccessConfig { write_credentials, read_credentials, admin_credentials, .. } = flags;
     for (file, flag) in [
@@ -73,7 +73,7 @@ fn load(path: &Path, flags: &AccessConfig, files: &mut Files) -> Result<Web, Acc
         (admin_credentials, "--admin-credentials-file"),
     ] {
         if file.is_some() && users.is_some() {
-            return twice(USERS, flag, "who may connect");
+            return twice(USERS, flag, "the credentials of clients");
         }
     }
     Ok(Web { path: path.to_owned(), tls, users, http2, headers })

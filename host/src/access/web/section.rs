@@ -36,7 +36,7 @@ impl TryFrom<String> for PasswordHash {
 }
 
 impl WebConfig {
-    /// Those who may connect; `None` is everyone.
+    /// The credentials of clients; `None` lets every client connect.
     pub fn users(&self, path: &Path) -> Result<Option<Credentials>, AccessError> {
         if self.basic_auth_users.is_empty() {
             return Ok(None);

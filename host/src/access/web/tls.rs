@@ -89,7 +89,7 @@ fn client_auth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Clie
 }
 
 fn no_allowed_sans<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    refused(deserializer, "not supported: give the clients that may connect a CA of their own")
+    refused(deserializer, "not supported: use a CA that signs only the clients that may connect")
 }
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Version, D::Error> {
@@ -113,7 +113,7 @@ impl TryFrom<String> for CipherSuite {
         let suite = ALL_CIPHER_SUITES.iter().find(|suite| go_name(suite) == text);
         suite.copied().map(CipherSuite).ok_or_else(|| {
             let known: Vec<String> = ALL_CIPHER_SUITES.iter().map(go_name).collect();
-            format!("{text:?} is not supported; there are {}", known.join(", "))
+            format!("{text:?} is not supported; supported values: {}", known.join(", "))
         })
     }
 }
@@ -126,9 +126,9 @@ impl TryFrom<String> for Curve {
             "X25519" => Ok(Curve(kx_group::X25519)),
             "CurveP256" => Ok(Curve(kx_group::SECP256R1)),
             "CurveP384" => Ok(Curve(kx_group::SECP384R1)),
-            _ => {
-                Err(format!("{text:?} is not supported; there are X25519, CurveP256 and CurveP384"))
-            }
+            _ => Err(format!(
+                "{text:?} is not supported; supported values: X25519, CurveP256, CurveP384"
+            )),
         }
     }
 }
@@ -190,9 +190,9 @@ pub(super) fn open(
     };
     let certificate = pem(&config.cert_file, &config.cert, "cert")?;
     let certificate =
-        certificate.ok_or_else(|| wrong("cert_file", "neither it nor cert is given"))?;
+        certificate.ok_or_else(|| wrong("cert_file", "neither cert_file nor cert is set"))?;
     let key = pem(&config.key_file, &config.key, "key")?;
-    let key = key.ok_or_else(|| wrong("key_file", "neither it nor key is given"))?;
+    let key = key.ok_or_else(|| wrong("key_file", "neither key_file nor key is set"))?;
     let client_ca = pem(&config.client_ca_file, &config.client_ca, "client_ca")?;
     let must_show = match config.client_auth_type {
         None | Some(ClientAuth::NoClientCert) => None,
@@ -200,13 +200,12 @@ pub(super) fn open(
         Some(ClientAuth::RequireAndVerifyClientCert) => Some(MustShow::Each),
     };
     if client_ca.is_some() != must_show.is_some() {
-        let problem =
-            "it must verify clients if, and only if, there is client_ca_file or client_ca";
+        let problem = "it must verify clients if, and only if, client_ca_file or client_ca is set";
         return Err(wrong("client_auth_type", problem));
     }
     let terms = config.terms(http2);
     if terms.versions.is_empty() {
-        return Err(wrong("min_version", "it is above max_version"));
+        return Err(wrong("min_version", "it is higher than max_version"));
     }
     let clients = client_ca.zip(must_show);
     let asks_clients = must_show == Some(MustShow::Each);

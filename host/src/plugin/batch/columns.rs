@@ -2,30 +2,30 @@
 
 use super::Batch;
 
-/// What is wrong with the columns that a plugin gave.
+/// An error in the columns that a plugin gave.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBatch {
     /// Ends that do not ascend, or do not reach the end of what they divide.
-    #[error("`{0}` does not divide what it should: ends must ascend, and the last is the length")]
+    #[error("`{0}` is invalid: ends must ascend, and the last end must be the length")]
     Ends(&'static str),
     /// Columns of one table that differ in length.
     #[error("the columns of `{0}` differ in length")]
     Lengths(&'static str),
     /// A reference beyond the end.
-    #[error("`{column}` refers to {reference}, and there are {count}")]
+    #[error("`{column}` refers to entry {reference}, but there are only {count}")]
     Reference {
         /// Where.
         column: &'static str,
-        /// What it says.
+        /// The reference.
         reference: u32,
         /// How many there are to refer to.
         count: usize,
     },
     /// A label without a value.
-    #[error("the labels of series {0} are no pairs: a name has no value")]
+    #[error("series {0} has a label name without a value")]
     Pairs(usize),
     /// A series named twice.
-    #[error("series {0} is named twice")]
+    #[error("series {0} occurs twice")]
     Twice(u32),
 }
 

@@ -47,7 +47,7 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// What is left of a request.
+/// The remaining part of a request.
 pub struct Edited {
     /// Its body.
     pub body: Vec<u8>,

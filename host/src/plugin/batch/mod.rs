@@ -66,7 +66,7 @@ pub struct Hidden {
 }
 
 impl Batch {
-    /// Takes away what nobody asked for, until it is shown again.
+    /// Takes away the columns that a plugin did not ask for, until they are shown again.
     pub fn hide_all_but(&mut self, interest: Interest) -> Hidden {
         let samples = (!interest.contains(Interest::SAMPLES))
             .then(|| std::mem::replace(&mut self.samples, Samples::empty()));

@@ -15,7 +15,7 @@ pub struct View {
     pub histograms: u64,
     /// Its exemplars.
     pub exemplars: u64,
-    /// What the columns take.
+    /// Memory of the columns.
     pub bytes: usize,
 }
 
@@ -26,7 +26,7 @@ pub enum ViewError {
     #[error("the body does not decode: {0}")]
     Malformed(#[from] WireError),
     /// The columns would take too much.
-    #[error("the request takes more than {0} bytes in columns; send smaller ones")]
+    #[error("the request takes more than {0} bytes in columns; send smaller requests")]
     TooLarge(usize),
 }
 
@@ -45,7 +45,7 @@ struct Builder<'r> {
 }
 
 impl View {
-    /// Decodes a body. Columns that nobody asks for stay empty; all together take `bytes_max`.
+    /// Decodes a body. Columns that no plugin asks for stay empty; all together take `bytes_max`.
     pub fn of(
         version: RemoteWriteVersion,
         body: &[u8],

@@ -114,14 +114,14 @@ fn file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
         match !text.is_empty() && !text.contains('/') && text.ends_with(".wasm") {
             true => Ok(Some(text.to_owned())),
             false => {
-                Err(format!("{text:?} is no name of a .wasm file in the directory of plugins"))
+                Err(format!("{text:?} is not the name of a .wasm file in the directory of plugins"))
             }
         }
     })
 }
 
 fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let otherwise = "a job runs once a second at most, once a year at least";
+    let otherwise = "expected a duration from 1s to 366d";
     within(deserializer, SCHEDULE_MIN..=SCHEDULE_MAX, otherwise)
 }
 
@@ -129,7 +129,7 @@ fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
 pub(super) fn time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
-    within(deserializer, TIME_MIN..=TIME_MAX, "a call takes from 1ms to 24h")
+    within(deserializer, TIME_MIN..=TIME_MAX, "expected a duration from 1ms to 24h")
 }
 
 fn within<'de, D: Deserializer<'de>>(
@@ -145,12 +145,12 @@ fn within<'de, D: Deserializer<'de>>(
 
 /// Linear memory comes in pages: with less than one nothing starts.
 pub(super) fn memory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    size(deserializer, MEMORY_BYTES_MIN, "the least value is 64KiB")
+    size(deserializer, MEMORY_BYTES_MIN, "expected at least 64KiB")
 }
 
-/// What a call may give.
+/// The maximum output of a call.
 pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    size(deserializer, 1, "a plugin that may give nothing is of no use")
+    size(deserializer, 1, "expected at least 1 byte")
 }
 
 fn size<'de, D: Deserializer<'de>>(
@@ -167,7 +167,7 @@ fn size<'de, D: Deserializer<'de>>(
 fn grants<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Grants, D::Error> {
     let grants = Grants::deserialize(deserializer)?;
     match grants.is_writable && grants.directory.is_none() {
-        true => Err(serde::de::Error::custom("writable: there is no directory to write to")),
+        true => Err(serde::de::Error::custom("writable: it needs a directory")),
         false => Ok(grants),
     }
 }
@@ -186,7 +186,7 @@ pub(super) fn directory<'de, D: Deserializer<'de>>(
 ) -> Result<Option<PathBuf>, D::Error> {
     yaml::parsed(deserializer, |text| match std::fs::metadata(text) {
         Ok(found) if found.is_dir() => Ok(Some(PathBuf::from(text))),
-        Ok(_) => Err(format!("{text:?} is no directory")),
+        Ok(_) => Err(format!("{text:?} is not a directory")),
         Err(error) => Err(format!("the directory {text:?} cannot be granted: {error}")),
     })
 }
@@ -197,11 +197,12 @@ impl TryFrom<String> for OwnPath {
     fn try_from(text: String) -> Result<OwnPath, String> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-._~:@!$&'()*+,;=%".contains(c);
         if !text.starts_with('/') || text.len() > PATH_BYTES_MAX || !text.chars().all(is_plain) {
-            return Err(format!("{text:?} is no path such as /api/v2/write"));
+            return Err(format!("{text:?} is not a path such as /api/v2/write"));
         }
         if is_reserved(&text) {
             return Err(format!(
-                "{text:?} is tidepool's: what begins with /api/v1/ or /-/, /metrics and / are"
+                "{text:?} is reserved: /, /metrics and all paths below /api/v1/ and /-/ belong to \
+                 tidepool"
             ));
         }
         Ok(OwnPath(text))
@@ -217,7 +218,7 @@ impl TryFrom<String> for Webhook {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
                 Ok(Webhook(url.into()))
             }
-            _ => Err("this is no URL such as http://127.0.0.1:9093/"),
+            _ => Err("expected a URL such as http://127.0.0.1:9093/"),
         }
     }
 }

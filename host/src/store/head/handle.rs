@@ -1,4 +1,4 @@
-//! The way to the head thread: what may be asked of it, and by whom it was asked.
+//! The handle of the head thread: the calls that it takes, and their callers.
 
 use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
@@ -41,7 +41,7 @@ pub(in crate::store) struct HeadInstance {
     pub(super) logs: Arc<Mutex<Logs>>,
 }
 
-/// What others have open on the head.
+/// Cursors that other threads have open on the head.
 #[derive(Clone, Copy)]
 pub(super) enum OpenOnHead {
     Cursor(HeadCursorHandle),
@@ -57,7 +57,7 @@ pub(in crate::store) struct HeadHandle {
     pub(super) state: Arc<HeadState>,
 }
 
-/// What is known of the head without asking it.
+/// The state of the head that is known without a call.
 #[derive(Default)]
 pub(super) struct HeadState {
     pub ready: AtomicBool,
@@ -169,7 +169,7 @@ pub(super) trait CallsHead: Send + Sync {
     /// Runs a call, at once or later, unless the head is gone.
     fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static);
 
-    /// What is known of the head.
+    /// The known state of the head.
     fn state(&self) -> &HeadState;
 
     /// Opens something on the head and gives its number.

@@ -8,10 +8,10 @@
 //! replay … cut ─▶ staging/A … cut ─▶ staging/B … the end ─▶ publish A, then B ─▶ logs may shrink
 //! ```
 //!
-//! Until the logs are read to their end, nobody sees these blocks: a crash leaves nothing of them, and
-//! the next start begins anew. When they are published, the out-of-order log has, durably, what
-//! came too late for one of them, and a crash in the middle leaves the oldest: their samples are
-//! not taken from the logs again, all others are.
+//! Until the logs are read to their end, these blocks are not visible: a crash leaves nothing of
+//! them, and the next start does the work again. When they are published, the out-of-order log has,
+//! durably, the out-of-order samples of these ranges, and a crash in the middle leaves the oldest:
+//! their samples are not taken from the logs again, all others are.
 //!
 //! A deletion in the logs concerns what stands before it, of which blocks may hold some by then. The
 //! replay starts over, and cuts nothing before it is past that.
@@ -44,7 +44,7 @@ const CUT_ABOVE_PART: u64 = 4;
 /// Deletions for which a replay starts over. After them it cuts nothing any more.
 const RESTARTS_MAX: u32 = 2;
 
-/// The head while the logs are read: called by whoever needs it, on the head thread.
+/// The head while the logs are read: called on the head thread by the code that needs it.
 pub(super) struct ReplayedHead {
     head: Mutex<HeadInstance>,
     state: Arc<HeadState>,

@@ -1,4 +1,4 @@
-//! A start from the head as it was at the last stop, and what is written for that at the end.
+//! Head snapshots: a clean stop writes one, and the next start loads it.
 
 use super::{HeadInstance, HeadThread, StartError, Started, StoreError};
 use crate::disk::head_snapshot::{HeadSnapshot, HeadSnapshotError, HeadSnapshotWriter};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Bytes of a piece.
 const PIECE_BYTES: u32 = 1024 * 1024;
 
-/// How long writing may take: whoever stops a process waits only so long.
+/// How long writing may take: a service manager waits only so long for a stop.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Why a head snapshot was not used or not written.
@@ -25,7 +25,7 @@ enum SnapshotError {
 }
 
 impl HeadThread {
-    /// An instance with the head of the last stop, if that was saved and nobody worked in the
+    /// An instance with the head of the last stop, if that was saved and no program worked in the
     /// directory since. Whatever this gives, the next start finds no snapshot any more.
     pub(super) fn start_from_snapshot(&self) -> Result<Option<Started>, StartError> {
         let started = Instant::now();

@@ -1,4 +1,4 @@
-//! Walks over the head's index, driven by whoever waits for their end.
+//! Walks over the head's index, driven by the request that waits for their end.
 
 use super::handle::{HeadHandle, HeadInstance, OpenOnHead};
 use crate::store::StoreError;

@@ -46,7 +46,7 @@ impl InstanceState {
     }
 
     /// An answer of the head as the contract has it. To an instance, a head that is lost is storage
-    /// that fails; why it is lost waits here for whoever called the instance.
+    /// that fails; the reason waits here for the caller of the instance.
     fn in_contract<T>(&mut self, answer: Result<T, HeadError>) -> Result<T, Error> {
         answer.map_err(|error| match error {
             HeadError::Refused(error) => error,

@@ -14,7 +14,7 @@ const TIME_SERIES_TAG: u8 = 0x0a;
 /// A position in an answer.
 pub struct OpenAnswer {
     cursor: Cursor,
-    /// What the cursor gave and nobody took yet.
+    /// Bytes that the cursor gave and that are not read yet.
     pending: RefCell<Vec<u8>>,
 }
 

@@ -1,5 +1,5 @@
-//! Warnings and errors of the disk room, a line each on standard error. Whoever wants none gives
-//! the component none.
+//! Warnings and errors of the disk room, a line each on standard error. A host that does not want
+//! them gives the component no standard error.
 
 use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};

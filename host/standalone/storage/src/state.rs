@@ -68,7 +68,7 @@ impl State {
         Ok(State { data, blocks, logs: LifeOfLogs::Closed })
     }
 
-    /// The next records of earlier lives. After the last ones a new life begins with the first.
+    /// The next records of earlier runs. After the last ones replay starts again with the first.
     pub fn replay(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>, DiskError> {
         if matches!(self.logs, LifeOfLogs::Open { is_read: true, .. }) {
             self.sync()?;

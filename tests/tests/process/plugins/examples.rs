@@ -186,7 +186,7 @@ fn a_plugin_is_tried_on_samples() {
     assert!(tried.stderr.contains("2 rows gone, 1 new, 1 as they were"), "{tried:?}");
     let wrong = write("wrong.yml", "- {action: filter}\n");
     let refused = run(&built("drop-and-relabel"), &wrong, &samples);
-    assert!(refused.stderr.contains("rule 1: there is no action \"filter\""), "{refused:?}");
+    assert!(refused.stderr.contains("rule 1: unknown action \"filter\""), "{refused:?}");
     let none = write("none.yml", "");
     // A job has a store with the samples, and runs for the minute that begins after them.
     let two = write("two.txt", "temp 3 1767225659000\ntemp 5 1767225601000\n");

@@ -142,7 +142,7 @@ fn a_flood_of_words_is_cut() {
         plugins.with("wordy", "hostile-transform", "config: words\nlimits: {time: 20s}")
     });
     let log = store.server.log();
-    assert!(log.contains("the rest is left out"), "{log}");
+    assert!(log.contains("the rest is dropped"), "{log}");
     assert!(log.len() < 10 << 20, "{} bytes of log", log.len());
 }
 

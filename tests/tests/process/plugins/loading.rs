@@ -34,11 +34,11 @@ fn what_is_no_plugin_harms_nobody() {
     )
     .expect("tidepool starts");
     for (plugin, why) in [
-        ("garbage", "it is no WebAssembly component"),
-        ("empty", "it is no WebAssembly component"),
+        ("garbage", "it is not a WebAssembly component"),
+        ("empty", "it is not a WebAssembly component"),
         ("module", "it is a core module"),
         ("half", "it could not be compiled"),
-        ("wrong-world", "it is made for the world job, and the configuration says transform"),
+        ("wrong-world", "it is made for the world job, but the configuration says transform"),
     ] {
         let log = store.server.log();
         let line = log.lines().find(|line| line.contains(&format!("plugin=\"{plugin}\"")));
@@ -82,7 +82,7 @@ fn a_plugin_is_replaced_while_it_is_in_use() {
     push_some();
     // A file that is gone is none any more.
     fs::remove_file(plugins.path("changing")).expect("it was there");
-    wait_for_log(&store.server, "it is left out");
+    wait_for_log(&store.server, "the plugin is not called");
     push_some();
     let stored = lines(&store.server);
     assert_eq!(stored.len(), count);
@@ -230,7 +230,7 @@ fn what_failed_for_a_passing_reason_is_tried_again() {
         },
     )
     .expect("tidepool starts");
-    wait_for_log(&store.server, "can be written to by others than this user");
+    wait_for_log(&store.server, "must be a directory that only this user can write to");
     assert_eq!(super::post(&store.server, IMPORT, b"a 1\n").status, 503);
     let cache = cache(store.config.data_dir());
     fs::set_permissions(&cache, Permissions::from_mode(0o700)).expect("its mode");
@@ -284,7 +284,7 @@ fn a_missing_directory_is_told_once_and_lets_nothing_by() {
     assert_eq!(log.matches("can be read again").count(), 1, "{log}");
     // What is loaded goes on without it.
     fs::rename(&there, &away).expect("it was there");
-    wait_for_log(&server, "what was loaded goes on");
+    wait_for_log(&server, "the loaded plugins stay in use");
     let count = || server.log().matches("could not be read").count();
     let is_told = || (count() == 2).then_some(());
     wait::until("the missing directory", TIMEOUT, is_told).expect("it is told");

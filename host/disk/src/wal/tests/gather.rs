@@ -94,7 +94,7 @@ fn what_cannot_be_written_is_kept_and_nothing_more_is_taken() {
         disk.set(Fault { ops, times: usize::MAX, torn_bytes, kind, ..Fault::next(Op::Write) });
         let error = wal.sync().expect_err("the disk is full");
         assert!(matches!(error, DiskError::WalHeld { segment: 0, bytes: 15_021, .. }), "{error}");
-        assert!(error.is_no_space() && error.to_string().contains("kept in memory"), "{error}");
+        assert!(error.is_no_space() && error.to_string().contains("stay in memory"), "{error}");
         for _ in 0..3 {
             let error = wal.append(&[noise(9, 10)]).expect_err("nothing more is taken");
             assert!(matches!(error, DiskError::WalHeld { .. }) && error.is_no_space(), "{error}");

@@ -1,4 +1,5 @@
-//! Zstandard frames: by the C library, or, where there is none, by one in Rust that only unpacks.
+//! Zstandard frames: by the C library or, where there is none, by a Rust library that only
+//! decompresses.
 
 #[cfg(any(test, target_arch = "wasm32"))]
 mod pure;

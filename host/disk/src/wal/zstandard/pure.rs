@@ -1,4 +1,4 @@
-//! In Rust, and for unpacking only.
+//! Zstandard in Rust, for decompressing only.
 
 // Where there is the C library, this half is built for its test alone.
 #![cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]

@@ -1,4 +1,4 @@
-//! By the C library.
+//! Zstandard by the C library.
 
 use crate::wal::pack::{RECORD_BYTES_MAX, grown};
 use zstd::bulk::{Compressor, Decompressor};
