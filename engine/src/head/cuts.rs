@@ -152,7 +152,7 @@ impl Cuts {
 
     /// Raises the floor of the plan: what lies before has a block now, whether or not the log can
     /// drop it soon.
-    pub fn has_block_before(&mut self, before_ms: i64) {
+    pub fn note_block_before(&mut self, before_ms: i64) {
         if let Some(planned) = &mut self.planned {
             planned.floor_ms = planned.floor_ms.max(before_ms);
         }

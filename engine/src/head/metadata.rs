@@ -138,7 +138,7 @@ impl MetadataTable {
 
     /// The log has what [`MetadataTable::unlogged`] gave. Of families without a series it has
     /// nothing; they are asked for again when their senders repeat themselves.
-    pub(super) fn is_logged(&mut self, living: Families<'_>) {
+    pub(super) fn note_logged(&mut self, living: Families<'_>) {
         for family in std::mem::take(&mut self.unlogged) {
             let has_series = living.series_of(&family).is_some();
             if let Some(entry) = self.families.get(&family) {

@@ -154,7 +154,7 @@ impl Head {
     /// nothing; they are asked for again when their senders repeat themselves.
     pub fn metadata_is_logged(&mut self) {
         let Head { metadata, postings, table, .. } = self;
-        metadata.is_logged(Families { postings, symbols: table.symbols() });
+        metadata.note_logged(Families { postings, symbols: table.symbols() });
     }
 
     /// All metadata of families that have a series, for a checkpoint of the log. The log loses

@@ -83,7 +83,7 @@ impl Head {
             // The out-of-order log, which would have them, is not read yet.
             Some(_) => 0,
             None => {
-                self.cuts.has_block_before(before_ms);
+                self.cuts.note_block_before(before_ms);
                 self.cuts.planned_generation()
             }
         };

@@ -277,7 +277,7 @@ impl Head {
         for slot in slots {
             self.table.delete_in_order(slot, TimeRange { start_ms: i64::MIN, end_ms })?;
         }
-        self.window.is_stored_until(floor_ms);
+        self.window.note_stored_until(floor_ms);
         Ok(())
     }
 

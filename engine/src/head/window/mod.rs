@@ -155,7 +155,7 @@ impl Window {
     }
 
     /// Notes that everything before a time is in committed blocks, or was deleted with them.
-    pub fn is_stored_until(&mut self, floor_ms: i64) {
+    pub fn note_stored_until(&mut self, floor_ms: i64) {
         self.leave_to_blocks(floor_ms);
         self.stored_until_ms = self.stored_until_ms.max(floor_ms);
     }
