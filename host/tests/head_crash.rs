@@ -13,6 +13,7 @@ use tidepool_host::reload::{Live, ReloadHandle};
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::{Store, StoreError};
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::series::{Dataset, Series, Shape, Texture};
@@ -37,7 +38,7 @@ fn send(url: &str, stop: &AtomicBool, refused: &AtomicU64) -> TestResult<Vec<Ser
     let writer = Writer::new(url);
     let mut acknowledged = Vec::new();
     // A day is more than can be sent before the test ends.
-    let mut start_ms = wait::now_ms() - 86_400_000;
+    let mut start_ms = clock::now_ms() - 86_400_000;
     while !stop.load(Relaxed) {
         let texture = Texture::Regular;
         let shape = Shape { seed: 5, series: 300, scrapes, start_ms, interval_ms, texture };

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tidepool_host::config::ConfigSource;
 use tidepool_host::store::{BodyBudget, LookupPart, Store, StoreConfig, StoreError};
 use tidepool_host::wasm::{Label, Lookup, MatchOp, Matcher, RemoteWriteVersion, TimeRange};
+use tidepool_tests::clock;
 use tidepool_tests::http::Client;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -161,7 +162,7 @@ fn strings(found: Vec<String>) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lookups_agree_with_prometheus() -> TestResult {
-    let now_ms = wait::now_ms();
+    let now_ms = clock::now_ms();
     let (early_ms, out_of_order_ms) = (now_ms - 600_000, now_ms);
     let data: Vec<Series> =
         (0..3000).map(|number| series(number, early_ms, out_of_order_ms)).collect();

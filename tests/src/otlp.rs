@@ -1,5 +1,6 @@
 //! Metrics of OpenTelemetry: requests of every kind, and a sender.
 
+use crate::clock::now_ms;
 use crate::histogram::ValueSeries;
 use crate::http::{Client, HttpError, Response};
 use crate::process::Server;
@@ -20,7 +21,6 @@ use crate::proto::opentelemetry::metrics::v1::{
 use crate::proto::opentelemetry::resource::v1::Resource;
 use crate::remote_read::{Reader, everything};
 use crate::series::Random;
-use crate::wait::now_ms;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;

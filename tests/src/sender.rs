@@ -3,6 +3,7 @@
 //! The functions here are assertions: they panic where the store under test fails.
 
 use crate::checksum::assert_same;
+use crate::clock::now_ms;
 use crate::data_dir::{self, Block};
 use crate::http::Response;
 use crate::proto::prometheus::Query;
@@ -10,7 +11,7 @@ use crate::remote_read::everything;
 use crate::remote_write::{Version, Writer};
 use crate::series::{Dataset, Row, Series, Shape, Texture};
 use crate::tidepool::Store;
-use crate::wait::{self, chain, now_ms};
+use crate::wait::{self, chain};
 use rustix::process::Signal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -2,11 +2,11 @@
 //!
 //! The functions here are assertions: they panic where the server under test fails.
 
+use crate::clock::now_ms;
 use crate::histogram::ValueSeries;
 use crate::http::{Client, Response};
 use crate::process::Server;
 use crate::remote_read::{Reader, everything};
-use crate::wait::now_ms;
 
 /// Where text is pushed.
 pub const PATH: &str = "/api/v1/import/prometheus";

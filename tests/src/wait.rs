@@ -3,8 +3,6 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-pub use crate::clock::now_ms;
-
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -4,8 +4,8 @@
 //! walked in pieces while they grow, but symbols keep their numbers: names are met in the order of
 //! their numbers, and so are the values of a name that has too many for one slice.
 
-use super::Head;
-use super::symbols::SymbolId;
+use super::postings::Postings;
+use super::symbols::{SymbolId, Symbols};
 use crate::model::LABEL_NAME;
 use std::cmp::Ordering;
 
@@ -141,9 +141,18 @@ impl CardinalityWalk {
     }
 }
 
-impl Head {
+/// What a walk goes over.
+#[derive(Clone, Copy)]
+pub(super) struct WalkedIndex<'h> {
+    pub postings: &'h Postings,
+    pub symbols: &'h Symbols,
+    /// Series that the head has dropped.
+    pub series_removed: u64,
+}
+
+impl WalkedIndex<'_> {
     /// Begins a walk that gives lists of at most so many items.
-    pub fn cardinality(&self, items_max: usize) -> CardinalityWalk {
+    pub fn begin(&self, items_max: usize) -> CardinalityWalk {
         CardinalityWalk {
             next_name: 0,
             name: None,
@@ -154,14 +163,14 @@ impl Head {
             names_by_value_bytes: Top::new(items_max),
             pairs_by_series: Top::new(items_max),
             is_done: false,
-            series_removed: self.counters.series_removed,
+            series_removed: self.series_removed,
         }
     }
 
     /// Does the next slice of a walk; gives the number of distinct labels once it is done.
-    pub fn walk_cardinality(&self, walk: &mut CardinalityWalk) -> Option<u64> {
+    pub fn walk(&self, walk: &mut CardinalityWalk) -> Option<u64> {
         if self.has_dropped_since(walk) {
-            *walk = self.cardinality(walk.pairs_by_series.items_max);
+            *walk = self.begin(walk.pairs_by_series.items_max);
         }
         let mut steps = 0;
         while steps < SLICE_STEPS && !walk.is_done {
@@ -174,7 +183,7 @@ impl Head {
     }
 
     fn has_dropped_since(&self, walk: &CardinalityWalk) -> bool {
-        walk.series_removed != self.counters.series_removed
+        walk.series_removed != self.series_removed
     }
 
     /// Looks at the next symbol. A name with few values is done at once. Gives how much it did.
@@ -230,7 +239,7 @@ impl Head {
 
     /// The next items of a list of a walk that is done, about so many bytes of them; `None` if series
     /// were dropped since.
-    pub fn next_of_cardinality(
+    pub fn next_items(
         &self,
         walk: &mut CardinalityWalk,
         list: CardinalityList,

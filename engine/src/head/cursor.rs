@@ -21,12 +21,11 @@ pub(super) use open::OpenCursors;
 use order::Sequence;
 pub(super) use watch::{Watch, Watches};
 
-use super::postings::HeadIndex;
-use super::work::{NotNow, WorkLeft};
-use super::{Head, Slot};
+use super::Slot;
+use super::observers::Observers;
+use super::series_table::SeriesTable;
 use crate::chunk::{Chunk, ChunkError};
-use crate::index::select_any;
-use crate::model::{Labels, MatcherSets, TimeRange, with_others};
+use crate::model::{Labels, TimeRange, with_others};
 pub(super) use open::OpenCursor;
 use std::rc::Rc;
 
@@ -132,116 +131,92 @@ impl HeadCursor {
     }
 }
 
-impl Head {
-    /// Selects series by one of several sets of matchers and gives them external labels. Those
-    /// without samples in the range are left out as the cursor meets them.
-    pub fn select(
-        &mut self,
-        sets: &MatcherSets,
+impl HeadCursor {
+    /// A cursor over series in label order that are given external labels, in a range that does not
+    /// reach beyond `newest_ms`, the newest time that the head holds.
+    pub(super) fn open(
+        slots: Vec<Slot>,
         range: TimeRange,
         external: &Labels,
-        work: &WorkLeft,
-    ) -> Result<HeadCursor, NotNow> {
-        self.postings.sort(work)?;
-        let mut slots = Vec::new();
-        if self.touches(range) {
-            let index = self.index(work);
-            if sets.select_all() {
-                slots = index.by_labels()?.to_vec();
-            } else {
-                slots = select_any(&index, sets.sets())?;
-                index.sort_by_labels(&mut slots)?;
-            }
-        }
-        self.epoch += 1;
-        // Later samples than those of this epoch are not part of the answer.
-        let range = TimeRange { end_ms: range.end_ms.min(self.newest_ms()), ..range };
+        newest_ms: i64,
+        table: &SeriesTable,
+        observers: &mut Observers,
+    ) -> HeadCursor {
         let bytes = slots.len() * (size_of::<Slot>() + size_of::<u32>());
         let mut cursor = HeadCursor {
-            newest: Newest::new(self.newest_ms(), slots.len()),
+            newest: Newest::new(newest_ms, slots.len()),
             sequence: Sequence::new(external),
             range,
-            epoch: self.epoch,
+            epoch: observers.next_epoch(),
             external: external.clone(),
             watch: None,
             page: Vec::new(),
             kept: None,
-            _open: OpenCursor::new(self, bytes as u64),
+            _open: observers.open(bytes as u64),
             slots,
         };
-        self.prepare_some(&mut cursor);
+        cursor.prepare_some(table);
         if !cursor.is_prepared() {
-            cursor.watch = Some(self.watches.begin());
-            self.is_observed = true;
+            cursor.watch = Some(observers.watch());
         }
-        Ok(cursor)
+        cursor
+    }
+
+    fn is_prepared(&self) -> bool {
+        self.newest.len() == self.slots.len()
     }
 
     /// Looks up the newest sample of the next series.
-    fn prepare_some(&self, cursor: &mut HeadCursor) {
-        let from = cursor.newest.len();
-        let to = cursor.slots.len().min(from + PREPARED_PER_SLICE);
+    fn prepare_some(&mut self, table: &SeriesTable) {
+        let from = self.newest.len();
+        let to = self.slots.len().min(from + PREPARED_PER_SLICE);
         for at in from..to {
-            let slot = cursor.slots[at];
-            let noted = cursor.watch.as_ref().and_then(|watch| watch.newest_before(slot));
-            let newest_ms = noted.or_else(|| self.at(slot).newest_ms()).unwrap_or(i64::MIN);
-            cursor.newest.push(newest_ms);
-            cursor.sequence.add(at as u32, &cursor.external, || self.labels(slot).1);
+            let slot = self.slots[at];
+            let noted = self.watch.as_ref().and_then(|watch| watch.newest_before(slot));
+            let newest_ms = noted.or_else(|| table.at(slot).newest_ms()).unwrap_or(i64::MIN);
+            self.newest.push(newest_ms);
+            self.sequence.add(at as u32, &self.external, || table.labels(slot).1);
         }
-        if cursor.is_prepared() {
-            cursor.watch = None;
+        if self.is_prepared() {
+            self.watch = None;
         }
     }
 
     /// Does a slice of what has to be done before the first series; gives whether that is all.
-    fn prepare(&self, cursor: &mut HeadCursor) -> bool {
-        let is_prepared = cursor.is_prepared();
+    fn prepare(&mut self, table: &SeriesTable) -> bool {
+        let is_prepared = self.is_prepared();
         if !is_prepared {
             // What comes next is another slice.
-            self.prepare_some(cursor);
+            self.prepare_some(table);
         }
         is_prepared
     }
 
-    fn next_at(&self, cursor: &mut HeadCursor) -> Option<usize> {
-        let HeadCursor { slots, external, sequence, .. } = cursor;
-        let labels =
-            |at: u32| Labels::from_sorted(with_others(self.labels(slots[at as usize]).1, external));
+    fn next_at(&mut self, table: &SeriesTable) -> Option<usize> {
+        let HeadCursor { slots, external, sequence, .. } = self;
+        let labels = |at: u32| {
+            Labels::from_sorted(with_others(table.labels(slots[at as usize]).1, external))
+        };
         sequence.next(slots.len(), labels)
     }
 
-    /// The index, for one question that may cost so much.
-    pub(super) fn index<'h>(&'h self, work: &'h WorkLeft) -> HeadIndex<'h> {
-        let Head { postings, symbols, series, .. } = self;
-        HeadIndex { postings, symbols, series, work }
-    }
-
-    /// Whether open cursors take more memory than they may.
-    pub fn has_too_many_cursors(&self) -> bool {
-        self.open_cursors.take_too_much(self.memory_bytes_max())
-    }
-
-    /// Whether the head may hold samples of the range.
-    pub(super) fn touches(&self, range: TimeRange) -> bool {
-        let start_ms = self.min_time_ms.min(self.out_of_order_min_time_ms);
-        let held = TimeRange { start_ms, end_ms: self.newest_ms() };
-        range.start_ms <= range.end_ms && range.overlaps(&held)
-    }
-
     /// The next series with chunks that share some time with the range.
-    pub fn next(&self, cursor: &mut HeadCursor) -> Result<Slice<HeadSeries>, (Labels, ChunkError)> {
-        if !self.prepare(cursor) {
+    pub(super) fn next(
+        &mut self,
+        table: &SeriesTable,
+    ) -> Result<Slice<HeadSeries>, (Labels, ChunkError)> {
+        if !self.prepare(table) {
             return Ok(Slice::Again);
         }
         for _ in 0..PASSED_PER_SLICE {
-            let Some(at) = self.next_at(cursor) else { return Ok(Slice::End) };
-            let (slot, newest_ms) = (cursor.slots[at], cursor.newest.get(at));
-            let series = self.at(slot);
-            let seen = Seen { newest_ms, epoch: cursor.epoch };
-            let chunks = series.chunks(cursor.range, seen);
-            let chunks = chunks.map_err(|error| (self.packed_labels(slot), error))?;
+            let Some(at) = self.next_at(table) else { return Ok(Slice::End) };
+            let (slot, newest_ms) = (self.slots[at], self.newest.get(at));
+            let series = table.at(slot);
+            let seen = Seen { newest_ms, epoch: self.epoch };
+            let chunks = series.chunks(self.range, seen);
+            let chunks = chunks.map_err(|error| (table.packed_labels(slot), error))?;
             if !chunks.is_empty() {
-                let labels = with_others(self.labels(slot).1, &cursor.external);
+                let labels = with_others(table.labels(slot).1, &self.external);
                 let (labels, may_overlap) =
                     (Labels::from_sorted(labels), series.has_out_of_order());
                 return Ok(Slice::Next(HeadSeries { labels, chunks, may_overlap }));
@@ -252,24 +227,22 @@ impl Head {
 
     /// The labels of the next series without the external ones: of series with chunks that share
     /// some time with the range, or of all.
-    pub fn next_labels(&self, cursor: &mut HeadCursor, only_in_range: bool) -> Slice<Labels> {
-        if !self.prepare(cursor) {
+    pub(super) fn next_labels(
+        &mut self,
+        table: &SeriesTable,
+        only_in_range: bool,
+    ) -> Slice<Labels> {
+        if !self.prepare(table) {
             return Slice::Again;
         }
         for _ in 0..PASSED_PER_SLICE {
-            let Some(at) = self.next_at(cursor) else { return Slice::End };
-            let slot = cursor.slots[at];
-            if !only_in_range || self.at(slot).touches(cursor.range) {
-                cursor.page.push(at as u32);
-                return Slice::Next(self.packed_labels(slot));
+            let Some(at) = self.next_at(table) else { return Slice::End };
+            let slot = self.slots[at];
+            if !only_in_range || table.at(slot).touches(self.range) {
+                self.page.push(at as u32);
+                return Slice::Next(table.packed_labels(slot));
             }
         }
         Slice::Again
-    }
-}
-
-impl HeadCursor {
-    fn is_prepared(&self) -> bool {
-        self.newest.len() == self.slots.len()
     }
 }

@@ -10,10 +10,11 @@
 //! (`engine/log.rs`). Upstream's own tombstones hide out-of-order samples whenever they come; so do
 //! those that it left in the log, for what was in its out-of-order log then.
 
+use super::series_table::SeriesTable;
 use super::slab::Place as _;
-use super::{Head, HeadCursor, Slot};
-use crate::chunk::ChunkError;
-use crate::model::{TimeRange, Value};
+use super::window::HeldTimes;
+use super::{HeadCursor, Slot};
+use crate::model::TimeRange;
 
 /// Series from which one slice deletes.
 const DELETED_PER_SLICE: usize = if cfg!(test) { 2 } else { 256 };
@@ -35,147 +36,59 @@ pub struct DeletedSpan {
 pub(super) struct TimesScan {
     /// Place in the table of series.
     next: u32,
-    min_time_ms: i64,
-    out_of_order_min_time_ms: i64,
-    max_time_ms: i64,
+    held: HeldTimes,
 }
 
 impl TimesScan {
-    fn new() -> TimesScan {
-        TimesScan {
-            next: 0,
-            min_time_ms: i64::MAX,
-            out_of_order_min_time_ms: i64::MAX,
-            max_time_ms: i64::MIN,
-        }
+    /// Nothing was looked at yet.
+    pub(super) fn new() -> TimesScan {
+        TimesScan { next: 0, held: HeldTimes::NONE }
     }
 
     /// A sample came.
     pub(super) fn add(&mut self, timestamp_ms: i64, is_out_of_order: bool) {
-        let oldest_ms = if is_out_of_order {
-            &mut self.out_of_order_min_time_ms
-        } else {
-            &mut self.min_time_ms
-        };
-        *oldest_ms = (*oldest_ms).min(timestamp_ms);
-        self.max_time_ms = self.max_time_ms.max(timestamp_ms);
+        match is_out_of_order {
+            true => self.held.add_out_of_order(timestamp_ms),
+            false => self.held.add_in_order(timestamp_ms),
+        }
+    }
+
+    /// Does a slice; gives the times once all series were looked at.
+    pub(super) fn step(&mut self, table: &SeriesTable) -> Option<HeldTimes> {
+        let end = table.places().place_count();
+        let to = end.min(self.next.saturating_add(TIMES_PER_SLICE));
+        for place in self.next..to {
+            let Some(series) = table.get(Slot::of(place)) else { continue };
+            self.held.add_all_of(series);
+        }
+        self.next = to;
+        (to >= end).then_some(self.held)
+    }
+
+    /// The times, found at once.
+    pub(super) fn all(table: &SeriesTable) -> HeldTimes {
+        let mut scan = TimesScan::new();
+        loop {
+            if let Some(held) = scan.step(table) {
+                return held;
+            }
+        }
     }
 }
 
-impl Head {
-    /// What the deletion of a range takes out of the next series of a cursor: for each that may
-    /// have samples there, the range up to its newest sample. The range's start stays as it is,
-    /// since the log may still hold older samples than the head.
-    pub fn spans_to_delete(&self, cursor: &mut HeadCursor, range: TimeRange) -> Vec<DeletedSpan> {
-        let span = |slot: &Slot| {
-            let series = self.at(*slot);
-            let end_ms = range.end_ms.min(series.max_time_ms()?);
-            let range = TimeRange { end_ms, ..range };
-            series.touches(range).then_some(DeletedSpan { slot: *slot, range })
-        };
-        cursor.next_slots(DELETED_PER_SLICE).iter().filter_map(span).collect()
-    }
-
-    /// Takes samples out, once the log knows. [`Head::find_times_again`] follows the last of several
-    /// such calls.
-    pub fn delete(&mut self, spans: &[DeletedSpan]) -> Result<(), ChunkError> {
-        for DeletedSpan { slot, range } in spans {
-            self.delete_in_order(*slot, *range)?;
-            self.at_mut(*slot).delete_out_of_order(*range)?;
-        }
-        self.times_scan = Some(Box::new(TimesScan::new()));
-        self.is_observed = true;
-        self.deletion_mark = self.deletion_mark.wrapping_add(1);
-        Ok(())
-    }
-
-    /// Does a slice of finding the times of the oldest and the newest samples after a deletion; gives
-    /// whether some is left to do. What was deleted does not make new samples out-of-order: a
-    /// replay would not know of it for long.
-    pub fn find_times_again(&mut self) -> bool {
-        let Some(mut scan) = self.times_scan.take() else { return false };
-        let end = self.series.place_count();
-        let to = end.min(scan.next.saturating_add(TIMES_PER_SLICE));
-        for place in scan.next..to {
-            let Some(series) = self.series.get(Slot::of(place)) else { continue };
-            let max_time_ms = series.max_time_ms().unwrap_or(i64::MIN);
-            scan.min_time_ms = scan.min_time_ms.min(series.min_time_ms().unwrap_or(i64::MAX));
-            scan.out_of_order_min_time_ms = scan
-                .out_of_order_min_time_ms
-                .min(series.out_of_order_min_time_ms().unwrap_or(i64::MAX));
-            scan.max_time_ms = scan.max_time_ms.max(max_time_ms);
-        }
-        scan.next = to;
-        let is_done = to >= end;
-        if is_done {
-            self.min_time_ms = scan.min_time_ms;
-            self.out_of_order_min_time_ms = scan.out_of_order_min_time_ms;
-            self.max_time_ms = scan.max_time_ms;
-            self.times_are_stale = false;
-        } else {
-            self.times_scan = Some(scan);
-        }
-        !is_done
-    }
-
-    /// Takes samples out that came in order, as a tombstone says that the log holds.
-    pub fn replay_deletion(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
-        self.settle_replay();
-        self.times_are_stale = true;
-        self.deletion_mark = self.deletion_mark.wrapping_add(1);
-        self.delete_in_order(slot, range)
-    }
-
-    fn delete_in_order(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
-        let series = self.at_mut(slot);
-        let before = series.chunk_count();
-        let deleted = series.delete_in_order(range);
-        let after = series.chunk_count();
-        self.chunk_count = self.chunk_count + after - before;
-        deleted
-    }
-
-    /// Takes back from the log that in-order samples before this time are in blocks, or were deleted
-    /// with them.
-    pub fn replay_floor(&mut self, floor_ms: i64) -> Result<(), ChunkError> {
-        let Some(end_ms) = floor_ms.checked_sub(1) else { return Ok(()) };
-        self.settle_replay();
-        self.deletion_mark = self.deletion_mark.wrapping_add(1);
-        let slots: Vec<Slot> = self.slots().collect();
-        for slot in slots {
-            self.delete_in_order(slot, TimeRange { start_ms: i64::MIN, end_ms })?;
-        }
-        self.min_valid_ms = self.min_valid_ms.max(floor_ms);
-        self.stored_until_ms = self.stored_until_ms.max(floor_ms);
-        Ok(())
-    }
-
-    /// In-order samples before this time are in committed blocks, or in nothing at all. A cut that
-    /// is planned has no block before it is truncated, nor have those that were done while the log
-    /// is read.
-    pub fn floor_ms(&self) -> i64 {
-        if self.replay.is_some() {
-            return self.stored_until_ms;
-        }
-        self.planned.map_or(self.min_valid_ms, |planned| planned.floor_ms)
-    }
-
-    /// Another number after each deletion, and in each life of a head.
-    pub fn deletion_mark(&self) -> u64 {
-        self.deletion_mark
-    }
-
-    /// The out-of-order samples of a series, by time.
-    pub fn out_of_order_values(
-        &self,
-        slot: Slot,
-    ) -> Result<impl Iterator<Item = (i64, Value)>, ChunkError> {
-        Ok(self.at(slot).out_of_order_values()?.into_iter())
-    }
-
-    /// The times of the oldest and the newest samples, found at once.
-    pub(super) fn find_times(&mut self) {
-        self.times_scan = Some(Box::new(TimesScan::new()));
-        while self.find_times_again() {}
-    }
+/// What the deletion of a range takes out of the next series of a cursor: for each that may have
+/// samples there, the range up to its newest sample. The range's start stays as it is, since the
+/// log may still hold older samples than the head.
+pub(super) fn next_spans(
+    table: &SeriesTable,
+    cursor: &mut HeadCursor,
+    range: TimeRange,
+) -> Vec<DeletedSpan> {
+    let span = |slot: &Slot| {
+        let series = table.at(*slot);
+        let end_ms = range.end_ms.min(series.max_time_ms()?);
+        let range = TimeRange { end_ms, ..range };
+        series.touches(range).then_some(DeletedSpan { slot: *slot, range })
+    };
+    cursor.next_slots(DELETED_PER_SLICE).iter().filter_map(span).collect()
 }

@@ -9,7 +9,8 @@ mod state;
 
 pub(super) use state::{RingLoader, RingSaver};
 
-use super::{Batch, Head, RefusalReason, Slot};
+use super::window::Window;
+use super::{Batch, RefusalReason, Slot};
 use crate::codec::{hash_bytes, hash_word};
 use crate::model::{Labels, TimeRange};
 use hashbrown::HashTable;
@@ -205,31 +206,36 @@ impl Exemplars {
     }
 }
 
-impl Head {
+impl Exemplars {
     /// Checks an exemplar of a series, and takes it into the batch or counts its refusal.
-    pub fn check_exemplar(&mut self, batch: &mut Batch, slot: Slot, exemplar: Exemplar) {
+    pub(super) fn check(
+        &self,
+        window: &Window,
+        batch: &mut Batch,
+        (slot, series): (Slot, &Labels),
+        exemplar: Exemplar,
+    ) {
         let time_ms = exemplar.timestamp_ms;
-        let series = self.packed_labels(slot);
-        let refusal = self.exemplar_refusal(&series, &exemplar);
-        if let Some((reason, why)) = refusal {
+        if let Some((reason, why)) = self.refusal(window, series, &exemplar) {
             batch.refuse(reason, time_ms, 1, || {
                 format!("exemplar of {series} at {time_ms} ms: {why}")
             });
             return;
         }
         batch.outcome.exemplars_written += 1;
-        if !self.exemplars.contains(&series, &exemplar) {
+        if !self.contains(series, &exemplar) {
             batch.exemplars.push((slot, exemplar));
         }
     }
 
-    fn exemplar_refusal(
+    fn refusal(
         &self,
+        window: &Window,
         series: &Labels,
         exemplar: &Exemplar,
     ) -> Option<(RefusalReason, String)> {
         let time_ms = exemplar.timestamp_ms;
-        if self.options.exemplars_max == 0 {
+        if self.max == 0 {
             let why = "exemplars are not stored here";
             return Some((RefusalReason::ExemplarsOff, why.into()));
         }
@@ -241,15 +247,12 @@ impl Head {
             );
             return Some((RefusalReason::InvalidExemplar, why));
         }
-        if time_ms > self.clock_limit_ms() {
+        if time_ms > window.clock_limit_ms() {
             let why = "too far in the future".into();
             return Some((RefusalReason::TooFarInFuture, why));
         }
-        let is_older = self.exemplars.newest_ms(series).is_some_and(|newest| time_ms < newest);
-        if is_older
-            && time_ms < self.out_of_order_from_ms()
-            && !self.exemplars.contains(series, exemplar)
-        {
+        let is_older = self.newest_ms(series).is_some_and(|newest| time_ms < newest);
+        if is_older && time_ms < window.out_of_order_from_ms() && !self.contains(series, exemplar) {
             let why = "out of order: a newer one is kept".into();
             return Some((RefusalReason::OutOfOrder, why));
         }

@@ -1,12 +1,12 @@
 //! Label names and values of the head, and its series without their samples.
 
-use super::Head;
 use super::cursor::OpenCursor;
+use super::observers::Observers;
 use super::postings::{HeadIndex, find};
-use super::symbols::SymbolId;
-use super::work::{NotNow, WorkLeft};
+use super::symbols::{SymbolId, Symbols};
+use super::work::NotNow;
 use crate::index::{intersects, select_any};
-use crate::model::{MatcherSets, TimeRange, Verdict};
+use crate::model::{MatcherSets, Verdict};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
@@ -27,71 +27,56 @@ pub struct HeadStrings {
     _open: OpenCursor,
 }
 
-impl Head {
-    /// The label names of the series that one of the sets selects, if the head holds some of the
-    /// range.
-    pub fn label_names(
-        &mut self,
-        sets: &MatcherSets,
-        range: TimeRange,
-        work: &WorkLeft,
-    ) -> Result<HeadStrings, NotNow> {
-        self.postings.sort(work)?;
-        let index = self.index(work);
+impl HeadStrings {
+    /// Nothing was given yet.
+    pub(super) fn new(symbols: Rc<Vec<SymbolId>>, observers: &Observers) -> HeadStrings {
+        let bytes = size_of_val(symbols.as_slice()) as u64;
+        HeadStrings { symbols, next: 0, _open: observers.open(bytes) }
+    }
+
+    /// The next name or value.
+    pub(super) fn next<'h>(&mut self, symbols: &'h Symbols) -> Option<&'h str> {
+        let symbol = self.symbols.get(self.next)?;
+        self.next += 1;
+        Some(symbols.text(*symbol))
+    }
+}
+
+impl HeadIndex<'_> {
+    /// The label names of the series that one of the sets selects, ascending by text.
+    pub fn names_where(&self, sets: &MatcherSets) -> Result<Vec<SymbolId>, NotNow> {
         let mut names = FxHashSet::default();
-        if !self.touches(range) {
-            return Ok(self.strings(Rc::default()));
-        }
         if sets.select_all() {
-            work.read_elements(self.postings.name_count())?;
+            self.work.read_elements(self.postings.name_count())?;
             names.extend(self.postings.names());
         } else {
-            for slot in select_any(&index, sets.sets())? {
-                for (name, _) in index.labels(slot) {
-                    work.read_elements(1)?;
+            for slot in select_any(self, sets.sets())? {
+                for (name, _) in self.labels(slot) {
+                    self.work.read_elements(1)?;
                     names.insert(name);
                 }
             }
         }
-        if work.is_bounded() && names.len() > NAMES_SORTED_MAX {
+        if self.work.is_bounded() && names.len() > NAMES_SORTED_MAX {
             return Err(NotNow::TooMuch);
         }
         let mut names: Vec<SymbolId> = names.into_iter().collect();
-        index.sort_by_text(&mut names);
-        Ok(self.strings(Rc::new(names)))
+        self.sort_by_text(&mut names);
+        Ok(names)
     }
 
-    /// The values of a label name that the series have which one of the sets selects, if the head
-    /// holds some of the range.
-    pub fn label_values(
-        &mut self,
+    /// The values of a label name that the series have which one of the sets selects, ascending by
+    /// text.
+    pub fn values_where(
+        &self,
         name: &str,
         sets: &MatcherSets,
-        range: TimeRange,
-        work: &WorkLeft,
-    ) -> Result<HeadStrings, NotNow> {
-        self.postings.sort(work)?;
-        let index = self.index(work);
-        let values = match find(&self.symbols, name) {
-            Some(id) if self.touches(range) => match sets.select_all() {
-                true => index.sorted_values(name)?,
-                false => Rc::new(values_where(&index, (name, id), sets)?),
-            },
-            _ => Rc::default(),
-        };
-        Ok(self.strings(values))
-    }
-
-    /// The next name or value.
-    pub fn next_string(&self, strings: &mut HeadStrings) -> Option<&str> {
-        let symbol = strings.symbols.get(strings.next)?;
-        strings.next += 1;
-        Some(self.symbols.text(*symbol))
-    }
-
-    fn strings(&self, symbols: Rc<Vec<SymbolId>>) -> HeadStrings {
-        let bytes = size_of_val(symbols.as_slice()) as u64;
-        HeadStrings { symbols, next: 0, _open: OpenCursor::new(self, bytes) }
+    ) -> Result<Rc<Vec<SymbolId>>, NotNow> {
+        let Some(id) = find(self.symbols, name) else { return Ok(Rc::default()) };
+        match sets.select_all() {
+            true => self.sorted_values(name),
+            false => values_where(self, (name, id), sets).map(Rc::new),
+        }
     }
 }
 

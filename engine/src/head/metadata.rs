@@ -6,7 +6,9 @@
 
 mod state;
 
-use super::{Head, Slot};
+use super::Slot;
+use super::postings::Postings;
+use super::symbols::Symbols;
 use crate::model::LABEL_NAME;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -109,19 +111,37 @@ impl Metadata {
     }
 }
 
-impl Head {
-    /// Metadata that came since the log last took it, each with a series of its family.
-    pub fn unlogged_metadata(&self) -> Vec<(Slot, &str, &Metadata)> {
-        self.of_living(self.metadata.unlogged.iter().map(|family| &**family))
+/// Where the series of a family are looked for.
+#[derive(Clone, Copy)]
+pub(super) struct Families<'h> {
+    pub postings: &'h Postings,
+    pub symbols: &'h Symbols,
+}
+
+impl Families<'_> {
+    fn series_of(&self, family: &str) -> Option<Slot> {
+        let mut name = String::with_capacity(family.len() + 8);
+        SUFFIXES.iter().find_map(|suffix| {
+            name.clear();
+            name.push_str(family);
+            name.push_str(suffix);
+            self.postings.first_with(self.symbols, LABEL_NAME, &name)
+        })
+    }
+}
+
+impl MetadataTable {
+    /// What came since the log last took it, each with a series of its family.
+    pub(super) fn unlogged(&self, living: Families<'_>) -> Vec<(Slot, &str, &Metadata)> {
+        self.of_living(living, self.unlogged.iter().map(|family| &**family))
     }
 
-    /// The log has what [`Head::unlogged_metadata`] gave. Of families without a series it has
+    /// The log has what [`MetadataTable::unlogged`] gave. Of families without a series it has
     /// nothing; they are asked for again when their senders repeat themselves.
-    pub fn metadata_is_logged(&mut self) {
-        let families = std::mem::take(&mut self.metadata.unlogged);
-        for family in families {
-            let has_series = self.series_of_family(&family).is_some();
-            if let Some(entry) = self.metadata.families.get(&family) {
+    pub(super) fn note_logged(&mut self, living: Families<'_>) {
+        for family in std::mem::take(&mut self.unlogged) {
+            let has_series = living.series_of(&family).is_some();
+            if let Some(entry) = self.families.get(&family) {
                 entry.is_logged.set(has_series);
             }
         }
@@ -129,11 +149,11 @@ impl Head {
 
     /// All metadata of families that have a series, for a checkpoint of the log. The log loses
     /// that of the others.
-    pub fn metadata_of_living(&self) -> Vec<(Slot, &str, &Metadata)> {
-        let of_living = self.of_living(self.metadata.families.keys().map(|family| &**family));
-        self.metadata.families.values().for_each(|entry| entry.is_logged.set(false));
+    pub(super) fn checkpoint(&self, living: Families<'_>) -> Vec<(Slot, &str, &Metadata)> {
+        let of_living = self.of_living(living, self.families.keys().map(|family| &**family));
+        self.families.values().for_each(|entry| entry.is_logged.set(false));
         for (_, family, _) in &of_living {
-            if let Some(entry) = self.metadata.families.get(*family) {
+            if let Some(entry) = self.families.get(*family) {
                 entry.is_logged.set(true);
             }
         }
@@ -142,42 +162,36 @@ impl Head {
 
     fn of_living<'a>(
         &'a self,
+        living: Families<'_>,
         families: impl Iterator<Item = &'a str>,
     ) -> Vec<(Slot, &'a str, &'a Metadata)> {
         let with_series = families.filter_map(|family| {
-            let slot = self.series_of_family(family)?;
-            let (family, entry) = self.metadata.families.get_key_value(family)?;
+            let slot = living.series_of(family)?;
+            let (family, entry) = self.families.get_key_value(family)?;
             Some((slot, &**family, &entry.metadata))
         });
         with_series.collect()
     }
 
     /// Takes metadata back from the log. `family` is empty if the record does not name it, as
-    /// upstream's do not.
-    pub fn replay_metadata(&mut self, slot: Slot, family: &str, metadata: Metadata) {
+    /// upstream's do not; then it is that of the metric name.
+    pub(super) fn replay<'a>(
+        &mut self,
+        family: &str,
+        metadata: Metadata,
+        metric_name: impl FnOnce() -> &'a str,
+    ) {
         let Metadata { metric_type, help, unit } = metadata;
         let metadata = Metadata::new(metric_type, help.as_bytes(), unit.as_bytes());
         let family = match family {
-            "" => {
-                let name = self.labels(slot).1.find(|(name, _)| *name == LABEL_NAME);
-                family_of(name.map_or("", |(_, value)| value), metric_type).to_owned()
-            }
-            family => family.to_owned(),
+            "" => family_of(metric_name(), metric_type),
+            family => family,
         };
-        self.metadata.take(&family, metadata);
-        if let Some(entry) = self.metadata.families.get(&*family) {
+        let family = family.to_owned();
+        self.take(&family, metadata);
+        if let Some(entry) = self.families.get(&*family) {
             entry.is_logged.set(true);
         }
-    }
-
-    fn series_of_family(&self, family: &str) -> Option<Slot> {
-        let mut name = String::with_capacity(family.len() + 8);
-        SUFFIXES.iter().find_map(|suffix| {
-            name.clear();
-            name.push_str(family);
-            name.push_str(suffix);
-            self.postings.first_with(&self.symbols, LABEL_NAME, &name)
-        })
     }
 }
 

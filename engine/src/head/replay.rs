@@ -10,12 +10,12 @@
 //! number that it has. The cut's blocks are none until the log was read to its end: whoever
 //! commits them waits for that.
 
-use super::cut::span_ms;
-use super::series::{block_end, block_start};
+use super::deletion::TimesScan;
+use super::metadata::Metadata;
 use super::slab::Place;
 use super::{Batch, Exemplar, Head, LookupError, Slot};
 use crate::chunk::ChunkError;
-use crate::model::{RefTable, Sample, TimeRange, Value};
+use crate::model::{LABEL_NAME, RefTable, Sample, TimeRange, Value};
 
 /// Floats of a series that wait, at most. Chunks are full after a multiple of it.
 const WAITING_ROWS: usize = 24;
@@ -103,6 +103,22 @@ impl FloatReplay<'_> {
 }
 
 impl Replay {
+    /// Makes a series known by the number that it has in the log.
+    fn add_series(&mut self, series_ref: u64, slot: Slot) {
+        self.refs.insert(series_ref, slot.number());
+        self.series += 1;
+        let places = (slot.number() as usize + 1).min(WAITING_SERIES_MAX);
+        if self.waiting.len() < places {
+            self.waiting.resize(places, [(0, 0.0); WAITING_ROWS]);
+            self.waiting_rows.resize(places, 0);
+        }
+    }
+
+    /// Time of the oldest of the recent rows.
+    pub(super) fn recent_ms(&self) -> Option<i64> {
+        self.recent.iter().flatten().min().copied()
+    }
+
     /// Notes rows, of which this is the oldest.
     fn see(&mut self, oldest_ms: i64, rows: usize) {
         let recent = &mut self.recent[self.part % RECENT_PARTS];
@@ -124,23 +140,15 @@ impl Head {
         series_ref: u64,
         labels: &[(&[u8], &[u8])],
     ) -> Result<(), LookupError> {
-        // What the log holds has passed the limits of its time.
-        self.is_replaying = true;
-        let found = self.series_by_pairs(batch, labels);
-        self.is_replaying = false;
-        let slot = found?;
+        let slot = match self.table.find_by_pairs(labels) {
+            Some(slot) => slot,
+            None => self.unusual_series(batch, labels.iter().copied(), true)?,
+        };
         batch.created.clear();
         // Of several numbers for one series the last is the one that newer records use.
-        self.at_mut(slot).series_ref = series_ref;
-        self.retire_ref(series_ref);
-        let replay = self.replay.get_or_insert_default();
-        replay.refs.insert(series_ref, slot.number());
-        replay.series += 1;
-        let places = (slot.number() as usize + 1).min(WAITING_SERIES_MAX);
-        if replay.waiting.len() < places {
-            replay.waiting.resize(places, [(0, 0.0); WAITING_ROWS]);
-            replay.waiting_rows.resize(places, 0);
-        }
+        self.table.at_mut(slot).series_ref = series_ref;
+        self.table.retire_ref(series_ref);
+        self.replay.get_or_insert_default().add_series(series_ref, slot);
         Ok(())
     }
 
@@ -160,16 +168,15 @@ impl Head {
     fn append_run(&mut self, replay: &mut Replay, slot: Slot, rows: &[(i64, f64)]) {
         let mut rest = rows;
         while let [(first_ms, value), after @ ..] = rest {
-            let is_in_order = *first_ms >= self.min_valid_ms;
-            let series = self.series.get_mut(slot).filter(|_| is_in_order);
+            let is_in_order = *first_ms >= self.window.min_valid_ms();
+            let series = self.table.get_mut(slot).filter(|_| is_in_order);
             let taken = series.map_or(0, |series| series.append_floats(rest));
             if taken == 0 {
                 self.append_replayed(replay, slot, *first_ms, &Value::Float(*value));
                 rest = after;
                 continue;
             }
-            self.min_time_ms = self.min_time_ms.min(*first_ms);
-            self.max_time_ms = self.max_time_ms.max(rest[taken - 1].0);
+            self.window.add_run(*first_ms, rest[taken - 1].0);
             replay.samples += taken as u64;
             rest = &rest[taken..];
         }
@@ -184,15 +191,15 @@ impl Head {
         timestamp_ms: i64,
         value: &Value,
     ) {
-        let newest_ms = self.at(slot).newest_ms();
-        let is_new = timestamp_ms >= self.stored_until_ms
+        let newest_ms = self.table.at(slot).newest_ms();
+        let is_new = timestamp_ms >= self.window.stored_until_ms()
             && is_time(timestamp_ms)
             && newest_ms.is_none_or(|newest_ms| timestamp_ms > newest_ms);
         if !is_new {
             return;
         }
         replay.samples += 1;
-        if timestamp_ms >= self.min_valid_ms {
+        if timestamp_ms >= self.window.min_valid_ms() {
             self.append(slot, timestamp_ms, value);
         } else {
             replay.has_behind = true;
@@ -222,7 +229,7 @@ impl Head {
 
     /// Takes an exemplar back from the log.
     pub fn replay_exemplar(&mut self, slot: Slot, exemplar: Exemplar) {
-        let series = self.packed_labels(slot);
+        let series = self.table.packed_labels(slot);
         self.exemplars.add(&series, exemplar);
     }
 
@@ -252,31 +259,36 @@ impl Head {
         self.replay.as_ref().map_or(0, |replay| replay.samples)
     }
 
-    /// The range that a block should hold if the head spans more than it should and the log is not
-    /// read to its end yet: as [`Head::plan_cut`], but only up to where no recent row belongs. To
-    /// save a merge it may reach as far as a block of the next level.
-    pub(super) fn plan_replayed_cut(&mut self) -> Option<TimeRange> {
-        let block = self.options.block_duration_ms;
-        if span_ms(self.min_time_ms, self.max_time_ms)? <= self.span_ms_max() {
-            return None;
-        }
+    /// Takes samples out that came in order, as a tombstone says that the log holds.
+    pub fn replay_deletion(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
         self.settle_replay();
-        let recent = self.replay.as_ref()?.recent.iter().flatten().min();
-        let quiet_until_ms = self.max_time_ms.saturating_sub(block / 2).min(*recent?);
-        let next_level_end_ms = block_end(self.min_time_ms, self.replay_cut_ms.max(block));
-        let end_ms = block_start(quiet_until_ms, block).min(next_level_end_ms);
-        let start_ms = block_start(self.min_time_ms, block);
-        if end_ms <= start_ms {
-            return None;
-        }
-        let range = TimeRange { start_ms, end_ms: end_ms.saturating_sub(1) };
-        self.plan(range);
-        Some(range)
+        self.window.set_stale();
+        self.observers.note_deletion();
+        self.table.delete_in_order(slot, range)
     }
 
-    /// Lets blocks that are cut while the log is read be as long as a merged one.
-    pub fn set_replay_cut_ms(&mut self, span_ms: i64) {
-        self.replay_cut_ms = span_ms;
+    /// Takes back from the log that in-order samples before this time are in blocks, or were deleted
+    /// with them.
+    pub fn replay_floor(&mut self, floor_ms: i64) -> Result<(), ChunkError> {
+        let Some(end_ms) = floor_ms.checked_sub(1) else { return Ok(()) };
+        self.settle_replay();
+        self.observers.note_deletion();
+        let slots: Vec<Slot> = self.slots().collect();
+        for slot in slots {
+            self.table.delete_in_order(slot, TimeRange { start_ms: i64::MIN, end_ms })?;
+        }
+        self.window.note_stored_until(floor_ms);
+        Ok(())
+    }
+
+    /// Takes metadata back from the log. `family` is empty if the record does not name it, as
+    /// upstream's do not.
+    pub fn replay_metadata(&mut self, slot: Slot, family: &str, metadata: Metadata) {
+        let table = &self.table;
+        self.metadata.replay(family, metadata, || {
+            let name = table.labels(slot).1.find(|(name, _)| *name == LABEL_NAME);
+            name.map_or("", |(_, value)| value)
+        });
     }
 
     /// Whether samples came behind a cut, so that no block has them and no log as out-of-order ones.
@@ -291,8 +303,9 @@ impl Head {
         // Out-of-order samples may be older than what blocks hold, and stay. So does a planned
         // cut's range: it has no block yet.
         self.truncate_before(self.floor_ms(), 0)?;
-        if self.times_are_stale {
-            self.find_times();
+        if self.window.is_stale() {
+            self.observers.take_scan();
+            self.window.set_held(TimesScan::all(&self.table));
         }
         Ok(())
     }

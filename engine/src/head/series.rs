@@ -1,15 +1,16 @@
 //! One series of the head: its labels and its chunks, sealed ones and the one being filled.
 
 mod deletion;
+pub(super) mod out_of_order_samples;
 mod state;
 
 use super::cursor::Seen;
 use super::label_names::SeriesLabels;
-use super::out_of_order::{Arrival, OutOfOrderSamples, value_in};
 use super::slab::Place;
 use crate::chunk::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, ValueAppender, without};
 use crate::codec::hash_word;
 use crate::model::{TimeRange, Value};
+use out_of_order_samples::{Arrival, OutOfOrderSamples, value_in};
 
 /// Place of a series in the head. Given to another series once this one is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -39,6 +39,12 @@ impl Symbols {
         Symbols { seed, symbols: Slab::default(), by_hash: HashTable::new() }
     }
 
+    /// What is mixed into every hash.
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Hash of a string, of which series hashes are made.
     #[inline]
     pub fn hash(&self, text: &[u8]) -> u64 {

@@ -384,7 +384,12 @@ fn what_a_clock_ran_ahead_with_shuts_no_door() {
         }
         assert!(ends.is_sorted() && ends.last() > Some(&8000), "{ends:?}");
         assert!(ends.iter().all(|end_ms| *end_ms < 12_000), "{ends:?}");
-        let oldest_ms = writer.head.min_time_ms.min(writer.head.out_of_order_min_time_ms);
+        let oldest_ms = writer
+            .head
+            .window
+            .held()
+            .oldest_ms
+            .min(writer.head.window.held().oldest_out_of_order_ms);
         assert!(oldest_ms > 8000, "{oldest_ms}");
         assert_eq!(at(&mut writer, 1_000_000), Some(RefusalReason::DuplicateSample), "it stays");
     }
@@ -524,7 +529,7 @@ fn a_cursor_that_takes_slices_to_prepare_sees_the_moment_of_its_opening() {
     assert!(slices >= 50, "nine slices to prepare, forty series, the end: {slices}");
     drop(cursor);
     writer.write("metric_00", &[(9000, 1.0)]);
-    assert!(!writer.head.is_observed, "nobody wants to know of samples any more");
+    assert!(!writer.head.observers.is_observed(), "nobody wants to know of samples any more");
 }
 
 /// The times of the head are those of its samples again, although some came between the slices.
@@ -547,7 +552,7 @@ fn times_are_found_again_after_a_deletion_while_samples_come() {
     }
     let TimeRange { start_ms, end_ms } = writer.head.range();
     assert_eq!((start_ms, end_ms), (5000, 7000));
-    assert_eq!(writer.head.out_of_order_min_time_ms, 4000);
+    assert_eq!(writer.head.window.held().oldest_out_of_order_ms, 4000);
 }
 
 #[test]

@@ -6,12 +6,13 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tidepool_tests::checksum::Checksum;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::series::{Dataset, Labels, Series, Shape, Texture};
 use tidepool_tests::tidepool::Config;
-use tidepool_tests::wait::{now_ms, until};
+use tidepool_tests::wait::until;
 
 /// How long the centre may take to have everything.
 const TIMEOUT: Duration = Duration::from_secs(600);

@@ -10,7 +10,8 @@
 //!
 //! Each destination has a thread and an engine instance of its own, and knows nothing of others.
 //! Reading order: [`config`], `tail` (the logs), `backlog` (what the logs have no more), `worker`
-//! (the thread) and `delivery` (what it does until something fails: `reading`, `sending`, `tidying`),
+//! (the thread) and `delivery` (what it does until something fails, by its parts `reader`,
+//! `dispatcher`, `housekeeper` and `position_writer`),
 //! `sender` (one request until it is answered), `answer` (what that means), `version` (1.0 or 2.0),
 //! `client` and `tls` (sockets), `position` (files),
 //! `resharding` (how many shards), `needs` (which segments are kept), `destinations` (all of them,
@@ -25,16 +26,17 @@ mod client;
 pub mod config;
 mod delivery;
 mod destinations;
+mod dispatcher;
 pub mod figures;
+mod housekeeper;
 mod needs;
 mod position;
+mod position_writer;
 mod progress;
-mod reading;
+mod reader;
 mod resharding;
 mod sender;
-mod sending;
 mod tail;
-mod tidying;
 mod tls;
 mod version;
 mod worker;

@@ -6,11 +6,11 @@ use super::client::Client;
 use super::config::DestinationConfig;
 use super::delivery::{Delivery, LOOK_EVERY, TIDY_EVERY};
 use super::figures::Figures;
+use super::housekeeper::stored_ms;
 use super::needs::Needs;
 use super::position::{Position, PositionFile};
 use super::sender::Sender;
 use super::tail::{Tails, bytes_behind, segments};
-use super::tidying::stored_ms;
 use super::version::Negotiated;
 use crate::disk::wal::FORWARD_DIR;
 use crate::shutdown::Shutdown;
@@ -276,6 +276,15 @@ impl Place {
 }
 
 impl Parts {
+    /// Samples before this are too old to be sent.
+    pub fn not_before_ms(&self) -> i64 {
+        let limit = self.config.queue.sample_age_limit;
+        match limit.is_zero() {
+            true => i64::MIN,
+            false => system_now_ms().saturating_sub(limit.as_millis() as i64),
+        }
+    }
+
     /// Waits; gives whether it is time to stop.
     pub fn is_stopping_within(&self, pause: Duration) -> bool {
         let [mut all, mut one] = self.shutdown.clone();

@@ -2,8 +2,8 @@
 //! the log may get a line.
 
 use super::durations::Durations;
+use super::handler::Handler;
 use super::reply::Body;
-use super::routes::Handler;
 use super::stream::{Phase, PhaseCell};
 use crate::http::request::Request;
 use crate::store::StoreError;

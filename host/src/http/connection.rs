@@ -7,7 +7,7 @@
 use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
 use super::context::{Context, HttpCounters};
 use super::request::{RequestBody, Unread};
-use super::routes::{self, Handler};
+use super::routes;
 use super::stream::{Phase, PhaseCell, Watched};
 use super::target::HEADERS_MAX;
 use super::typed::Typed;
@@ -129,7 +129,7 @@ async fn serve_requests<S>(
             let asked = context.requests.begin(&request, client);
             let is_logged = context.http.access_log;
             let line = is_logged.then(|| AccessLine::new(&request, asked.id(), client));
-            let handler = Handler::of(&context, request.uri().path());
+            let handler = routes::handler_of(&context, request.uri().path());
             let timer = Timer::start(handler, Arc::clone(&context.durations));
             let answer = async {
                 let mut reply = routes::handle(&context, handler, request).await;

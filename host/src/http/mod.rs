@@ -9,6 +9,7 @@ mod connection;
 mod context;
 mod durations;
 mod gzip;
+mod handler;
 mod import;
 mod intake;
 mod metrics;

@@ -8,8 +8,8 @@
 //! with its first line. What comes beyond is counted, and the window ends with a line that has the number.
 
 use super::answered::cut;
+use super::handler::Handler;
 use super::reply::{Reason, Reply};
-use super::routes::Handler;
 use hyper::{Method, Request, StatusCode, Uri};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -175,7 +175,7 @@ mod tests {
     fn lines_are_bounded_for_each_endpoint_and_status() {
         let log = RequestLog::default();
         let now = Instant::now();
-        let read = Handler::of_path("/api/v1/read");
+        let read = Handler::new(0, "/api/v1/read");
         let key = (read, StatusCode::BAD_REQUEST);
         for line in 0..LINES_MAX {
             assert_eq!(log.admit(key, now), Admission::Written, "{line}");
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(log.admit(key, now + WINDOW / 2), Admission::Suppressed);
         let other_status = (read, StatusCode::UNAUTHORIZED);
         assert_eq!(log.admit(other_status, now), Admission::Written);
-        let other_handler = (Handler::of_path("/api/v1/write"), StatusCode::BAD_REQUEST);
+        let other_handler = (Handler::new(1, "/api/v1/write"), StatusCode::BAD_REQUEST);
         assert_eq!(log.admit(other_handler, now), Admission::Written);
         // Once its number is told, a new window begins.
         log.end(key);
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_window_without_suppressed_lines_ends_by_itself() {
         let log = RequestLog::default();
-        let (now, key) = (Instant::now(), (Handler::of_path("/x"), StatusCode::NOT_FOUND));
+        let (now, key) = (Instant::now(), (Handler::other(2), StatusCode::NOT_FOUND));
         for _ in 0..LINES_MAX {
             assert_eq!(log.admit(key, now), Admission::Written);
         }

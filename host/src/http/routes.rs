@@ -2,6 +2,7 @@
 
 use super::api::{self, Call};
 use super::context::Context;
+use super::handler::Handler;
 use super::reply::{Reply, text};
 use super::{auth, import, metrics, otlp, pages, push, read, reload, replay, write};
 use crate::access::Scope;
@@ -90,57 +91,35 @@ const ROUTES: &[Route] = &[
     route(GET, "/", Endpoint::Index, "this page"),
 ];
 
-/// The line of the table that a path belongs to, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Handler(usize);
-
-impl Handler {
-    /// Of a path, which a plugin may have been given.
-    pub fn of(context: &Context, path: &str) -> Handler {
-        match Handler::of_path(path) {
-            other if other.route().is_none() && push::is_given(context, path) => {
-                Handler::of_path(push::PREFIX)
-            }
-            known => known,
-        }
+/// The handler of a path, which a plugin may have been given.
+pub fn handler_of(context: &Context, path: &str) -> Handler {
+    let handler = handler_of_path(path);
+    if route_of(handler).is_none() && push::is_given(context, path) {
+        return handler_of_path(push::PREFIX);
     }
+    handler
+}
 
-    /// Of a path that no plugin was given.
-    pub fn of_path(path: &str) -> Handler {
-        let at = ROUTES.iter().position(|route| is_at(route.path, path));
-        Handler(at.unwrap_or(ROUTES.len()))
-    }
+/// The handler of a path that no plugin was given.
+fn handler_of_path(path: &str) -> Handler {
+    let at = ROUTES.iter().position(|route| is_at(route.path, path));
+    handler_at(at.unwrap_or(ROUTES.len()))
+}
 
-    /// Those of all lines, and that of paths that are not in the table.
-    pub fn all() -> impl Iterator<Item = Handler> {
-        (0..=ROUTES.len()).map(Handler)
-    }
+/// The handlers of all lines, and that of paths that are not in the table.
+pub fn handlers() -> impl Iterator<Item = Handler> {
+    (0..=ROUTES.len()).map(handler_at)
+}
 
-    /// Its place among all.
-    pub fn number(self) -> usize {
-        self.0
-    }
+fn handler_at(number: usize) -> Handler {
+    let Some(route) = ROUTES.get(number) else { return Handler::other(number) };
+    let reads = matches!(auth::scope_of(route.path), Some(Scope::Read | Scope::Admin));
+    let is_probe = route.endpoint == Endpoint::Ready;
+    Handler::new(number, route.path).with_reads(reads).with_probe(is_probe)
+}
 
-    /// As Prometheus names its handlers.
-    pub fn name(self) -> String {
-        let path = self.route().map_or("other", |route| route.path);
-        path.replace("{}", ":name").replace("{*}", "*path")
-    }
-
-    /// Whether a refusal may quote the query of a client.
-    pub fn reads(self) -> bool {
-        let path = self.route().map_or("", |route| route.path);
-        matches!(auth::scope_of(path), Some(Scope::Read | Scope::Admin))
-    }
-
-    /// Whether it only tells whether the store is ready.
-    pub fn is_probe(self) -> bool {
-        self.route().is_some_and(|route| matches!(route.endpoint, Endpoint::Ready))
-    }
-
-    fn route(self) -> Option<&'static Route> {
-        ROUTES.get(self.0)
-    }
+fn route_of(handler: Handler) -> Option<&'static Route> {
+    ROUTES.get(handler.number())
 }
 
 /// Answers a request.
@@ -178,7 +157,7 @@ async fn admitted(context: &Context, handler: Handler, request: Request) -> Resu
 }
 
 async fn dispatch(context: &Context, handler: Handler, request: Request) -> Reply {
-    let Some(route) = handler.route() else {
+    let Some(route) = route_of(handler) else {
         return text(StatusCode::NOT_FOUND, "404 page not found\n");
     };
     if !route.methods.split(", ").any(|method| method == request.method().as_str()) {

@@ -3,7 +3,8 @@
 use super::connection;
 use super::context::{Context, ServerConfig};
 use super::durations::Durations;
-use super::routes::Handler;
+use super::handler::Handler;
+use super::routes;
 use crate::access::Access;
 use crate::shutdown::Shutdown;
 use std::io;
@@ -32,7 +33,7 @@ impl Server {
         let http = Arc::clone(&config.live.borrow().http);
         let listener = http.listen.bind().await?;
         let address = listener.local_addr()?;
-        let context = Context::new(config, Durations::of(Handler::all().map(Handler::name)));
+        let context = Context::new(config, Durations::of(routes::handlers().map(Handler::name)));
         Ok(Server { listener, address, context })
     }
 

@@ -25,11 +25,11 @@ pub mod report;
 pub mod scenario;
 pub mod trial;
 
+use crate::clock::now_ms;
 use crate::http::HttpError;
 use crate::process::{ProcessError, UsageError};
 use crate::remote_read::ReadError;
 use crate::series::{Shape, Texture};
-use crate::wait::now_ms;
 use crate::{peers, prometheus, victoria_metrics};
 use contender::Contender;
 use load::SendError;

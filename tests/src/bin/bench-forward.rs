@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use tidepool_tests::bench::load::Load;
 use tidepool_tests::bench::plot::short;
 use tidepool_tests::bench::trial::{IDLE_WINDOW, settle};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
 use tidepool_tests::process::{Server, free_address};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::Config;
-use tidepool_tests::wait::{chain, now_ms, until_every};
+use tidepool_tests::wait::{chain, until_every};
 
 /// For all to be delivered.
 const TIMEOUT: Duration = Duration::from_secs(900);

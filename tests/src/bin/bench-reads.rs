@@ -3,11 +3,12 @@
 use clap::Parser;
 use std::process::ExitCode;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::hostile::{
     Beside, Contents, HostileError, Kind, Memory, Phase, Writes, beside, filled,
 };
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{chain, now_ms};
+use tidepool_tests::wait::chain;
 
 /// Most that a 99th percentile beside reads may be, to the quiet one, or above it.
 const RATIO_MAX: f64 = 1.2;

@@ -11,11 +11,12 @@ use tidepool_tests::bench::outcome::{self, Kept};
 use tidepool_tests::bench::scenario::Scenario;
 use tidepool_tests::bench::trial::IDLE_WINDOW;
 use tidepool_tests::bench::{BenchError, Context, custom, docs, report};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::peers::{Release, workspace};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::victoria_metrics;
-use tidepool_tests::wait::{chain, now_ms};
+use tidepool_tests::wait::chain;
 
 const IDLE_WINDOW_QUICK: Duration = Duration::from_millis(50);
 

@@ -2,6 +2,7 @@
 //!
 //! The functions here are assertions: they panic where the server under test fails.
 
+use crate::clock::now_ms;
 use crate::data_dir::{self, Block};
 use crate::histogram::generate::{HistogramShape, SentSeries, SentValue, generate};
 use crate::histogram::wire::{SentRow, encode, expected};
@@ -11,7 +12,7 @@ use crate::remote_read::Reader;
 use crate::remote_write::{Version, Writer};
 use crate::sender::read_all;
 use crate::tidepool::Store;
-use crate::wait::{self, chain, now_ms};
+use crate::wait::{self, chain};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;

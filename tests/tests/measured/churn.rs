@@ -2,12 +2,13 @@
 //! query may feel the days before.
 
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::proto::prometheus::label_matcher::Type;
 use tidepool_tests::remote_read::{matcher, query};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{Sample, Series};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 const TARGETS: usize = 200;
 const SERIES_PER_TARGET: usize = 20;

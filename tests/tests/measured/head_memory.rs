@@ -1,10 +1,10 @@
 //! How much memory the head takes, measured where it counts: the linear memory of its instance.
 
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::send_all;
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 const SERIES: usize = 50_000;
 

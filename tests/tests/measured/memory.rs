@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tidepool_tests::cgroup::MemoryGroup;
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock;
 use tidepool_tests::proto::prometheus::label_matcher::Type;
 use tidepool_tests::remote_read::{ReadError, everything, matcher, query};
 use tidepool_tests::remote_write::{Version, Writer};
@@ -42,7 +43,7 @@ fn explode(
         let begun = Instant::now();
         let all: Vec<Labels> =
             (number..number + NEW_SERIES_PER_REQUEST).map(|n| labels("explosion", n)).collect();
-        let sample = [Sample { timestamp_ms: wait::now_ms(), value: 1.0 }];
+        let sample = [Sample { timestamp_ms: clock::now_ms(), value: 1.0 }];
         let rows: Vec<Row<'_>> =
             all.iter().map(|labels| Row { labels, samples: &sample }).collect();
         let response = writer.send(Version::V2, &rows).expect("an answer");
@@ -68,7 +69,7 @@ fn scrape(writer: &Writer, stop: &AtomicBool) -> Vec<Series> {
         .collect();
     let mut value = 0.0;
     while !stop.load(Relaxed) {
-        let (timestamp_ms, begun) = (wait::now_ms(), Instant::now());
+        let (timestamp_ms, begun) = (clock::now_ms(), Instant::now());
         value += 1.0;
         for series in &mut known {
             series.samples.push(Sample { timestamp_ms, value });
@@ -177,7 +178,7 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     assert!(status.contains(r#""seriesCountByMetricName":[{"name":"#), "{status}");
     let takes_new = || {
         let labels = labels("after", 1);
-        let samples = [Sample { timestamp_ms: wait::now_ms(), value: 1.0 }];
+        let samples = [Sample { timestamp_ms: clock::now_ms(), value: 1.0 }];
         let row = Row { labels: &labels, samples: &samples };
         let response = store.writer().send(Version::V2, &[row]).expect("an answer");
         (response.status == 204).then_some(())
@@ -218,7 +219,7 @@ fn the_least_memory_is_enough_to_merge() {
         seed: 12,
         series: 1_000,
         scrapes: 60,
-        start_ms: wait::now_ms() - 60 * 15_000,
+        start_ms: clock::now_ms() - 60 * 15_000,
         interval_ms: 15_000,
         texture: Texture::Regular,
     });
@@ -279,7 +280,7 @@ fn fill(store: &Store, shape: LabelShape, mut number: usize) -> usize {
     let writer = store.writer();
     loop {
         let all: Vec<Labels> = (number..number + 500).map(|n| shape.labels(n)).collect();
-        let sample = [Sample { timestamp_ms: wait::now_ms(), value: 1.0 }];
+        let sample = [Sample { timestamp_ms: clock::now_ms(), value: 1.0 }];
         let rows: Vec<Row<'_>> =
             all.iter().map(|labels| Row { labels, samples: &sample }).collect();
         let response = writer.send(Version::V2, &rows).expect("an answer");
@@ -306,7 +307,7 @@ fn whatever_the_labels_of_an_explosion_it_passes() {
             let takes_new = || {
                 number += 1;
                 let labels = shape.labels(number);
-                let samples = [Sample { timestamp_ms: wait::now_ms(), value: 1.0 }];
+                let samples = [Sample { timestamp_ms: clock::now_ms(), value: 1.0 }];
                 let row = Row { labels: &labels, samples: &samples };
                 let response = store.writer().send(Version::V2, &[row]).expect("an answer");
                 let has_cut = store.metric("tidepool_blocks_cut_total")? >= 1.0;

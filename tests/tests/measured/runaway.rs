@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock;
 use tidepool_tests::latency::Latencies;
 use tidepool_tests::proto::prometheus::label_matcher::Type;
 use tidepool_tests::proto::prometheus::read_request::ResponseType;
@@ -31,7 +32,7 @@ fn store(flags: &[&str]) -> (Store, Dataset) {
         seed: 91,
         series: 20_000,
         scrapes: SCRAPES,
-        start_ms: wait::now_ms() - SCRAPES as i64 * INTERVAL_MS,
+        start_ms: clock::now_ms() - SCRAPES as i64 * INTERVAL_MS,
         interval_ms: INTERVAL_MS,
         texture: Texture::Regular,
     });
@@ -60,7 +61,7 @@ fn write_beside(store: &Store, stop: &AtomicBool) -> Latencies {
     let writer = store.writer();
     let mut taken = Vec::new();
     while !stop.load(Relaxed) || taken.len() < 200 {
-        let sample = [(wait::now_ms(), taken.len() as f64)];
+        let sample = [(clock::now_ms(), taken.len() as f64)];
         let series = Series::new(&[("__name__", "beside")], &sample);
         let begun = Instant::now();
         let response = writer.send(Version::V2, &[series.row()]).expect("an answer");

@@ -1,12 +1,13 @@
 //! Prometheus with passwords, tokens and certificates writes to tidepool and reads from it.
 
 use tidepool_tests::authority::Authority;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::guarded::{Node, TIMEOUT, curl};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::prometheus;
 use tidepool_tests::remote_write::Version;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// A Prometheus that scrapes itself and writes, one that reads; both with these lines of YAML.
 fn write_and_read_back(server: &Server, scheme: &str, writer: &str, reader: &str) {

@@ -2,6 +2,7 @@
 //! `kill -9`, and Prometheus and tidepool find each other's in the log.
 
 use std::path::Path;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -10,7 +11,6 @@ use tidepool_tests::proto::write_v2;
 use tidepool_tests::remote_write::{Symbols, Version, Writer, Written, message_v1};
 use tidepool_tests::series::{Random, Series};
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::now_ms;
 use tidepool_tests::{data_dir, prometheus};
 
 const SCRAPES: i64 = 40;

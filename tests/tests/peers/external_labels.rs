@@ -1,11 +1,12 @@
 //! A Prometheus that reads from a store, either of them with external labels.
 
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::peers::Release;
 use tidepool_tests::prometheus;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{chain, now_ms};
+use tidepool_tests::wait::chain;
 
 const FLAGS: [&str; 2] = ["--external-label=region=eu", "--external-label=zone=z1"];
 

@@ -2,13 +2,14 @@
 
 use std::io::{Seek, Write};
 use std::process::Stdio;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::ProcessError;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 use tidepool_tests::{prometheus, promtool};
 
 /// Both generations of promtool take our metrics for valid, and find nothing to complain about.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -13,7 +14,7 @@ use tidepool_tests::proto::write_v2;
 use tidepool_tests::remote_write::{Symbols, Version, Writer};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 use tidepool_tests::{data_dir, prometheus};
 
 const TIMEOUT: Duration = Duration::from_secs(30);

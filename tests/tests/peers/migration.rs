@@ -4,13 +4,14 @@
 
 use std::path::Path;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::node::{End, KILL, Node, Owner, PROMETHEUS_2, PROMETHEUS_3, STOP, TIDEPOOL};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::sender::{recent_data, uncut_ms_max};
 use tidepool_tests::series::{Dataset, Row, Shape, Texture};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// Rough data of some hours that end now.
 fn hours(seed: u64, hours: usize, series: usize) -> Dataset {

@@ -7,13 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::node::{Node, Owner, PROMETHEUS_2, PROMETHEUS_3, TIDEPOOL};
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::sender::recent_data;
 use tidepool_tests::series::{Dataset, Row, Series, Shape, Texture};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// Sends the part of the data whose turn it is, of so many.
 fn send_part(node: &mut Node, server: &Server, data: &Dataset, (part, parts): (usize, usize)) {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::http::{Client, Response};
 use tidepool_tests::node::{End, KILL, Node, Owner, PROMETHEUS_2, PROMETHEUS_3, STOP, TIDEPOOL};
@@ -15,7 +16,7 @@ use tidepool_tests::proto::prometheus::{
 use tidepool_tests::proto::write_v2;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::{Version, Writer};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// What a series' samples are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tidepool_tests::cli::run_command;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
 use tidepool_tests::peers;
 use tidepool_tests::plugins::{TOKEN, built, influx_store, start};
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
-use tidepool_tests::wait::now_ms;
 
 /// All that is stored, a line for each sample: labels by name, value, time.
 fn lines(server: &Server) -> Vec<String> {

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::prometheus::{self, Vector};
@@ -14,7 +15,7 @@ use tidepool_tests::remote_read::{Reader, matcher, query};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Sample;
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// Scraped every second.
 const SCRAPES: usize = 10;

@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use std::ffi::OsStr;
 use std::process::Stdio;
 use tidepool_tests::checksum::{Checksum, assert_same};
+use tidepool_tests::clock;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::proto::prometheus::label_matcher::Type;
@@ -18,7 +19,7 @@ const ROWS_PER_REQUEST: usize = 2_000;
 /// Rough data of two hours that end now.
 fn dataset(seed: u64) -> Dataset {
     let (scrapes, interval_ms) = (300, 15_000);
-    let start_ms = wait::now_ms() - scrapes as i64 * interval_ms;
+    let start_ms = clock::now_ms() - scrapes as i64 * interval_ms;
     let texture = Texture::Rough;
     Dataset::generate(Shape { seed, series: 150, scrapes, start_ms, interval_ms, texture })
 }

@@ -4,6 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::histogram::{ValueSeries, assert_same_values};
 use tidepool_tests::http::Client;
 use tidepool_tests::peers::Release;
@@ -11,7 +12,7 @@ use tidepool_tests::process::Server;
 use tidepool_tests::series::Labels;
 use tidepool_tests::text_push::{CLASSIC, OPEN_METRICS, all_series, assert_stored, push};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 use tidepool_tests::{otlp, prometheus};
 
 const TIMEOUT: Duration = Duration::from_secs(30);

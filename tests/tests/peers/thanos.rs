@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 use tidepool_tests::checksum::{assert_same, differences};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::http::Client;
 use tidepool_tests::promtool::{Output, forget_nan_bits};
@@ -14,7 +15,7 @@ use tidepool_tests::series::{Dataset, Labels, Row, Series, Shape, Texture};
 use tidepool_tests::shipped::{self, before};
 use tidepool_tests::thanos::{Component, Thanos};
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 const BLOCK: &str = "10m";
 const BLOCK_MS: i64 = 600_000;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 use tempfile::TempDir;
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock;
 use tidepool_tests::fake_clock::FakeClock;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
@@ -108,7 +109,7 @@ impl Node {
 
 #[test]
 fn a_board_that_starts_in_1970_takes_samples_and_keeps_what_it_has() {
-    let now_ms = wait::now_ms();
+    let now_ms = clock::now_ms();
     let mut node = Node::new(now_ms, &["--retention-time=2d"]);
     node.send(1, now_ms - DAY_MS, 60);
     node.wait_for_cuts(3.0);
@@ -135,7 +136,7 @@ fn a_board_that_starts_in_1970_takes_samples_and_keeps_what_it_has() {
 
 #[test]
 fn a_clock_that_is_set_back_refuses_nothing_that_is_good() {
-    let now_ms = wait::now_ms();
+    let now_ms = clock::now_ms();
     let mut node = Node::new(now_ms, &[]);
     node.send(4, now_ms, 30);
     // Three hours back; the senders' clocks are right.
@@ -150,7 +151,7 @@ fn a_clock_that_is_set_back_refuses_nothing_that_is_good() {
 /// The worst case: the node's own sender goes by the same clock, which leaps ahead and comes back.
 #[test]
 fn a_clock_that_ran_ahead_leaves_the_door_open_and_deletes_nothing() {
-    let now_ms = wait::now_ms();
+    let now_ms = clock::now_ms();
     let ahead_ms = now_ms + 400 * DAY_MS;
     let mut node = Node::new(now_ms, &["--retention-time=3d"]);
     node.send(7, now_ms, 60);
@@ -177,7 +178,7 @@ fn a_clock_that_ran_ahead_leaves_the_door_open_and_deletes_nothing() {
 
 #[test]
 fn samples_of_the_future_are_refused_and_one_moves_nothing() {
-    let now_ms = wait::now_ms();
+    let now_ms = clock::now_ms();
     let mut node = Node::new(now_ms, &["--max-future=5m"]);
     node.send(9, now_ms - MINUTE_MS, 14);
     let (status, text) = node.answer_to_one("ahead", now_ms + 6 * MINUTE_MS);

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock;
 use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
@@ -92,7 +93,7 @@ fn memory_of_compaction_is_bounded() {
         seed: 84,
         series: 100_000,
         scrapes,
-        start_ms: wait::now_ms() - scrapes as i64 * interval_ms,
+        start_ms: clock::now_ms() - scrapes as i64 * interval_ms,
         interval_ms,
         texture: Texture::Regular,
     });

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 use tidepool_tests::checksum::{Checksum, assert_same};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::http::Response;
 use tidepool_tests::process::Server;
@@ -11,7 +12,7 @@ use tidepool_tests::sender::{Sender, read_all};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::small_disk::{SmallDisk, on_small_disk};
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 const MIB: u64 = 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(60);

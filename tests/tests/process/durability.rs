@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 use tidepool_tests::checksum::{Checksum, assert_same};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::everything;
@@ -13,7 +14,7 @@ use tidepool_tests::sender::{
 };
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::{Store, WalSync};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 const SECOND_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tidepool_tests::arguments;
 use tidepool_tests::cli::tsdb;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::http::Client;
 use tidepool_tests::process::Server;
@@ -14,7 +15,6 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, read_all, send_all};
 use tidepool_tests::series::{Dataset, Series, Shape, Texture};
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::now_ms;
 
 const WAIT: Duration = Duration::from_secs(60);
 /// Enough for an empty head, and far from enough for that of [`large`].

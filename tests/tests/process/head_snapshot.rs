@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tidepool_tests::arguments;
 use tidepool_tests::cli::tsdb;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::head_snapshot::{FILE, was_used};
 use tidepool_tests::http::Client;
 use tidepool_tests::process::Server;
@@ -13,7 +14,6 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, recent_data, send_all};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::{Config, READY_PATH, Store, WalSync};
-use tidepool_tests::wait::now_ms;
 
 /// Another number of series for a measurement by hand.
 const SERIES_VARIABLE: &str = "HEAD_SNAPSHOT_SERIES";

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use tidepool_tests::checksum::{Checksum, assert_same};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::everything;
@@ -16,7 +17,7 @@ use tidepool_tests::series::{
 };
 use tidepool_tests::soak;
 use tidepool_tests::tidepool::{Store, WalSync};
-use tidepool_tests::wait::{chain, now_ms};
+use tidepool_tests::wait::chain;
 
 /// Kills of one server's data: in each run of the tests, and in a soak.
 const KILLS: (usize, usize) = (40, 500);

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tidepool_tests::checksum::{Checksum, assert_same};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Client, Response};
 use tidepool_tests::process::Launch;
 use tidepool_tests::remote_read::Reader;
@@ -14,7 +15,7 @@ use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::sender::{assert_holds, hours_of_data, read_all, recent_data, send_all};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::{Config, Store, WalSync, command};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// How long an orderly end may take.
 const END_MAX: Duration = Duration::from_secs(10);

@@ -2,6 +2,7 @@
 
 use prost::Message as _;
 use std::collections::BTreeMap;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Client, Response};
 use tidepool_tests::otlp::{self, CUMULATIVE, DELTA, all_series, assert_taken, metadata, requests};
 use tidepool_tests::process::Server;
@@ -12,7 +13,6 @@ use tidepool_tests::proto::opentelemetry::metrics::v1::metric::Data;
 use tidepool_tests::proto::opentelemetry::metrics::v1::{Metric, NumberDataPoint, Sum};
 use tidepool_tests::proto::rpc::Status;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 /// Prometheus 3.15 forgets what OTLP says of metrics, so what its translator hands on is written
 /// down here.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::everything;
@@ -10,7 +11,7 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, recent_data};
 use tidepool_tests::series::{Dataset, Row, Series, Shape, Texture};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 const MINUTE_MS: i64 = 60_000;
 const BLOCK: &str = "10m";

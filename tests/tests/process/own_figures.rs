@@ -4,11 +4,12 @@
 use std::fs;
 use std::time::Duration;
 use tidepool_tests::clock;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Client, exchange, request_bytes};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -3,12 +3,12 @@
 //! `js/test/browser/cross_site.test.ts`.
 
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Response, exchange};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::read_all;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -2,6 +2,7 @@
 //! moment of that neither loses nor doubles anything.
 
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
@@ -9,7 +10,6 @@ use tidepool_tests::sender::{assert_holds, send_all};
 use tidepool_tests::series::{Dataset, Random, Shape, Texture};
 use tidepool_tests::soak;
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::now_ms;
 
 /// Kills while the log is read.
 const KILLS: (usize, usize) = (6, 60);

@@ -1,11 +1,11 @@
 //! Text as a push: labels and time from the URL, wrong lines are named and the others kept.
 
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::histogram::{Point, Value};
 use tidepool_tests::otlp;
 use tidepool_tests::series::Labels;
 use tidepool_tests::text_push::{CLASSIC, OPEN_METRICS, all_series, assert_stored, push};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 #[test]
 fn url_gives_labels_and_time() {

@@ -2,12 +2,12 @@
 
 use rustix::process::Signal;
 use tidepool_tests::cli::tsdb;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, read_all, send_all};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::now_ms;
 use tidepool_tests::{arguments, checksum, data_dir};
 
 const INTERVAL_MS: i64 = 15_000;

@@ -1,6 +1,5 @@
 //! The cursors that are open on a head: how many, and the memory that they take.
 
-use super::Head;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -35,8 +34,8 @@ impl OpenCursors {
 
 impl OpenCursor {
     /// Counts one that takes so much memory.
-    pub fn new(head: &Head, bytes: u64) -> OpenCursor {
-        let all = Rc::clone(&head.open_cursors);
+    pub fn new(all: &Rc<OpenCursors>, bytes: u64) -> OpenCursor {
+        let all = Rc::clone(all);
         all.count.set(all.count.get() + 1);
         all.bytes.set(all.bytes.get() + bytes);
         OpenCursor { all, bytes }

@@ -66,6 +66,6 @@ fn put_text(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// The error for what contradicts itself.
-fn damaged(what: &'static str) -> SavedHeadError {
+pub fn damaged(what: &'static str) -> SavedHeadError {
     SavedHeadError::Damaged { what }
 }

@@ -32,7 +32,7 @@ pub struct HeadSaver {
 impl HeadSaver {
     /// Numbers all that others refer to.
     pub fn new(head: &Head) -> HeadSaver {
-        let has_samples = |slot: &Slot| head.at(*slot).has_samples();
+        let has_samples = |slot: &Slot| head.table.at(*slot).has_samples();
         let slots: Vec<Slot> = head.slots().filter(has_samples).collect();
         let lists = head.postings.lists();
         let of_series = lists.filter(|(_, slots)| slots.iter().any(has_samples));
@@ -49,7 +49,7 @@ impl HeadSaver {
         let mut name_lists: Vec<NameList> = Vec::new();
         let mut list_numbers = FxHashMap::default();
         for slot in &slots {
-            let names = head.at(*slot).labels.names();
+            let names = head.table.at(*slot).labels.names();
             list_numbers.entry(Rc::as_ptr(names)).or_insert_with(|| {
                 name_lists.push(Rc::clone(names));
                 name_lists.len() as u32 - 1
@@ -106,11 +106,13 @@ impl HeadSaver {
     fn put(&self, head: &Head, number: usize, out: &mut Vec<u8>) {
         match self.kind {
             kind::TIMES => {
-                out.extend_from_slice(&head.next_ref.to_le_bytes());
-                out.extend_from_slice(&head.max_time_ms.to_le_bytes());
+                out.extend_from_slice(&head.table.next_ref().to_le_bytes());
+                out.extend_from_slice(&head.window.held().newest_ms.to_le_bytes());
                 out.extend_from_slice(&head.floor_ms().to_le_bytes());
             }
-            kind::SYMBOLS => put_text(out, head.symbols.text(self.symbols[number]).as_bytes()),
+            kind::SYMBOLS => {
+                put_text(out, head.table.symbols().text(self.symbols[number]).as_bytes())
+            }
             kind::PAIRS => {
                 let (name, value) = self.pairs[number];
                 self.put_symbol(out, name);
@@ -134,7 +136,7 @@ impl HeadSaver {
     }
 
     fn put_series(&self, head: &Head, slot: Slot, out: &mut Vec<u8>) {
-        let series = head.at(slot);
+        let series = head.table.at(slot);
         let list = self.list_numbers.get(&Rc::as_ptr(series.labels.names()));
         // All labels of all these series were numbered.
         put_u32(out, list.copied().unwrap_or(u32::MAX) as usize);

@@ -1,9 +1,8 @@
 //! A series as bytes; the layout is in `engine/docs/format/head.md`.
 
+use super::out_of_order_samples::OutOfOrderSamples;
 use super::{OpenChunk, Series, SeriesKey, SeriesLabels, block_end};
 use crate::chunk::{Chunk, Encoding, ValueAppender};
-use crate::head::HeadOptions;
-use crate::head::out_of_order::OutOfOrderSamples;
 use crate::head::saved::{Bytes, SavedHeadError};
 
 /// Stands for the encoding of the chunk being filled where there is none.
@@ -37,7 +36,7 @@ impl Series {
     pub(in crate::head) fn take_state(
         key: SeriesKey,
         labels: SeriesLabels,
-        options: &HeadOptions,
+        block_duration_ms: i64,
         bytes: &mut Bytes<'_>,
     ) -> Result<Series, SavedHeadError> {
         let mut series = Series::new(bytes.u64()?, key, labels);
@@ -54,7 +53,7 @@ impl Series {
             let (appender, rest) = ValueAppender::split_state(encoding, bytes.0).ok_or(NO_STATE)?;
             bytes.0 = rest;
             // A chunk lies in one block, its newest sample included.
-            let block_end_ms = block_end(series.newest_ms, options.block_duration_ms);
+            let block_end_ms = block_end(series.newest_ms, block_duration_ms);
             series.open = Some(Box::new(OpenChunk { appender, block_end_ms }));
         }
         match series.has_samples() {

@@ -29,7 +29,7 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
         // Only its times count.
         let shape = Shape {
             scrapes: QUARTERS * QUARTER_SCRAPES,
-            start_ms: crate::wait::now_ms() - (QUARTERS * QUARTER_SCRAPES) as i64 * INTERVAL_MS,
+            start_ms: crate::clock::now_ms() - (QUARTERS * QUARTER_SCRAPES) as i64 * INTERVAL_MS,
             ..context.shape(targets * per_target, 1, INTERVAL_MS)
         };
         let data = Dataset { shape, series: lives(&shape, targets, per_target) };

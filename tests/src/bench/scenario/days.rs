@@ -8,12 +8,12 @@ use super::super::outcome::Outcome;
 use super::super::trial::{Answer, Trial};
 use super::super::{BenchError, Context, made};
 use super::write::one_pod;
+use crate::clock::now_ms;
 use crate::data_dir;
 use crate::process::READY_TIMEOUT;
 use crate::remote_read::everything;
 use crate::remote_write::Version;
 use crate::series::{Dataset, Shape};
-use crate::wait::now_ms;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 const DAYS: &[usize] = &[1, 3, 10, 30];

@@ -17,6 +17,7 @@
 
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Client, Response, exchange, request_bytes};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -25,7 +26,6 @@ use tidepool_tests::proto::prometheus::{Exemplar, Label};
 use tidepool_tests::remote_write::{Version, Writer, message_v1};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 const TIMEOUT: Duration = Duration::from_secs(30);

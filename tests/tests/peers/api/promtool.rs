@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 use std::process::Stdio;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
 use tidepool_tests::peers::Release;
 use tidepool_tests::promtool;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 #[track_caller]
 fn said(release: Release, arguments: &[&str]) -> String {

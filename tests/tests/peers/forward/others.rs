@@ -3,6 +3,7 @@
 
 use serde_json::Value as Json;
 use tidepool_tests::checksum::{Checksum, differences};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for_delivery};
 use tidepool_tests::histogram::assert_same_values;
 use tidepool_tests::histogram::generate::{HistogramShape, generate};
@@ -15,7 +16,7 @@ use tidepool_tests::remote_read::Reader;
 use tidepool_tests::remote_write::{Version, message_v1};
 use tidepool_tests::sender::{read_all, send_all};
 use tidepool_tests::series::{Dataset, Labels, Sample, Series, Shape, Texture};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 use tidepool_tests::{prometheus, victoria_metrics};
 
 /// What is sent as soon as it is there, exemplars and histograms included.

@@ -2,6 +2,7 @@
 //! clients and passwords.
 
 use std::path::Path;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::forwarding::{Files, TIMEOUT, figure, wait_for_delivery};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -9,7 +10,7 @@ use tidepool_tests::prometheus;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::send_all;
 use tidepool_tests::series::{Dataset, Shape, Texture};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// A Prometheus that lets in only who has a certificate and a password.
 fn guarded_prometheus(files: &Files, directory: &Path) -> Server {

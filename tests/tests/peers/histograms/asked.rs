@@ -3,6 +3,7 @@
 
 use super::receiver;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::histogram::generate::SentSeries;
 use tidepool_tests::histogram::stored::{MINUTE_MS, data_until_now, rows, send};
@@ -12,7 +13,7 @@ use tidepool_tests::process::Server;
 use tidepool_tests::prometheus::{self, Answer};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, chain, now_ms};
+use tidepool_tests::wait::{self, chain};
 
 /// Every function that looks at resets, and some that look at every value. None over many series:
 /// their order, which is not the same, would show.

@@ -2,6 +2,7 @@
 //! comes back.
 
 use super::receiver;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::histogram::generate::{SentSeries, SentValue};
 use tidepool_tests::histogram::stored::{assert_holds, data_until_now, exact, read, rows, send};
 use tidepool_tests::histogram::wire::{SentRow, encode};
@@ -11,7 +12,6 @@ use tidepool_tests::proto::prometheus::{BucketSpan, Histogram};
 use tidepool_tests::remote_write::{Version, Writer, Written};
 use tidepool_tests::series::Labels;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 fn start_both(directory: &std::path::Path) -> (Store, Server) {
     let store = Store::start().expect("tidepool starts");

@@ -4,6 +4,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::peers;
 use tidepool_tests::process::Server;
 use tidepool_tests::proto::write_v2;
@@ -11,7 +12,6 @@ use tidepool_tests::remote_write::{Version, message_bytes, message_v2};
 use tidepool_tests::sender::{assert_holds, recent_data};
 use tidepool_tests::series::{Dataset, Row, Series};
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::now_ms;
 
 /// What the library says of an answer.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use super::{of_job, samples_of};
 use std::process::Stdio;
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::peers::Release;
 use tidepool_tests::promtool;
 use tidepool_tests::target;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 /// Pushes a page whose scrape was the fifth.
 fn push(store: &Store, job: &str, message: &str) -> promtool::Output {

@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 use std::io::Read;
 use std::time::{Duration, Instant};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Client, exchange, request_bytes};
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 const SERIES: usize = 40_000;
 const LABEL_BYTES: usize = 400;

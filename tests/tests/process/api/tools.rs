@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Client, exchange, request_bytes};
 use tidepool_tests::proto::prometheus::MetricMetadata;
 use tidepool_tests::remote_write::{Version, message_v1};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 

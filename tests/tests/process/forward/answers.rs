@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for, wait_for_delivery};
 use tidepool_tests::http::Response;
 use tidepool_tests::receiver::{Received, Receiver, status, taken};
@@ -12,7 +13,7 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{recent_data, send_all};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 const SENT: &str = "prometheus_remote_storage_samples_total";
 const FAILED: &str = "prometheus_remote_storage_samples_failed_total";

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for_delivery};
 use tidepool_tests::http::Response;
 use tidepool_tests::proto::write_v2::metadata::MetricType;
@@ -13,7 +14,7 @@ use tidepool_tests::remote_write::{Symbols, Version};
 use tidepool_tests::sender::{recent_data, send_all};
 use tidepool_tests::series::{ORDINARY_NAN_BITS, STALE_MARKER_BITS, Series};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// Everything there is, soon, in one shard.
 const ALL: &str = "    send_exemplars: true\n    send_native_histograms: true\n    \

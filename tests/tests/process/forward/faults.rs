@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use tidepool_tests::checksum::{Checksum, differences};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::fault_proxy::{Fate, FaultProxy};
 use tidepool_tests::forwarding::{figure, node, wait_for, wait_for_delivery};
 use tidepool_tests::receiver::Receiver;
@@ -10,7 +11,6 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{Sender, recent_data, send_all};
 use tidepool_tests::series::{Dataset, Labels, Series, Shape, Texture};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 /// Small requests of several shards, so that many meet a fate.
 const QUEUE: &str = "    queue_config: {batch_send_deadline: 100ms, max_samples_per_send: 200, \

@@ -1,5 +1,6 @@
 //! Figures say what waits from the start on: also of a node that has delivered nothing yet.
 
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for_delivery};
 use tidepool_tests::process::free_address;
 use tidepool_tests::receiver::{Receiver, status, taken};
@@ -7,7 +8,7 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{recent_data, send_all};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 const LAG: &str = "tidepool_remote_storage_lag_seconds";
 const BYTES_LEFT: &str = "tidepool_remote_storage_bytes_left";

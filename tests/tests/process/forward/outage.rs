@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidepool_tests::admin::Admin;
 use tidepool_tests::checksum::{Checksum, differences};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for};
 use tidepool_tests::process::free_address;
@@ -16,7 +17,7 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::Sender;
 use tidepool_tests::series::{Dataset, Labels, Series, Shape, Texture};
 use tidepool_tests::tidepool::{Config, Store};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// Rough data of some hours that end now.
 fn hours(seed: u64, hours: usize) -> Dataset {

@@ -44,7 +44,7 @@ fn labels_are_added_and_changed_and_credentials_sent() {
     let node = node(centre.server.address(), Version::V2, lines, |config| {
         config.flag("--external-label=site=north")
     });
-    let at = tidepool_tests::wait::now_ms();
+    let at = tidepool_tests::clock::now_ms();
     let sent = [
         Series::new(&[("__name__", "kept"), ("a", "b")], &[(at, 1.0)]),
         Series::new(&[("__name__", "kept"), ("site", "own")], &[(at, 2.0)]),

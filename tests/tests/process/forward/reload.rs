@@ -1,6 +1,7 @@
 //! Destinations come, change and go while the node runs.
 
 use std::path::PathBuf;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::forwarding::{TIMEOUT, figure, wait_for};
 use tidepool_tests::http::Client;
 use tidepool_tests::process::free_address;
@@ -8,7 +9,7 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{Sender, recent_data, send_all};
 use tidepool_tests::series::{Dataset, Series, Shape, Texture};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// A node whose configuration file is changed.
 struct Node {

@@ -1,11 +1,11 @@
 //! Ways that are not open to everyone: TLS with an authority of its own, certificates of clients,
 //! passwords and tokens from files.
 
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::forwarding::{Files, figure, wait_for_delivery};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Config;
-use tidepool_tests::wait::now_ms;
 
 #[test]
 fn a_tidepool_asks_for_a_certificate_and_a_token_that_changes() {

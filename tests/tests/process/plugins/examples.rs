@@ -9,8 +9,9 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use tidepool_tests::cli::{self, Output};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::plugins::{build, built, start};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// A body as Telegraf's output `influxdb` sends it.
 const TELEGRAF: &str = "cpu,cpu=cpu-total,host=edge-7 usage_idle=97.5,usage_user=1.25 1700000000000000000\n\

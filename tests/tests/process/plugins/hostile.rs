@@ -4,12 +4,13 @@
 use super::{TIMEOUT, lines, post, stored};
 use std::time::{Duration, Instant};
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::latency::Latencies;
 use tidepool_tests::plugins::{Plugins, figure, start};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 /// A thousand requests of some hundred samples.
 fn data() -> Dataset {

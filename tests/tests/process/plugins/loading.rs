@@ -3,11 +3,12 @@
 use super::{TIMEOUT, lines, push};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
 use tidepool_tests::plugins::{built, figure, start, start_loading, wait_loaded};
 use tidepool_tests::process::Server;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 #[track_caller]
 fn wait_for_log(server: &Server, words: &str) {

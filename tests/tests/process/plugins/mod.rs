@@ -7,11 +7,11 @@ mod paths;
 mod worlds;
 
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Client, Response};
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::series::Series;
-use tidepool_tests::wait::now_ms;
 
 const TIMEOUT: Duration = Duration::from_secs(240);
 

@@ -1,8 +1,8 @@
 //! Paths of decoders beside those of the store.
 
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
 use tidepool_tests::plugins::{TOKEN, influx_store};
-use tidepool_tests::wait::now_ms;
 
 #[test]
 fn a_path_of_a_decoder_is_for_writers() {

@@ -2,10 +2,11 @@
 
 use super::{TIMEOUT, lines, post, push, stored};
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::plugins::{figure, start};
 use tidepool_tests::remote_write::{Version, Written};
 use tidepool_tests::series::{Dataset, Series, Shape, Texture};
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 #[test]
 fn transforms_run_in_order_over_every_door() {

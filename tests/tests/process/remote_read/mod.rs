@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Client, request_bytes};
 use tidepool_tests::proto::prometheus::label_matcher::Type;
 use tidepool_tests::proto::prometheus::read_request::ResponseType;
@@ -21,7 +22,7 @@ use tidepool_tests::remote_write::{Version, compress};
 use tidepool_tests::sender::{assert_holds, send_all};
 use tidepool_tests::series::{Dataset, Random, Sample, Series, Shape, Texture};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, chain, now_ms};
+use tidepool_tests::wait::{self, chain};
 
 /// More than two chunks a series.
 const SAMPLES: i64 = 300;

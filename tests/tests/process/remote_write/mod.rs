@@ -6,11 +6,11 @@
 mod write;
 
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{self, Client, Response};
 use tidepool_tests::remote_write::{self, PATH, Version, Written, compress, encode};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 /// An answer that does not need the body has to come without it.
 const EARLY: Duration = Duration::from_secs(5);

@@ -2,11 +2,12 @@
 //! gives a wrong answer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{Sender, assert_holds, read_all};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{chain, now_ms};
+use tidepool_tests::wait::chain;
 
 const READERS: usize = 20;
 

@@ -4,6 +4,7 @@
 use crate::remote_read::Case;
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::proto::prometheus::LabelMatcher;
 use tidepool_tests::proto::prometheus::label_matcher::Type::{self, Eq, Neq, Nre, Re};
@@ -11,7 +12,7 @@ use tidepool_tests::remote_read::{matcher, query};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{Row, Sample, Series};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, chain, now_ms};
+use tidepool_tests::wait::{self, chain};
 
 const FLAGS: [&str; 2] = ["--external-label=region=eu", "--external-label=zone=z1"];
 

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::hostile::{Contents, Kind, Writes, beside, filled};
 use tidepool_tests::http::Client;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 /// A head that takes a tenth of a second and more to be gone over at once.
 const CONTENTS: Contents = Contents { series: 100_000, exemplars: 100_000, families: 50_000 };

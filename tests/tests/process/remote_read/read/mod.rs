@@ -8,13 +8,13 @@ mod hostile;
 mod limits;
 mod selectors;
 
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::proto::prometheus::Query;
 use tidepool_tests::proto::prometheus::read_request::ResponseType;
 use tidepool_tests::remote_read::{Reader, request};
 use tidepool_tests::sender::send_all;
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 const KINDS: [ResponseType; 2] = [ResponseType::Samples, ResponseType::StreamedXorChunks];
 

@@ -4,12 +4,12 @@
 use super::Checked;
 use crate::remote_write::send_raw;
 use prost::Message;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Response;
 use tidepool_tests::proto::{prometheus, write_v2};
 use tidepool_tests::remote_read::everything;
 use tidepool_tests::remote_write::{Version, Written, compress, message_v1, message_v2};
 use tidepool_tests::series::Series;
-use tidepool_tests::wait::now_ms;
 
 /// Names of the headers in lower case.
 const NAMES: [&str; 3] = [

@@ -2,10 +2,10 @@
 
 use super::{Checked, assert_accepted, assert_refused};
 use prost::Message;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::proto::write_v2;
 use tidepool_tests::remote_write::{Version, compress};
 use tidepool_tests::series::{Labels, Sample, Series};
-use tidepool_tests::wait::now_ms;
 
 /// A series whose labels stay in the order given.
 fn verbatim(pairs: &[(&str, &str)], timestamp_ms: i64) -> Series {

@@ -4,11 +4,11 @@ use super::Checked;
 use crate::remote_write::{EARLY, send_raw};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Response;
 use tidepool_tests::remote_write::{PATH, Version, Written, compress, encode, message_bytes};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::now_ms;
 
 const V1: &str = "application/x-protobuf";
 const V2: &str = "application/x-protobuf;proto=io.prometheus.write.v2.Request";

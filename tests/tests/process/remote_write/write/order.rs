@@ -1,9 +1,9 @@
 //! Samples against the samples that are there: time and value.
 
 use super::{Checked, assert_refused};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{ORDINARY_NAN_BITS, STALE_MARKER_BITS, Series};
-use tidepool_tests::wait::now_ms;
 
 const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 60 * MINUTE_MS;

@@ -1,12 +1,12 @@
 //! What a request may carry besides float samples: never dropped behind a success.
 
 use super::{Checked, assert_accepted};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Response;
 use tidepool_tests::proto::{prometheus, write_v2};
 use tidepool_tests::remote_read::everything;
 use tidepool_tests::remote_write::{Version, Written, labels_v1, message_v1, message_v2};
 use tidepool_tests::series::Series;
-use tidepool_tests::wait::now_ms;
 
 fn up(name: &str) -> Series {
     Series::new(&[("__name__", name)], &[(now_ms(), 1.0)])

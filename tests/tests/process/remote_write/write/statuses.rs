@@ -3,10 +3,10 @@
 use super::{Checked, assert_accepted};
 use crate::remote_write::EARLY;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{self, Response};
 use tidepool_tests::remote_write::{PATH, Version, Written, compress, headers};
 use tidepool_tests::series::Series;
-use tidepool_tests::wait::now_ms;
 
 fn series(name: &str, number: usize) -> Series {
     let number = number.to_string();

@@ -1,12 +1,12 @@
-//! A run's reading: of the logs, and of what they have no more.
+//! A run's reader: of the logs, and of what they have no more.
 
 use super::ForwardError;
-use super::backlog::Window;
-use super::config::BacklogOrder;
-use super::delivery::{Delivery, LOOK_EVERY};
-use super::tail::{Feeding, Read};
+use super::backlog::{Pace, Window};
+use super::config::{BacklogOrder, DestinationConfig};
+use super::delivery::{LOOK_EVERY, Shared};
+use super::tail::{Read, Tails};
 use crate::store::StoreError;
-use crate::wasm::{CallError, Error, StoreWindow};
+use crate::wasm::{CallError, Error, ShardPosition, StoreWindow};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -25,34 +25,91 @@ const TELL_EVERY: Duration = Duration::from_secs(60);
 /// Why a window is given up that is too old, or too much.
 pub(super) const BEYOND_LIMIT: &str = "sample_age_limit and backlog.max_bytes say so";
 
-/// Where rows go that are read: parts of a run that are borrowed at the same time as others.
-macro_rules! feeding {
-    ($run:expr, $capacity:expr) => {
-        Feeding {
-            destination: &mut $run.destination,
-            capacity: $capacity,
-            figures: &$run.parts.figures,
-            resharding: &mut $run.resharding,
-        }
-    };
+/// Reads the logs, and the store where they have no more.
+pub(super) struct Reader {
+    tails: Tails,
+    /// When the log had no more.
+    log_ended: Option<Instant>,
+    /// The read of the store that is open.
+    window: Option<Window>,
+    /// The window that was opened last.
+    last_window: Option<i64>,
+    /// Rows that it should have and that were not taken yet; not known of one that an earlier run
+    /// has begun.
+    rows_left: Option<u64>,
+    /// Whether an earlier run may have delivered some of the first window.
+    has_resumed_window: bool,
+    pace: Pace,
+    /// Reads of the store that failed since the last that gave a row.
+    store_failures: u32,
+    /// When that was told last.
+    store_failure_told: Option<Instant>,
 }
-pub(super) use feeding;
 
-impl Delivery<'_> {
-    /// Reads some of the logs and of what they have no more; gives whether there was anything.
-    pub fn read(&mut self) -> Result<bool, ForwardError> {
-        if self.wanted.is_some() {
-            return Ok(false);
+impl Reader {
+    /// Goes on where the tails stand; takes so many samples a second from the store, or any number
+    /// with 0.
+    pub fn new(tails: Tails, has_resumed_window: bool, samples_per_second: u64) -> Reader {
+        Reader {
+            tails,
+            log_ended: None,
+            window: None,
+            last_window: None,
+            rows_left: None,
+            has_resumed_window,
+            pace: Pace::new(samples_per_second),
+            store_failures: 0,
+            store_failure_told: None,
         }
-        let order = self.parts.config.backlog.order;
-        let has_window = self.window.is_some() || self.destination.store_window()?.is_some();
+    }
+
+    /// When the log had no more, if it has none now.
+    pub fn log_ended(&self) -> Option<Instant> {
+        self.log_ended
+    }
+
+    /// Bytes of both logs that were not read.
+    pub fn bytes_left(&self) -> u64 {
+        self.tails.bytes_left()
+    }
+
+    /// Drops series that a new checkpoint does not have, once all before it was read.
+    pub fn drop_series(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
+        self.tails.drop_series(&mut shared.destination)
+    }
+
+    /// The newest checkpoint that knows all series of what is not delivered, if there is one.
+    pub fn series_base(&mut self, positions: &[ShardPosition]) -> Option<u32> {
+        self.tails.series_base(positions)
+    }
+
+    /// Whether the store has given all of the window that is open.
+    pub fn has_ended_window(&self) -> bool {
+        self.window.as_ref().is_some_and(Window::has_ended)
+    }
+
+    /// Reads the logs to their end, however many rows wait.
+    pub fn read_logs(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
+        // Gaps may be joined: a read of the store begins anew.
+        self.window = None;
+        // Each cycle reads what was there when it began.
+        for _ in 0..2 {
+            while self.tails.step(&mut shared.feeding(u32::MAX))? == Read::Some {}
+        }
+        Ok(())
+    }
+
+    /// Reads some of the logs and of what they have no more; gives whether there was anything.
+    pub fn read(&mut self, shared: &mut Shared<'_>) -> Result<bool, ForwardError> {
+        let DestinationConfig { backlog, queue, .. } = &shared.parts.config;
+        let order = backlog.order;
+        let has_window = self.window.is_some() || shared.destination.store_window()?.is_some();
         let mut has_read = false;
         let is_due = self.log_ended.is_none_or(|at| at.elapsed() >= LOOK_AGAIN);
         if is_due && (order == BacklogOrder::NewestFirst || !has_window) {
             self.log_ended = None;
             for _ in 0..STEPS {
-                let mut feeding = feeding!(self, self.parts.config.queue.room());
-                match self.tails.step(&mut feeding)? {
+                match self.tails.step(&mut shared.feeding(queue.room()))? {
                     Read::Some => has_read = true,
                     Read::Full => break,
                     Read::End => {
@@ -63,19 +120,20 @@ impl Delivery<'_> {
             }
         }
         if has_window {
-            has_read |= self.read_window()?;
+            has_read |= self.read_window(shared)?;
         }
         Ok(has_read)
     }
 
-    fn read_window(&mut self) -> Result<bool, ForwardError> {
-        let Some(window) = self.destination.store_window()? else {
+    fn read_window(&mut self, shared: &mut Shared<'_>) -> Result<bool, ForwardError> {
+        let parts = shared.parts;
+        let Some(window) = shared.destination.store_window()? else {
             self.window = None;
             return Ok(false);
         };
-        if self.is_window_too_old(&window) {
-            let too_old = &self.parts.figures.dropped.too_old;
-            self.drop_window(&window, too_old, BEYOND_LIMIT)?;
+        if window.end_ms < parts.not_before_ms() {
+            let too_old = &parts.figures.dropped.too_old;
+            self.drop_window(shared, &window, too_old, BEYOND_LIMIT)?;
             return Ok(true);
         }
         if !self.pace.has_room() {
@@ -84,30 +142,30 @@ impl Delivery<'_> {
         let mut open = match self.window.take().filter(|open| open.start_ms() == window.start_ms) {
             Some(open) => open,
             // An open read keeps the head from truncating: none is opened that could not go on.
-            None if self.is_any_full()? => return Ok(false),
+            None if is_any_full(shared)? => return Ok(false),
             None => {
                 // Before the store is read: what comes out of order meanwhile is sent from the log.
                 let out_of_order_end = self.tails.out_of_order_end()?;
-                self.destination.begin_store_window(out_of_order_end)?;
-                self.write_position(true)?;
+                shared.destination.begin_store_window(out_of_order_end)?;
+                shared.write_position(true)?;
                 if self.last_window.replace(window.start_ms) != Some(window.start_ms) {
                     self.rows_left = (!self.has_resumed_window).then_some(window.rows);
                     self.has_resumed_window = false;
                 }
-                let opened = Window::open(&self.parts.store, &self.parts.runtime, &window);
+                let opened = Window::open(&parts.store, &parts.runtime, &window);
                 match opened {
                     Ok(open) => open,
-                    Err(error) => return self.store_failed(&window, error),
+                    Err(error) => return self.store_failed(shared, &window, error),
                 }
             }
         };
         if open.has_ended() {
             // Its rows are counted by the window until they are delivered.
-            if !self.destination.has_store_rows()? {
+            if !shared.destination.has_store_rows()? {
                 if let Some(samples) = self.rows_left.filter(|samples| *samples > 0) {
-                    self.parts.figures.dropped.not_stored.fetch_add(samples, Relaxed);
+                    parts.figures.dropped.not_stored.fetch_add(samples, Relaxed);
                     tracing::warn!(
-                        remote_name = self.parts.config.name,
+                        remote_name = parts.config.name,
                         samples,
                         from_ms = window.start_ms,
                         to_ms = window.end_ms,
@@ -116,21 +174,20 @@ impl Delivery<'_> {
                     );
                 }
                 self.last_window = None;
-                self.destination.end_store_window()?;
-                self.write_position(true)?;
+                shared.destination.end_store_window()?;
+                shared.write_position(true)?;
                 return Ok(true);
             }
             self.window = Some(open);
             return Ok(false);
         }
-        let capacity = self.parts.config.queue.room();
+        let capacity = parts.config.queue.room();
         // Live samples find room beside these.
-        let capacity = match self.parts.config.backlog.order {
+        let capacity = match parts.config.backlog.order {
             BacklogOrder::OldestFirst => capacity,
             BacklogOrder::NewestFirst => (capacity / 2).max(1),
         };
-        let mut feeding = feeding!(self, capacity);
-        match open.step(&mut feeding, &self.parts.runtime) {
+        match open.step(&mut shared.feeding(capacity), &parts.runtime) {
             Ok(rows) => {
                 let taken = rows.unwrap_or(0);
                 self.pace.took(taken);
@@ -142,19 +199,15 @@ impl Delivery<'_> {
                 self.window = (!open.is_stuck()).then_some(open);
                 Ok(rows.is_some())
             }
-            Err(error) => self.store_failed(&window, error),
+            Err(error) => self.store_failed(shared, &window, error),
         }
-    }
-
-    fn is_any_full(&mut self) -> Result<bool, ForwardError> {
-        let capacity = self.parts.config.queue.room();
-        Ok(self.destination.pending()?.iter().any(|rows| *rows >= (capacity / 2).max(1)))
     }
 
     /// The store could not be read: it is tried again, from where that ended. What is damaged stays so,
     /// and must not hold up what is not.
     fn store_failed(
         &mut self,
+        shared: &mut Shared<'_>,
         window: &StoreWindow,
         error: ForwardError,
     ) -> Result<bool, ForwardError> {
@@ -164,34 +217,32 @@ impl Delivery<'_> {
             ForwardError::Call(_) => return Err(error),
             _ => false,
         };
+        let parts = shared.parts;
         self.window = None;
         self.store_failures += 1;
         if is_damage && self.store_failures >= DAMAGE_ATTEMPTS {
             self.store_failures = 0;
             let why = format!("the block that has them is damaged: {error}");
-            self.drop_window(window, &self.parts.figures.dropped.damaged, &why)?;
+            self.drop_window(shared, window, &parts.figures.dropped.damaged, &why)?;
             return Ok(true);
         }
         if self.store_failure_told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
             self.store_failure_told = Some(Instant::now());
             tracing::warn!(
-                remote_name = self.parts.config.name,
+                remote_name = parts.config.name,
                 %error,
                 failures = self.store_failures,
                 "could not read the backlog from the store; it will be retried"
             );
         }
-        self.parts.is_stopping_within(LOOK_EVERY);
+        parts.is_stopping_within(LOOK_EVERY);
         Ok(false)
-    }
-
-    fn is_window_too_old(&self, window: &StoreWindow) -> bool {
-        window.end_ms < self.not_before_ms()
     }
 
     /// Gives up a window.
     pub fn drop_window(
         &mut self,
+        shared: &mut Shared<'_>,
         window: &StoreWindow,
         dropped: &AtomicU64,
         why: &str,
@@ -202,7 +253,7 @@ impl Delivery<'_> {
         self.window = None;
         dropped.fetch_add(samples, Relaxed);
         tracing::warn!(
-            remote_name = self.parts.config.name,
+            remote_name = shared.parts.config.name,
             samples,
             from_ms = window.start_ms,
             to_ms = window.end_ms,
@@ -210,9 +261,15 @@ impl Delivery<'_> {
             "backlog dropped"
         );
         self.last_window = None;
-        self.destination.end_store_window()?;
-        self.write_position(true)
+        shared.destination.end_store_window()?;
+        shared.write_position(true)
     }
+}
+
+/// Whether a queue has no room for rows of the store beside live ones.
+fn is_any_full(shared: &mut Shared<'_>) -> Result<bool, ForwardError> {
+    let capacity = shared.parts.config.queue.room();
+    Ok(shared.destination.pending()?.iter().any(|rows| *rows >= (capacity / 2).max(1)))
 }
 
 /// Whether it would be the same another time.

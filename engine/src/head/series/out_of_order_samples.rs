@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// When an out-of-order sample came.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub struct Arrival {
     /// How many cuts were planned before.
     pub generation: u64,
     /// How many cursors were opened before.
@@ -30,7 +30,7 @@ pub(super) struct Arrival {
 
 /// Out-of-order samples of one series.
 #[derive(Default)]
-pub(super) struct OutOfOrderSamples {
+pub struct OutOfOrderSamples {
     /// By time. Sealed when full.
     open: Vec<(i64, Value)>,
     open_generation: u64,
@@ -190,6 +190,6 @@ impl OutOfOrderSamples {
 }
 
 /// The value that a chunk holds at exactly this time.
-pub(super) fn value_in(chunk: &Chunk, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
+pub fn value_in(chunk: &Chunk, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
     values(chunk)?.at(timestamp_ms)
 }

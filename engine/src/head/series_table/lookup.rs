@@ -1,17 +1,16 @@
-//! From a request's labels to a series of the head, which is made if it is new.
+//! From a request's labels to a series of the table.
 //!
 //! Labels arrive as strings (remote write 1.0) or as references into a table of symbols (2.0). A
 //! series' hash is folded from the hashes of its names and values, so that both ways lead to the
 //! same entry, and 2.0 hashes each symbol at most once a request. A hit is verified label by label against
 //! the stored set, which is sorted and valid; only a miss needs sorting and checks.
 
-use super::batch::Batch;
-use super::series::{Series, SeriesKey, Slot};
-use super::slab::Place;
-use super::symbols::{SymbolId, Symbols};
-use super::{Head, Labels};
+use super::SeriesTable;
 use crate::codec::{bytes_equal, hash_word};
-use crate::model::{LABEL_NAME, LabelError, sort_and_check};
+use crate::head::series::{SeriesKey, Slot};
+use crate::head::slab::Place;
+use crate::head::symbols::{SymbolId, Symbols};
+use crate::model::LabelError;
 
 /// The symbols of one 2.0 request, with what the head knows of each.
 #[derive(Default)]
@@ -115,47 +114,47 @@ impl<'r> RequestSymbols<'r> {
         pairs.iter().map(|[name, value]| Ok((text(*name)?, text(*value)?))).collect()
     }
 
+    /// [`RequestSymbols::pairs`] of references that [`SeriesTable::find_by_refs`] has taken.
+    pub(in crate::head) fn known_pairs(&self, refs: &[u32]) -> Pairs<'r> {
+        let text = |symbol_ref: &u32| self.text(*symbol_ref).unwrap_or_default();
+        let (pairs, _) = refs.as_chunks::<2>();
+        pairs.iter().map(|[name, value]| (text(name), text(value))).collect()
+    }
+
     /// Whether a reference means a symbol of the head.
     #[inline(always)]
-    pub(super) fn is(&mut self, table: &Symbols, symbol_ref: u32, id: SymbolId) -> bool {
+    pub(in crate::head) fn is(&mut self, table: &Symbols, symbol_ref: u32, id: SymbolId) -> bool {
         let Some(symbol) = self.symbols.get_mut(symbol_ref as usize) else { return false };
         symbol.known_as == id.number() || symbol.known_as >= UNKNOWN && symbol.is_found(table, id)
     }
 }
 
-impl Head {
-    /// The series with these labels, given in any order.
-    pub fn series_by_pairs(
-        &mut self,
-        batch: &mut Batch,
-        pairs: &[(&[u8], &[u8])],
-    ) -> Result<Slot, LookupError> {
-        let hash = pairs.iter().fold(self.options.hash_seed, |hash, (name, value)| {
+impl SeriesTable {
+    /// The series with these labels, if they are stored in this very order.
+    #[inline]
+    pub fn find_by_pairs(&self, pairs: &[(&[u8], &[u8])]) -> Option<Slot> {
+        let hash = pairs.iter().fold(self.symbols.seed(), |hash, (name, value)| {
             let hash = hash_word(hash, self.symbols.hash(name));
             hash_word(hash, self.symbols.hash(value))
         });
-        let (symbols, all) = (&self.symbols, &self.series);
-        let found = self.by_key.find(SeriesKey::of(hash).table_hash(), |slot| {
-            let Some(series) = all.get(*slot) else { return false };
-            let is = |id, text| bytes_equal(symbols.text(id).as_bytes(), text);
+        self.find(hash, |slot| {
+            let Some(series) = self.series.get(slot) else { return false };
+            let is = |id, text| bytes_equal(self.symbols.text(id).as_bytes(), text);
             let mut both = series.labels.iter().zip(pairs);
             series.labels.len() == pairs.len()
                 && both.all(|(stored, given)| is(stored.0, given.0) && is(stored.1, given.1))
-        });
-        match found {
-            Some(slot) => Ok(*slot),
-            None => self.unusual_series(batch, pairs.iter().copied()),
-        }
+        })
     }
 
-    /// The series whose labels are these references, name and value in turn.
-    pub fn series_by_refs(
-        &mut self,
-        batch: &mut Batch,
+    /// The series whose labels are these references, name and value in turn, if they are stored in
+    /// this very order.
+    #[inline]
+    pub fn find_by_refs(
+        &self,
         request: &mut RequestSymbols<'_>,
         refs: &[u32],
-    ) -> Result<Slot, LookupError> {
-        let mut hash = self.options.hash_seed;
+    ) -> Result<Option<Slot>, LookupError> {
+        let mut hash = self.symbols.seed();
         for symbol_ref in refs {
             let symbols = request.symbols.len();
             let symbol = request
@@ -168,98 +167,35 @@ impl Head {
         if !odd.is_empty() {
             return Err(LookupError::OddRefs { count: refs.len() });
         }
-        let (symbols, all) = (&self.symbols, &self.series);
-        let found = self.by_key.find(SeriesKey::of(hash).table_hash(), |slot| {
-            let Some(series) = all.get(*slot) else { return false };
-            let mut is = |id, symbol_ref: &u32| request.is(symbols, *symbol_ref, id);
+        Ok(self.find(hash, |slot| {
+            let Some(series) = self.series.get(slot) else { return false };
+            let mut is = |id, symbol_ref: &u32| request.is(&self.symbols, *symbol_ref, id);
             let mut both = series.labels.iter().zip(pairs);
             series.labels.len() == pairs.len()
                 && both.all(|(stored, [name, value])| is(stored.0, name) && is(stored.1, value))
-        });
-        if let Some(slot) = found {
-            return Ok(*slot);
-        }
-        let text = |symbol_ref: &u32| request.text(*symbol_ref).unwrap_or_default();
-        let pairs: Vec<_> = pairs.iter().map(|[name, value]| (text(name), text(value))).collect();
-        self.unusual_series(batch, pairs.into_iter())
+        }))
     }
 
-    /// The series with a label set that keeps its invariants already.
-    pub fn series_by_labels(
-        &mut self,
-        batch: &mut Batch,
-        labels: &Labels,
-    ) -> Result<Slot, LookupError> {
-        let pairs: Vec<_> =
-            labels.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-        self.series_by_pairs(batch, &pairs)
-    }
-
-    /// Labels that are not stored in this very order: new, unsorted, or no label set at all.
-    fn unusual_series<'r>(
-        &mut self,
-        batch: &mut Batch,
-        pairs: impl Iterator<Item = (&'r [u8], &'r [u8])>,
-    ) -> Result<Slot, LookupError> {
-        let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| LabelError::NotUtf8);
-        let mut pairs = pairs
-            .map(|(name, value)| Ok((utf8(name)?, utf8(value)?)))
-            .collect::<Result<Vec<_>, LabelError>>()?;
-        sort_and_check(&mut pairs)?;
-        if !pairs.iter().any(|(name, _)| *name == LABEL_NAME) {
-            return Err(LabelError::NoMetricName.into());
-        }
-        let mut hash = self.options.hash_seed;
-        for (name, value) in &pairs {
+    /// The series with these labels, which are sorted and valid; otherwise their hash, under which
+    /// [`SeriesTable::insert`] adds it.
+    #[inline]
+    pub fn find_sorted(&self, pairs: &[(&str, &str)]) -> Result<Slot, u64> {
+        let mut hash = self.symbols.seed();
+        for (name, value) in pairs {
             hash = hash_word(hash, self.symbols.hash(name.as_bytes()));
             hash = hash_word(hash, self.symbols.hash(value.as_bytes()));
         }
-        let (symbols, all) = (&self.symbols, &self.series);
-        let found = self.by_key.find(SeriesKey::of(hash).table_hash(), |slot| {
-            let Some(series) = all.get(*slot) else { return false };
+        let symbols = &self.symbols;
+        let found = self.find(hash, |slot| {
+            let Some(series) = self.series.get(slot) else { return false };
             let stored = series.labels.iter().map(|(n, v)| (symbols.text(n), symbols.text(v)));
             stored.eq(pairs.iter().copied())
         });
-        if let Some(slot) = found {
-            return Ok(*slot);
-        }
-        // What was acknowledged comes back, whatever the limits are now.
-        if !self.is_replaying {
-            self.options.label_limits.check(&pairs)?;
-            self.check_limits()?;
-        }
-        let slot = self.insert(hash, &pairs);
-        batch.created.push(slot);
-        Ok(slot)
+        found.ok_or(hash)
     }
 
-    /// Whether there may be one more series.
-    fn check_limits(&self) -> Result<(), LookupError> {
-        let max = self.options.series_max;
-        if max > 0 && self.series_count() as u64 >= max {
-            return Err(LookupError::SeriesLimit { max });
-        }
-        match self.options.memory.refuses_series() {
-            true => Err(LookupError::MemoryLimit { max: self.options.memory.bytes_max }),
-            false => Ok(()),
-        }
-    }
-
-    fn insert(&mut self, hash: u64, pairs: &[(&str, &str)]) -> Slot {
-        let symbols = &mut self.symbols;
-        let names = pairs.iter().map(|(name, _)| symbols.acquire(name)).collect();
-        let values = pairs.iter().map(|(_, value)| symbols.acquire(value)).collect();
-        let labels = self.name_lists.labels(names, values);
-        let key = SeriesKey::of(hash);
-        let slot = self.series.insert(Series::new(self.next_ref, key, labels));
-        self.next_ref += 1;
-        let all = &self.series;
-        if let Some(series) = all.get(slot) {
-            self.postings.insert(slot, &series.labels);
-        }
-        let hash_of = |slot: &Slot| all.get(*slot).map_or(0, |series| series.key.table_hash());
-        self.by_key.insert_unique(key.table_hash(), slot, hash_of);
-        self.counters.series_created += 1;
-        slot
+    #[inline]
+    fn find(&self, hash: u64, mut is_it: impl FnMut(Slot) -> bool) -> Option<Slot> {
+        self.by_key.find(SeriesKey::of(hash).table_hash(), |slot| is_it(*slot)).copied()
     }
 }

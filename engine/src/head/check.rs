@@ -1,0 +1,192 @@
+//! The check of a row: whether it is accepted, and as what, by its series, its batch and the
+//! out-of-order rule (`window/out_of_order_rule`, which lists the steps).
+//!
+//! The float that marks the end of a series becomes a histogram with that mark where the series
+//! holds histograms, as upstream has it: senders do not know what a series held.
+
+use super::batch::{IS_FLOAT, Row};
+use super::series::{NO_ROW, Series};
+use super::{Batch, Head, RefusalReason, Slot};
+use crate::chunk::{ChunkError, Encoding};
+use crate::model::histogram::is_stale_nan;
+use crate::model::{FloatHistogram, Histogram, Sample, Value};
+
+/// Rows of a series that are looked through one by one for an equal time.
+const PENDING_WALK_MAX: usize = 64;
+
+impl Head {
+    /// [`Head::check`] of a float. Nearly all are the first of their series in a batch, and come in
+    /// order.
+    #[inline]
+    pub fn check_float(
+        &mut self,
+        batch: &mut Batch,
+        slot: Slot,
+        time_ms: i64,
+        value: f64,
+    ) -> Result<(), ChunkError> {
+        let (from_ms, until_ms) = batch.in_order_ms;
+        if let Some(series) = self.table.get_mut(slot)
+            && series.pending_row == NO_ROW
+            && series.newest_ms().is_none_or(|newest_ms| time_ms > newest_ms)
+            && time_ms >= from_ms
+            && time_ms <= until_ms
+            && time_ms != i64::MIN
+            && !is_stale_nan(value)
+            && !batch.is_indexed
+            && !series.out_of_order_may_reach(time_ms)
+        {
+            series.pending_row = batch.rows.len() as u32;
+            let sample = Sample { timestamp_ms: time_ms, value };
+            batch.push_float(slot, series.series_ref, sample);
+            return Ok(());
+        }
+        self.check(batch, slot, time_ms, Value::Float(value))
+    }
+
+    /// Checks one row, and takes it into the batch or counts its refusal.
+    #[inline(never)]
+    pub fn check(
+        &mut self,
+        batch: &mut Batch,
+        slot: Slot,
+        time_ms: i64,
+        value: Value,
+    ) -> Result<(), ChunkError> {
+        let series = self.table.at_mut(slot);
+        let newest_ms = batch.newest_of(series);
+        let is_newest = newest_ms.is_none_or(|newest_ms| time_ms > newest_ms);
+        if is_newest && time_ms > self.window.clock_limit_ms() {
+            self.refuse(batch, slot, time_ms, RefusalReason::TooFarInFuture);
+            return Ok(());
+        }
+        let value = match value {
+            Value::Float(float) if is_stale_nan(float) => batch.stale_value(series, float),
+            value => value,
+        };
+        if is_newest && self.window.takes_in_order(time_ms) && !holds_out_of_order(series, time_ms)?
+        {
+            batch.accept(slot, series, time_ms, value, false);
+            return Ok(());
+        }
+        // Not newer than all of its series, or older than what blocks hold, or held.
+        match batch.value_at(slot, series, time_ms)? {
+            Some(stored) if same(&stored, &value) => {
+                batch.outcome.count_written(&value);
+                batch.outcome.samples_duplicate += 1;
+            }
+            Some(_) => self.refuse(batch, slot, time_ms, RefusalReason::DuplicateSample),
+            None => match self.window.check_out_of_order(time_ms) {
+                Ok(()) => batch.accept(slot, series, time_ms, value, true),
+                Err(reason) => self.refuse(batch, slot, time_ms, reason),
+            },
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, batch: &mut Batch, slot: Slot, time_ms: i64, reason: RefusalReason) {
+        self.counters.count_refused(reason);
+        batch.refuse(reason, time_ms, 1, || {
+            let (labels, why) = (self.table.packed_labels(slot), self.window.why(reason));
+            format!("{labels} at {time_ms} ms: {why}")
+        });
+    }
+}
+
+impl Batch {
+    #[inline]
+    fn accept(
+        &mut self,
+        slot: Slot,
+        series: &mut Series,
+        time_ms: i64,
+        value: Value,
+        is_out_of_order: bool,
+    ) {
+        let row = self.rows.len() as u32;
+        let pending_row = &mut series.pending_row;
+        // Out-of-order rows are found by their time. Among the others they would only be in the way.
+        let previous = match is_out_of_order && *pending_row != NO_ROW {
+            true => NO_ROW,
+            false => std::mem::replace(pending_row, row),
+        };
+        self.push((slot, series.series_ref), previous, time_ms, value, is_out_of_order);
+    }
+
+    /// Time of the newest in-order value of a series, those of the batch included.
+    #[inline]
+    fn newest_of(&self, series: &Series) -> Option<i64> {
+        let pending = self.pending(series).find(|row| !row.is_out_of_order);
+        pending.map(|row| row.sample.timestamp_ms).or_else(|| series.newest_ms())
+    }
+
+    /// The mark of a series' end, as a value of the kind that the series holds.
+    fn stale_value(&self, series: &Series, float: f64) -> Value {
+        let pending = self.pending(series).find(|row| !row.is_out_of_order);
+        let kind = match pending.map(|row| (row.histogram, self.value(row))) {
+            Some((IS_FLOAT, _)) => None,
+            Some((_, Value::FloatHistogram(_))) => Some(Encoding::FloatHistogram),
+            Some(_) => Some(Encoding::Histogram),
+            None => series.open_encoding(),
+        };
+        match kind {
+            Some(Encoding::Histogram) => Histogram::stale().into(),
+            Some(Encoding::FloatHistogram) => FloatHistogram::stale().into(),
+            Some(Encoding::Xor) | None => Value::Float(float),
+        }
+    }
+
+    /// The value a series has at a time, in the batch or stored.
+    fn value_at(
+        &mut self,
+        slot: Slot,
+        series: &Series,
+        time_ms: i64,
+    ) -> Result<Option<Value>, ChunkError> {
+        match self.pending_at(slot, series, time_ms) {
+            Some(row) => Ok(Some(self.value(&self.rows[row as usize]))),
+            None => series.value_at(time_ms),
+        }
+    }
+
+    /// The batch's row of a series at a time.
+    fn pending_at(&mut self, slot: Slot, series: &Series, time_ms: i64) -> Option<u32> {
+        if let Some(row) = self.by_time.get(&(slot, time_ms)) {
+            return Some(*row);
+        }
+        if self.is_indexed {
+            return None;
+        }
+        let mut row = series.pending_row;
+        for _ in 0..PENDING_WALK_MAX {
+            let Row { sample, previous, .. } = self.rows.get(row as usize)?;
+            if sample.timestamp_ms == time_ms {
+                return Some(row);
+            }
+            row = *previous;
+        }
+        // A request that says thousands of times what it said before must not take the square of
+        // their number.
+        self.index_by_time();
+        self.by_time.get(&(slot, time_ms)).copied()
+    }
+
+    /// The batch's rows of a series that came in order, latest first, and at their end one that came
+    /// out of order, if it was the first.
+    fn pending(&self, series: &Series) -> impl Iterator<Item = &Row> {
+        let latest = self.rows.get(series.pending_row as usize);
+        std::iter::successors(latest, |row| self.rows.get(row.previous as usize))
+    }
+}
+
+/// Whether an out-of-order sample of this time is held, although all that came in order is older:
+/// what was newer was deleted, or is behind a cut that never came to be.
+fn holds_out_of_order(series: &Series, time_ms: i64) -> Result<bool, ChunkError> {
+    Ok(series.out_of_order_may_reach(time_ms) && series.value_at(time_ms)?.is_some())
+}
+
+/// Whether a row says what is stored. An end is an end: which kind of value marks it depends on
+/// what its series held when it came.
+fn same(stored: &Value, given: &Value) -> bool {
+    stored.same_observations(given) || (stored.is_stale() && given.is_stale())
+}

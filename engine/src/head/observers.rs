@@ -1,0 +1,121 @@
+//! Those who must notice what changes while they work: open cursors, and the search for the oldest
+//! and newest samples after a deletion.
+//!
+//! Nearly always nobody has to be told of a sample; one flag says so.
+
+use super::Slot;
+use super::cursor::{OpenCursor, OpenCursors, Watch, Watches};
+use super::deletion::TimesScan;
+use super::series::out_of_order_samples::Arrival;
+use std::rc::Rc;
+
+/// The observers of a head.
+pub struct Observers {
+    /// How many cursors were ever opened: what comes out of order is told apart by it.
+    epoch: u64,
+    open_cursors: Rc<OpenCursors>,
+    /// Cursors that note the samples which come while they are prepared.
+    watches: Watches,
+    /// After a deletion.
+    times_scan: Option<Box<TimesScan>>,
+    /// Whether one of the two must be told of each sample.
+    is_observed: bool,
+    /// Another number after each deletion, and in each life.
+    deletion_mark: u64,
+}
+
+impl Observers {
+    /// None; deletions are counted from a number that differs in each life.
+    pub fn new(deletion_mark: u64) -> Observers {
+        Observers {
+            epoch: 0,
+            open_cursors: Rc::default(),
+            watches: Watches::default(),
+            times_scan: None,
+            is_observed: false,
+            deletion_mark,
+        }
+    }
+
+    /// Whether [`Observers::note_sample`] must be told of each sample.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.is_observed
+    }
+
+    /// A sample is about to be stored in a series with this newest in-order one.
+    #[cold]
+    pub fn note_sample(
+        &mut self,
+        slot: Slot,
+        newest_ms: Option<i64>,
+        timestamp_ms: i64,
+        is_out_of_order: bool,
+    ) {
+        if !is_out_of_order {
+            self.watches.note(slot, newest_ms);
+        }
+        if let Some(scan) = &mut self.times_scan {
+            scan.add(timestamp_ms, is_out_of_order);
+        }
+        self.is_observed = self.times_scan.is_some() || !self.watches.is_empty();
+    }
+
+    /// How an out-of-order sample that comes now differs from others, with the generation of cuts.
+    pub fn arrival(&self, generation: u64) -> Arrival {
+        Arrival { generation, epoch: self.epoch, is_watched: self.open_cursors() > 0 }
+    }
+
+    /// How many cursors are open.
+    pub fn open_cursors(&self) -> u64 {
+        self.open_cursors.count()
+    }
+
+    /// Whether open cursors take more than their part of a head's memory; 0 is no limit.
+    pub fn take_too_much(&self, memory_bytes_max: u64) -> bool {
+        self.open_cursors.take_too_much(memory_bytes_max)
+    }
+
+    /// Counts as an open cursor of so many bytes until it is dropped.
+    pub fn open(&self, bytes: u64) -> OpenCursor {
+        OpenCursor::new(&self.open_cursors, bytes)
+    }
+
+    /// Begins the epoch of a cursor.
+    pub fn next_epoch(&mut self) -> u64 {
+        self.epoch += 1;
+        self.epoch
+    }
+
+    /// Begins to note samples for a cursor.
+    pub fn watch(&mut self) -> Rc<Watch> {
+        self.is_observed = true;
+        self.watches.begin()
+    }
+
+    /// Begins to look for the oldest and the newest samples.
+    pub fn begin_scan(&mut self) {
+        self.times_scan = Some(Box::new(TimesScan::new()));
+        self.is_observed = true;
+    }
+
+    /// The search that is not done, for a slice of work.
+    pub fn take_scan(&mut self) -> Option<Box<TimesScan>> {
+        self.times_scan.take()
+    }
+
+    /// Puts a search back that has more to do.
+    pub fn resume_scan(&mut self, scan: Box<TimesScan>) {
+        self.times_scan = Some(scan);
+    }
+
+    /// Another number after each deletion, and in each life of a head.
+    pub fn deletion_mark(&self) -> u64 {
+        self.deletion_mark
+    }
+
+    /// Samples were deleted.
+    pub fn note_deletion(&mut self) {
+        self.deletion_mark = self.deletion_mark.wrapping_add(1);
+    }
+}

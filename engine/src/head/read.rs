@@ -1,0 +1,169 @@
+//! What the head is asked: series, label names and values, cardinality, metadata.
+//!
+//! The work is done by `cursor`, `labels`, `cardinality` and `metadata`; here they are given the parts
+//! of the head that they read.
+
+use super::cardinality::WalkedIndex;
+use super::metadata::Families;
+use super::postings::HeadIndex;
+use super::{
+    CardinalityList, CardinalityWalk, Head, HeadCursor, HeadSeries, HeadStrings, Labels, Metadata,
+    NotNow, Slice, Slot, WorkLeft,
+};
+use crate::chunk::ChunkError;
+use crate::index::select_any;
+use crate::model::{MatcherSets, TimeRange, Value};
+use std::rc::Rc;
+
+impl Head {
+    /// Selects series by one of several sets of matchers and gives them external labels. Those
+    /// without samples in the range are left out as the cursor meets them.
+    pub fn select(
+        &mut self,
+        sets: &MatcherSets,
+        range: TimeRange,
+        external: &Labels,
+        work: &WorkLeft,
+    ) -> Result<HeadCursor, NotNow> {
+        self.postings.sort(work)?;
+        let mut slots = Vec::new();
+        if self.window.touches(range) {
+            let index = self.index(work);
+            if sets.select_all() {
+                slots = index.by_labels()?.to_vec();
+            } else {
+                slots = select_any(&index, sets.sets())?;
+                index.sort_by_labels(&mut slots)?;
+            }
+        }
+        // Later samples than those of the cursor's epoch are not part of the answer.
+        let newest_ms = self.window.newest_ms();
+        let range = TimeRange { end_ms: range.end_ms.min(newest_ms), ..range };
+        let Head { table, observers, .. } = self;
+        Ok(HeadCursor::open(slots, range, external, newest_ms, table, observers))
+    }
+
+    /// The index, for one question that may cost so much.
+    fn index<'h>(&'h self, work: &'h WorkLeft) -> HeadIndex<'h> {
+        let Head { postings, table, .. } = self;
+        HeadIndex { postings, symbols: table.symbols(), series: table.places(), work }
+    }
+
+    /// How many cursors are open; while there are any, nothing may be truncated.
+    pub fn open_cursors(&self) -> u64 {
+        self.observers.open_cursors()
+    }
+
+    /// Whether open cursors take more memory than they may.
+    pub fn has_too_many_cursors(&self) -> bool {
+        self.observers.take_too_much(self.memory_bytes_max())
+    }
+
+    /// The next series with chunks that share some time with the range.
+    pub fn next(&self, cursor: &mut HeadCursor) -> Result<Slice<HeadSeries>, (Labels, ChunkError)> {
+        cursor.next(&self.table)
+    }
+
+    /// The labels of the next series without the external ones: of series with chunks that share
+    /// some time with the range, or of all.
+    pub fn next_labels(&self, cursor: &mut HeadCursor, only_in_range: bool) -> Slice<Labels> {
+        cursor.next_labels(&self.table, only_in_range)
+    }
+
+    /// The label names of the series that one of the sets selects, if the head holds some of the
+    /// range.
+    pub fn label_names(
+        &mut self,
+        sets: &MatcherSets,
+        range: TimeRange,
+        work: &WorkLeft,
+    ) -> Result<HeadStrings, NotNow> {
+        self.postings.sort(work)?;
+        let names = match self.window.touches(range) {
+            true => Rc::new(self.index(work).names_where(sets)?),
+            false => Rc::default(),
+        };
+        Ok(HeadStrings::new(names, &self.observers))
+    }
+
+    /// The values of a label name that the series have which one of the sets selects, if the head
+    /// holds some of the range.
+    pub fn label_values(
+        &mut self,
+        name: &str,
+        sets: &MatcherSets,
+        range: TimeRange,
+        work: &WorkLeft,
+    ) -> Result<HeadStrings, NotNow> {
+        self.postings.sort(work)?;
+        let values = match self.window.touches(range) {
+            true => self.index(work).values_where(name, sets)?,
+            false => Rc::default(),
+        };
+        Ok(HeadStrings::new(values, &self.observers))
+    }
+
+    /// The next name or value.
+    pub fn next_string(&self, strings: &mut HeadStrings) -> Option<&str> {
+        strings.next(self.table.symbols())
+    }
+
+    /// The out-of-order samples of a series, by time.
+    pub fn out_of_order_values(
+        &self,
+        slot: Slot,
+    ) -> Result<impl Iterator<Item = (i64, Value)>, ChunkError> {
+        Ok(self.table.at(slot).out_of_order_values()?.into_iter())
+    }
+
+    /// Begins a walk that gives lists of at most so many items.
+    pub fn cardinality(&self, items_max: usize) -> CardinalityWalk {
+        self.walked().begin(items_max)
+    }
+
+    /// Does the next slice of a walk; gives the number of distinct labels once it is done.
+    pub fn walk_cardinality(&self, walk: &mut CardinalityWalk) -> Option<u64> {
+        self.walked().walk(walk)
+    }
+
+    /// The next items of a list of a walk that is done, about so many bytes of them; `None` if series
+    /// were dropped since.
+    pub fn next_of_cardinality(
+        &self,
+        walk: &mut CardinalityWalk,
+        list: CardinalityList,
+        bytes_max: usize,
+    ) -> Option<Vec<(String, u64)>> {
+        self.walked().next_items(walk, list, bytes_max)
+    }
+
+    fn walked(&self) -> WalkedIndex<'_> {
+        WalkedIndex {
+            postings: &self.postings,
+            symbols: self.table.symbols(),
+            series_removed: self.counters.series_removed,
+        }
+    }
+
+    /// Metadata that came since the log last took it, each with a series of its family.
+    pub fn unlogged_metadata(&self) -> Vec<(Slot, &str, &Metadata)> {
+        self.metadata.unlogged(self.families())
+    }
+
+    /// The log has what [`Head::unlogged_metadata`] gave. Of families without a series it has
+    /// nothing; they are asked for again when their senders repeat themselves.
+    pub fn metadata_is_logged(&mut self) {
+        let Head { metadata, postings, table, .. } = self;
+        metadata.note_logged(Families { postings, symbols: table.symbols() });
+    }
+
+    /// All metadata of families that have a series, for a checkpoint of the log. The log loses
+    /// that of the others.
+    pub fn metadata_of_living(&self) -> Vec<(Slot, &str, &Metadata)> {
+        self.metadata.checkpoint(self.families())
+    }
+
+    fn families(&self) -> Families<'_> {
+        Families { postings: &self.postings, symbols: self.table.symbols() }
+    }
+}

@@ -1,0 +1,264 @@
+//! The series of the head: by place, by labels and by the number that the log knows them by.
+//!
+//! A slot, a key and the labels of a series come and go together. Which label is carried by which
+//! series stands beside the table, in `postings`: [`SeriesTable::insert`] and [`SeriesTable::remove`]
+//! are followed and preceded by a call there.
+
+mod load;
+mod lookup;
+
+pub use load::TableLoader;
+pub use lookup::{LookupError, RequestSymbols};
+
+use super::label_names::NameLists;
+use super::series::out_of_order_samples::Arrival;
+use super::series::{NO_ROW, Series, SeriesKey, Slot};
+use super::slab::{Slab, shrink_above};
+use super::symbols::Symbols;
+use super::window::HeldTimes;
+use crate::chunk::ChunkError;
+use crate::model::{Labels, TimeRange, Value};
+use hashbrown::HashTable;
+use rustc_hash::FxHashMap;
+
+/// The table.
+pub struct SeriesTable {
+    /// Label names and values.
+    symbols: Symbols,
+    series: Slab<Slot, Series>,
+    by_key: HashTable<Slot>,
+    name_lists: NameLists,
+    /// Series that embedders know by their number.
+    by_ref: FxHashMap<u64, Slot>,
+    /// The number of the next series.
+    next_ref: u64,
+    /// In-order chunks of all series.
+    chunk_count: usize,
+}
+
+/// What a truncation leaves.
+pub struct Truncated {
+    /// Oldest samples that are left.
+    pub held: HeldTimes,
+    /// Series without any sample.
+    pub empty: Vec<Slot>,
+}
+
+impl SeriesTable {
+    /// An empty table whose hashes are mixed with `seed`.
+    pub fn new(seed: u64) -> SeriesTable {
+        SeriesTable {
+            symbols: Symbols::new(seed),
+            series: Slab::default(),
+            by_key: HashTable::new(),
+            name_lists: NameLists::default(),
+            by_ref: FxHashMap::default(),
+            next_ref: 1,
+            chunk_count: 0,
+        }
+    }
+
+    /// Number of series.
+    pub fn len(&self) -> usize {
+        self.series.len()
+    }
+
+    /// Number of in-order chunks.
+    pub fn chunk_count(&self) -> usize {
+        self.chunk_count
+    }
+
+    /// Label names and values.
+    #[inline]
+    pub fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// Series by place.
+    #[inline]
+    pub fn places(&self) -> &Slab<Slot, Series> {
+        &self.series
+    }
+
+    /// The series in a slot, if there is one.
+    #[inline]
+    pub fn get(&self, slot: Slot) -> Option<&Series> {
+        self.series.get(slot)
+    }
+
+    /// The series in a slot, if there is one. Chunks begin and go through the table only, which
+    /// counts them.
+    #[inline]
+    pub fn get_mut(&mut self, slot: Slot) -> Option<&mut Series> {
+        self.series.get_mut(slot)
+    }
+
+    /// The series in a slot. Slots come from the head's own tables, which drop a slot together
+    /// with its series.
+    #[inline]
+    pub fn at(&self, slot: Slot) -> &Series {
+        match self.series.get(slot) {
+            Some(series) => series,
+            None => unreachable!("{slot:?} is in a table of the head but holds no series"),
+        }
+    }
+
+    /// [`SeriesTable::at`], to be changed.
+    #[inline]
+    pub fn at_mut(&mut self, slot: Slot) -> &mut Series {
+        match self.series.get_mut(slot) {
+            Some(series) => series,
+            None => unreachable!("{slot:?} is in a table of the head but holds no series"),
+        }
+    }
+
+    /// How many labels a series has, and what they are, by ascending name.
+    pub fn labels(&self, slot: Slot) -> (usize, impl Iterator<Item = (&str, &str)>) {
+        let labels = &self.at(slot).labels;
+        let strings = labels.iter().map(|(n, v)| (self.symbols.text(n), self.symbols.text(v)));
+        (labels.len(), strings)
+    }
+
+    /// A series' labels in packed form.
+    pub fn packed_labels(&self, slot: Slot) -> Labels {
+        Labels::from_sorted(self.labels(slot).1)
+    }
+
+    /// Adds a series with these labels, sorted and valid, of which it has none yet.
+    pub fn insert(&mut self, hash: u64, pairs: &[(&str, &str)]) -> Slot {
+        let symbols = &mut self.symbols;
+        let names = pairs.iter().map(|(name, _)| symbols.acquire(name)).collect();
+        let values = pairs.iter().map(|(_, value)| symbols.acquire(value)).collect();
+        let labels = self.name_lists.labels(names, values);
+        let key = SeriesKey::of(hash);
+        let slot = self.series.insert(Series::new(self.next_ref, key, labels));
+        self.next_ref += 1;
+        let all = &self.series;
+        let hash_of = |slot: &Slot| all.get(*slot).map_or(0, |series| series.key.table_hash());
+        self.by_key.insert_unique(key.table_hash(), slot, hash_of);
+        slot
+    }
+
+    /// Removes series that are in no list of `postings` any more.
+    pub fn remove(&mut self, slots: &[Slot]) {
+        for slot in slots {
+            let Some(series) = self.series.remove(*slot) else { continue };
+            self.chunk_count -= series.chunk_count();
+            if let Ok(entry) = self.by_key.find_entry(series.key.table_hash(), |s| s == slot) {
+                entry.remove();
+            }
+            for (name, value) in series.labels.iter() {
+                self.symbols.release(name);
+                self.symbols.release(value);
+            }
+            self.name_lists.release(series.labels);
+        }
+        let series = &self.series;
+        let hash_of = |slot: &Slot| series.get(*slot).map_or(0, |series| series.key.table_hash());
+        if self.by_key.capacity() > shrink_above(self.by_key.len()) {
+            self.by_key.shrink_to(2 * self.by_key.len(), hash_of);
+        }
+        self.symbols.shrink();
+    }
+
+    /// The slot of a series that [`SeriesTable::remember_ref`] was given.
+    pub fn by_ref(&self, series_ref: u64) -> Option<Slot> {
+        self.by_ref.get(&series_ref).copied()
+    }
+
+    /// Makes a series known by its number.
+    pub fn remember_ref(&mut self, slot: Slot) {
+        self.by_ref.insert(self.at(slot).series_ref, slot);
+    }
+
+    /// Drops the numbers of series that are gone.
+    pub fn drop_dead_refs(&mut self) {
+        let series = &self.series;
+        self.by_ref.retain(|series_ref, slot| {
+            series.get(*slot).is_some_and(|series| series.series_ref == *series_ref)
+        });
+    }
+
+    /// Makes sure that no new series gets a number that records of a dropped series still carry.
+    pub fn retire_ref(&mut self, series_ref: u64) {
+        self.next_ref = self.next_ref.max(series_ref.saturating_add(1));
+    }
+
+    /// The number of the next series.
+    pub fn next_ref(&self) -> u64 {
+        self.next_ref
+    }
+
+    /// Appends a float that is newer than all of its series; gives whether there is such a series.
+    #[inline]
+    pub fn append_float(
+        &mut self,
+        slot: Slot,
+        timestamp_ms: i64,
+        value: f64,
+        block_duration_ms: i64,
+    ) -> bool {
+        let Some(series) = self.series.get_mut(slot) else { return false };
+        series.pending_row = NO_ROW;
+        let begins_chunk = series.append_float(timestamp_ms, value, block_duration_ms);
+        self.chunk_count += usize::from(begins_chunk);
+        true
+    }
+
+    /// [`SeriesTable::append_float`] of any value.
+    pub fn append(
+        &mut self,
+        slot: Slot,
+        timestamp_ms: i64,
+        value: &Value,
+        block_duration_ms: i64,
+    ) -> bool {
+        let Some(series) = self.series.get_mut(slot) else { return false };
+        series.pending_row = NO_ROW;
+        let begins_chunk = series.append(timestamp_ms, value, block_duration_ms);
+        self.chunk_count += usize::from(begins_chunk);
+        true
+    }
+
+    /// Adds an out-of-order sample.
+    pub fn append_out_of_order(
+        &mut self,
+        slot: Slot,
+        timestamp_ms: i64,
+        value: Value,
+        arrival: Arrival,
+    ) {
+        let series = self.at_mut(slot);
+        series.pending_row = NO_ROW;
+        series.append_out_of_order(timestamp_ms, value, arrival);
+    }
+
+    /// Takes the in-order samples of a span of time out of a series.
+    pub fn delete_in_order(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
+        let series = self.at_mut(slot);
+        let before = series.chunk_count();
+        let deleted = series.delete_in_order(range);
+        let after = series.chunk_count();
+        self.chunk_count = self.chunk_count + after - before;
+        deleted
+    }
+
+    /// Drops samples before a time; of out-of-order ones those of earlier generations than this.
+    /// Lists series that have none left, if they are to be removed.
+    pub fn truncate(
+        &mut self,
+        before_ms: i64,
+        generation: u64,
+        lists_empty: bool,
+    ) -> Result<Truncated, ChunkError> {
+        let mut truncated = Truncated { held: HeldTimes::NONE, empty: Vec::new() };
+        for slot in self.series.all() {
+            let Some(series) = self.series.get_mut(slot) else { continue };
+            self.chunk_count -= series.truncate(before_ms, generation)?;
+            if !truncated.held.add_oldest_of(series) && lists_empty {
+                truncated.empty.push(slot);
+            }
+        }
+        Ok(truncated)
+    }
+}

@@ -1,0 +1,284 @@
+//! A batch of rows on its way into the head: its series are found or made, its rows checked
+//! (`check`), logged by the engine, and applied.
+
+use super::batch::{IS_FLOAT, Row};
+use super::series::NO_ROW;
+use super::{
+    Batch, Exemplar, Head, Labels, LookupError, NextSeriesPredictor, RefusalReason, RequestSymbols,
+    Slot, WriteOutcome,
+};
+use crate::model::{LABEL_NAME, LabelError, Sample, Value, sort_and_check};
+use rustc_hash::FxHashSet;
+
+impl Head {
+    /// Begins a batch.
+    pub fn begin(&mut self, batch: &mut Batch, now_ms: i64) {
+        self.window.set_now(now_ms);
+        batch.begin();
+        batch.in_order_ms = (self.window.in_order_from_ms(), self.window.clock_limit_ms());
+    }
+
+    /// The series with these labels, given in any order. Labels that are the very slices of an
+    /// earlier call are not compared again.
+    #[inline]
+    pub fn next_by_pairs<'r>(
+        &mut self,
+        batch: &mut Batch,
+        predictor: &mut NextSeriesPredictor<'r>,
+        pairs: &[(&'r [u8], &'r [u8])],
+    ) -> Result<Slot, LookupError> {
+        let slot = match predictor.guess_pairs(&self.table, pairs) {
+            Some(slot) => slot,
+            None => self.series_by_pairs(batch, pairs)?,
+        };
+        predictor.set_last(slot);
+        Ok(slot)
+    }
+
+    /// The series whose labels are these references, name and value in turn.
+    #[inline]
+    pub fn next_by_refs<'r>(
+        &mut self,
+        batch: &mut Batch,
+        predictor: &mut NextSeriesPredictor<'r>,
+        request: &mut RequestSymbols<'r>,
+        refs: &[u32],
+    ) -> Result<Slot, LookupError> {
+        let slot = match predictor.guess_refs(&self.table, request, refs) {
+            Some(slot) => slot,
+            None => self.series_by_refs(batch, request, refs)?,
+        };
+        predictor.set_last(slot);
+        Ok(slot)
+    }
+
+    /// The series with these labels, given in any order.
+    pub fn series_by_pairs(
+        &mut self,
+        batch: &mut Batch,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Slot, LookupError> {
+        match self.table.find_by_pairs(pairs) {
+            Some(slot) => Ok(slot),
+            None => self.unusual_series(batch, pairs.iter().copied(), false),
+        }
+    }
+
+    /// The series whose labels are these references, name and value in turn.
+    pub fn series_by_refs(
+        &mut self,
+        batch: &mut Batch,
+        request: &mut RequestSymbols<'_>,
+        refs: &[u32],
+    ) -> Result<Slot, LookupError> {
+        match self.table.find_by_refs(request, refs)? {
+            Some(slot) => Ok(slot),
+            None => {
+                let pairs = request.known_pairs(refs);
+                self.unusual_series(batch, pairs.into_iter(), false)
+            }
+        }
+    }
+
+    /// The series with a label set that keeps its invariants already.
+    pub fn series_by_labels(
+        &mut self,
+        batch: &mut Batch,
+        labels: &Labels,
+    ) -> Result<Slot, LookupError> {
+        let pairs: Vec<_> =
+            labels.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        self.series_by_pairs(batch, &pairs)
+    }
+
+    /// Labels that are not stored in this very order: new, unsorted, or no label set at all. No
+    /// limit refuses what the log has.
+    pub(super) fn unusual_series<'r>(
+        &mut self,
+        batch: &mut Batch,
+        pairs: impl Iterator<Item = (&'r [u8], &'r [u8])>,
+        is_from_log: bool,
+    ) -> Result<Slot, LookupError> {
+        let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| LabelError::NotUtf8);
+        let mut pairs = pairs
+            .map(|(name, value)| Ok((utf8(name)?, utf8(value)?)))
+            .collect::<Result<Vec<_>, LabelError>>()?;
+        sort_and_check(&mut pairs)?;
+        if !pairs.iter().any(|(name, _)| *name == LABEL_NAME) {
+            return Err(LabelError::NoMetricName.into());
+        }
+        let hash = match self.table.find_sorted(&pairs) {
+            Ok(slot) => return Ok(slot),
+            Err(hash) => hash,
+        };
+        // What was acknowledged comes back, whatever the limits are now.
+        if !is_from_log {
+            self.options.label_limits.check(&pairs)?;
+            self.check_limits()?;
+        }
+        let slot = self.table.insert(hash, &pairs);
+        if let Some(series) = self.table.get(slot) {
+            self.postings.insert(slot, &series.labels);
+        }
+        self.counters.series_created += 1;
+        batch.created.push(slot);
+        Ok(slot)
+    }
+
+    /// Whether there may be one more series.
+    fn check_limits(&self) -> Result<(), LookupError> {
+        let max = self.options.series_max;
+        if max > 0 && self.series_count() as u64 >= max {
+            return Err(LookupError::SeriesLimit { max });
+        }
+        match self.options.memory.refuses_series() {
+            true => Err(LookupError::MemoryLimit { max: self.options.memory.bytes_max }),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks an exemplar of a series, and takes it into the batch or counts its refusal.
+    pub fn check_exemplar(&mut self, batch: &mut Batch, slot: Slot, exemplar: Exemplar) {
+        let series = self.table.packed_labels(slot);
+        self.exemplars.check(&self.window, batch, (slot, &series), exemplar);
+    }
+
+    /// What the log must hold of a batch of floats before it is applied, as (series reference,
+    /// sample): those that come in order, or those that come out of order.
+    pub fn rows<'a>(
+        &'a self,
+        batch: &'a Batch,
+        is_out_of_order: bool,
+    ) -> impl Iterator<Item = (u64, Sample)> + 'a {
+        let of_kind =
+            move |row: &&Row| row.is_out_of_order == is_out_of_order && row.histogram == IS_FLOAT;
+        let rows = batch.rows.iter().filter(of_kind);
+        rows.map(|row| (row.series_ref, row.sample))
+    }
+
+    /// Whether a batch has histograms; nearly all have none.
+    pub fn has_histograms(&self, batch: &Batch) -> bool {
+        !batch.histograms.is_empty()
+    }
+
+    /// What the log must hold of a batch with histograms, in the order in which it came, as
+    /// (series reference, time, value).
+    pub fn value_rows<'a>(
+        &'a self,
+        batch: &'a Batch,
+        is_out_of_order: bool,
+    ) -> impl Iterator<Item = (u64, i64, Value)> + 'a {
+        let rows = batch.rows.iter().filter(move |row| row.is_out_of_order == is_out_of_order);
+        rows.map(|row| (row.series_ref, row.sample.timestamp_ms, batch.value(row)))
+    }
+
+    /// Exemplars that the log must hold, as (series reference, exemplar).
+    pub fn exemplar_rows<'a>(
+        &'a self,
+        batch: &'a Batch,
+    ) -> impl Iterator<Item = (u64, &'a Exemplar)> + 'a {
+        batch.exemplars.iter().map(|(slot, exemplar)| (self.series_ref(*slot), exemplar))
+    }
+
+    /// Series that the batch created, for the log.
+    pub fn created<'a>(&self, batch: &'a Batch) -> &'a [Slot] {
+        &batch.created
+    }
+
+    /// Makes a checked batch visible, once the log has it.
+    pub fn apply(&mut self, batch: &mut Batch) -> WriteOutcome {
+        for row in &batch.rows {
+            let Row { slot, sample: Sample { timestamp_ms, value }, is_out_of_order, .. } = *row;
+            if row.histogram == IS_FLOAT && !is_out_of_order {
+                batch.outcome.samples_written += 1;
+                self.append_float(slot, timestamp_ms, value);
+                continue;
+            }
+            let value = batch.value(row);
+            batch.outcome.count_written(&value);
+            match is_out_of_order {
+                false => self.append(slot, timestamp_ms, &value),
+                true => self.append_out_of_order(slot, timestamp_ms, value),
+            }
+            self.counters.samples_out_of_order += u64::from(is_out_of_order);
+        }
+        for (slot, exemplar) in batch.exemplars.drain(..) {
+            let labels = self.table.packed_labels(slot);
+            self.exemplars.add(&labels, exemplar);
+        }
+        batch.clear();
+        let outcome = std::mem::take(&mut batch.outcome);
+        let written = outcome.samples_written + outcome.histograms_written;
+        self.counters.samples_duplicate += outcome.samples_duplicate;
+        self.counters.samples_appended += written - outcome.samples_duplicate;
+        outcome
+    }
+
+    /// Undoes what checking a batch left behind.
+    pub fn abort(&mut self, batch: &mut Batch) {
+        for row in &batch.rows {
+            self.table.at_mut(row.slot).pending_row = NO_ROW;
+        }
+        self.remove(&batch.created);
+        batch.clear();
+    }
+
+    /// Takes those series out again that a batch created and of which it took no row: what is
+    /// refused must not take memory. Their exemplars go with them.
+    pub fn drop_unused(&mut self, batch: &mut Batch) {
+        let is_unused = |slot: &Slot| self.table.at(*slot).pending_row == NO_ROW;
+        let unused: FxHashSet<Slot> =
+            batch.created.extract_if(.., |slot| is_unused(slot)).collect();
+        if unused.is_empty() {
+            return;
+        }
+        for (slot, exemplar) in batch.exemplars.extract_if(.., |(slot, _)| unused.contains(slot)) {
+            let labels = self.table.packed_labels(slot);
+            batch.outcome.exemplars_written -= 1;
+            batch.outcome.refuse(RefusalReason::NoSamples, exemplar.timestamp_ms, 1, || {
+                format!("exemplar of {labels}: no sample of this new series was taken")
+            });
+        }
+        self.remove(&unused.into_iter().collect::<Vec<_>>());
+    }
+
+    #[inline]
+    fn append_float(&mut self, slot: Slot, timestamp_ms: i64, value: f64) {
+        if self.observers.is_observed() {
+            self.note_sample(slot, timestamp_ms, false);
+        }
+        let block_duration_ms = self.window.block_duration_ms();
+        if self.table.append_float(slot, timestamp_ms, value, block_duration_ms) {
+            self.window.add_in_order(timestamp_ms);
+        }
+    }
+
+    pub(super) fn append(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) {
+        if let Value::Float(value) = value {
+            return self.append_float(slot, timestamp_ms, *value);
+        }
+        if self.observers.is_observed() {
+            self.note_sample(slot, timestamp_ms, false);
+        }
+        let block_duration_ms = self.window.block_duration_ms();
+        if self.table.append(slot, timestamp_ms, value, block_duration_ms) {
+            self.window.add_in_order(timestamp_ms);
+        }
+    }
+
+    pub(super) fn append_out_of_order(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
+        let arrival = self.observers.arrival(self.cuts.generation());
+        if self.observers.is_observed() {
+            self.note_sample(slot, timestamp_ms, true);
+        }
+        self.table.append_out_of_order(slot, timestamp_ms, value, arrival);
+        self.window.add_out_of_order(timestamp_ms);
+    }
+
+    /// Tells the observers that a sample is about to be stored.
+    #[cold]
+    fn note_sample(&mut self, slot: Slot, timestamp_ms: i64, is_out_of_order: bool) {
+        let newest_ms = self.table.at(slot).newest_ms();
+        self.observers.note_sample(slot, newest_ms, timestamp_ms, is_out_of_order);
+    }
+}

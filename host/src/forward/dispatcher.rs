@@ -1,0 +1,297 @@
+//! A run's dispatcher: requests of shards, what their answers mean, and metadata.
+
+use super::ForwardError;
+use super::answer::Counts;
+use super::delivery::Shared;
+use super::sender::{Outcome, Outgoing, Sender};
+use super::version::Negotiated;
+use crate::store::StoreError;
+use crate::wasm::{RemoteWriteVersion, Request};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// Longest time at the end that requests on their way are waited for.
+const END_WAIT: Duration = Duration::from_secs(3);
+
+/// Sends what waits in the engine's queues, a request of each shard at a time.
+pub(super) struct Dispatcher<'w> {
+    sender: &'w Arc<Sender>,
+    version: &'w mut Negotiated,
+    shards: Vec<Shard>,
+    /// How often shards were replaced; answers of earlier ones are none.
+    generation: u64,
+    /// One from each request that was sent. None may be lost: its shard would wait for ever.
+    answers: (mpsc::Sender<Answered>, Receiver<Answered>),
+    delivered: Option<Instant>,
+    metadata_sent: Option<Instant>,
+    metadata_task: Option<JoinHandle<()>>,
+    compressor: snap::raw::Encoder,
+}
+
+#[derive(Default)]
+struct Shard {
+    on_its_way: Option<OnItsWay>,
+    /// Since when rows wait without a request.
+    since: Option<Instant>,
+}
+
+/// A request that is on its way.
+struct OnItsWay {
+    task: JoinHandle<()>,
+    version: RemoteWriteVersion,
+    rows: u64,
+    newest_ms: i64,
+}
+
+/// Shard, generation of shards, and how it ended.
+type Answered = (u32, u64, Outcome);
+
+impl<'w> Dispatcher<'w> {
+    /// Nothing is sent yet.
+    pub fn new(
+        sender: &'w Arc<Sender>,
+        version: &'w mut Negotiated,
+        shards: usize,
+    ) -> Dispatcher<'w> {
+        Dispatcher {
+            sender,
+            version,
+            shards: (0..shards).map(|_| Shard::default()).collect(),
+            generation: 0,
+            answers: mpsc::channel(),
+            delivered: None,
+            metadata_sent: None,
+            metadata_task: None,
+            compressor: snap::raw::Encoder::new(),
+        }
+    }
+
+    /// Number of shards.
+    pub fn shard_count(&self) -> u32 {
+        self.shards.len() as u32
+    }
+
+    /// Whether no request is on its way.
+    pub fn is_idle(&self) -> bool {
+        self.shards.iter().all(|shard| shard.on_its_way.is_none())
+    }
+
+    /// Whether a request was delivered within so long.
+    pub fn has_delivered_within(&self, time: Duration) -> bool {
+        self.delivered.is_some_and(|at| at.elapsed() < time)
+    }
+
+    /// Replaces the shards, of which none has a request on its way.
+    pub fn replace_shards(&mut self, shards: u32) {
+        self.generation += 1;
+        self.shards = (0..shards).map(|_| Shard::default()).collect();
+    }
+
+    /// Ends all requests; whether they were delivered nobody will know.
+    pub fn abort(&mut self) {
+        self.generation += 1;
+        for shard in &mut self.shards {
+            if let Some(sent) = shard.on_its_way.take() {
+                sent.task.abort();
+            }
+            shard.since = None;
+        }
+        if let Some(task) = self.metadata_task.take() {
+            task.abort();
+        }
+    }
+
+    /// Gives requests that are on their way some time to be answered.
+    pub fn await_answers(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
+        let until = Instant::now() + END_WAIT;
+        while !self.is_idle() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || !self.take_answers(shared, left)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what was answered, the first within this time; gives whether anything was.
+    pub fn take_answers(
+        &mut self,
+        shared: &mut Shared<'_>,
+        wait: Duration,
+    ) -> Result<bool, ForwardError> {
+        let first = match wait.is_zero() {
+            true => self.answers.1.try_recv().map_err(|_| RecvTimeoutError::Timeout),
+            false => self.answers.1.recv_timeout(wait),
+        };
+        let Ok(first) = first else { return Ok(false) };
+        let mut next = Some(first);
+        let mut is_done = false;
+        while let Some((shard_number, generation, outcome)) = next {
+            next = self.answers.1.try_recv().ok();
+            let shard = self.shards.get_mut(shard_number as usize);
+            let Some(shard) = shard.filter(|_| generation == self.generation) else { continue };
+            let Some(sent) = shard.on_its_way.take() else { continue };
+            // What waits behind it has waited.
+            shard.since = Some(Instant::now());
+            match outcome {
+                Outcome::Delivered(took) => {
+                    shared.resharding.went_out(sent.rows, took);
+                    self.delivered = Some(Instant::now());
+                    shared.position.progress_mut().delivered(sent.newest_ms);
+                    shared.position.show_progress();
+                    shared.parts.figures.newest_sent_ms.fetch_max(sent.newest_ms, Relaxed);
+                    if self.version.taken(sent.version) {
+                        let remote_name = &shared.parts.config.name;
+                        tracing::info!(remote_name, "the receiver accepts remote write 2.0");
+                    }
+                }
+                Outcome::Refused => {}
+                Outcome::UnknownVersion => {
+                    if self.version.not_taken(Instant::now()) {
+                        tracing::warn!(
+                            remote_name = shared.parts.config.name,
+                            "the receiver does not accept remote write 2.0; sending 1.0, and \
+                             trying 2.0 again every five minutes"
+                        );
+                    }
+                    self.send_shard(shared, shard_number)?;
+                    continue;
+                }
+                Outcome::Stale => {
+                    self.send_shard(shared, shard_number)?;
+                    continue;
+                }
+            }
+            shared.destination.done(shard_number)?;
+            is_done = true;
+        }
+        if is_done {
+            shared.write_position(false)?;
+        }
+        Ok(true)
+    }
+
+    /// Sends of each shard that has none on its way what waits long enough, or all if nothing more is
+    /// to come for it; gives whether anything was sent.
+    pub fn send(
+        &mut self,
+        shared: &mut Shared<'_>,
+        is_all_due: bool,
+    ) -> Result<bool, ForwardError> {
+        let pending = shared.destination.pending()?;
+        let rows: u64 = pending.iter().map(|rows| u64::from(*rows)).sum();
+        shared.parts.figures.pending.store(rows, Relaxed);
+        let queue = &shared.parts.config.queue;
+        let mut has_sent = false;
+        for (number, rows) in (0..).zip(pending) {
+            let Some(shard) = self.shards.get_mut(number as usize) else { continue };
+            if shard.on_its_way.is_some() {
+                continue;
+            }
+            if rows == 0 {
+                shard.since = None;
+                continue;
+            }
+            let since = *shard.since.get_or_insert_with(Instant::now);
+            let is_due = rows >= queue.max_samples_per_send
+                || since.elapsed() >= queue.batch_send_deadline
+                || is_all_due;
+            if is_due {
+                self.send_shard(shared, number)?;
+                has_sent = true;
+            }
+        }
+        Ok(has_sent)
+    }
+
+    fn send_shard(&mut self, shared: &mut Shared<'_>, number: u32) -> Result<(), ForwardError> {
+        let rows_max = shared.parts.config.queue.max_samples_per_send;
+        let not_before_ms = shared.parts.not_before_ms();
+        let version = self.version.version(Instant::now());
+        let request = shared.destination.take(number, version, rows_max, not_before_ms)?;
+        let Some(request) = request else { return Ok(()) };
+        let Request { body, samples, histograms, exemplars, too_old, newest_ms } = request;
+        if too_old > 0 {
+            shared.parts.figures.dropped.too_old.fetch_add(too_old, Relaxed);
+            shared.resharding.dropped(too_old);
+        }
+        if body.is_empty() {
+            shared.destination.done(number)?;
+            return shared.write_position(false);
+        }
+        let compressed = self.compressor.compress_vec(&body);
+        let compressed = compressed.map_err(|error| {
+            StoreError::Runtime(format!("a request could not be compressed: {error}"))
+        })?;
+        let limit = shared.parts.config.queue.sample_age_limit;
+        // What has just passed the limit is not looked at each time.
+        let stale_at = (!limit.is_zero()).then(|| Instant::now() + limit / 10);
+        let outgoing = Outgoing {
+            body: Bytes::from(compressed),
+            version,
+            counts: Counts { samples, histograms, exemplars },
+            stale_at,
+        };
+        let (sender, answers) = (Arc::clone(self.sender), self.answers.0.clone());
+        let generation = self.generation;
+        let task = shared.parts.runtime.spawn(async move {
+            let outcome = sender.send(&outgoing).await;
+            // The run may have ended meanwhile.
+            let _ = answers.send((number, generation, outcome));
+        });
+        if let Some(shard) = self.shards.get_mut(number as usize) {
+            let rows = samples + histograms;
+            shard.on_its_way = Some(OnItsWay { task, version, rows, newest_ms });
+            shard.since = None;
+        }
+        Ok(())
+    }
+
+    /// Sends what is known of metric families, where requests do not say it themselves.
+    pub fn send_metadata(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
+        let metadata = &shared.parts.config.metadata;
+        let is_due = self.metadata_sent.is_none_or(|at| at.elapsed() >= metadata.send_interval);
+        // A receiver that hangs gets no more of it meanwhile.
+        let is_on_its_way = self.metadata_task.as_ref().is_some_and(|task| !task.is_finished());
+        let version = self.version.version(Instant::now());
+        let is_wanted = metadata.send && version == RemoteWriteVersion::V1;
+        if !is_wanted || !is_due || is_on_its_way {
+            return Ok(());
+        }
+        self.metadata_sent = Some(Instant::now());
+        let mut bodies = Vec::new();
+        let mut after = String::new();
+        while let Some(request) =
+            shared.destination.metadata(&after, metadata.max_samples_per_send)?
+        {
+            after = request.last;
+            if let Ok(body) = self.compressor.compress_vec(&request.body) {
+                bodies.push(Bytes::from(body));
+            }
+        }
+        let sender = Arc::clone(self.sender);
+        let task = shared.parts.runtime.spawn(async move {
+            for body in bodies {
+                let sent = sender.client.send(body, "application/x-protobuf", "0.1.0", 0).await;
+                let figures = &sender.figures;
+                match sent.is_ok_and(|answer| answer.status.is_success()) {
+                    true => figures.metadata.fetch_add(1, Relaxed),
+                    // It is sent once more with the next.
+                    false => figures.metadata_failed.fetch_add(1, Relaxed),
+                };
+            }
+        });
+        self.metadata_task = Some(task);
+        Ok(())
+    }
+}
+
+impl Drop for Dispatcher<'_> {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
