@@ -69,10 +69,16 @@ pub fn push_quoted(text: &str, out: &mut String) {
             '\t' => out.push_str("\\t"),
             '\u{b}' => out.push_str("\\v"),
             ' '..='~' => out.push(letter),
-            '\0'..='\u{7f}' => { let _ = write!(out, "\\x{:02x}", u32::from(letter)); }
+            '\0'..='\u{7f}' => {
+                let _ = write!(out, "\\x{:02x}", u32::from(letter));
+            }
             _ if is_printable(letter) => out.push(letter),
-            '\u{80}'..='\u{ffff}' => { let _ = write!(out, "\\u{:04x}", u32::from(letter)); }
-            _ => { let _ = write!(out, "\\U{:08x}", u32::from(letter)); }
+            '\u{80}'..='\u{ffff}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            }
+            _ => {
+                let _ = write!(out, "\\U{:08x}", u32::from(letter));
+            }
         }
     }
     out.push('"');

@@ -2,6 +2,7 @@
 
 use super::go::plain;
 use crate::prom::time::parse_time;
+use crate::store::system_now_ms;
 use jiff::Timestamp;
 
 /// Seconds of 9999 hours: how far `series` and `labels` reach to both sides of now without times.
@@ -18,7 +19,8 @@ pub struct Time {
 impl Time {
     /// By this machine's clock.
     pub fn now() -> Time {
-        Time::of(Timestamp::now())
+        let now_ms = system_now_ms();
+        Time { seconds: now_ms.div_euclid(1000), nanos: now_ms.rem_euclid(1000) * 1_000_000 }
     }
 
     fn of(time: Timestamp) -> Time {
