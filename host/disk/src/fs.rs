@@ -9,7 +9,7 @@
 //! - an open file stays readable after its name was removed.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +22,21 @@ use unix as platform;
 mod wasi;
 #[cfg(target_os = "wasi")]
 use wasi as platform;
+
+/// Whether another process holds the exclusive lock on a file. A file that is missing is not locked, nor
+/// is any where there are no locks.
+pub fn is_locked(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
 
 /// A file system, as far as this room needs one.
 pub trait Disk: Send + Sync {

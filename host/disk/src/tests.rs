@@ -25,6 +25,8 @@ fn a_second_owner_is_refused_until_the_last_handle_is_gone() {
     let data = DataDir::open(&path).expect("opens");
     let wal = Wal::open(&data, WalOptions::default()).expect("opens");
     let blocks = BlockDirs::open(&data);
+    let is_in_use = || DataDir::open_read_only(&path).and_then(|data| data.is_in_use());
+    assert!(matches!(is_in_use(), Ok(true)));
     let Err(error) = DataDir::open(&path) else { panic!("opened twice") };
     assert!(matches!(error, DiskError::Locked { .. }));
     assert!(error.to_string().contains("in use by another process"), "{error}");
@@ -33,6 +35,10 @@ fn a_second_owner_is_refused_until_the_last_handle_is_gone() {
     drop(wal);
     assert!(matches!(DataDir::open(&path), Err(DiskError::Locked { .. })));
     drop(blocks);
+    assert!(matches!(is_in_use(), Ok(false)));
+    fs::remove_file(path.join(LOCK_FILE)).expect("a lock file");
+    assert!(matches!(is_in_use(), Ok(false)));
+    assert!(!path.join(LOCK_FILE).exists());
     DataDir::open(&path).expect("opens again");
 }
 

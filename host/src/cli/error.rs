@@ -65,6 +65,27 @@ pub enum CliError {
         /// Newest time to be imported.
         newest_ms: i64,
     },
+    /// A server works in the data directory that is asked.
+    #[error(
+        "a server is running on {}: it has samples in memory that are not to be read here. Ask the \
+         server, as in `tidepool query instant http://127.0.0.1:9201 EXPR`, or stop it",
+        dir.display()
+    )]
+    Served {
+        /// The data directory.
+        dir: PathBuf,
+    },
+    /// The file of `--http.config.file` is wrong.
+    #[error("{}:{what}", path.display())]
+    HttpConfig {
+        /// Which file.
+        path: PathBuf,
+        /// Where, and what is wrong.
+        what: String,
+    },
+    /// No request to a server can be made.
+    #[error("{0}")]
+    Request(String),
     /// Standard output does not take what is written.
     #[error("could not write to standard output: {0}")]
     Output(io::Error),

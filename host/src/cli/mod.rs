@@ -1,7 +1,8 @@
-//! Commands without a server: `tidepool tsdb` looks at and works on a data directory,
-//! `tidepool plugin` makes, checks and tries plugins.
+//! Commands that do not serve: `tidepool tsdb` looks at and works on a data directory,
+//! `tidepool query` asks a server or a data directory, `tidepool plugin` makes, checks and tries
+//! plugins.
 //!
-//! One file per command. What they print goes to standard output, line for line as `promtool tsdb`
+//! One file per command. What they print goes to standard output, line for line as `promtool`
 //! prints it where that has the same command; everything else goes to standard error. `list`,
 //! `analyze`, `dump`, `export` and `verify` write nothing and take no lock, so they work beside a
 //! running server; `compact` and `import` want the directory to themselves.
@@ -19,6 +20,7 @@ mod list;
 mod plugin;
 mod progress;
 mod quarantine;
+mod query;
 mod snapshot;
 mod units;
 mod verify;
@@ -38,11 +40,13 @@ use std::process::ExitCode;
 /// Where a server keeps its data unless told otherwise.
 const DATA_DIR_DEFAULT: &str = "./data";
 
-/// A command that needs no server.
+/// A command that does not serve.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CliCommand {
     /// Inspect and change a data directory, without a server
     Tsdb(TsdbArgs),
+    /// Evaluate PromQL against a server, or a data directory without one
+    Query(query::QueryArgs),
     /// Create, check and try plugins, without a server
     #[cfg(feature = "plugins")]
     Plugin(PluginCommandArgs),
@@ -96,6 +100,7 @@ enum Verdict {
 pub fn run(command: CliCommand) -> ExitCode {
     match command {
         CliCommand::Tsdb(args) => run_tsdb(args),
+        CliCommand::Query(args) => query::run(args),
         #[cfg(feature = "plugins")]
         CliCommand::Plugin(args) => plugin::run(args),
     }

@@ -24,6 +24,7 @@ mod otlp;
 mod plugin_peers;
 mod prometheus;
 mod promtool;
+mod query;
 mod reference;
 mod senders;
 mod ship;

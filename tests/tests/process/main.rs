@@ -21,6 +21,7 @@ mod out_of_order;
 mod own_figures;
 mod pages;
 mod plugins;
+mod query;
 mod reload;
 mod remote_read;
 mod remote_write;
