@@ -11,6 +11,7 @@ mod memory;
 mod network;
 mod otlp;
 mod plugins;
+mod query;
 mod read;
 mod security;
 mod series;
@@ -43,12 +44,12 @@ use memory::MemoryArgs;
 use network::HttpArgs;
 use otlp::OtlpArgs;
 use plugins::PluginArgs;
+use query::QueryArgs;
 use read::ReadArgs;
 use security::SecurityArgs;
 use series::SeriesArgs;
 use ship::ShipArgs;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use storage::StorageArgs;
 use wal::WalArgs;
 
@@ -92,6 +93,8 @@ struct ServeArgs {
     series: SeriesArgs,
     #[command(flatten)]
     read: ReadArgs,
+    #[command(flatten)]
+    query: QueryArgs,
     #[command(flatten)]
     otlp: OtlpArgs,
     #[command(flatten)]
@@ -176,8 +179,6 @@ pub struct HttpConfig {
     pub cors_origin: CorsOrigin,
     /// All flags as they were given, by name, to be shown.
     pub flags: BTreeMap<String, String>,
-    /// Longest time a read may take, its answer included.
-    pub read_timeout: Duration,
     /// Most samples in an answer of kind SAMPLES; 0 means no limit.
     pub read_samples_max: u64,
     /// Most bytes in an answer of kind SAMPLES; 0 means no limit.

@@ -17,18 +17,22 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// The flags whose change holds at once; labels only as long as nothing is shipped. All others need a
 /// restart.
-pub const RELOADABLE: [&str; 28] = [
+pub const RELOADABLE: [&str; 32] = [
     "access-log",
     "admin-credentials-file",
     "allowed-host",
     "cors-origin",
     "disk-reserve",
     "enable-admin-api",
+    "enable-feature",
     "enable-lifecycle",
     "external-label",
     "idle-timeout",
     "log-level",
     "max-request-size",
+    "query-lookback-delta",
+    "query-max-samples",
+    "query-timeout",
     "read-credentials-file",
     "read-max-bytes-in-frame",
     "read-response-limit",

@@ -46,7 +46,10 @@ fn equivalents(config: &ServeConfig) -> impl Iterator<Item = (&'static str, Stri
     let delay_file = pinned_by.map_or_else(String::new, |hold| hold.file.to_string_lossy().into());
     let is = |yes: bool| if yes { "true" } else { "false" }.to_owned();
     [
-        ("query.timeout", duration_text(http.read_timeout)),
+        ("query.lookback-delta", duration_text(store.queries.lookback)),
+        ("query.max-concurrency", store.queries.running_max.to_string()),
+        ("query.max-samples", store.queries.samples_max.to_string()),
+        ("query.timeout", duration_text(store.queries.timeout)),
         ("storage.remote.read-concurrent-limit", store.reads_max.to_string()),
         ("storage.remote.read-max-bytes-in-frame", http.read_frame_bytes_max.to_string()),
         ("storage.remote.read-sample-limit", http.read_samples_max.to_string()),

@@ -37,6 +37,7 @@ impl From<ServeArgs> for ServeConfig {
             exemplars_max: args.series.max_exemplars,
             label_limits: args.series.label_limits(),
             reads_max: args.read.read_concurrency,
+            queries: args.query.config(),
             holds_log: false,
             head_snapshot: args.wal.head_snapshot,
             memory,
@@ -66,7 +67,6 @@ impl From<ServeArgs> for ServeConfig {
                     .max_request_size
                     .unwrap_or(head_part.min(REQUEST_BYTES).min(inflight_bytes / 2)),
             ),
-            read_timeout: args.read.read_timeout,
             read_samples_max: args.read.read_sample_limit,
             read_response_bytes_max: args.read.read_response_limit,
             read_frame_bytes_max: u32::try_from(args.read.read_max_bytes_in_frame)

@@ -10,10 +10,14 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::{OsStr, OsString};
 
 /// Prometheus' name of a flag, and ours.
-const SAME: [(&str, &str); 23] = [
+const SAME: [(&str, &str); 27] = [
     ("config.file", "config"),
     ("log.format", "log-format"),
     ("log.level", "log-level"),
+    ("query.lookback-delta", "query-lookback-delta"),
+    ("query.max-concurrency", "query-max-concurrency"),
+    ("query.max-samples", "query-max-samples"),
+    ("query.timeout", "query-timeout"),
     ("storage.remote.read-concurrent-limit", "read-concurrency"),
     ("storage.remote.read-max-bytes-in-frame", "read-max-bytes-in-frame"),
     ("storage.remote.read-sample-limit", "read-sample-limit"),
@@ -46,8 +50,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("auto-gomaxprocs", "it uses the processors that it is given"),
     ("auto-gomemlimit", "--memory-limit bounds the memory of the process"),
     ("config.auto-reload", "it reads its configuration again on SIGHUP and POST /-/reload"),
-    ("enable-feature", "what it can do is on, or has a flag of its own"),
-    ("query.", "--read-timeout, --read-concurrency and --query-memory-limit bound queries, too"),
     ("rules.", RULES),
     ("scrape.", SCRAPE),
     ("storage.agent.", "it is no agent; --data-dir says where its data lies"),
@@ -206,6 +208,10 @@ mod tests {
             "--storage.tsdb.wal-segment-size=32MB",
             "--storage.tsdb.wal-compression-type=zstd",
             "--storage.tsdb.delay-compact-file.path=/f",
+            "--query.lookback-delta=1m",
+            "--query.max-concurrency=3",
+            "--query.max-samples=6",
+            "--query.timeout=30s",
             "--storage.remote.read-concurrent-limit=4",
             "--storage.remote.read-sample-limit=5",
             "--storage.remote.read-max-bytes-in-frame=65536",
@@ -231,6 +237,10 @@ mod tests {
             "--wal-segment-size=32MB",
             "--wal-compression=zstd",
             "--delay-compact-file=/f",
+            "--query-lookback-delta=1m",
+            "--query-max-concurrency=3",
+            "--query-max-samples=6",
+            "--query-timeout=30s",
             "--read-concurrency=4",
             "--read-sample-limit=5",
             "--read-max-bytes-in-frame=65536",

@@ -101,6 +101,9 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::ShortOfMemory(_)
         | StoreError::CompactorMemory { .. }
         | StoreError::Deadline
+        | StoreError::QueryTimeout(_)
+        | StoreError::TooManyQueries { .. }
+        | StoreError::Cancelled
         | StoreError::HeadDeadline
         | StoreError::NotDurable(_)
         | StoreError::Plugin { .. }

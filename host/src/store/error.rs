@@ -58,6 +58,18 @@ pub enum StoreError {
     /// A read passed its deadline.
     #[error("the read exceeded its timeout (--read-timeout)")]
     Deadline,
+    /// A query passed its deadline. The text is upstream's.
+    #[error("query timed out in {0}")]
+    QueryTimeout(&'static str),
+    /// Too many queries wait for their turn.
+    #[error("{waiting_max} queries wait already (--query-max-concurrency); retry later")]
+    TooManyQueries {
+        /// How many may.
+        waiting_max: usize,
+    },
+    /// Whoever asked went away, and is not told. The text is upstream's.
+    #[error("query was canceled in query execution")]
+    Cancelled,
     /// A call of the head passed its deadline.
     #[error("a call of the head exceeded its timeout (--head-timeout); the head is restarted")]
     HeadDeadline,
@@ -138,6 +150,7 @@ impl From<CallError> for StoreError {
             CallError::Trap(trap) => StoreError::Crashed(format!("{trap:#}")),
             CallError::Head(lost) => lost.into(),
             CallError::Deadline => StoreError::Deadline,
+            CallError::Cancelled => StoreError::Cancelled,
             CallError::Memory(MemoryBound::Own) => StoreError::NeedsTooMuchMemory,
             CallError::Memory(MemoryBound::Shared) => {
                 StoreError::ShortOfMemory("all that there is for reads is taken".into())

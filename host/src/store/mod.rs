@@ -21,6 +21,7 @@ mod memory;
 mod oldest;
 mod pinned;
 mod promql;
+mod queries;
 mod query;
 mod replay_status;
 mod room;
@@ -40,6 +41,8 @@ pub use memory::{
 pub use pinned::PinConfig;
 use pinned::Waiting;
 pub use promql::{Expression, QueryPart};
+use queries::QueryTurns;
+pub use queries::{QueryConfig, QueryFeatures};
 pub use query::ReadPart;
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
@@ -107,8 +110,10 @@ pub struct StoreConfig {
     pub exemplars_max: u64,
     /// How large the label sets of new series may be.
     pub label_limits: LabelLimits,
-    /// Reads that run at a time; more wait.
+    /// Reads that run at a time; more wait. Queries are none of them.
     pub reads_max: usize,
+    /// What queries may take.
+    pub queries: QueryConfig,
     /// Whether segments of the log that the head needs no more are kept for forwarding.
     pub holds_log: bool,
     /// Whether a stop leaves a snapshot of the head for a quick start, and a start uses it.
@@ -142,6 +147,7 @@ struct Shared {
     clock: Clock,
     read_memory: ReadMemory,
     read_slots: Arc<Semaphore>,
+    query_turns: QueryTurns,
     counters: StoreCounters,
     oldest: OldestTimes,
     stopping: AtomicBool,
@@ -154,6 +160,7 @@ struct Live {
     /// Bytes that the data directory may take; 0 is no limit.
     retention_bytes: u64,
     query_limits: InstanceLimits,
+    queries: QueryConfig,
 }
 
 impl Live {
@@ -163,8 +170,8 @@ impl Live {
             // A share of the disk is never nothing, which would be no limit.
             share => share.of(data.total_bytes()?).max(1),
         };
-        let StoreConfig { retention, query_limits, .. } = *config;
-        Ok(Live { retention, retention_bytes, query_limits })
+        let StoreConfig { retention, query_limits, queries, .. } = *config;
+        Ok(Live { retention, retention_bytes, query_limits, queries })
     }
 
     /// How long and how much is kept.
@@ -230,6 +237,7 @@ impl Store {
             clock: Clock::new(millis(config.future_limit)),
             read_memory: ReadMemory::new(&config.memory),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),
+            query_turns: QueryTurns::new(config.queries.running_max),
             counters: StoreCounters::default(),
             oldest: OldestTimes::default(),
             stopping: AtomicBool::new(false),
@@ -250,8 +258,8 @@ impl Store {
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
     }
 
-    /// Takes over what can change while the store runs: retention, reserve, and how long a read may
-    /// take. What runs already is not changed.
+    /// Takes over what can change while the store runs: retention, reserve, and what reads and queries
+    /// may take. What runs already is not changed.
     pub fn reload(&self, config: &StoreConfig) -> Result<(), StoreError> {
         let mut live = Live::of(config, &self.shared.data)?;
         // How much memory there is was settled at the start.
@@ -346,10 +354,24 @@ impl Store {
         slots: &Arc<Semaphore>,
         run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
     ) -> Result<mpsc::Receiver<P>, StoreError> {
-        self.shared.head.check_ready()?;
-        self.shared.read_memory.check(self.shared.head.memory_used_bytes())?;
+        self.check_readable()?;
         let slot = Arc::clone(slots).acquire_owned().await;
         let slot = slot.map_err(|_| StoreError::Stopped)?;
+        Ok(self.answer_now(slot, run))
+    }
+
+    /// Whether there is a head to read, and memory to read with.
+    fn check_readable(&self) -> Result<(), StoreError> {
+        self.shared.head.check_ready()?;
+        self.shared.read_memory.check(self.shared.head.memory_used_bytes())
+    }
+
+    /// Runs what answers on a thread of its own, which gives the turn back.
+    fn answer_now<P: Send + 'static>(
+        &self,
+        turn: impl Send + 'static,
+        run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
+    ) -> mpsc::Receiver<P> {
         // One part waits while the one before is sent: that is all an answer holds.
         let (parts, receiver) = mpsc::channel(1);
         let shared = Arc::clone(&self.shared);
@@ -359,13 +381,13 @@ impl Store {
             lower_priority();
             let _entered = runtime.enter();
             run(&shared, &parts);
-            drop(slot);
+            drop(turn);
         });
         // Without it, the parts end before they should, which is an error for whoever waits.
         if let Err(error) = spawned {
             tracing::error!(%error, "could not start a thread for a read");
         }
-        Ok(receiver)
+        receiver
     }
 
     /// Figures of the head.
@@ -484,6 +506,7 @@ impl Store {
     pub fn close(self, threads: StoreThreads) {
         self.shared.stopping.store(true, Relaxed);
         self.shared.read_slots.close();
+        self.shared.query_turns.close();
         // A full queue has its attention anyway.
         let _ = self.shared.tasks.send(Task::Wake);
         for (name, thread) in [("compactor", threads.compactor), ("head", threads.head)] {

@@ -1,14 +1,14 @@
 //! Queries in PromQL: as reads, a fresh instance for each, on a thread of its own.
 
-use super::query::answer_parts;
-use super::{Shared, Store, StoreError};
+use super::query::{ReceiverGone, answer_parts, answer_until};
+use super::{Shared, Store, StoreError, millis};
 use crate::wasm::{
     Annotation, EvaluationHandle, Instance, Matcher, ParseError, QueryError, QueryOptions,
     QueryStats, QueryTimes, ResultFormat,
 };
 use bytes::Bytes;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 /// Bytes of answer that one call into the instance gives at least, if there are as many.
@@ -30,13 +30,11 @@ pub struct Expression {
     pub times: QueryTimes,
     /// How the answer is written.
     pub format: ResultFormat,
-    /// How far back instant selectors look, in milliseconds; 0 for the default.
-    pub lookback_ms: i64,
-    /// Most samples held at a time; 0 for no limit.
-    pub samples_max: u64,
+    /// How far back instant selectors look, unless as the configuration says.
+    pub lookback: Option<Duration>,
     /// Most series of the answer; 0 for no limit.
     pub series_max: u64,
-    /// Longest time the query may take, unless reads have less.
+    /// Longest time the query may take, unless the configuration allows less.
     pub timeout: Option<Duration>,
 }
 
@@ -73,27 +71,36 @@ impl From<QueryError> for StoreError {
 }
 
 impl Store {
-    /// Evaluates an expression.
+    /// Evaluates an expression once it has its turn.
     pub async fn query(
         &self,
         expression: Expression,
     ) -> Result<Receiver<Result<QueryPart, StoreError>>, StoreError> {
-        self.answer(move |shared, parts| run(&expression, shared, parts)).await
+        let limit = self.shared.live().queries.timeout;
+        let limit = expression.timeout.map_or(limit, |timeout| timeout.min(limit));
+        let deadline = Instant::now().checked_add(limit);
+        self.check_readable()?;
+        let turn = self.shared.query_turns.take(deadline).await?;
+        self.check_readable()?;
+        Ok(self.answer_now(turn, move |shared, parts| run(&expression, deadline, shared, parts)))
     }
 
     /// An expression in Prometheus' layout.
     pub async fn format_query(&self, text: String) -> Result<String, StoreError> {
-        self.of_instance(move |instance| Ok(instance.format_query(&text, OPTIONS)??)).await
+        let options = self.shared.live().queries.options();
+        self.of_instance(move |instance| Ok(instance.format_query(&text, options)??)).await
     }
 
     /// The tree of an expression as JSON.
     pub async fn parse_query(&self, text: String) -> Result<String, StoreError> {
-        self.of_instance(move |instance| Ok(instance.parse_query(&text, OPTIONS)??)).await
+        let options = self.shared.live().queries.options();
+        self.of_instance(move |instance| Ok(instance.parse_query(&text, options)??)).await
     }
 
     /// The selectors of an expression.
     pub async fn selectors(&self, text: String) -> Result<Vec<Vec<Matcher>>, StoreError> {
-        self.of_instance(move |instance| Ok(instance.selectors(&text, OPTIONS)??)).await
+        let options = self.shared.live().queries.options();
+        self.of_instance(move |instance| Ok(instance.selectors(&text, options)??)).await
     }
 
     async fn of_instance<T: Send + 'static>(
@@ -112,52 +119,47 @@ impl Store {
     }
 }
 
-/// What all queries have in common.
-const OPTIONS: QueryOptions = QueryOptions {
-    lookback_ms: 0,
-    samples_max: 0,
-    series_max: 0,
-    memory_bytes_max: 0,
-    subquery_step_ms: 0,
-    experimental_functions: false,
-    extended_range_selectors: false,
-    binop_fill_modifiers: false,
-    delayed_name_removal: false,
-};
-
 /// Answers a query; an error is the last part.
 fn run(
     expression: &Expression,
+    deadline: Option<Instant>,
     shared: &Arc<Shared>,
     parts: &Sender<Result<QueryPart, StoreError>>,
 ) {
-    let memory_bytes = shared.live().query_limits.memory_bytes_max as u64;
-    let options = QueryOptions {
-        lookback_ms: expression.lookback_ms,
-        samples_max: expression.samples_max,
+    answer_until(shared, deadline, parts, |instance, send| {
+        evaluate(expression, shared, instance, send).map_err(StoreError::of_query)
+    });
+}
+
+fn evaluate(
+    expression: &Expression,
+    shared: &Shared,
+    instance: &mut Instance,
+    send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
+) -> Result<(), StoreError> {
+    let live = shared.live();
+    let memory_bytes = live.query_limits.memory_bytes_max as u64;
+    let mut options = QueryOptions {
         series_max: expression.series_max,
         memory_bytes_max: memory_bytes / 100 * MEMORY_PERCENT,
-        ..OPTIONS
+        ..live.queries.options()
     };
-    answer_parts(shared, parts, |instance, send| {
-        let limit = shared.live().query_limits.deadline;
-        if let Some(timeout) = expression.timeout {
-            instance.set_deadline(Some(limit.map_or(timeout, |limit| limit.min(timeout))));
+    if let Some(lookback) = expression.lookback {
+        options.lookback_ms = millis(lookback);
+    }
+    let evaluation = instance.evaluate(&expression.text, expression.times, options)??;
+    loop {
+        let bytes = instance.next_of_query(evaluation, expression.format, PART_BYTES)??;
+        let part = match bytes.is_empty() {
+            false => QueryPart::Bytes(bytes.into()),
+            true => end(instance, evaluation)?,
+        };
+        let is_end = matches!(part, QueryPart::End { .. });
+        // The instance is dropped after this, and what is open in it closed.
+        if send(part).is_err() || is_end {
+            return Ok(());
         }
-        let evaluation = instance.evaluate(&expression.text, expression.times, options)??;
-        loop {
-            let bytes = instance.next_of_query(evaluation, expression.format, PART_BYTES)??;
-            let part = match bytes.is_empty() {
-                false => QueryPart::Bytes(bytes.into()),
-                true => end(instance, evaluation)?,
-            };
-            let is_end = matches!(part, QueryPart::End { .. });
-            // The instance is dropped after this, and what is open in it closed.
-            if send(part).is_err() || is_end {
-                return Ok(());
-            }
-        }
-    });
+    }
 }
 
 fn end(instance: &mut Instance, evaluation: EvaluationHandle) -> Result<QueryPart, StoreError> {

@@ -5,7 +5,8 @@ mod samples;
 use super::{Shared, StoreError};
 use crate::prom::read::{ReadFormat, ReadQuery};
 use crate::wasm::{
-    CursorHandle, FrameFormat, Instance, InstanceLogs, InstanceStorage, Label, Role, Selection,
+    CursorHandle, FrameFormat, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label,
+    Role, Selection,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -60,19 +61,38 @@ impl<P> Outlet<'_, P> {
     }
 }
 
-/// Lets a fresh instance answer; an error is the last part.
-pub(super) fn answer_parts<P>(
+/// Lets a fresh instance answer within the time of a read; an error is the last part.
+pub(super) fn answer_parts<P: Send + 'static>(
     shared: &Arc<Shared>,
     parts: &Sender<Result<P, StoreError>>,
     answer: impl FnOnce(&mut Instance, &dyn Fn(P) -> Result<(), ReceiverGone>) -> Result<(), StoreError>,
 ) {
-    let deadline = shared.live().query_limits.deadline.map(|limit| Instant::now() + limit);
+    let limit = shared.live().query_limits.deadline;
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    answer_until(shared, deadline, parts, answer);
+}
+
+/// The same until a certain time. If the receiver goes away, the instance ends.
+pub(super) fn answer_until<P: Send + 'static>(
+    shared: &Arc<Shared>,
+    deadline: Option<Instant>,
+    parts: &Sender<Result<P, StoreError>>,
+    answer: impl FnOnce(&mut Instance, &dyn Fn(P) -> Result<(), ReceiverGone>) -> Result<(), StoreError>,
+) {
     let outlet = Outlet { parts, runtime: Handle::current(), deadline };
-    let answered = instantiate(shared)
-        .and_then(|mut instance| answer(&mut instance, &|part| outlet.send(Ok(part))));
+    let is_gone = {
+        let parts = parts.clone();
+        move || parts.is_closed()
+    };
+    let answered = instantiate(shared, deadline).and_then(|mut instance| {
+        instance.end_when(deadline, is_gone);
+        answer(&mut instance, &|part| outlet.send(Ok(part)))
+    });
     if let Err(error) = answered {
-        if let StoreError::Crashed(_) | StoreError::Deadline | StoreError::NeedsTooMuchMemory =
-            &error
+        if let StoreError::Crashed(_)
+        | StoreError::Deadline
+        | StoreError::QueryTimeout(_)
+        | StoreError::NeedsTooMuchMemory = &error
         {
             shared.counters.query_crashes.fetch_add(1, Relaxed);
             tracing::warn!(%error, "read cancelled");
@@ -82,7 +102,7 @@ pub(super) fn answer_parts<P>(
     }
 }
 
-fn instantiate(shared: &Arc<Shared>) -> Result<Instance, StoreError> {
+fn instantiate(shared: &Arc<Shared>, deadline: Option<Instant>) -> Result<Instance, StoreError> {
     let storage = InstanceStorage {
         logs: InstanceLogs::None,
         blocks: shared.blocks.clone(),
@@ -90,7 +110,9 @@ fn instantiate(shared: &Arc<Shared>) -> Result<Instance, StoreError> {
         memory: Some(Arc::clone(&shared.read_memory.pool)),
     };
     let options = shared.options(Role::Query);
-    Ok(shared.runtime.instantiate(options, storage, shared.live().query_limits)?)
+    let limit = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let limits = InstanceLimits { deadline: limit, ..shared.live().query_limits };
+    Ok(shared.runtime.instantiate(options, storage, limits)?)
 }
 
 /// Why an answer ended before its end.

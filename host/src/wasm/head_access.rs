@@ -90,6 +90,8 @@ impl From<CallError> for HeadError {
             CallError::Head(lost) => lost,
             CallError::Trap(trap) => HeadLost::Crashed(format!("{trap:#}")),
             CallError::Deadline => HeadLost::Deadline,
+            // The head is never cancelled.
+            CallError::Cancelled => HeadLost::Stopped,
             CallError::Memory(_) => HeadLost::OutOfMemory,
         })
     }

@@ -11,9 +11,9 @@ use super::{
     Measured, Options, RemoteWriteVersion, ReplayProgress, Room, Selection, TextFormat, TimeRange,
     WriteOutcome,
 };
-use std::time::Duration;
-use wasmtime::Store;
+use std::time::{Duration, Instant};
 use wasmtime::component::ResourceAny;
+use wasmtime::{Store, Trap, UpdateDeadline};
 
 /// Why a call gave nothing.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +27,9 @@ pub enum CallError {
     /// The instance passed its deadline, and is of no further use.
     #[error("the engine instance passed its deadline")]
     Deadline,
+    /// Nobody needs the instance any more, and it is of no further use.
+    #[error("the engine instance was cancelled")]
+    Cancelled,
     /// The instance needed more memory than it may have, and is of no further use.
     #[error("the engine instance ran out of memory")]
     Memory(MemoryBound),
@@ -64,11 +67,17 @@ pub struct Instance {
     pub(super) bindings: EngineWithQueries,
 }
 
+/// Ends an instance that nobody needs any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the engine instance was cancelled")]
+struct Cancelled;
+
 /// Why an instance ended, or did not come to be.
 pub(super) fn why_ended(state: &InstanceState, trap: wasmtime::Error) -> CallError {
     match state.limits.refused_by {
         Some(bound) => CallError::Memory(bound),
-        None if trap.downcast_ref() == Some(&wasmtime::Trap::Interrupt) => CallError::Deadline,
+        None if trap.downcast_ref() == Some(&Trap::Interrupt) => CallError::Deadline,
+        None if trap.is::<Cancelled>() => CallError::Cancelled,
         None => CallError::Trap(trap),
     }
 }
@@ -114,6 +123,25 @@ impl Instance {
     /// instance as one would that never came to an end.
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {
         self.store.set_epoch_deadline(epoch_ticks(deadline));
+    }
+
+    /// Ends the calls from now on at this time, or soon after it is said that nobody needs them any
+    /// more: it is asked once a tick, on the thread that calls.
+    pub fn end_when(
+        &mut self,
+        deadline: Option<Instant>,
+        is_cancelled: impl Fn() -> bool + Send + Sync + 'static,
+    ) {
+        self.store.epoch_deadline_callback(move |_| {
+            if is_cancelled() {
+                return Err(Cancelled.into());
+            }
+            match deadline {
+                Some(deadline) if Instant::now() >= deadline => Err(Trap::Interrupt.into()),
+                _ => Ok(UpdateDeadline::Continue(1)),
+            }
+        });
+        self.store.set_epoch_deadline(1);
     }
 
     /// `store.brief-stats`

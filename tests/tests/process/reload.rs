@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::net::TcpStream;
 use std::time::Duration;
 use tidepool_tests::http::{Response, exchange, request_bytes};
+use tidepool_tests::prometheus::percent_encode;
 use tidepool_tests::proto::prometheus::read_request::ResponseType;
 use tidepool_tests::remote_read::{everything, request};
 use tidepool_tests::remote_write::{PATH, Version};
@@ -56,6 +57,10 @@ fn has_label(store: &Store, name: &str, value: &str) -> bool {
     !read[0].is_empty() && read[0].iter().all(|series| series.labels.value(name) == value)
 }
 
+fn query(store: &Store, expression: &str) -> Response {
+    ask(store, "GET", &format!("/api/v1/query?query={}", percent_encode(expression)), &[], 0)
+}
+
 fn allows_origin(store: &Store, origin: &str) -> bool {
     let answer = ask(store, "GET", "/api/v1/labels", &[("Origin", origin)], 0);
     answer.header("access-control-allow-origin").is_some()
@@ -73,7 +78,7 @@ fn every_flag_holds_once_it_is_loaded_again() {
         assert_eq!(store.writer().send(Version::V2, &rows).expect("an answer").status, 204);
     }
     // Each holds after the reload, and does not before.
-    let flags: [(&str, Check); 9] = [
+    let flags: [(&str, Check); 13] = [
         ("external-label: [region=north]", |store| has_label(store, "region", "north")),
         ("cors-origin: 'https://a\\.example'", |store| {
             allows_origin(store, "https://a.example") && !allows_origin(store, "https://b.example")
@@ -87,6 +92,20 @@ fn every_flag_holds_once_it_is_loaded_again() {
         ("read-sample-limit: 7", |store| is_read_refused(store, "7")),
         ("read-response-limit: 1KiB", |store| is_read_refused(store, "--read-response-limit")),
         ("read-max-bytes-in-frame: 1KiB", |store| frames(store) > 60),
+        ("query-max-samples: 7", |store| {
+            query(store, "{job=~\".*\",instance=~\".+\"}[1h]").status == 422
+        }),
+        // Some hundred million additions.
+        ("query-timeout: 1ms", |store| {
+            let slow = "sum_over_time(sum_over_time(vector(1)[1h:1s])[1d:1s])";
+            query(store, slow).status == 503
+        }),
+        ("query-lookback-delta: 1ms", |store| {
+            query(store, "{instance=~\".+\"}").text().contains("\"result\":[]")
+        }),
+        ("enable-feature: [promql-experimental-functions]", |store| {
+            query(store, "mad_over_time(up[5m])").status == 200
+        }),
         ("disk-reserve: 1EB", |store| {
             let one = recent_data(303, 1, 1);
             let row: Vec<_> = one.scrapes().flatten().collect();

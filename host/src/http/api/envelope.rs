@@ -49,7 +49,7 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> ApiError {
         let (status, text) = (status_of(&error), error.to_string());
         match (error, status) {
-            (StoreError::Deadline, _) => ApiError::Timeout(text),
+            (StoreError::Deadline | StoreError::QueryTimeout(_), _) => ApiError::Timeout(text),
             (StoreError::Refused(Error::LimitExceeded(_)), _) => ApiError::Execution(text),
             (_, StatusCode::UNPROCESSABLE_ENTITY) => ApiError::Execution(text),
             (_, StatusCode::BAD_REQUEST) => ApiError::BadData(text),

@@ -18,9 +18,6 @@ use tokio::sync::mpsc::Receiver;
 /// Most points of a series in a range query. Upstream's.
 const POINTS_MAX: i64 = 11_000;
 
-/// Most samples that a query may hold at a time. Upstream's default.
-const SAMPLES_MAX: u64 = 50_000_000;
-
 /// Evaluates at one time.
 pub async fn instant(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let time_ms = parameters.time("time", system_now_ms())?;
@@ -81,17 +78,16 @@ async fn answer(
         "" => None,
         _ => Some(parameters.positive_duration("timeout")?),
     };
-    let lookback_ms = match parameters.first("lookback_delta") {
-        "" => 0,
-        _ => parameters.positive_duration("lookback_delta")?.as_millis() as i64,
+    let lookback = match parameters.first("lookback_delta") {
+        "" => None,
+        _ => Some(parameters.positive_duration("lookback_delta")?),
     };
     let has_stats = !parameters.first("stats").is_empty();
     let expression = Expression {
         text: parameters.first("query").to_owned(),
         times,
         format: ResultFormat::Json,
-        lookback_ms,
-        samples_max: SAMPLES_MAX,
+        lookback,
         series_max: parameters.limit()?,
         timeout,
     };

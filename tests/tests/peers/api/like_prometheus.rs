@@ -380,6 +380,9 @@ fn assert_keys(store: &Store, peer: &Server) {
     let (ours, theirs) = (data(&store.server, "status/flags"), data(peer, "status/flags"));
     // The defaults are the same, so the values are.
     for flag in [
+        "query.lookback-delta",
+        "query.max-concurrency",
+        "query.max-samples",
         "query.timeout",
         "storage.remote.read-concurrent-limit",
         "storage.remote.read-max-bytes-in-frame",

@@ -2,4 +2,5 @@
 //! browsers are content.
 
 mod pages;
+mod queries;
 mod tools;

@@ -1,0 +1,134 @@
+//! Flags about queries in PromQL.
+
+use super::values::{concurrency, count};
+use crate::prom::duration::duration;
+use crate::store::{QueryConfig, QueryFeatures};
+use clap::{Args, ValueEnum};
+use std::time::Duration;
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Queries")]
+pub(super) struct QueryArgs {
+    /// Maximum number of samples that a query may hold at a time, 0 for no limit
+    ///
+    /// Queries that need more get 422. --query-memory-limit bounds their memory in any case.
+    #[arg(long, value_name = "COUNT", default_value_t = 50_000_000, value_parser = count)]
+    query_max_samples: u64,
+
+    /// Maximum duration of a query, including its wait and its response
+    ///
+    /// Queries that take longer get 503. A request may ask for less.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    query_timeout: Duration,
+
+    /// Maximum number of concurrent queries
+    ///
+    /// Further queries wait, at most ten times as many. --read-concurrency does not count them.
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = concurrency)]
+    query_max_concurrency: usize,
+
+    /// Maximum age of a sample that an instant vector selector takes
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    query_lookback_delta: Duration,
+
+    /// Experimental features of PromQL, separated by commas; repeatable
+    ///
+    /// Features of Prometheus that are always enabled here are accepted and do nothing.
+    #[arg(long, value_enum, value_name = "FEATURE", value_delimiter = ',')]
+    enable_feature: Vec<Feature>,
+}
+
+/// A feature by Prometheus' name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Feature {
+    /// Experimental functions and aggregations
+    PromqlExperimentalFunctions,
+    /// The modifiers anchored and smoothed of range selectors
+    PromqlExtendedRangeSelectors,
+    /// The modifiers fill, fill_left and fill_right of binary operators
+    PromqlBinopFillModifiers,
+    /// Drop metric names at the end of the evaluation
+    PromqlDelayedNameRemoval,
+    /// Count samples of each step for stats=all
+    PromqlPerStepStats,
+    #[value(hide = true)]
+    ExemplarStorage,
+    #[value(hide = true)]
+    NativeHistograms,
+    #[value(hide = true)]
+    OooNativeHistograms,
+    #[value(hide = true)]
+    OtlpWriteReceiver,
+    #[value(hide = true)]
+    PromqlAtModifier,
+    #[value(hide = true)]
+    PromqlDurationExpr,
+    #[value(hide = true)]
+    PromqlNegativeOffset,
+    #[value(hide = true)]
+    RemoteWriteReceiver,
+}
+
+impl QueryArgs {
+    pub fn config(&self) -> QueryConfig {
+        let has = |feature| self.enable_feature.contains(&feature);
+        QueryConfig {
+            running_max: self.query_max_concurrency,
+            timeout: self.query_timeout,
+            samples_max: self.query_max_samples,
+            lookback: self.query_lookback_delta,
+            features: QueryFeatures {
+                experimental_functions: has(Feature::PromqlExperimentalFunctions),
+                extended_range_selectors: has(Feature::PromqlExtendedRangeSelectors),
+                binop_fill_modifiers: has(Feature::PromqlBinopFillModifiers),
+                delayed_name_removal: has(Feature::PromqlDelayedNameRemoval),
+                per_step_stats: has(Feature::PromqlPerStepStats),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::ConfigError;
+    use crate::config::tests::read;
+    use crate::store::{QueryConfig, QueryFeatures};
+    use std::time::Duration;
+
+    #[test]
+    fn the_defaults_are_those_of_prometheus() -> Result<(), ConfigError> {
+        let expected = QueryConfig {
+            running_max: 20,
+            timeout: Duration::from_secs(120),
+            samples_max: 50_000_000,
+            lookback: Duration::from_secs(300),
+            features: QueryFeatures::default(),
+        };
+        assert_eq!(read(&[])?.0.store.queries, expected);
+        Ok(())
+    }
+
+    #[test]
+    fn features_are_lists_and_may_be_repeated() -> Result<(), ConfigError> {
+        let (config, settings) = read(&[
+            "--enable-feature=promql-experimental-functions,promql-per-step-stats",
+            "--enable-feature=promql-delayed-name-removal",
+            "--enable-feature=exemplar-storage,promql-duration-expr",
+        ])?;
+        let features = config.store.queries.features;
+        let expected = QueryFeatures {
+            experimental_functions: true,
+            delayed_name_removal: true,
+            per_step_stats: true,
+            ..QueryFeatures::default()
+        };
+        assert_eq!(features, expected);
+        let shown = settings.iter().find(|(name, _)| *name == "enable-feature");
+        assert_eq!(shown.map(|(_, values)| values.len()), Some(5));
+        let error = read(&["--enable-feature=agent"]).err().map(|error| error.to_string());
+        let error = error.unwrap_or_default();
+        assert!(error.contains("promql-binop-fill-modifiers"), "{error}");
+        assert!(!error.contains("ooo-native-histograms"), "{error}");
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! Turns of queries: how many run, how many wait, and what all of them have in common.
+
+use super::{StoreError, millis};
+use crate::wasm::QueryOptions;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Queries that may wait for each one that may run.
+const WAITING_FACTOR: usize = 10;
+
+/// Where a query was when its time was over. Upstream's words.
+const QUEUE: &str = "query queue";
+const EVALUATION: &str = "expression evaluation";
+
+/// What queries may take, and what they may use of the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryConfig {
+    /// Queries that run at a time; more wait.
+    pub running_max: usize,
+    /// Longest time a query may take, from its request to the end of its answer.
+    pub timeout: Duration,
+    /// Most samples that a query may hold at a time; 0 for no limit.
+    pub samples_max: u64,
+    /// How far back instant selectors look.
+    pub lookback: Duration,
+    /// What is not on by default.
+    pub features: QueryFeatures,
+}
+
+/// Features of the language that Prometheus has behind a flag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueryFeatures {
+    /// Experimental functions and aggregations.
+    pub experimental_functions: bool,
+    /// `anchored` and `smoothed`.
+    pub extended_range_selectors: bool,
+    /// `fill`, `fill_left` and `fill_right`.
+    pub binop_fill_modifiers: bool,
+    /// Metric names are dropped at the end of an evaluation.
+    pub delayed_name_removal: bool,
+    /// Samples can be counted for each step.
+    pub per_step_stats: bool,
+}
+
+impl QueryConfig {
+    /// As options of the engine, without a limit of series and memory.
+    pub(super) fn options(&self) -> QueryOptions {
+        let features = self.features;
+        QueryOptions {
+            lookback_ms: millis(self.lookback),
+            samples_max: self.samples_max,
+            series_max: 0,
+            memory_bytes_max: 0,
+            subquery_step_ms: 0,
+            experimental_functions: features.experimental_functions,
+            extended_range_selectors: features.extended_range_selectors,
+            binop_fill_modifiers: features.binop_fill_modifiers,
+            delayed_name_removal: features.delayed_name_removal,
+        }
+    }
+}
+
+/// Turns of queries. Whoever has waited the longest is next.
+pub(super) struct QueryTurns {
+    running: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    waiting_max: usize,
+}
+
+/// A place in the queue, which is free again once this is dropped.
+struct Place<'a>(&'a AtomicUsize);
+
+impl QueryTurns {
+    /// For so many queries at a time.
+    pub fn new(running_max: usize) -> QueryTurns {
+        QueryTurns {
+            running: Arc::new(Semaphore::new(running_max)),
+            waiting: AtomicUsize::new(0),
+            waiting_max: running_max.saturating_mul(WAITING_FACTOR),
+        }
+    }
+
+    /// Waits for a turn, which ends when what this gives is dropped.
+    pub async fn take(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Result<OwnedSemaphorePermit, StoreError> {
+        if let Ok(turn) = Arc::clone(&self.running).try_acquire_owned() {
+            return Ok(turn);
+        }
+        let _place = self.place()?;
+        let turn = Arc::clone(&self.running).acquire_owned();
+        let turn = match deadline {
+            None => turn.await,
+            Some(deadline) => tokio::time::timeout_at(deadline.into(), turn)
+                .await
+                .map_err(|_| StoreError::QueryTimeout(QUEUE))?,
+        };
+        turn.map_err(|_| StoreError::Stopped)
+    }
+
+    /// Nobody gets a turn any more.
+    pub fn close(&self) {
+        self.running.close();
+    }
+
+    fn place(&self) -> Result<Place<'_>, StoreError> {
+        let place = Place(&self.waiting);
+        match self.waiting.fetch_add(1, Relaxed) {
+            waiting if waiting < self.waiting_max => Ok(place),
+            _ => Err(StoreError::TooManyQueries { waiting_max: self.waiting_max }),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+impl StoreError {
+    /// The same of a query, whose timeout is not that of a read.
+    pub(super) fn of_query(self) -> StoreError {
+        match self {
+            StoreError::Deadline => StoreError::QueryTimeout(EVALUATION),
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn waiting_ends_with_a_turn_or_a_timeout() -> Result<(), StoreError> {
+        let turns = QueryTurns::new(1);
+        let soon = || Instant::now().checked_add(Duration::from_millis(1));
+        let first = turns.take(soon()).await?;
+        let refused = turns.take(soon()).await.err();
+        let refused = refused.map(|error| error.to_string());
+        assert_eq!(refused.as_deref(), Some("query timed out in query queue"));
+        let (second, ()) = tokio::join!(turns.take(None), async { drop(first) });
+        drop(second?);
+        assert!(turns.take(soon()).await.is_ok());
+        assert_eq!(turns.waiting.load(Relaxed), 0);
+        turns.close();
+        assert!(matches!(turns.take(None).await, Err(StoreError::Stopped)));
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn the_queue_has_an_end() -> Result<(), StoreError> {
+        let turns = QueryTurns::new(1);
+        let _first = turns.take(None).await?;
+        let places: Result<Vec<_>, _> = (0..WAITING_FACTOR).map(|_| turns.place()).collect();
+        let places = places?;
+        let refused = turns.take(None).await.err();
+        assert!(matches!(refused, Some(StoreError::TooManyQueries { waiting_max: 10 })));
+        assert_eq!(turns.waiting.load(Relaxed), WAITING_FACTOR);
+        drop(places);
+        assert_eq!(turns.waiting.load(Relaxed), 0);
+        Ok(())
+    }
+}
