@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "prometheus/remote.proto",
     "io/prometheus/write/v2/types.proto",
     "opentelemetry/proto/collector/metrics/v1/metrics_service.proto",
     "google/rpc/status.proto",
+    "tidepool/query.proto",
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// The flags whose change holds at once; labels only as long as nothing is shipped. All others need a
 /// restart.
-pub const RELOADABLE: [&str; 32] = [
+pub const RELOADABLE: [&str; 33] = [
     "access-log",
     "admin-credentials-file",
     "allowed-host",
@@ -31,6 +31,7 @@ pub const RELOADABLE: [&str; 32] = [
     "log-level",
     "max-request-size",
     "query-lookback-delta",
+    "query-log-min-duration",
     "query-max-samples",
     "query-timeout",
     "read-credentials-file",

@@ -63,6 +63,9 @@ pub fn init(format: LogFormat, filter: &str) -> LogLevel {
 /// A histogram's labels, its upper bounds with cumulative counts, its count and sum.
 pub type HistogramValue<'a> = (&'a str, Vec<(f64, u64)>, u64, f64);
 
+/// A summary's labels, its quantiles with their values, its count and sum.
+pub type SummaryValue<'a> = (&'a str, Vec<(f64, f64)>, u64, f64);
+
 /// Writes metrics in Prometheus' text format, version 0.0.4.
 #[derive(Default)]
 pub struct MetricsText(String);
@@ -97,6 +100,19 @@ impl MetricsText {
                 let _ = writeln!(self.0, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
             }
             let _ = writeln!(self.0, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
+            let _ =
+                writeln!(self.0, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");
+        }
+    }
+
+    /// Summaries that differ in their labels: quantiles with their values, count, sum.
+    pub fn summaries(&mut self, name: &str, help: &str, values: &[SummaryValue<'_>]) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} summary");
+        for (labels, quantiles, count, sum) in values {
+            for (quantile, value) in quantiles {
+                let _ = writeln!(self.0, "{name}{{{labels},quantile=\"{quantile}\"}} {value}");
+            }
             let _ =
                 writeln!(self.0, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");
         }

@@ -8,6 +8,11 @@ pub mod prometheus {
     include!(concat!(env!("OUT_DIR"), "/prometheus.rs"));
 }
 
+/// Answers to queries.
+pub mod tidepool {
+    include!(concat!(env!("OUT_DIR"), "/tidepool.rs"));
+}
+
 /// OTLP metrics.
 pub mod opentelemetry {
     pub mod common {

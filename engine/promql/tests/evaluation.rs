@@ -58,6 +58,13 @@ fn compare(store: &Rc<Store>, fields: &[Json]) -> Result<(), String> {
     let query = Query::new(&expr, options).map_err(|error| error.to_string())?;
     let mut evaluation = query.evaluate(store.clone()).map_err(|error| error.to_string())?;
     let series: Result<Vec<ResultSeries>, _> = evaluation.by_ref().collect();
+    let is_range = times[2] != 0;
+    if let Ok(series) = &series
+        && is_range
+        && !series.is_sorted_by(|a, b| a.labels <= b.labels)
+    {
+        return Err("its series are not sorted by labels".to_owned());
+    }
     let mut series = match (series, failure.is_empty()) {
         // Of several failures any one may be found first.
         (Err(_), false) => return Ok(()),

@@ -89,9 +89,7 @@ fn a_large_answer_takes_little_memory() {
 
 #[test]
 fn names_are_taken_out_while_series_flow() {
-    for text in
-        ["rate(x[5m])", "-x", "x * 2", "abs(x)", "label_replace(x, \"a\", \"b\", \"\", \"\")"]
-    {
+    for text in ["rate(x[5m])", "-x", "x * 2", "abs(x)"] {
         let mut evaluation = evaluation(text, day(), 2_000);
         assert_eq!(run(&mut evaluation).expect("an answer").0, 2_000, "{text}");
         let stats = evaluation.stats();
@@ -207,6 +205,33 @@ fn work_is_done_in_small_parts() {
     // A day of samples is read in 48 parts.
     assert!((400..600).contains(&parts), "{parts}");
     assert_eq!(series, 1);
+}
+
+#[test]
+fn ranges_are_sorted_while_a_quarter_of_the_memory_holds_them() {
+    let text = r#"label_replace(x, "a", "$1", "instance", ".*(.)")"#;
+    // A column of a day takes 11 KB and a half.
+    for (bytes_max, expected) in [(8 << 20, true), (1 << 20, false)] {
+        let limits = Limits { bytes_max, ..Limits::default() };
+        let evaluation = evaluation(text, Options { limits, ..day() }, 100);
+        let series: Result<Vec<_>, _> = evaluation.collect();
+        let labels: Vec<Labels> =
+            series.expect("an answer").into_iter().map(|it| it.labels).collect();
+        assert_eq!((labels.len(), labels.is_sorted()), (100, expected), "{bytes_max}");
+    }
+}
+
+#[test]
+fn series_that_come_by_labels_do_not_wait() {
+    for text in ["x", "rate(x[5m])", "2 * -abs(x)", "x and on () y", "max_over_time(x[5m:1m])"] {
+        let mut evaluation = evaluation(text, day(), 100);
+        let first = evaluation.next();
+        assert!(first.is_some_and(|it| it.is_ok()), "{text}");
+        let read = evaluation.stats().series;
+        assert!(read < 150, "{text}: {read} series were read for the first one");
+        let labels: Vec<_> = evaluation.map(|it| it.expect("a series").labels).collect();
+        assert!(labels.is_sorted(), "{text}");
+    }
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn evaluate(
         bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
     };
     options.delayed_name_removal = given.delayed_name_removal;
+    options.stats_per_step = given.stats_per_step;
     let parsed = parse(&expression, &parser_options(given))
         .map_err(|error| QueryError::Parse(error.into()))?;
     let source = Rc::new(StoreSource::new(open));
@@ -160,9 +161,14 @@ impl GuestEvaluation for OpenEvaluation {
         wit_query::QueryStats {
             series: stats.series,
             samples: stats.samples_total,
+            samples_read: stats.samples_read,
             samples_peak: stats.samples_peak,
             memory_peak_bytes: stats.bytes_peak as u64,
         }
+    }
+
+    fn samples_per_step(&self) -> Vec<u64> {
+        self.0.borrow().stats().samples_per_step
     }
 }
 

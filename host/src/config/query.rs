@@ -1,7 +1,7 @@
 //! Flags about queries in PromQL.
 
 use super::values::{concurrency, count};
-use crate::prom::duration::duration;
+use crate::prom::duration::{duration, duration_or_zero};
 use crate::store::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
@@ -30,6 +30,12 @@ pub(super) struct QueryArgs {
     /// Maximum age of a sample that an instant vector selector takes
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     query_lookback_delta: Duration,
+
+    /// Log queries that take at least this long, 0s for none
+    ///
+    /// A line has the query, its times, what it has cost and how it ended.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_zero)]
+    query_log_min_duration: Duration,
 
     /// Experimental features of PromQL, separated by commas; repeatable
     ///
@@ -77,6 +83,7 @@ impl QueryArgs {
             timeout: self.query_timeout,
             samples_max: self.query_max_samples,
             lookback: self.query_lookback_delta,
+            logged_from: self.query_log_min_duration,
             features: QueryFeatures {
                 experimental_functions: has(Feature::PromqlExperimentalFunctions),
                 extended_range_selectors: has(Feature::PromqlExtendedRangeSelectors),
@@ -102,6 +109,7 @@ mod tests {
             timeout: Duration::from_secs(120),
             samples_max: 50_000_000,
             lookback: Duration::from_secs(300),
+            logged_from: Duration::ZERO,
             features: QueryFeatures::default(),
         };
         assert_eq!(read(&[])?.0.store.queries, expected);

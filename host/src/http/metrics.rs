@@ -40,6 +40,8 @@ pub async fn answer(context: &Context) -> Reply {
     connections(&mut text, context);
     context.durations.show(&mut text);
     instances(&mut text, context.store.counters());
+    let running_max = context.store.config().queries.running_max;
+    context.store.query_figures().show(&mut text, running_max);
     space(&mut text, &context.store).await;
     wear(&mut text, context.store.wear());
     // While the store starts there is no head to ask.

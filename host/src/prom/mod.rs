@@ -9,6 +9,7 @@ pub mod label_name;
 pub mod media_type;
 pub mod native;
 pub mod push;
+pub mod query;
 pub mod read;
 pub mod rows;
 pub mod selection;

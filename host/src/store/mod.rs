@@ -40,9 +40,9 @@ pub use memory::{
 };
 pub use pinned::PinConfig;
 use pinned::Waiting;
-pub use promql::{Expression, QueryPart};
-use queries::QueryTurns;
-pub use queries::{QueryConfig, QueryFeatures};
+pub use promql::{Expression, QueryEnd, QueryPart, QueryTimings};
+use queries::{ActiveQueries, QueryTurns};
+pub use queries::{QueryConfig, QueryFeatures, QueryFigures};
 pub use query::ReadPart;
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
@@ -148,6 +148,8 @@ struct Shared {
     read_memory: ReadMemory,
     read_slots: Arc<Semaphore>,
     query_turns: QueryTurns,
+    query_figures: Arc<QueryFigures>,
+    active_queries: ActiveQueries,
     counters: StoreCounters,
     oldest: OldestTimes,
     stopping: AtomicBool,
@@ -238,6 +240,8 @@ impl Store {
             read_memory: ReadMemory::new(&config.memory),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),
             query_turns: QueryTurns::new(config.queries.running_max),
+            query_figures: Arc::default(),
+            active_queries: ActiveQueries::open(&config.data_dir, config.queries.running_max),
             counters: StoreCounters::default(),
             oldest: OldestTimes::default(),
             stopping: AtomicBool::new(false),
@@ -495,6 +499,11 @@ impl Store {
     /// What it was opened with.
     pub fn config(&self) -> &StoreConfig {
         &self.shared.config
+    }
+
+    /// The figures of queries since the store was opened.
+    pub fn query_figures(&self) -> &QueryFigures {
+        &self.shared.query_figures
     }
 
     /// The counters of the store since it was opened.

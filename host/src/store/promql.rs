@@ -4,12 +4,13 @@ use super::query::{ReceiverGone, answer_parts, answer_until};
 use super::{Shared, Store, StoreError, millis};
 use crate::wasm::{
     Annotation, EvaluationHandle, Instance, Matcher, ParseError, QueryError, QueryOptions,
-    QueryStats, QueryTimes, ResultFormat,
+    QueryStats, QueryTimes, ResultFormat, ValueType,
 };
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, Sender};
+use tracing::Span;
 
 /// Bytes of answer that one call into the instance gives at least, if there are as many.
 const PART_BYTES: u32 = 64 * 1024;
@@ -20,6 +21,9 @@ const ANNOTATIONS_MAX: u32 = 10;
 /// Part of an instance's memory that the evaluation may hold, in percent: the engine itself, blocks
 /// that are open, and the answer's bytes take the rest.
 const MEMORY_PERCENT: u64 = 70;
+
+/// Longest part of a query that is logged, in bytes.
+const LOGGED_BYTES_MAX: usize = 4096;
 
 /// A query.
 #[derive(Clone, Debug)]
@@ -36,20 +40,48 @@ pub struct Expression {
     pub series_max: u64,
     /// Longest time the query may take, unless the configuration allows less.
     pub timeout: Option<Duration>,
+    /// Whether samples are counted for each step, if the configuration allows it.
+    pub per_step: bool,
 }
 
 /// A part of a query's answer.
 #[derive(Debug)]
 pub enum QueryPart {
+    /// What the answer is. This comes first.
+    Begin {
+        /// Its type.
+        kind: ValueType,
+        /// The answer, if it is a text.
+        text: String,
+    },
     /// The next bytes.
     Bytes(Bytes),
     /// That was all. An answer without this was cut short.
-    End {
-        /// Remarks, warnings first.
-        annotations: Vec<Annotation>,
-        /// What it has cost.
-        stats: QueryStats,
-    },
+    End(Box<QueryEnd>),
+}
+
+/// What is known once an answer is there.
+#[derive(Debug)]
+pub struct QueryEnd {
+    /// Remarks, warnings first.
+    pub annotations: Vec<Annotation>,
+    /// What it has cost.
+    pub stats: QueryStats,
+    /// Samples of each step; empty unless asked for and allowed.
+    pub samples_per_step: Vec<u64>,
+    /// How long it took.
+    pub timings: QueryTimings,
+}
+
+/// How long a query took. What the client took to read the answer is in none of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueryTimings {
+    /// Until it had its turn.
+    pub queue: Duration,
+    /// To make an instance, read the expression and open what it selects.
+    pub preparation: Duration,
+    /// To evaluate.
+    pub evaluation: Duration,
 }
 
 impl From<ParseError> for StoreError {
@@ -78,11 +110,21 @@ impl Store {
     ) -> Result<Receiver<Result<QueryPart, StoreError>>, StoreError> {
         let limit = self.shared.live().queries.timeout;
         let limit = expression.timeout.map_or(limit, |timeout| timeout.min(limit));
-        let deadline = Instant::now().checked_add(limit);
+        let begun = Instant::now();
+        let deadline = begun.checked_add(limit);
         self.check_readable()?;
-        let turn = self.shared.query_turns.take(deadline).await?;
+        let counted = self.shared.query_figures.begin();
+        let turn = self.shared.query_turns.take(deadline).await;
+        let queue = begun.elapsed();
+        self.shared.query_figures.add_wait(queue);
+        let turn = turn?;
         self.check_readable()?;
-        Ok(self.answer_now(turn, move |shared, parts| run(&expression, deadline, shared, parts)))
+        let span = Span::current();
+        let run = move |shared: &Arc<Shared>, parts: &Sender<_>| {
+            let _entered = span.enter();
+            run(&expression, deadline, queue, shared, parts);
+        };
+        Ok(self.answer_now((counted, turn), run))
     }
 
     /// An expression in Prometheus' layout.
@@ -123,18 +165,80 @@ impl Store {
 fn run(
     expression: &Expression,
     deadline: Option<Instant>,
+    queue: Duration,
     shared: &Arc<Shared>,
     parts: &Sender<Result<QueryPart, StoreError>>,
 ) {
+    let _active = shared.active_queries.begin(&expression.text);
+    let mut cost = Cost {
+        begun: Instant::now(),
+        timings: QueryTimings { queue, ..QueryTimings::default() },
+        stats: None,
+        answer_bytes: 0,
+        error: None,
+    };
     answer_until(shared, deadline, parts, |instance, send| {
-        evaluate(expression, shared, instance, send).map_err(StoreError::of_query)
+        let evaluated = evaluate(expression, shared, instance, &mut cost, send);
+        let evaluated = evaluated.map_err(StoreError::of_query);
+        cost.error = evaluated.as_ref().err().map(ToString::to_string);
+        evaluated
     });
+    shared.query_figures.add_run(&cost.timings, cost.stats.as_ref());
+    let logged_from = shared.live().queries.logged_from;
+    if !logged_from.is_zero() && cost.total() >= logged_from {
+        cost.log(expression);
+    }
+}
+
+/// What a query has cost until now, and why it ended if it failed.
+struct Cost {
+    begun: Instant,
+    timings: QueryTimings,
+    stats: Option<QueryStats>,
+    answer_bytes: u64,
+    error: Option<String>,
+}
+
+impl Cost {
+    /// From the request to now.
+    fn total(&self) -> Duration {
+        self.timings.queue + self.begun.elapsed()
+    }
+
+    fn log(&self, expression: &Expression) {
+        let QueryTimings { queue, preparation, evaluation } = self.timings;
+        let (start_ms, end_ms, step_ms) = match expression.times {
+            QueryTimes::Instant(time_ms) => (time_ms, time_ms, 0),
+            QueryTimes::Range { start_ms, end_ms, step_ms } => (start_ms, end_ms, step_ms),
+        };
+        let text = &expression.text;
+        let stats = self.stats.as_ref();
+        tracing::info!(
+            query = &text[..text.floor_char_boundary(LOGGED_BYTES_MAX)],
+            start_ms,
+            end_ms,
+            step_ms,
+            seconds = self.total().as_secs_f64(),
+            queue_seconds = queue.as_secs_f64(),
+            preparation_seconds = preparation.as_secs_f64(),
+            evaluation_seconds = evaluation.as_secs_f64(),
+            series = stats.map(|stats| stats.series),
+            samples = stats.map(|stats| stats.samples),
+            samples_read = stats.map(|stats| stats.samples_read),
+            peak_samples = stats.map(|stats| stats.samples_peak),
+            peak_bytes = stats.map(|stats| stats.memory_peak_bytes),
+            answer_bytes = self.answer_bytes,
+            error = self.error,
+            "slow query"
+        );
+    }
 }
 
 fn evaluate(
     expression: &Expression,
     shared: &Shared,
     instance: &mut Instance,
+    cost: &mut Cost,
     send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
 ) -> Result<(), StoreError> {
     let live = shared.live();
@@ -142,19 +246,33 @@ fn evaluate(
     let mut options = QueryOptions {
         series_max: expression.series_max,
         memory_bytes_max: memory_bytes / 100 * MEMORY_PERCENT,
+        stats_per_step: expression.per_step && live.queries.features.per_step_stats,
         ..live.queries.options()
     };
     if let Some(lookback) = expression.lookback {
         options.lookback_ms = millis(lookback);
     }
-    let evaluation = instance.evaluate(&expression.text, expression.times, options)??;
+    let begun_evaluation = instance.evaluate(&expression.text, expression.times, options);
+    cost.timings.preparation = cost.begun.elapsed();
+    let evaluation = begun_evaluation??;
+    let (kind, text) = instance.type_of_query(evaluation)?;
+    if send(QueryPart::Begin { kind, text }).is_err() {
+        return Ok(());
+    }
     loop {
-        let bytes = instance.next_of_query(evaluation, expression.format, PART_BYTES)??;
+        let begun = Instant::now();
+        let next = instance.next_of_query(evaluation, expression.format, PART_BYTES);
+        cost.timings.evaluation += begun.elapsed();
+        let bytes = next?;
+        // An evaluation that fails has cost something, too; an instance that ended cannot say what.
+        cost.stats = Some(instance.query_stats(evaluation)?);
+        let bytes = bytes?;
+        cost.answer_bytes += bytes.len() as u64;
         let part = match bytes.is_empty() {
             false => QueryPart::Bytes(bytes.into()),
-            true => end(instance, evaluation)?,
+            true => QueryPart::End(Box::new(end(instance, evaluation, cost.timings)?)),
         };
-        let is_end = matches!(part, QueryPart::End { .. });
+        let is_end = matches!(part, QueryPart::End(_));
         // The instance is dropped after this, and what is open in it closed.
         if send(part).is_err() || is_end {
             return Ok(());
@@ -162,7 +280,15 @@ fn evaluate(
     }
 }
 
-fn end(instance: &mut Instance, evaluation: EvaluationHandle) -> Result<QueryPart, StoreError> {
-    let annotations = instance.annotations(evaluation, ANNOTATIONS_MAX)?;
-    Ok(QueryPart::End { annotations, stats: instance.query_stats(evaluation)? })
+fn end(
+    instance: &mut Instance,
+    evaluation: EvaluationHandle,
+    timings: QueryTimings,
+) -> Result<QueryEnd, StoreError> {
+    Ok(QueryEnd {
+        annotations: instance.annotations(evaluation, ANNOTATIONS_MAX)?,
+        stats: instance.query_stats(evaluation)?,
+        samples_per_step: instance.samples_per_step(evaluation)?,
+        timings,
+    })
 }

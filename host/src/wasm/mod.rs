@@ -56,7 +56,7 @@ pub use memory::{INSTANCE_BYTES_MAX, MemoryBound, MemoryPool, PoolShare};
 pub use precompiled::Image;
 pub use query::{
     Annotation, EvaluationHandle, ParseError, QueryError, QueryOptions, QueryStats, QueryTimes,
-    ResultFormat,
+    ResultFormat, ValueType,
 };
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{InstanceLogs, InstanceStorage};

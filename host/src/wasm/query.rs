@@ -4,7 +4,9 @@ use super::bindings::exports::tidepool::tsdb::query::{self, Guest};
 use super::instance::why_ended;
 use super::state::InstanceState;
 use super::{CallError, Instance, Matcher};
-pub use query::{Annotation, ParseError, QueryError, QueryOptions, QueryStats, ResultFormat};
+pub use query::{
+    Annotation, ParseError, QueryError, QueryOptions, QueryStats, ResultFormat, ValueType,
+};
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
@@ -58,6 +60,28 @@ impl Instance {
         self.query(|guest, store| {
             guest.evaluation().call_next_bytes(store, evaluation.0, format, bytes_max)
         })
+    }
+
+    /// `query.evaluation.value-type`, and `query.evaluation.text`
+    pub fn type_of_query(
+        &mut self,
+        evaluation: EvaluationHandle,
+    ) -> Result<(ValueType, String), CallError> {
+        let guest = self.bindings.tidepool_tsdb_query().evaluation();
+        let kind = guest.call_value_type(&mut self.store, evaluation.0);
+        let text =
+            kind.and_then(|kind| Ok((kind, guest.call_text(&mut self.store, evaluation.0)?)));
+        text.map_err(|trap| why_ended(self.store.data(), trap))
+    }
+
+    /// `query.evaluation.samples-per-step`
+    pub fn samples_per_step(
+        &mut self,
+        evaluation: EvaluationHandle,
+    ) -> Result<Vec<u64>, CallError> {
+        let guest = self.bindings.tidepool_tsdb_query();
+        let samples = guest.evaluation().call_samples_per_step(&mut self.store, evaluation.0);
+        samples.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
     /// `query.evaluation.annotations`

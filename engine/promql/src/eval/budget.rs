@@ -96,6 +96,11 @@ impl Budget {
         self.take(held, span)
     }
 
+    /// Whether this is more than what may wait to be sorted: a quarter of the limits.
+    pub fn is_too_much_to_sort(&self, held: Held) -> bool {
+        held.bytes > self.limits.bytes_max / 4 || held.samples > self.limits.samples_max / 4
+    }
+
     /// Most bytes and samples that were held at once.
     pub fn peak(&self) -> Held {
         Held { bytes: self.bytes_peak, samples: self.samples_peak }

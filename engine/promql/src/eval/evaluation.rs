@@ -211,8 +211,9 @@ impl Evaluation {
     }
 }
 
-/// The series of the answer, in no certain order, but for instant queries that sort. Nothing comes
-/// behind an error.
+/// The series of the answer. Those of ranges come by ascending labels, unless to sort them would take
+/// more than a quarter of a limit; those of an instant vector come in no certain order, but for
+/// expressions that sort. Nothing comes behind an error.
 impl Iterator for Evaluation {
     type Item = Result<ResultSeries, EvalError>;
 

@@ -1,6 +1,7 @@
 //! Where series become the answer.
 
 use super::EvalError;
+use super::budget::Held;
 use super::context::Ready;
 use super::pipeline::{Operator, Out};
 use super::series::{Series, drop_metadata, has_metadata};
@@ -40,21 +41,47 @@ impl Operator for Cleanup {
 pub struct Root {
     grid: Grid,
     span: Span,
+    sorts: bool,
+    waiting: Vec<Series>,
+    held: Held,
 }
 
 impl Root {
-    /// Values at these times.
-    pub fn new(grid: Grid, span: Span) -> Root {
-        Root { grid, span }
+    /// Values at these times. Series that are to be sorted wait for the last one; those that would
+    /// take too much of the query's memory are given as they come.
+    pub fn new(grid: Grid, span: Span, sorts: bool) -> Root {
+        Root { grid, span, sorts, waiting: Vec::new(), held: Held::default() }
+    }
+
+    /// Gives the series that wait.
+    fn release(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
+        out.context.budget.give(std::mem::take(&mut self.held));
+        let mut waiting = waiting.into_iter();
+        waiting
+            .try_for_each(|series| out.context.answer(Ready::Column(series, self.grid), self.span))
     }
 }
 
 impl Operator for Root {
     fn push(&mut self, _: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        out.context.answer(Ready::Column(series, self.grid), self.span)
+        if !self.sorts {
+            return out.context.answer(Ready::Column(series, self.grid), self.span);
+        }
+        let held = series.held();
+        self.held.bytes += held.bytes;
+        self.held.samples += held.samples;
+        out.context.budget.take(held, self.span)?;
+        self.waiting.push(series);
+        if out.context.budget.is_too_much_to_sort(self.held) {
+            self.sorts = false;
+            return self.release(out);
+        }
+        Ok(())
     }
 
-    fn end(&mut self, _: Port, _: &mut Out<'_>) -> Result<(), EvalError> {
-        Ok(())
+    fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        self.release(out)
     }
 }

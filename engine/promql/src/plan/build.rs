@@ -2,6 +2,7 @@
 
 use super::call::noted_at;
 use super::invariant::{Invariance, bare};
+use super::order::Order;
 use super::types::*;
 use super::{PlanError, constant, duration};
 use crate::eval::key::KeyLabels;
@@ -9,6 +10,7 @@ use crate::eval::{EvalError, Limit, number_of_steps};
 use crate::functions::Dropped;
 use crate::syntax::{
     Aggregate, AggregateOp, BinaryOp, Expr, ExprKind, Span, Subquery, Text, TimeShift, UnaryOp,
+    ValueType,
 };
 
 /// Makes the plan of an expression whose types are right.
@@ -50,7 +52,15 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         true => builder.add(Kind::Cleanup, grid, expr.span, names, &[top]),
         false => top,
     };
-    builder.add(Kind::Root, grid, expr.span, names, &[top]);
+    let order = Order {
+        nodes: &builder.nodes,
+        leaves: &builder.leaves,
+        is_delayed: options.delayed_name_removal,
+    };
+    // Upstream gives ranges by labels; instant vectors come as they are.
+    let is_range = options.step_ms.is_some() || returns == ValueType::Matrix;
+    let sorts = is_range && !order.is_by_labels(top);
+    builder.add(Kind::Root { sorts }, grid, expr.span, names, &[top]);
     let Builder { nodes, leaves, .. } = builder;
     Ok(Plan { nodes, leaves, grid: whole, returns, text: None })
 }

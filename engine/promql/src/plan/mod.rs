@@ -10,6 +10,7 @@ mod call;
 mod constant;
 mod duration;
 mod invariant;
+mod order;
 mod selector;
 mod types;
 

@@ -284,7 +284,10 @@ pub enum Kind {
     /// Takes out names whose removal was delayed.
     Cleanup,
     /// Gives series to the caller.
-    Root,
+    Root {
+        /// Whether they are to be sorted by labels first, if there is memory for that.
+        sorts: bool,
+    },
 }
 
 /// A vector and a scalar.

@@ -122,6 +122,7 @@ impl Local {
             extended_range_selectors: false,
             binop_fill_modifiers: false,
             delayed_name_removal: false,
+            stats_per_step: false,
         };
         let evaluation = self.instance.evaluate(expression, times, options)?.map_err(failure)?;
         let mut json = vec![b'{'];

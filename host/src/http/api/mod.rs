@@ -31,7 +31,7 @@ use crate::store::StoreError;
 use envelope::ApiError;
 use hyper::StatusCode;
 use hyper::header::{
-    ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCEPT, ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_TYPE, HeaderMap,
     HeaderValue, ORIGIN, VARY,
 };
@@ -96,6 +96,7 @@ async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, 
         return Err(ApiError::Off("admin APIs disabled"));
     }
     let path = request.uri().path().to_owned();
+    let format = query::preferred(request.headers().get_all(ACCEPT));
     let parameters = Parameters::of(context, request).await?;
     match call {
         Call::LabelNames => lookups::label_names(context, &parameters).await,
@@ -113,8 +114,8 @@ async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, 
         Call::Alerts => Ok(nothing::alerts()),
         Call::Targets => Ok(nothing::targets()),
         Call::Alertmanagers => Ok(nothing::alertmanagers()),
-        Call::Query => query::instant(context, &parameters).await,
-        Call::QueryRange => query::range(context, &parameters).await,
+        Call::Query => query::instant(context, &parameters, format).await,
+        Call::QueryRange => query::range(context, &parameters, format).await,
         Call::FormatQuery => query::format(context, &parameters).await,
         Call::ParseQuery => query::parse(context, &parameters).await,
         Call::DeleteSeries => admin::delete_series(context, &parameters).await,

@@ -20,7 +20,7 @@ use std::task::{Context, Poll, ready};
 /// Bytes that a page has at least, but for the last.
 pub const PAGE_BYTES: usize = 64 * 1024;
 
-/// Content type of all answers.
+/// Content type of all answers in JSON.
 pub const CONTENT_TYPE_JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What `data` is.
@@ -32,6 +32,8 @@ pub enum Shape {
     Map,
     /// An object that the rows write themselves, with its end and what comes behind it.
     Fields,
+    /// No JSON, but bytes of this content type, all of which the rows write.
+    Message(&'static str),
 }
 
 /// What is left of an answer.
@@ -79,30 +81,38 @@ impl Page {
 
 /// Answers with all rows.
 pub async fn stream<R: Rows>(shape: Shape, rows: R) -> Result<Reply, StoreError> {
-    let (begin, end) = match shape {
-        Shape::List => ("{\"status\":\"success\",\"data\":[", "]"),
-        Shape::Map => ("{\"status\":\"success\",\"data\":{", "}"),
-        Shape::Fields => ("{\"status\":\"success\",\"data\":{", ""),
+    let (begin, data_end, end) = match shape {
+        Shape::List => ("{\"status\":\"success\",\"data\":[", "]", "}"),
+        Shape::Map => ("{\"status\":\"success\",\"data\":{", "}", "}"),
+        Shape::Fields => ("{\"status\":\"success\",\"data\":{", "", "}"),
+        Shape::Message(_) => ("", "", ""),
+    };
+    let content_type = match shape {
+        Shape::Message(content_type) => HeaderValue::from_static(content_type),
+        _ => CONTENT_TYPE_JSON,
     };
     let page = Page { bytes: begin.into(), has_rows: false };
-    let mut body = PagedBody { rows, page, end, is_done: false, ahead: VecDeque::new() };
+    let mut body = PagedBody { rows, page, data_end, end, is_done: false, ahead: VecDeque::new() };
     while body.ahead.len() < 2 {
         match poll_fn(|context| body.poll_page(context)).await.transpose()? {
             Some(page) => body.ahead.push_back(page),
             None => {
                 let whole = body.ahead.pop_front().unwrap_or_default();
-                return Ok(full(StatusCode::OK, CONTENT_TYPE_JSON, whole));
+                return Ok(full(StatusCode::OK, content_type, whole));
             }
         }
     }
     let mut reply = Response::new(body.boxed());
-    reply.headers_mut().insert(CONTENT_TYPE, CONTENT_TYPE_JSON);
+    reply.headers_mut().insert(CONTENT_TYPE, content_type);
     Ok(reply)
 }
 
 struct PagedBody<R> {
     rows: R,
     page: Page,
+    /// What ends `data`.
+    data_end: &'static str,
+    /// What ends the whole.
     end: &'static str,
     is_done: bool,
     /// Pages that were made before the answer began.
@@ -121,12 +131,12 @@ impl<R: Rows> PagedBody<R> {
                 Ok(Progress::More) => {}
                 Ok(Progress::End { is_truncated }) => {
                     self.is_done = true;
-                    self.page.bytes.extend_from_slice(self.end.as_bytes());
+                    self.page.bytes.extend_from_slice(self.data_end.as_bytes());
                     if is_truncated {
                         let warnings = format!(",\"warnings\":[\"{TRUNCATED}\"]");
                         self.page.bytes.extend_from_slice(warnings.as_bytes());
                     }
-                    self.page.bytes.push(b'}');
+                    self.page.bytes.extend_from_slice(self.end.as_bytes());
                 }
             }
             return Poll::Ready(Some(Ok(std::mem::take(&mut self.page.bytes).into())));

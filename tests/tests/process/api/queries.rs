@@ -1,12 +1,18 @@
 //! Queries in PromQL under their limits: turns, timeouts, samples, features, and clients that go away.
 
+use prost::Message;
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
-use tidepool_tests::http::{Client, Response, request_bytes};
+use tidepool_tests::http::{Client, Response, exchange, request_bytes};
 use tidepool_tests::process::Server;
 use tidepool_tests::prometheus::percent_encode;
+use tidepool_tests::proto::prometheus::histogram::{Count, ResetHint, ZeroCount};
+use tidepool_tests::proto::prometheus::{
+    BucketSpan, Histogram, Label, QueryResult, TimeSeries, WriteRequest,
+};
+use tidepool_tests::proto::tidepool::{QueryResponse, ResultType};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
@@ -140,4 +146,183 @@ fn samples_lookback_and_features_are_as_the_flags_say() {
     // Without it, the two would have the same labels.
     assert_eq!(result("count(abs({job=\"a\"} offset 30s))")[0]["value"][1], json!("2"));
     assert_refused(&ask("a_total + fill (0) b_total"), 400, "bad_data", "fill");
+}
+
+const MESSAGE: &str = "application/vnd.tidepool.queryresponse+protobuf";
+
+fn label(name: &str, value: &str) -> Label {
+    Label { name: name.into(), value: value.into() }
+}
+
+/// A histogram with bounds of its own, and a gauge of powers of two.
+fn histograms(now_ms: i64) -> [Histogram; 2] {
+    let custom = Histogram {
+        count: Some(Count::CountFloat(6.5)),
+        sum: 3.25,
+        schema: -53,
+        zero_count: Some(ZeroCount::ZeroCountFloat(0.0)),
+        positive_spans: vec![BucketSpan { offset: 0, length: 3 }],
+        positive_counts: vec![1.0, 2.0, 3.5],
+        custom_values: vec![0.25, 4.0],
+        timestamp: now_ms,
+        ..Histogram::default()
+    };
+    let gauge = Histogram {
+        count: Some(Count::CountFloat(4.0)),
+        sum: -1.5,
+        schema: 3,
+        zero_threshold: 1e-9,
+        zero_count: Some(ZeroCount::ZeroCountFloat(1.0)),
+        negative_spans: vec![BucketSpan { offset: -2, length: 1 }],
+        negative_counts: vec![3.0],
+        reset_hint: ResetHint::Gauge.into(),
+        timestamp: now_ms,
+        ..Histogram::default()
+    };
+    [custom, gauge]
+}
+
+fn in_message(server: &Server, path: &str) -> Response {
+    let headers = [("Accept", MESSAGE), ("Connection", "close")];
+    let request = request_bytes("GET", path, &headers, 0, b"");
+    exchange(server.address(), request, TIMEOUT).expect("an answer")
+}
+
+fn message(server: &Server, path: &str) -> QueryResponse {
+    let response = in_message(server, path);
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(response.header("content-type"), Some(MESSAGE));
+    assert!(response.headers.iter().any(|(name, value)| name == "vary" && value == "Accept"));
+    QueryResponse::decode(&response.body[..]).expect("a message")
+}
+
+#[test]
+fn an_answer_in_protobuf_has_whole_histograms() {
+    let store = start(&["--enable-feature=promql-per-step-stats"]);
+    let now_ms = now_ms() / 1000 * 1000;
+    let written = histograms(now_ms);
+    let series = |(name, histogram): (&str, &Histogram)| TimeSeries {
+        labels: vec![label("__name__", name), label("job", "a")],
+        histograms: vec![histogram.clone()],
+        ..TimeSeries::default()
+    };
+    let timeseries: Vec<_> = ["custom", "gauge"].into_iter().zip(&written).map(series).collect();
+    let request = WriteRequest { timeseries, ..WriteRequest::default() };
+    let answer = store.writer().send_message(Version::V1, &request).expect("an answer");
+    assert!(answer.is_success(), "{}", answer.text());
+
+    let at = format!("&time={}", now_ms / 1000);
+    let all = path("{job=\"a\"}", &at);
+    let answer = message(&store.server, &all);
+    assert_eq!(answer.result_type(), ResultType::Vector);
+    let mut found = answer.timeseries;
+    found.sort_by_key(|series| series.labels[0].value.clone());
+    let found: Vec<_> = found.into_iter().flat_map(|series| series.histograms).collect();
+    assert_eq!(found, written);
+    let result = QueryResult::decode(&in_message(&store.server, &all).body[..]);
+    assert_eq!(result.expect("a result of remote read").timeseries.len(), 2);
+
+    let rest = message(&store.server, &path("\"text\"", ""));
+    assert_eq!((rest.result_type(), rest.text.as_str()), (ResultType::String, "text"));
+    let rest = message(&store.server, &path("1 + 1", ""));
+    assert_eq!(
+        (rest.result_type(), rest.timeseries[0].samples[0].value),
+        (ResultType::Scalar, 2.0)
+    );
+    let (start, end) = (now_ms / 1000 - 60, now_ms / 1000);
+    let query = percent_encode("quantile(2, {job=\"a\"})");
+    let range =
+        format!("/api/v1/query_range?query={query}&start={start}&end={end}&step=30&stats=all");
+    let answer = message(&store.server, &range);
+    assert_eq!(answer.result_type(), ResultType::Matrix);
+    assert!(answer.warnings.iter().any(|text| text.contains("quantile")), "{answer:?}");
+    assert!(!answer.infos.is_empty(), "{answer:?}");
+    let stats = answer.stats.expect("stats");
+    assert_eq!(stats.total_queryable_samples_per_step.len(), 3);
+    let total = stats.total_queryable_samples_per_step.iter().sum::<u64>();
+    assert!(total > 0 && total == stats.total_queryable_samples, "{stats:?}");
+
+    let wrong = in_message(&store.server, &path("sum(", ""));
+    assert_refused(&wrong, 400, "bad_data", "parse error");
+}
+
+#[test]
+fn queries_that_a_crash_ended_are_named_at_the_next_start() {
+    let store = start(&["--query-timeout=1h"]);
+    let waiting = ask_silently(&store.server, SLOW);
+    let runs = || (store.metric("prometheus_engine_queries")? == 1.0).then_some(());
+    wait::until("a query that runs", TIMEOUT, runs).expect("it does");
+    let file = store.config.data_dir().join("queries.active");
+    let is_noted = || {
+        let noted = std::fs::read(&file).ok()?;
+        String::from_utf8_lossy(&noted).contains(SLOW).then_some(noted.len())
+    };
+    let bytes = wait::until("a note of it", TIMEOUT, is_noted).expect("it is noted");
+    assert_eq!(bytes, 20_001);
+    let store = store.restart(Server::kill).expect("it starts again");
+    drop(waiting);
+    let log = store.server.log();
+    assert!(log.contains("did not finish in the last run") && log.contains(SLOW), "{log}");
+    // What ended is not named again.
+    assert_eq!(ask(&store.server, "1 + 1", "").status, 200);
+    let is_empty = || (std::fs::read(&file).ok()?[1..].iter().all(|byte| *byte == 0)).then_some(());
+    wait::until("an empty list", TIMEOUT, is_empty).expect("it is");
+}
+
+#[test]
+fn slow_queries_are_logged_with_their_cost() {
+    let store = start(&["--query-log-min-duration=200ms", "--query-timeout=500ms"]);
+    assert_eq!(ask(&store.server, "1 + 2", "").status, 200);
+    assert_eq!(ask(&store.server, SLOW, "").status, 503);
+    let line = || {
+        let log = store.server.log();
+        log.lines().find(|line| line.contains("slow query")).map(str::to_owned)
+    };
+    let line = wait::until("a line of the log", TIMEOUT, line).expect("it is there");
+    for part in [
+        "request_id=",
+        "query=\"sum_over_time(",
+        "evaluation_seconds=0.",
+        "error=\"query timed out in expression evaluation\"",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(!store.server.log().contains("1 + 2"), "{}", store.server.log());
+    for name in [
+        "prometheus_engine_query_duration_seconds_count{slice=\"inner_eval\"}",
+        "prometheus_engine_query_duration_histogram_seconds_count{slice=\"prepare_time\"}",
+    ] {
+        assert_eq!(store.metric(name), Some(2.0), "{name}");
+    }
+}
+
+/// What fails once the answer has begun must not look whole.
+#[test]
+fn an_answer_that_fails_on_its_way_is_cut_short() {
+    let store = start(&["--query-timeout=2s"]);
+    let now_ms = now_ms();
+    let filler = "x".repeat(4000);
+    for first in (0..8000).step_by(1000) {
+        let series: Vec<Series> = (first..first + 1000)
+            .map(|number| {
+                let value = format!("{number:06}{filler}");
+                Series::new(&[("__name__", "long"), ("value", &value)], &[(now_ms, 1.0)])
+            })
+            .collect();
+        let rows: Vec<_> = series.iter().map(Series::row).collect();
+        let response = store.writer().send(Version::V2, &rows).expect("an answer");
+        assert_eq!(response.status, 204, "{}", response.text());
+    }
+    let url = format!("{}/api/v1/query", store.server.url());
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let mut answer =
+        Client::default().post_streaming(&url, &form, b"query=long").expect("an answer");
+    assert_eq!(answer.status, 200);
+    // Until the query has given up, it takes nothing of 32 megabytes.
+    let ended = || (store.metric("prometheus_engine_queries")? == 0.0).then_some(());
+    wait::until("the query's end", TIMEOUT, ended).expect("it ends");
+    let mut bytes = Vec::new();
+    let read = answer.body.read_to_end(&mut bytes);
+    assert!(read.is_err(), "{} bytes look whole", bytes.len());
+    assert!(bytes.len() < 8000 * 4000, "{} bytes", bytes.len());
 }

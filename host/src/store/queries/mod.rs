@@ -1,4 +1,12 @@
 //! Turns of queries: how many run, how many wait, and what all of them have in common.
+//!
+//! [`ActiveQueries`] notes which run, for the next start after a crash; [`QueryFigures`] counts.
+
+mod active;
+mod figures;
+
+pub(super) use active::ActiveQueries;
+pub use figures::QueryFigures;
 
 use super::{StoreError, millis};
 use crate::wasm::QueryOptions;
@@ -25,6 +33,8 @@ pub struct QueryConfig {
     pub samples_max: u64,
     /// How far back instant selectors look.
     pub lookback: Duration,
+    /// Queries that take as long are logged; zero logs none.
+    pub logged_from: Duration,
     /// What is not on by default.
     pub features: QueryFeatures,
 }
@@ -58,6 +68,7 @@ impl QueryConfig {
             extended_range_selectors: features.extended_range_selectors,
             binop_fill_modifiers: features.binop_fill_modifiers,
             delayed_name_removal: features.delayed_name_removal,
+            stats_per_step: false,
         }
     }
 }

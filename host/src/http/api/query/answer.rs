@@ -1,0 +1,83 @@
+//! The answer to a query on its way: what the engine writes, with what stands before and behind it.
+
+use super::stats::Stats;
+use crate::http::api::pages::{Page, Progress, Rows};
+use crate::prom::query::{self, ResultType};
+use crate::store::{QueryEnd, QueryPart, StoreError};
+use crate::wasm::{ResultFormat, ValueType};
+use serde_json::Value;
+use std::task::{Context, Poll, ready};
+use tokio::sync::mpsc::Receiver;
+
+/// An answer on its way.
+pub struct Answer {
+    pub parts: Receiver<Result<QueryPart, StoreError>>,
+    pub format: ResultFormat,
+    /// What is told of the cost, if anything.
+    pub stats: Option<Stats>,
+    /// What is to be remarked on the request.
+    pub warning: Option<String>,
+}
+
+impl Rows for Answer {
+    fn poll_rows(
+        &mut self,
+        context: &mut Context<'_>,
+        page: &mut Page,
+    ) -> Poll<Result<Progress, StoreError>> {
+        let page = page.more_of_row();
+        Poll::Ready(match ready!(self.parts.poll_recv(context)) {
+            Some(Ok(QueryPart::Begin { kind, text })) => {
+                if self.format == ResultFormat::Protobuf {
+                    page.extend_from_slice(&query::begin(type_of(kind), text));
+                }
+                Ok(Progress::More)
+            }
+            Some(Ok(QueryPart::Bytes(bytes))) => {
+                page.extend_from_slice(&bytes);
+                Ok(Progress::More)
+            }
+            Some(Ok(QueryPart::End(end))) => {
+                self.put_end(page, *end);
+                Ok(Progress::End { is_truncated: false })
+            }
+            Some(Err(error)) => Err(error),
+            // The query gave up, on a slow client or because the store stops.
+            None => Err(StoreError::Stopped),
+        })
+    }
+}
+
+impl Answer {
+    /// Ends `data`, and says what was remarked.
+    fn put_end(&mut self, bytes: &mut Vec<u8>, mut end: QueryEnd) {
+        let annotations = std::mem::take(&mut end.annotations);
+        let (warnings, infos): (Vec<_>, Vec<_>) =
+            annotations.into_iter().partition(|annotation| annotation.is_warning);
+        let mut warnings: Vec<String> = warnings.into_iter().map(|it| it.text).collect();
+        warnings.extend(self.warning.take());
+        let infos: Vec<String> = infos.into_iter().map(|it| it.text).collect();
+        if self.format == ResultFormat::Protobuf {
+            let stats = self.stats.as_ref().map(|stats| stats.message(&end));
+            return bytes.extend_from_slice(&query::end(warnings, infos, stats));
+        }
+        if let Some(stats) = &self.stats {
+            stats.put_json(bytes, &end);
+        }
+        bytes.push(b'}');
+        for (name, texts) in [("warnings", warnings), ("infos", infos)] {
+            if !texts.is_empty() {
+                bytes.extend_from_slice(format!(",\"{name}\":{}", Value::from(texts)).as_bytes());
+            }
+        }
+    }
+}
+
+fn type_of(kind: ValueType) -> ResultType {
+    match kind {
+        ValueType::Scalar => ResultType::Scalar,
+        ValueType::String => ResultType::String,
+        ValueType::Vector => ResultType::Vector,
+        ValueType::Matrix => ResultType::Matrix,
+    }
+}

@@ -1,0 +1,122 @@
+//! `/api/v1/query`, `query_range`, `format_query` and `parse_query`: PromQL.
+//!
+//! The engine writes the answer as it evaluates; memory does not grow with it here. Source:
+//! `web/api/v1/api.go` in prometheus/prometheus.
+
+mod answer;
+mod negotiation;
+mod stats;
+
+pub use negotiation::preferred;
+
+use super::envelope::{ApiError, success, success_of_json};
+use super::pages::{Shape, stream};
+use super::parameters::Parameters;
+use crate::http::context::Context;
+use crate::http::reply::Reply;
+use crate::prom::query::QUERY_CONTENT_TYPE;
+use crate::store::{Expression, StoreError, system_now_ms};
+use crate::wasm::{QueryTimes, ResultFormat};
+use answer::Answer;
+use hyper::header::{HeaderValue, VARY};
+use serde_json::Value;
+use stats::Stats;
+
+/// Most points of a series in a range query. Upstream's.
+const POINTS_MAX: i64 = 11_000;
+
+/// Evaluates at one time.
+pub async fn instant(
+    context: &Context,
+    parameters: &Parameters,
+    format: ResultFormat,
+) -> Result<Reply, ApiError> {
+    let time_ms = parameters.time("time", system_now_ms())?;
+    answer(context, parameters, format, QueryTimes::Instant(time_ms)).await
+}
+
+/// Evaluates at every step of a range.
+pub async fn range(
+    context: &Context,
+    parameters: &Parameters,
+    format: ResultFormat,
+) -> Result<Reply, ApiError> {
+    let (start_ms, end_ms) = (parameters.some_time("start")?, parameters.some_time("end")?);
+    if end_ms < start_ms {
+        let why = "end timestamp must not be before start time";
+        return Err(ApiError::parameter("end", why));
+    }
+    let step_ms = parameters.duration_ms("step")?;
+    if step_ms <= 0 {
+        let why = "zero or negative query resolution step widths are not accepted. Try a positive \
+                   integer";
+        return Err(ApiError::parameter("step", why));
+    }
+    if (end_ms - start_ms) / step_ms > POINTS_MAX {
+        return Err(ApiError::BadData(
+            "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query \
+             resolution (?step=XX)"
+                .to_owned(),
+        ));
+    }
+    answer(context, parameters, format, QueryTimes::Range { start_ms, end_ms, step_ms }).await
+}
+
+/// Gives the expression in Prometheus' layout.
+pub async fn format(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
+    let text = parameters.first("query").to_owned();
+    let formatted = context.store.format_query(text).await.map_err(of_query)?;
+    Ok(success(Value::String(formatted)))
+}
+
+/// Gives the tree of the expression.
+pub async fn parse(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
+    let text = parameters.first("query").to_owned();
+    let tree = context.store.parse_query(text).await.map_err(of_query)?;
+    Ok(success_of_json(&tree))
+}
+
+/// What is wrong with the parameter `query`.
+pub fn of_query(error: StoreError) -> ApiError {
+    match error {
+        StoreError::Expression(text) => ApiError::parameter("query", text),
+        other => other.into(),
+    }
+}
+
+async fn answer(
+    context: &Context,
+    parameters: &Parameters,
+    format: ResultFormat,
+    times: QueryTimes,
+) -> Result<Reply, ApiError> {
+    let timeout = match parameters.first("timeout") {
+        "" => None,
+        _ => Some(parameters.positive_duration("timeout")?),
+    };
+    let lookback = match parameters.first("lookback_delta") {
+        "" => None,
+        _ => Some(parameters.positive_duration("lookback_delta")?),
+    };
+    let stats = parameters.first("stats");
+    let expression = Expression {
+        text: parameters.first("query").to_owned(),
+        times,
+        format,
+        lookback,
+        series_max: parameters.limit()?,
+        timeout,
+        per_step: stats::is_per_step(stats),
+    };
+    let warning = stats::warning(stats);
+    let stats = (!stats.is_empty()).then(|| Stats::new(times));
+    let parts = context.store.query(expression).await?;
+    let shape = match format {
+        ResultFormat::Json => Shape::Fields,
+        ResultFormat::Protobuf => Shape::Message(QUERY_CONTENT_TYPE),
+    };
+    let answer = Answer { parts, format, stats, warning };
+    let mut reply = stream(shape, answer).await.map_err(of_query)?;
+    reply.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+    Ok(reply)
+}
