@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::reload;
 use super::reply::{Reply, retry_later, text};
-use super::{import, otlp, push};
+use super::{federate, import, otlp, push};
 use crate::access::{Denied, Kinds, Scope};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
@@ -22,7 +22,7 @@ pub fn scope_of(path: &str) -> Option<Scope> {
         "/api/v1/write" | otlp::PATH => Some(Scope::Write),
         _ if path.starts_with(import::PATH) => Some(Scope::Write),
         _ if path.starts_with(push::PREFIX) => Some(Scope::Write),
-        "/metrics" => Some(Scope::Read),
+        "/metrics" | federate::PATH => Some(Scope::Read),
         reload::PATH => Some(Scope::Admin),
         _ if path.starts_with("/api/v1/admin/") => Some(Scope::Admin),
         _ if path.starts_with("/api/") => Some(Scope::Read),
@@ -71,6 +71,7 @@ mod tests {
             ("/api/v1/metadata", Some(Scope::Read)),
             ("/api/v1/whatever/comes", Some(Scope::Read)),
             ("/metrics", Some(Scope::Read)),
+            ("/federate", Some(Scope::Read)),
             ("/api/v1/admin/tsdb/snapshot", Some(Scope::Admin)),
             ("/-/reload", Some(Scope::Admin)),
             ("/-/healthy", None),

@@ -8,6 +8,7 @@ mod body;
 mod connection;
 mod context;
 mod durations;
+mod federate;
 mod gzip;
 mod handler;
 mod import;

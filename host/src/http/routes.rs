@@ -4,7 +4,7 @@ use super::api::{self, Call};
 use super::context::Context;
 use super::handler::Handler;
 use super::reply::{Reply, text};
-use super::{auth, import, metrics, otlp, pages, push, read, reload, replay, write};
+use super::{auth, federate, import, metrics, otlp, pages, push, read, reload, replay, write};
 use crate::access::Scope;
 use crate::http::request::Request;
 use hyper::header::{ALLOW, HeaderValue};
@@ -18,6 +18,7 @@ enum Endpoint {
     Healthy,
     Ready,
     Reload,
+    Federate,
     Metrics,
     Write,
     Otlp,
@@ -84,6 +85,7 @@ const ROUTES: &[Route] = &[
     route(POST_PUT, "/api/v1/admin/tsdb/clean_tombstones", Endpoint::Api(Call::CleanTombstones), "frees their space; with --enable-admin-api"),
     route(POST_PUT, "/api/v1/admin/tsdb/snapshot", Endpoint::Api(Call::Snapshot), "makes a copy; with --enable-admin-api"),
     route(GET, "/api/v1/openapi.yaml", Endpoint::Api(Call::OpenApi), "all of this, for programs"),
+    route(GET, federate::PATH, Endpoint::Federate, "the newest samples of selected series, for a Prometheus"),
     route(GET, "/metrics", Endpoint::Metrics, "the store's own figures"),
     route(POST_PUT, reload::PATH, Endpoint::Reload, "loads the configuration again; with --enable-lifecycle"),
     route(GET, "/-/healthy", Endpoint::Healthy, "200 while the process lives"),
@@ -168,6 +170,7 @@ async fn dispatch(context: &Context, handler: Handler, request: Request) -> Repl
         Endpoint::Healthy => text(StatusCode::OK, "tidepool is healthy.\n"),
         Endpoint::Ready => replay::ready(context),
         Endpoint::Reload => reload::answer(context).await,
+        Endpoint::Federate => federate::answer(context, request).await,
         Endpoint::Metrics => metrics::answer(context).await,
         Endpoint::Write => write::answer(context, request).await,
         Endpoint::Otlp => otlp::answer(context, request).await,

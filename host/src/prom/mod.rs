@@ -8,6 +8,7 @@ pub mod fragments;
 pub mod label_name;
 pub mod media_type;
 pub mod native;
+pub mod newest;
 pub mod push;
 pub mod query;
 pub mod read;

@@ -127,6 +127,11 @@ impl Store {
         Ok(self.answer_now((counted, turn), run))
     }
 
+    /// How far back an instant selector looks.
+    pub fn lookback(&self) -> Duration {
+        self.shared.live().queries.lookback
+    }
+
     /// An expression in Prometheus' layout.
     pub async fn format_query(&self, text: String) -> Result<String, StoreError> {
         let options = self.shared.live().queries.options();

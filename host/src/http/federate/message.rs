@@ -1,0 +1,93 @@
+//! Prometheus' protobuf format: families, each behind its length, with native histograms.
+//!
+//! Source: `web/federate.go` in prometheus/prometheus.
+
+use super::Escaping;
+use crate::prom::native::BucketSpan;
+use crate::prom::newest::{FloatHistogram, Newest, NewestValue};
+use prost::Message;
+
+#[allow(missing_docs, dead_code, clippy::all)]
+mod client {
+    include!(concat!(env!("OUT_DIR"), "/io.prometheus.client.rs"));
+}
+
+use client::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType, Untyped};
+
+/// Writes series, which are sorted by name.
+pub fn families(series: &[Newest], external: &[(String, String)], escaping: Escaping) -> Vec<u8> {
+    let mut out = Vec::new();
+    let same = |a: &Newest, b: &Newest| a.name == b.name && type_of(a) == type_of(b);
+    for family in series.chunk_by(same) {
+        let Some(first) = family.first() else { continue };
+        let family = MetricFamily {
+            name: Some(escaping.name(&first.name).into_owned()),
+            r#type: Some(type_of(first).into()),
+            metric: family.iter().map(|one| metric(one, external, escaping)).collect(),
+        };
+        out.extend_from_slice(&family.encode_length_delimited_to_vec());
+    }
+    out
+}
+
+fn type_of(series: &Newest) -> MetricType {
+    match &series.value {
+        NewestValue::Float(_) => MetricType::Untyped,
+        NewestValue::Histogram(histogram) if histogram.is_gauge => MetricType::GaugeHistogram,
+        NewestValue::Histogram(_) => MetricType::Histogram,
+    }
+}
+
+fn metric(series: &Newest, external: &[(String, String)], escaping: Escaping) -> Metric {
+    let label = |(name, value): (&str, &str)| LabelPair {
+        name: Some(escaping.name(name).into_owned()),
+        value: Some(value.to_owned()),
+    };
+    let mut metric = Metric {
+        label: super::labels(&series.labels, external).map(label).collect(),
+        timestamp_ms: Some(series.time_ms),
+        ..Metric::default()
+    };
+    match &series.value {
+        NewestValue::Float(value) => metric.untyped = Some(Untyped { value: Some(*value) }),
+        NewestValue::Histogram(histogram) => metric.histogram = Some(of_histogram(histogram)),
+    }
+    metric
+}
+
+/// Custom bounds become classic buckets.
+fn of_histogram(from: &FloatHistogram) -> Histogram {
+    let both = Histogram {
+        sample_count_float: Some(from.count),
+        sample_sum: Some(from.sum),
+        ..Histogram::default()
+    };
+    if from.is_custom() {
+        let bucket = |(bound, below)| Bucket {
+            upper_bound: Some(bound),
+            cumulative_count_float: Some(below),
+        };
+        return Histogram {
+            bucket: from.classic_buckets().into_iter().map(bucket).collect(),
+            ..both
+        };
+    }
+    Histogram {
+        schema: Some(from.schema),
+        zero_threshold: Some(from.zero_threshold),
+        zero_count_float: Some(from.zero_count),
+        negative_span: spans(&from.negative_spans),
+        negative_count: from.negative_counts.clone(),
+        positive_span: spans(&from.positive_spans),
+        positive_count: from.positive_counts.clone(),
+        ..both
+    }
+}
+
+fn spans(spans: &[BucketSpan]) -> Vec<client::BucketSpan> {
+    let span = |span: &BucketSpan| client::BucketSpan {
+        offset: Some(span.offset),
+        length: Some(span.length),
+    };
+    spans.iter().map(span).collect()
+}

@@ -1,0 +1,223 @@
+//! `GET /federate`: the newest samples of selected series, for a Prometheus that collects them.
+//!
+//! Source: `web/federate.go` in prometheus/prometheus.
+
+mod message;
+mod text;
+
+use super::context::Context;
+use super::gzip;
+use super::reply::{self, Reply, full};
+use super::request::Request;
+use crate::prom::fields::whole_fields;
+use crate::prom::media_type::MediaType;
+use crate::prom::newest::{Newest, newest};
+use crate::prom::read::{ReadFormat, ReadQuery};
+use crate::prom::selection::SelectionCount;
+use crate::prom::selector::parse_counted;
+use crate::store::{ReadPart, StoreError, millis, system_now_ms};
+use crate::wasm::{PoolShare, TimeRange};
+use hyper::StatusCode;
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, GetAll, HeaderValue};
+
+/// The path.
+pub const PATH: &str = "/federate";
+
+/// The label that says what a sample was measured at: none of the collector's takes its place.
+const INSTANCE: &str = "instance";
+
+/// How names are written that were not valid before Prometheus 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escaping {
+    /// With `_` for what was not.
+    Underscores,
+    /// As they are.
+    AllowUtf8,
+}
+
+/// A format, with its content type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Format {
+    is_message: bool,
+    escaping: Escaping,
+}
+
+/// Answers with samples.
+pub async fn answer(context: &Context, request: Request) -> Reply {
+    let format = Format::preferred(request.headers().get_all(ACCEPT));
+    let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
+    let end_ms = system_now_ms();
+    let start_ms = end_ms.saturating_sub(millis(context.store.lookback()));
+    let mut count = SelectionCount::default();
+    let mut queries = Vec::new();
+    let parameters = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
+    for (_, selector) in parameters.filter(|(name, _)| name == "match[]") {
+        match parse_counted(&selector, &mut count) {
+            Ok(matchers) => {
+                queries.push(ReadQuery { matchers, range: TimeRange { start_ms, end_ms } });
+            }
+            Err(error) => return reply::text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+        }
+    }
+    let mut external: Vec<(String, String)> = context
+        .http
+        .external_labels
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    if external.iter().all(|(name, _)| name != INSTANCE) {
+        external.push((INSTANCE.to_owned(), String::new()));
+        external.sort();
+    }
+    let (series, share) = match samples(context, queries).await {
+        Ok(found) => found,
+        Err(error) => return reply::error(&error),
+    };
+    let written = match format.is_message {
+        true => message::families(&series, &external, format.escaping),
+        false => text::text(&series, &external, format.escaping).into_bytes(),
+    };
+    drop(share);
+    let reply = full(StatusCode::OK, format.content_type(), written);
+    if takes_gzip { gzip::compress(reply) } else { reply }
+}
+
+/// The newest samples, sorted by name and labels. They count as memory of reads.
+async fn samples(
+    context: &Context,
+    queries: Vec<ReadQuery>,
+) -> Result<(Vec<Newest>, PoolShare), StoreError> {
+    let mut series = Vec::new();
+    let pool = context.store.read_memory();
+    let mut share = pool.share();
+    if queries.is_empty() {
+        return Ok((series, share));
+    }
+    let mut bytes_held = 0;
+    let mut pending = Vec::new();
+    let mut parts = context.store.read(queries, ReadFormat::TimeSeries, Vec::new()).await?;
+    loop {
+        match parts.recv().await {
+            // The read gave up because the store stops.
+            None => return Err(StoreError::Stopped),
+            Some(part) => match part? {
+                ReadPart::End => break,
+                ReadPart::Bytes(bytes) => pending.extend_from_slice(&bytes),
+            },
+        }
+        let whole = whole_fields(&pending);
+        let found = newest(&pending[..whole]).map_err(|error| {
+            StoreError::Runtime(format!("the answer of the engine does not decode: {error}"))
+        })?;
+        pending.drain(..whole);
+        // The text of a series is about as long as what is held of it.
+        bytes_held += found.iter().map(|one| 2 * one.bytes()).sum::<usize>();
+        if !share.grow_to(bytes_held + pending.capacity()) {
+            let why = format!("all reads together may take {} bytes", pool.bytes_max());
+            return Err(StoreError::ShortOfMemory(why));
+        }
+        series.extend(found);
+    }
+    series.sort_by(|a, b| (&a.name, &a.labels, b.time_ms).cmp(&(&b.name, &b.labels, a.time_ms)));
+    // One that several selectors select comes once.
+    series.dedup_by(|b, a| a.name == b.name && a.labels == b.labels);
+    Ok((series, share))
+}
+
+/// A series' labels, then those of this node that it has not.
+fn labels<'a>(
+    own: &'a [(String, String)],
+    external: &'a [(String, String)],
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let is_absent = |(name, _): &&(String, String)| own.iter().all(|(other, _)| other != name);
+    let added = external.iter().filter(is_absent);
+    own.iter().chain(added).map(|(name, value)| (name.as_str(), value.as_str()))
+}
+
+impl Format {
+    /// The first one that a client takes, by its weights; text if it names none.
+    fn preferred(accepted: GetAll<'_, HeaderValue>) -> Format {
+        let mut kinds: Vec<(f64, MediaType<'_>)> = accepted
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|list| list.split(','))
+            .filter_map(|item| {
+                let kind = MediaType::parse(item.trim())?;
+                let weight = kind.values("q").next().map_or(Ok(1.0), str::parse::<f64>);
+                Some((weight.ok()?, kind))
+            })
+            .filter(|(weight, _)| *weight > 0.0)
+            .collect();
+        kinds.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let mut escaping = Escaping::Underscores;
+        for (_, kind) in kinds {
+            match kind.values("escaping").next() {
+                Some("allow-utf-8") => escaping = Escaping::AllowUtf8,
+                Some("underscores") => escaping = Escaping::Underscores,
+                _ => {}
+            }
+            let has = |name: &str, wanted: &str| kind.values(name).any(|value| value == wanted);
+            let is_message = kind.is("application/vnd.google.protobuf")
+                && has("proto", "io.prometheus.client.MetricFamily")
+                && has("encoding", "delimited");
+            let is_text = kind.is("text/plain")
+                && (kind.values("version").next().is_none() || has("version", "0.0.4"));
+            if is_message || is_text || kind.is("text/*") || kind.is("*/*") {
+                return Format { is_message, escaping };
+            }
+        }
+        Format { is_message: false, escaping }
+    }
+
+    fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match (self.is_message, self.escaping) {
+            (true, Escaping::Underscores) => {
+                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; \
+                 encoding=delimited; escaping=underscores"
+            }
+            (true, Escaping::AllowUtf8) => {
+                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; \
+                 encoding=delimited; escaping=allow-utf-8"
+            }
+            (false, Escaping::AllowUtf8) => {
+                "text/plain; version=0.0.4; charset=utf-8; escaping=allow-utf-8"
+            }
+            (false, Escaping::Underscores) => {
+                "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::{HeaderMap, InvalidHeaderValue};
+
+    /// What Prometheus 3.15 sends when it scrapes, by its defaults.
+    const PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+        application/openmetrics-text;version=0.0.1;q=0.5,\
+        text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+
+    #[test]
+    fn formats_are_negotiated() -> Result<(), InvalidHeaderValue> {
+        const MESSAGE: &str = "application/vnd.google.protobuf;\
+            proto=io.prometheus.client.MetricFamily;encoding=delimited";
+        for (value, is_message, escaping) in [
+            ("", false, Escaping::Underscores),
+            ("text/html", false, Escaping::Underscores),
+            (PROMETHEUS, false, Escaping::AllowUtf8),
+            (MESSAGE, true, Escaping::Underscores),
+            (&format!("{MESSAGE};q=0.1,{PROMETHEUS}"), false, Escaping::AllowUtf8),
+            (&format!("{MESSAGE};q=0.7,{PROMETHEUS}"), true, Escaping::Underscores),
+            ("application/vnd.google.protobuf", false, Escaping::Underscores),
+            ("text/plain;escaping=allow-utf-8", false, Escaping::AllowUtf8),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_str(value)?);
+            let format = Format::preferred(headers.get_all(ACCEPT));
+            assert_eq!(format, Format { is_message, escaping }, "{value}");
+        }
+        Ok(())
+    }
+}
