@@ -80,7 +80,7 @@ pub enum CliError {
     HttpConfig {
         /// Which file.
         path: PathBuf,
-        /// Where, and what is wrong.
+        /// Line and column where they are known, and what is wrong.
         what: String,
     },
     /// No request to a server can be made.

@@ -33,7 +33,7 @@ fn a_directory_answers_as_its_server_did() {
     let all = "{__name__=~\".+\"}";
     let questions: [(&[&str], &[&str]); 6] = [
         (&["instant", &time], &["count by (__name__) ({__name__=~\".+\"})"]),
-        (&["instant", &time], &["sum by (__name__) (count_over_time({__name__=~\".+\"}[1d]))"]),
+        (&["instant", &time], &["sum by (__name__) (last_over_time({__name__=~\".+\"}[1d]))"]),
         (&["instant", &time], &["up +"]),
         (&["range", &start, &end, "--step=5m"], &[all]),
         (&["series", "--match", all, &start, &end], &[]),
@@ -77,7 +77,7 @@ fn a_damaged_block_is_named() {
     let text = dir.display().to_string();
     let output = query(&["instant", "--time=1", "--dir", &text, "1"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), "scalar: 1 @[1]\n"));
-    let named = format!("{} is left out: ", block.ulid);
+    let named = format!("{}/index is left out: ", block.ulid);
     assert!(output.stderr.contains(&named), "{}", output.stderr);
 }
 

@@ -83,14 +83,14 @@ impl HttpConfig {
     /// Reads and checks the file, and who sends requests.
     pub fn open(path: &Path) -> Result<(HttpConfig, Option<Sender>), CliError> {
         let text = read(path)?;
-        let wrong = |what: &dyn std::fmt::Display| CliError::HttpConfig {
-            path: path.to_owned(),
-            what: what.to_string(),
-        };
-        let node = yaml::load(&text).map_err(|error| wrong(&error))?;
+        let named = |what: String| CliError::HttpConfig { path: path.to_owned(), what };
+        let wrong = |what: &dyn std::fmt::Display| named(format!(" {what}"));
+        // Its own begin with line and column.
+        let misread = |error: yaml::Error| named(error.to_string());
+        let node = yaml::load(&text).map_err(misread)?;
         let mut config = match node.data {
             yaml::Data::Nothing => HttpConfig::default(),
-            _ => yaml::read::<HttpConfig>("", &node).map_err(|error| wrong(&error))?,
+            _ => yaml::read::<HttpConfig>("", &node).map_err(misread)?,
         };
         let folder = path.parent().unwrap_or(Path::new(""));
         let tls = &mut config.tls_config;
