@@ -178,7 +178,7 @@ fn in_order(text: &str) -> String {
 
 #[test]
 fn answers_are_promtools() {
-    let at = tidepool_tests::wait::now_ms() / 1000;
+    let at = tidepool_tests::clock::now_ms() / 1000;
     let store = store(at * 1000);
     let url = store.server.url();
     let mut commands: Vec<(Vec<String>, Vec<String>)> = EXPRESSIONS
