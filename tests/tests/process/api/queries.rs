@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Client, Response, exchange, request_bytes};
 use tidepool_tests::process::Server;
 use tidepool_tests::prometheus::percent_encode;
@@ -16,7 +17,7 @@ use tidepool_tests::proto::tidepool::{QueryResponse, ResultType};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
-use tidepool_tests::wait::{self, now_ms};
+use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
