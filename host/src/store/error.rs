@@ -67,7 +67,7 @@ pub enum StoreError {
         /// How many may.
         waiting_max: usize,
     },
-    /// Whoever asked went away, and is not told. The text is upstream's.
+    /// The client of a query or read disconnected; it does not get this error. Prometheus' text.
     #[error("query was canceled in query execution")]
     Cancelled,
     /// A call of the head passed its deadline.

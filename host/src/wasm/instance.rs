@@ -27,7 +27,7 @@ pub enum CallError {
     /// The instance passed its deadline, and is of no further use.
     #[error("the engine instance passed its deadline")]
     Deadline,
-    /// Nobody needs the instance any more, and it is of no further use.
+    /// The instance was cancelled, and is of no further use.
     #[error("the engine instance was cancelled")]
     Cancelled,
     /// The instance needed more memory than it may have, and is of no further use.
@@ -67,7 +67,7 @@ pub struct Instance {
     pub(super) bindings: EngineWithQueries,
 }
 
-/// Ends an instance that nobody needs any more.
+/// The trap of a cancelled instance.
 #[derive(Debug, thiserror::Error)]
 #[error("the engine instance was cancelled")]
 struct Cancelled;
@@ -125,8 +125,8 @@ impl Instance {
         self.store.set_epoch_deadline(epoch_ticks(deadline));
     }
 
-    /// Ends the calls from now on at this time, or soon after it is said that nobody needs them any
-    /// more: it is asked once a tick, on the thread that calls.
+    /// Ends later calls at the deadline, or within a tick after `is_cancelled` returns true. It is
+    /// called once a tick, on the calling thread.
     pub fn end_when(
         &mut self,
         deadline: Option<Instant>,

@@ -73,7 +73,7 @@ impl QueryConfig {
     }
 }
 
-/// Turns of queries. Whoever has waited the longest is next.
+/// Turns of queries, in the order in which the queries arrived.
 pub(super) struct QueryTurns {
     running: Arc<Semaphore>,
     waiting: AtomicUsize,
@@ -112,7 +112,7 @@ impl QueryTurns {
         turn.map_err(|_| StoreError::Stopped)
     }
 
-    /// Nobody gets a turn any more.
+    /// Refuses all further turns.
     pub fn close(&self) {
         self.running.close();
     }
