@@ -15,7 +15,7 @@ after(() => ends.forEach((end) => end()));
 
 function openOverChannel(): Promise<WorkerStore> {
   const { port1, port2 } = new MessageChannel();
-  serve(port1 as unknown as Port);
+  serve(port1 as unknown as Port, tidepool.open);
   port1.start();
   port2.start();
   const end = () => port1.close();
