@@ -41,6 +41,32 @@ async function assertAnswers(store: Queried): Promise<void> {
   assert.deepEqual(await wrongAnswers(store, CASES), []);
 }
 
+/** The files that a module imports, and those that they import. */
+function importsOf(url: URL, known = new Set<string>()): Set<string> {
+  if (known.has(url.href)) return known;
+  known.add(url.href);
+  const source = readFileSync(url, 'utf8');
+  // Workers, too: a page loads what its worker does.
+  for (const [, path] of source.matchAll(/(?:from|import|new URL\()\s*'(\.[^']+\.js)'/g)) {
+    importsOf(new URL(path!, url), known);
+  }
+  return known;
+}
+
+test('a program loads one component: with PromQL, or without', () => {
+  const entry = (path: string) => {
+    const files = importsOf(new URL(`../../src/${path}/index.js`, import.meta.url));
+    const components = [...files].filter((file) => file.endsWith('/generated/engine.js'));
+    return components.map((file) => file.slice(file.indexOf('/dist/src/')));
+  };
+  for (const path of ['.', 'worker', 'testing']) {
+    assert.deepEqual(entry(path), ['/dist/src/generated/engine.js'], path);
+  }
+  for (const path of ['promql', 'promql/worker']) {
+    assert.deepEqual(entry(path), ['/dist/src/promql/generated/engine.js'], path);
+  }
+});
+
 test('a store in memory gives the answers of Prometheus', async () => {
   const store = await openMemory();
   await writeCases(store, CASES);
