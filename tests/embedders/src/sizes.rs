@@ -39,6 +39,10 @@ pub fn measure(workspace: &Path) -> Outcome<Vec<Size>> {
             "`tidepool-standalone.wasm`, built for size",
             &[target.join("wasm32-wasip2/component-small/tidepool-standalone.wasm")],
         )?,
+        of(
+            "`tidepool-standalone-promql.wasm`, built for size",
+            &[target.join("wasm32-wasip2/component-small-promql/tidepool-standalone-promql.wasm")],
+        )?,
         of("the modules of `@tidepool/engine`, built for size", &modules)?,
         of("the code around them that jco makes", &script)?,
         of("the modules of `@tidepool/engine/promql`, built for size", &promql_modules)?,
