@@ -35,7 +35,8 @@ export function evaluate(
   const begin = () => {
     const text = args.toText(expression, 'the expression');
     const settings = toOptions(options);
-    const begun = 'stepMs' in options ? range(text, options, settings) : instant(text, options, settings);
+    const isRange = 'startMs' in options || 'endMs' in options || 'stepMs' in options;
+    const begun = isRange ? range(text, options, settings) : instant(text, options, settings);
     return call(begun) as QueryExports.Evaluation & Disposable;
   };
   return {

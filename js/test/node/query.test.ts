@@ -255,6 +255,7 @@ test('arguments that cannot be right are refused, and the store goes on', async 
     ['1', { timeMs: 1.5 }],
     ['1', { ...RANGE, stepMs: 0 }],
     ['1', { ...RANGE, endMs: RANGE.startMs - 1 }],
+    ['1', { startMs: NOW_MS, endMs: NOW_MS } as unknown as tidepool.QueryOptions],
     ['m[5m]', RANGE],
     ['1', { lookbackMs: -1 }],
     [7 as unknown as string, {}],
