@@ -1,11 +1,12 @@
-// Builds what `tsc` does not: the component, and its JavaScript face in src/generated/; and for the
-// tests the component that checks storages, in test/generated/.
+// Builds what `tsc` does not: the component, and its JavaScript face in src/generated/; the same with
+// PromQL in src/promql/generated/; and for the tests the component that checks storages, in
+// test/generated/.
 //
 //   node build.mjs          cargo builds what has changed, jco transpiles it
 //   node build.mjs --copy   copies the generated files beside the compiled TypeScript
 //
-// The components come from `cargo build-component-small` and `cargo build-contract`, which do nothing
-// when they are up to date. Without cargo, one that was built elsewhere and lies in its place is used as
+// The components come from `cargo build-component-small`, `cargo build-component-small-promql` and
+// `cargo build-contract`, which do nothing when they are up to date. Without cargo, one that was built elsewhere and lies in its place is used as
 // it is.
 //
 // `jco-transpile` is the part of jco that is needed here, a tenth of its packages. package.json
@@ -24,8 +25,24 @@ const target = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
 
 /** What is built, and where its JavaScript goes. */
 const PRODUCTS = [
-  { command: 'build-component-small', file: 'tidepool_engine.wasm', name: 'engine', folder: 'src' },
-  { command: 'build-contract', file: 'tidepool_contract.wasm', name: 'contract', folder: 'test' },
+  {
+    command: 'build-component-small',
+    file: 'component-small/tidepool_engine.wasm',
+    name: 'engine',
+    folder: 'src',
+  },
+  {
+    command: 'build-component-small-promql',
+    file: 'component-small-promql/tidepool_engine.wasm',
+    name: 'engine',
+    folder: 'src/promql',
+  },
+  {
+    command: 'build-contract',
+    file: 'component-small/tidepool_contract.wasm',
+    name: 'contract',
+    folder: 'test',
+  },
 ];
 
 for (const { command, file, name, folder } of PRODUCTS) {
@@ -33,7 +50,7 @@ for (const { command, file, name, folder } of PRODUCTS) {
   if (process.argv.includes('--copy')) {
     cpSync(generated, join(here, 'dist', folder, 'generated'), { recursive: true });
   } else {
-    const component = join(target, 'wasm32-wasip2', 'component-small', file);
+    const component = join(target, 'wasm32-wasip2', file);
     buildComponent(command, component);
     await transpileComponent(component, name, generated);
   }

@@ -1,10 +1,6 @@
-/**
- * The generated code's only user: makes instances of the component, and turns what they throw
- * into our errors.
- */
+/** Makes instances of a component that was transpiled, and turns what they throw into our errors. */
 
 import * as errors from './errors.js';
-import { instantiate, type ImportObject } from './generated/engine.js';
 import type * as StoreExports from './generated/interfaces/tidepool-tsdb-store.js';
 import type { Error as ErrorValue } from './generated/interfaces/tidepool-tsdb-types.js';
 import { storageImports } from './imports/bind.js';
@@ -13,50 +9,73 @@ import { Output, wasiImports } from './imports/wasi.js';
 
 export type { StoreExports };
 
+/** What every component exports. */
+export interface Exports {
+  readonly store: typeof StoreExports;
+}
+
+/** A component in generated code. */
+export interface Build<All extends Exports> {
+  /** Makes an instance. `compile` gives the module of a file. */
+  instantiate(
+    compile: (name: string) => Promise<WebAssembly.Module>,
+    imports: object,
+  ): Promise<All>;
+  /** Address of a file of the component. */
+  file(name: string): URL;
+}
+
 /** One instance of the component. Once it has ended it refuses every call. */
-export class Instance {
+export class Instance<All extends Exports = Exports> {
   /** Gone when the instance has ended, so that its memory can be freed. */
-  #store: typeof StoreExports | undefined;
+  #exports: All | undefined;
   readonly #output: Output;
   #stopped: errors.EngineStoppedError | undefined;
   #isRunning = false;
 
-  private constructor(store: typeof StoreExports, output: Output) {
-    this.#store = store;
+  private constructor(exports: All, output: Output) {
+    this.#exports = exports;
     this.#output = output;
   }
 
   /** Makes an instance on a storage. Compiled code is shared by all of them. */
-  static async create(storage: Storage): Promise<Instance> {
+  static async create<All extends Exports>(
+    build: Build<All>,
+    storage: Storage,
+  ): Promise<Instance<All>> {
     const output = new Output();
-    // The generated code looks imports up without their versions, whatever its types say.
-    const imports: unknown = { ...storageImports(storage), ...wasiImports(output) };
-    const { store } = await instantiate(compiled, imports as ImportObject);
-    return new Instance(store, output);
+    const imports = { ...storageImports(storage), ...wasiImports(output) };
+    const exports = await build.instantiate((name) => compiled(build.file(name)), imports);
+    return new Instance(exports, output);
   }
 
   /** Whether it was ended, or has crashed. */
   get hasEnded(): boolean {
-    return this.#store === undefined;
+    return this.#exports === undefined;
   }
 
   /** Ends it. */
   end(): void {
-    this.#store = undefined;
+    this.#exports = undefined;
+  }
+
+  /** Makes one call of the engine, on the store or on something that it gave. */
+  call<T>(call: (store: typeof StoreExports) => T): T {
+    return this.callAny(({ store }) => call(store), (value) => toError(value as ErrorValue));
   }
 
   /**
-   * Makes one call of the engine, on the store or on something that it gave. An exception that is
-   * not one of the contract's errors has passed through the engine's frames and left its memory
-   * in the middle of something, so that the instance ends there.
+   * Makes one call on any of the exports; `toError` makes an exception of the error of a result. An
+   * exception that is not one of the contract's errors has passed through the engine's frames and
+   * left its memory in the middle of something, so that the instance ends there.
    */
-  call<T>(call: (store: typeof StoreExports) => T): T {
-    if (this.#store === undefined) throw this.#stopped ?? new errors.NotOpenError();
+  callAny<T>(call: (exports: All) => T, toError: (value: unknown) => Error): T {
+    if (this.#exports === undefined) throw this.#stopped ?? new errors.NotOpenError();
     // Generated code would let the call in, against the rules of components.
     if (this.#isRunning) throw new errors.InvalidError('a storage called the store that it serves');
     this.#isRunning = true;
     try {
-      return call(this.#store);
+      return call(this.#exports);
     } catch (thrown) {
       if (isRefusal(thrown)) throw toError(thrown.payload);
       this.#stopped = new errors.EngineStoppedError(this.#output.text, thrown);
@@ -70,10 +89,10 @@ export class Instance {
 
 const modules = new Map<string, Promise<WebAssembly.Module>>();
 
-/** Compiles a file of the component, once. */
-function compiled(name: string): Promise<WebAssembly.Module> {
-  const known = modules.get(name) ?? compile(new URL(`./generated/${name}`, import.meta.url));
-  modules.set(name, known);
+/** Compiles a file of a component, once. */
+function compiled(url: URL): Promise<WebAssembly.Module> {
+  const known = modules.get(url.href) ?? compile(url);
+  modules.set(url.href, known);
   return known;
 }
 
@@ -84,11 +103,12 @@ async function compile(url: URL): Promise<WebAssembly.Module> {
 }
 
 /** How generated code throws the error of a result. */
-function isRefusal(thrown: unknown): thrown is { payload: ErrorValue } {
+function isRefusal(thrown: unknown): thrown is { payload: unknown } {
   return thrown instanceof Error && Object.hasOwn(thrown, 'payload');
 }
 
-function toError(value: ErrorValue): errors.TidepoolError {
+/** The exception for an error of the store. */
+export function toError(value: ErrorValue): errors.TidepoolError {
   switch (value.tag) {
     case 'not-open':
       return new errors.NotOpenError();

@@ -15,7 +15,9 @@ export type ErrorCode =
   | 'short-of-memory'
   | 'busy'
   | 'storage'
-  | 'engine-stopped';
+  | 'engine-stopped'
+  | 'query-parse'
+  | 'query-execution';
 
 /** The base of all errors that a store throws. */
 export abstract class TidepoolError extends Error {
@@ -75,13 +77,38 @@ export class CorruptError extends TidepoolError {
 /** A stated limit was reached. */
 export class LimitExceededError extends TidepoolError {
   readonly code = 'limit-exceeded';
-  /** `what` is bounded by `max`. */
+  /** `what` is bounded by `max`; `text` replaces the message. */
   constructor(
     readonly what: string,
     readonly max: number,
+    text = `the limit of ${max} ${what} is reached`,
   ) {
-    super(`the limit of ${max} ${what} is reached`);
+    super(text);
   }
+}
+
+/** An expression that is not valid PromQL. Only stores of `@tidepool/engine/promql` throw it. */
+export class QueryParseError extends TidepoolError {
+  readonly code = 'query-parse';
+  /**
+   * `text` is Prometheus' message, with line and column. The mistake is in the part of the
+   * expression from index `start` to `end`, which is not included.
+   */
+  constructor(
+    text: string,
+    readonly start: number,
+    readonly end: number,
+  ) {
+    super(text);
+  }
+}
+
+/**
+ * An expression that cannot be evaluated over the data, such as a match of many series with many.
+ * Only stores of `@tidepool/engine/promql` throw it.
+ */
+export class QueryExecutionError extends TidepoolError {
+  readonly code = 'query-execution';
 }
 
 /** Memory is short: try again when {@link Store.compact} has cut a block. */

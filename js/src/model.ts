@@ -74,8 +74,11 @@ export interface Histogram {
   readonly kind: 'integer' | 'float';
   /** The series ends here: all else says nothing. */
   readonly isStale: boolean;
-  /** What is known of the counter since the sample before. `gauge`: it is no counter. */
-  readonly counterReset: 'unknown' | 'not-reset' | 'gauge';
+  /**
+   * What is known of the counter since the sample before. `gauge`: it is no counter. `reset` occurs
+   * in answers of queries only.
+   */
+  readonly counterReset: 'unknown' | 'not-reset' | 'reset' | 'gauge';
   /** Resolution: a bucket is 2^(2^-schema) times as wide as the one before; -53: custom bounds. */
   readonly schema: number;
   readonly count: number;

@@ -134,6 +134,6 @@ function fromValue({ labels, chunks }: StoreExports.SeriesChunks): SeriesChunks 
 }
 
 /** Own properties whatever their names: a label may be called `__proto__`. */
-function fromLabels(labels: StoreExports.Label[]): Labels {
+export function fromLabels(labels: StoreExports.Label[]): Labels {
   return Object.fromEntries(labels.map(({ name, value }) => [name, value]));
 }

@@ -1,7 +1,7 @@
 /** An open store: the component's exported interface in JavaScript's words. */
 
 import * as args from './arguments.js';
-import { Instance, type StoreExports } from './component.js';
+import { Instance, type Build, type Exports, type StoreExports } from './component.js';
 import { InvalidError } from './errors.js';
 import { dispose } from './imports/dispose.js';
 import type { Storage } from './imports/storage.js';
@@ -74,15 +74,16 @@ const ROOM = { freeBytes: 2n ** 64n - 1n, otherBytes: 0n, memoryBytes: 2n ** 32n
 const TIME_MIN = -(2n ** 63n);
 const TIME_MAX = 2n ** 63n - 1n;
 
-/**
- * Opens a store and reads its log back. One store at a time can be open on a storage; close it
- * before the next one is opened there.
- */
-export async function open(options: OpenOptions): Promise<Store> {
+/** Opens a store in a new instance of a component; `make` makes the object for it. */
+export async function openWith<All extends Exports, Opened extends Store>(
+  build: Build<All>,
+  options: OpenOptions,
+  make: (instance: Instance<All>) => Opened,
+): Promise<Opened> {
   const { storage } = options;
   await storage.acquire();
   try {
-    const instance = await Instance.create(storage);
+    const instance = await Instance.create(build, storage);
     const values: StoreExports.Options = {
       role: 'all',
       blockDurationMs: args.toMs(options.blockDurationMs ?? BLOCK_DURATION_MS, 'blockDurationMs'),
@@ -113,7 +114,7 @@ export async function open(options: OpenOptions): Promise<Store> {
     };
     instance.call((store) => store.open(values));
     while (!instance.call((store) => store.replay(REPLAY_BYTES)).done) await nextTurn();
-    return new Store(instance, storage);
+    return make(instance);
   } catch (error) {
     await storage.release();
     throw error;
@@ -129,7 +130,7 @@ export class Store {
   readonly #storage: Storage;
   #isClosed = false;
 
-  /** Use {@link open}. */
+  /** Use `open`. */
   constructor(instance: Instance, storage: Storage) {
     this.#instance = instance;
     this.#storage = storage;
@@ -289,6 +290,6 @@ function outcome(value: StoreExports.WriteOutcome): model.WriteOutcome {
 }
 
 /** Lets other work have its turn. */
-function nextTurn(): Promise<void> {
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }

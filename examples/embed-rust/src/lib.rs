@@ -1,13 +1,15 @@
 //! The tidepool component in a host of your own, with storage in plain memory.
 //!
 //! This file is the surroundings that the component needs, `storage.rs` the storage behind its
-//! imports, and `main.rs` uses both: opens a store, writes, and reads.
+//! imports, `query.rs` evaluates expressions, and `main.rs` uses all of them: opens a store, writes,
+//! reads, and queries.
 
 #[allow(missing_docs, clippy::all)]
 pub mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit",
-        world: "engine",
+        // With a component that was built without PromQL: `engine`.
+        world: "engine-with-queries",
         // An import may trap, which is for bugs; what can go wrong is in its result.
         imports: { default: trappable },
         with: {
@@ -17,6 +19,7 @@ pub mod bindings {
         },
     });
 }
+pub mod query;
 pub mod storage;
 
 use bindings::tidepool::tsdb::{blocks, wal};

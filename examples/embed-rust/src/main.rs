@@ -1,9 +1,11 @@
-//! Loads the component, gives it storage, writes a few series and reads some of them back.
+//! Loads the component, gives it storage, writes a few series, reads some of them back, and asks a
+//! query.
 
 use embed_rust::bindings::exports::tidepool::tsdb::store::{
     Columns, LabelLimits, Options, Role, TextFormat,
 };
 use embed_rust::bindings::tidepool::tsdb::types::{Error, Label, MatchOp, Matcher, TimeRange};
+use embed_rust::query::{Times, evaluate};
 use embed_rust::{State, bindings, linker};
 use wasmtime::component::Component;
 use wasmtime::error::Context;
@@ -20,7 +22,8 @@ fn main() -> Result<()> {
     let component = Component::from_file(&engine, &path)
         .context(format!("cannot load {path}; `cargo build-component` makes it"))?;
     let store = &mut Store::new(&engine, State::default());
-    let instance = bindings::Engine::instantiate(&mut *store, &component, &linker(&engine)?)?;
+    let instance =
+        bindings::EngineWithQueries::instantiate(&mut *store, &component, &linker(&engine)?)?;
     let tidepool = instance.tidepool_tsdb_store();
 
     // Open, and read the log back; this one is empty.
@@ -69,6 +72,22 @@ fn main() -> Result<()> {
         print!("{}", String::from_utf8_lossy(&piece));
     }
     lines.resource_drop(&mut *store)?;
+
+    // Query: requests per second that failed, and their share.
+    let now = Times::At(NOW_MS + 45_000);
+    for expression in [
+        r#"rate(http_requests_total{code="500"}[1m])"#,
+        r#"sum(rate(http_requests_total{code="500"}[1m])) / sum(rate(http_requests_total[1m]))"#,
+    ] {
+        for series in evaluate(&instance, store, expression, now)??.series {
+            let labels: Vec<_> = series
+                .labels
+                .iter()
+                .map(|Label { name, value }| format!("{name}={value:?}"))
+                .collect();
+            println!("{{{}}} {}", labels.join(", "), series.values[0]);
+        }
+    }
     check(tidepool.call_close(&mut *store)?)
 }
 

@@ -12,10 +12,13 @@ types.Descriptor.prototype.openAt = function (pathFlags, path, openFlags, flags)
   return openAt.call(this, pathFlags, path, openFlags, { ...flags, mutateDirectory: false });
 };
 
-/** Opens the store in a directory that exists; gives the component's interfaces. */
-export async function open(directory) {
+/**
+ * Opens the store in a directory that exists; gives the component's interfaces. The component in
+ * `generated-promql` has `query`, too.
+ */
+export async function open(directory, folder = 'generated') {
   _setPreopens({ '/data': directory });
-  const component = await import('./generated/standalone.js');
+  const component = await import(`./${folder}/standalone.js`);
   const { store } = component;
   store.open({
     role: 'all',

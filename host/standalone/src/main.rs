@@ -1,11 +1,12 @@
 //! `cargo build-standalone`: builds the engine's component and the two around it, and composes them
 //! into `tidepool-standalone.wasm`, which needs nothing but a directory.
 //!
-//! With `--contract`, the checks of a host's storage (`tests/contract`) take the engine's place, and
+//! With `--promql`, the engine has PromQL, and the result is `tidepool-standalone-promql.wasm`. With
+//! `--contract`, the checks of a host's storage (`tests/contract`) take the engine's place, and
 //! the result is `tidepool-contract-standalone.wasm`.
 //!
 //! ```text
-//!  store inspect backfill       packed wasi:cli/run        directory
+//!  store inspect query …        packed wasi:cli/run        directory
 //!       ▲                            ▲                         ▲
 //!  ┌────┴─────┐    store        ┌────┴────┐   directory  ┌─────┴─────┐
 //!  │  engine  │───────────────▶ │  front  │ ◀─────────── │  storage  │──▶ wasi:filesystem
@@ -28,20 +29,31 @@ struct Product {
     file: &'static str,
     /// Crates, each after those whose exports it imports.
     parts: &'static [&'static str],
+    /// The result is compiled, or transferred, by its users: it is built for size.
+    profile: &'static str,
+    /// Crates that are built with their feature `promql`.
+    promql: &'static [&'static str],
 }
 
 const STANDALONE: Product = Product {
     file: "tidepool-standalone.wasm",
     parts: &["tidepool-standalone-storage", "tidepool-engine", "tidepool-standalone-front"],
+    profile: "component-small",
+    promql: &[],
+};
+
+const STANDALONE_PROMQL: Product = Product {
+    file: "tidepool-standalone-promql.wasm",
+    profile: "component-small-promql",
+    promql: &["tidepool-engine", "tidepool-standalone-front"],
+    ..STANDALONE
 };
 
 const CONTRACT: Product = Product {
     file: "tidepool-contract-standalone.wasm",
     parts: &["tidepool-standalone-storage", "tidepool-contract"],
+    ..STANDALONE
 };
-
-/// The result is compiled, or transferred, by its users: it is built for size.
-const PROFILE: &str = "component-small";
 
 /// Exports of one part that are not needed outside.
 const INSIDE: [&str; 3] =
@@ -49,23 +61,23 @@ const INSIDE: [&str; 3] =
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Product { file, parts: names } =
-        match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            [] => STANDALONE,
-            ["--contract"] => CONTRACT,
-            _ => return Err("usage: cargo build-standalone [--contract]".into()),
-        };
+    let product = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => STANDALONE,
+        ["--promql"] => STANDALONE_PROMQL,
+        ["--contract"] => CONTRACT,
+        _ => return Err("usage: cargo build-standalone [--promql | --contract]".into()),
+    };
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
-    let folder = target_dir(&workspace).join("wasm32-wasip2").join(PROFILE);
+    let folder = target_dir(&workspace).join("wasm32-wasip2").join(product.profile);
     let mut parts = Vec::new();
-    for &part in names {
-        build(&workspace, part)?;
+    for &part in product.parts {
+        build(&workspace, part, &product)?;
         let built = folder.join(part.replace('-', "_")).with_extension("wasm");
         parts.push((part, std::fs::read(&built).map_err(|error| named(&built, error))?));
     }
     let composed = compose(parts)?;
     let composed = strip::stripped(&composed).ok_or("what was composed is no component")?;
-    let output = folder.join(file);
+    let output = folder.join(product.file);
     std::fs::write(&output, &composed).map_err(|error| named(&output, error))?;
     println!("{}: {} bytes", output.display(), composed.len());
     Ok(())
@@ -79,13 +91,16 @@ fn target_dir(workspace: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from)
 }
 
-fn build(workspace: &Path, part: &str) -> Outcome<()> {
+fn build(workspace: &Path, part: &str, product: &Product) -> Outcome<()> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(workspace);
     cargo.args(["rustc", "--package", part, "--lib", "--crate-type", "cdylib"]);
-    cargo.args(["--target", "wasm32-wasip2", "--profile", PROFILE, "--locked"]);
-    // As `cargo build-component-small` builds the engine; the others have no features.
+    cargo.args(["--target", "wasm32-wasip2", "--profile", product.profile, "--locked"]);
+    // As `cargo build-component-small` and `build-component-small-promql` build the engine.
     cargo.arg("--no-default-features");
+    if product.promql.contains(&part) {
+        cargo.args(["--features", "promql"]);
+    }
     // What the outer build sets for this machine does not fit WebAssembly.
     cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
     let status = cargo.status()?;

@@ -2,7 +2,8 @@
 
 import { MemoryStorage } from '../imports/memory.js';
 import type { Labels, Series } from '../model.js';
-import { open, type Store } from '../store.js';
+import { open } from '../open.js';
+import type { Store } from '../store.js';
 
 /** Where a page's recorder is found by a test outside of it. */
 export const GLOBAL_NAME = '__tidepoolMetrics';

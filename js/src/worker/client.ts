@@ -29,8 +29,8 @@ export class WorkerStore {
   #calls = 0;
   #ended: Error | undefined;
 
-  /** Use {@link openInWorker}. */
-  private constructor(channel: Channel, end: () => void) {
+  /** Use `openInWorker`. */
+  protected constructor(channel: Channel, end: () => void) {
     this.#channel = channel;
     this.#end = end;
     channel.addEventListener('message', (event) => {
@@ -47,15 +47,19 @@ export class WorkerStore {
   }
 
   /** Opens a store at the other end of a channel; `end` ends whatever is there. */
-  static async open(channel: Channel, end: () => void, options: WorkerOpenOptions) {
-    const store = new WorkerStore(channel, end);
+  static open(channel: Channel, end: () => void, options: WorkerOpenOptions): Promise<WorkerStore> {
+    return new WorkerStore(channel, end).begin(options);
+  }
+
+  /** Opens it. */
+  protected async begin(options: WorkerOpenOptions): Promise<this> {
     try {
-      await store.#call('open', options);
+      await this.call('open', options);
     } catch (error) {
-      end();
+      this.#end();
       throw error;
     }
-    return store;
+    return this;
   }
 
   /** As `Store.seriesRef`. For many, {@link seriesRefs} takes one message. */
@@ -66,14 +70,14 @@ export class WorkerStore {
 
   /** The numbers of many series. */
   seriesRefs(labels: readonly model.Labels[]): Promise<model.SeriesRef[]> {
-    return this.#call('seriesRefs', labels);
+    return this.call('seriesRefs', labels);
   }
 
   /** As `Store.append`. */
   async append(rows: model.Columns, nowMs = Date.now()): Promise<model.WriteOutcome> {
     const { series, timestampsMs, values } = args.typedColumns(rows);
     const alone = { series: own(series), timestampsMs: own(timestampsMs), values: own(values) };
-    return this.#call('append', alone, nowMs);
+    return this.call('append', alone, nowMs);
   }
 
   /** As `Store.appendRemoteWrite`. */
@@ -82,7 +86,7 @@ export class WorkerStore {
     body: Uint8Array,
     nowMs = Date.now(),
   ): Promise<model.WriteOutcome> {
-    return this.#call('appendRemoteWrite', version, own(body), nowMs);
+    return this.call('appendRemoteWrite', version, own(body), nowMs);
   }
 
   /**
@@ -100,29 +104,29 @@ export class WorkerStore {
 
   /** As `Store.labelNames`. */
   labelNames(lookup: model.Lookup = {}): Promise<string[]> {
-    return this.#call('labelNames', lookup);
+    return this.call('labelNames', lookup);
   }
 
   /** As `Store.labelValues`. */
   labelValues(name: string, lookup: model.Lookup = {}): Promise<string[]> {
-    return this.#call('labelValues', name, lookup);
+    return this.call('labelValues', name, lookup);
   }
 
   /** As `Store.delete`. */
   delete(
     selection: model.Selection & { matchers: readonly model.Matcher[] },
   ): Promise<model.Deletion> {
-    return this.#call('delete', selection);
+    return this.call('delete', selection);
   }
 
   /** As `Store.compact`; other calls are served between its slices. */
   compact(nowMs = Date.now()): Promise<model.CompactedBlock[]> {
-    return this.#call('compact', nowMs);
+    return this.call('compact', nowMs);
   }
 
   /** As `Store.stats`. */
   stats(): Promise<model.Figures> {
-    return this.#call('stats');
+    return this.call('stats');
   }
 
   /**
@@ -131,7 +135,7 @@ export class WorkerStore {
    */
   async *files(): AsyncGenerator<{ path: string; bytes: Uint8Array }, void> {
     for (let number = 0; ; number += 1) {
-      const file = await this.#call('file', number);
+      const file = await this.call('file', number);
       if (file === undefined) return;
       yield file;
     }
@@ -141,7 +145,7 @@ export class WorkerStore {
   async close(): Promise<void> {
     if (this.#ended !== undefined) return;
     try {
-      await this.#call('close');
+      await this.call('close');
     } finally {
       this.#fail(new NotOpenError());
     }
@@ -159,25 +163,26 @@ export class WorkerStore {
     isRaw: boolean,
     open: (batch: ReturnType<Calls['next']>) => T[],
   ): AsyncGenerator<T, void> {
-    const cursor = await this.#call('select', selection, isRaw);
+    const cursor = await this.call('select', selection, isRaw);
     let isAtEnd = false;
     try {
-      let next = this.#call('next', cursor);
+      let next = this.call('next', cursor);
       for (;;) {
         const all = open(await next);
         isAtEnd = all.length === 0;
         if (isAtEnd) return;
         // The worker goes on while the page looks at what it has.
-        next = this.#call('next', cursor);
+        next = this.call('next', cursor);
         next.catch(() => {});
         yield* all;
       }
     } finally {
-      if (!isAtEnd && this.#ended === undefined) await this.#call('leave', cursor);
+      if (!isAtEnd && this.#ended === undefined) await this.call('leave', cursor);
     }
   }
 
-  #call<Name extends keyof Calls>(
+  /** Makes a call at the other end. */
+  protected call<Name extends keyof Calls>(
     call: Name,
     ...values: Parameters<Calls[Name]>
   ): Promise<ReturnType<Calls[Name]>> {
@@ -198,7 +203,8 @@ function own<View extends { byteLength: number; buffer: ArrayBufferLike; slice()
   return view.byteLength === view.buffer.byteLength ? view : view.slice();
 }
 
-function fromBatch(batch: SeriesBatch): model.Series[] {
+/** Series that have crossed. */
+export function fromBatch(batch: SeriesBatch): model.Series[] {
   // A cursor that was left gives an empty list.
   if (batch instanceof Array) return [];
   let at = 0;

@@ -1,6 +1,5 @@
 /** `@tidepool/engine/worker`: a store in a worker of its own, for pages. */
 
-import { OpfsFiles } from '../opfs/index.js';
 import { WorkerStore } from './client.js';
 import type { WorkerOpenOptions } from './protocol.js';
 
@@ -10,6 +9,7 @@ export { histogramBuckets } from '../histogram.js';
 export type * from '../model.js';
 export { isStale, setStale } from '../stale.js';
 export type { WorkerStore } from './client.js';
+export { deleteStore } from './delete.js';
 export type { WorkerOpenOptions } from './protocol.js';
 
 /**
@@ -19,9 +19,4 @@ export type { WorkerOpenOptions } from './protocol.js';
 export function openInWorker(options: WorkerOpenOptions = {}): Promise<WorkerStore> {
   const worker = new Worker(new URL('./main.js', import.meta.url), { type: 'module' });
   return WorkerStore.open(worker, () => worker.terminate(), options);
-}
-
-/** Deletes a store that is open nowhere; none of that name is fine. */
-export function deleteStore(name = 'default'): Promise<void> {
-  return OpfsFiles.delete(name);
 }

@@ -7,6 +7,7 @@
 
 import * as errors from '../errors.js';
 import type * as model from '../model.js';
+import type { Notes, QueryOptions } from '../promql/model.js';
 import type { OpenOptions } from '../store.js';
 import type { TypedColumns } from '../arguments.js';
 
@@ -21,7 +22,10 @@ export type WorkerOpenOptions = Omit<OpenOptions, 'storage'> & {
 };
 
 /** The calls, each with its arguments and what it gives. */
-export interface Calls {
+export interface Calls extends StoreCalls, QueryCalls {}
+
+/** The calls of every store. */
+export interface StoreCalls {
   open(options: WorkerOpenOptions): void;
   seriesRefs(labels: readonly model.Labels[]): model.SeriesRef[];
   append(rows: TypedColumns, nowMs: number): model.WriteOutcome;
@@ -39,6 +43,22 @@ export interface Calls {
   /** The data directory file by file: the one of this number, none behind the last. */
   file(number: number): { path: string; bytes: Uint8Array } | undefined;
   close(): void;
+}
+
+/** The calls of a store with PromQL. The page numbers its queries. */
+export interface QueryCalls {
+  query(query: number, expression: string, options: Omit<QueryOptions, 'signal'>): void;
+  /** The next piece of an answer; one without series at the end, where the query has ended. */
+  nextOfQuery(query: number): BatchPiece;
+  endQuery(query: number): void;
+  formatQuery(expression: string): string;
+  parseQuery(expression: string): unknown;
+}
+
+/** A piece of the answer to a query, as it crosses. */
+export interface BatchPiece {
+  readonly batch: SeriesBatch;
+  readonly notes: Notes;
 }
 
 /** Series one after the other, in columns. */
@@ -98,7 +118,7 @@ export function fromPlainError({ code, message, details }: PlainError): Error {
       return Object.assign(new errors.ChunkError(d['sample']!, d['count']!, ''), { message });
     }
     case 'limit-exceeded':
-      return new errors.LimitExceededError(d['what']!, d['max']!);
+      return new errors.LimitExceededError(d['what']!, d['max']!, message);
     case 'short-of-memory':
       return new errors.ShortOfMemoryError(d['bytesMax']!);
     case 'busy':
@@ -107,6 +127,10 @@ export function fromPlainError({ code, message, details }: PlainError): Error {
       return new errors.StorageError(d['kind']!, d['detail']!);
     case 'engine-stopped':
       return new errors.EngineStoppedError(d['output'] ?? '', message);
+    case 'query-parse':
+      return new errors.QueryParseError(message, d['start']!, d['end']!);
+    case 'query-execution':
+      return new errors.QueryExecutionError(message);
     default:
       return new Error(message);
   }

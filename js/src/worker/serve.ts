@@ -5,8 +5,16 @@ import { MemoryStorage } from '../imports/memory.js';
 import type { Storage } from '../imports/storage.js';
 import type { Series, SeriesChunks } from '../model.js';
 import { OpfsFiles } from '../opfs/index.js';
-import { open, type Store } from '../store.js';
-import { toPlainError, type Answer, type Calls, type Request, type SeriesBatch } from './protocol.js';
+import type { OpenOptions, Store } from '../store.js';
+import {
+  toPlainError,
+  type Answer,
+  type Calls,
+  type QueryCalls,
+  type Request,
+  type SeriesBatch,
+  type StoreCalls,
+} from './protocol.js';
 
 /** A port, or a worker's own end of the one to its page. */
 export interface Port {
@@ -18,9 +26,23 @@ export interface Port {
 const BATCH_SAMPLES = 64 * 1024;
 const BATCH_CHUNK_BYTES = 512 * 1024;
 
-/** Serves a store on a port. */
-export function serve(port: Port): void {
-  const server = new Server();
+/** Answers calls, which may take their time. */
+export type Handlers<Names> = {
+  [Name in keyof Names]: Names[Name] extends (...args: infer Args) => infer Given
+    ? (...args: Args) => Given | Promise<Given>
+    : never;
+};
+
+/**
+ * Serves a store on a port. `open` opens it; `queries` makes what answers the calls of PromQL on
+ * the store that is open, if it has it.
+ */
+export function serve<Opened extends Store>(
+  port: Port,
+  open: (options: OpenOptions) => Promise<Opened>,
+  queries: (opened: () => Opened) => Partial<Handlers<QueryCalls>> = () => ({}),
+): void {
+  const server = new Server(open, queries);
   let turn = Promise.resolve();
   port.addEventListener('message', ({ data: { id, call, args } }) => {
     const answer = async () => {
@@ -38,44 +60,52 @@ export function serve(port: Port): void {
   });
 }
 
-type Handlers = {
-  [Name in keyof Calls]: (
-    ...args: Parameters<Calls[Name]>
-  ) => ReturnType<Calls[Name]> | Promise<ReturnType<Calls[Name]>>;
-};
-
-class Server {
-  #store: Store | undefined;
+class Server<Opened extends Store> {
+  readonly #open: (options: OpenOptions) => Promise<Opened>;
+  readonly #queries: Partial<Handlers<QueryCalls>>;
+  #store: Opened | undefined;
   #storage: Storage | undefined;
   readonly #cursors = new Map<number, { isRaw: boolean; series: Iterator<Series | SeriesChunks> }>();
   #cursorsOpened = 0;
   #files: { next: number; files: Generator<{ path: string; bytes: Uint8Array }> } | undefined;
 
+  constructor(
+    open: (options: OpenOptions) => Promise<Opened>,
+    queries: (opened: () => Opened) => Partial<Handlers<QueryCalls>>,
+  ) {
+    this.#open = open;
+    this.#queries = queries(() => this.#opened);
+  }
+
   /** Makes a call; what changes hands with its answer is added to `transfer`. */
   async call(name: keyof Calls, args: readonly unknown[], transfer: Transferable[]) {
     // Between calls there is time to open files; within one there is none.
     await this.#storage?.ready?.();
-    const handler = this.#handlers[name] as (...all: readonly unknown[]) => unknown;
+    const handlers: Partial<Handlers<Calls>> = { ...this.#handlers, ...this.#queries };
+    const handler = handlers[name] as (...all: readonly unknown[]) => unknown;
     const value = await handler(...args);
     if (name === 'next') addBuffers(value as ReturnType<Calls['next']>, transfer);
+    if (name === 'nextOfQuery') {
+      addBuffers((value as ReturnType<Calls['nextOfQuery']>).batch, transfer);
+    }
     if (name === 'file' && value !== undefined) {
       transfer.push((value as { bytes: Uint8Array<ArrayBuffer> }).bytes.buffer);
     }
     return value;
   }
 
-  get #opened(): Store {
+  get #opened(): Opened {
     if (this.#store === undefined) throw new NotOpenError();
     return this.#store;
   }
 
-  readonly #handlers: Handlers = {
+  readonly #handlers: Handlers<StoreCalls> = {
     open: async ({ name, storage, sync, ...options }) => {
       if (this.#store !== undefined) throw new InvalidError('this worker has a store open');
       const files = () => new OpfsFiles(name, sync === undefined ? {} : { sync });
       this.#storage = storage === 'memory' ? new MemoryStorage() : files();
       try {
-        this.#store = await open({ ...options, storage: this.#storage });
+        this.#store = await this.#open({ ...options, storage: this.#storage });
       } catch (error) {
         this.#storage = undefined;
         throw error;
@@ -148,7 +178,8 @@ function chunkBytes({ chunks }: SeriesChunks): number {
   return chunks.reduce((sum, { data }) => sum + data.length, 256);
 }
 
-function toBatch(series: readonly Series[]): SeriesBatch {
+/** Series as they cross. */
+export function toBatch(series: readonly Series[]): SeriesBatch {
   const lengths = Uint32Array.from(series, ({ values }) => values.length);
   const samples = lengths.reduce((sum, length) => sum + length, 0);
   const timestampsMs = new Float64Array(samples);

@@ -12,7 +12,7 @@ test("the caller's mistakes", async () => {
   const series = store.seriesRef({ __name__: 'up' });
   const row = { series, timestampsMs: [NOW_MS], values: [1] };
   const mistakes: [() => unknown, RegExp][] = [
-    [() => store.append({ ...row, series: 77n }, NOW_MS), /series 77 is not known/],
+    [() => store.append({ ...row, series: 77n }, NOW_MS), /series 77 is unknown/],
     [() => store.append({ ...row, values: [1, 2] }, NOW_MS), /columns differ in length/],
     [() => store.append({ ...row, timestampsMs: [0.5] }, NOW_MS), /row 0 is 0.5/],
     [() => store.append(row, NaN), /nowMs is NaN/],

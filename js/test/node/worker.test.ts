@@ -15,7 +15,7 @@ after(() => ends.forEach((end) => end()));
 
 function openOverChannel(): Promise<WorkerStore> {
   const { port1, port2 } = new MessageChannel();
-  serve(port1 as unknown as Port);
+  serve(port1 as unknown as Port, tidepool.open);
   port1.start();
   port2.start();
   const end = () => port1.close();
@@ -106,7 +106,7 @@ test('errors keep their class and what they say', async () => {
   const store = await openOverChannel();
   await assert.rejects(store.append({ series: 7n, timestampsMs: [1], values: [1] }), (error) => {
     assert.ok(error instanceof tidepool.InvalidError);
-    assert.match(error.message, /series 7 is not known/);
+    assert.match(error.message, /series 7 is unknown/);
     return true;
   });
   await assert.rejects(store.appendRemoteWrite('v1', Uint8Array.of(1)), tidepool.MalformedError);
@@ -123,6 +123,9 @@ test('errors keep their class and what they say', async () => {
     new tidepool.CorruptError(damage),
     new tidepool.ChunkError(1, 2, 'short'),
     new tidepool.LimitExceededError('samples', 9),
+    new tidepool.LimitExceededError('samples', 9, 'more than 9 samples'),
+    new tidepool.QueryParseError('1:1: parse error: no expression', 0, 3),
+    new tidepool.QueryExecutionError('many-to-many'),
     new tidepool.ShortOfMemoryError(8),
     new tidepool.BusyError(),
     new tidepool.StorageError('no-space', 'wal/1'),

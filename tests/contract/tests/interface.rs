@@ -2,7 +2,7 @@
 //! through a host.
 
 use embed_rust::State;
-use embed_rust::bindings::Engine as Component;
+use embed_rust::bindings::EngineWithQueries as Component;
 use embed_rust::bindings::exports::tidepool::tsdb::backfill::Rows;
 use embed_rust::bindings::exports::tidepool::tsdb::inspect::{AnalysisOptions, Finding, Severity};
 use embed_rust::bindings::exports::tidepool::tsdb::store::{

@@ -3,7 +3,7 @@
 use crate::work::{self, RUNS, SERIES, STEPS, STEPS_A_CALL, Spent, timed};
 use crate::{Figures, Outcome};
 use embed_rust::State;
-use embed_rust::bindings::Engine as Bindings;
+use embed_rust::bindings::EngineWithQueries as Bindings;
 use embed_rust::bindings::exports::tidepool::tsdb::store::{
     Columns, FrameFormat, LabelLimits, Options, Role, Selection,
 };

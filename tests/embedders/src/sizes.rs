@@ -4,7 +4,7 @@ use crate::Outcome;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file, or several that belong together.
 pub struct Size {
@@ -16,18 +16,10 @@ pub struct Size {
 
 pub fn measure(workspace: &Path) -> Outcome<Vec<Size>> {
     let target = tidepool_contract::target_dir();
-    let generated = workspace.join("js/dist/src/generated");
-    let mut script = Vec::new();
-    let mut modules = Vec::new();
-    for entry in std::fs::read_dir(&generated)? {
-        let path = entry?.path();
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("wasm") => modules.push(path),
-            Some("js") => script.push(path),
-            _ => {}
-        }
-    }
-    let of = |what, files: &[std::path::PathBuf]| -> Outcome<Size> {
+    let (modules, script) = generated(&workspace.join("js/dist/src/generated"))?;
+    let (promql_modules, promql_script) =
+        generated(&workspace.join("js/dist/src/promql/generated"))?;
+    let of = |what, files: &[PathBuf]| -> Outcome<Size> {
         let (mut bytes, mut gzip_bytes) = (0, 0);
         for file in files {
             let content = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -47,7 +39,27 @@ pub fn measure(workspace: &Path) -> Outcome<Vec<Size>> {
             "`tidepool-standalone.wasm`, built for size",
             &[target.join("wasm32-wasip2/component-small/tidepool-standalone.wasm")],
         )?,
+        of(
+            "`tidepool-standalone-promql.wasm`, built for size",
+            &[target.join("wasm32-wasip2/component-small-promql/tidepool-standalone-promql.wasm")],
+        )?,
         of("the modules of `@tidepool/engine`, built for size", &modules)?,
         of("the code around them that jco makes", &script)?,
+        of("the modules of `@tidepool/engine/promql`, built for size", &promql_modules)?,
+        of("the code around them that jco makes", &promql_script)?,
     ])
+}
+
+/// The modules and the scripts that jco made of a component.
+fn generated(folder: &Path) -> Outcome<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let (mut modules, mut scripts) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("wasm") => modules.push(path),
+            Some("js") => scripts.push(path),
+            _ => {}
+        }
+    }
+    Ok((modules, scripts))
 }

@@ -24,12 +24,21 @@ from ._errors import (
     NoSpace,
     NotFound,
     NotOpen,
+    QueryExecutionError,
+    QueryParseError,
     ShortOfMemory,
     StorageError,
     TidepoolError,
     WrongRole,
 )
 from ._matchers import Matcher, equal, not_equal, not_regex, regex
+from ._query import (
+    Histogram,
+    QueryOptions,
+    QueryResult,
+    QuerySeries,
+    QueryStats,
+)
 from ._store import (
     Compaction,
     Options,
@@ -46,6 +55,7 @@ __all__ = [
     "Compaction",
     "Corrupt",
     "Crashed",
+    "Histogram",
     "Invalid",
     "LimitExceeded",
     "Locked",
@@ -55,6 +65,12 @@ __all__ = [
     "NotFound",
     "NotOpen",
     "Options",
+    "QueryExecutionError",
+    "QueryOptions",
+    "QueryParseError",
+    "QueryResult",
+    "QuerySeries",
+    "QueryStats",
     "Refusal",
     "Series",
     "SeriesRef",

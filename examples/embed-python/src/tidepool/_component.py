@@ -65,6 +65,9 @@ class Instance:
                 index = self._instance.get_export_index(self._store, function, outer)
                 if index is not None:
                     found = self._instance.get_func(self._store, index)
+            if found is None and interface == "query":
+                component = "tidepool-standalone-promql.wasm"
+                raise _errors.TidepoolError(f"the component has no PromQL; {component} has it")
             if found is None:
                 raise _errors.TidepoolError(f"the component has no function {name}")
             self._functions[name] = found

@@ -40,10 +40,24 @@ class Corrupt(_Damage):
 class LimitExceeded(TidepoolError):
     """A stated limit was reached."""
 
-    def __init__(self, what: str, maximum: int) -> None:
-        super().__init__(f"{what}: at most {maximum}")
+    def __init__(self, what: str, maximum: int, text: str | None = None) -> None:
+        super().__init__(text or f"{what}: at most {maximum}")
         self.what = what
         self.maximum = maximum
+
+
+class QueryParseError(Invalid):
+    """An expression that is not valid PromQL; the message is Prometheus'."""
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        super().__init__(text)
+        #: Where the mistake is, in bytes of the expression as UTF-8; the end is not included.
+        self.start = start
+        self.end = end
+
+
+class QueryExecutionError(TidepoolError):
+    """An expression that cannot be evaluated over the data."""
 
 
 class ShortOfMemory(TidepoolError, MemoryError):
@@ -100,6 +114,14 @@ def fail(error: Any) -> NoReturn:
         case "busy":
             raise Busy("reads that are open need what the call would drop")
         case "storage":
+            fail(payload)
+        case "parse":
+            raise QueryParseError(payload.text, payload.at.start, payload.at.end)
+        case "execution":
+            raise QueryExecutionError(payload)
+        case "limit":
+            raise LimitExceeded(payload.limit.what, payload.limit.max, payload.text)
+        case "store":
             fail(payload)
         case "not-found" | "no-space" | "io":
             raise _STORAGE[error.tag](payload)

@@ -16,6 +16,7 @@ from ._columns import FloatColumn, IntColumn, pack, unpack
 from ._component import Instance
 from ._lock import DirectoryLock
 from ._matchers import Matcher, to_records
+from ._query import QueryOptions, QueryResult, evaluate
 from ._records import field, record
 
 #: The number of a series in this store, until it is closed or a `compact` drops the series.
@@ -216,6 +217,31 @@ class Store:
                 yield from _split(listed, batch)
         finally:
             instance.drop(answer)
+
+    def query(
+        self,
+        expression: str,
+        time_ms: int | None = None,
+        *,
+        options: QueryOptions = QueryOptions(),
+    ) -> QueryResult:
+        """Evaluates an expression in PromQL at one time, now by default. Only a component with
+        PromQL can: `tidepool-standalone-promql.wasm`."""
+        at_ms = _now_ms() if time_ms is None else time_ms
+        return evaluate(self._checked(), expression, (at_ms,), options)
+
+    def query_range(
+        self,
+        expression: str,
+        start_ms: int,
+        end_ms: int,
+        step_ms: int,
+        *,
+        options: QueryOptions = QueryOptions(),
+    ) -> QueryResult:
+        """Evaluates an expression in PromQL at `start_ms`, then every `step_ms` until `end_ms`,
+        which is included. Only a component with PromQL can: `tidepool-standalone-promql.wasm`."""
+        return evaluate(self._checked(), expression, (start_ms, end_ms, step_ms), options)
 
     def label_names(self, matchers: Mapping[str, str] | Iterable[Matcher] = ()) -> list[str]:
         """Names of the labels that selected series have, ascending."""

@@ -24,12 +24,12 @@ usage: write               store the samples that standard input has, a line eac
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
 /// Bytes that one step of a replay, or of a dump, may take.
-const STEP_BYTES: u32 = 1024 * 1024;
+pub const STEP_BYTES: u32 = 1024 * 1024;
 
 /// Rows that are appended at a time.
 const ROWS_MAX: usize = 10_000;
 
-type Outcome = Result<(), Box<dyn Error>>;
+pub type Outcome = Result<(), Box<dyn Error>>;
 
 impl wasip2::exports::cli::run::Guest for Component {
     fn run() -> Result<(), ()> {
@@ -41,13 +41,29 @@ impl wasip2::exports::cli::run::Guest for Component {
             Some("compact") => match words.collect::<Vec<_>>()[..] {
                 [] => in_store(|| compact(false)),
                 ["--all"] => in_store(|| compact(true)),
-                _ => Err(USAGE.into()),
+                _ => Err(usage().into()),
             },
             Some("stats") if words.len() == 0 => in_store(stats),
-            _ => Err(USAGE.into()),
+            #[cfg(feature = "promql")]
+            Some("query") => query(words),
+            _ => Err(usage().into()),
         };
         done.map_err(|error| eprintln!("{error}"))
     }
+}
+
+fn usage() -> String {
+    #[cfg(feature = "promql")]
+    return format!("{USAGE}{}", crate::query::USAGE);
+    #[cfg(not(feature = "promql"))]
+    USAGE.into()
+}
+
+#[cfg(feature = "promql")]
+fn query<'a>(mut words: impl Iterator<Item = &'a str>) -> Outcome {
+    let expression = words.next().ok_or_else(usage)?;
+    let times = crate::query::times(&words.collect::<Vec<_>>())?;
+    in_store(|| crate::query::run(expression, times))
 }
 
 /// Opens the store, works with it and closes it.
@@ -81,7 +97,7 @@ fn options() -> Options {
     }
 }
 
-fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -8,14 +8,23 @@ mod answer;
 mod command;
 mod lines;
 mod packed;
+#[cfg(feature = "promql")]
+mod query;
 mod selector;
 
 // Generated code calls the canonical ABI, which is unsafe by nature.
 #[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
 mod bindings {
+    #[cfg(not(feature = "promql"))]
     wit_bindgen::generate!({
         path: ["../../../wit", "../wit"],
         world: "tidepool:standalone/front",
+        generate_all,
+    });
+    #[cfg(feature = "promql")]
+    wit_bindgen::generate!({
+        path: ["../../../wit", "../wit"],
+        world: "tidepool:standalone/front-with-queries",
         generate_all,
     });
 
