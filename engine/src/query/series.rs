@@ -8,7 +8,9 @@ use crate::model::{TimeRange, Value};
 use crate::select::SeriesSource;
 use crate::wire::ChunkedSeries;
 use std::rc::Rc;
-use tidepool_promql::model::{FloatPoint, Histogram, HistogramPoint, Labels, Samples};
+use tidepool_promql::model::{
+    CounterReset, FloatPoint, Histogram, HistogramPoint, Labels, Samples,
+};
 use tidepool_promql::source::{Hints, SeriesSet, SourceError};
 
 /// Series of one selection.
@@ -20,6 +22,8 @@ pub(super) struct StoreSeries {
     series: ChunkedSeries,
     /// How many of its chunks are read.
     chunks_read: usize,
+    /// Its last histogram that was read, if histograms are given without their buckets.
+    before: Option<Value>,
     failure: Failure,
 }
 
@@ -31,13 +35,13 @@ impl StoreSeries {
         failure: Failure,
     ) -> StoreSeries {
         let series = ChunkedSeries { labels: Default::default(), chunks: Vec::new() };
-        StoreSeries { source, range, hints, series, chunks_read: 0, failure }
+        StoreSeries { source, range, hints, series, chunks_read: 0, before: None, failure }
     }
 
     fn read_chunk(&mut self, samples: &mut Samples) -> Result<bool> {
         let Some(chunk) = self.series.chunks.get(self.chunks_read) else { return Ok(false) };
         self.chunks_read += 1;
-        let decoded = decode(chunk, self.range, self.hints, samples);
+        let decoded = decode(chunk, self.range, self.hints, &mut self.before, samples);
         decoded
             .map_err(|source| Error::Chunk { series: self.series.labels.to_string(), source })?;
         Ok(true)
@@ -50,6 +54,7 @@ impl SeriesSet for StoreSeries {
             Ok(Some(series)) => {
                 self.series = series;
                 self.chunks_read = 0;
+                self.before = None;
                 Ok(Some(Labels::new(self.series.labels.iter())))
             }
             Ok(None) => Ok(None),
@@ -67,6 +72,7 @@ fn decode(
     chunk: &Chunk,
     range: TimeRange,
     hints: Hints,
+    before: &mut Option<Value>,
     out: &mut Samples,
 ) -> std::result::Result<(), ChunkError> {
     if chunk.encoding == Encoding::Xor {
@@ -80,8 +86,15 @@ fn decode(
         for value in values(chunk)? {
             let (time_ms, value) = value?;
             if range.contains(time_ms) {
-                let histogram = Rc::new(histogram_of(&value, hints));
+                let mut histogram = histogram_of(&value, hints);
+                if hints.without_buckets {
+                    histogram.counter_reset = reset_of(&value, histogram.counter_reset, before);
+                }
+                let histogram = Rc::new(histogram);
                 out.histograms.push(HistogramPoint { time_ms, histogram });
+            }
+            if hints.without_buckets && !value.is_stale() {
+                *before = Some(value);
             }
         }
     }
@@ -90,6 +103,21 @@ fn decode(
         out.histogram_starts.resize(out.histograms.len(), 0);
     }
     Ok(())
+}
+
+/// The hint of a histogram that is given without its buckets. The first one of a chunk has none, and
+/// a reset may show in the buckets alone.
+fn reset_of(value: &Value, hint: CounterReset, before: &Option<Value>) -> CounterReset {
+    match before {
+        Some(before) if hint == CounterReset::Unknown && !value.is_stale() => {
+            let whole = |value| histogram_of(value, Hints::default());
+            match whole(value).detect_reset(&whole(before)) {
+                true => CounterReset::Reset,
+                false => CounterReset::NotReset,
+            }
+        }
+        _ => hint,
+    }
 }
 
 fn histogram_of(value: &Value, hints: Hints) -> Histogram {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -27,9 +28,12 @@ type server struct {
 	url     string
 }
 
-// Scripts begin at 1970 and give series in any order.
+// Its clock: scripts begin at 1970, and samples of a later time than now are refused.
+var now = time.Date(1975, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Scripts give series in any order.
 var flags = []string{
-	"--out-of-order-window=1000d", "--block-duration=1000d", "--retention-time=0s",
+	"--out-of-order-window=1000d", "--block-duration=1000d", "--retention-time=0s", "--max-future=3650d",
 	"--enable-feature=promql-experimental-functions,promql-extended-range-selectors," +
 		"promql-binop-fill-modifiers,promql-delayed-name-removal",
 }
@@ -41,6 +45,8 @@ func start(t testing.TB) *server {
 	}
 	command := exec.Command(program, append(
 		[]string{"serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0"}, flags...)...)
+	offset := time.Until(now).Milliseconds()
+	command.Env = append(os.Environ(), fmt.Sprintf("TIDEPOOL_CLOCK_OFFSET_MS=%d", offset))
 	log, err := command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -55,11 +61,28 @@ func start(t testing.TB) *server {
 		if _, address, found := strings.Cut(lines.Text(), "listening address="); found {
 			go io.Copy(io.Discard, log)
 			address, _, _ = strings.Cut(address, " ")
-			return &server{command: command, url: "http://" + address}
+			s := &server{command: command, url: "http://" + address}
+			s.wait(t)
+			return s
 		}
 	}
 	t.Fatalf("%s ended:\n%s", program, said)
 	return nil
+}
+
+// wait returns when the server is ready.
+func (s *server) wait(t testing.TB) {
+	for range 1000 {
+		response, err := http.Get(s.url + "/-/ready")
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("tidepool does not get ready")
 }
 
 // stop kills a process, once.

@@ -24,6 +24,9 @@ pub struct Context {
     pub stats: Stats,
     /// Whether names are taken out at the end only.
     pub is_delayed: bool,
+    /// Whether a series was held until others had passed, so that they come in another order than
+    /// they were read.
+    pub has_held_series: bool,
     results: VecDeque<(Ready, Held)>,
     spare: Vec<Column>,
 }
@@ -45,6 +48,7 @@ impl Context {
             annotations: Annotations::default(),
             stats,
             is_delayed,
+            has_held_series: false,
             results: VecDeque::new(),
             spare: Vec::new(),
         }

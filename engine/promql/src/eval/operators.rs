@@ -83,7 +83,7 @@ fn operator(node: Node, names: Names, is_delayed: bool) -> Result<Box<dyn Operat
         Kind::Buckets(plan) => Box::new(OfBuckets::new(plan, grid, series_port, names, span)),
         Kind::Info(plan) => Box::new(Info::new(&plan, span)?),
         Kind::Cleanup => Box::new(Cleanup::new(names, span)),
-        Kind::Root { sorts } => Box::new(Root::new(grid, span, sorts)),
+        Kind::Root(sorting) => Box::new(Root::new(grid, span, sorting)),
     })
 }
 

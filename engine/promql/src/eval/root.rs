@@ -6,7 +6,7 @@ use super::context::Ready;
 use super::pipeline::{Operator, Out};
 use super::series::{Series, drop_metadata, has_metadata};
 use super::unite::Unite;
-use crate::plan::{Grid, Names, Port};
+use crate::plan::{Grid, Names, Port, Sorting};
 use crate::syntax::Span;
 
 /// Takes out names whose removal was delayed.
@@ -41,7 +41,7 @@ impl Operator for Cleanup {
 pub struct Root {
     grid: Grid,
     span: Span,
-    sorts: bool,
+    sorting: Sorting,
     waiting: Vec<Series>,
     held: Held,
 }
@@ -49,8 +49,8 @@ pub struct Root {
 impl Root {
     /// Values at these times. Series that are to be sorted wait for the last one; those that would
     /// take too much of the query's memory are given as they come.
-    pub fn new(grid: Grid, span: Span, sorts: bool) -> Root {
-        Root { grid, span, sorts, waiting: Vec::new(), held: Held::default() }
+    pub fn new(grid: Grid, span: Span, sorting: Sorting) -> Root {
+        Root { grid, span, sorting, waiting: Vec::new(), held: Held::default() }
     }
 
     /// Gives the series that wait.
@@ -66,7 +66,12 @@ impl Root {
 
 impl Operator for Root {
     fn push(&mut self, _: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        if !self.sorts {
+        if self.sorting == Sorting::IfHeld && out.context.has_held_series {
+            // Held for `__type__` or `__unit__`: series with these come before those without, and
+            // after those that were given already.
+            self.sorting = Sorting::All;
+        }
+        if self.sorting != Sorting::All {
             return out.context.answer(Ready::Column(series, self.grid), self.span);
         }
         let held = series.held();
@@ -75,7 +80,7 @@ impl Operator for Root {
         out.context.budget.take(held, self.span)?;
         self.waiting.push(series);
         if out.context.budget.is_too_much_to_sort(self.held) {
-            self.sorts = false;
+            self.sorting = Sorting::None;
             return self.release(out);
         }
         Ok(())

@@ -52,6 +52,7 @@ impl Unite {
     }
 
     fn hold(&mut self, series: Series, span: Span, context: &mut Context) -> Result<(), EvalError> {
+        context.has_held_series = true;
         let index_bytes = self.index.bytes();
         let (number, is_new) = self.index.insert_all(&series.labels);
         let mut held = Held { bytes: self.index.bytes() - index_bytes, samples: 0 };

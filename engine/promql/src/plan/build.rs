@@ -59,8 +59,12 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     };
     // Upstream gives ranges by labels; instant vectors come as they are.
     let is_range = options.step_ms.is_some() || returns == ValueType::Matrix;
-    let sorts = is_range && !order.is_by_labels(top);
-    builder.add(Kind::Root { sorts }, grid, expr.span, names, &[top]);
+    let sorting = match is_range {
+        false => Sorting::None,
+        true if order.is_by_labels(top) => Sorting::IfHeld,
+        true => Sorting::All,
+    };
+    builder.add(Kind::Root(sorting), grid, expr.span, names, &[top]);
     let Builder { nodes, leaves, .. } = builder;
     Ok(Plan { nodes, leaves, grid: whole, returns, text: None })
 }

@@ -284,10 +284,18 @@ pub enum Kind {
     /// Takes out names whose removal was delayed.
     Cleanup,
     /// Gives series to the caller.
-    Root {
-        /// Whether they are to be sorted by labels first, if there is memory for that.
-        sorts: bool,
-    },
+    Root(Sorting),
+}
+
+/// Whether series are sorted by labels before the caller gets them, if there is memory for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sorting {
+    /// They come as the expression gives them.
+    None,
+    /// They come sorted, unless an operator has to hold some of them: then as [`Sorting::All`].
+    IfHeld,
+    /// All of them.
+    All,
 }
 
 /// A vector and a scalar.

@@ -5,7 +5,6 @@
 //!
 //! - `limit` cuts values and series in their order and says so; Prometheus cuts them in any order,
 //!   and series in silence.
-//! - Exemplars are found for one selector; Prometheus takes any expression.
 //! - Stats of queries have other times, and count samples that are read of the store once.
 //! - `status/walreplay` has a `state` besides, as upstream's documentation has it, and
 //!   `status/tsdb` a list of label names with the most series.
