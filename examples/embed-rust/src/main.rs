@@ -85,7 +85,7 @@ fn main() -> Result<()> {
                 .iter()
                 .map(|Label { name, value }| format!("{name}={value:?}"))
                 .collect();
-            println!("{{{}}} {}", labels.join(", "), series.values[0]);
+            println!("{{{}}} {:.4}", labels.join(", "), series.values[0]);
         }
     }
     check(tidepool.call_close(&mut *store)?)

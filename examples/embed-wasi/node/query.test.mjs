@@ -44,12 +44,12 @@ function assertAnswer(query, one) {
       const message = one.error.replace('invalid parameter "query": ', '');
       assert.throws(
         () => ask(query, one),
-        ({ payload }) => payload.tag === 'parse' && payload.val.text === message,
+        ({ tag, val }) => tag === 'parse' && val.text === message,
       );
       return;
     }
     case 'execution':
-      assert.throws(() => ask(query, one), ({ payload }) => payload.tag === 'execution');
+      assert.throws(() => ask(query, one), ({ tag }) => tag === 'execution');
       return;
   }
   const { series, annotations, ...found } = ask(query, one);
