@@ -51,6 +51,7 @@ pub const OPTIONS: QueryOptions = QueryOptions {
     extended_range_selectors: false,
     binop_fill_modifiers: false,
     delayed_name_removal: false,
+    stats_per_step: false,
 };
 
 /// Evaluates an expression over the store that is open in an instance. The outer error is a crash of

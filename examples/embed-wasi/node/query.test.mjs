@@ -20,6 +20,7 @@ const OPTIONS = {
   extendedRangeSelectors: false,
   binopFillModifiers: false,
   delayedNameRemoval: false,
+  statsPerStep: false,
 };
 
 test('queries give the answers of Prometheus', async () => {

@@ -123,6 +123,7 @@ function toOptions(settings: QuerySettings): QueryExports.QueryOptions {
     extendedRangeSelectors: settings.extendedRangeSelectors ?? false,
     binopFillModifiers: settings.binopFillModifiers ?? false,
     delayedNameRemoval: settings.delayedNameRemoval ?? false,
+    statsPerStep: false,
   };
 }
 

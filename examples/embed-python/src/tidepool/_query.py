@@ -31,6 +31,8 @@ class QueryOptions:
     extended_range_selectors: bool = False
     binop_fill_modifiers: bool = False
     delayed_name_removal: bool = False
+    #: Counts samples for each step; the answer does not show them.
+    stats_per_step: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ const OPTIONS: QueryOptions = QueryOptions {
     extended_range_selectors: false,
     binop_fill_modifiers: false,
     delayed_name_removal: false,
+    stats_per_step: false,
 };
 
 /// When an expression is evaluated, in milliseconds.

@@ -57,7 +57,8 @@ impl Runtime {
         let state = State { storage, wasi, ..State::default() };
         let mut store = Store::new(&self.engine, state);
         store.set_fuel(u64::MAX)?;
-        let bindings = bindings::EngineWithQueries::instantiate(&mut store, &self.component, &self.linker)?;
+        let bindings =
+            bindings::EngineWithQueries::instantiate(&mut store, &self.component, &self.linker)?;
         let options = Options {
             role: Role::All,
             block_duration_ms: BLOCK_DURATION_MS,
