@@ -41,7 +41,7 @@ def series():
         labels = {"__name__": "http_requests_total", "code": code, "instance": instance, "job": job}
         yield labels, values
     for room, base, length in [("lab", 21.5, STEPS), ("roof", -3.25, 30)]:
-        values = [base + round(4 * math.sin(step / 7), 2) for step in range(length)]
+        values = [round(base + 4 * math.sin(step / 7), 2) for step in range(length)]
         yield {"__name__": "temperature_celsius", "room": room}, values
     for bound, share in [("0.1", 3), ("0.5", 8), ("1", 9), ("+Inf", 10)]:
         labels = {"__name__": "request_duration_seconds_bucket", "job": "api", "le": bound}

@@ -32,7 +32,7 @@ pub fn measure(workspace: &Path) -> Outcome<Vec<Size>> {
     };
     Ok(vec![
         of(
-            "`tidepool_engine.wasm`, built for speed",
+            "`tidepool_engine.wasm`, built for speed, with PromQL",
             &[target.join("engine/wasm32-wasip2/component/tidepool_engine.wasm")],
         )?,
         of(
