@@ -54,7 +54,7 @@ export type ResultType = 'scalar' | 'string' | 'vector' | 'matrix';
 
 /** The cost of a query. */
 export interface QueryStats {
-  /** Samples that were read, counted as Prometheus does: once for each step that uses them. */
+  /** Samples that were used, counted as Prometheus does: once for each step that uses them. */
   readonly samples: number;
   /** Largest number of samples held at a time. */
   readonly samplesPeak: number;

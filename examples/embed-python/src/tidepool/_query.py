@@ -69,7 +69,7 @@ class QuerySeries:
 class QueryStats:
     """The cost of a query."""
 
-    #: Samples that were read, counted as Prometheus does: once for each step that uses them.
+    #: Samples that were used, counted as Prometheus does: once for each step that uses them.
     samples: int
     #: Largest number of samples held at a time.
     samples_peak: int
