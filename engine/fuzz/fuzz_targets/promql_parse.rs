@@ -80,7 +80,8 @@ fn without_places(expr: &Expr) -> String {
         out.push_str(before);
         rest = place.split_once('}').map_or("", |(_, behind)| behind);
     }
-    out + rest
+    // Upstream prints durations without the sign of zero, too.
+    (out + rest).replace("value: -0.0, is_duration: true", "value: 0.0, is_duration: true")
 }
 
 fn sort_matchers(expr: &mut Expr) {
