@@ -179,6 +179,40 @@ fn labels_do_not_explode() {
     assert!(matches!(error, EvalError::Limit { limit: Limit::LabelBytes, .. }), "{error}");
 }
 
+/// Each pair of such series is a duplicate: there are hundreds of millions.
+#[test]
+fn duplicates_of_a_join_are_found_without_being_gathered() {
+    for text in ["x * on () group_left y", "x * on (job) y", "x * on () group_right y"] {
+        let mut evaluation = evaluation(text, Options::instant(60_000), 30_000);
+        let error = run(&mut evaluation).expect_err(text).to_string();
+        assert!(error.contains("many-to-many matching not allowed"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn compiled_expressions_count_as_memory() {
+    let mut text = "x".to_string();
+    for _ in 0..50 {
+        text = format!(r#"label_replace({text}, "a", "$1", "job", "(.{{0,300}}x?){{9}}")"#);
+    }
+    let limits = Limits { bytes_max: 4 << 20, ..Limits::default() };
+    match query(&text, Options { limits, ..Options::instant(60_000) }) {
+        Err(PlanError::Evaluation(EvalError::Limit { limit, span, .. })) => {
+            assert_eq!(limit, Limit::Bytes);
+            assert!(text[span.start as usize..].starts_with("label_replace("));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn equal_selectors_share_scans_up_to_a_number() {
+    let sums = |count: usize| vec!["sum(x)"; count].join(" + ");
+    let scans = |text: &str| query(text, day()).expect("a plan").scans().count();
+    assert_eq!(scans(&sums(100)), 1);
+    assert_eq!(scans(&sums(150)), 2);
+}
+
 #[test]
 fn times_at_the_ends_of_the_range_do_no_harm() {
     for text in [

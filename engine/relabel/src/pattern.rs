@@ -18,6 +18,11 @@ impl Pattern {
         self.0.is_match(text)
     }
 
+    /// Memory that it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.0.memory_usage()
+    }
+
     /// The template with the groups of the match (`$1`, `${1}`, `$name`); none if the text does not
     /// match.
     pub fn replaced(&self, text: &str, template: &str) -> Option<String> {

@@ -4,5 +4,6 @@ mod churn;
 mod footprint;
 mod head_memory;
 mod memory;
+mod queries;
 mod runaway;
 mod wear;

@@ -281,6 +281,13 @@ impl Bits {
         }
     }
 
+    /// Clears the bits that another one of this length has.
+    pub fn subtract(&mut self, other: &Bits) {
+        for (word, other) in self.words.iter_mut().zip(&other.words) {
+            *word &= !other;
+        }
+    }
+
     /// Places of set bits, ascending.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {

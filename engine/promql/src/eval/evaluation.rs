@@ -12,7 +12,7 @@ use crate::annotations::Annotations;
 use crate::model::{FloatPoint, HistogramPoint, Labels, Samples};
 use crate::plan::{Grid, Leaf, Options, Plan, PlanError, Scan, plan};
 use crate::source::{Selection, SeriesSet, Source};
-use crate::syntax::{Expr, ValueType};
+use crate::syntax::{Expr, Span, ValueType};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -52,12 +52,15 @@ impl Query {
     pub fn evaluate(mut self, source: Rc<dyn Source>) -> Result<Evaluation, EvalError> {
         let is_delayed = self.options.delayed_name_removal;
         let stats = Stats::new(self.plan.grid, self.options.stats_per_step);
+        let mut context = Context::new(self.options.limits, is_delayed, stats);
+        let patterns = Held { bytes: self.plan.pattern_bytes, samples: 0 };
+        context.budget.take(patterns, Span::default())?;
         Ok(Evaluation {
             source,
             returns: self.plan.returns,
             text: self.plan.text.take(),
             pipeline: pipeline(&mut self.plan, is_delayed)?,
-            context: Context::new(self.options.limits, is_delayed, stats),
+            context,
             leaves: std::mem::take(&mut self.plan.leaves).into(),
             running: None,
             buffer: Buffer::default(),

@@ -3,6 +3,9 @@
 use crate::syntax::{push_name, push_quoted};
 use std::fmt;
 
+/// What an allocation takes beside its bytes, roughly: short texts take more than their length.
+const ALLOCATION_BYTES: usize = 12;
+
 /// A sorted label set: names ascend, none comes twice, no value is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Labels(Vec<(Box<str>, Box<str>)>);
@@ -72,7 +75,7 @@ impl Labels {
     /// Bytes of memory that the set takes, roughly.
     pub fn bytes(&self) -> usize {
         let texts: usize = self.0.iter().map(|(name, value)| name.len() + value.len()).sum();
-        texts + self.0.len() * size_of::<(Box<str>, Box<str>)>()
+        texts + self.0.len() * (size_of::<(Box<str>, Box<str>)>() + 2 * ALLOCATION_BYTES)
     }
 
     fn place(&self, name: &str) -> Result<usize, usize> {

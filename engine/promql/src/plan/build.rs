@@ -12,6 +12,8 @@ use crate::syntax::{
     Aggregate, AggregateOp, BinaryOp, Expr, ExprKind, Span, Subquery, Text, TimeShift, UnaryOp,
     ValueType,
 };
+use std::collections::HashMap;
+use tidepool_relabel::Pattern;
 
 /// Makes the plan of an expression whose types are right.
 pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
@@ -23,7 +25,8 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         nodes: Vec::new(),
         leaves: Vec::new(),
         path: Vec::new(),
-        paths: Vec::new(),
+        paths: HashMap::new(),
+        pattern_bytes: 0,
         steps_down: 0,
         without_buckets: 0,
         with_buckets: 0,
@@ -40,7 +43,14 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     let grid = whole;
     if let ExprKind::String(text) = &root.kind {
         let text = Some(text.as_str().to_owned());
-        return Ok(Plan { nodes: Vec::new(), leaves: Vec::new(), grid, returns, text });
+        return Ok(Plan {
+            nodes: Vec::new(),
+            leaves: Vec::new(),
+            grid,
+            returns,
+            pattern_bytes: 0,
+            text,
+        });
     }
     let top = match &root.kind {
         ExprKind::Matrix(matrix) => builder.samples(matrix, grid, root.span)?,
@@ -65,8 +75,8 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         true => Sorting::All,
     };
     builder.add(Kind::Root(sorting), grid, expr.span, names, &[top]);
-    let Builder { nodes, leaves, .. } = builder;
-    Ok(Plan { nodes, leaves, grid: whole, returns, text: None })
+    let Builder { nodes, leaves, pattern_bytes, .. } = builder;
+    Ok(Plan { nodes, leaves, grid: whole, returns, pattern_bytes, text: None })
 }
 
 /// Refuses trees that are too deep before anything goes down in them by itself.
@@ -89,17 +99,21 @@ fn depth(expr: &Expr, level: usize, max: usize) -> Result<(), PlanError> {
     children.into_iter().try_for_each(|child| depth(child, level + 1, max))
 }
 
+/// A way from the root: a number for each expression, and whether it is an aggregation.
+pub(super) type Path = Vec<(u32, bool)>;
+
 /// Puts nodes together.
 pub(super) struct Builder<'a> {
     pub(super) options: &'a Options,
     pub(super) invariance: Invariance,
     pub(super) nodes: Vec<Node>,
     pub(super) leaves: Vec<Leaf>,
-    /// The way from the root to where we are: a number for each expression, and whether it is an
-    /// aggregation.
-    pub(super) path: Vec<(u32, bool)>,
-    /// The ways to the consumers of scans, in their order.
-    pub(super) paths: Vec<(NodeId, Vec<(u32, bool)>)>,
+    /// The way from the root to where we are.
+    pub(super) path: Path,
+    /// The ways to the consumers of scans.
+    pub(super) paths: HashMap<NodeId, Path>,
+    /// Memory of the expressions that are compiled.
+    pattern_bytes: usize,
     steps_down: u32,
     /// Functions around us that need no buckets, and parts around us that do.
     without_buckets: u32,
@@ -137,6 +151,16 @@ impl Builder<'_> {
             return Err(EvalError::limit(Limit::Bytes, limits.bytes_max as u64, span).into());
         }
         Ok(Grid { start_ms, step_ms, steps: steps as usize })
+    }
+
+    /// Counts a compiled expression against the memory of the query.
+    pub(super) fn hold_pattern(&mut self, pattern: &Pattern, span: Span) -> Result<(), PlanError> {
+        self.pattern_bytes = self.pattern_bytes.saturating_add(pattern.bytes());
+        let bytes_max = self.options.limits.bytes_max;
+        match self.pattern_bytes > bytes_max {
+            true => Err(EvalError::limit(Limit::Bytes, bytes_max as u64, span).into()),
+            false => Ok(()),
+        }
     }
 
     /// Adds a node with these inputs.

@@ -232,6 +232,7 @@ impl Builder<'_> {
             let text = "invalid regular expression in label_replace(): ";
             EvalError::execution(format!("{text}{expression}"))
         })?;
+        self.hold_pattern(&pattern, span)?;
         let target = label(args[1], "destination label name in label_replace()")?;
         let node = self.build(args[0], grid)?;
         let names = self.names_after(node, &target);

@@ -1,6 +1,6 @@
 //! Selectors: what is read of the store, and what is made of it.
 
-use super::build::{Builder, When};
+use super::build::{Builder, Path, When};
 use super::types::*;
 use super::{PlanError, duration};
 use crate::functions::Dropped;
@@ -9,8 +9,13 @@ use crate::syntax::{
     At, Expr, ExprKind, MatchOp, MatrixSelector, RangeBounds, Span, TimeShift, ValueType,
     VectorSelector,
 };
+use std::collections::HashMap;
 
 use super::invariant::bare;
+
+/// How many scans a selector is compared with, and most consumers of a scan: expressions of thousands of
+/// selectors would take long to plan.
+const SHARED_MAX: usize = 100;
 
 impl Builder<'_> {
     /// An instant vector selector.
@@ -141,9 +146,10 @@ impl Builder<'_> {
     fn consume(&mut self, mut scan: Scan, node: NodeId, may_share: bool) {
         let path = self.path.clone();
         let paths = &self.paths;
-        let shared = self.leaves.iter_mut().find_map(|leaf| match leaf {
+        let shared = self.leaves.iter_mut().take(SHARED_MAX).find_map(|leaf| match leaf {
             Leaf::Scan(other)
                 if may_share
+                    && other.consumers.len() < SHARED_MAX
                     && other.matchers == scan.matchers
                     && (other.start_ms, other.end_ms) == (scan.start_ms, scan.end_ms)
                     && other.hints.without_buckets == scan.hints.without_buckets
@@ -163,7 +169,7 @@ impl Builder<'_> {
                 self.leaves.push(Leaf::Scan(scan));
             }
         }
-        self.paths.push((node, path));
+        self.paths.insert(node, path);
     }
 
     /// Series of info metrics for the series of an expression.
@@ -184,8 +190,8 @@ impl Builder<'_> {
 
 /// Whether two consumers may share a scan: what the second one gives must not wait in full for what
 /// the first one gives, so there is an aggregation on its way to where both meet.
-fn may_join(paths: &[(NodeId, Vec<(u32, bool)>)], with: NodeId, path: &[(u32, bool)]) -> bool {
-    let Some((_, other)) = paths.iter().find(|(node, _)| *node == with) else { return false };
+fn may_join(paths: &HashMap<NodeId, Path>, with: NodeId, path: &Path) -> bool {
+    let Some(other) = paths.get(&with) else { return false };
     let common = path.iter().zip(other).take_while(|(a, b)| a.0 == b.0).count();
     path[common..].iter().any(|(_, is_aggregate)| *is_aggregate)
 }

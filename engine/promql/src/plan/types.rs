@@ -98,6 +98,8 @@ pub struct Plan {
     pub grid: Grid,
     /// Type of the answer.
     pub returns: ValueType,
+    /// Memory of compiled expressions.
+    pub pattern_bytes: usize,
     /// The answer, if it is a text.
     pub text: Option<String>,
 }

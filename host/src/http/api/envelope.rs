@@ -41,6 +41,8 @@ pub enum ApiError {
     Internal(String),
     /// The endpoint is turned off.
     Off(&'static str),
+    /// The body is larger than a request may have.
+    TooLarge(String),
     /// The body did not come.
     Body(Box<Reply>),
 }
@@ -65,11 +67,20 @@ impl ApiError {
         ApiError::BadData(format!("invalid parameter {name:?}: {reason}"))
     }
 
+    /// What a body could not be read for.
+    pub fn body(reply: Reply) -> ApiError {
+        match (reply.status(), reply.extensions().get::<Reason>()) {
+            (StatusCode::PAYLOAD_TOO_LARGE, Some(reason)) => ApiError::TooLarge(reason.text(true)),
+            _ => ApiError::Body(Box::new(reply)),
+        }
+    }
+
     /// The answer.
     pub fn into_reply(self) -> Reply {
         let (status, kind, error) = match self {
             ApiError::Body(reply) => return *reply,
             ApiError::BadData(error) => (StatusCode::BAD_REQUEST, "bad_data", error),
+            ApiError::TooLarge(error) => (StatusCode::PAYLOAD_TOO_LARGE, "bad_data", error),
             ApiError::Execution(error) => (StatusCode::UNPROCESSABLE_ENTITY, "execution", error),
             ApiError::Timeout(error) => (StatusCode::SERVICE_UNAVAILABLE, "timeout", error),
             ApiError::Unavailable(error) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", error),

@@ -33,7 +33,7 @@ impl Parameters {
         let mut parameters = Vec::new();
         if is_form {
             let body = collect(context, request.into_body(), Bound::of_reads(context)).await;
-            let held = body.map_err(|reply| ApiError::Body(Box::new(reply)))?;
+            let held = body.map_err(ApiError::body)?;
             let form = form_urlencoded::parse(&held.bytes).into_owned();
             parameters.extend(form.take(PARAMETERS_MAX + 1));
         }

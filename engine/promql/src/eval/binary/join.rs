@@ -17,6 +17,9 @@ use crate::plan::{Grid, Join, Port, match_key};
 use crate::syntax::{BinaryOp, Cardinality, Span};
 use std::collections::HashMap;
 
+/// Bytes of an entry of [`Group::given`] beside its bits, roughly.
+const GIVEN_BYTES: usize = 64;
+
 /// An operator on two vectors.
 pub struct Joiner {
     pub(super) plan: Join,
@@ -26,8 +29,11 @@ pub struct Joiner {
     pub(super) labels: ResultLabels,
     index: KeyIndex,
     pub(super) groups: Vec<Group>,
-    /// Series of the held side that have the same key at the same time, and when.
+    /// Series of the held side that have the same key at the same time, and when: the first ones of
+    /// each step, so that there are no more than steps.
     duplicates: Vec<(Bits, String)>,
+    /// All steps of `duplicates`.
+    duplicate_steps: Bits,
     pub(super) unite: Unite,
     notes: StepNotes,
     held: Held,
@@ -60,6 +66,7 @@ impl Joiner {
             index: KeyIndex::default(),
             groups: Vec::new(),
             duplicates: Vec::new(),
+            duplicate_steps: Bits::new(grid.steps),
             unite: Unite::default(),
             notes: StepNotes::default(),
             held: Held::default(),
@@ -90,20 +97,40 @@ impl Joiner {
     fn hold(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
         let number = self.group(&series.labels, context)?;
         self.take(series.held(), context)?;
-        let mut steps = Bits::new(0);
-        for (labels, column) in &self.groups[number].held {
-            steps.reset(self.grid.steps);
-            for step in 0..self.grid.steps {
-                if column.has(step) && series.column.has(step) {
-                    steps.set(step);
-                }
-            }
-            if !steps.is_empty() {
-                let text = self.duplicate(number, labels, &series.labels);
-                self.duplicates.push((steps.clone(), text));
-            }
+        if !self.groups[number].held.is_empty() {
+            self.find_duplicates(number, &series, context)?;
         }
         self.groups[number].held.push((series.labels, series.column));
+        Ok(())
+    }
+
+    /// Notes at which steps a series has the key of one that is held, unless another two have.
+    fn find_duplicates(
+        &mut self,
+        number: usize,
+        series: &Series,
+        context: &mut Context,
+    ) -> Result<(), EvalError> {
+        let mut left = Bits::new(self.grid.steps);
+        series.column.mark(&mut left);
+        left.subtract(&self.duplicate_steps);
+        for place in 0..self.groups[number].held.len() {
+            if left.is_empty() {
+                break;
+            }
+            let (labels, column) = &self.groups[number].held[place];
+            let mut steps = Bits::new(self.grid.steps);
+            column.mark(&mut steps);
+            steps.intersect(&left);
+            if steps.is_empty() {
+                continue;
+            }
+            let text = self.duplicate(number, labels, &series.labels);
+            self.take(Held { bytes: steps.bytes() + text.len(), samples: 0 }, context)?;
+            left.subtract(&steps);
+            self.duplicate_steps.union(&steps);
+            self.duplicates.push((steps, text));
+        }
         Ok(())
     }
 
@@ -223,7 +250,9 @@ impl Joiner {
             for step in 0..self.grid.steps {
                 let Some(element) = self.element(values, step) else { continue };
                 let Some(value) = self.result(element, step) else { continue };
-                self.mark(group, hash, step, is_plain)?;
+                if !is_plain {
+                    self.mark(group, hash, step, out.context)?;
+                }
                 column.put(step, value);
             }
         }
@@ -256,21 +285,24 @@ impl Joiner {
 
     /// Notes that a flowing series was joined; ends with an error if another one was.
     fn mark(
-        &self,
+        &mut self,
         group: &mut Group,
         hash: u64,
         step: usize,
-        is_plain: bool,
+        context: &mut Context,
     ) -> Result<(), EvalError> {
-        if is_plain {
-            return Ok(());
-        }
         if self.is_one_to_one() {
             if group.matched.get(step) {
                 return Err(several_matches());
             }
         } else {
-            let given = group.given.entry(hash).or_insert_with(|| Bits::new(self.grid.steps));
+            if !group.given.contains_key(&hash) {
+                let steps = Bits::new(self.grid.steps);
+                let bytes = steps.bytes() + GIVEN_BYTES;
+                self.take(Held { bytes, samples: 0 }, context)?;
+                group.given.insert(hash, steps);
+            }
+            let given = group.given.entry(hash).or_default();
             if given.get(step) {
                 return Err(EvalError::execution(
                     "multiple matches for labels: grouping labels must ensure unique matches",
