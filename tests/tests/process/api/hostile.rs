@@ -118,7 +118,7 @@ fn joins_and_steps(now_ms: i64) -> Vec<Case> {
         .with("timeout=300ms"),
         case("numbers counted", format!("count_values(\"v\", {ALL} + time())"), execution(MEMORY))
             .with(range(11_000)),
-        case("a tree of sums", tree(14), (503, "timeout", TIMEOUT)).with("timeout=300ms"),
+        case("a tree of sums", tree(14), execution("(--query-memory-limit)")),
     ]
 }
 
@@ -128,7 +128,7 @@ fn labels_and_expressions() -> Vec<Case> {
     let joined =
         |inner: &str| format!("label_join({inner}, \"i\", \"-\"{})", ", \"i\"".repeat(100));
     let compiled = |inner: &str| {
-        format!("label_replace({inner}, \"a\", \"$1\", \"i\", \"(.{{0,900}}x?){{9}}\")")
+        format!("label_replace({inner}, \"a\", \"$1\", \"i\", \"(.{{0,90}}x?){{9}}\")")
     };
     let long = "a label's value would have more than 1048576 bytes (in \"label_";
     let filled = |inner: &str| {
@@ -142,7 +142,7 @@ fn labels_and_expressions() -> Vec<Case> {
         case("labels that double", nested(40, one, doubled), execution(long)),
         case("labels joined with themselves", nested(4, one, joined), execution(long)),
         case("long labels of many series", filled(ALL), execution(MEMORY)),
-        case("expressions to replace by", nested(80, one, compiled), execution(MEMORY)),
+        case("expressions to replace by", nested(150, one, compiled), execution(MEMORY)),
         case("nested repetitions", nested_repeats, bad_data(regexes)),
         case(
             "a long expression",
