@@ -88,7 +88,8 @@ fn median(mut all: Vec<Duration>) -> Duration {
 #[test]
 fn hostile_queries_do_not_hold_writes_up() {
     let start_ms = clock::now_ms();
-    let flags = ["--query-memory-limit=64MiB".to_owned()];
+    let flags = ["--query-memory-limit=64MiB", "--enable-feature=promql-experimental-functions"]
+        .map(str::to_owned);
     let store = filled(&flags, CONTENTS, start_ms).expect("a filled head");
     let mut writes = Writes::new(&store.server.url(), start_ms + 1_000, WRITES_PER_SECOND);
     // Series are created before anything is measured.
