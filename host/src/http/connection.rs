@@ -83,7 +83,7 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
             let limit = HANDSHAKE_TIMEOUT.min(context.http.limits.request_timeout);
             let handshake = timeout(limit, acceptor.accept(stream));
             let secured = tokio::select! {
-                secured = handshake => secured.unwrap_or_else(|out_of_order| Err(out_of_order.into())),
+                secured = handshake => secured.unwrap_or_else(|elapsed| Err(elapsed.into())),
                 () = crowd_out(&context.crowded) => Err(io::ErrorKind::WouldBlock.into()),
             };
             match secured {

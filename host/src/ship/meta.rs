@@ -119,7 +119,9 @@ mod tests {
         let mut longer = block;
         longer.meta["stats"]["numSamples"] = json!(6);
         let other = difference(&longer, &ours, &written);
-        assert!(other.is_some_and(|text| text.contains("numSamples is 5 there and 6 here")));
+        assert!(
+            other.is_some_and(|text| text.contains("numSamples is 5 in the bucket and 6 here"))
+        );
         assert!(difference(&longer, &ours, b"{").is_some());
         Ok(())
     }

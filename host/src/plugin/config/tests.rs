@@ -126,7 +126,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             "- name: a\n  file: ../x.wasm\n",
-            "2:9: plugins[0].file: \"../x.wasm\" is no name of a .wasm file",
+            "2:9: plugins[0].file: \"../x.wasm\" is not the name of a .wasm file",
         ),
         ("- name: a\n  schedule: 10ms\n", "2:13: plugins[0].schedule: expected a duration from 1s"),
         (
