@@ -125,7 +125,7 @@ impl Supervisor {
     async fn tell(&self, message: &str) {
         let Some(socket) = &self.socket else { return };
         let sent = timeout(TELL_TIMEOUT, socket.send(message.as_bytes())).await;
-        let sent = sent.unwrap_or_else(|out_of_order| Err(out_of_order.into()));
+        let sent = sent.unwrap_or_else(|elapsed| Err(elapsed.into()));
         if let Err(error) = sent {
             tracing::warn!(%error, message, "could not notify systemd");
         }

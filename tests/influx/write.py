@@ -26,7 +26,7 @@ for gzip in (False, True):
 
 with InfluxDBClient(url, token, org="edge") as client:
     failed = []
-    options = WriteOptions(batch_size=500, flush_interval=60_000)
+    options = WriteOptions(batch_size=500, flush_interval=5_000)
     with client.write_api(
         write_options=options, error_callback=lambda about, data, error: failed.append(error)
     ) as write:

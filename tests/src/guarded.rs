@@ -96,7 +96,7 @@ fn write_hash() -> String {
     hash.format_for_version(bcrypt::Version::TwoY)
 }
 
-/// Status (0 without an answer) and head of what curl gets.
+/// Status and head of what curl gets; without an answer 0 and curl's error.
 pub fn curl(server: &Server, scheme: &str, path: &str, arguments: &[&str]) -> (u16, String) {
     let output = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "20", "--dump-header", "-"])
@@ -109,5 +109,8 @@ pub fn curl(server: &Server, scheme: &str, path: &str, arguments: &[&str]) -> (u
     // After `100 Continue` there is another head. With TLS, curl asks for HTTP/2.
     let last = head.rsplit("HTTP/").next().unwrap_or_default();
     let status = last.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    if status == 0 {
+        return (0, String::from_utf8_lossy(&output.stderr).into_owned());
+    }
     (status, last.to_lowercase())
 }

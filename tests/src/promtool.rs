@@ -8,7 +8,7 @@ use crate::peers::{MissingPeer, Release};
 use crate::series::{Labels, ORDINARY_NAN_BITS, Sample, Series};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -49,6 +49,20 @@ pub fn run(
     input: Stdio,
 ) -> Result<Output, PromtoolError> {
     Ok(Command::new(release.promtool()?).args(arguments).stdin(input).output()?.into())
+}
+
+/// A complaint about the name of a metric that Prometheus itself has.
+const OF_UPSTREAM: &str = "prometheus_engine_query_duration_histogram_seconds metric name should not \
+                           include type 'histogram'";
+
+/// The complaints of `check metrics` about a page of metrics.
+pub fn check_metrics(release: Release, page: &[u8]) -> Result<Vec<String>, PromtoolError> {
+    let mut input = tempfile::tempfile()?;
+    input.write_all(page)?;
+    input.rewind()?;
+    let output = run(release, ["check", "metrics"], input.into())?;
+    let lines = output.stderr.lines().filter(|line| *line != OF_UPSTREAM);
+    Ok(lines.chain(output.stdout.lines()).map(str::to_owned).collect())
 }
 
 impl From<std::process::Output> for Output {

@@ -182,7 +182,7 @@ fn run(
         answer_bytes: 0,
         error: None,
     };
-    answer_until(shared, deadline, parts, |instance, send| {
+    answer_until(shared, deadline, parts, StoreError::of_query, |instance, send| {
         let evaluated = evaluate(expression, shared, instance, &mut cost, send);
         let evaluated = evaluated.map_err(StoreError::of_query);
         cost.error = evaluated.as_ref().err().map(ToString::to_string);

@@ -69,14 +69,16 @@ pub(super) fn answer_parts<P: Send + 'static>(
 ) {
     let limit = shared.live().query_limits.deadline;
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-    answer_until(shared, deadline, parts, answer);
+    answer_until(shared, deadline, parts, |error| error, answer);
 }
 
-/// The same until a certain time. If the receiver goes away, the instance ends.
+/// The same until a certain time; `of_error` names an error as one of this kind of read. If the
+/// receiver goes away, the instance ends.
 pub(super) fn answer_until<P: Send + 'static>(
     shared: &Arc<Shared>,
     deadline: Option<Instant>,
     parts: &Sender<Result<P, StoreError>>,
+    of_error: fn(StoreError) -> StoreError,
     answer: impl FnOnce(&mut Instance, &dyn Fn(P) -> Result<(), ReceiverGone>) -> Result<(), StoreError>,
 ) {
     let outlet = Outlet { parts, runtime: Handle::current(), deadline };
@@ -88,7 +90,7 @@ pub(super) fn answer_until<P: Send + 'static>(
         instance.end_when(deadline, is_gone);
         answer(&mut instance, &|part| outlet.send(Ok(part)))
     });
-    if let Err(error) = answered {
+    if let Err(error) = answered.map_err(of_error) {
         if let StoreError::Crashed(_)
         | StoreError::Deadline
         | StoreError::QueryTimeout(_)

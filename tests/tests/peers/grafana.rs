@@ -1,6 +1,7 @@
 //! Grafana's backend library gets the same answers from tidepool as from Prometheus 3: "Save & test",
 //! the query editor, panels, exemplars and annotations.
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
 use tidepool_tests::clock::now_ms;
@@ -69,6 +70,18 @@ fn answers(server: &Server, end_ms: i64) -> BTreeMap<String, String> {
     text.lines().filter_map(pair).collect()
 }
 
+/// Without the texts of errors, which may differ, and with lists of series in one order.
+fn comparable(answer: &str) -> Value {
+    if answer.contains("error\":") || answer.contains("bad_data") {
+        return Value::from("an error");
+    }
+    let mut answer: Value = serde_json::from_str(answer).expect("JSON");
+    if let Some(list) = answer.pointer_mut("/1/data").and_then(Value::as_array_mut) {
+        list.sort_by_key(Value::to_string);
+    }
+    answer
+}
+
 #[test]
 fn grafana_gets_prometheus_answers() {
     let store = Store::start().expect("tidepool starts");
@@ -85,13 +98,7 @@ fn grafana_gets_prometheus_answers() {
     assert_eq!(ours.len(), QUESTIONS, "{ours:#?}");
     assert!(ours["health"].contains("Successfully queried the Prometheus API."), "{ours:#?}");
     for (question, expected) in &theirs {
-        // Texts of errors may differ; that there is one must not.
-        let shape = |answer: &str| match answer.contains("error\":") || answer.contains("bad_data")
-        {
-            true => "an error".to_owned(),
-            false => answer.to_owned(),
-        };
         let found = ours.get(question).map(String::as_str).unwrap_or_default();
-        assert_eq!(shape(found), shape(expected), "{question}");
+        assert_eq!(comparable(found), comparable(expected), "{question}");
     }
 }

@@ -202,7 +202,8 @@ fn a_refused_body_is_answered_by_http_2() {
     let authority = Authority::new();
     let node = Node::open_to_all();
     let ca = node.file("ca.crt", &authority.certificate);
-    let server = node.with_tls(&authority).start_secure(&ca);
+    let node = node.with_tls(&authority);
+    let server = node.start_secure(&ca);
     let arguments = [&["--cacert", ca.as_str(), "--http2"], &POST[..]].concat();
     for _ in 0..50 {
         let (status, head) = curl(&server, "https", WRITE, &arguments);
@@ -252,7 +253,7 @@ fn the_web_configuration_guards_everything_and_is_read_again() {
 
     // A file that is just being written must not open the server.
     node.file("web.yml", "");
-    let told = || server.log().contains("has no tls_server_config any more").then_some(());
+    let told = || server.log().contains("no longer has tls_server_config").then_some(());
     wait::until("an error", TIMEOUT, told).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
     assert_eq!((ask("/", &[]).0, ask("/", &anna).0), (401, 200));
     server.signal(rustix::process::Signal::HUP).expect("it runs");

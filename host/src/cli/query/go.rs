@@ -29,7 +29,14 @@ fn special(value: f64) -> Option<&'static str> {
 
 /// The shortest text that reads as the same number, without an exponent.
 pub fn plain(value: f64) -> String {
-    special(value).map_or_else(|| value.to_string(), str::to_owned)
+    if let Some(text) = special(value) {
+        return text.to_owned();
+    }
+    let text = value.to_string();
+    match text.split_once('.') {
+        Some((_, decimals)) => even(format!("{value:.*}", decimals.len()), &text, value),
+        None => text,
+    }
 }
 
 /// With so many digits behind the point.
@@ -42,7 +49,7 @@ pub fn general(value: f64) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
     }
-    let text = format!("{value:e}");
+    let text = shortest(value);
     let Some((digits, exponent)) = text.split_once('e') else { return text };
     match exponent.parse::<i32>() {
         Ok(exponent) if (-4..6).contains(&exponent) => value.to_string(),
@@ -52,6 +59,19 @@ pub fn general(value: f64) -> String {
         }
         Err(_) => text,
     }
+}
+
+/// The fewest digits that read as the same number, with an exponent.
+fn shortest(value: f64) -> String {
+    let text = format!("{value:e}");
+    let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    even(format!("{value:.*e}", digits.saturating_sub(1)), &text, value)
+}
+
+/// Of two texts of the same length that are equally near, Go takes the one that ends with an even
+/// digit: so does rounding to as many digits.
+fn even(rounded: String, shortest: &str, value: f64) -> String {
+    if rounded.parse() == Ok(value) { rounded } else { shortest.to_owned() }
 }
 
 /// Appends the text in double quotes.
@@ -175,6 +195,7 @@ mod tests {
             (1_234_567.5, "1234567.5", "1.2345675e+06", "1234567.500000"),
             (0.0001, "0.0001", "0.0001", "0.000100"),
             (0.00001, "0.00001", "1e-05", "0.000010"),
+            (2f64.powi(-25), "0.000000029802322387695312", "2.9802322387695312e-08", "0.000000"),
             (1e21, "1000000000000000000000", "1e+21", "1000000000000000000000.000000"),
             (f64::NAN, "NaN", "NaN", "NaN"),
             (f64::INFINITY, "+Inf", "+Inf", "+Inf"),

@@ -6,7 +6,7 @@ use super::{
 use std::net::TcpStream;
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
-use tidepool_tests::remote_write::{Version, compress, headers};
+use tidepool_tests::remote_write::{Version, compress};
 use tidepool_tests::series::Series;
 use tidepool_tests::wait;
 

@@ -1,6 +1,6 @@
 //! Messages that decode, and ask too much of the head.
 
-use super::{assert_serves, figure, send, start};
+use super::{assert_serves, figure, start};
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::remote_write::{Version, compress};
 use tidepool_tests::series::Series;

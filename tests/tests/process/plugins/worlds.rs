@@ -142,7 +142,7 @@ fn a_push_without_a_decoder_is_not_found() {
             .expect("tidepool starts");
     let response = post(&store.server, "/api/v1/push/other", b"x");
     assert_eq!(response.status, 404);
-    assert!(response.text().contains("there are: influx"), "{}", response.text());
+    assert!(response.text().contains("decoders: influx"), "{}", response.text());
     let response = post(&store.server, "/api/v1/push/influx/query", b"x");
     assert_eq!(response.status, 404);
     let now = now_ms();
@@ -165,7 +165,7 @@ fn a_decoder_has_the_paths_that_the_configuration_gives_it() {
     )
     .expect("tidepool starts");
     let log = store.server.log();
-    assert!(log.contains("made for the world transform, and only decoders have paths"), "{log}");
+    assert!(log.contains("made for the world transform, but only decoders have paths"), "{log}");
     let now = now_ms();
     let body = format!("m value=1 {now}\n");
     let pushed = |path: &str| post(&store.server, path, body.as_bytes()).status;

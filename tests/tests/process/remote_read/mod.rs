@@ -351,11 +351,13 @@ fn a_stalled_client_is_cut_off() {
         texture: Texture::Regular,
     });
     send_all(&store, Version::V2, &data);
-    let open_cursors = |wanted: f64| {
-        wait::until("open cursors", Duration::from_secs(20), || {
-            (store.metric("tidepool_head_open_cursors")? == wanted).then_some(())
+    // Between two queries no cursor is open, but the read's instance has memory until it ends.
+    let is_reading = |wanted: bool| {
+        wait::until("a change", Duration::from_secs(20), || {
+            let bytes = store.metric("tidepool_reads_memory_bytes")?;
+            ((bytes > 0.0) == wanted).then_some(())
         })
-        .unwrap_or_else(|e| panic!("not {wanted}: {e}"));
+        .unwrap_or_else(|e| panic!("reading is not {wanted}: {e}"));
     };
 
     // Far more than the sockets between the two can hold.
@@ -365,8 +367,8 @@ fn a_stalled_client_is_cut_off() {
     let bytes = request_bytes("POST", "/api/v1/read", &[], body.len(), &body);
     let mut stalled = TcpStream::connect(store.server.address()).expect("a connection");
     stalled.write_all(&bytes).expect("the request is taken");
-    open_cursors(1.0);
-    open_cursors(0.0);
+    is_reading(true);
+    is_reading(false);
     let mut answer = Vec::new();
     // A reset, or an end without the last chunk of the chunked coding.
     let end = stalled.read_to_end(&mut answer);

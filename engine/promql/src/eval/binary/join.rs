@@ -16,6 +16,7 @@ use crate::model::{Labels, Value};
 use crate::plan::{Grid, Join, Port, match_key};
 use crate::syntax::{BinaryOp, Cardinality, Span};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Bytes of an entry of [`Group::given`] beside its bits, roughly.
 const GIVEN_BYTES: usize = 64;
@@ -296,13 +297,15 @@ impl Joiner {
                 return Err(several_matches());
             }
         } else {
-            if !group.given.contains_key(&hash) {
-                let steps = Bits::new(self.grid.steps);
-                let bytes = steps.bytes() + GIVEN_BYTES;
-                self.take(Held { bytes, samples: 0 }, context)?;
-                group.given.insert(hash, steps);
-            }
-            let given = group.given.entry(hash).or_default();
+            let given = match group.given.entry(hash) {
+                Entry::Occupied(given) => given.into_mut(),
+                Entry::Vacant(place) => {
+                    let steps = Bits::new(self.grid.steps);
+                    let bytes = steps.bytes() + GIVEN_BYTES;
+                    self.take(Held { bytes, samples: 0 }, context)?;
+                    place.insert(steps)
+                }
+            };
             if given.get(step) {
                 return Err(EvalError::execution(
                     "multiple matches for labels: grouping labels must ensure unique matches",
