@@ -246,7 +246,7 @@ enum Failure {
 
 /// What is asked.
 enum Source {
-    Server(Server),
+    Server(Box<Server>),
     Dir(Box<Local>),
 }
 
@@ -438,7 +438,7 @@ impl QueryArgs {
                 let client = HttpClient::open(url, config_file, headers)?;
                 let is_analysis = matches!(self.command, QueryCommand::Analyze(_));
                 let timeout = Some(TIMEOUT).filter(|_| !is_analysis);
-                Ok(Source::Server(Server::new(client, timeout)?))
+                Ok(Source::Server(Box::new(Server::new(client, timeout)?)))
             }
             (None, Some(path)) => {
                 if config_file.is_some() || !headers.is_empty() {
