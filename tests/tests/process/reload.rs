@@ -58,7 +58,9 @@ fn has_label(store: &Store, name: &str, value: &str) -> bool {
 }
 
 fn query(store: &Store, expression: &str) -> Response {
-    ask(store, "GET", &format!("/api/v1/query?query={}", percent_encode(expression)), &[], 0)
+    // The answer is streamed: it ends with the connection.
+    let close = [("Connection", "close")];
+    ask(store, "GET", &format!("/api/v1/query?query={}", percent_encode(expression)), &close, 0)
 }
 
 fn allows_origin(store: &Store, origin: &str) -> bool {
