@@ -2,7 +2,7 @@
 //! asks a server, or with `--dir` a data directory without one.
 //!
 //! Begin with [`Source`]: [`server`] over [`http`] and [`http_config`], or [`local`]; both give what
-//! [`value`] holds. [`print`] prints it in the way of [`go`]; [`analyze`] counts buckets.
+//! [`value`] holds. [`mod@print`] prints it in the way of [`go`]; [`analyze`] counts buckets.
 
 mod analyze;
 mod go;
