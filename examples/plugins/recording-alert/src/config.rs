@@ -119,7 +119,7 @@ mod tests {
             ("alert: A\nmetric: m\n", "above or below"),
             ("alert: A\nmetric: m\nabove: x\n", "a number"),
             ("alert: A\nmetric: m\nabove: 1\nfor: long\n", "is not a duration"),
-            ("alarm: A\n", "no key \"alarm\""),
+            ("alarm: A\n", "unknown key \"alarm\""),
         ] {
             let found = read(text);
             assert!(found.as_ref().is_err_and(|error| error.contains(why)), "{text}: {found:?}");
