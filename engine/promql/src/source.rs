@@ -24,7 +24,7 @@ pub struct Hints {
     /// Window of each evaluation in milliseconds.
     pub range_ms: i64,
     /// Buckets of histograms are not looked at: count and sum suffice. A store that leaves them out
-    /// must say of each histogram whether the counter began anew.
+    /// must say of each histogram whether the counter was reset.
     pub without_buckets: bool,
     /// No sample is looked at: labels suffice.
     pub labels_only: bool,

@@ -209,7 +209,7 @@ impl Buffer {
     }
 }
 
-/// Takes the buckets away; whether the counter began anew is found out before.
+/// Takes the buckets away; whether the counter was reset is found out before.
 fn strip(histogram: &mut Rc<Histogram>, previous: &mut Option<Rc<Histogram>>) {
     let mut stripped = Histogram {
         counter_reset: histogram.counter_reset,

@@ -1,4 +1,4 @@
-//! `changes` and `resets`: how often a series changed, or a counter began anew.
+//! `changes` and `resets`: how often a series changed, or a counter was reset.
 
 use super::rate::StartPair;
 use super::{Context, Entry, FloatPoint, FunctionError, HistogramPoint, Window, range};

@@ -58,7 +58,7 @@ pub struct Memory {
     noted_quantile: Option<u64>,
     /// Values of a window, for functions that sort them.
     scratch: Vec<f64>,
-    /// Where the series' counter began anew.
+    /// Where the series' counter was reset.
     resets: rate::Resets,
     /// Largest or smallest values.
     extremes: extremes::Extremes,

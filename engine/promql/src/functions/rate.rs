@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Entry] = &[
 /// What is asked for.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// Whether values go back only when the counter begins anew.
+    /// Whether values go back only when the counter is reset.
     is_counter: bool,
     /// Whether the result is for each second.
     per_second: bool,
@@ -108,7 +108,7 @@ fn sample_floats(window: &Window<'_>, kind: Kind, context: &mut Context<'_>) -> 
     })
 }
 
-/// Adds the values just before a counter began anew, by its values and its start times.
+/// Adds the values just before a counter was reset, by its values and its start times.
 fn add_known_lost(window: &Window<'_>, change: &mut f64, context: &mut Context<'_>) {
     let mut overlap = Overlap::default();
     for (i, pair) in window.floats.windows(2).enumerate() {
@@ -197,7 +197,7 @@ impl StartPair {
         }
     }
 
-    /// Whether the counter began anew between two samples.
+    /// Whether the counter was reset between two samples.
     ///
     /// A start at the very time of the sample before is one of deltas, unless that sample's own start
     /// is not known or makes no sense. A start at the time of its own sample means "not known".

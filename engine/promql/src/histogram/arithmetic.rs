@@ -15,7 +15,7 @@ pub struct Incompatible;
 /// What was made equal to put two histograms together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
-    /// One says that the counter began anew, the other that it did not.
+    /// One says that the counter was reset, the other that it did not.
     pub counter_resets: bool,
     /// Custom bounds differed; those that both have remain.
     pub custom_bounds: bool,

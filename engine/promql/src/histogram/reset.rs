@@ -1,4 +1,4 @@
-//! Whether a counter began anew between two histograms.
+//! Whether a counter was reset between two histograms.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::model::{CounterReset, Histogram, Span};
 use tidepool_buckets::exponential;
 
 impl Histogram {
-    /// Whether the counter began anew since the previous histogram: it says so, or a count is lower,
+    /// Whether the counter was reset since the previous histogram: it says so, or a count is lower,
     /// or buckets became narrower, or a bucket is gone. What it knows about itself goes before what
     /// is seen.
     pub fn detect_reset(&self, previous: &Histogram) -> bool {

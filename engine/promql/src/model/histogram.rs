@@ -17,7 +17,7 @@ pub enum CounterReset {
     /// Nothing; whoever reads must compare.
     #[default]
     Unknown,
-    /// The counter began anew with this histogram.
+    /// The counter was reset with this histogram.
     Reset,
     /// The counter went on.
     NotReset,

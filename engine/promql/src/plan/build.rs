@@ -358,7 +358,7 @@ impl Builder<'_> {
     }
 
     /// Whether a selector here needs no buckets: what takes them away is around it, and nothing that
-    /// needs them, be it to find out whether a counter began anew.
+    /// needs them, be it to find out whether a counter was reset.
     pub(super) fn is_without_buckets(&self) -> bool {
         self.without_buckets > 0 && self.with_buckets == 0
     }

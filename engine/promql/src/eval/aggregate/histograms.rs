@@ -86,7 +86,7 @@ impl HistogramSum {
         Some(value.add_compensated(&term, &mut self.lost).ok()?.custom_bounds || is_reconciled)
     }
 
-    /// The result, and whether counters began anew in some histograms and not in others.
+    /// The result, and whether counters were reset in some histograms and not in others.
     pub fn result(&mut self, is_average: bool) -> (Option<Histogram>, bool) {
         let collides = self.has_reset && self.has_no_reset;
         if self.is_broken {

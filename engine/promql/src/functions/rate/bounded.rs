@@ -51,7 +51,7 @@ fn between(a: &FloatPoint, b: &FloatPoint, time_ms: i64, kind: Kind) -> f64 {
     from + (b.value - from) * (time_ms - a.time_ms) as f64 / (b.time_ms - a.time_ms) as f64
 }
 
-/// Values just before a counter began anew, between two values at the ends.
+/// Values just before a counter was reset, between two values at the ends.
 fn lost(left: f64, right: f64, within: &[FloatPoint]) -> f64 {
     let mut lost = 0.0;
     let mut before = left;
@@ -154,7 +154,7 @@ fn histogram_between(
     Some(between)
 }
 
-/// The sum of the histograms just before a counter began anew; no sum if it never did.
+/// The sum of the histograms just before a counter was reset; no sum if it never did.
 fn histograms_lost<'h>(
     mut before: &'h Histogram,
     behind: impl Iterator<Item = &'h Histogram>,

@@ -52,7 +52,7 @@ fn change(
         StartPair::of(starts, i).is_reset(points[i].time_ms, points[i + 1].time_ms)
             || points[i + 1].histogram.detect_reset(before)
     };
-    // The layout of the first one does not matter if the counter begins anew behind it.
+    // The layout of the first one does not matter if the counter is reset behind it.
     let base = match kind.is_counter && begins_anew(0, first) {
         true => Cow::Owned(empty_like(&points[1].histogram)),
         false => Cow::Borrowed(first),

@@ -1,10 +1,10 @@
-//! Places where a counter began anew, found once for the windows of one series, which overlap.
+//! Places where a counter was reset, found once for the windows of one series, which overlap.
 
 use std::collections::VecDeque;
 
 use crate::model::FloatPoint;
 
-/// Places where a counter began anew.
+/// Places where a counter was reset.
 #[derive(Clone, Debug)]
 pub(in crate::functions) struct Resets {
     /// Time of the last sample that was looked at.
@@ -20,7 +20,7 @@ impl Default for Resets {
 }
 
 impl Resets {
-    /// Adds the values just before a counter began anew within a window.
+    /// Adds the values just before a counter was reset within a window.
     pub(super) fn add_lost(&mut self, floats: &[FloatPoint], change: &mut f64) {
         let (Some(first), Some(last)) = (floats.first(), floats.last()) else {
             return;
