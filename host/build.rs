@@ -3,12 +3,11 @@
 use std::error::Error;
 use std::path::Path;
 
-const PROTO_FILES: [&str; 5] = [
+const PROTO_FILES: [&str; 4] = [
     "prometheus/remote.proto",
     "opentelemetry/proto/collector/metrics/v1/metrics_service.proto",
     "google/rpc/status.proto",
     "tidepool/query.proto",
-    "io/prometheus/client/metrics.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -64,7 +64,7 @@ fn blocks() -> Outcome<MemoryBlocks> {
     Ok(blocks)
 }
 
-/// Reads what a name and value select; gives the bytes of the answer.
+/// Reads what a name and value select; returns the bytes of the answer.
 fn read(blocks: &MemoryBlocks, format: FrameFormat, (name, value): (&str, &str)) -> Outcome<usize> {
     let spec = MatcherSpec { name: name.into(), op: MatchOp::Equal, value: value.into() };
     let matchers = [Matcher::new(&spec)?];

@@ -98,5 +98,5 @@ impl From<IndexError> for Error {
     }
 }
 
-/// Short form for what most engine calls give.
+/// Result type of most engine calls.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -26,7 +26,7 @@ const CUT_AGAIN_PERCENT: u64 = 10;
 pub struct MemoryBudget {
     /// Bytes that may be in use; 0 is no limit.
     pub bytes_max: u64,
-    /// Gives the bytes in use.
+    /// Returns the bytes in use.
     pub used_bytes: fn() -> u64,
 }
 

@@ -13,6 +13,7 @@ mod otlp;
 mod plugins;
 mod query;
 mod read;
+mod scrape;
 mod security;
 mod series;
 mod serve;
@@ -33,6 +34,7 @@ use crate::access::{AccessConfig, AllowedHost, CorsOrigin};
 use crate::forward::ForwardConfig;
 use crate::plugin::config::PluginsConfig;
 use crate::prom::external_labels::ExternalLabels;
+use crate::scrape::ScrapeConfig;
 use crate::ship::ShipConfig;
 use crate::store::StoreConfig;
 use crate::telemetry::{LogFilter, LogFormat};
@@ -46,10 +48,12 @@ use otlp::OtlpArgs;
 use plugins::PluginArgs;
 use query::QueryArgs;
 use read::ReadArgs;
+use scrape::ScrapeArgs;
 use security::SecurityArgs;
 use series::SeriesArgs;
 use ship::ShipArgs;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use storage::StorageArgs;
 use wal::WalArgs;
 
@@ -102,6 +106,8 @@ struct ServeArgs {
     #[command(flatten)]
     ship: ShipArgs,
     #[command(flatten)]
+    scrape: ScrapeArgs,
+    #[command(flatten)]
     plugins: PluginArgs,
 }
 
@@ -144,6 +150,10 @@ pub struct ServeConfig {
     pub plugins: PluginsConfig,
     /// Who else gets all samples.
     pub forward: ForwardConfig,
+    /// What is scraped.
+    pub scrape: ScrapeConfig,
+    /// How often to look whether the configuration file has changed, if at all.
+    pub reload_interval: Option<Duration>,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Which log lines are written.

@@ -5,10 +5,12 @@ use crate::cli;
 use crate::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
 use crate::forward::Forwarding;
 use crate::http::{Server, ServerConfig};
+use crate::intake::Intake;
 use crate::plugin::Plugins;
 use crate::plugin::config::PluginsConfig;
-use crate::reload::{Live, ReloadHandle, Reloader};
+use crate::reload::{ConfigFiles, Live, ReloadHandle, Reloader};
 use crate::resident;
+use crate::scrape::Scraping;
 use crate::ship::{CleanTombstones, Shipper};
 use crate::shutdown::Shutdown;
 use crate::store::Store;
@@ -21,8 +23,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Reads the command line, runs what it asks for with this image of the engine, and gives the exit
-/// code.
+/// Reads the command line, runs what it asks for with this image of the engine, and returns the
+/// exit code.
 pub fn run(engine: Image) -> ExitCode {
     engine.install();
     resident::give_back_large();
@@ -33,7 +35,7 @@ pub fn run(engine: Image) -> ExitCode {
         // Clap's way: help on standard output, mistakes on standard error.
         Err(ConfigError::CommandLine(error)) => error.exit(),
         Err(error) => {
-            // Whoever does not read it gets the exit code.
+            // If standard error is closed, the exit code remains.
             let _ = writeln!(std::io::stderr(), "error: {error}");
             return ExitCode::from(2);
         }
@@ -77,16 +79,26 @@ async fn serve(
     let supervisor = Supervisor::from_environment();
     let (reload, requests) = ReloadHandle::new();
     reload.clone().on_hangup(shutdown.clone())?;
+    let files = ConfigFiles::new(&source, &config.scrape.settings);
+    if let Some(every) = config.reload_interval {
+        reload.clone().on_change(files.clone(), every, shutdown.clone());
+    }
     let forwarding = Forwarding::open(config.forward, &config.store.data_dir)?;
     let external_labels = config.http.external_labels.clone();
+    let data_dir = config.store.data_dir.clone();
     let (store, mut threads) = Store::open(config.store)?;
     let plugins = open_plugins(config.plugins, &store)?;
+    let intake = Intake::new(store.clone(), plugins.clone());
+    let scraping =
+        Scraping::start(&config.scrape, intake, &external_labels, &data_dir, shutdown.clone());
+    let (scraping, scrapes) = scraping.await?;
     let (live, current) = watch::channel(Live { http: Arc::new(config.http), access });
     let server = Server::bind(ServerConfig {
         store: store.clone(),
         plugins: plugins.clone(),
         ship: shipper.as_ref().map(Shipper::figures),
         forward: forwarding.figures(),
+        scraping: scraping.clone(),
         live: current,
         reload,
     });
@@ -106,18 +118,23 @@ async fn serve(
             tokio::spawn(followed);
             let reloader = Reloader {
                 source,
+                files,
                 started_with: settings.clone(),
                 current: settings,
                 store: store.clone(),
                 live,
                 plugins,
                 forward: forwarding.clone(),
+                scraping,
                 log_level,
                 supervisor,
             };
             tokio::spawn(reloader.run(requests));
             tokio::select! {
                 () = server.run(shutdown) => {
+                    if let Err(error) = scrapes.await {
+                        tracing::error!(%error, "scraping panicked");
+                    }
                     (ship_thread, forward_threads) = (shipping, Some(forwarding));
                     Ok(())
                 }

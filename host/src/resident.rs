@@ -85,8 +85,8 @@ fn code(maps: &str) -> Vec<Range<usize>> {
 #[allow(unsafe_code)]
 fn give_back(range: Range<usize>) {
     let begin = std::ptr::with_exposed_provenance_mut::<c_void>(range.start);
-    // SAFETY: the range is a private mapping of a file that nobody has written to, so that its pages
-    // can be dropped at any time: whoever touches one next finds the same bytes.
+    // SAFETY: the range is a private mapping that was never written to, so that its pages can be
+    // dropped at any time: the next access reads the same bytes from the file.
     let given = unsafe { madvise(begin, range.len(), Advice::LinuxDontNeed) };
     if let Err(error) = given {
         tracing::debug!(%error, "pages that only the start needed are kept");

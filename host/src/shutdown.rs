@@ -46,7 +46,7 @@ impl Shutdown {
 impl ShutdownTrigger {
     /// Stops everyone.
     pub fn stop(self) {
-        // Nobody may be left to hear it.
+        // All receivers may be dropped.
         let _ = self.0.send(true);
     }
 }

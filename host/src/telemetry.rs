@@ -35,8 +35,8 @@ impl LogLevel {
 pub fn init(format: LogFormat, filter: &str) -> LogLevel {
     let filter = EnvFilter::new(filter);
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A line that cannot be written is lost. Telling of it on the same standard error would fail
-    // as well, which is a panic: whoever reads the log may go, and the store goes on.
+    // A line that cannot be written is lost. Reporting that on the same standard error would fail
+    // as well, and panic: the store goes on when the reader of its log closes the pipe.
     let builder = builder.log_internal_errors(false).with_ansi(false);
     match format {
         LogFormat::Text => {
@@ -58,6 +58,11 @@ pub fn init(format: LogFormat, filter: &str) -> LogLevel {
             LogLevel(Box::new(move |filter| handle.reload(filter)))
         }
     }
+}
+
+/// The value of a label, as it stands between the quotes.
+pub fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// A histogram's labels, its upper bounds with cumulative counts, its count and sum.

@@ -1,5 +1,5 @@
-//! The head's instance ends as a fault in it would end it, again and again under load: it is made
-//! anew from the log, senders are told to come back meanwhile, and nothing acknowledged is missing.
+//! The head's instance ends as a fault in it would end it, again and again under load: it is
+//! rebuilt from the log, senders are asked to retry meanwhile, and nothing acknowledged is missing.
 
 mod image;
 
@@ -9,7 +9,9 @@ use std::time::Duration;
 use tidepool_host::access::Access;
 use tidepool_host::config::{ConfigSource, ServeConfig};
 use tidepool_host::http::{Server, ServerConfig};
+use tidepool_host::intake::Intake;
 use tidepool_host::reload::{Live, ReloadHandle};
+use tidepool_host::scrape::Scraping;
 use tidepool_host::shutdown::Shutdown;
 use tidepool_host::store::{Store, StoreError};
 use tidepool_tests::checksum::assert_same;
@@ -27,11 +29,12 @@ const READY_TIMEOUT: Duration = Duration::from_secs(30);
 fn config(dir: &std::path::Path) -> TestResult<ServeConfig> {
     let data_dir = format!("--data-dir={}", dir.display());
     let flags = ["--listen=127.0.0.1:0", "--wal-sync=off", "--block-duration=1m"];
+    let flags = flags.into_iter().chain(["--no-host-metrics", "--no-own-metrics"]);
     let arguments = ["tidepool", "serve", &data_dir].into_iter().chain(flags);
     Ok(ConfigSource::new(arguments.map(Into::into)).serve()?.0)
 }
 
-/// Sends scrape by scrape, each until it is taken, around and around in ever later times; gives
+/// Sends scrape by scrape, each until it is taken, around and around in ever later times; returns
 /// what was acknowledged.
 fn send(url: &str, stop: &AtomicBool, refused: &AtomicU64) -> TestResult<Vec<Series>> {
     let (scrapes, interval_ms) = (60, 1000);
@@ -68,6 +71,11 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     image::install();
     let (store, threads) = Store::open(config.store)?;
     let access = Arc::new(Access::open(&config.access)?);
+    let (trigger, shutdown) = Shutdown::manual();
+    let labels = &config.http.external_labels;
+    let intake = Intake::new(store.clone(), None);
+    let scraping =
+        Scraping::start(&config.scrape, intake, labels, dir.path(), shutdown.clone()).await?;
     let live = Live { http: Arc::new(config.http), access };
     let (_live, current) = tokio::sync::watch::channel(live);
     let (reload, _requests) = ReloadHandle::new();
@@ -76,12 +84,12 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
         plugins: None,
         ship: None,
         forward: Default::default(),
+        scraping: scraping.0,
         live: current,
         reload,
     };
     let server = Server::bind(server).await?;
     let url = format!("http://{}", server.address());
-    let (trigger, shutdown) = Shutdown::manual();
     let serving = tokio::spawn(server.run(shutdown));
     let is_ready = || store.is_ready().then_some(());
     tokio::task::block_in_place(|| wait::until("the store", READY_TIMEOUT, is_ready))?;
@@ -105,7 +113,7 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
         })
     })?;
     assert_eq!(store.counters().head_crashes.load(Relaxed), CRASHES);
-    assert!(refused.load(Relaxed) > 0, "nobody noticed");
+    assert!(refused.load(Relaxed) > 0, "no write was refused");
     assert!(store.block_figures().0 > 0, "blocks are cut as if nothing was");
     let read = tokio::task::block_in_place(|| {
         Reader::new(&url).streamed(&[everything(i64::MIN / 2, i64::MAX / 2)])

@@ -31,8 +31,8 @@ fn config(dir: &TempDir) -> TestResult<StoreConfig> {
     Ok(ConfigSource::new(arguments.map(Into::into)).serve()?.0.store)
 }
 
-/// Some series end early and will be in a block only, some begin late and are in the head only,
-/// some are in both.
+/// Some series end early and will be in a block only, some begin after the cut and are in the head
+/// only, some are in both.
 fn series(number: i64, early_ms: i64, out_of_order_ms: i64) -> Series {
     let (metric, pod) = (format!("metric_{}", number % 3), format!("pod-{number:04}"));
     let job = format!("job-{}", number % 2);
@@ -108,7 +108,7 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-/// Asks Prometheus; gives what it found, and whether it says that the limit cut it.
+/// Asks Prometheus; returns what it found, and whether it says that the limit cut it.
 fn ask(
     server: &Server,
     path: &str,
@@ -241,7 +241,7 @@ async fn lookups_agree_with_prometheus() -> TestResult {
         }
     }
 
-    // A matcher that does not compile, and a receiver that goes away.
+    // A matcher that does not compile, and a receiver that is dropped.
     let broken = [Set {
         promql: String::new(),
         matchers: vec![Matcher { name: "a".into(), op: MatchOp::Regex, value: "(".into() }],

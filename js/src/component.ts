@@ -16,7 +16,7 @@ export interface Exports {
 
 /** A component in generated code. */
 export interface Build<All extends Exports> {
-  /** Makes an instance. `compile` gives the module of a file. */
+  /** Makes an instance. `compile` returns the module of a file. */
   instantiate(
     compile: (name: string) => Promise<WebAssembly.Module>,
     imports: object,

@@ -65,8 +65,8 @@ export interface Series {
 }
 
 /**
- * A native histogram. Counts are exact up to 2^53. `histogramBuckets` gives its buckets with their
- * bounds.
+ * A native histogram. Counts are exact up to 2^53. `histogramBuckets` returns its buckets with
+ * their bounds.
  */
 export interface Histogram {
   readonly timestampMs: number;

@@ -1,7 +1,7 @@
 /**
  * Stale markers: the NaN by which Prometheus says that a series has ended.
  *
- * It is told from other NaNs by its bits alone, and JavaScript may change those whenever the value
+ * Only its bits distinguish it from other NaNs, and JavaScript may change those whenever the value
  * leaves a typed array. Node 20 does: out of a `Float64Array` into a variable, a plain array or a
  * map, 7ff0000000000002 becomes 7ff8000000000002 or 7ff8000000000000, depending on the path and on
  * how far the code is optimised. So a marker is written and read in place. The bytes of a

@@ -109,7 +109,7 @@ export async function openWith<All extends Exports, Opened extends Store>(
       blockDurationMaxMs: args.toMs(options.blockDurationMaxMs ?? 0, 'blockDurationMaxMs'),
       retentionMs: args.toMs(options.retentionMs ?? 0, 'retentionMs'),
       retentionBytes: args.toCount(options.retentionBytes ?? 0, 'retentionBytes'),
-      // Nobody can then guess labels that would slow the series table.
+      // Callers cannot guess labels that would slow the series table.
       hashSeed: crypto.getRandomValues(new BigUint64Array(1))[0] ?? 0n,
     };
     instance.call((store) => store.open(values));
@@ -170,7 +170,7 @@ export class Store {
    * Series with their samples, in label order: those that the store has at the time of this call;
    * samples that are appended to them while the answer is read may be in it or not. Memory does
    * not grow with the answer. Iterate to the end or leave the loop: an iterator that is kept
-   * half-read keeps compaction from freeing what it may still give.
+   * half-read keeps compaction from freeing what it may still return.
    */
   select(selection: model.Selection = {}): IterableIterator<model.Series> {
     return selectSeries(this.#instance, selection);
@@ -183,8 +183,8 @@ export class Store {
 
   /**
    * Does all compaction that is due: cuts blocks while the head spans more than one and a half of
-   * them, merges blocks, drops those beyond retention; gives the blocks that it wrote. Other calls
-   * may come in between its slices.
+   * them, merges blocks, drops those beyond retention; returns the blocks that it wrote. Other
+   * calls may come in between its slices.
    */
   async compact(nowMs = Date.now()): Promise<model.CompactedBlock[]> {
     const blocks: model.CompactedBlock[] = [];
@@ -225,8 +225,8 @@ export class Store {
   /**
    * Deletes the samples in a range of all selected series, in head and blocks: they are hidden
    * from every read that begins afterwards, and gone when their block is merged. What is written
-   * later counts, wherever it lies in time. At least one matcher, so that nobody deletes all by
-   * leaving something out.
+   * later counts, wherever it lies in time. It needs at least one matcher, so that leaving one out
+   * does not delete everything.
    */
   delete(selection: model.Selection & { matchers: readonly model.Matcher[] }): model.Deletion {
     const { matchers, range } = args.toSelection(selection);

@@ -123,6 +123,7 @@ def server(program, plugin=None, settings=""):
         directory = pathlib.Path(directory)
         port = free_port()
         config = f"data-dir: {directory}/data\nlisten: 127.0.0.1:{port}\n"
+        config += "no-host-metrics: true\nno-own-metrics: true\n"
         plugins = directory / "plugins"
         if plugin:
             plugins.mkdir()

@@ -44,7 +44,7 @@ impl Admin {
         assert_eq!(response.status, 204, "{}", response.text());
     }
 
-    /// Makes a snapshot and gives its name.
+    /// Makes a snapshot and returns its name.
     #[track_caller]
     pub fn snapshot(&self, skip_head: bool) -> String {
         let skip_head = if skip_head { "true" } else { "false" };

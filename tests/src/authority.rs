@@ -16,7 +16,7 @@ impl Default for Authority {
 }
 
 impl Authority {
-    /// A new one, whom nobody trusts yet.
+    /// A new one, which no program trusts yet.
     ///
     /// # Panics
     /// When the system has no random numbers.

@@ -35,7 +35,7 @@ pub fn run_command(command: &str, arguments: &[&OsStr], input: &str) -> Output {
         .expect("tidepool runs");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_owned();
-    // Whoever does not read its input ends the pipe.
+    // A command that does not read its input closes the pipe.
     let feeder = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
     let output = child.wait_with_output().expect("tidepool ends");
     feeder.join().expect("the input is written");
@@ -47,7 +47,7 @@ pub fn run_command(command: &str, arguments: &[&OsStr], input: &str) -> Output {
     }
 }
 
-/// Runs a command that has to succeed, and gives what it prints.
+/// Runs a command that has to succeed, and returns what it prints.
 #[track_caller]
 pub fn tsdb(arguments: &[&OsStr]) -> String {
     let output = run(arguments, "");

@@ -1,7 +1,7 @@
 //! The time at which tests begin: always the same, so that none depends on the time of day.
 //!
-//! The program under test is told how far its clock is moved. Tests beside foreign servers, whose
-//! clocks nobody moves, go by the system's: those of the test program `peers`, and the benchmarks.
+//! The program under test gets the offset of its clock. Tests beside foreign servers, whose clocks
+//! are not moved, go by the system's: those of the test program `peers`, and the benchmarks.
 
 use std::process::Command;
 use std::sync::LazyLock;

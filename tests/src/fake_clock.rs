@@ -47,7 +47,7 @@ impl FakeClock {
             format!("LD_PRELOAD={library}").into(),
             file,
             "FAKETIME_NO_CACHE=1".into(),
-            // Pauses and deadlines go by the clock that nobody sets.
+            // Pauses and deadlines go by the monotonic clock.
             "FAKETIME_DONT_FAKE_MONOTONIC=1".into(),
             "TZ=UTC".into(),
             format!("{OFFSET_VARIABLE}=0").into(),

@@ -71,10 +71,10 @@ struct Plan {
 }
 
 impl FaultProxy {
-    /// Starts on a free port; until told otherwise, all requests arrive.
+    /// Starts on a free port. By default all requests arrive.
     pub fn start(to: SocketAddr, seed: u64) -> Result<FaultProxy, ProcessError> {
         let system = |source| ProcessError::System { what: "listening as a proxy", source };
-        // Bound at once: a port that was free may be somebody else's a moment later.
+        // Bound at once: another process may take a free port a moment later.
         let listener = TcpListener::bind("127.0.0.1:0").map_err(system)?;
         let address = listener.local_addr().map_err(system)?;
         let random = Random::new(seed, 0);

@@ -114,7 +114,7 @@ impl Files {
         self.directory.path().join(name)
     }
 
-    /// Writes a file of its directory and gives its path.
+    /// Writes a file of its directory and returns its path.
     pub fn write(&self, name: &str, content: &str) -> String {
         std::fs::write(self.path(name), content).expect("a file");
         self.path(name).display().to_string()

@@ -37,7 +37,7 @@ impl Node {
         self.directory.path().join(name)
     }
 
-    /// Writes a file of its directory and gives its path.
+    /// Writes a file of its directory and returns its path.
     pub fn file(&self, name: &str, content: &str) -> String {
         std::fs::write(self.path(name), content).expect("the file can be written");
         self.path(name).display().to_string()

@@ -128,7 +128,7 @@ impl Response {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// As it goes over the wire, its length said anew.
+    /// As it goes over the wire, with its content length.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {} Answer\r\n", self.status);
         for (name, value) in &self.headers {

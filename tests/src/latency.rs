@@ -28,7 +28,7 @@ impl Latencies {
         self.sorted[(self.sorted.len() * percent / 100).min(self.sorted.len() - 1)]
     }
 
-    /// Requests were not held up: their 99th percentile is that of a quiet run, within a factor of
+    /// Requests were not delayed: their 99th percentile is that of a quiet run, within a factor of
     /// three or within noise.
     #[track_caller]
     pub fn assert_not_held_up(&self, what: &str, quiet: &Latencies) {

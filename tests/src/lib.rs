@@ -20,7 +20,8 @@
 //!   what the benchmark compares with as well.
 //! - Stores in a state that tests of more than one program begin with: [`busy`] (blocks and a log),
 //!   [`deletions`], [`forwarding`], [`guarded`], [`head_snapshot`], [`shipped`], [`text_push`].
-//! - [`latency`]: whether requests are held up by what happens beside them.
+//! - [`latency`]: whether other work delays requests.
+//! - [`promql`]: random expressions and data for them.
 //! - [`soak`]: how often tests repeat themselves.
 //! - [`hostile`]: writes beside reads that ask for as much as they may.
 //! - [`wit_reference`]: the page that describes the component's contract.
@@ -52,6 +53,7 @@ pub mod peers;
 pub mod plugins;
 pub mod process;
 pub mod prometheus;
+pub mod promql;
 pub mod promtool;
 pub mod proto;
 pub mod receiver;
@@ -62,6 +64,7 @@ pub mod series;
 pub mod shipped;
 pub mod small_disk;
 pub mod soak;
+pub mod started;
 pub mod target;
 pub mod text_push;
 pub mod thanos;

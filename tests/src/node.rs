@@ -1,12 +1,12 @@
-//! One data directory in which Prometheus and tidepool work in turn, and what was acknowledged by
-//! whoever it was.
+//! One data directory in which Prometheus and tidepool work in turn, and what either of them
+//! acknowledged.
 //!
 //! The functions here are assertions: they panic where a server fails.
 
 use crate::checksum::{Checksum, assert_same, differences};
 use crate::peers::Release;
 use crate::process::{Ending, ProcessError, Server};
-use crate::promtool::{self, forget_nan_bits, parse_dump};
+use crate::promtool::{self, clear_nan_bits, parse_dump};
 use crate::remote_read::{Reader, everything};
 use crate::remote_write::{Version, Writer};
 use crate::series::{Row, Series};
@@ -72,7 +72,7 @@ impl Node {
         self.tidepool_flag(&format!("--out-of-order-window={window}"))
     }
 
-    /// With blocks of so many minutes, merged to so many, whoever makes them.
+    /// With blocks of so many minutes, merged to so many, of Prometheus and tidepool alike.
     pub fn blocks(mut self, shortest: i64, longest: i64) -> Node {
         self.block_ms = shortest * 60_000;
         let (shortest, longest) = (format!("{shortest}m"), format!("{longest}m"));
@@ -191,13 +191,13 @@ impl Node {
         }
     }
 
-    /// What promtool of a release finds in the directory, which nobody may use, is what was
-    /// acknowledged.
+    /// What promtool of a release finds in the directory is what was acknowledged. No server may
+    /// run on it.
     #[track_caller]
     pub fn assert_promtool_agrees(&self, release: Release) {
         let dump = promtool::tsdb(release, "dump", &self.data_dir(), &[]);
         let dump = parse_dump(&dump).expect("a dump");
-        let sent = forget_nan_bits(&self.acknowledged);
+        let sent = clear_nan_bits(&self.acknowledged);
         assert_same(&format!("promtool of {release:?}"), &sent, &dump);
     }
 }

@@ -142,7 +142,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Begins; the same seed gives the same requests.
+    /// Begins; the same seed returns the same requests.
     pub fn new(seed: u64) -> Generator {
         Generator { random: Random::new(seed, 0), round: 0 }
     }
@@ -257,7 +257,7 @@ impl Generator {
             attributes: self.labels(number),
             time_unix_nano: nanos(timestamp_ms),
             value,
-            // Of gauges, nobody takes these.
+            // Receivers ignore those of gauges.
             exemplars: self.exemplars(timestamp_ms, &[0.25]),
             flags: self.flags(number),
             ..NumberDataPoint::default()

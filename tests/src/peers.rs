@@ -6,6 +6,7 @@
 //! test that needs one is in `tests/tests/peers`, which is left out.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Set by `tests/run --quick`.
 const QUICK_VARIABLE: &str = "TIDEPOOL_QUICK";
@@ -49,6 +50,21 @@ impl Release {
             Release::V3 => built(name),
         }
     }
+}
+
+/// The folder of a Go module whose version `tests/peers/go.mod` pins.
+pub fn go_module(module: &str) -> Result<PathBuf, MissingPeer> {
+    let folder = workspace().join("tests/peers");
+    let output = Command::new("go")
+        .args(["mod", "download", "-json", module])
+        .current_dir(&folder)
+        .output()
+        .map(|output| output.stdout)
+        .unwrap_or_default();
+    let found: serde_json::Value = serde_json::from_slice(&output).unwrap_or_default();
+    let path = found["Dir"].as_str().map(PathBuf::from).unwrap_or_else(|| folder.join(module));
+    let command = "Go, and `go mod download` in tests/peers";
+    if path.is_dir() { Ok(path) } else { Err(MissingPeer { path, command }) }
 }
 
 /// A binary that `tests/peers/build` builds, by the name that it has there.

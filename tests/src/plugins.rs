@@ -83,7 +83,7 @@ impl Plugins {
         self.directory.join(format!("{name}.wasm"))
     }
 
-    /// Writes the configuration file, and gives its flag.
+    /// Writes the configuration file, and returns its flag.
     pub fn flag(&self) -> String {
         let file = self.directory.with_extension("yml");
         let section = match self.settings.as_str() {

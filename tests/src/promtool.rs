@@ -2,7 +2,7 @@
 //!
 //! A dump has one sample a line: `{name="value", …} value timestamp`. Names that are not plain are
 //! quoted like values (as Go string literals); a metric name may also stand in quotes alone. A dump
-//! prints every NaN as `NaN`, so [`forget_nan_bits`] makes both sides comparable.
+//! prints every NaN as `NaN`, so [`clear_nan_bits`] makes both sides comparable.
 
 use crate::peers::{MissingPeer, Release};
 use crate::series::{Labels, ORDINARY_NAN_BITS, Sample, Series};
@@ -17,6 +17,8 @@ use std::process::{Command, Stdio};
 pub struct Output {
     /// Whether it ended with 0.
     pub success: bool,
+    /// Its exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
     /// Its output.
     pub stdout: String,
     /// Its errors.
@@ -51,9 +53,12 @@ pub fn run(
     Ok(Command::new(release.promtool()?).args(arguments).stdin(input).output()?.into())
 }
 
-/// A complaint about the name of a metric that Prometheus itself has.
-const OF_UPSTREAM: &str = "prometheus_engine_query_duration_histogram_seconds metric name should not \
-                           include type 'histogram'";
+/// What promtool says about names of metrics that Prometheus itself has, and about which ones.
+const OF_UPSTREAM: &str = " metric name should not include type 'histogram'";
+const UPSTREAMS: [&str; 2] = [
+    "prometheus_engine_query_duration_histogram_seconds",
+    "prometheus_target_scrapes_exceeded_native_histogram_bucket_limit_total",
+];
 
 /// The complaints of `check metrics` about a page of metrics.
 pub fn check_metrics(release: Release, page: &[u8]) -> Result<Vec<String>, PromtoolError> {
@@ -61,7 +66,9 @@ pub fn check_metrics(release: Release, page: &[u8]) -> Result<Vec<String>, Promt
     input.write_all(page)?;
     input.rewind()?;
     let output = run(release, ["check", "metrics"], input.into())?;
-    let lines = output.stderr.lines().filter(|line| *line != OF_UPSTREAM);
+    let is_of_upstream =
+        |line: &str| line.strip_suffix(OF_UPSTREAM).is_some_and(|name| UPSTREAMS.contains(&name));
+    let lines = output.stderr.lines().filter(|line| !is_of_upstream(line));
     Ok(lines.chain(output.stdout.lines()).map(str::to_owned).collect())
 }
 
@@ -69,11 +76,12 @@ impl From<std::process::Output> for Output {
     fn from(output: std::process::Output) -> Output {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        Output { success: output.status.success(), stdout, stderr }
+        let (success, code) = (output.status.success(), output.status.code());
+        Output { success, code, stdout, stderr }
     }
 }
 
-/// Runs `promtool tsdb COMMAND DIR …`, which has to succeed, and gives what it prints.
+/// Runs `promtool tsdb COMMAND DIR …`, which has to succeed, and returns what it prints.
 #[track_caller]
 pub fn tsdb(release: Release, command: &str, data_dir: &Path, more: &[&str]) -> String {
     let mut arguments = vec![OsStr::new("tsdb"), OsStr::new(command), data_dir.as_os_str()];
@@ -96,7 +104,7 @@ pub fn parse_dump(text: &str) -> Result<Vec<Series>, PromtoolError> {
 }
 
 /// Replaces every NaN by the ordinary one.
-pub fn forget_nan_bits(series: &[Series]) -> Vec<Series> {
+pub fn clear_nan_bits(series: &[Series]) -> Vec<Series> {
     let mut series = series.to_vec();
     for sample in series.iter_mut().flat_map(|s| &mut s.samples) {
         if sample.value.is_nan() {
@@ -138,7 +146,7 @@ fn parse_line(line: &str) -> Option<(Labels, Sample)> {
     Some((Labels::from_pairs(pairs), Sample { timestamp_ms: timestamp.parse().ok()?, value }))
 }
 
-/// Reads a quoted Go string at the start of the text; gives it and what follows.
+/// Reads a quoted Go string at the start of the text; returns it and what follows.
 fn go_string(text: &str) -> Option<(String, &str)> {
     let mut chars = text.strip_prefix('"')?.char_indices();
     let rest = &text[1..];

@@ -1,5 +1,5 @@
-//! A receiver of remote write that keeps every request as it came, and answers as it is told: what a
-//! sender does can be judged by the byte.
+//! A receiver of remote write that keeps every request as it came, and answers as the test asks:
+//! what a sender does can be judged by the byte.
 
 use crate::fault_proxy::read_request;
 use crate::http::Response;
@@ -59,10 +59,10 @@ struct Shared {
 }
 
 impl Receiver {
-    /// Starts on a free port; until told otherwise, it takes everything.
+    /// Starts on a free port. By default it accepts everything.
     pub fn start() -> Result<Receiver, ProcessError> {
         let system = |source| ProcessError::System { what: "listening as a receiver", source };
-        // Bound at once: a port that was free may be somebody else's a moment later.
+        // Bound at once: another process may take a free port a moment later.
         let listener = TcpListener::bind("127.0.0.1:0").map_err(system)?;
         let address = listener.local_addr().map_err(system)?;
         let answers: Answers = Box::new(|_, received| taken(received).to_bytes());

@@ -64,7 +64,7 @@ pub fn uncut_ms_max(block_ms: i64) -> i64 {
     block_ms * 3 / 2 + 60_000
 }
 
-/// Waits until the head spans no more than one and a half block ranges, and gives the blocks.
+/// Waits until the head spans no more than one and a half block ranges, and returns the blocks.
 #[track_caller]
 pub fn wait_for_blocks(store: &Store, data: &Dataset, block_ms: i64) -> Vec<Block> {
     let (_, last_ms) = data.time_range_ms().expect("there are samples");

@@ -30,7 +30,7 @@ impl SmallDisk {
         stat.f_bavail * stat.f_frsize
     }
 
-    /// Takes space until no more than so many bytes are free; gives the file that does.
+    /// Takes space until no more than so many bytes are free; returns the file that does.
     pub fn fill(&self, free_bytes: u64) -> Filler {
         let path = self.path().join("filler");
         let mut file = File::options().create(true).append(true).open(&path).expect("a filler");

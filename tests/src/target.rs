@@ -57,7 +57,7 @@ impl Target {
                 if flag.load(Ordering::SeqCst) {
                     break;
                 }
-                // A scraper that goes away asks again.
+                // A scraper that disconnects asks again.
                 let _ = stream.and_then(|stream| answer(stream, &counter));
             }
         });

@@ -19,15 +19,27 @@ use tempfile::TempDir;
 /// The variable that names another binary.
 pub const BINARY_VARIABLE: &str = "TIDEPOOL_BIN";
 /// What the program is built from.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 22] = [
     "Cargo.lock",
     "engine/src",
+    "engine/buckets/src",
+    "engine/number/src",
+    "engine/promql/src",
     "engine/relabel/src",
+    "engine/remote-write/src",
     "host/build.rs",
-    "host/image",
-    "host/program",
-    "host/src",
+    "host/client/src",
     "host/disk/src",
+    "host/exposition/src",
+    "host/image",
+    "host/node-metrics/src",
+    "host/page/build.rs",
+    "host/page/src",
+    "host/program",
+    "host/scrape/src",
+    "host/settings/src",
+    "host/src",
+    "js/ui/src",
     "proto",
     "wit",
 ];
@@ -58,6 +70,7 @@ pub struct Config {
     /// What starts it, with its arguments; nothing, if it is started by itself.
     starter: Vec<OsString>,
     keeps_address: bool,
+    has_builtin_metrics: bool,
 }
 
 /// A running server and its directory, which goes with it.
@@ -147,7 +160,14 @@ impl Config {
             flags: Vec::new(),
             starter: Vec::new(),
             keeps_address: false,
+            has_builtin_metrics: false,
         }
+    }
+
+    /// With the built-in jobs, which are on unless a flag says otherwise. All other tests look at what
+    /// they wrote.
+    pub fn with_builtin_metrics(self) -> Config {
+        Config { has_builtin_metrics: true, ..self }
     }
 
     /// With a sync policy.
@@ -212,6 +232,9 @@ impl Config {
         let mut arguments: Vec<OsString> = vec!["serve".into(), "--data-dir".into()];
         arguments.push(self.data_dir.clone().into());
         arguments.extend(["--listen".into(), address.to_string().into()]);
+        if !self.has_builtin_metrics {
+            arguments.extend(["--no-host-metrics".into(), "--no-own-metrics".into()]);
+        }
         arguments.extend(self.flags.iter().cloned());
         let mut program = binary();
         if let Some((starter, rest)) = self.starter.split_first() {

@@ -55,6 +55,7 @@ const PACKAGES: [Package; 2] = [
             ("run-job", "exported by a job"),
             ("observe-batches", "exported by an observer"),
             ("store", "imported by jobs"),
+            ("query", "imported by jobs: PromQL over the store"),
             ("webhook", "imported by jobs and observers"),
         ],
     },

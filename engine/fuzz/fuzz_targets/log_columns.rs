@@ -1,4 +1,5 @@
-//! Records by columns: of any bytes they give rows or an error, and any rows come back bit by bit.
+//! Records by columns: of any bytes they return rows or an error, and any rows come back bit by
+//! bit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Pieces of a saved head of any bytes are refused or taken: what was taken can be read, written to
-//! and saved again, and whoever refused them is as empty as before.
+//! A head loads or refuses pieces of a saved head with any bytes. A head that loaded them can be
+//! read, written to and saved again. A head that refused them is as empty as before.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -9,7 +9,6 @@ pub use note::{HistogramOperation, Note};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::number;
 use crate::syntax::Span;
 
 /// How much an annotation matters.
@@ -90,9 +89,9 @@ impl Monotonicity {
     fn describe(&self, text: &mut String) {
         text.push_str(&format!(
             ", from buckets {} to {}, with a max diff of {}, over {} samples from {} to {}",
-            number::general(self.min_bucket),
-            number::general(self.max_bucket),
-            number::general_rounded(self.max_diff, 2),
+            tidepool_number::general(self.min_bucket),
+            tidepool_number::general(self.max_bucket),
+            tidepool_number::general_rounded(self.max_diff, 2),
             self.samples,
             crate::date::rfc3339(self.first_ms.div_euclid(1000)),
             crate::date::rfc3339(self.last_ms.div_euclid(1000)),

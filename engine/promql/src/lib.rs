@@ -22,7 +22,6 @@ pub mod histogram;
 pub mod kahan;
 mod logarithm;
 pub mod model;
-pub mod number;
 pub mod plan;
 pub mod quantile;
 pub mod source;

@@ -1,4 +1,4 @@
-//! Functions against what Prometheus' give: `tests/peers/promqlcases` makes the table anew.
+//! Functions against those of Prometheus: `tests/peers/promqlcases` regenerates the table.
 
 mod golden;
 

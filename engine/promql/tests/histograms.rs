@@ -1,5 +1,5 @@
-//! Native histograms against what Prometheus computes with them: `tests/peers/promqlcases` makes the
-//! table anew.
+//! Native histograms against what Prometheus computes with them: `tests/peers/promqlcases`
+//! regenerates the table.
 
 mod golden;
 

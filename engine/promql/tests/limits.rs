@@ -65,7 +65,7 @@ fn evaluation(text: &str, options: Options, series: usize) -> Evaluation {
     query.evaluate(Rc::new(Store { series })).expect("an evaluation")
 }
 
-/// Evaluates to the end; gives how many series and samples came.
+/// Evaluates to the end; returns how many series and samples came.
 fn run(evaluation: &mut Evaluation) -> Result<(usize, usize), EvalError> {
     let (mut series, mut samples) = (0, 0);
     for one in evaluation {
@@ -121,6 +121,27 @@ fn what_holds_too_much_names_its_part() {
         assert_eq!(error, EvalError::limit(Limit::Bytes, 1_000_000, span), "{text}");
         assert!(evaluation.next().is_none(), "nothing comes behind an error");
     }
+}
+
+#[test]
+fn values_of_subqueries_count() {
+    let limits = Limits { bytes_max: 1_000_000, ..Limits::default() };
+    let options = Options { limits, ..Options::instant(86_400_000) };
+    // A column of 54,000 steps takes 486 kB, and its values in the subquery 864 kB.
+    let text = "1 + max_over_time(x[15h:1s])";
+    let error = run(&mut evaluation(text, options.clone(), 3)).expect_err("a limit");
+    assert_eq!(error, EvalError::limit(Limit::Bytes, 1_000_000, Span { start: 4, end: 28 }));
+    assert_eq!(run(&mut evaluation("1 + max_over_time(x[8h:1s])", options, 3)), Ok((3, 3)));
+}
+
+#[test]
+fn columns_on_their_way_count() {
+    let limits = Limits { bytes_max: 1_000_000, ..Limits::default() };
+    let text = "max_over_time((x + 1)[20h:1s])";
+    let options = Options { limits, ..Options::instant(86_400_000) };
+    let query = query(text, options).expect("a plan");
+    let Err(error) = query.evaluate(Rc::new(Store { series: 1 })) else { panic!("not refused") };
+    assert_eq!(error, EvalError::limit(Limit::Bytes, 1_000_000, Span { start: 15, end: 20 }));
 }
 
 #[test]

@@ -23,7 +23,7 @@ const REGEX_BYTES_MAX: usize = 64 * 1024;
 /// Memory that one compiled expression may take, in bytes.
 const REGEX_COMPILED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The expression of a rule that gives none.
+/// The expression of a rule that names none.
 pub const REGEX_DEFAULT: &str = "(.*)";
 
 /// What a rule does.
@@ -51,6 +51,40 @@ pub enum Action {
     Lowercase,
     /// Sets the target to the joined source in upper case.
     Uppercase,
+}
+
+impl Action {
+    /// All of them.
+    pub const ALL: [Action; 11] = [
+        Action::Replace,
+        Action::Keep,
+        Action::Drop,
+        Action::KeepEqual,
+        Action::DropEqual,
+        Action::HashMod,
+        Action::LabelMap,
+        Action::LabelDrop,
+        Action::LabelKeep,
+        Action::Lowercase,
+        Action::Uppercase,
+    ];
+
+    /// The word of a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Replace => "replace",
+            Action::Keep => "keep",
+            Action::Drop => "drop",
+            Action::KeepEqual => "keepequal",
+            Action::DropEqual => "dropequal",
+            Action::HashMod => "hashmod",
+            Action::LabelMap => "labelmap",
+            Action::LabelDrop => "labeldrop",
+            Action::LabelKeep => "labelkeep",
+            Action::Lowercase => "lowercase",
+            Action::Uppercase => "uppercase",
+        }
+    }
 }
 
 /// A rule as it is written.
@@ -192,7 +226,7 @@ impl Rule {
         Ok(Rule { spec, regex, captures })
     }
 
-    /// Applies the rule; gives whether the set is kept.
+    /// Applies the rule; returns whether the set is kept.
     fn apply(&mut self, labels: &mut Labels) -> bool {
         let spec = &self.spec;
         let value_of = |name: &String| labels.get(name);
@@ -261,7 +295,7 @@ fn expanded(captures: &Captures, text: &str, template: &str) -> String {
     out
 }
 
-/// Applies rules one after the other; gives whether the set is kept, which one without labels is
+/// Applies rules one after the other; returns whether the set is kept, which one without labels is
 /// not.
 pub fn relabel(rules: &mut [Rule], labels: &mut BTreeMap<String, String>) -> bool {
     let mut changed = Labels::of(std::mem::take(labels));

@@ -12,7 +12,7 @@ pub enum Part<'a> {
     Name(&'a str),
 }
 
-/// Gives the parts of a template in turn.
+/// Returns the parts of a template in turn.
 pub fn parts<'a>(mut template: &'a str, mut take: impl FnMut(Part<'a>)) {
     while let Some((before, after)) = template.split_once('$') {
         take(Part::Text(before));

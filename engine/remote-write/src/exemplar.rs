@@ -64,7 +64,7 @@ pub(super) fn decode_exemplar_v2<'r>(
     Ok(Exemplar { labels: ExemplarLabels::Refs(refs), value, timestamp_ms })
 }
 
-/// Gives value and time, and each content of field 1 to `labels`.
+/// Returns value and time, and passes each content of field 1 to `labels`.
 fn walk<'r>(
     place: &Place<'r>,
     message: &'r [u8],

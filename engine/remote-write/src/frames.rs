@@ -17,7 +17,8 @@ pub fn put_frame_head(out: &mut Vec<u8>, payload_bytes: usize) {
     out.extend_from_slice(&[0; 4]);
 }
 
-/// Puts the checksum, a CRC-32C, into each of some whole frames. What is no frame gives its offset.
+/// Puts the checksum, a CRC-32C, into each of some whole frames. Bytes that are no frame return
+/// their offset.
 pub fn seal_frames(frames: &mut [u8], crc32c: impl Fn(&[u8]) -> u32) -> Result<(), usize> {
     let bytes = frames.len();
     let mut rest = frames;

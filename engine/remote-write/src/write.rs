@@ -59,7 +59,7 @@ pub enum Taken {
 
 /// What the message of a native histogram is decoded to.
 pub trait HistogramMessage<'r>: Sized {
-    /// Decodes it, and gives its time in milliseconds, too. Nothing of its content is checked.
+    /// Decodes it, and returns its time in milliseconds, too. Nothing of its content is checked.
     fn decode(place: &Place<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError>;
 }
 
@@ -400,7 +400,7 @@ struct EncodedRefs<'a, 'r> {
     refs: &'a mut Vec<u32>,
 }
 
-/// Gives a series of a 2.0 request to the sink: by its bytes if that will do.
+/// Passes a series of a 2.0 request to the sink: by its bytes if that will do.
 #[inline]
 fn give_series<'r, S: WriteSink<'r>>(
     place: &Place<'r>,

@@ -18,7 +18,7 @@ fn labels(series: u8) -> Labels {
     Labels::from_sorted([("__name__", name.as_str())])
 }
 
-/// Gives the dump of what was imported, and how many blocks and passes it took.
+/// Returns the dump of what was imported, and how many blocks and passes it took.
 fn import(rows: &Rows, bytes_max: usize) -> Result<(String, usize, usize)> {
     let blocks = MemoryBlocks::default();
     let options = BackfillOptions { block_duration_ms: BLOCK_MS, bytes_max, hash_seed: 1 };

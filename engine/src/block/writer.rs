@@ -5,7 +5,7 @@ use super::{
     BlockDesc, BlockError, BlockMeta, BlockStats, CHUNK_BYTES_MAX, CHUNK_FILE_BYTES_MAX,
     CompactionMeta, META_FILE, TOMBSTONES_FILE, Tombstones,
 };
-use crate::chunk::{Chunk, Encoding, sample_count};
+use crate::chunk::{Chunk, sample_count};
 use crate::index::{ChunkMeta, IndexWriter, SymbolList};
 use crate::model::{Labels, TimeRange};
 use crate::storage::BlockWriter;
@@ -151,11 +151,9 @@ impl BlockBuilder {
         let bad = |source| BlockError::BadChunk { labels: labels.to_string(), source };
         let samples = u64::from(sample_count(chunk).map_err(bad)?);
         self.stats.num_samples += samples;
-        match chunk.encoding {
-            Encoding::Xor => self.stats.num_float_samples += samples,
-            Encoding::Histogram | Encoding::FloatHistogram => {
-                self.stats.num_histogram_samples += samples;
-            }
+        match chunk.encoding.is_floats() {
+            true => self.stats.num_float_samples += samples,
+            false => self.stats.num_histogram_samples += samples,
         }
         self.stats.num_chunks += 1;
         Ok(())

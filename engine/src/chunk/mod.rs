@@ -3,25 +3,35 @@
 //! [`Chunk`] is the unit that blocks store and that reads hand out. [`XorAppender`] makes one of
 //! floats, [`XorIter`] takes it apart; [`HistogramAppender`] and [`HistogramIter`] do the same for
 //! native histograms; [`ValueAppender`] and [`values()`] serve callers that handle all kinds. The
-//! XOR layout is in `xor.rs`, the histogram layouts are in `histogram/mod.rs`.
+//! XOR layout is in `xor.rs`, the histogram layouts are in `histogram/mod.rs`, those with start
+//! timestamps in `xor2.rs` and `starts.rs`; what becomes of these is in `started.rs`.
 
 mod error;
 mod histogram;
+mod started;
+mod starts;
 mod state;
 mod values;
+mod varbit;
 mod without;
 mod xor;
+mod xor2;
+mod xor2_iter;
 mod xor_iter;
 
+#[cfg(test)]
+pub(crate) mod start_tests;
 #[cfg(test)]
 mod tests;
 
 pub use error::ChunkError;
 pub use histogram::{Appended, ChunkCount, CounterHeader, HistogramAppender, HistogramIter};
+pub use started::{StartedValue, encode_started, is_plain_floats, plain, started_values};
 pub use values::{ValueAppender, Values, encode, values, values_of};
 pub use without::without;
 pub use xor::{SAMPLES_PER_CHUNK_MAX, XorAppender};
 pub use xor_iter::XorIter;
+pub use xor2_iter::Xor2Iter;
 
 use std::fmt;
 use std::rc::Rc;
@@ -39,6 +49,13 @@ pub enum Encoding {
     Histogram = 2,
     /// Native histograms with float counts.
     FloatHistogram = 3,
+    /// Floats with start timestamps, as upstream writes them if it is told to. Read in blocks, and
+    /// kept there; the head makes none.
+    Xor2 = 4,
+    /// The same of native histograms with integer counts.
+    HistogramSt = 5,
+    /// The same of native histograms with float counts.
+    FloatHistogramSt = 6,
 }
 
 /// A finished run of samples of one series, in time order.
@@ -54,7 +71,7 @@ pub struct Chunk {
     pub data: Rc<[u8]>,
 }
 
-/// The samples of a chunk of floats.
+/// The samples of an XOR chunk.
 pub fn samples(chunk: &Chunk) -> Result<XorIter<'_>, ChunkError> {
     match chunk.encoding {
         Encoding::Xor => XorIter::new(&chunk.data),
@@ -65,7 +82,13 @@ pub fn samples(chunk: &Chunk) -> Result<XorIter<'_>, ChunkError> {
 /// How many samples a chunk says it holds; every encoding begins with that number.
 pub fn sample_count(chunk: &Chunk) -> Result<u16, ChunkError> {
     let header = chunk.data.first_chunk::<2>().ok_or(ChunkError::NoHeader)?;
-    Ok(u16::from_be_bytes(*header))
+    let count = u16::from_be_bytes(*header);
+    Ok(match chunk.encoding {
+        Encoding::HistogramSt | Encoding::FloatHistogramSt => {
+            count & histogram::SAMPLES_MAX_WITH_STARTS
+        }
+        _ => count,
+    })
 }
 
 impl Encoding {
@@ -75,8 +98,21 @@ impl Encoding {
             1 => Some(Encoding::Xor),
             2 => Some(Encoding::Histogram),
             3 => Some(Encoding::FloatHistogram),
+            4 => Some(Encoding::Xor2),
+            5 => Some(Encoding::HistogramSt),
+            6 => Some(Encoding::FloatHistogramSt),
             _ => None,
         }
+    }
+
+    /// Whether every reader knows it: it holds no start timestamps.
+    pub fn is_plain(self) -> bool {
+        matches!(self, Encoding::Xor | Encoding::Histogram | Encoding::FloatHistogram)
+    }
+
+    /// Whether the samples are floats.
+    pub fn is_floats(self) -> bool {
+        matches!(self, Encoding::Xor | Encoding::Xor2)
     }
 }
 
@@ -86,6 +122,9 @@ impl fmt::Display for Encoding {
             Encoding::Xor => "XOR",
             Encoding::Histogram => "histogram",
             Encoding::FloatHistogram => "float histogram",
+            Encoding::Xor2 => "XOR2",
+            Encoding::HistogramSt => "histogram ST",
+            Encoding::FloatHistogramSt => "float histogram ST",
         })
     }
 }

@@ -28,7 +28,12 @@ impl ValueAppender {
             Encoding::FloatHistogram => {
                 ValueAppender::FloatHistogram(Box::new(HistogramAppender::resume(data)?))
             }
-            _ => ValueAppender::Histogram(Box::new(HistogramAppender::resume(data)?)),
+            Encoding::Histogram => {
+                ValueAppender::Histogram(Box::new(HistogramAppender::resume(data)?))
+            }
+            // No appender makes these.
+            Encoding::Xor | Encoding::Xor2 => return None,
+            Encoding::HistogramSt | Encoding::FloatHistogramSt => return None,
         };
         Some((appender, rest))
     }

@@ -1,7 +1,7 @@
 //! Chunks of any encoding: reading their values, and writing values of mixed kinds.
 
 use super::histogram::{Appended, CounterHeader, HistogramAppender, HistogramIter};
-use super::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, XorAppender, XorIter};
+use super::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, Xor2Iter, XorAppender, XorIter};
 use crate::model::{Sample, Value};
 
 /// Bytes after which a chunk of histograms is full, as upstream has it: histograms differ so much
@@ -16,6 +16,8 @@ const HISTOGRAMS_PER_CHUNK_MIN: usize = 10;
 pub enum Values<'a> {
     /// The values of an XOR chunk.
     Floats(XorIter<'a>),
+    /// The values of an XOR2 chunk.
+    FloatsWithStarts(Xor2Iter<'a>),
     /// The values of a chunk of histograms with integer counts.
     Histograms(Box<HistogramIter<'a, u64>>),
     /// The values of a chunk of histograms with float counts.
@@ -45,6 +47,11 @@ pub fn values_of(encoding: Encoding, data: &[u8]) -> Result<Values<'_>, ChunkErr
         Encoding::Xor => Values::Floats(XorIter::new(data)?),
         Encoding::Histogram => Values::Histograms(Box::new(HistogramIter::new(data)?)),
         Encoding::FloatHistogram => Values::FloatHistograms(Box::new(HistogramIter::new(data)?)),
+        Encoding::Xor2 => Values::FloatsWithStarts(Xor2Iter::new(data)?),
+        Encoding::HistogramSt => Values::Histograms(Box::new(HistogramIter::with_starts(data)?)),
+        Encoding::FloatHistogramSt => {
+            Values::FloatHistograms(Box::new(HistogramIter::with_starts(data)?))
+        }
     })
 }
 
@@ -216,6 +223,16 @@ impl ValueAppender {
 }
 
 impl Values<'_> {
+    /// The start timestamp of the value that was given last, in milliseconds; 0 if it is not known.
+    pub fn start_ms(&self) -> i64 {
+        match self {
+            Values::Floats(_) => 0,
+            Values::FloatsWithStarts(floats) => floats.start_ms(),
+            Values::Histograms(histograms) => histograms.start_ms(),
+            Values::FloatHistograms(histograms) => histograms.start_ms(),
+        }
+    }
+
     /// The value at exactly this time, if there is one. Reads on from where the iteration stands.
     pub fn at(self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
         for value in self {
@@ -238,6 +255,10 @@ impl Iterator for Values<'_> {
                 let Sample { timestamp_ms, value } = sample;
                 (timestamp_ms, Value::Float(value))
             }),
+            Values::FloatsWithStarts(floats) => floats.next()?.map(|sample| {
+                let Sample { timestamp_ms, value } = sample;
+                (timestamp_ms, Value::Float(value))
+            }),
             Values::Histograms(histograms) => {
                 histograms.next()?.map(|(timestamp_ms, histogram)| (timestamp_ms, histogram.into()))
             }
@@ -250,6 +271,7 @@ impl Iterator for Values<'_> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         match self {
             Values::Floats(floats) => floats.size_hint(),
+            Values::FloatsWithStarts(floats) => floats.size_hint(),
             Values::Histograms(histograms) => histograms.size_hint(),
             Values::FloatHistograms(histograms) => histograms.size_hint(),
         }

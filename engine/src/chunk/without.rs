@@ -1,7 +1,7 @@
 //! A chunk without some of its values.
 
 use super::xor_iter::before;
-use super::{Chunk, ChunkError, Encoding, encode, values};
+use super::{Chunk, ChunkError, Encoding, StartedValue, encode_started, started_values};
 use crate::model::TimeRange;
 
 /// The values of a chunk that lie in none of these spans of time, as chunks. One that is not
@@ -23,23 +23,24 @@ pub fn without(chunk: &Chunk, deleted: &[TimeRange]) -> Result<Vec<Chunk>, Chunk
     }
     let mut kept = Vec::new();
     let mut follows_gap = false;
-    for next in values(chunk)? {
-        let (time_ms, value) = next?;
-        if deleted.iter().any(|range| range.contains(time_ms)) {
+    for next in started_values(chunk)? {
+        let StartedValue { timestamp_ms, start_ms, value } = next?;
+        if deleted.iter().any(|range| range.contains(timestamp_ms)) {
             follows_gap = true;
             continue;
         }
         // What a histogram says of the one before it does not hold for an earlier one.
         let value = if follows_gap { value.without_reset_hint() } else { value };
         follows_gap = false;
-        kept.push((time_ms, value));
+        kept.push(StartedValue { timestamp_ms, start_ms, value });
     }
-    Ok(encode(kept.into_iter()))
+    encode_started(kept.into_iter())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chunk::encode;
     use crate::model::Value;
     use proptest::prelude::*;
 

@@ -7,7 +7,7 @@
 //!
 //! Two passes over the head's series in label order: symbols are collected first, since the index
 //! begins with them, then series and chunks are written and the index is finished. The head drops
-//! what a block holds only after its commit. Both passes walk one cursor, which gives the same
+//! what a block holds only after its commit. Both passes walk one cursor, which returns the same
 //! series however often it is rewound.
 //!
 //! Labels may take more memory than a compactor has. Then the range is cut in pieces: blocks of the
@@ -301,7 +301,7 @@ impl SymbolPass {
 }
 
 impl PiecePass {
-    /// Writes a slice of the series; gives whether the piece is complete.
+    /// Writes a slice of the series; returns whether the piece is complete.
     fn step(&mut self, series: &mut dyn SeriesSource) -> Result<bool> {
         if self.skip > 0 {
             skip_slice(series, &mut self.skip)?;

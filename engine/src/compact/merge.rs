@@ -287,7 +287,7 @@ impl Parent {
 }
 
 impl SymbolPass {
-    /// Adds a label name of the current parent and its values; gives how many these were.
+    /// Adds a label name of the current parent and its values; returns how many these were.
     fn add_values(&mut self, name: &str) -> std::result::Result<usize, IndexError> {
         let Some(parent) = self.parents.get(self.parent.saturating_sub(1)) else { return Ok(0) };
         let mut count = 0;

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Choices are pure: [`plan()`], [`superseded`] and [`beyond_retention`] take the metas that
-//! [`survey()`] read and give plain values. [`Cut`] and [`BlockMerge`] do the work in slices of about
-//! [`SERIES_PER_SLICE`] series, so that an instance that also appends is not held up. Nothing is
-//! deleted before what replaces it is durable.
+//! [`survey()`] read and return plain values. [`Cut`] and [`BlockMerge`] do the work in slices of
+//! about [`SERIES_PER_SLICE`] series, so that an instance that also appends is not delayed. Nothing
+//! is deleted before what replaces it is durable.
 
 mod cut;
 mod deletion;

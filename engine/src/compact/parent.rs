@@ -2,7 +2,7 @@
 
 use super::BadBlock;
 use crate::block::{BlockError, BlockMeta, BlockReader, Tombstones, chunk_file_name};
-use crate::chunk::{ChunkError, samples};
+use crate::chunk::values;
 use crate::codec::crc32c;
 use crate::error::{Error, Result};
 use crate::model::TimeRange;
@@ -126,11 +126,11 @@ fn undecodable_in(
             continue;
         }
         for meta in &metas {
-            let decoded = match samples(&block.chunk(meta)?) {
+            let chunk = block.chunk(meta)?;
+            let decoded = match chunk.encoding.is_floats() {
+                true => values(&chunk).and_then(|mut all| all.try_for_each(|next| next.map(drop))),
                 // Chunks of other kinds are not taken apart here.
-                Err(ChunkError::NotFloats { .. }) => Ok(()),
-                Err(source) => Err(source),
-                Ok(mut all) => all.try_for_each(|sample| sample.map(|_| ())),
+                false => Ok(()),
             };
             if let Err(source) = decoded {
                 let (block, file) = (ulid.into(), chunk_file_name(meta.chunk_ref.file()));

@@ -208,7 +208,7 @@ pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
     let names = |child: &str, ulid: &str| parents.get(child).is_some_and(|all| all.contains(ulid));
     let mut found = BTreeSet::new();
     for (child, ulids) in &parents {
-        // Blocks that call each other parent, or themselves, are nobody's doing; they stay.
+        // No compaction makes blocks that name each other, or themselves, as parent; they stay.
         let is_gone = |ulid: &&&str| parents.contains_key(**ulid) && !names(ulid, child);
         found.extend(ulids.iter().filter(is_gone).map(|ulid| (*ulid).to_owned()));
     }

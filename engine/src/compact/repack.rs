@@ -7,10 +7,13 @@
 //!
 //! Invariants: samples stay what they are, bit by bit; what does not get smaller, or is not in time
 //! order, is left as it is; a chunk that is at least half as long as it may become is left alone,
-//! so that a sample is encoded again about once in its life. Chunks of histograms pass.
+//! so that a sample is encoded again about once in its life. Chunks of histograms pass, and so do
+//! chunks with start timestamps: an XOR chunk cannot hold these, and in upstream's encoding of them a
+//! chunk of more than 127 samples takes up to three bytes for each further one. XOR2 chunks without
+//! start timestamps are joined like XOR chunks, and become such, which every reader knows.
 
 use super::narrow_xor::NarrowXor;
-use crate::chunk::{Chunk, ChunkError, Encoding, sample_count, samples};
+use crate::chunk::{Chunk, ChunkError, Encoding, Xor2Iter, is_plain_floats, sample_count, samples};
 use crate::model::Sample;
 
 /// Samples up to which neighbouring chunks are joined. Every reader of upstream's takes up to
@@ -42,7 +45,7 @@ impl Repacker {
         let mut run_samples = 0;
         for chunk in chunks {
             let count = usize::from(sample_count(&chunk)?);
-            let is_small = chunk.encoding == Encoding::Xor && 2 * count <= self.samples_max;
+            let is_small = is_plain_floats(&chunk) && 2 * count <= self.samples_max;
             if !is_small || run_samples + count > self.samples_max {
                 self.join(&mut run, &mut packed)?;
                 run_samples = 0;
@@ -75,8 +78,9 @@ impl Repacker {
     fn joined(&mut self, run: &[Chunk]) -> Result<Option<Chunk>, ChunkError> {
         self.samples.clear();
         for chunk in run {
-            for sample in samples(chunk)? {
-                self.samples.push(sample?);
+            match chunk.encoding {
+                Encoding::Xor2 => put_all(Xor2Iter::new(&chunk.data)?, &mut self.samples)?,
+                _ => put_all(samples(chunk)?, &mut self.samples)?,
             }
         }
         let ascends = self.samples.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms);
@@ -90,6 +94,16 @@ impl Repacker {
         let data = self.narrow.encode(&self.samples).into();
         Ok(Some(Chunk { encoding: Encoding::Xor, min_time_ms, max_time_ms, data }))
     }
+}
+
+fn put_all(
+    all: impl Iterator<Item = Result<Sample, ChunkError>>,
+    out: &mut Vec<Sample>,
+) -> Result<(), ChunkError> {
+    for sample in all {
+        out.push(sample?);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

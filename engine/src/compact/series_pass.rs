@@ -47,7 +47,7 @@ impl SeriesPass {
         SeriesPass { range, left: series_max, memory_bytes_max, ..self }
     }
 
-    /// Writes a slice of the series; gives whether it was the last.
+    /// Writes a slice of the series; returns whether it was the last.
     pub(super) fn step(&mut self, series: &mut dyn SeriesSource) -> Result<bool> {
         let mut bytes = 0;
         for _ in 0..SERIES_PER_SLICE {

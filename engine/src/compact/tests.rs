@@ -2,6 +2,7 @@ mod crash;
 mod deletion;
 mod merge;
 mod plan;
+mod start_timestamps;
 
 use super::*;
 use crate::block::{

@@ -208,9 +208,12 @@ impl From<SeriesExemplars> for store::SeriesExemplars {
 impl From<Chunk> for wit::Chunk {
     fn from(chunk: Chunk) -> wit::Chunk {
         let encoding = match chunk.encoding {
-            Encoding::Xor => wit::ChunkEncoding::Xor,
-            Encoding::Histogram => wit::ChunkEncoding::Histogram,
-            Encoding::FloatHistogram => wit::ChunkEncoding::FloatHistogram,
+            // A cursor gives no chunk with start timestamps.
+            Encoding::Xor | Encoding::Xor2 => wit::ChunkEncoding::Xor,
+            Encoding::Histogram | Encoding::HistogramSt => wit::ChunkEncoding::Histogram,
+            Encoding::FloatHistogram | Encoding::FloatHistogramSt => {
+                wit::ChunkEncoding::FloatHistogram
+            }
         };
         wit::Chunk {
             encoding,

@@ -159,6 +159,14 @@ impl Guest for Component {
         Ok(with_engine(|engine| engine.append(rows, now_ms))?.into())
     }
 
+    fn end_series(
+        series: Vec<u64>,
+        at_ms: i64,
+        now_ms: i64,
+    ) -> Result<store::WriteOutcome, wit::Error> {
+        Ok(with_engine(|engine| engine.end_series(&series, at_ms, now_ms))?.into())
+    }
+
     fn select(selection: store::Selection) -> Result<store::Cursor, wit::Error> {
         let selection = Selection {
             matchers: selection.matchers.into_iter().map(Into::into).collect(),

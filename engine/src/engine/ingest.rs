@@ -78,7 +78,8 @@ impl<'h, 'r> Ingest<'h, 'r> {
         checked.map_err(|source| chunk_error(head, slot, source))
     }
 
-    /// Takes the rows of one series, whose labels `find` looks up. Gives it, unless it was refused.
+    /// Takes the rows of one series, whose labels `find` looks up. Returns it, unless it was
+    /// refused.
     #[inline]
     fn series(
         &mut self,
@@ -235,7 +236,7 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         };
         let known = matching.next(series).filter(|_| data.rows() > 0);
         let Some((slot, says_metadata)) = known else {
-            // The template is dropped, and may be recorded anew the next time.
+            // The template is dropped; the next request may record it again.
             self.template_state = TemplateState::Off;
             return Taken::Nothing;
         };

@@ -224,7 +224,7 @@ impl Log {
         Ok(())
     }
 
-    /// Gives whether the whole record was understood.
+    /// Returns whether the whole record was understood.
     fn replay_record(
         &mut self,
         head: &mut Head,
@@ -322,7 +322,7 @@ impl Log {
         }
     }
 
-    /// Gives whether all rows were understood.
+    /// Returns whether all rows were understood.
     fn replay_rows(
         &mut self,
         head: &mut Head,
@@ -387,7 +387,7 @@ impl Log {
         self.truncation.is_some()
     }
 
-    /// Drops leading segments that hold nothing from `before_ms` on, a slice at a time; gives
+    /// Drops leading segments that hold nothing from `before_ms` on, a slice at a time; returns
     /// whether some is left to do.
     pub fn truncate(&mut self, head: &Head, before_ms: i64) -> error::Result<bool> {
         let mut truncation = match self.truncation.take() {

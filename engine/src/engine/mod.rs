@@ -285,6 +285,25 @@ impl Engine {
         })
     }
 
+    /// Marks the end of series that have no value at a time or after it; on an error, of none.
+    pub fn end_series(
+        &mut self,
+        series_refs: &[u64],
+        at_ms: i64,
+        now_ms: i64,
+    ) -> Result<WriteOutcome> {
+        self.append_batch("end-series", now_ms, |head, batch| {
+            for series_ref in series_refs {
+                // A series that was dropped has ended.
+                let Some(slot) = head.by_ref(*series_ref) else { continue };
+                if !head.has_value_since(batch, slot, at_ms) {
+                    Ingest::check(head, batch, slot, at_ms, Value::STALE)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// The number by which [`Engine::append`] knows a series, which is made if it is new.
     pub fn series_ref(&mut self, labels: &Labels) -> Result<u64> {
         let mut found = None;
@@ -451,7 +470,7 @@ impl Engine {
         self.head.plan_cut()
     }
 
-    /// Truncates head and log of what a committed block holds; gives whether some is left to do.
+    /// Truncates head and log of what a committed block holds; returns whether some is left to do.
     pub fn truncate(&self, before_ms: i64) -> Result<bool> {
         self.head.truncate(before_ms)
     }

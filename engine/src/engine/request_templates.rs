@@ -257,7 +257,7 @@ impl<'r> Matching<'r> {
 }
 
 impl<'r> Recording<'r> {
-    /// Notes the next series; gives whether the request can become a template.
+    /// Notes the next series; returns whether the request can become a template.
     pub fn push(&mut self, series: EncodedSeries<'r>, slot: Slot) -> bool {
         let EncodedSeries { refs, metadata } = series;
         let before =

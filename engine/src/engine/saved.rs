@@ -31,8 +31,8 @@ impl SavedHead {
 }
 
 impl Engine {
-    /// Ends the store, whatever this gives, and gives what [`Engine::replay`] would build from the
-    /// log as it is now.
+    /// Ends the store, whatever this returns, and returns what [`Engine::replay`] would build from
+    /// the log as it is now.
     pub fn save_head(self) -> Result<SavedHead> {
         let owned = self.owned.ok_or(Error::WrongRole { call: "save-head" })?;
         if !owned.replayed {
@@ -52,7 +52,7 @@ impl Engine {
         Ok(SavedHead { head: owned.head, saver, first: Some(first) })
     }
 
-    /// Takes a piece of a saved head, in place of [`Engine::replay`]; gives whether it was the
+    /// Takes a piece of a saved head, in place of [`Engine::replay`]; returns whether it was the
     /// last. On an error nothing was taken, of earlier pieces neither.
     pub fn load_head(&mut self, piece: &[u8]) -> Result<bool> {
         let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "load-head" })?;

@@ -53,7 +53,7 @@ impl ExemplarSource for HeadExemplars {
 }
 
 impl HeadCardinality {
-    /// Does the next slice; gives the number of distinct labels once it is done.
+    /// Does the next slice; returns the number of distinct labels once it is done.
     pub fn walk(&mut self) -> Option<u64> {
         let label_pairs = self.head.borrow().walk_cardinality(&mut self.walk);
         self.is_done = label_pairs.is_some();

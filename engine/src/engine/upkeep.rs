@@ -262,7 +262,7 @@ impl Upkeep {
         if task == Task::Due
             && let Some(range) = head.plan_cut()?
         {
-            // What is wrong with older blocks is met again, and told, once the cut is done.
+            // Errors in older blocks are found again, and reported, once the cut is done.
             let seed = self.options.hash_seed;
             let cut = Cut::new(head, blocks, range, seed, room.memory_bytes)?;
             return Ok(Some(Work::Cut(cut)));
@@ -300,7 +300,7 @@ impl Upkeep {
         }
     }
 
-    /// Deletes the blocks that are no longer needed and those beyond retention; gives the others.
+    /// Deletes the blocks that are no longer needed and those beyond retention; returns the others.
     fn drop_blocks(
         &mut self,
         task: Task,

@@ -86,7 +86,7 @@ impl Gap {
         *self.windows.entry(window_of(time_ms)).or_default() += 1;
     }
 
-    /// Adds a row of the out-of-order log; gives whether there was room.
+    /// Adds a row of the out-of-order log; returns whether there was room.
     pub fn add_out_of_order(&mut self, hash: u64, time_ms: i64) -> bool {
         if self.in_span(hash, time_ms) {
             return true;
@@ -149,7 +149,7 @@ impl Gap {
         self.windows.first_key_value().map(|(window_ms, rows)| (*window_ms, *rows))
     }
 
-    /// Ends the oldest window; gives how many rows it had.
+    /// Ends the oldest window; returns how many rows it had.
     pub fn end_window(&mut self) -> Option<(i64, u64)> {
         self.windows.pop_first()
     }
@@ -198,7 +198,7 @@ impl Gap {
         }
     }
 
-    /// Reads what [`Gap::encode`] wrote, and gives what follows it.
+    /// Reads what [`Gap::encode`] wrote, and returns what follows it.
     pub fn decode(bytes: &[u8]) -> Option<(Gap, &[u8])> {
         let (mut gap, mut rest) = (Gap::default(), bytes);
         for _ in 0..take(&mut rest, split_uvarint)? {

@@ -136,7 +136,7 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Takes a series that the store gives, for as long as rows of it are queued.
+    /// Takes a series that the store returns, for as long as rows of it are queued.
     pub fn note_stored(&mut self, labels: &Labels, hash: u64) -> u32 {
         self.add(labels, hash, None)
     }

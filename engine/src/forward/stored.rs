@@ -15,7 +15,7 @@ const GAPS_MAX: usize = 16;
 
 impl Forwarder {
     /// From now on rows of the logs are noted in a gap. Those that are queued are moved there, too;
-    /// what was on its way counts as undelivered. Gives how many rows were moved.
+    /// what was on its way counts as undelivered. Returns how many rows were moved.
     pub fn detach(&mut self) -> u64 {
         self.is_detached = true;
         let extends = self.gaps.back().is_some_and(|gap| !gap.has_begun()) && !self.has_queued;

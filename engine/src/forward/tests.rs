@@ -365,8 +365,8 @@ impl<'w> Run<'w> {
         self.saved = (self.forwarder.positions(), self.forwarder.encode_gaps());
     }
 
-    /// Feeds a record; gives whether there was one to feed and it was taken. The out-of-order log comes
-    /// when all of the in-order one was read.
+    /// Feeds a record; returns whether there was one to feed and it was taken. The out-of-order log
+    /// comes when all of the in-order one was read.
     fn feed_one(&mut self) -> bool {
         match self.feed_one_of(0) {
             true => true,

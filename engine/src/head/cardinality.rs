@@ -30,8 +30,8 @@ pub enum CardinalityList {
     PairsBySeries,
 }
 
-/// A walk over the index. It holds nothing in the head: where series are dropped, and numbers of
-/// symbols may come to mean others, it begins anew.
+/// A walk over the index. It holds nothing in the head: if series are dropped, so that numbers of
+/// symbols may mean others, it starts over.
 pub struct CardinalityWalk {
     /// Number of the next symbol that may be a name.
     next_name: u32,
@@ -151,7 +151,7 @@ pub(super) struct WalkedIndex<'h> {
 }
 
 impl WalkedIndex<'_> {
-    /// Begins a walk that gives lists of at most so many items.
+    /// Begins a walk that returns lists of at most so many items.
     pub fn begin(&self, items_max: usize) -> CardinalityWalk {
         CardinalityWalk {
             next_name: 0,
@@ -167,7 +167,7 @@ impl WalkedIndex<'_> {
         }
     }
 
-    /// Does the next slice of a walk; gives the number of distinct labels once it is done.
+    /// Does the next slice of a walk; returns the number of distinct labels once it is done.
     pub fn walk(&self, walk: &mut CardinalityWalk) -> Option<u64> {
         if self.has_dropped_since(walk) {
             *walk = self.begin(walk.pairs_by_series.items_max);
@@ -186,7 +186,7 @@ impl WalkedIndex<'_> {
         walk.series_removed != self.series_removed
     }
 
-    /// Looks at the next symbol. A name with few values is done at once. Gives how much it did.
+    /// Looks at the next symbol. A name with few values is done at once. Returns how much it did.
     fn walk_next_name(&self, walk: &mut CardinalityWalk) -> usize {
         if walk.next_name >= self.symbols.end() {
             walk.is_done = true;
@@ -205,7 +205,7 @@ impl WalkedIndex<'_> {
         1
     }
 
-    /// Goes on among the values of a name, so many steps at most. Gives how much it did.
+    /// Goes on among the values of a name, so many steps at most. Returns how much it did.
     fn walk_on(&self, walk: &mut CardinalityWalk, partly: PartlyWalked, steps: usize) -> usize {
         let PartlyWalked { name, met, next_value } = partly;
         let end = self.symbols.end().min(next_value.saturating_add(steps as u32));

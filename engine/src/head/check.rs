@@ -84,6 +84,11 @@ impl Head {
         Ok(())
     }
 
+    /// Whether a series has a value in its order at a time or after it.
+    pub fn has_value_since(&self, batch: &Batch, slot: Slot, time_ms: i64) -> bool {
+        batch.newest_of(self.table.at(slot)).is_some_and(|newest_ms| newest_ms >= time_ms)
+    }
+
     fn refuse(&mut self, batch: &mut Batch, slot: Slot, time_ms: i64, reason: RefusalReason) {
         self.counters.count_refused(reason);
         batch.refuse(reason, time_ms, 1, || {
@@ -130,9 +135,11 @@ impl Batch {
             None => series.open_encoding(),
         };
         match kind {
-            Some(Encoding::Histogram) => Histogram::stale().into(),
-            Some(Encoding::FloatHistogram) => FloatHistogram::stale().into(),
-            Some(Encoding::Xor) | None => Value::Float(float),
+            Some(Encoding::Histogram | Encoding::HistogramSt) => Histogram::stale().into(),
+            Some(Encoding::FloatHistogram | Encoding::FloatHistogramSt) => {
+                FloatHistogram::stale().into()
+            }
+            Some(Encoding::Xor | Encoding::Xor2) | None => Value::Float(float),
         }
     }
 

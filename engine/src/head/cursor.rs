@@ -3,7 +3,7 @@
 //! A cursor shows the head as it was when it was opened, and each call does a slice of work:
 //!
 //! ```text
-//! open ──▶ prepare, a slice at a time: the newest sample of each series ──▶ give series
+//! open ──▶ prepare, a slice at a time: the newest sample of each series ──▶ return series
 //!                                                                            │ labels, keep
 //!                                                    rewind: those kept  ◀───┘
 //! ```
@@ -52,7 +52,7 @@ pub struct HeadCursor {
     watch: Option<Rc<Watch>>,
     /// Indices of the series of the last page of labels.
     page: Vec<u32>,
-    /// Indices of the series to give from the next rewind on, in the order in which they are given.
+    /// Indices of the series to return from the next rewind on, in that order.
     kept: Option<Vec<u32>>,
     _open: OpenCursor,
 }
@@ -67,7 +67,7 @@ pub enum Slice<T> {
     End,
 }
 
-/// A series as a cursor gives it.
+/// A series as a cursor returns it.
 pub struct HeadSeries {
     /// Its labels, the external ones included.
     pub labels: Labels,
@@ -87,7 +87,7 @@ pub(super) struct Seen {
 }
 
 impl HeadCursor {
-    /// Begins anew, with the series that were kept, if [`HeadCursor::keep`] was called.
+    /// Starts over, with the series that were kept, if [`HeadCursor::keep`] was called.
     pub fn rewind(&mut self) {
         self.page.clear();
         match self.kept.take() {
@@ -101,7 +101,7 @@ impl HeadCursor {
     }
 
     /// Keeps series for the time after the next rewind: positions in the last page of labels,
-    /// ascending. Gives whether all of them are positions there.
+    /// ascending. Returns whether all of them are positions there.
     pub fn keep(&mut self, positions: &[u32]) -> bool {
         let kept = self.kept.get_or_insert_default();
         for position in positions {
@@ -182,7 +182,7 @@ impl HeadCursor {
         }
     }
 
-    /// Does a slice of what has to be done before the first series; gives whether that is all.
+    /// Does a slice of what has to be done before the first series; returns whether that is all.
     fn prepare(&mut self, table: &SeriesTable) -> bool {
         let is_prepared = self.is_prepared();
         if !is_prepared {

@@ -19,7 +19,7 @@ use crate::model::TimeRange;
 /// The cuts that were planned, and what decides about the next.
 pub struct Cuts {
     memory: MemoryBudget,
-    /// How many cuts were planned; out-of-order samples are told apart by it.
+    /// How many cuts were planned; it distinguishes out-of-order samples.
     generation: u64,
     /// Whether everything is due to be cut.
     is_all_due: bool,

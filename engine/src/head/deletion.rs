@@ -1,12 +1,12 @@
 //! Deleting samples of the head.
 //!
-//! A deletion takes out what is stored at that moment: chunks are written anew without it. What is
+//! A deletion takes out what is stored at that moment: chunks are rewritten without it. What is
 //! written later counts, wherever it lies in time; a sample that was deleted can be sent again.
 //! That is how blocks behave too, whose tombstones say nothing of what the head holds.
 //!
 //! The log gets a record of tombstones before anything is taken out. In the in-order log a
 //! tombstone deletes what stands before it, so that replay ends where the head was. The log of
-//! out-of-order samples has no place for tombstones that others would heed; it is written anew instead
+//! out-of-order samples has no place for tombstones that others would heed; it is rewritten instead
 //! (`engine/log.rs`). Upstream's own tombstones hide out-of-order samples whenever they come; so do
 //! those that it left in the log, for what was in its out-of-order log then.
 
@@ -53,7 +53,7 @@ impl TimesScan {
         }
     }
 
-    /// Does a slice; gives the times once all series were looked at.
+    /// Does a slice; returns the times once all series were looked at.
     pub(super) fn step(&mut self, table: &SeriesTable) -> Option<HeldTimes> {
         let end = table.places().place_count();
         let to = end.min(self.next.saturating_add(TIMES_PER_SLICE));

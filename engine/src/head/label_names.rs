@@ -37,7 +37,7 @@ impl NameLists {
         }
     }
 
-    /// Forgets a list after its last series.
+    /// Drops a list after its last series.
     pub fn release(&mut self, labels: SeriesLabels) {
         // One here, one in the table.
         if Rc::strong_count(&labels.names) == 2 {

@@ -81,7 +81,7 @@ impl MetadataTable {
         self.set(family_of(&name, metric_type).as_bytes(), metric_type, help, unit);
     }
 
-    /// Gives whether it must be logged.
+    /// Returns whether it must be logged.
     fn take(&mut self, family: &str, metadata: Metadata) -> bool {
         if let Some(known) = self.families.get_mut(family) {
             if known.metadata == metadata {

@@ -144,7 +144,7 @@ impl Head {
         self.window.is_empty()
     }
 
-    /// The clock, as the last write told it.
+    /// The clock at the last write.
     pub fn now_ms(&self) -> i64 {
         self.window.now_ms()
     }

@@ -1,7 +1,7 @@
 //! Those who must notice what changes while they work: open cursors, and the search for the oldest
 //! and newest samples after a deletion.
 //!
-//! Nearly always nobody has to be told of a sample; one flag says so.
+//! Nearly always there is no observer of samples; one flag says so.
 
 use super::Slot;
 use super::cursor::{OpenCursor, OpenCursors, Watch, Watches};
@@ -11,14 +11,14 @@ use std::rc::Rc;
 
 /// The observers of a head.
 pub struct Observers {
-    /// How many cursors were ever opened: what comes out of order is told apart by it.
+    /// How many cursors were ever opened; it distinguishes out-of-order samples.
     epoch: u64,
     open_cursors: Rc<OpenCursors>,
     /// Cursors that note the samples which come while they are prepared.
     watches: Watches,
     /// After a deletion.
     times_scan: Option<Box<TimesScan>>,
-    /// Whether one of the two must be told of each sample.
+    /// Whether one of the two must see each sample.
     is_observed: bool,
     /// Another number after each deletion, and in each life.
     deletion_mark: u64,
@@ -37,7 +37,7 @@ impl Observers {
         }
     }
 
-    /// Whether [`Observers::note_sample`] must be told of each sample.
+    /// Whether [`Observers::note_sample`] must be called for each sample.
     #[inline]
     pub fn is_observed(&self) -> bool {
         self.is_observed

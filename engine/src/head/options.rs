@@ -3,7 +3,7 @@
 use crate::memory::MemoryBudget;
 use crate::model::LabelLimits;
 
-/// What a head is told when it is made.
+/// The settings of a head.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadOptions {
     /// Span of one block in milliseconds.
@@ -27,7 +27,8 @@ pub struct HeadOptions {
 
 impl HeadOptions {
     /// Prometheus' block of two hours and its ten minutes ahead of the clock, two hours for
-    /// out-of-order samples, no exemplars and no limits. The seed is any number that nobody can guess.
+    /// out-of-order samples, no exemplars and no limits. The seed is any number that senders cannot
+    /// guess.
     pub fn new(hash_seed: u64) -> HeadOptions {
         HeadOptions {
             block_duration_ms: 2 * 60 * 60 * 1000,

@@ -1,8 +1,8 @@
 //! Which series carry which label: for every name, for every value, the series' slots.
 //!
 //! Slots are used again, so that a new series may belong into the middle of long lists. It is put
-//! at their ends, and they are sorted when somebody reads: a node with churn sees far more new
-//! series than reads. Series by their labels and values by their text are kept in order from the
+//! at their ends, and the next read sorts them: a node with churn sees far more new series than
+//! reads. Series by their labels and values by their text are kept in order from the
 //! first read on that needs it.
 
 use super::label_names::SeriesLabels;
@@ -27,7 +27,7 @@ pub struct Postings {
     /// Labels whose lists do not ascend; the same for the list of all.
     unsorted: FxHashSet<(SymbolId, SymbolId)>,
     all_is_unsorted: bool,
-    /// Series by their labels, once somebody asked for many.
+    /// Series by their labels, from the first read of many.
     by_labels: RefCell<Option<Sorted<Slot>>>,
 }
 
@@ -40,7 +40,7 @@ const SORTED_ALONE_PART: usize = 16;
 #[derive(Default)]
 struct Values {
     slots: FxHashMap<SymbolId, Vec<Slot>>,
-    /// By their text. Kept from the first time somebody asks for the order until a value goes.
+    /// By their text. Kept from the first read that needs the order until a value is dropped.
     order: RefCell<Option<Sorted<SymbolId>>>,
 }
 
@@ -437,7 +437,7 @@ pub fn find(symbols: &Symbols, text: &str) -> Option<SymbolId> {
     symbols.find(text.as_bytes(), symbols.hash(text.as_bytes()))
 }
 
-/// Adds a slot at the end; gives whether the list does not ascend any more.
+/// Adds a slot at the end; returns whether the list does not ascend any more.
 fn push(slots: &mut Vec<Slot>, slot: Slot) -> bool {
     let is_unsorted = slots.last().is_some_and(|last| *last > slot);
     slots.push(slot);

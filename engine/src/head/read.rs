@@ -116,12 +116,12 @@ impl Head {
         Ok(self.table.at(slot).out_of_order_values()?.into_iter())
     }
 
-    /// Begins a walk that gives lists of at most so many items.
+    /// Begins a walk that returns lists of at most so many items.
     pub fn cardinality(&self, items_max: usize) -> CardinalityWalk {
         self.walked().begin(items_max)
     }
 
-    /// Does the next slice of a walk; gives the number of distinct labels once it is done.
+    /// Does the next slice of a walk; returns the number of distinct labels once it is done.
     pub fn walk_cardinality(&self, walk: &mut CardinalityWalk) -> Option<u64> {
         self.walked().walk(walk)
     }

@@ -140,9 +140,9 @@ impl Head {
         Ok(())
     }
 
-    /// Does a slice of finding the times of the oldest and the newest samples after a deletion; gives
-    /// whether some is left to do. What was deleted does not make new samples out-of-order: a
-    /// replay would not know of it for long.
+    /// Does a slice of finding the times of the oldest and the newest samples after a deletion;
+    /// returns whether some is left to do. What was deleted does not make new samples out-of-order:
+    /// a replay would not know of it for long.
     pub fn find_times_again(&mut self) -> bool {
         let Some(mut scan) = self.observers.take_scan() else { return false };
         let found = scan.step(&self.table);

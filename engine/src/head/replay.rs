@@ -7,8 +7,8 @@
 //! A log may hold far more than a head should. Then blocks are cut while it is read, but only up to
 //! where nothing recent belongs, and what comes *behind* a cut all the same is kept as what comes
 //! out-of-order is. Nothing is lost of a series without samples either: rows that follow name it by the
-//! number that it has. The cut's blocks are none until the log was read to its end: whoever
-//! commits them waits for that.
+//! number that it has. The cut's blocks count only once the log was read to its end: the
+//! caller commits them then.
 
 use super::deletion::TimesScan;
 use super::metadata::Metadata;
@@ -92,7 +92,7 @@ impl FloatReplay<'_> {
         }
     }
 
-    /// Ends the record; gives the newest time, or the smallest without any row.
+    /// Ends the record; returns the newest time, or the smallest without any row.
     pub fn end(mut self) -> i64 {
         if self.oldest_ms <= self.newest_ms {
             self.replay.see(self.oldest_ms, self.rows);
@@ -245,7 +245,7 @@ impl Head {
         }
     }
 
-    /// Appends all that waits: whoever looks at samples while the log is read calls this before.
+    /// Appends all rows that wait. Callers that read samples during replay call this first.
     pub fn settle_replay(&mut self) {
         let Some(mut replay) = self.replay.take() else { return };
         for at in 0..replay.waiting.len() {

@@ -105,7 +105,7 @@ impl Series {
         self.open.as_ref().map(|open| open.appender.encoding())
     }
 
-    /// Adds a value newer than all before; gives whether that began a chunk.
+    /// Adds a value newer than all before; returns whether that began a chunk.
     pub(super) fn append(
         &mut self,
         timestamp_ms: i64,
@@ -146,7 +146,7 @@ impl Series {
     }
 
     /// Adds the first of these floats to the chunk that is being filled, as long as they ascend from
-    /// the newest value and belong there; gives how many.
+    /// the newest value and belong there; returns how many.
     #[inline]
     pub(super) fn append_floats(&mut self, rows: &[(i64, f64)]) -> usize {
         let Some(open) = &mut self.open else { return 0 };
@@ -237,7 +237,7 @@ impl Series {
         Ok(chunks)
     }
 
-    /// Whether [`Series::chunks`] gives any.
+    /// Whether [`Series::chunks`] returns any.
     pub(super) fn touches(&self, range: TimeRange) -> bool {
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
         let sealed = self.sealed.get(from).is_some_and(|c| c.min_time_ms <= range.end_ms);
@@ -251,7 +251,7 @@ impl Series {
     }
 
     /// Drops chunks that end before this time, and out-of-order samples before it unless they are
-    /// of this generation or later; gives how many ordered chunks went.
+    /// of this generation or later; returns how many ordered chunks went.
     pub(super) fn truncate(
         &mut self,
         before_ms: i64,

@@ -1,5 +1,5 @@
 //! Items that are kept in an order, and taken in a few at a time: to sort a million at once would
-//! hold writes up for seconds.
+//! delay writes for seconds.
 
 use std::cmp::Ordering;
 use std::rc::Rc;

@@ -435,7 +435,7 @@ fn cardinality_names_what_is_most() {
     writer.head.truncate(1).expect("no chunks");
     assert_eq!(writer.head.series_count(), 0);
     assert_eq!(writer.head.next_of_cardinality(&mut walk, metrics, 1000), None, "they are gone");
-    assert_eq!(writer.head.walk_cardinality(&mut walk), Some(0), "it begins anew");
+    assert_eq!(writer.head.walk_cardinality(&mut walk), Some(0), "it starts over");
     assert_eq!(writer.head.next_of_cardinality(&mut walk, metrics, 1000), Some(vec![]));
 }
 
@@ -529,7 +529,7 @@ fn a_cursor_that_takes_slices_to_prepare_sees_the_moment_of_its_opening() {
     assert!(slices >= 50, "nine slices to prepare, forty series, the end: {slices}");
     drop(cursor);
     writer.write("metric_00", &[(9000, 1.0)]);
-    assert!(!writer.head.observers.is_observed(), "nobody wants to know of samples any more");
+    assert!(!writer.head.observers.is_observed(), "no observer of samples is left");
 }
 
 /// The times of the head are those of its samples again, although some came between the slices.

@@ -45,7 +45,7 @@ impl WorkLeft {
         WorkLeft { units: Cell::new(SLICE_UNITS), is_bounded: true }
     }
 
-    /// Without a bound: where nobody else waits for the head.
+    /// Without a bound: where no other call waits for the head.
     pub fn unbounded() -> WorkLeft {
         WorkLeft { units: Cell::new(u64::MAX), is_bounded: false }
     }

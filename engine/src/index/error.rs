@@ -39,7 +39,7 @@ pub enum IndexError {
     /// A list of symbols does not ascend.
     #[error("symbol {symbol:?} is not after the one before it")]
     UnsortedSymbols {
-        /// The symbol that came too late.
+        /// The symbol that is out of order.
         symbol: String,
     },
     /// A series has a label that was not announced among the symbols.
@@ -51,7 +51,7 @@ pub enum IndexError {
     /// Series must come in label order, each once.
     #[error("series {labels} is not after the one before it")]
     UnsortedSeries {
-        /// The series that came too late.
+        /// The series that is out of order.
         labels: String,
     },
     /// A series' chunks must ascend in time, not overlap, and ascend in place.

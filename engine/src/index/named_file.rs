@@ -94,7 +94,7 @@ impl NamedFile {
     /// Reads a section made of a count and as many entries, checking its checksum.
     ///
     /// `entry` gets an entry's offset within the section's content and the bytes from there, and
-    /// says how long the entry is; `None` asks for more bytes. Gives the number of entries.
+    /// says how long the entry is; `None` asks for more bytes. Returns the number of entries.
     pub(crate) fn scan_section(
         &self,
         section: Section,

@@ -177,7 +177,8 @@ impl IndexReader {
     }
 
     /// Labels of a series, and those of its chunks that reach into a range, in time order, in
-    /// `chunks`. A series without such chunks gives none: its labels are not even looked up.
+    /// `chunks`. Returns `None` for a series without such chunks, and does not look up its
+    /// labels then.
     pub fn series_in(
         &self,
         series: SeriesRef,
@@ -255,7 +256,7 @@ impl IndexReader {
         Ok(())
     }
 
-    /// Reads a series entry, and gives its labels as symbol numbers, ascending by name, and the
+    /// Reads a series entry, and returns its labels as symbol numbers, ascending by name, and the
     /// bytes of its chunks to `read`.
     pub(super) fn entry<T>(
         &self,

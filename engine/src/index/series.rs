@@ -46,7 +46,7 @@ pub(super) fn encode_entry(out: &mut Vec<u8>, labels: &[LabelNumbers], chunks: &
     }
 }
 
-/// Reads an entry's labels into `labels`, and gives the bytes of its chunks.
+/// Reads an entry's labels into `labels`, and returns the bytes of its chunks.
 pub(crate) fn decode_labels<'a>(
     entry: &'a [u8],
     labels: &mut Vec<LabelNumbers>,

@@ -4,7 +4,7 @@
 //! number of label values: each list of postings is looked at on its own.
 
 use crate::block::{BlockError, BlockReader, SeriesRef};
-use crate::chunk::{Encoding, sample_count, values};
+use crate::chunk::{sample_count, values};
 use crate::error::{Error, Result};
 use crate::model::histogram::Count;
 use crate::model::{LABEL_NAME, Matcher, MatcherSpec, NativeHistogram, Value};
@@ -210,7 +210,7 @@ impl Analysis {
             let damaged = |source| Error::Chunk { series: labels.to_string(), source };
             let samples = u64::from(sample_count(&chunk).map_err(damaged)?);
             let bytes = chunk.data.len() as u64;
-            if chunk.encoding == Encoding::Xor {
+            if chunk.encoding.is_floats() {
                 *figures.float_samples.entry(samples).or_default() += 1;
                 *figures.float_bytes.entry(bytes).or_default() += 1;
                 continue;

@@ -148,8 +148,8 @@ impl Labels {
         Labels { packed: packed.into_boxed_slice() }
     }
 
-    /// Takes packed bytes as another instance of the engine gives them: `None` unless they keep the
-    /// invariants.
+    /// Takes packed bytes as another instance of the engine returns them: `None` unless they keep
+    /// the invariants.
     pub fn from_packed(packed: &[u8]) -> Option<Labels> {
         let mut rest = packed;
         let mut name_before = "";

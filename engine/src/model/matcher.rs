@@ -18,8 +18,9 @@ const REGEX_COMPILED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The same for an expression that is compiled while others wait.
 const REGEX_SMALL_BYTES_MAX: usize = 64 * 1024;
 
-/// Most literal values that a regular expression is unfolded into.
-const REGEX_LITERALS_MAX: usize = 4096;
+/// Memory of the literal values that a regular expression is unfolded into, in bytes: room for any
+/// alternation of fixed strings that is not too long as an expression.
+const REGEX_LITERALS_BYTES_MAX: usize = 1024 * 1024;
 
 /// The four ways to compare a label's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,7 +244,11 @@ fn literals(hir: &Hir) -> Option<Vec<String>> {
             let mut all = vec![String::new()];
             for part in parts {
                 let tails = literals(part)?;
-                if all.len().checked_mul(tails.len())? > REGEX_LITERALS_MAX {
+                let count = all.len().checked_mul(tails.len())?;
+                let bytes = text_bytes(&all)
+                    .checked_mul(tails.len())?
+                    .checked_add(text_bytes(&tails).checked_mul(all.len())?)?;
+                if !is_small(count, bytes) {
                     return None;
                 }
                 all =
@@ -252,17 +257,30 @@ fn literals(hir: &Hir) -> Option<Vec<String>> {
             Some(all)
         }
         HirKind::Alternation(branches) => {
-            let mut all = Vec::new();
+            let (mut all, mut count, mut bytes) = (Vec::new(), 0, 0);
             for branch in branches {
-                all.extend(literals(branch)?);
-                if all.len() > REGEX_LITERALS_MAX {
+                let values = literals(branch)?;
+                count += values.len();
+                bytes += text_bytes(&values);
+                if !is_small(count, bytes) {
                     return None;
                 }
+                all.extend(values);
             }
             Some(all)
         }
         HirKind::Repetition(_) | HirKind::Look(_) => None,
     }
+}
+
+fn text_bytes(values: &[String]) -> usize {
+    values.iter().map(String::len).sum()
+}
+
+/// Whether so many strings of so many bytes together may be kept.
+fn is_small(count: usize, bytes: usize) -> bool {
+    let headers = count.saturating_mul(size_of::<String>());
+    headers.saturating_add(bytes) <= REGEX_LITERALS_BYTES_MAX
 }
 
 #[cfg(test)]
@@ -310,6 +328,19 @@ mod tests {
         let folded = matcher(MatchOp::Regex, "(?i)ab");
         assert!(folded.matches("aB") && folded.matches("AB") && !folded.matches("ac"));
         assert!(matcher(MatchOp::Regex, "a+").literals().is_none());
+    }
+
+    #[test]
+    fn alternations_of_any_length_are_literals_and_products_are_not() {
+        let names: Vec<String> = (0..8_000).map(|number| format!("n{number}")).collect();
+        let all = matcher(MatchOp::Regex, &names.join("|"));
+        assert_eq!(all.literals().map(<[String]>::len), Some(8_000));
+        assert!(all.matches("n7999") && !all.matches("n8000"));
+        // Few strings, but long ones: 676 of 50 kB.
+        let long = matcher(MatchOp::Regex, &format!("[a-z][a-z]{}", "x".repeat(50_000)));
+        assert!(long.literals().is_none());
+        let product = matcher(MatchOp::Regex, "[a-z][a-z][a-z][a-z]");
+        assert!(product.literals().is_none() && product.matches("abcd"));
     }
 
     #[test]

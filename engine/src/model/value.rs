@@ -1,7 +1,7 @@
 //! The value of a sample: a float or a native histogram.
 
 use super::histogram::{
-    Count, FloatHistogram, Histogram, NativeHistogram, ResetHint, is_stale_nan,
+    Count, FloatHistogram, Histogram, NativeHistogram, ResetHint, STALE_NAN_BITS, is_stale_nan,
 };
 use std::rc::Rc;
 
@@ -17,6 +17,9 @@ pub enum Value {
 }
 
 impl Value {
+    /// Marks the end of a series, whatever its kind: a head stores it as the kind of the series.
+    pub const STALE: Value = Value::Float(f64::from_bits(STALE_NAN_BITS));
+
     /// Whether this marks the end of its series.
     pub fn is_stale(&self) -> bool {
         match self {
@@ -29,8 +32,8 @@ impl Value {
     /// The same value without what it says of the one before it; a gauge stays a gauge.
     pub fn without_reset_hint(self) -> Value {
         match self {
-            Value::Histogram(h) => Value::Histogram(forget_hint(h)),
-            Value::FloatHistogram(h) => Value::FloatHistogram(forget_hint(h)),
+            Value::Histogram(h) => Value::Histogram(clear_hint(h)),
+            Value::FloatHistogram(h) => Value::FloatHistogram(clear_hint(h)),
             float => float,
         }
     }
@@ -47,7 +50,7 @@ impl Value {
     }
 }
 
-fn forget_hint<C: Count>(mut histogram: Rc<NativeHistogram<C>>) -> Rc<NativeHistogram<C>> {
+fn clear_hint<C: Count>(mut histogram: Rc<NativeHistogram<C>>) -> Rc<NativeHistogram<C>> {
     if matches!(histogram.reset_hint, ResetHint::Reset | ResetHint::NotReset) {
         Rc::make_mut(&mut histogram).reset_hint = ResetHint::Unknown;
     }

@@ -59,8 +59,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Begins to evaluate an expression, of which this is the text. Gives `series_max` series at most;
-    /// 0 means no limit.
+    /// Begins to evaluate an expression, of which this is the text. Returns `series_max` series at
+    /// most; 0 means no limit.
     pub fn new(
         expression: String,
         parsed: &Expr,

@@ -2,7 +2,7 @@
 
 use super::histogram::{count_and_sum, to_histogram};
 use super::source::{Failure, failed};
-use crate::chunk::{Chunk, ChunkError, Encoding, samples, values};
+use crate::chunk::{Chunk, ChunkError, Encoding, Xor2Iter, samples, values};
 use crate::error::{Error, Result};
 use crate::model::{TimeRange, Value};
 use crate::select::SeriesSource;
@@ -67,7 +67,8 @@ impl SeriesSet for StoreSeries {
     }
 }
 
-/// Appends the samples of a chunk that lie in a range. The store keeps no start times of counters.
+/// Appends the samples of a chunk that lie in a range. Only chunks that others wrote have start times
+/// of counters.
 fn decode(
     chunk: &Chunk,
     range: TimeRange,
@@ -82,8 +83,20 @@ fn decode(
                 out.floats.push(FloatPoint { time_ms: sample.timestamp_ms, value: sample.value });
             }
         }
+    } else if chunk.encoding == Encoding::Xor2 {
+        let mut all = Xor2Iter::new(&chunk.data)?;
+        while let Some(sample) = all.next() {
+            let sample = sample?;
+            if range.contains(sample.timestamp_ms) {
+                out.floats.push(FloatPoint { time_ms: sample.timestamp_ms, value: sample.value });
+                if hints.start_times {
+                    out.float_starts.push(all.start_ms());
+                }
+            }
+        }
     } else {
-        for value in values(chunk)? {
+        let mut all = values(chunk)?;
+        while let Some(value) = all.next() {
             let (time_ms, value) = value?;
             if range.contains(time_ms) {
                 let mut histogram = histogram_of(&value, hints);
@@ -92,6 +105,9 @@ fn decode(
                 }
                 let histogram = Rc::new(histogram);
                 out.histograms.push(HistogramPoint { time_ms, histogram });
+                if hints.start_times {
+                    out.histogram_starts.push(all.start_ms());
+                }
             }
             if hints.without_buckets && !value.is_stale() {
                 *before = Some(value);

@@ -52,7 +52,7 @@ impl Source for StoreSource {
     }
 }
 
-/// Keeps an error, and gives its text.
+/// Keeps an error, and returns its text.
 pub(super) fn failed(failure: &Failure, error: Error) -> SourceError {
     let text = error.to_string();
     failure.replace(Some(error));

@@ -2,6 +2,7 @@
 
 use super::SeriesSource;
 use super::samples::{Extent, SeriesWriter, extent};
+use crate::chunk::{ChunkError, plain};
 use crate::error::{Error, Result};
 use crate::model::{Labels, MatcherSpec, TimeRange};
 use crate::wire::{
@@ -51,7 +52,7 @@ pub struct Selection {
 pub struct Measured {
     /// Whether that was all.
     pub done: bool,
-    /// Bytes that `next_frames` will give for it.
+    /// Bytes that `next_frames` will return for it.
     pub bytes: u64,
     /// Samples in them, of the `Samples` format.
     pub samples: u64,
@@ -87,7 +88,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Writes what a source gives as the selection asks.
+    /// Writes what a source returns as the selection asks.
     pub fn new(source: Box<dyn SeriesSource>, selection: &Selection) -> Cursor {
         let frame_bytes_max = match selection.frame_bytes_max {
             0 => DEFAULT_FRAME_BYTES_MAX as usize,
@@ -109,7 +110,7 @@ impl Cursor {
         }
     }
 
-    /// Gives series that come without chunks, at most so many; 0 means no limit.
+    /// Returns series that come without chunks, at most so many; 0 means no limit.
     pub fn of_labels(source: Box<dyn SeriesSource>, range: TimeRange, limit: u64) -> Cursor {
         Cursor {
             source,
@@ -136,7 +137,7 @@ impl Cursor {
         if self.is_truncated {
             return Ok(None);
         }
-        let next = self.next_in_range()?;
+        let next = self.next_in_range()?.map(with_plain_chunks).transpose()?;
         if next.is_some() && self.series_max > 0 && self.series_given >= self.series_max {
             self.is_truncated = true;
             return Ok(None);
@@ -210,7 +211,7 @@ impl Cursor {
     }
 
     /// Goes over the next series, until their chunks fill `bytes_max`, and counts what
-    /// [`Cursor::next_frames`] would give for all that it has gone over, up to the limit of
+    /// [`Cursor::next_frames`] would return for all that it has gone over, up to the limit of
     /// samples.
     pub fn measure(&mut self, bytes_max: u32) -> Result<Measured> {
         let mut scratch = Vec::new();
@@ -261,5 +262,15 @@ impl Cursor {
             return Err(Error::LimitExceeded { what, max: self.samples_max });
         }
         Ok(())
+    }
+}
+
+/// The series with chunks of encodings that all clients know.
+fn with_plain_chunks(series: ChunkedSeries) -> Result<ChunkedSeries> {
+    let ChunkedSeries { labels, chunks } = series;
+    let plain: std::result::Result<Vec<_>, ChunkError> = chunks.into_iter().map(plain).collect();
+    match plain {
+        Ok(chunks) => Ok(ChunkedSeries { labels, chunks }),
+        Err(source) => Err(Error::Chunk { series: labels.to_string(), source }),
     }
 }

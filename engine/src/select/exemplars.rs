@@ -12,7 +12,7 @@ pub const EXEMPLAR_PAGE_BYTES: u32 = 32 * 1024;
 /// Approximate memory of an exemplar besides its labels, in bytes.
 const EXEMPLAR_BYTES: usize = 64;
 
-/// Gives exemplars as they came.
+/// Returns exemplars as they came.
 pub trait ExemplarSource {
     /// The next ones, by series in no order, perhaps none; `None` at the end.
     fn next_page(&mut self) -> Result<Option<Vec<SeriesExemplars>>>;
@@ -24,7 +24,7 @@ pub struct RemoteExemplars<F> {
 }
 
 impl<F: FnMut(u32) -> Result<Option<Vec<u8>>>> RemoteExemplars<F> {
-    /// `fetch` gives about as many bytes of messages as it is asked for, and nothing at the end.
+    /// `fetch` returns about as many bytes of messages as it is asked for, and nothing at the end.
     pub fn new(fetch: F) -> RemoteExemplars<F> {
         RemoteExemplars { fetch }
     }

@@ -2,6 +2,7 @@
 
 use super::merge::decoded;
 use super::{Damages, SeriesSource};
+use crate::chunk::StartedValue;
 use crate::error::Result;
 use crate::model::TimeRange;
 use crate::text::{LineWriter, TextFormat};
@@ -65,7 +66,7 @@ impl LineCursor {
             match decoded(&series.labels, chunk) {
                 Err(damage) => self.damages.put(damage),
                 Ok(values) => {
-                    for (timestamp_ms, value) in values {
+                    for StartedValue { timestamp_ms, value, .. } in values {
                         if self.range.contains(timestamp_ms) {
                             self.writer.put(&mut out, timestamp_ms, &value);
                         }

@@ -1,9 +1,9 @@
 //! Many sources as one: series in label order, chunks without overlap.
 
 use super::SeriesSource;
-use crate::chunk::{Chunk, encode, values};
+use crate::chunk::{Chunk, ChunkError, StartedValue, encode_started, started_values};
 use crate::error::{Error, Result};
-use crate::model::{Labels, TimeRange, Value};
+use crate::model::{Labels, TimeRange};
 use crate::wire::ChunkedSeries;
 use std::cmp::Ordering;
 
@@ -133,19 +133,21 @@ fn merge_overlapping(
     group: &[(usize, Chunk)],
     merged: &mut Vec<Chunk>,
 ) -> Result<()> {
-    let mut ranked: Vec<(usize, (i64, Value))> = Vec::new();
+    let mut ranked: Vec<(usize, StartedValue)> = Vec::new();
     for (rank, chunk) in group {
         ranked.extend(decoded(labels, chunk)?.into_iter().map(|sample| (*rank, sample)));
     }
-    ranked.sort_by_key(|(rank, (timestamp_ms, _))| (*timestamp_ms, *rank));
-    ranked.dedup_by_key(|(_, (timestamp_ms, _))| *timestamp_ms);
+    ranked.sort_by_key(|(rank, sample)| (sample.timestamp_ms, *rank));
+    ranked.dedup_by_key(|(_, sample)| sample.timestamp_ms);
     let mut rank_before = None;
-    let samples = ranked.into_iter().map(|(rank, (timestamp_ms, value))| {
+    let samples = ranked.into_iter().map(|(rank, sample)| {
         // What a histogram says of the one before it holds only within its own chunk.
         let follows = rank_before.replace(rank).is_none_or(|before| before == rank);
-        (timestamp_ms, if follows { value } else { value.without_reset_hint() })
+        let StartedValue { timestamp_ms, start_ms, value } = sample;
+        let value = if follows { value } else { value.without_reset_hint() };
+        StartedValue { timestamp_ms, start_ms, value }
     });
-    merged.extend(encode(samples));
+    merged.extend(encode_started(samples).map_err(in_series(labels))?);
     Ok(())
 }
 
@@ -158,14 +160,18 @@ pub fn clip_chunks(labels: &Labels, chunks: Vec<Chunk>, range: TimeRange) -> Res
             clipped.push(chunk);
         } else if range.overlaps(&span) {
             let samples = decoded(labels, &chunk)?.into_iter();
-            clipped.extend(encode(samples.filter(|(time_ms, _)| range.contains(*time_ms))));
+            let inside = samples.filter(|sample| range.contains(sample.timestamp_ms));
+            clipped.extend(encode_started(inside).map_err(in_series(labels))?);
         }
     }
     Ok(clipped)
 }
 
-/// The values of a chunk, with their times.
-pub(super) fn decoded(labels: &Labels, chunk: &Chunk) -> Result<Vec<(i64, Value)>> {
-    let all = values(chunk).and_then(Iterator::collect);
-    all.map_err(|source| Error::Chunk { series: labels.to_string(), source })
+/// The values of a chunk, with their times and start timestamps.
+pub(super) fn decoded(labels: &Labels, chunk: &Chunk) -> Result<Vec<StartedValue>> {
+    started_values(chunk).and_then(Iterator::collect).map_err(in_series(labels))
+}
+
+fn in_series(labels: &Labels) -> impl Fn(ChunkError) -> Error + '_ {
+    |source| Error::Chunk { series: labels.to_string(), source }
 }

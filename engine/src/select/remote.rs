@@ -43,7 +43,7 @@ pub trait RemoteHead {
     /// The range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;
 
-    /// Truncates head and log of what a committed block holds; gives whether some is left to do.
+    /// Truncates head and log of what a committed block holds; returns whether some is left to do.
     fn truncate(&self, before_ms: i64) -> Result<bool>;
 
     /// A number that is another one after samples of the head were deleted.

@@ -84,7 +84,7 @@ fn chunk_extent(chunk: &Chunk, range: TimeRange) -> Result<Extent, ChunkError> {
 }
 
 impl SeriesWriter {
-    /// Begins a series, and gives how many samples will follow; nothing is written of a series
+    /// Begins a series, and returns how many samples will follow; nothing is written of a series
     /// without.
     pub(super) fn begin(
         out: &mut Vec<u8>,
@@ -100,7 +100,7 @@ impl SeriesWriter {
         Ok((SeriesWriter { series, range, written: 0, bytes_left: extent.bytes }, extent.samples))
     }
 
-    /// Writes the next chunk; gives whether there was one.
+    /// Writes the next chunk; returns whether there was one.
     pub(super) fn put_chunk(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
         let ChunkedSeries { labels, chunks } = &self.series;
         let Some(chunk) = chunks.get(self.written) else {

@@ -11,12 +11,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Gives series in label order, each with chunks in time order that touch the selected range.
+/// Returns series in label order, each with chunks in time order that touch the selected range.
 pub trait SeriesSource {
     /// The next series; `None` at the end.
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>>;
 
-    /// Starts again, and gives the same series once more.
+    /// Starts again, and returns the same series once more.
     fn rewind(&mut self) -> Result<()>;
 }
 
@@ -40,8 +40,8 @@ pub trait HeadSource {
     /// Looks up values that the head's series have for a label name.
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn StringSource>>;
 
-    /// Deletes the samples in a range of the series that any of the selectors selects; gives how many
-    /// series may have had some. No selector at all selects every series.
+    /// Deletes the samples in a range of the series that any of the selectors selects; returns how
+    /// many series may have had some. No selector at all selects every series.
     fn delete(&self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<u64>;
 
     /// The head's exemplars in a range, as they came.
@@ -50,7 +50,7 @@ pub trait HeadSource {
     /// The range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;
 
-    /// Truncates head and log of what a committed block holds; gives whether some is left to do.
+    /// Truncates head and log of what a committed block holds; returns whether some is left to do.
     fn truncate(&self, before_ms: i64) -> Result<bool>;
 
     /// A number that is another one after samples of the head were deleted.

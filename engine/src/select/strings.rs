@@ -31,7 +31,7 @@ pub fn page_of_strings(
     Ok(page)
 }
 
-/// Gives label names or values, ascending, none twice.
+/// Returns label names or values, ascending, none twice.
 pub trait StringSource {
     /// The next one; `None` at the end.
     fn next_string(&mut self) -> Result<Option<String>>;

@@ -23,7 +23,7 @@ fn decoded(chunks: &[Chunk]) -> Vec<(i64, u64)> {
     samples.map(|Sample { timestamp_ms, value }| (timestamp_ms, value.to_bits())).collect()
 }
 
-/// Gives the series it was made of.
+/// Returns the series it was made of.
 struct Given {
     series: Vec<ChunkedSeries>,
     given: usize,

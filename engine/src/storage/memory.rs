@@ -82,7 +82,7 @@ impl Wal for MemoryWal {
         Ok(segment)
     }
 
-    /// Gives a record at a time, however many are allowed: the least that the contract promises.
+    /// Returns a record at a time, however many are allowed: the least that the contract promises.
     fn replay(&mut self, _bytes_max: u32) -> StorageResult<Option<WalBatch>> {
         let logs = self.log.borrow();
         let checkpoint = logs.checkpoint.iter().map(|(last, records)| (last, records));

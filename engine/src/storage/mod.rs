@@ -32,7 +32,7 @@ pub enum StorageError {
     },
 }
 
-/// Short form for what every storage call gives.
+/// Result type of every storage call.
 pub type StorageResult<T> = Result<T, StorageError>;
 
 /// Which of the two logs.
@@ -99,7 +99,7 @@ pub trait Wal {
     /// first `append`.
     fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>>;
 
-    /// Ends the segment being written, so that it can be dropped; gives its number.
+    /// Ends the segment being written, so that it can be dropped; returns its number.
     fn cut_segment(&mut self, log: LogKind) -> StorageResult<u32>;
 
     /// Begins a checkpoint that will replace all segments of the in-order log up to

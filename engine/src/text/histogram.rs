@@ -3,11 +3,11 @@
 //! Buckets come from the most negative to the most positive; empty ones are left out. Bounds are
 //! open below and closed above, but for negative buckets, where it is the other way round.
 
-use super::number::put_float;
 use crate::model::NativeHistogram;
 use crate::model::histogram::{Count, Side};
 use std::fmt::Write as _;
 use tidepool_buckets::upper_bound;
+use tidepool_number::general;
 
 /// Counts, as they are printed.
 pub(super) trait PrintedCount: Count {
@@ -31,11 +31,11 @@ impl PrintedCount for u64 {
 
 impl PrintedCount for f64 {
     fn put(self, out: &mut String) {
-        put_float(out, self);
+        out.push_str(&general(self));
     }
 
     fn put_bucket(count: f64, out: &mut String) {
-        put_float(out, count);
+        out.push_str(&general(count));
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &Nativ
     out.push_str("{count:");
     histogram.count.put(out);
     out.push_str(", sum:");
-    put_float(out, histogram.sum);
+    out.push_str(&general(histogram.sum));
     let used = |(_, count): &(i64, C::Bucket)| *count != C::Bucket::default();
     let mut negative: Vec<_> = histogram.counts(Side::Negative).filter(used).collect();
     negative.reverse();
@@ -71,8 +71,8 @@ pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &Nativ
 /// Appends `, [lower,upper]:`, where each end may be inside or not.
 fn put_bounds(out: &mut String, (lower, upper): (f64, f64), inside: (bool, bool)) {
     out.push_str(if inside.0 { ", [" } else { ", (" });
-    put_float(out, lower);
+    out.push_str(&general(lower));
     out.push(',');
-    put_float(out, upper);
+    out.push_str(&general(upper));
     out.push_str(if inside.1 { "]:" } else { "):" });
 }

@@ -1,11 +1,11 @@
 //! A series' samples as lines.
 
 use super::histogram::put_histogram;
-use super::number::put_float;
 use super::quote::{Quoter, is_plain_label_name, is_plain_metric_name, put_open_metrics};
 use crate::model::histogram::is_stale_nan;
 use crate::model::{LABEL_NAME, Labels, Value};
 use std::fmt::Write as _;
+use tidepool_number::general;
 
 /// How samples are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,11 +57,11 @@ impl LineWriter {
         let start = out.len();
         out.push_str(&self.prefix);
         match (self.format, value) {
-            (TextFormat::Dump, Value::Float(value)) => put_float(out, *value),
+            (TextFormat::Dump, Value::Float(value)) => out.push_str(&general(*value)),
             (TextFormat::Dump, Value::Histogram(histogram)) => put_histogram(out, histogram),
             (TextFormat::Dump, Value::FloatHistogram(histogram)) => put_histogram(out, histogram),
             (TextFormat::OpenMetrics, Value::Float(value)) if !is_stale_nan(*value) => {
-                put_float(out, *value);
+                out.push_str(&general(*value));
             }
             (TextFormat::OpenMetrics, _) => {
                 out.truncate(start);

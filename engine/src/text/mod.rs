@@ -10,7 +10,6 @@
 
 mod histogram;
 mod lines;
-mod number;
 mod quote;
 
 pub use lines::{LineWriter, TextFormat};

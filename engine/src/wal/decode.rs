@@ -167,7 +167,7 @@ impl<'a> Iterator for SeriesRecords<'a> {
 }
 
 impl SampleRecords<'_> {
-    /// Hands over all rows, as (series reference, sample): the same as the iterator gives, in a
+    /// Hands over all rows, as (series reference, sample): the same as the iterator returns, in a
     /// loop that replay spends its time in.
     #[inline(always)]
     pub fn each(mut self, mut take: impl FnMut(u64, Sample)) -> Result<(), RecordError> {

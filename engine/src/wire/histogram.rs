@@ -88,7 +88,7 @@ impl Message {
         Ok(())
     }
 
-    /// Fields of the kind that the count is not of are left aside.
+    /// Ignores fields of the kind that the count is not of.
     fn into_value(self) -> Value {
         let layout = Rc::new(BucketLayout {
             positive_spans: self.positive_spans.into(),

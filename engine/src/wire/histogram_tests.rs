@@ -112,7 +112,7 @@ fn encoded_histograms_are_upstreams() {
 
 #[test]
 fn a_message_may_be_unusual() {
-    // Unpacked lists, the count last, fields of the other kind, and a hint nobody knows.
+    // Unpacked lists, the count last, fields of the other kind, and an unknown hint.
     let histogram = b"\x60\x04\x60\x01\x69\0\0\0\0\0\0\xf0\x3f\x5a\x02\x10\x02\x70\x63\x78\x05\
         \x11\0\0\0\0\0\0\xf0\x3f\x08\x03";
     let series = [&[0x22, histogram.len() as u8], &histogram[..]].concat();

@@ -99,7 +99,7 @@ function drawn(values) {
   return Array.from(values, (value) => (Number.isFinite(value) ? value : null));
 }
 
-/** Differences by the second; where a counter began anew, from nothing. */
+/** Increase per second; from 0 where a counter was reset. */
 function rates(timestampsMs, values) {
   return values.map((value, i) => {
     if (i === 0) return NaN;

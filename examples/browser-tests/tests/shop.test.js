@@ -59,7 +59,7 @@ test('orders are there again after a reload', async () => {
   assert.equal(await page.textContent('#bought'), '5');
 });
 
-test('a second tab is told that the first one has the orders open', async () => {
+test('a second tab gets an error while the first one has the orders open', async () => {
   const second = await context.newPage();
   await second.goto(server.url);
   await expectMetric(second, 'order_errors_total', { code: 'storage' }).toHaveLast(1);

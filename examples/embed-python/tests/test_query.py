@@ -90,6 +90,11 @@ def test_limits_and_stats(tmp_path: Path) -> None:
         time_ms = CASES["queries"][1]["startMs"]
         answer = store.query("http_requests_total", time_ms)
         assert (answer.stats.series, answer.stats.samples) == (5, 5)
+        # Five series with a sample each 15 s, of which those of five minutes are read.
+        assert (answer.stats.samples_read, answer.stats.samples_per_step) == (5 * 20, ())
+        counted = tidepool.QueryOptions(stats_per_step=True)
+        by_step = store.query("http_requests_total", time_ms, options=counted).stats
+        assert by_step.samples_per_step == (5,)
         assert answer.series[0].values == array("d", [2400.0])
         few = tidepool.QueryOptions(series_max=2)
         limited = store.query("http_requests_total", time_ms, options=few)

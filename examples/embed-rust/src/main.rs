@@ -59,7 +59,8 @@ fn main() -> Result<()> {
     let outcome = check(tidepool.call_append(&mut *store, &rows, NOW_MS)?)?;
     println!("{} samples written, {} refused", outcome.samples_written, outcome.refused);
 
-    // Read, piece by piece: here as lines of text. `select` gives chunks, or bytes for the network.
+    // Read, piece by piece: here as lines of text. `select` returns chunks, or bytes for the
+    // network.
     let errors = Matcher { name: "code".into(), op: MatchOp::Regex, value: "[45]..".into() };
     let range = TimeRange { start_ms: NOW_MS, end_ms: NOW_MS + 30_000 };
     let lines = tidepool.call_dump(&mut *store, &[vec![errors]], range, TextFormat::Dump)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-/// What an import gives: a trap is for bugs, the inner result for what can go wrong.
+/// The result of an import: a trap is for bugs, the inner result for what can go wrong.
 type Answer<T> = Result<Result<T, StorageError>>;
 
 /// Logs and blocks. A store that is opened on it again reads the logs from their beginning.
@@ -75,7 +75,7 @@ impl wal::Host for State {
                 return Ok(Ok(Some(wal::Batch { log, segment, bytes, lengths })));
             }
         }
-        // The next life begins anew.
+        // The next replay starts over.
         (self.storage.in_order.replayed, self.storage.out_of_order.replayed) = (0, 0);
         Ok(Ok(None))
     }

@@ -9,7 +9,7 @@ fn the_storage_keeps_the_contract() -> Result<()> {
     let engine = Engine::default();
     let checks = Checks::load(&engine)?;
     let linker = embed_rust::linker(&engine)?;
-    // One storage for both; storage in files would be opened anew for the second.
+    // One storage for both; storage in files would be reopened for the second.
     let mut store = Store::new(&engine, State::default());
     for life in Life::ALL {
         let broken = checks.broken(life, &linker, &mut store)?;

@@ -13,7 +13,7 @@ types.Descriptor.prototype.openAt = function (pathFlags, path, openFlags, flags)
 };
 
 /**
- * Opens the store in a directory that exists; gives the component's interfaces. The component in
+ * Opens the store in a directory that exists; returns the component's interfaces. The component in
  * `generated-promql` has `query`, too.
  */
 export async function open(directory, folder = 'generated') {

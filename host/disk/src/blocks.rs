@@ -336,7 +336,7 @@ impl BlockWriter {
             return Err(DiskError::Hole { path: path.clone(), offset, size_bytes });
         }
         if let Err(source) = target.file.write_at(offset, bytes) {
-            // Whoever frees space and tries again finds the file as it was.
+            // A retry, once space is free, finds the file as it was.
             let _ = target.file.set_len(size_bytes);
             return Err(Action::Write.failed(path)(source));
         }

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Short form for what every call of this room gives.
+/// Result type of the calls of this crate.
 pub type Result<T> = std::result::Result<T, DiskError>;
 
 /// Everything that can go wrong in the data directory.

@@ -82,7 +82,7 @@ impl DataDir {
             None if count == 0 => return Ok(()),
             None => drop(self.disk.create(&target).map_err(Action::Create.failed(&target))?),
         }
-        // Others are nobody's doing here; they must not speak up later.
+        // tidepool keeps one such file; others must not count later.
         for other in found.into_iter().filter(|other| *other != count) {
             let path = self.failed_starts_path(other);
             self.disk.remove_file(&path).map_err(Action::Remove.failed(&path))?;
@@ -131,7 +131,7 @@ impl DataDir {
         String::from_utf8(text).ok()
     }
 
-    /// Moves both logs, and what was made from them, out of the way; gives where to, if there
+    /// Moves both logs, and what was made from them, out of the way; returns where to, if there
     /// is anything in them. A crash meanwhile is met by calling this again.
     pub fn set_logs_aside(&self) -> Result<Option<PathBuf>> {
         let found = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;

@@ -38,7 +38,7 @@ impl DataDir {
         Ok(found.iter().any(|entry| entry.is_dir && entry.name().is_some_and(is_head_cache)))
     }
 
-    /// Removes Prometheus' caches of its head, or sets them aside where the logs are not whole.
+    /// Removes Prometheus' caches of its head, or quarantines them where the logs are not whole.
     /// To be called between the end of the replay and the first write to the logs.
     pub fn retire_head_caches(&self, logs: &mut Logs) -> Result<()> {
         let (disk, dir) = (&self.disk, &*self.path);

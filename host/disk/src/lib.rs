@@ -204,7 +204,7 @@ impl DataDir {
             return Ok(());
         }
         self.disk.remove_dir(&wal).map_err(Action::Remove.failed(&wal))?;
-        // Last, so that nobody else begins to work here meanwhile.
+        // Last, so that no other process opens the directory meanwhile.
         self.disk.remove_file(&lock).map_err(Action::Remove.failed(&lock))?;
         self.disk.remove_dir(&self.path).map_err(Action::Remove.failed(&self.path))
     }

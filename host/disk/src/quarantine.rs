@@ -104,7 +104,7 @@ impl Quarantine {
                 continue;
             };
             let path = dir.join(name);
-            // Somebody may take it away meanwhile.
+            // Another process may delete it meanwhile.
             let size_bytes = match entry.is_dir {
                 true => tree_bytes(&*self.disk, &path).unwrap_or(0),
                 false => entry.size_bytes,
@@ -139,7 +139,7 @@ impl Quarantine {
     }
 
     /// Keeps a damaged segment, which stays under its own name too, for the caller to replace;
-    /// gives where it is kept, if anything is.
+    /// returns where it is kept, if anything is.
     pub(super) fn keep_segment(&self, path: &Path) -> Result<Option<PathBuf>> {
         if self.state.bytes_max.load(Relaxed) == 0 {
             return Ok(None);
@@ -154,7 +154,7 @@ impl Quarantine {
         Ok(Some(kept))
     }
 
-    /// Moves a file or directory here; gives where it is kept, if anything is.
+    /// Moves a file or directory here; returns where it is kept, if anything is.
     pub(super) fn take(&self, path: &Path) -> Result<Option<PathBuf>> {
         if self.state.bytes_max.load(Relaxed) == 0 {
             remove_any(&*self.disk, path).map_err(Action::Remove.failed(path))?;
@@ -177,7 +177,7 @@ impl Quarantine {
     /// Moves directories of the data directory, in this order, into one entry: together they are
     /// a data directory of their own. A crash leaves each here or there; calling again with those
     /// that are left finishes the entry.
-    /// Gives where they are; `None` if there is nothing to move or to finish.
+    /// Returns where they are; `None` if there is nothing to move or to finish.
     pub(super) fn take_logs(&self, names: &[String]) -> Result<Option<PathBuf>> {
         let unfinished = self.dir().join(UNFINISHED_LOGS);
         if names.is_empty() && !self.exists(&self.dir(), UNFINISHED_LOGS) {
@@ -225,7 +225,7 @@ impl Quarantine {
                 return;
             }
             let is_kept = [&newest, &newest_logs].into_iter().flatten().any(|kept| kept == entry);
-            // What has no number is somebody else's.
+            // An entry without a number is not tidepool's.
             if is_kept || entry.number == 0 {
                 continue;
             }

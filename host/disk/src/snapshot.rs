@@ -61,7 +61,7 @@ impl SnapshotWriter {
         BlockDirs::in_dir(&self.data, self.dir.clone())
     }
 
-    /// Makes the snapshot durable and, in one step, visible; gives its directory.
+    /// Makes the snapshot durable and, in one step, visible; returns its directory.
     pub fn commit(mut self) -> Result<PathBuf> {
         self.sync(&self.dir)?;
         let snapshots = self.data.path().join(SNAPSHOTS_DIR);

@@ -35,7 +35,7 @@ impl Staging {
         BlockDirs::in_dir(&self.data, self.dir.clone())
     }
 
-    /// Makes all of its blocks visible, oldest first; gives their names. A crash in the middle
+    /// Makes all of its blocks visible, oldest first; returns their names. A crash in the middle
     /// leaves some: doing the same work again does no harm.
     pub fn publish(self) -> Result<Vec<String>> {
         let disk = self.data.disk();
@@ -44,7 +44,7 @@ impl Staging {
             let from = self.dir.join(block);
             let to = self.data.path().join(block);
             disk.rename(&from, &to).map_err(Action::Rename.failed(&from))?;
-            // One by one, for good: whoever sees a block takes all that is older for seen.
+            // One by one, each synced: readers of a block assume that all older ones are visible.
             let root = self.data.path();
             disk.sync_dir(root).map_err(Action::Sync.failed(root))?;
         }

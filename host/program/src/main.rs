@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use tidepool_host::wasm::Image;
 
 fn main() -> ExitCode {
-    // SAFETY: the build script of the image compiled this code, and nobody writes to it.
+    // SAFETY: the build script of the image compiled this code, and nothing writes to it.
     #[allow(unsafe_code)]
     let image = unsafe { Image::new(tidepool_image::MACHINE_CODE, tidepool_image::IS_PACKED) };
     tidepool_host::program::run(image)

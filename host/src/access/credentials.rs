@@ -185,13 +185,13 @@ impl Credentials {
     /// Judges an attempt by bcrypt, which takes its time.
     pub fn verify_hashed(&self, attempt: &Attempt) -> bool {
         if self.verify(attempt) != Verified::NeedsHash {
-            // Whoever was first in turn has verified it.
+            // Another request has verified it meanwhile.
             return self.verify(attempt) == Verified::Yes;
         }
         let mut parts = attempt.secret.splitn(2, |byte| *byte == b':');
         let (user, password) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let of_user = self.hashed.iter().filter(|hashed| hashed.user.as_bytes() == user);
-        // Hashing for nobody as well keeps the names of users a secret.
+        // Hashing for unknown users, too, keeps the names of users secret.
         let candidates = match of_user.clone().next() {
             Some(_) => of_user.collect::<Vec<_>>(),
             None => self.hashed.iter().take(1).collect(),

@@ -57,7 +57,7 @@ pub enum AccessError {
         /// The file.
         path: PathBuf,
         /// What is wrong, and where.
-        source: crate::yaml::Error,
+        source: tidepool_settings::yaml::Error,
     },
     /// A web configuration file that is no text.
     #[error("{} is not UTF-8", path.display())]

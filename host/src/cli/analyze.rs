@@ -4,12 +4,12 @@
 use super::dump::{Selector, selector};
 use super::workspace::report_damaged;
 use super::{CliError, DATA_DIR_DEFAULT, Progress, Verdict, Workspace, units};
-use crate::prom::duration::bytes;
 use crate::wasm::{AnalysisOptions, AnalysisReport, BlockInfo, BlockState, Occurrence, Ranked};
 use clap::Args;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
+use tidepool_settings::duration::bytes;
 
 #[derive(Debug, Clone, Args)]
 pub struct AnalyzeArgs {

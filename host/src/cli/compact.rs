@@ -2,11 +2,11 @@
 
 use super::workspace::BLOCK_DURATION_MS;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
-use crate::prom::duration::{bytes, duration, duration_or_zero};
 use crate::store::{millis, system_now_ms};
 use crate::wasm::{CompactProgress, DeletionReason, INSTANCE_BYTES_MAX, Options, Role, Room};
 use clap::Args;
 use std::time::Duration;
+use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
 #[derive(Debug, Clone, Args)]
 pub struct CompactArgs {
@@ -81,7 +81,7 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
     }
 }
 
-/// Prints what was done; gives whether damage was found.
+/// Prints what was done; returns whether damage was found.
 fn report(progress: &Progress, step: &CompactProgress) -> bool {
     if let Some(block) = &step.block {
         let what = if block.level == 1 { "cut from the head" } else { "merged" };

@@ -2,15 +2,15 @@
 
 use super::workspace::report_damaged;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace, quarantine};
-use crate::prom::duration::bytes;
 use crate::prom::selector::{SelectorError, parse_selector};
 use crate::wasm::{CallError, Matcher, TextFormat, TimeRange, in_words};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::PathBuf;
+use tidepool_settings::duration::bytes;
 
-/// Bytes of text that one call into the instance gives, if there are as many.
+/// Bytes of text that one call into the instance returns, if there are as many.
 const TEXT_BYTES: u32 = 1024 * 1024;
 
 /// How `dump` writes samples.

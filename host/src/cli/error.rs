@@ -1,10 +1,10 @@
 //! Why a command could not do its work.
 
 use crate::disk::DiskError;
-use crate::text::ReadError;
 use crate::wasm::{CallError, Error, in_words};
 use std::io;
 use std::path::PathBuf;
+use tidepool_exposition::ReadError;
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]

@@ -8,16 +8,16 @@ use super::list::{BlockList, print_blocks};
 use super::progress::warn_line;
 use super::{CliError, Progress, Verdict, Workspace};
 use crate::disk::{DataDir, Staging};
-use crate::prom::duration::{bytes, duration, duration_or_zero};
 use crate::store::{millis, random_seed, system_now_ms};
-use crate::text::{Event, TextFormat, TextReader};
 use crate::wasm::{INSTANCE_BYTES_MAX, ImporterHandle, Instance, Label, Rows};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidepool_exposition::{Item, ReadError, TextFormat, TextReader};
+use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
 /// Rows that go into the instance in one call.
 const ROWS_PER_CALL: usize = 16 * 1024;
@@ -46,7 +46,7 @@ pub struct ImportArgs {
 
     /// Which format the text has. Every sample needs a time
     #[arg(long, value_enum, default_value = "openmetrics")]
-    format: TextFormat,
+    format: FormatArg,
 
     /// Span of one block
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration)]
@@ -95,6 +95,24 @@ struct Source {
     path: PathBuf,
 }
 
+/// Which format a text has.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatArg {
+    /// OpenMetrics; times in seconds
+    Openmetrics,
+    /// Prometheus' classic text format; times in milliseconds
+    Prometheus,
+}
+
+impl From<FormatArg> for TextFormat {
+    fn from(format: FormatArg) -> TextFormat {
+        match format {
+            FormatArg::Openmetrics => TextFormat::Openmetrics,
+            FormatArg::Prometheus => TextFormat::Prometheus,
+        }
+    }
+}
+
 pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
     let source = Source::open(&args.file)?;
     let rows_bytes = args.memory_limit.min((INSTANCE_BYTES_MAX - INSTANCE_BYTES) / 3);
@@ -119,7 +137,7 @@ fn new_dirs(path: &Path) -> Vec<PathBuf> {
     path.ancestors().take_while(is_new).map(Path::to_path_buf).collect()
 }
 
-/// Gives the number of samples.
+/// Returns the number of samples.
 fn import(
     args: &ImportArgs,
     source: Source,
@@ -140,7 +158,7 @@ fn import(
             numbers: HashMap::new(),
             rows: Rows { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() },
         };
-        found = pass.read(&source, args.format, passes)?;
+        found = pass.read(&source, args.format.into(), passes)?;
         if passes == 1 {
             check_clock(&found, args.max_future)?;
             check_head(workspace, &found)?;
@@ -229,26 +247,27 @@ impl Pass<'_> {
         let total = file.metadata().map_err(CliError::file("read", &text.name))?.len();
         let progress = Progress::bytes(format!("reading, pass {number}"), total);
         let wrong = |source| CliError::Text { name: text.name.clone(), source };
+        let refused = |error| wrong(ReadError::Parse(error));
         let mut reader = TextReader::new(BufReader::with_capacity(1 << 20, file), format);
         let mut found = Found::default();
         let mut looked_at = 0;
         loop {
-            let sample = match reader.next_event().map_err(wrong)? {
+            let sample = match reader.next_item().map_err(wrong)? {
                 None => break,
-                Some(Event::Sample(sample)) => sample,
+                Some(Item::Sample(sample)) => sample,
                 Some(_) => continue,
             };
             let Some(timestamp_ms) = sample.timestamp_ms else {
-                return Err(wrong(reader.wrong("the sample has no time")));
+                return Err(refused(reader.refused("the sample has no time")));
             };
             let value = sample.value;
-            let series = match self.numbers.get(sample.series) {
+            let series = match self.numbers.get(sample.series.text()) {
                 Some(series) => *series,
                 None => {
-                    let spelling: Box<str> = sample.series.into();
-                    match sample.labels() {
+                    let spelling: Box<str> = sample.series.text().into();
+                    match sample.series.labels() {
                         Ok(labels) => self.series(spelling, labels)?,
-                        Err(error) => return Err(wrong(reader.wrong_at(error))),
+                        Err(error) => return Err(refused(reader.refused_labels(error))),
                     }
                 }
             };

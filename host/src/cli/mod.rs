@@ -1,6 +1,6 @@
 //! Commands that do not serve: `tidepool tsdb` looks at and works on a data directory,
-//! `tidepool query` asks a server or a data directory, `tidepool plugin` makes, checks and tries
-//! plugins.
+//! `tidepool query` asks a server or a data directory, `tidepool check` judges configuration files and
+//! metrics, `tidepool scrape` shows one scrape, `tidepool plugin` makes, checks and tries plugins.
 //!
 //! One file per command. What they print goes to standard output, line for line as `promtool`
 //! prints it where that has the same command; everything else goes to standard error. `list`,
@@ -8,9 +8,10 @@
 //! running server; `compact` and `import` want the directory to themselves.
 //!
 //! Exit codes: 0 all is well; 1 something failed or was found to be damaged; 2 the command line is
-//! wrong.
+//! wrong; 3 lint found something.
 
 mod analyze;
+mod check;
 mod compact;
 mod dump;
 mod error;
@@ -21,6 +22,7 @@ mod plugin;
 mod progress;
 mod quarantine;
 mod query;
+mod scrape;
 mod snapshot;
 mod units;
 mod verify;
@@ -37,7 +39,7 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Where a server keeps its data unless told otherwise.
+/// Default data directory of a server.
 const DATA_DIR_DEFAULT: &str = "./data";
 
 /// A command that does not serve.
@@ -47,6 +49,10 @@ pub enum CliCommand {
     Tsdb(TsdbArgs),
     /// Evaluate PromQL against a server, or a data directory without one
     Query(query::QueryArgs),
+    /// Check configuration files and metrics, as promtool does
+    Check(check::CheckArgs),
+    /// Show what one scrape of a URL would store
+    Scrape(scrape::ScrapeCommandArgs),
     /// Create, check and try plugins, without a server
     #[cfg(feature = "plugins")]
     Plugin(PluginCommandArgs),
@@ -101,6 +107,8 @@ pub fn run(command: CliCommand) -> ExitCode {
     match command {
         CliCommand::Tsdb(args) => run_tsdb(args),
         CliCommand::Query(args) => query::run(args),
+        CliCommand::Check(args) => check::run(args),
+        CliCommand::Scrape(args) => scrape::run(args),
         #[cfg(feature = "plugins")]
         CliCommand::Plugin(args) => plugin::run(args),
     }
@@ -121,7 +129,7 @@ fn run_tsdb(args: TsdbArgs) -> ExitCode {
     match done {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged) => ExitCode::FAILURE,
-        // Whoever reads has read enough.
+        // The reader closed the pipe.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// How often a spinner turns while nothing is reported.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A bar, or nothing where nobody would see it. Gone once dropped.
+/// A bar, or nothing without a terminal. Dropping it removes the bar.
 pub struct Progress(ProgressBar);
 
 impl Progress {
@@ -67,14 +67,14 @@ impl Progress {
     }
 }
 
-/// Writes a line to standard output. If nobody reads it any more, the work and its exit code still
-/// count.
+/// Writes a line to standard output. If its reader has closed it, the work and its exit code
+/// still count.
 pub fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Writes a line to standard error. If nobody reads it any more, the work and its exit code still
-/// count.
+/// Writes a line to standard error. If its reader has closed it, the work and its exit code
+/// still count.
 pub fn warn_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "tidepool: {line}");
 }

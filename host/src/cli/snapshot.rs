@@ -2,9 +2,9 @@
 
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
 use crate::disk::SnapshotWriter;
-use crate::prom::duration::bytes;
 use crate::store::{snapshot_name, system_now_ms};
 use clap::Args;
+use tidepool_settings::duration::bytes;
 
 #[derive(Debug, Clone, Args)]
 pub struct SnapshotArgs {

@@ -6,11 +6,11 @@
 use super::progress::print_line;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace, quarantine};
 use crate::disk::wal::{LogKind, LogPiece, LogReader};
-use crate::prom::duration::bytes;
 use crate::wasm::{BlockState, CallError, Error, Log, Severity, StorageError};
 use clap::Args;
 use std::path::Path;
 use std::time::Duration;
+use tidepool_settings::duration::bytes;
 
 /// Bytes of log that are checked in one go.
 const LOG_BYTES: u32 = 1024 * 1024;
@@ -151,7 +151,7 @@ fn verify_logs(workspace: &Workspace) -> Result<u64, CliError> {
     Ok(tally.errors)
 }
 
-/// What is wrong with the end of the log, unless somebody is writing there right now.
+/// What is wrong with the end of the log, unless a process is writing there right now.
 fn torn_tail(piece: &LogPiece) -> Option<String> {
     let tail = piece.torn_tail?;
     let state =

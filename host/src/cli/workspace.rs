@@ -17,7 +17,7 @@ pub const BLOCK_DURATION_MS: i64 = 7_200_000;
 /// Bytes of log that are replayed in one call.
 const REPLAY_BYTES: u32 = 1024 * 1024;
 
-/// A data directory that a command looks at, whoever else works in it.
+/// A data directory that a command works on, possibly beside a server.
 pub struct Workspace {
     pub data: DataDir,
     pub blocks: BlockDirs,
@@ -31,7 +31,7 @@ impl Workspace {
         Workspace::new(DataDir::open_read_only(path)?, memory_bytes_max)
     }
 
-    /// To be changed: nobody else may work in it. It must exist.
+    /// For changes: takes the lock. The directory must exist.
     pub fn own(path: &Path, memory_bytes_max: u64) -> Result<Workspace, CliError> {
         DataDir::open_read_only(path)?;
         Workspace::create(path, memory_bytes_max)
@@ -106,7 +106,7 @@ fn replay(instance: &mut Instance) -> Result<(), CliError> {
     }
 }
 
-/// Tells of blocks that reads leave out; gives whether there are any.
+/// Tells of blocks that reads leave out; returns whether there are any.
 pub fn report_damaged(blocks: &[BlockState]) -> bool {
     let mut any = false;
     for block in blocks {

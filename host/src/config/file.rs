@@ -16,13 +16,15 @@ use super::ServeArgs;
 use super::upstream::{absent_flag, absent_section, our_name, with_names};
 use crate::forward::DestinationConfig;
 use crate::plugin::config::{self as plugin, PluginSettings};
-use crate::yaml::{self, Data, Entry, Node, Place};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use tidepool_scrape::config::{ConfigError, Depth, ScrapeSettings, Sections as ScrapeSections};
+use tidepool_settings::yaml::{self, Data, Entry, Node, Place};
 
 /// Largest configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -36,6 +38,14 @@ const PLUGINS: &str = "plugins";
 /// The section that names other receivers, as in Prometheus' configuration.
 const REMOTE_WRITE: &str = "remote_write";
 
+/// The sections that say what is scraped, as in Prometheus' configuration.
+const GLOBAL: &str = "global";
+const SCRAPE_CONFIGS: &str = "scrape_configs";
+const SCRAPE_CONFIG_FILES: &str = "scrape_config_files";
+
+/// The flag that `global.external_labels` stands for.
+const EXTERNAL_LABEL: &str = "external-label";
+
 /// An error in a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -46,6 +56,14 @@ pub enum FileError {
         path: PathBuf,
         /// Why.
         source: std::io::Error,
+    },
+    /// A file of `scrape_config_files` is wrong.
+    #[error("{}: scrape_config_files: {what}", path.display())]
+    Further {
+        /// The file that names it.
+        path: PathBuf,
+        /// Which, where, and what.
+        what: String,
     },
     /// Parts of it are wrong.
     #[error("{}", in_lines(path, wrong))]
@@ -83,6 +101,8 @@ pub(super) struct Sections {
     pub plugins: Vec<PluginSettings>,
     /// Who else gets all samples.
     pub remote_write: Vec<DestinationConfig>,
+    /// What is scraped.
+    pub scrape: ScrapeSettings,
 }
 
 /// The content of a file.
@@ -90,11 +110,15 @@ pub(super) struct Sections {
 struct Content {
     settings: Vec<Setting>,
     sections: Sections,
+    /// The sections of scraping, which are read together.
+    global: Option<Rc<Node>>,
+    jobs: Option<Rc<Node>>,
+    job_files: Option<Rc<Node>>,
 }
 
 impl ConfigFile {
-    /// Reads a file and checks each of its keys.
-    pub fn read(path: &Path) -> Result<ConfigFile, FileError> {
+    /// Reads a file, and as deep those that it includes, and checks each of its keys.
+    pub fn read(path: &Path, depth: Depth) -> Result<ConfigFile, FileError> {
         let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
         let mut text = String::new();
         let file = File::open(path).map_err(unreadable)?;
@@ -104,7 +128,13 @@ impl ConfigFile {
             return Err(unreadable(std::io::Error::other(what)));
         }
         let wrong = |wrong| FileError::Wrong { path: path.to_owned(), wrong };
-        let Content { settings, sections } = content(&text).map_err(wrong)?;
+        let mut content = content(&text).map_err(wrong)?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        content.read_scraping(directory, depth).map_err(|error| match error {
+            ConfigError::Main(error) => wrong(vec![error]),
+            further => FileError::Further { path: path.to_owned(), what: further.to_string() },
+        })?;
+        let Content { settings, sections, .. } = content;
         Ok(ConfigFile { path: path.to_owned(), settings, sections })
     }
 
@@ -172,6 +202,36 @@ fn content(text: &str) -> Result<Content, Vec<yaml::Error>> {
 }
 
 impl Content {
+    /// Reads the sections of scraping. External labels are those of the flag, unless it gives any.
+    fn read_scraping(&mut self, directory: &Path, depth: Depth) -> Result<(), ConfigError> {
+        let sections = ScrapeSections {
+            global: self.global.as_deref(),
+            jobs: self.jobs.as_deref(),
+            files: self.job_files.as_deref(),
+            depth,
+        };
+        self.sections.scrape = ScrapeSettings::read(sections, directory)?;
+        let labels = &self.sections.scrape.global.external_labels;
+        let has_flag = self.settings.iter().any(|one| our_name(&one.key) == EXTERNAL_LABEL);
+        if let Some(global) = self.global.as_ref().filter(|_| !labels.is_empty()) {
+            if has_flag {
+                let what = "external_labels and external-label are the same: give one of them";
+                return Err(yaml::Error::new(global.place, GLOBAL, what).into());
+            }
+            // A label without a value, as of a variable that is not set, is no label.
+            let labels = labels.iter().filter(|(_, value)| !value.is_empty());
+            let flag =
+                |(name, value): (&String, &String)| format!("--{EXTERNAL_LABEL}={name}={value}");
+            self.settings.push(Setting {
+                key: EXTERNAL_LABEL.to_owned(),
+                place: global.place,
+                flags: labels.map(flag).collect(),
+                needs_others: false,
+            });
+        }
+        Ok(())
+    }
+
     fn put(&mut self, command: &Command, entry: &Entry) -> Result<(), yaml::Error> {
         match (entry.key.as_str(), &entry.value.data) {
             // A list is the section; a plain value is the flag of the same name.
@@ -179,9 +239,26 @@ impl Content {
             (REMOTE_WRITE, _) => {
                 self.sections.remote_write = DestinationConfig::read_all(&entry.value)?;
             }
+            (GLOBAL, _) => self.global = Some(Rc::clone(&entry.value)),
+            (SCRAPE_CONFIGS, _) => self.jobs = Some(Rc::clone(&entry.value)),
+            (SCRAPE_CONFIG_FILES, _) => self.job_files = Some(Rc::clone(&entry.value)),
+            // As in the example that comes with Prometheus.
+            ("alerting" | "rule_files", data) if is_empty(data) => {}
             _ => self.settings.push(setting(command, entry)?),
         }
         Ok(())
+    }
+}
+
+/// Whether a section says nothing, however deep. An item that is nothing is a mistake, as for upstream.
+fn is_empty(data: &Data) -> bool {
+    match data {
+        Data::Nothing => true,
+        Data::List(items) => {
+            items.iter().all(|item| !matches!(item.data, Data::Nothing) && is_empty(&item.data))
+        }
+        Data::Map(entries) => entries.iter().all(|entry| is_empty(&entry.value.data)),
+        _ => false,
     }
 }
 
@@ -331,16 +408,38 @@ mod tests {
     }
 
     #[test]
+    fn sections_that_say_nothing_are_taken() {
+        for text in [
+            "alerting:\nrule_files:\n",
+            "alerting: {}\nrule_files: []\n",
+            "alerting:\n  alertmanagers:\n    - static_configs:\n        - targets:\n",
+        ] {
+            assert_eq!(flags_of(text), Ok(Vec::new()), "{text}");
+        }
+        for text in ["alerting:\n  alert_relabel_configs:\n    -\n", "rule_files:\n  -\n"] {
+            let wrong = flags_of(text).err().unwrap_or_default();
+            assert!(wrong.iter().any(|one| one.to_string().contains("does not know the section")));
+        }
+    }
+
+    #[test]
+    fn external_labels_without_a_value_are_none() {
+        let mut content =
+            content("global: {external_labels: {a: '', b: c}}\n").expect("it is read");
+        content.read_scraping(Path::new(""), Depth::Files).expect("labels");
+        let flags: Vec<String> =
+            content.settings.into_iter().flat_map(|setting| setting.flags).collect();
+        assert_eq!(flags, ["--external-label=b=c"]);
+    }
+
+    #[test]
     fn prometheus_configuration_is_named_section_by_section() {
         let text = "global:\n  scrape_interval: 15s\nscrape_configs:\n  - job_name: a\n\
                     rule_files: [a.yml]\nalerting: {}\nstorage.tsdb.path: /d\n\
                     storage.tsdb.paht: /d\nweb.external-url: x\n";
         let wrong = content(text).err().unwrap_or_default();
         let starts = [
-            "1:1: tidepool does not know the section `global`: ",
-            "3:1: tidepool does not know the section `scrape_configs`: ",
             "5:1: tidepool does not know the section `rule_files`: ",
-            "6:1: tidepool does not know the section `alerting`: ",
             "8:1: storage.tsdb.paht: there is no such flag; `storage.tsdb.path` is like it",
             "9:1: tidepool has no flag --web.external-url, which is Prometheus': ",
         ];

@@ -3,11 +3,11 @@
 
 use super::{ServeConfig, Settings};
 use crate::disk::Compression;
-use crate::prom::duration::{duration_text, size_text};
-use crate::redact::shown_text;
 use crate::store::{DiskShare, StoreConfig};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tidepool_settings::duration::{duration_text, size_text};
+use tidepool_settings::redact::shown_text;
 
 /// Longest span of a merged block that is not asked for.
 const BLOCK_DURATION_MAX: Duration = Duration::from_secs(31 * 86400);

@@ -3,11 +3,11 @@
 use super::memory::INSTANCE_BYTES_MIN;
 use super::values::at_least;
 use crate::forward::{DestinationConfig, ForwardConfig};
-use crate::prom::duration::bytes;
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command};
 use std::ffi::OsStr;
+use tidepool_settings::duration::bytes;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Forwarding and shipping")]

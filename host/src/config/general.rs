@@ -4,15 +4,29 @@ use crate::prom::external_labels::ExternalLabel;
 use clap::Args;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
+use tidepool_settings::duration::duration;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "General")]
 pub(super) struct GeneralArgs {
-    /// Configuration file in YAML, read again on SIGHUP
+    /// Configuration file in YAML, read again when it changes
     ///
-    /// Its keys are the names of these flags. A flag on the command line overrides its key.
+    /// Its keys are the names of these flags. A flag on the command line overrides its key. It is also
+    /// read again on SIGHUP.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+
+    /// Interval between looks whether the configuration file has changed
+    ///
+    /// A file that it includes counts. A file that is not valid changes nothing: the log and the metric
+    /// prometheus_config_last_reload_successful say so.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub config_auto_reload_interval: Duration,
+
+    /// Do not look whether the configuration file has changed
+    #[arg(long)]
+    pub no_config_auto_reload: bool,
 
     /// Label that identifies this node; repeatable
     ///
@@ -23,6 +37,12 @@ pub(super) struct GeneralArgs {
 }
 
 impl GeneralArgs {
+    /// How often to look at the file.
+    pub fn reload_interval(&self) -> Option<Duration> {
+        let is_on = self.config.is_some() && !self.no_config_auto_reload;
+        is_on.then_some(self.config_auto_reload_interval)
+    }
+
     /// Whether no label has two values.
     pub fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();

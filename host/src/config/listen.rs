@@ -36,7 +36,7 @@ impl FromStr for ListenAddress {
         let port = Some(port).filter(|port| port.chars().all(is_digit)).ok_or(NoAddress)?;
         let port = port.parse().map_err(|_| NoAddress)?;
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        // What looks like an IPv4 address and is none would be a name that nobody has.
+        // Digits and dots alone must be a valid IPv4 address: no host has such a name.
         let is_name =
             host.chars().all(is_of_name) && !host.chars().all(|c| is_digit(c) || c == '.');
         match host {

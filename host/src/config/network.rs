@@ -2,9 +2,9 @@
 
 use super::values::at_least;
 use super::{HttpConfig, ListenAddress, ServeConfig};
-use crate::prom::duration::duration;
 use clap::Args;
 use std::time::Duration;
+use tidepool_settings::duration::duration;
 
 /// Least value of --max-inflight-bytes.
 const INFLIGHT_BYTES_MIN: u64 = 64 << 10;

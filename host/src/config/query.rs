@@ -1,10 +1,10 @@
 //! Flags about queries in PromQL.
 
 use super::values::{concurrency, count};
-use crate::prom::duration::{duration, duration_or_zero};
 use crate::store::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
+use tidepool_settings::duration::{duration, duration_or_zero};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Queries")]

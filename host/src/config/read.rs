@@ -1,9 +1,9 @@
 //! Flags about remote read.
 
 use super::values::{at_least, concurrency, count};
-use crate::prom::duration::{bytes, duration};
 use clap::Args;
 use std::time::Duration;
+use tidepool_settings::duration::{bytes, duration};
 
 /// Smallest frame of a streamed response that may be asked for, in bytes.
 const FRAME_BYTES_MIN: u64 = 1 << 10;

@@ -1,8 +1,8 @@
 //! Flags that limit the number of series and exemplars, and the size of label sets.
 
-use crate::prom::duration::bytes;
 use crate::wasm::LabelLimits;
 use clap::Args;
+use tidepool_settings::duration::bytes;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits on series")]

@@ -12,6 +12,7 @@ const QUERY_BYTES: u64 = 256 << 20;
 
 impl From<ServeArgs> for ServeConfig {
     fn from(args: ServeArgs) -> ServeConfig {
+        let reload_interval = args.general.reload_interval();
         let mut memory = memory::memory_split(&args.memory);
         let unused_memory = memory::unused_memory(&args.memory, &memory);
         let plugins_bytes = args.plugins.take_memory(&mut memory);
@@ -75,7 +76,7 @@ impl From<ServeArgs> for ServeConfig {
         let access = args.security.access();
         let (log_format, log_level) = (args.log.log_format, args.log.log_level);
         let plugins = args.plugins.config(plugins_bytes);
-        let forward = args.forward.config();
+        let (forward, scrape) = (args.forward.config(), args.scrape.config());
         ServeConfig {
             store,
             unused_memory,
@@ -84,6 +85,8 @@ impl From<ServeArgs> for ServeConfig {
             ship,
             plugins,
             forward,
+            scrape,
+            reload_interval,
             log_format,
             log_level,
         }

@@ -1,12 +1,12 @@
 //! Flags for copying finished blocks elsewhere.
 
 use super::ServeConfig;
-use crate::prom::duration::bytes;
 use crate::ship::ShipConfig;
 use crate::ship::state::STATE_FILE;
 use crate::store::PinConfig;
 use clap::Args;
 use std::path::{Path, PathBuf};
+use tidepool_settings::duration::bytes;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Forwarding and shipping")]

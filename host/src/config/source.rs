@@ -12,6 +12,9 @@ use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::path::Path;
+use std::path::PathBuf;
+use tidepool_scrape::config::Depth;
 
 /// The command that serves.
 const SERVE: &str = "serve";
@@ -97,12 +100,21 @@ impl Settings {
 #[derive(Clone, Debug)]
 pub struct ConfigSource {
     arguments: Vec<OsString>,
+    /// Whether files that the configuration file includes are read.
+    depth: Depth,
 }
 
 impl ConfigSource {
     /// From the arguments of the process, its name first.
     pub fn new(arguments: impl IntoIterator<Item = OsString>) -> ConfigSource {
-        ConfigSource { arguments: arguments.into_iter().collect() }
+        ConfigSource { arguments: arguments.into_iter().collect(), depth: Depth::Files }
+    }
+
+    /// A configuration file alone; the command line says nothing else.
+    pub fn of_file(path: &Path, depth: Depth) -> ConfigSource {
+        let mut flag = OsString::from("--config=");
+        flag.push(path);
+        ConfigSource { arguments: vec!["tidepool".into(), flag], depth }
     }
 
     /// What the command line asks for, with what the file that it names adds. Commands that need no
@@ -122,6 +134,11 @@ impl ConfigSource {
     /// The configuration of a server, and the same as flags.
     pub fn serve(&self) -> Result<(ServeConfig, Settings), ConfigError> {
         self.serve_by(&served(self.arguments.clone())?)
+    }
+
+    /// The configuration file, if the command line names one.
+    pub fn file(&self) -> Option<PathBuf> {
+        serve_args(&served(self.arguments.clone()).ok()?).ok()?.general.config
     }
 
     /// As [`ConfigSource::serve`] for a server that runs: flags but for those that can change are
@@ -171,7 +188,7 @@ impl ConfigSource {
         let Some(path) = serve_args(matches)?.general.config else {
             return whole(matches, Sections::default());
         };
-        let file = ConfigFile::read(&path)?;
+        let file = ConfigFile::read(&path, self.depth)?;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
         let read = served(self.arguments.iter().cloned().chain(flags).collect());
         read.and_then(|matches| whole(&matches, file.sections.clone())).map_err(|error| {
@@ -194,11 +211,14 @@ fn configured(
     let with_plugins = config.with_plugins(sections.plugins.clone());
     let mut config = with_plugins.map_err(ConfigError::Contradiction)?;
     config.forward.destinations.extend_from_slice(&sections.remote_write);
+    config.scrape.settings = sections.scrape.clone();
     config.store.holds_log = !config.forward.destinations.is_empty();
     config.check().map_err(ConfigError::Contradiction)?;
     let mut settings = Settings::of(serve_matches(matches));
     let names = sections.remote_write.iter().map(DestinationConfig::fingerprint);
     settings.values.insert("remote_write".to_owned(), names.collect());
+    let scraped = format!("{:08x}", crc32c::crc32c(format!("{:?}", sections.scrape).as_bytes()));
+    settings.values.insert("scrape_configs".to_owned(), vec![scraped]);
     config.http.flags = flags(&config, &settings);
     Ok((config, settings))
 }

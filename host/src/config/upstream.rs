@@ -10,7 +10,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::{OsStr, OsString};
 
 /// Prometheus' name of a flag, and ours.
-const SAME: [(&str, &str); 27] = [
+const SAME: [(&str, &str); 28] = [
+    ("config.auto-reload-interval", "config-auto-reload-interval"),
     ("config.file", "config"),
     ("log.format", "log-format"),
     ("log.level", "log-level"),
@@ -41,15 +42,15 @@ const SAME: [(&str, &str); 27] = [
 ];
 
 /// Flags of Prometheus' that ask for what is always so here.
-const ALWAYS: [&str; 2] = ["web.enable-otlp-receiver", "web.enable-remote-write-receiver"];
+const ALWAYS: [&str; 3] =
+    ["config.auto-reload", "web.enable-otlp-receiver", "web.enable-remote-write-receiver"];
 
 /// How flags of Prometheus' begin that mean nothing here, and what there is instead.
 const ABSENT: &[(&str, &str)] = &[
-    ("agent", SCRAPE),
+    ("agent", "it stores what it scrapes; `remote_write` forwards it"),
     ("alertmanager.", "it sends no alerts: a Prometheus that reads from here can"),
     ("auto-gomaxprocs", "it uses the processors that it is given"),
     ("auto-gomemlimit", "--memory-limit bounds the memory of the process"),
-    ("config.auto-reload", "it reads its configuration again on SIGHUP and POST /-/reload"),
     ("rules.", RULES),
     ("scrape.", SCRAPE),
     ("storage.agent.", "it is no agent; --data-dir says where its data lies"),
@@ -74,7 +75,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("web.user-assets", PAGES),
 ];
 
-const SCRAPE: &str = "it scrapes nothing: let an agent on this node write to /api/v1/write";
+const SCRAPE: &str = "the configuration file says what is scraped (scrape_configs)";
 const RULES: &str = "it evaluates no rules: a Prometheus that reads from here can";
 const LOCK: &str = "the data directory is always locked, by flock, which a crash frees";
 const PAGES: &str = "it has no pages to set up";
@@ -83,7 +84,6 @@ const ROOT: &str = "it is served at the root of its address";
 /// Sections of Prometheus' configuration file, and what there is instead.
 const SECTIONS: &[(&str, &str)] = &[
     ("alerting", "it sends no alerts: a Prometheus that reads from here can"),
-    ("global", "it scrapes nothing; for `external_labels` say `external-label`"),
     (
         "otlp",
         "say `otlp-translation-strategy`, `otlp-promote-resource-attribute` and the like, as for flags",
@@ -91,8 +91,6 @@ const SECTIONS: &[(&str, &str)] = &[
     ("remote_read", "it reads from no other store"),
     ("rule_files", RULES),
     ("runtime", "there is nothing of Go's to set up"),
-    ("scrape_config_files", SCRAPE),
-    ("scrape_configs", SCRAPE),
     (
         "storage",
         "say `out-of-order-window`, `retention-time`, `retention-size` and `max-exemplars`",

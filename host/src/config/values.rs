@@ -1,8 +1,8 @@
 //! Values of flags, with their bounds.
 
-use crate::prom::duration::{bytes, duration, size_text};
 use crate::store::DiskShare;
 use std::time::Duration;
+use tidepool_settings::duration::{bytes, duration, size_text};
 
 /// Shortest span of a block that the engine takes.
 const BLOCK_DURATION_MIN: Duration = Duration::from_secs(1);

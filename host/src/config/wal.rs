@@ -3,9 +3,9 @@
 use super::values::{at_least, segment_size, sync_interval};
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use crate::disk::{Compression, QUARANTINE_BYTES_DEFAULT, SyncPolicy, WalOptions};
-use crate::prom::duration::bytes;
 use clap::{ArgAction, Args, ValueEnum};
 use std::time::Duration;
+use tidepool_settings::duration::bytes;
 
 /// Least value of --wal-buffer-size: a page of the log.
 const BUFFER_BYTES_MIN: u64 = 32 << 10;

@@ -85,7 +85,7 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
                 Meaning::Refused { why, written }
             }
             Some(written) => Meaning::Delivered { written: written.at_most(&asked.sent) },
-            // Whoever answers so stores nothing: nobody has it.
+            // Such a server stores nothing: the samples are nowhere.
             None if is_page(answer) => {
                 let why = format!(
                     "{status} with a page of HTML, as from a gateway or a login: no receiver of \
@@ -96,7 +96,7 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
             None if is_v2 && asked.has_counted => {
                 let why = format!(
                     "{status} without the counts of what was written, which the receiver gave \
-                     before: somebody else answers in its place"
+                     before: another server answers in its place"
                 );
                 Meaning::Again { why, after: retry_after(headers) }
             }
@@ -115,8 +115,8 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
             RetryOn429::IfAnnounced => headers.contains_key(RETRY_AFTER),
             RetryOn429::Never => false,
         },
-        // What was redirected nobody has, and a gate that asks for a login does not stand there for
-        // ever.
+        // A redirected request was not stored; the login page of a network gate, for example, does
+        // not stay for ever.
         status => status.is_server_error() || status.is_redirection(),
     };
     match is_cured_by_time {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
-/// Longest time that the store is waited for, so that live samples are not held up.
+/// Longest time that the store is waited for, so that live samples are not delayed.
 const WAIT: Duration = Duration::from_millis(20);
 
 /// Time that queues may be full before the read of the store is ended.
@@ -84,7 +84,7 @@ impl Window {
         self.has_ended && self.part.is_empty()
     }
 
-    /// Takes the next part; gives its rows, or nothing if there was nothing to do.
+    /// Takes the next part; returns its rows, or nothing if there was nothing to do.
     pub fn step(
         &mut self,
         to: &mut Feeding<'_>,

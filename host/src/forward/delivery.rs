@@ -1,5 +1,5 @@
 //! What a destination's thread does until something fails: it reads, hands requests to senders, and
-//! writes down where delivery stands after each answer. It waits for nobody but the engine and its own
+//! writes down where delivery stands after each answer. It waits only for the engine and its own
 //! files.
 //!
 //! | part | owns |

@@ -8,7 +8,6 @@ use super::figures::{Figures, ForwardFigures};
 use super::needs::Needs;
 use super::position::{Position, PositionFile};
 use super::tail::{end_of, segments};
-use super::tls::files_checksum;
 use super::worker::{Parts, Stand, Start, join, run, settings};
 use crate::disk::wal::{FORWARD_DIR, HeldSegments, LogKind};
 use crate::prom::external_labels::ExternalLabels;
@@ -69,7 +68,7 @@ struct Running {
     thread: JoinHandle<Option<Stand>>,
 }
 
-/// One that was told to stop.
+/// One that was asked to stop.
 struct Stopped {
     number: u64,
     name: String,
@@ -77,7 +76,7 @@ struct Stopped {
     thread: JoinHandle<Option<Stand>>,
 }
 
-/// One whose thread waits to be told where to begin.
+/// One whose thread waits for the position to begin at.
 struct Waiting {
     running: Running,
     start: Sender<Start>,
@@ -146,7 +145,7 @@ impl Forwarding {
 }
 
 impl Destinations {
-    /// Makes the destinations those of a configuration, and gives whether any is another one than
+    /// Makes the destinations those of a configuration, and returns whether any is another one than
     /// before. Those that are as they were go on; one that is changed goes on where it stood; one that
     /// is new begins with what is written from now on; one that is gone is dropped. Nothing changes
     /// if a new one cannot be used.
@@ -186,7 +185,7 @@ impl Destinations {
         Ok(changes)
     }
 
-    /// Waits for the end of all, which the stop signal has told to.
+    /// Waits until all have ended, after the stop signal.
     pub fn join(&self) {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.has_ended = true;
@@ -268,13 +267,13 @@ impl Shared {
         };
         let (start, started) = channel();
         let thread = std::thread::Builder::new().name(format!("forward-{number}"));
-        // One that is never started ends when nobody is left to start it.
+        // A thread that is never started ends when its sender is dropped.
         let thread = thread.spawn(move || run(parts, client, started.recv().ok()?));
         let running = Running {
             number,
             config: config.clone(),
             labels: labels.to_vec(),
-            files_checksum: files_checksum(&config.tls),
+            files_checksum: config.http.files_checksum(),
             figures,
             stop,
             thread: thread.map_err(ForwardError::Thread)?,
@@ -358,7 +357,7 @@ impl Shared {
         }
     }
 
-    /// Nobody reads what was kept, nor what would be.
+    /// Deletes the segments that are kept, and keeps no more: no destination reads them.
     fn hold_nothing(&self) {
         self.store.data().holding().turn_off();
         if let Err(error) = HeldSegments::open(self.store.data()).clear() {
@@ -385,7 +384,7 @@ impl Running {
         let (was, is): (Vec<_>, Vec<_>) = (labels_of(&self.labels), labels_of(labels));
         self.config.is_same(config)
             && was == is
-            && self.files_checksum == files_checksum(&config.tls)
+            && self.files_checksum == config.http.files_checksum()
     }
 
     fn stop(self) -> Stopped {

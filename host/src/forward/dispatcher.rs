@@ -91,7 +91,7 @@ impl<'w> Dispatcher<'w> {
         self.shards = (0..shards).map(|_| Shard::default()).collect();
     }
 
-    /// Ends all requests; whether they were delivered nobody will know.
+    /// Ends all requests; whether they were delivered stays unknown.
     pub fn abort(&mut self) {
         self.generation += 1;
         for shard in &mut self.shards {
@@ -117,7 +117,7 @@ impl<'w> Dispatcher<'w> {
         Ok(())
     }
 
-    /// Takes what was answered, the first within this time; gives whether anything was.
+    /// Takes what was answered, the first within this time; returns whether anything was.
     pub fn take_answers(
         &mut self,
         shared: &mut Shared<'_>,
@@ -176,7 +176,7 @@ impl<'w> Dispatcher<'w> {
     }
 
     /// Sends of each shard that has none on its way what waits long enough, or all if nothing more is
-    /// to come for it; gives whether anything was sent.
+    /// to come for it; returns whether anything was sent.
     pub fn send(
         &mut self,
         shared: &mut Shared<'_>,

@@ -70,7 +70,7 @@ pub struct Figures {
     pub segment: AtomicU64,
     /// Rows that will come from blocks and head.
     pub gap_rows: AtomicU64,
-    /// Bytes that all of it will take, as far as can be told.
+    /// Bytes that all of it will take, as far as known.
     pub bytes_left: AtomicU64,
     /// Requests of metadata sent.
     pub metadata: AtomicU64,

@@ -162,7 +162,7 @@ impl Housekeeper {
     }
 }
 
-/// Takes and shows figures; gives rows in gaps, and bytes of all that waits.
+/// Takes and shows figures; returns rows in gaps, and bytes of all that waits.
 fn look(shared: &mut Shared<'_>, reader: &Reader) -> Result<(u64, u64), ForwardError> {
     let Parts { store, runtime, figures, .. } = shared.parts;
     let now = Instant::now();

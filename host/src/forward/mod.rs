@@ -13,7 +13,7 @@
 //! (the thread) and `delivery` (what it does until something fails, by its parts `reader`,
 //! `dispatcher`, `housekeeper` and `position_writer`),
 //! `sender` (one request until it is answered), `answer` (what that means), `version` (1.0 or 2.0),
-//! `client` and `tls` (sockets), `position` (files),
+//! `client` (the request and what is read of its answer), `position` (files),
 //! `resharding` (how many shards), `needs` (which segments are kept), `destinations` (all of them,
 //! from start to reload to end), [`figures`].
 //!
@@ -37,7 +37,6 @@ mod reader;
 mod resharding;
 mod sender;
 mod tail;
-mod tls;
 mod version;
 mod worker;
 
@@ -47,8 +46,8 @@ pub use destinations::{Destinations, Forwarding};
 use crate::disk::DiskError;
 use crate::store::StoreError;
 use crate::wasm::CallError;
-use client::ClientError;
 use std::io;
+use tidepool_client::ClientError;
 
 impl ForwardError {
     /// The same, with advice where memory is what it lacks.

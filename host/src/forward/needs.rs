@@ -45,7 +45,7 @@ impl Needs {
     }
 
     /// Notes what a destination needs by now, and the newest checkpoint that knows all series of it, if
-    /// there is one; deletes what nobody needs.
+    /// there is one; deletes what no destination needs.
     pub fn note(
         &self,
         destination: u64,
@@ -57,7 +57,7 @@ impl Needs {
         self.release(&first)
     }
 
-    /// Forgets a destination, and deletes what only it needed.
+    /// Drops a destination, and deletes what only it needed.
     pub fn drop_destination(&self, destination: u64) -> Result<(), DiskError> {
         let mut first = self.lock();
         first.remove(&destination);

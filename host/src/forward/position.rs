@@ -35,7 +35,7 @@ const HEAD_BYTES: usize = 8 + 4 + 8 + 4;
 pub struct Position {
     /// By shard.
     pub shards: Vec<ShardPosition>,
-    /// The gaps, as the engine gives them.
+    /// The gaps, as the engine encodes them.
     pub gaps: Vec<u8>,
     /// How far delivery has come, as a time.
     pub delivered_ms: Option<i64>,
@@ -78,8 +78,8 @@ impl Position {
 }
 
 impl PositionFile {
-    /// Opens or makes the file; gives what it says, if it says anything. A node that nobody watches
-    /// must start: what is damaged is put aside, and all that the log still has is sent again.
+    /// Opens or makes the file; returns what it says, if it says anything. An unattended node
+    /// must start: a damaged file is renamed, and all that the log still has is sent again.
     pub fn open(dir: &Path, name: &str) -> io::Result<(PositionFile, Option<Position>)> {
         fs::create_dir_all(dir)?;
         let path = dir.join(format!("{name}{POSITION}"));
@@ -141,8 +141,8 @@ impl PositionFile {
         Ok(Some(Position { shards, gaps, delivered_ms }))
     }
 
-    /// Removes the files of all destinations but these: they are not sent to any more, and begin anew
-    /// if they ever are again. Gives whose positions were removed.
+    /// Removes the files of all destinations but these: nothing is sent to them any more. If they
+    /// come back, they start over. Returns whose positions were removed.
     pub fn keep_only(dir: &Path, names: &[&str]) -> io::Result<Vec<String>> {
         let mut gone = Vec::new();
         remove(dir, |found, part| {

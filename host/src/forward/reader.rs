@@ -19,7 +19,7 @@ const STEPS: usize = 16;
 /// How often what is damaged is read before it is given up: the device may give it another time.
 const DAMAGE_ATTEMPTS: u32 = 3;
 
-/// How often failures in a row are told.
+/// How often repeated failures are logged.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// Why a window is given up that is too old, or too much.
@@ -42,7 +42,7 @@ pub(super) struct Reader {
     pace: Pace,
     /// Reads of the store that failed since the last that gave a row.
     store_failures: u32,
-    /// When that was told last.
+    /// When that was last logged.
     store_failure_told: Option<Instant>,
 }
 
@@ -90,7 +90,7 @@ impl Reader {
 
     /// Reads the logs to their end, however many rows wait.
     pub fn read_logs(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
-        // Gaps may be joined: a read of the store begins anew.
+        // Gaps may be joined: a read of the store starts over.
         self.window = None;
         // Each cycle reads what was there when it began.
         for _ in 0..2 {
@@ -99,7 +99,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads some of the logs and of what they have no more; gives whether there was anything.
+    /// Reads some of the logs and of what they have no more; returns whether there was anything.
     pub fn read(&mut self, shared: &mut Shared<'_>) -> Result<bool, ForwardError> {
         let DestinationConfig { backlog, queue, .. } = &shared.parts.config;
         let order = backlog.order;
@@ -203,8 +203,8 @@ impl Reader {
         }
     }
 
-    /// The store could not be read: it is tried again, from where that ended. What is damaged stays so,
-    /// and must not hold up what is not.
+    /// The store could not be read: it is tried again, from where that ended. Damaged data stays
+    /// damaged, and must not block the rest.
     fn store_failed(
         &mut self,
         shared: &mut Shared<'_>,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// How often failures in a row are told.
+/// How often repeated failures are logged.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// A request that is sent.
@@ -38,7 +38,7 @@ pub enum Outcome {
     Refused,
     /// The receiver does not know this version's messages.
     UnknownVersion,
-    /// Some of it is too old by now: it is to be made anew.
+    /// Some of it is too old by now: it is to be rebuilt.
     Stale,
 }
 

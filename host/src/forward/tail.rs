@@ -192,7 +192,7 @@ impl Tails {
         end_behind(&self.data, LogKind::OutOfOrder, self.out_of_order.follower.place().0)
     }
 
-    /// Forgets series that a new checkpoint does not have, once all before it was read.
+    /// Drops series that a new checkpoint does not have, once all before it was read.
     pub fn drop_series(&mut self, destination: &mut Destination) -> Result<(), ForwardError> {
         let Some((number, files)) = SeriesFiles::newest_checkpoint(&self.data)? else {
             return Ok(());

@@ -8,7 +8,7 @@ use crate::wasm::RemoteWriteVersion;
 use std::time::{Duration, Instant};
 
 /// How long a receiver that did not take 2.0 gets 1.0, before it is asked again: it may be newer by
-/// then, or it was somebody else who answered.
+/// then, or another server answered.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(300);
 
 /// What is sent now, and what was configured.
@@ -34,13 +34,13 @@ impl Negotiated {
         }
     }
 
-    /// The receiver did not take 2.0; gives whether that is news.
+    /// The receiver did not take 2.0; returns whether that is news.
     pub fn not_taken(&mut self, now: Instant) -> bool {
         self.fell_back = Some(now);
         !std::mem::replace(&mut self.has_told, true)
     }
 
-    /// The receiver took this version; gives whether it is back after 1.0.
+    /// The receiver took this version; returns whether it is back after 1.0.
     pub fn taken(&mut self, version: RemoteWriteVersion) -> bool {
         version == RemoteWriteVersion::V2 && std::mem::take(&mut self.has_told)
     }

@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-/// First pause before a worker that failed begins anew; it doubles.
+/// First pause before a worker that failed restarts; it doubles.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// Longest of these pauses; a run that lasted longer has not failed at once.
@@ -53,7 +53,7 @@ pub(super) struct Stand {
 pub(super) enum Start {
     /// It is known where delivery stands.
     At(Box<Stand>),
-    /// It is where the worker of this number leaves it, which was told to stop.
+    /// It is where the worker of this number leaves it, which was asked to stop.
     Behind(JoinHandle<Option<Stand>>, u64),
 }
 
@@ -67,7 +67,7 @@ struct Worker {
     begun_ms: i64,
 }
 
-/// Works until it is time to stop, and gives where delivery stands then.
+/// Works until it is time to stop, and returns where delivery stands then.
 pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Stand> {
     let stand = begin(&parts, start)?;
     let sender = Arc::new(Sender {
@@ -114,7 +114,7 @@ fn begin(parts: &Parts, start: Start) -> Option<Stand> {
     Some(stand)
 }
 
-/// What a worker's thread gives in the end.
+/// What a worker's thread returns in the end.
 pub(super) fn join(thread: JoinHandle<Option<Stand>>) -> Option<Stand> {
     thread.join().unwrap_or_else(|_| {
         tracing::error!("a thread that forwards samples panicked");
@@ -138,7 +138,7 @@ pub(super) fn settings(
 }
 
 impl Worker {
-    /// Works until it is time to stop. What fails is begun anew from where delivery stood.
+    /// Works until it is time to stop. After a failure it restarts from where delivery stood.
     fn run(mut self) -> Stand {
         let DestinationConfig { name, url, .. } = &self.parts.config;
         tracing::info!(remote_name = name, %url, "forwarding started");
@@ -152,7 +152,8 @@ impl Worker {
                 again_in_seconds = pause.as_secs(),
                 "forwarding failed; restarting from the delivery position"
             );
-            // Each run reads all series anew: what fails at once is not tried all the time.
+            // Each run reads all series again, so a run that fails at once is retried after a
+            // pause.
             self.stand_by(pause);
             pause = match begun.elapsed() > RESTART_PAUSE_MAX {
                 true => RESTART_PAUSE,
@@ -213,7 +214,7 @@ impl Worker {
         }
     }
 
-    /// What can be told without an instance.
+    /// The figures that need no instance.
     fn show_stand(&mut self) {
         let Parts { store, runtime, figures, .. } = &self.parts;
         let Position { shards, delivered_ms, .. } = &mut self.stand.position;
@@ -285,7 +286,7 @@ impl Parts {
         }
     }
 
-    /// Waits; gives whether it is time to stop.
+    /// Waits; returns whether it is time to stop.
     pub fn is_stopping_within(&self, pause: Duration) -> bool {
         let [mut all, mut one] = self.shutdown.clone();
         self.runtime.block_on(async {

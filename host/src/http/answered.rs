@@ -66,7 +66,7 @@ impl Unanswered {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One has come. It counts until what this gives is dropped.
+    /// One has come. It counts until what this returns is dropped.
     pub fn begin(&self) -> PendingRequest {
         self.count.fetch_add(1, Relaxed);
         self.phase.set(Phase::Working);

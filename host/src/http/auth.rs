@@ -77,6 +77,8 @@ mod tests {
             ("/-/healthy", None),
             ("/-/ready", None),
             ("/", None),
+            ("/ui/app.js", None),
+            ("/graph", None),
         ] {
             assert_eq!(scope_of(path), scope, "{path}");
         }

@@ -7,8 +7,10 @@ use super::request_log::RequestLog;
 use crate::access::Access;
 use crate::config::HttpConfig;
 use crate::forward::figures::ForwardFigures;
+use crate::intake::Intake;
 use crate::plugin::Plugins;
 use crate::reload::{Live, ReloadHandle};
+use crate::scrape::Scraping;
 use crate::ship::ShipFigures;
 use crate::store::{BodyBudget, Store, system_now_ms};
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub struct ServerConfig {
     pub ship: Option<Arc<ShipFigures>>,
     /// The figures of forwarding, by destination.
     pub forward: ForwardFigures,
+    /// What is scraped.
+    pub scraping: Scraping,
     /// Where, within which bounds and whom. What changes holds for requests that come later, but
     /// for the address, and the bounds of connections and of bodies together.
     pub live: watch::Receiver<Live>,
@@ -46,6 +50,7 @@ pub struct Context {
     pub ship: Option<Arc<ShipFigures>>,
     /// The figures of forwarding, by destination.
     pub forward: ForwardFigures,
+    pub scraping: Scraping,
     /// As it was when the request came.
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
@@ -111,7 +116,7 @@ pub struct HandlerCounters {
 impl Context {
     /// For a server that starts now.
     pub fn new(config: ServerConfig, durations: Durations) -> Context {
-        let ServerConfig { store, plugins, ship, forward, live, reload } = config;
+        let ServerConfig { store, plugins, ship, forward, scraping, live, reload } = config;
         let Live { http, access } = live.borrow().clone();
         Context {
             store,
@@ -119,6 +124,7 @@ impl Context {
             access,
             ship,
             forward,
+            scraping,
             bodies: BodyBudget::new(http.inflight_bytes_max),
             http,
             counters: Arc::new(HttpCounters::default()),
@@ -132,13 +138,18 @@ impl Context {
         }
     }
 
+    /// The way into the store.
+    pub fn intake(&self) -> Intake {
+        Intake::new(self.store.clone(), self.plugins.clone())
+    }
+
     /// With the configuration as it is now.
     pub fn now(&self) -> Context {
         let Live { http, access } = self.live.borrow().clone();
         Context { http, access, ..self.clone() }
     }
 
-    /// Gives who may ask, as it is whenever it is called.
+    /// Returns who may ask, as it is whenever it is called.
     pub fn current_access(&self) -> impl Fn() -> Arc<Access> + use<> {
         let live = self.live.clone();
         move || Arc::clone(&live.borrow().access)

@@ -22,7 +22,7 @@ impl Handler {
         Handler { number, path: Some(path), reads: false, is_probe: false }
     }
 
-    /// Whether its refusals may quote what somebody searches for.
+    /// Whether its refusals may quote what a client searches for.
     pub fn with_reads(self, reads: bool) -> Handler {
         Handler { reads, ..self }
     }
@@ -42,7 +42,7 @@ impl Handler {
         self.path.unwrap_or("other").replace("{}", ":name").replace("{*}", "*path")
     }
 
-    /// Whether a refusal may quote what somebody searches for.
+    /// Whether a refusal may quote what a client searches for.
     pub fn reads(self) -> bool {
         self.reads
     }

@@ -7,9 +7,10 @@ use super::reply::{Reply, full};
 use crate::disk::wal::WalStats;
 use crate::disk::{Wear, WrittenFor};
 use crate::reload::ReloadHandle;
+use crate::scrape::Scraping;
 use crate::ship::ShipFigures;
 use crate::store::{Store, StoreCounters};
-use crate::telemetry::MetricsText;
+use crate::telemetry::{MetricsText, escaped};
 use crate::wasm::Figures;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
@@ -17,6 +18,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Answers in the text format.
 pub async fn answer(context: &Context) -> Reply {
+    full(
+        StatusCode::OK,
+        HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
+        page(context).await,
+    )
+}
+
+/// All metrics in the text format.
+pub async fn page(context: &Context) -> String {
     let mut text = MetricsText::default();
     let version = concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"");
     text.gauges("tidepool_build_info", "The running version of tidepool.", &[(version, 1)]);
@@ -55,6 +65,7 @@ pub async fn answer(context: &Context) -> Reply {
             oldest_block_ms.min(figures.head_min_time_ms) as f64 / 1000.0,
         );
     }
+    scraping(&mut text, &context.scraping);
     if let Some((stats, bytes)) = context.store.wal_figures() {
         wal(&mut text, &stats, bytes);
         replay(&mut text, &context.store);
@@ -74,11 +85,7 @@ pub async fn answer(context: &Context) -> Reply {
     if let Some(plugins) = &context.plugins {
         plugins.write_metrics(&mut text);
     }
-    full(
-        StatusCode::OK,
-        HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
-        text.finish(),
-    )
+    text.finish()
 }
 
 fn start(text: &mut MetricsText, store: &Store) {
@@ -342,8 +349,38 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
     }
 }
 
+fn scraping(text: &mut MetricsText, scraping: &Scraping) {
+    for (name, help, value) in scraping.metrics().counters() {
+        text.counter(name, help, value);
+    }
+    for (name, help, value) in scraping.discovery_counters() {
+        text.counter(name, help, value);
+    }
+    let pools = scraping.metrics().by_pool();
+    let labels: Vec<String> =
+        pools.iter().map(|(job, _)| format!("scrape_job=\"{}\"", escaped(job))).collect();
+    let pools = labels.iter().zip(&pools).map(|(labels, (_, pool))| (labels.as_str(), pool));
+    let targets: Vec<_> = pools.clone().map(|(labels, pool)| (labels, pool.targets)).collect();
+    text.gauges(
+        "prometheus_target_scrape_pool_targets",
+        "Number of targets of a job that are scraped.",
+        &targets,
+    );
+    let failed: Vec<_> = pools.map(|(labels, pool)| (labels, pool.sync_failed)).collect();
+    text.counters(
+        "prometheus_target_sync_failed_total",
+        "Targets of a job that could not be made.",
+        &failed,
+    );
+}
+
 fn ship(text: &mut MetricsText, figures: &ShipFigures) {
     for (name, help, count) in [
+        (
+            "tidepool_ship_rounds_total",
+            "Rounds of shipping that ended without a failure.",
+            &figures.rounds,
+        ),
         ("tidepool_ship_uploads_total", "Blocks uploaded to object storage.", &figures.uploads),
         (
             "tidepool_ship_upload_failures_total",

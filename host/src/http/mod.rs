@@ -12,7 +12,6 @@ mod federate;
 mod gzip;
 mod handler;
 mod import;
-mod intake;
 mod metrics;
 mod otlp;
 mod pages;
@@ -30,6 +29,8 @@ mod stream;
 mod target;
 mod translation;
 mod typed;
+#[cfg(feature = "ui")]
+mod ui;
 mod write;
 
 pub use context::ServerConfig;

@@ -39,7 +39,8 @@ pub fn refusal(context: &Context, scope: Scope, request: &Request) -> Option<Rep
     if context.access.is_open(scope) {
         let is_known = |name: &str| is_known_host(name, &context.http.allowed_hosts);
         if let Some(foreign) = names(uri, headers).find(|name| !is_known(name)) {
-            // What a sender is told 4xx of, it throws away: it may come again once the name is allowed.
+            // After a 4xx a sender drops the samples; after a 503 it retries until the name is
+            // allowed.
             let status = match scope {
                 Scope::Write => StatusCode::SERVICE_UNAVAILABLE,
                 Scope::Read | Scope::Admin => StatusCode::FORBIDDEN,

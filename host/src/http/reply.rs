@@ -98,6 +98,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::HeadRestarted
         | StoreError::HeadCrashed(_)
         | StoreError::DeletedWhileRead
+        | StoreError::SeriesGone
         | StoreError::ShortOfMemory(_)
         | StoreError::CompactorMemory { .. }
         | StoreError::Deadline

@@ -107,7 +107,7 @@ impl RequestLog {
     fn admit(&self, key: Key, now: Instant) -> Admission {
         let mut windows = self.windows();
         let window = windows.entry(key).or_insert(Window { began: now, lines: 0, suppressed: 0 });
-        // A window with suppressed lines ends when they are told of.
+        // A window with suppressed lines ends when their number is logged.
         if window.suppressed == 0 && now.saturating_duration_since(window.began) >= WINDOW {
             *window = Window { began: now, lines: 0, suppressed: 0 };
         }
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(log.admit(other_status, now), Admission::Written);
         let other_handler = (Handler::new(1, "/api/v1/write"), StatusCode::BAD_REQUEST);
         assert_eq!(log.admit(other_handler, now), Admission::Written);
-        // Once its number is told, a new window begins.
+        // Once the number is logged, a new window begins.
         log.end(key);
         assert_eq!(log.admit(key, now + WINDOW), Admission::Written);
     }

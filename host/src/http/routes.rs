@@ -4,10 +4,12 @@ use super::api::{self, Call};
 use super::context::Context;
 use super::handler::Handler;
 use super::reply::{Reply, text};
+#[cfg(feature = "ui")]
+use super::ui;
 use super::{auth, federate, import, metrics, otlp, pages, push, read, reload, replay, write};
 use crate::access::Scope;
 use crate::http::request::Request;
-use hyper::header::{ALLOW, HeaderValue};
+use hyper::header::{ALLOW, HeaderMap, HeaderValue};
 use hyper::{Method, StatusCode};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,6 +17,12 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Index,
+    /// A file of the page for browsers.
+    #[cfg(feature = "ui")]
+    UiFile,
+    /// Links to queries, as Prometheus writes them into alerts.
+    #[cfg(feature = "ui")]
+    Graph,
     Healthy,
     Ready,
     Reload,
@@ -75,7 +83,10 @@ const ROUTES: &[Route] = &[
     route(GET, "/api/v1/status/walreplay", Endpoint::Api(Call::WalReplay), "how far the replay of the log is"),
     route(GET, "/api/v1/rules", Endpoint::Api(Call::Rules), "none: rules are evaluated elsewhere"),
     route(GET, "/api/v1/alerts", Endpoint::Api(Call::Alerts), "none"),
-    route(GET, "/api/v1/targets", Endpoint::Api(Call::Targets), "none: nothing is scraped from here"),
+    route(GET, "/api/v1/targets", Endpoint::Api(Call::Targets), "what is scraped, and how the last scrapes went"),
+    route(GET, "/api/v1/targets/metadata", Endpoint::Api(Call::TargetMetadata), "type, help and unit of metric families, by target"),
+    route(GET, "/api/v1/targets/relabel_steps", Endpoint::Api(Call::RelabelSteps), "what each relabel rule of a job makes of labels"),
+    route(GET, "/api/v1/scrape_pools", Endpoint::Api(Call::ScrapePools), "the names of the jobs"),
     route(GET, "/api/v1/alertmanagers", Endpoint::Api(Call::Alertmanagers), "none"),
     route(GET_POST, "/api/v1/query", Endpoint::Api(Call::Query), "PromQL at one time"),
     route(GET_POST, "/api/v1/query_range", Endpoint::Api(Call::QueryRange), "PromQL at every step of a range"),
@@ -90,7 +101,11 @@ const ROUTES: &[Route] = &[
     route(POST_PUT, reload::PATH, Endpoint::Reload, "loads the configuration again; with --enable-lifecycle"),
     route(GET, "/-/healthy", Endpoint::Healthy, "200 while the process lives"),
     route(GET, "/-/ready", Endpoint::Ready, "200 once the log is replayed"),
-    route(GET, "/", Endpoint::Index, "this page"),
+    #[cfg(feature = "ui")]
+    route(GET, "/ui/{}", Endpoint::UiFile, "files of the page for browsers"),
+    #[cfg(feature = "ui")]
+    route(GET, "/graph", Endpoint::Graph, "the page's queries, at the address of Prometheus' page"),
+    route(GET, "/", Endpoint::Index, "this list; for browsers the page, if the program has it"),
 ];
 
 /// The handler of a path, which a plugin may have been given.
@@ -166,7 +181,11 @@ async fn dispatch(context: &Context, handler: Handler, request: Request) -> Repl
         return not_allowed(route.methods);
     }
     match route.endpoint {
-        Endpoint::Index => text(StatusCode::OK, index()),
+        Endpoint::Index => index(request.headers()),
+        #[cfg(feature = "ui")]
+        Endpoint::UiFile => ui::file(request.uri().path(), request.headers()),
+        #[cfg(feature = "ui")]
+        Endpoint::Graph => ui::graph(request.uri().query()),
         Endpoint::Healthy => text(StatusCode::OK, "tidepool is healthy.\n"),
         Endpoint::Ready => replay::ready(context),
         Endpoint::Reload => reload::answer(context).await,
@@ -195,12 +214,32 @@ fn is_at(pattern: &str, path: &str) -> bool {
     }
 }
 
-fn index() -> String {
+/// The page for a browser; otherwise, and where there is none, a list of the endpoints.
+#[cfg(feature = "ui")]
+fn index(headers: &HeaderMap) -> Reply {
+    ui::document(headers).unwrap_or_else(|| {
+        let mut reply = text(StatusCode::OK, list());
+        reply.headers_mut().insert(hyper::header::VARY, HeaderValue::from_static("Accept"));
+        reply
+    })
+}
+
+/// A list of the endpoints.
+#[cfg(not(feature = "ui"))]
+fn index(_: &HeaderMap) -> Reply {
+    text(StatusCode::OK, list())
+}
+
+fn list() -> String {
     let mut page = "tidepool: a Prometheus-compatible metrics store\n\n".to_owned();
     for Route { path, methods, about, .. } in ROUTES {
         let path = path.replace("{}", "<name>").replace("{*}", "…");
         let methods = methods.replace("HEAD, ", "").replace(", HEAD", "").replace(", ", "|");
         page += &format!("{methods:8} {path:37} {about}\n");
+    }
+    #[cfg(feature = "ui")]
+    if let Some(why) = ui::why_missing() {
+        page += &format!("\n{why}");
     }
     page
 }
@@ -224,6 +263,9 @@ mod tests {
         });
         let mut expected: Vec<String> = both.collect();
         let mut described = api::described();
+        // The description has what a program may have.
+        #[cfg(not(feature = "ui"))]
+        described.retain(|line| !matches!(line.as_str(), "GET /graph" | "GET /ui/{}"));
         expected.sort();
         described.sort();
         assert_eq!(described, expected);

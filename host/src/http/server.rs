@@ -4,6 +4,7 @@ use super::connection;
 use super::context::{Context, ServerConfig};
 use super::durations::Durations;
 use super::handler::Handler;
+use super::metrics;
 use super::routes;
 use crate::access::Access;
 use crate::shutdown::Shutdown;
@@ -34,6 +35,11 @@ impl Server {
         let listener = http.listen.bind().await?;
         let address = listener.local_addr()?;
         let context = Context::new(config, Durations::of(routes::handlers().map(Handler::name)));
+        let own = context.clone();
+        context.scraping.own_metrics().set(move || {
+            let context = own.now();
+            async move { metrics::page(&context).await }
+        });
         Ok(Server { listener, address, context })
     }
 
@@ -91,7 +97,7 @@ async fn slot(slots: &Arc<Semaphore>, crowded: &Notify) -> Option<OwnedSemaphore
     }
     crowded.notify_one();
     let slot = Arc::clone(slots).acquire_owned().await.ok();
-    // If a place came free by itself, nobody has to give up another one.
+    // If a place came free by itself, no other connection has to give up its own.
     std::pin::pin!(crowded.notified()).as_mut().enable();
     slot
 }

@@ -12,8 +12,8 @@
 
 use super::body::Held;
 use super::context::{Context, HandlerCounters};
-use super::intake::Intake;
 use super::reply::{self, Reply};
+use crate::intake::Intake;
 
 use crate::prom::rows::{Gone, Piece, RequestWriter};
 use crate::prom::write::{REFUSALS_MAX, may_clear};
@@ -42,8 +42,8 @@ pub struct Translated<R> {
     pub may_clear: bool,
 }
 
-/// Translates a body and stores its rows. `translate` runs to its end unless it is told that the
-/// rows are [`Gone`].
+/// Translates a body and stores its rows. `translate` runs to its end unless a write returns
+/// [`Gone`].
 pub async fn run<R, T>(context: &Context, held: Held, translate: T) -> Result<Translated<R>, Reply>
 where
     R: Send + 'static,

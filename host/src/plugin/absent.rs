@@ -38,6 +38,11 @@ impl Plugins {
     }
 
     /// Never called.
+    pub fn watch_writes(&self) -> bool {
+        match *self {}
+    }
+
+    /// Never called.
     pub fn at_path(&self, _: &str) -> Option<String> {
         match *self {}
     }

@@ -299,7 +299,7 @@ fn compile(source: &Path, output: &Path, bytes_max: u64, cancel: &Cancel) -> Res
     let reading = std::thread::spawn(move || {
         let mut words = Vec::new();
         if let Some(said) = &mut said {
-            // What cannot be read is not told.
+            // Output that cannot be read is left out.
             let _ = said.take(64 * 1024).read_to_end(&mut words);
         }
         String::from_utf8_lossy(&words).trim().to_owned()

@@ -18,11 +18,11 @@ mod tests;
 
 pub use section::read;
 
-use crate::yaml;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use tidepool_settings::yaml;
 
 /// The world that a plugin is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,7 +58,7 @@ pub struct Limits {
     /// Time of one call; `None` is the default of its world.
     #[serde(deserialize_with = "section::time")]
     pub time: Option<Duration>,
-    /// Bytes that one call may give.
+    /// Bytes that one call may return.
     #[serde(rename = "output", deserialize_with = "section::output")]
     pub output_bytes_max: usize,
     /// Batches that may wait for an observer.
@@ -249,6 +249,6 @@ pub fn check_name(name: &str) -> Result<(), String> {
 
 /// Whether a path is, or may come to be, one of tidepool's own: no plugin has it.
 pub fn is_reserved(path: &str) -> bool {
-    ["/api/v1/", "/-/"].iter().any(|own| path.starts_with(own))
-        || matches!(path, "/" | "/federate" | "/metrics" | "/api/v1" | "/-")
+    ["/api/v1/", "/-/", "/ui/"].iter().any(|own| path.starts_with(own))
+        || matches!(path, "/" | "/federate" | "/graph" | "/metrics" | "/ui" | "/api/v1" | "/-")
 }

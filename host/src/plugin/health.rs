@@ -60,7 +60,7 @@ impl Health {
         admitted.is_try
     }
 
-    /// A call failed. Gives for how long the plugin is disabled, if this did it.
+    /// A call failed. Returns for how long the plugin is disabled, if this did it.
     pub fn fault(&self, admitted: Admitted, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
         state.score = (state.score + FAULT).min(LIMIT);
@@ -121,7 +121,7 @@ mod tests {
         now += pause;
         assert!(health.admit(now).is_some_and(|tried| health.good(tried)));
         assert!(!health.is_disabled());
-        assert_eq!(fail(&health, now), None, "it begins anew");
+        assert_eq!(fail(&health, now), None, "it starts over");
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Instance {
         self.noted_bytes
     }
 
-    /// Gives what its memory has grown by since this was asked.
+    /// Returns what its memory has grown by since this was asked.
     pub fn note_growth(&mut self) -> usize {
         let bytes = self.memory_bytes();
         let before = std::mem::replace(&mut self.noted_bytes, bytes);

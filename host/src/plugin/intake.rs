@@ -2,10 +2,10 @@
 
 use super::manager::Plugins;
 use super::observers::Stored;
-use super::transforms::{Request, nothing_written};
+use super::transforms::Request;
 use crate::prom::write::{REFUSALS_MAX, clears, may_clear};
 use crate::store::{Body, BodyRoom, StoreError};
-use crate::wasm::{RemoteWriteVersion, WriteOutcome};
+use crate::wasm::{RemoteWriteVersion, WriteOutcome, nothing_written};
 
 impl Plugins {
     /// As `Store::append`, of what the transforms make of a request. The outcome counts what was

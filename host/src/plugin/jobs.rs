@@ -31,7 +31,7 @@ impl Job {
 fn run_all(plugin: &Plugin, store: &Store, stopped: &Receiver<()>, runtime: &Handle) {
     let schedule_ms = millis(plugin.settings.schedule).max(1);
     loop {
-        // What is late is not made up for: the next multiple counts.
+        // A missed run is not made up for: the next multiple counts.
         let now_ms = system_now_ms();
         let next_ms = (now_ms.div_euclid(schedule_ms) + 1).saturating_mul(schedule_ms);
         let wait = Duration::from_millis(next_ms.saturating_sub(now_ms).unsigned_abs());

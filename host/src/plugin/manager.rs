@@ -97,6 +97,12 @@ impl Plugins {
         &self.shared.loader.store
     }
 
+    /// Whether a transform or an observer looks at writes, or should and is not loaded.
+    pub fn watch_writes(&self) -> bool {
+        let set = self.shared.set();
+        !set.transforms.chain.is_empty() || set.observers().next().is_some()
+    }
+
     /// Whether an observer is loaded.
     pub fn has_observers(&self) -> bool {
         self.shared.set().observers().next().is_some()

@@ -61,7 +61,7 @@ fn observe_all(
     runtime: &Handle,
 ) {
     while let Ok(batch) = batches.recv() {
-        // What fails is logged and counted there; nobody waits for it.
+        // `observe` logs and counts failures; no caller waits for the result.
         let _ = runtime.block_on(observe(plugin, &batch));
         queued_bytes.fetch_sub(batch.body.len(), Relaxed);
     }

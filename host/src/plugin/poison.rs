@@ -30,7 +30,7 @@ impl PoisonList {
         self.hasher.hash_one((content_type, path, query, body))
     }
 
-    /// Counts a failure, and gives how many that makes.
+    /// Counts a failure, and returns how many that makes.
     pub fn failed(&self, key: u64) -> u32 {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let at = failed.iter().position(|(other, _)| *other == key);

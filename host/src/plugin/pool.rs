@@ -146,7 +146,7 @@ impl Plugin {
         if called.as_ref().err().is_none_or(Fault::spares_instance) {
             self.keep(instance);
         } else {
-            self.forget(&instance);
+            self.release_memory(&instance);
         }
         called
     }
@@ -171,7 +171,7 @@ impl Plugin {
             );
         }
         if instance.has_leaked() || instance.memory_bytes() > limit {
-            self.forget(&instance);
+            self.release_memory(&instance);
         } else {
             self.idle().push(instance);
         }
@@ -180,10 +180,11 @@ impl Plugin {
     /// Gives back the memory of instances that no call works with.
     pub fn drop_idle(&self) {
         let idle = std::mem::take(&mut *self.idle());
-        idle.iter().for_each(|instance| self.forget(instance));
+        idle.iter().for_each(|instance| self.release_memory(instance));
     }
 
-    fn forget(&self, instance: &Instance) {
+    /// Subtracts the memory of an instance that will be dropped.
+    fn release_memory(&self, instance: &Instance) {
         self.figures.memory_bytes.fetch_sub(instance.noted_bytes() as u64, Relaxed);
     }
 

@@ -46,7 +46,7 @@ impl Record {
         self.keep(post.url.len() + post.body.len(), |kept| kept.posts.push(post))
     }
 
-    /// Gives what was kept until now.
+    /// Returns what was kept until now.
     pub fn take(&self) -> Kept {
         std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }

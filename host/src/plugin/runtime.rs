@@ -85,6 +85,7 @@ impl PluginRuntime {
         job::tidepool::plugin::webhook::add_to_linker::<_, HasSelf<_>>(&mut with_webhook, |s| s)?;
         let mut with_store = with_webhook.clone();
         job::tidepool::plugin::store::add_to_linker::<_, HasSelf<_>>(&mut with_store, |s| s)?;
+        job::tidepool::plugin::query::add_to_linker::<_, HasSelf<_>>(&mut with_store, |s| s)?;
         let ticker = engine.weak();
         // An operating-system thread, because a busy async runtime would delay the ticks.
         std::thread::Builder::new().name("plugin-epoch".into()).spawn(move || {
@@ -110,11 +111,10 @@ impl PluginRuntime {
         }
         self.linked(component, world).map_err(|error| {
             let mut reason = format!("{error:#}");
-            if reason.contains("tidepool:plugin/store")
-                || reason.contains("tidepool:plugin/webhook")
-            {
+            let granted = ["store", "query", "webhook"];
+            if granted.iter().any(|name| reason.contains(&format!("tidepool:plugin/{name}"))) {
                 reason.push_str(
-                    "; only jobs may import the store, only jobs and observers the webhook",
+                    "; only jobs may import the store and query, only jobs and observers the webhook",
                 );
             }
             LinkError::Unfit { world: world.name(), reason }

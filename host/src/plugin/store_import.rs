@@ -1,21 +1,32 @@
-//! The imported interface `store`, answered from the store.
+//! The imported interfaces `store` and `query`, answered from the store.
 
 use super::batch::{Batch, Interest, View, write};
+use super::bindings::job::tidepool::plugin::query;
 use super::bindings::job::tidepool::plugin::store::{
     Appended, Host, HostCursor, MatchOp, Matcher, StoreError as Refused,
 };
 use super::state::{CURSORS_MAX, PluginState};
 use crate::prom::fields::whole_fields;
-use crate::store::{BodyRoom, ReadFormat, ReadPart, ReadQuery, StoreError};
-use crate::wasm::{self, Error, RemoteWriteVersion, TimeRange};
+use crate::store::{BodyRoom, Expression, QueryPart, ReadFormat, ReadPart, ReadQuery, StoreError};
+use crate::wasm::{
+    self, Error, QueryTimes, RemoteWriteVersion, ResultFormat, TimeRange, ValueType,
+};
+use bytes::Bytes;
+use std::time::Instant;
 use tokio::sync::mpsc::Receiver;
 use wasmtime::component::Resource;
 
 /// An answer on its way to a job.
 pub struct JobCursor {
-    parts: Receiver<Result<ReadPart, StoreError>>,
+    parts: Parts,
     /// A series of which the end has not come.
     pending: Vec<u8>,
+}
+
+/// Where an answer comes from. Both are series of `prometheus.QueryResult`.
+enum Parts {
+    Read(Receiver<Result<ReadPart, StoreError>>),
+    Query(Receiver<Result<QueryPart, StoreError>>),
 }
 
 impl Host for PluginState {
@@ -26,21 +37,15 @@ impl Host for PluginState {
         end_ms: i64,
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
         let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
-        if self.open_cursors.len() >= CURSORS_MAX {
-            let what =
-                format!("{CURSORS_MAX} cursors are open, which is the limit; drop one first");
-            return Ok(Err(Refused::LimitExceeded(what)));
+        if let Err(full) = self.check_cursors() {
+            return Ok(Err(full));
         }
         let matchers = matchers.into_iter().map(matcher).collect();
         let query = ReadQuery { matchers, range: TimeRange { start_ms, end_ms } };
         let slots = &self.around.cursors;
         match store.read_beside(slots, vec![query], ReadFormat::TimeSeries, Vec::new()).await {
             Err(error) => Ok(Err(refused(&error))),
-            Ok(parts) => {
-                let cursor = self.table.push(JobCursor { parts, pending: Vec::new() })?;
-                self.open_cursors.insert(cursor.rep());
-                Ok(Ok(cursor))
-            }
+            Ok(parts) => Ok(Ok(self.open_cursor(Parts::Read(parts))?)),
         }
     }
 
@@ -67,6 +72,94 @@ impl Host for PluginState {
                 reasons: outcome.refusals.into_iter().map(|refusal| refusal.detail).collect(),
             }),
         })
+    }
+}
+
+impl query::Host for PluginState {
+    async fn instant(
+        &mut self,
+        expression: String,
+        time_ms: i64,
+    ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
+        self.query(expression, QueryTimes::Instant(time_ms)).await
+    }
+
+    async fn range(
+        &mut self,
+        expression: String,
+        start_ms: i64,
+        end_ms: i64,
+        step_ms: i64,
+    ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
+        self.query(expression, QueryTimes::Range { start_ms, end_ms, step_ms }).await
+    }
+}
+
+impl PluginState {
+    async fn query(
+        &mut self,
+        text: String,
+        times: QueryTimes,
+    ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
+        let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
+        if let Err(full) = self.check_cursors() {
+            return Ok(Err(full));
+        }
+        let expression = Expression {
+            text,
+            times,
+            format: ResultFormat::Protobuf,
+            lookback: None,
+            series_max: 0,
+            timeout: Some(self.deadline.saturating_duration_since(Instant::now())),
+            per_step: false,
+        };
+        let begun = match store.query(expression).await {
+            Ok(mut parts) => parts.recv().await.map(|first| (first, parts)),
+            Err(error) => return Ok(Err(refused(&error))),
+        };
+        match begun {
+            None => Ok(Err(cut_short())),
+            Some((Err(error), _)) => Ok(Err(refused(&error))),
+            Some((Ok(QueryPart::Begin { kind: ValueType::String, .. }), _)) => {
+                Ok(Err(Refused::Invalid("the result of the expression is a string".into())))
+            }
+            Some((Ok(_), parts)) => Ok(Ok(self.open_cursor(Parts::Query(parts))?)),
+        }
+    }
+
+    fn check_cursors(&self) -> Result<(), Refused> {
+        match self.open_cursors.len() < CURSORS_MAX {
+            true => Ok(()),
+            false => Err(Refused::LimitExceeded(format!(
+                "{CURSORS_MAX} cursors are open, which is the limit; drop one first"
+            ))),
+        }
+    }
+
+    fn open_cursor(&mut self, parts: Parts) -> wasmtime::Result<Resource<JobCursor>> {
+        let cursor = self.table.push(JobCursor { parts, pending: Vec::new() })?;
+        self.open_cursors.insert(cursor.rep());
+        Ok(cursor)
+    }
+}
+
+impl Parts {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, Refused> {
+        match self {
+            Parts::Read(parts) => match parts.recv().await.ok_or_else(cut_short)? {
+                Ok(ReadPart::Bytes(bytes)) => Ok(Some(bytes)),
+                Ok(ReadPart::End) => Ok(None),
+                Err(error) => Err(refused(&error)),
+            },
+            Parts::Query(parts) => match parts.recv().await.ok_or_else(cut_short)? {
+                Ok(QueryPart::Bytes(bytes)) => Ok(Some(bytes)),
+                Ok(QueryPart::Begin { .. }) => Ok(Some(Bytes::new())),
+                Ok(QueryPart::End(_)) => Ok(None),
+                Err(error) => Err(refused(&error)),
+            },
+        }
     }
 }
 
@@ -97,12 +190,8 @@ impl HostCursor for PluginState {
 impl JobCursor {
     async fn next(&mut self, bytes_max: usize) -> Result<Option<Batch>, Refused> {
         loop {
-            match self.parts.recv().await {
-                None => return Err(Refused::Unavailable("the answer was cut short".into())),
-                Some(Err(error)) => return Err(refused(&error)),
-                Some(Ok(ReadPart::End)) => return Ok(None),
-                Some(Ok(ReadPart::Bytes(bytes))) => self.pending.extend_from_slice(&bytes),
-            }
+            let Some(bytes) = self.parts.next().await? else { return Ok(None) };
+            self.pending.extend_from_slice(&bytes);
             let whole = whole_fields(&self.pending);
             if whole == 0 && self.pending.len() > bytes_max {
                 let what = format!("a series takes more than {bytes_max} bytes (limits.memory)");
@@ -124,8 +213,14 @@ fn no_store() -> Refused {
     Refused::Unavailable("there is no store here".into())
 }
 
+fn cut_short() -> Refused {
+    Refused::Unavailable("the answer was cut short".into())
+}
+
 fn refused(error: &StoreError) -> Refused {
     match error {
+        StoreError::Expression(why) => Refused::Invalid(why.clone()),
+        StoreError::Evaluation(why) => Refused::Evaluation(why.clone()),
         StoreError::Refused(Error::Invalid(why)) => Refused::Invalid(why.clone()),
         StoreError::Refused(Error::LimitExceeded(_)) | StoreError::TooMuchSelected(_) => {
             Refused::LimitExceeded(error.to_string())

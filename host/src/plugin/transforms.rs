@@ -9,7 +9,7 @@ use super::pool::Plugin;
 use super::state::columns_bytes_max;
 use crate::priority::lower_priority;
 use crate::store::{Body, StoreError};
-use crate::wasm::{Error, RemoteWriteVersion, WriteOutcome};
+use crate::wasm::{Error, RemoteWriteVersion, WriteOutcome, nothing_written};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::runtime::Handle;
@@ -250,7 +250,8 @@ fn rejects(plugin: &Plugin) -> bool {
     plugin.settings.on_fault == OnFault::Reject
 }
 
-/// Carries a verdict out, and gives how many rows are gone by it: less than none if there are more.
+/// Carries a verdict out, and returns how many rows are gone by it: less than none if there are
+/// more.
 fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64), Fault> {
     let of_batch = |batch| -> Result<Request, Fault> {
         Ok(Request { version: RemoteWriteVersion::V2, body: write(batch)?.into() })
@@ -303,17 +304,6 @@ impl Transformed {
     /// taken, and is no failure.
     pub fn outcome(self, stored: WriteOutcome) -> WriteOutcome {
         self.sent.filter(|_| stored.refused == 0).unwrap_or(stored)
-    }
-}
-
-/// Nothing was written and nothing refused.
-pub fn nothing_written() -> WriteOutcome {
-    WriteOutcome {
-        samples_written: 0,
-        histograms_written: 0,
-        exemplars_written: 0,
-        refused: 0,
-        refusals: Vec::new(),
     }
 }
 

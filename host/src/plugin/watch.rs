@@ -80,7 +80,7 @@ impl Watcher {
         watcher.look();
         for entry in watcher.entries.values_mut() {
             entry.is_awaited = true;
-            // Nobody has waited for them to be written while nothing ran.
+            // At the start, files are complete: there is no wait for a writer.
             if matches!(entry.progress, Progress::Settling) {
                 entry.progress = Progress::Due;
             }
@@ -100,7 +100,7 @@ impl Watcher {
 
     /// Runs as long as the set is in use.
     pub fn run(mut self, live: &Weak<LiveSet>) {
-        // The same priority as reads: what loads here must not hold writes up.
+        // The same priority as reads: loading must not delay writes.
         lower_priority();
         self.start_due();
         loop {
@@ -203,7 +203,7 @@ impl Watcher {
             let thread = std::thread::Builder::new().name("plugin-load".into()).spawn(move || {
                 lower_priority();
                 let outcome = loader.load(wanted, &cancelled);
-                // Nobody listens any more when the process ends.
+                // The receiver is dropped when the process ends.
                 let _ = events.send(Event::Loaded(Box::new(outcome)));
             });
             match thread {
@@ -237,7 +237,7 @@ impl Watcher {
             }
             Err(error) => {
                 if error.lacks_shared_memory() {
-                    // Instances that wait for calls are made anew when they are needed.
+                    // Idle instances are started again when they are needed.
                     self.each_loaded(|loaded| loaded.plugin.drop_idle());
                 }
                 self.fail(&name, &error);
@@ -279,7 +279,7 @@ impl Watcher {
         entry.failure = Some(Failure { why, next, pause });
     }
 
-    /// What takes long does not hold up writes for ever that may be stored without it.
+    /// A plugin that loads slowly does not block writes for ever that may be stored without it.
     fn end_awaiting(&mut self) {
         if self.awaits_until.is_none_or(|until| Instant::now() < until) {
             return;

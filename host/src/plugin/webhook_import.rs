@@ -72,7 +72,7 @@ fn in_words(error: &dyn std::error::Error) -> String {
 }
 
 fn client() -> Option<reqwest::Client> {
-    // Whoever came first has installed the same one.
+    // An earlier call has installed the same provider.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .user_agent(concat!("tidepool/", env!("CARGO_PKG_VERSION")))

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Snappy's encoders compress 64 KiB at a time, each without looking at those before. So nothing is
-//! needed to begin with but the length, and the bytes are those that one call for the whole gives.
-//! Source: Snappy's `format_description.txt`.
+//! needed to begin with but the length, and the bytes are those that one call for the whole
+//! returns. Source: Snappy's `format_description.txt`.
 
 use snap::raw::{Encoder, max_compress_len};
 use tidepool_remote_write::put_uvarint;

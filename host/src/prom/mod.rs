@@ -1,7 +1,6 @@
 //! Remote-write and remote-read messages, between the wire and the store; series selectors, times,
 //! names. No sockets.
 
-pub mod duration;
 pub mod external_labels;
 pub mod fields;
 pub mod fragments;
@@ -69,7 +68,7 @@ pub fn decompressed_len(body: &[u8], bytes_max: usize) -> Result<usize, BodyErro
 }
 
 /// Decompresses a body in Snappy's block format to as many bytes as it says, at most as many as
-/// there is place for. Gives how many there were.
+/// there is place for. Returns how many there were.
 pub fn decompress(body: &[u8], place: &mut [u8]) -> Result<usize, BodyError> {
     Ok(snap::raw::Decoder::new().decompress(body, place)?)
 }

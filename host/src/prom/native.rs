@@ -1,8 +1,7 @@
 //! Native histograms as remote write carries them.
 
+pub use super::proto::histogram::{Count, ResetHint, ZeroCount};
 pub use super::proto::{BucketSpan, Histogram};
-
-use super::proto::histogram::{Count, ZeroCount};
 
 /// A whole count.
 pub fn count(observations: u64) -> Option<Count> {

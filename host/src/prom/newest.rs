@@ -1,4 +1,4 @@
-//! The newest sample of each series of an answer to a read, as federation gives it.
+//! The newest sample of each series of an answer to a read, as federation returns it.
 
 use super::proto::{self, BucketSpan, QueryResult, histogram};
 use prost::{DecodeError, Message};

@@ -218,21 +218,28 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
     }
 }
 
-impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
-    fn row(
+impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
+    /// Takes an exemplar of a series that is stored: as a series without rows.
+    pub fn exemplar(&mut self, labels: &LabelSet, exemplar: &Exemplar) -> Result<(), Gone> {
+        self.series(labels, None, std::slice::from_ref(exemplar))
+    }
+
+    fn series(
         &mut self,
         labels: &LabelSet,
-        timestamp_ms: i64,
-        value: RowValue<'_>,
+        row: Option<(i64, RowValue<'_>)>,
         exemplars: &[Exemplar],
     ) -> Result<(), Gone> {
         let mut message = std::mem::take(&mut self.scratch.message);
         let mut part = std::mem::take(&mut self.scratch.part);
         message.clear();
         self.put_labels(labels.iter(), &mut message);
-        match value {
-            RowValue::Float(value) => put_float(&mut message, timestamp_ms, value),
-            RowValue::Histogram(histogram) => {
+        match row {
+            None => {}
+            Some((timestamp_ms, RowValue::Float(value))) => {
+                put_float(&mut message, timestamp_ms, value);
+            }
+            Some((_, RowValue::Histogram(histogram))) => {
                 part.clear();
                 part.extend_from_slice(&histogram.encode_to_vec());
                 // prost leaves out every zero, and with a negative one its sign.
@@ -253,8 +260,20 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
         put_message_field(&mut self.series, v2::SERIES, &message);
         self.scratch.message = message;
         self.scratch.part = part;
-        self.rows += 1;
+        self.rows += u64::from(row.is_some());
         self.finish_full()
+    }
+}
+
+impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
+    fn row(
+        &mut self,
+        labels: &LabelSet,
+        timestamp_ms: i64,
+        value: RowValue<'_>,
+        exemplars: &[Exemplar],
+    ) -> Result<(), Gone> {
+        self.series(labels, Some((timestamp_ms, value)), exemplars)
     }
 
     fn family(&mut self, family: Family<'_>) -> Result<(), Gone> {

@@ -7,11 +7,11 @@
 use super::ShipError;
 use super::pace::Pace;
 use crate::disk::BlockFile;
-use crate::redact::shown_text;
 use bytes::Bytes;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload};
+use tidepool_settings::redact::shown_text;
 use url::Url;
 
 /// Size of a part; S3 takes none smaller but the last.

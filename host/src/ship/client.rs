@@ -99,7 +99,7 @@ impl HttpConnector for PacedConnector {
 }
 
 fn client(allows_http: bool) -> Result<reqwest::Client, ShipError> {
-    // Whoever came first has installed the same one.
+    // An earlier call has installed the same provider.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .user_agent(concat!("tidepool/", env!("CARGO_PKG_VERSION")))

@@ -47,6 +47,8 @@ pub struct ShipConfig {
 /// What shipping counted since the start.
 #[derive(Debug, Default)]
 pub struct ShipFigures {
+    /// Times that all blocks were looked at, and those that were due uploaded.
+    pub rounds: AtomicU64,
     /// Blocks uploaded.
     pub uploads: AtomicU64,
     /// Attempts that failed.

@@ -19,7 +19,7 @@ impl Pace {
         Pace { bytes_per_second_max, next: Arc::new(Mutex::new(Instant::now())) }
     }
 
-    /// Takes room for so many bytes; gives when they may go.
+    /// Takes room for so many bytes; returns when they may go.
     pub fn reserve(&self, bytes: usize) -> Instant {
         let now = Instant::now();
         if self.bytes_per_second_max == 0 {

@@ -11,7 +11,6 @@ use super::upload::{Outcome, upload};
 use super::{ShipConfig, ShipError, ShipFigures};
 use crate::disk::{BlockDirs, DataDir};
 use crate::prom::external_labels::ExternalLabels;
-use crate::redact::shown_text;
 use crate::shutdown::Shutdown;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -20,6 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tidepool_settings::redact::shown_text;
 
 /// Shortest and longest time between two looks at the blocks.
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(100);
@@ -90,7 +90,7 @@ impl Shipper {
                 tracing::debug!(%error, "could not lower the priority of the shipping thread");
             }
             runtime.block_on(worker.run(shutdown));
-            // A directory that hangs, or a name that nobody resolves, holds up no stop.
+            // A directory that hangs, or a name that does not resolve, does not delay the stop.
             runtime.shutdown_background();
         })
     }
@@ -113,6 +113,7 @@ impl Worker {
             let pause = match self.ship_due(&mut file).await {
                 Ok(()) => {
                     failures = 0;
+                    self.figures().rounds.fetch_add(1, Relaxed);
                     self.shipper.look_every
                 }
                 Err(error) => {
@@ -181,7 +182,7 @@ impl Worker {
 
     fn look(&self, shipped: &mut Shipped) -> Result<Vec<BlockInfo>, ShipError> {
         let Survey { found: mut blocks, unread } = survey(&self.blocks)?;
-        // Of a block that does not read nobody knows what it was made of.
+        // The sources of an unreadable block are unknown.
         if unread.is_empty() {
             shipped.retain(&blocks);
         }

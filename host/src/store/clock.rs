@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn senders_tell_what_an_implausible_clock_cannot() {
         let clock = Clock::new(600_000);
-        assert_eq!(clock.judge(1000), 1000, "nobody was heard");
+        assert_eq!(clock.judge(1000), 1000, "no sender was heard");
         clock.heard(NOW_MS);
         assert_eq!(clock.judge(1000), NOW_MS);
         // One sender is wrong, at first and again later.

@@ -52,6 +52,9 @@ pub enum StoreError {
     /// The head crashed while another instance read it.
     #[error("the head stopped while it was read: {0}; read again")]
     HeadCrashed(String),
+    /// Series were dropped, or the head restarted, since their numbers were given.
+    #[error("series were dropped since their numbers were given; ask for them again")]
+    SeriesGone,
     /// A read found samples once, and not any more.
     #[error("samples were deleted while they were read; read again")]
     DeletedWhileRead,

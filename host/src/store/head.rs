@@ -9,7 +9,7 @@ mod replay;
 mod snapshot;
 mod walk;
 
-pub(super) use handle::{HeadHandle, HeadInstance, Job};
+pub(super) use handle::{HeadHandle, HeadInstance, Job, Rows};
 pub(super) use walk::OnHead;
 
 use super::starts::{StartError, Starts};
@@ -17,8 +17,8 @@ use super::{BodyRoom, Shared, StoreError};
 use crate::disk::wal::Logs;
 use crate::disk::{DataDir, DiskError};
 use crate::wasm::{
-    CallError, Instance, InstanceLimits, InstanceLogs, InstanceStorage, RemoteWriteVersion, Role,
-    WriteOutcome,
+    CallError, Error, Instance, InstanceLimits, InstanceLogs, InstanceStorage, RemoteWriteVersion,
+    Role, WriteOutcome,
 };
 use handle::Call;
 use std::collections::VecDeque;
@@ -67,7 +67,7 @@ impl HeadThread {
                 Err(StartError::Hopeless(error)) => {
                     starts.ended();
                     if let Some(fail) = fail.take() {
-                        // The process ends with this; nobody else is left to be told.
+                        // The process ends with this; the receiver may be dropped.
                         let _ = fail.send(error);
                         return;
                     }
@@ -98,6 +98,7 @@ impl HeadThread {
             fail = None;
             let state = &self.shared.head.state;
             state.start_nanos.store(started.elapsed().as_nanos() as u64, Relaxed);
+            state.generation.fetch_add(1, Relaxed);
             state.ready.store(true, Relaxed);
             let stopped = self.work(&mut head, &logs, jobs);
             self.shared.head.state.ready.store(false, Relaxed);
@@ -167,8 +168,39 @@ impl HeadThread {
         Ok(())
     }
 
+    /// Stores rows.
+    fn append(&self, head: &mut HeadInstance, rows: Rows) -> Result<WriteOutcome, StoreError> {
+        let stored = match rows {
+            Rows::RemoteWrite { version, body } => {
+                let stored = self.append_body(&mut head.instance, version, &body);
+                head.noting_crash(stored)
+            }
+            Rows::Columns { generation, .. } | Rows::Ends { generation, .. }
+                if generation != self.shared.head.generation() =>
+            {
+                return Err(StoreError::SeriesGone);
+            }
+            Rows::Ends { series, at_ms, .. } => {
+                let now_ms = self.shared.clock.now_ms();
+                let ended = head.instance.end_series(&series, at_ms, now_ms);
+                head.noting_crash(ended)
+            }
+            Rows::Columns { rows, .. } => {
+                let stored = head.instance.append(&rows, self.shared.clock.now_ms());
+                match head.noting_crash(stored) {
+                    // The columns are as long as each other.
+                    Err(CallError::Refused(Error::Invalid(_))) => {
+                        return Err(StoreError::SeriesGone);
+                    }
+                    stored => stored,
+                }
+            }
+        };
+        stored.map_err(|error| StoreError::from(error).of_head())
+    }
+
     /// Stores a body. If the clock cannot be right, the body tells the time as well.
-    fn append(
+    fn append_body(
         &self,
         instance: &mut Instance,
         version: RemoteWriteVersion,
@@ -186,7 +218,7 @@ impl HeadThread {
     /// Does jobs until it is stopped (true) or the instance crashes (false).
     fn work(&self, head: &mut HeadInstance, logs: &Mutex<Logs>, jobs: &Receiver<Job>) -> bool {
         let mut group: Vec<Written> = Vec::new();
-        // Whether it was told that records wait in memory because they cannot be written.
+        // Whether the log says that records wait in memory because they cannot be written.
         let mut held = false;
         let mut calls: VecDeque<Call> = VecDeque::new();
         loop {
@@ -201,13 +233,10 @@ impl HeadThread {
             while let Some(job) = next.take() {
                 head.instance.set_deadline(Some(self.shared.config.head_timeout));
                 match job {
-                    Job::Append { version, body, reply, room } => {
+                    Job::Append { rows, reply, room } => {
                         // The queue may hold more than the disk has room for.
-                        let stored = self.shared.space.check().and_then(|()| {
-                            let stored = self.append(&mut head.instance, version, &body);
-                            let stored = head.noting_crash(stored);
-                            stored.map_err(|error| StoreError::from(error).of_head())
-                        });
+                        let stored = self.shared.space.check();
+                        let stored = stored.and_then(|()| self.append(head, rows));
                         match stored {
                             Ok(outcome) => group.push((reply, outcome, room)),
                             Err(error) => answer(reply, Err(error)),
@@ -256,7 +285,7 @@ impl HeadThread {
         drop(logs);
         let is_synced = matches!(synced, Ok(true));
         let failure = synced.err().map(|error| {
-            // What is held in memory is tried again every second; once is enough to be told.
+            // The write is retried every second; only the first failure is logged as an error.
             match matches!(error, DiskError::WalHeld { .. }) && std::mem::replace(held, true) {
                 true => tracing::debug!(%error, "the log could still not be written"),
                 false => tracing::error!(%error, "could not sync the WAL"),

@@ -6,7 +6,7 @@ use crate::wasm::{CallError, Instance, Label, Lookup};
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 
-/// Bytes of answer that one call into the instance gives at least, if there are as many.
+/// Bytes of answer that one call into the instance returns at least, if there are as many.
 pub(super) const PART_BYTES: u32 = 64 * 1024;
 
 /// A part of a lookup's answer.

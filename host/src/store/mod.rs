@@ -13,6 +13,7 @@
 
 mod buffer;
 mod clock;
+mod columns;
 mod compactor;
 mod error;
 mod head;
@@ -32,6 +33,7 @@ mod tasks;
 
 pub use crate::prom::read::{ReadFormat, ReadQuery};
 pub use buffer::Body;
+pub use columns::SeriesNumbers;
 pub use error::StoreError;
 pub use lookup::LookupPart;
 pub use memory::{
@@ -61,7 +63,7 @@ use crate::wasm::{
 use clock::Clock;
 pub(crate) use clock::system_now_ms;
 use compactor::Compactor;
-use head::{HeadHandle, HeadInstance, HeadThread, Job};
+use head::{HeadHandle, HeadInstance, HeadThread, Job, Rows};
 use lookup::Strings;
 use memory::ReadMemory;
 use oldest::OldestTimes;
@@ -85,8 +87,8 @@ pub struct StoreConfig {
     pub wal_by_columns: bool,
     /// Bytes that are kept of what was quarantined.
     pub quarantine_bytes_max: u64,
-    /// Times in a row that the engine may fail at the log, and get no further, before the log is set
-    /// aside; 0 means that it never is.
+    /// Times in a row that the engine may fail at the log, and get no further, before the log is
+    /// quarantined; 0 means that it never is.
     pub failed_starts_max: u32,
     /// Span of one block.
     pub block_duration: Duration,
@@ -209,7 +211,7 @@ pub struct StoreCounters {
 pub struct StoreThreads {
     head: std::thread::JoinHandle<()>,
     compactor: std::thread::JoinHandle<()>,
-    /// Gives why the head could not start.
+    /// Returns why the head could not start.
     pub failed: oneshot::Receiver<StoreError>,
 }
 
@@ -286,10 +288,14 @@ impl Store {
         body: impl Into<Body>,
         room: BodyRoom,
     ) -> Result<WriteOutcome, StoreError> {
+        self.append_rows(Rows::RemoteWrite { version, body: body.into() }, room).await
+    }
+
+    async fn append_rows(&self, rows: Rows, room: BodyRoom) -> Result<WriteOutcome, StoreError> {
         self.shared.head.check_ready()?;
         self.shared.space.check()?;
         let (reply, answer) = oneshot::channel();
-        self.shared.head.send(Job::Append { version, body: body.into(), reply, room })?;
+        self.shared.head.send(Job::Append { rows, reply, room })?;
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 
@@ -387,7 +393,7 @@ impl Store {
             run(&shared, &parts);
             drop(turn);
         });
-        // Without it, the parts end before they should, which is an error for whoever waits.
+        // Without it, the parts end too early, which is an error for the receiver.
         if let Err(error) = spawned {
             tracing::error!(%error, "could not start a thread for a read");
         }

@@ -116,7 +116,7 @@ mod tests {
         let file = dir.path().join("thanos.shipper.json");
         let config = PinConfig { file, with_compacted: false };
 
-        // Damaged for good: it stays, and holds up nothing else.
+        // Damaged for good: it stays, and blocks nothing else.
         std::fs::create_dir(dir.path().join(&damaged))?;
         std::fs::write(dir.path().join(&damaged).join("meta.json"), b"{")?;
         let waiting = config.waiting(&blocks, 0, false)?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tracing::Span;
 
-/// Bytes of answer that one call into the instance gives at least, if there are as many.
+/// Bytes of answer that one call into the instance returns at least, if there are as many.
 const PART_BYTES: u32 = 64 * 1024;
 
 /// Remarks of each kind that an answer carries; of more there is only their number. Upstream's.
@@ -156,12 +156,12 @@ impl Store {
     ) -> Result<T, StoreError> {
         let run = move |shared: &Arc<Shared>, parts: &Sender<Result<T, StoreError>>| {
             answer_parts(shared, parts, |instance, send| {
-                // If nobody listens any more, nobody needs to know.
+                // The receiver may be dropped: the client disconnected.
                 let _ = send(call(instance)?);
                 Ok(())
             });
         };
-        // A thread that could not be started gives nothing.
+        // A thread that could not be started sends nothing.
         self.answer(run).await?.recv().await.unwrap_or(Err(StoreError::Stopped))
     }
 }

@@ -16,7 +16,7 @@ use tidepool_remote_write::seal_frames;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
-/// Bytes of answer that one call into the instance gives at least, if there are as many.
+/// Bytes of answer that one call into the instance returns at least, if there are as many.
 const PART_BYTES: u32 = 256 * 1024;
 
 /// A part of a read's answer.
@@ -73,7 +73,7 @@ pub(super) fn answer_parts<P: Send + 'static>(
 }
 
 /// The same until a certain time; `of_error` names an error as one of this kind of read. If the
-/// receiver goes away, the instance ends.
+/// receiver is dropped, the instance ends.
 pub(super) fn answer_until<P: Send + 'static>(
     shared: &Arc<Shared>,
     deadline: Option<Instant>,
@@ -99,7 +99,7 @@ pub(super) fn answer_until<P: Send + 'static>(
             shared.counters.query_crashes.fetch_add(1, Relaxed);
             tracing::warn!(%error, "read cancelled");
         }
-        // If nobody listens any more, nobody needs to know.
+        // The receiver may be dropped: the client disconnected.
         let _ = outlet.send(Err(error));
     }
 }
@@ -131,7 +131,7 @@ impl<E: Into<StoreError>> From<E> for Cut {
     }
 }
 
-/// Gives parts to the read that waits for them.
+/// Sends parts to the read that waits for them.
 struct Parts<'a> {
     send: &'a dyn Fn(ReadPart) -> Result<(), ReceiverGone>,
     is_gone: &'a dyn Fn() -> bool,
@@ -160,7 +160,7 @@ impl Read {
             };
             match answered {
                 Ok(()) => {
-                    // If nobody listens any more, nobody needs to know.
+                    // The receiver may be dropped: the client disconnected.
                     let _ = send(ReadPart::End);
                     Ok(())
                 }
@@ -221,7 +221,7 @@ fn seal(frames: &mut [u8]) -> Result<(), StoreError> {
     seal_frames(frames, crc32c::crc32c).map_err(failed)
 }
 
-/// Gives all that a cursor has.
+/// Returns all that a cursor has.
 fn each_part(
     instance: &mut Instance,
     cursor: CursorHandle,

@@ -8,7 +8,7 @@
 //!   │               │                    └─ no further ──────▶ count + 1, durable
 //!   │               └─ stop, kill, power cut, storage that fails: nothing is counted
 //!   ├─ the kernel killed the last start for want of memory, at the record of the last failure: count + 1
-//!   └─ count is too high: set the logs aside, count = 0
+//!   └─ count is too high: quarantine the logs, count = 0
 //! ```
 
 use super::StoreError;
@@ -187,7 +187,7 @@ impl Starts {
         });
     }
 
-    /// Gives whether the next start will find other logs.
+    /// Returns whether the next start will find other logs.
     fn set_logs_aside(&self) -> bool {
         let FailedStarts { count: failed, records } = self.failed;
         match self.data.set_logs_aside() {

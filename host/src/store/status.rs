@@ -13,7 +13,7 @@ use crate::wasm::{
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Bytes of answer that one call of the head gives, about.
+/// Bytes of answer that one call of the head returns, about.
 const PIECE_BYTES: u32 = 32 * 1024;
 
 /// Items of `Cardinality`'s lists in memory and as text, about, in bytes.
@@ -70,7 +70,7 @@ impl Store {
         tokio::spawn(async move {
             let given = shared.in_time(give_metadata(&shared, &parts, family, families_max)).await;
             if let Err(error) = given {
-                // If nobody listens any more, nobody needs to know.
+                // The receiver may be dropped: the client disconnected.
                 let _ = parts.try_send(Err(error));
             }
         });
@@ -124,7 +124,7 @@ async fn give_metadata(
             return Ok(());
         }
     }
-    // If nobody listens any more, nobody needs to know.
+    // The receiver may be dropped: the client disconnected.
     let _ = parts.send(Ok(LookupPart::End { is_truncated: false })).await;
     Ok(())
 }

@@ -95,13 +95,14 @@ impl Store {
         self.shared.tasks.run(|reply| Task::Delete { selectors, range, reply }).await
     }
 
-    /// Rewrites all blocks from which samples were deleted; gives those that could not be, and why.
+    /// Rewrites all blocks from which samples were deleted; returns those that could not be, and
+    /// why.
     pub async fn clean_tombstones(&self) -> Result<Vec<Damage>, StoreError> {
         self.shared.head.check_ready()?;
         self.shared.tasks.run(|reply| Task::CleanTombstones { reply }).await
     }
 
-    /// Makes a snapshot of all blocks and, if wanted, of what the head holds; gives its name.
+    /// Makes a snapshot of all blocks and, if wanted, of what the head holds; returns its name.
     pub async fn snapshot(&self, with_head: bool) -> Result<String, StoreError> {
         self.shared.head.check_ready()?;
         self.shared.tasks.run(|reply| Task::Snapshot { with_head, reply }).await

@@ -41,16 +41,16 @@ pub enum HeadLost {
 
 /// Another instance's head, as the store offers it to query and compactor instances.
 pub trait HeadAccess: Send + Sync {
-    /// Opens a cursor, of which the series get external labels, and gives its number.
+    /// Opens a cursor, of which the series get external labels, and returns its number.
     fn open(
         &self,
         matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
     ) -> Result<HeadOpened<u64>, HeadError>;
-    /// Opens a list of label names and gives its number.
+    /// Opens a list of label names and returns its number.
     fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, HeadError>;
-    /// Opens a list of label values and gives its number.
+    /// Opens a list of label values and returns its number.
     fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, HeadError>;
     /// The next series of a cursor.
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, HeadError>;
@@ -69,7 +69,7 @@ pub trait HeadAccess: Send + Sync {
     fn delete(&self, cursor: u64) -> Result<HeadDeletion, HeadError>;
     /// The next names or values of a list.
     fn next_strings(&self, strings: u64, bytes_max: u32) -> Result<Vec<String>, HeadError>;
-    /// Opens a scan of exemplars and gives its number.
+    /// Opens a scan of exemplars and returns its number.
     fn scan_exemplars(&self, range: TimeRange) -> Result<u64, HeadError>;
     /// The next exemplars of a scan; nothing at the end.
     fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, HeadError>;

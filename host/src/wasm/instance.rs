@@ -7,9 +7,9 @@ use super::runtime::epoch_ticks;
 use super::state::InstanceState;
 use super::words::with_flags;
 use super::{
-    BriefFigures, CompactProgress, Deletion, Error, Figures, HeadLost, Label, Lookup, Matcher,
-    Measured, Options, RemoteWriteVersion, ReplayProgress, Room, Selection, TextFormat, TimeRange,
-    WriteOutcome,
+    BriefFigures, Columns, CompactProgress, Deletion, Error, Figures, HeadLost, Label, Lookup,
+    Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room, Selection, TextFormat,
+    TimeRange, WriteOutcome,
 };
 use std::time::{Duration, Instant};
 use wasmtime::component::ResourceAny;
@@ -197,6 +197,27 @@ impl Instance {
         let written =
             self.call(|guest, store| guest.call_append_remote_write(store, version, body, now_ms));
         written.map(with_flags)
+    }
+
+    /// `store.series-ref`
+    pub fn series_ref(&mut self, labels: &[Label]) -> Result<u64, CallError> {
+        self.call(|guest, store| guest.call_series_ref(store, labels))
+    }
+
+    /// `store.append`
+    pub fn append(&mut self, rows: &Columns, now_ms: i64) -> Result<WriteOutcome, CallError> {
+        self.call(|guest, store| guest.call_append(store, rows, now_ms)).map(with_flags)
+    }
+
+    /// `store.end-series`
+    pub fn end_series(
+        &mut self,
+        series: &[u64],
+        at_ms: i64,
+        now_ms: i64,
+    ) -> Result<WriteOutcome, CallError> {
+        let ended = self.call(|guest, store| guest.call_end_series(store, series, at_ms, now_ms));
+        ended.map(with_flags)
     }
 
     /// `store.select`

@@ -46,7 +46,8 @@ impl PoolShare {
         &self.pool
     }
 
-    /// Makes the share so large, if the pool has the bytes; gives whether it had. It never shrinks.
+    /// Makes the share so large, if the pool has the bytes; returns whether it had. It never
+    /// shrinks.
     #[must_use]
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);

@@ -35,7 +35,7 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
     Finding, LogCounts, Occurrence, RecordFinding, Severity,
 };
 pub use bindings::exports::tidepool::tsdb::store::{
-    BriefFigures, CardinalityList, CompactProgress, Deletion, DeletionReason, Exemplar,
+    BriefFigures, CardinalityList, Columns, CompactProgress, Deletion, DeletionReason, Exemplar,
     FamilyMetadata, Figures, FrameFormat, HeadDeletion, HeadPage, LabelLimits, Measured, NewBlock,
     Options, Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection,
     SeriesExemplars, TextFormat, WriteOutcome,
@@ -61,7 +61,7 @@ pub use query::{
 pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
 pub use state::{InstanceLogs, InstanceStorage};
 pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};
-pub use words::in_words;
+pub use words::{in_words, nothing_written};
 
 impl LabelLimits {
     /// Takes everything.

@@ -23,6 +23,17 @@ pub fn in_words(error: &Error) -> String {
     }
 }
 
+/// Nothing was written and nothing refused.
+pub fn nothing_written() -> WriteOutcome {
+    WriteOutcome {
+        samples_written: 0,
+        histograms_written: 0,
+        exemplars_written: 0,
+        refused: 0,
+        refusals: Vec::new(),
+    }
+}
+
 /// Adds the flags that set the engine's limits, which have no names there, to its refusals.
 pub fn with_flags(mut outcome: WriteOutcome) -> WriteOutcome {
     for refusal in &mut outcome.refusals {

@@ -88,7 +88,7 @@ fn a_failed_sync_may_lose_what_a_later_one_does_not_save() -> TestResult {
     Ok(())
 }
 
-/// The tests of this file would notice if somebody forgot a sync.
+/// The tests of this file notice a missing sync.
 #[test]
 fn a_disk_that_ignores_syncs_is_found_out() -> TestResult {
     let runtime = runtime()?;

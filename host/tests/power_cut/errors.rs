@@ -65,7 +65,7 @@ fn holds_through_all(
     after.check(Promise::Synced).map_err(|e| told("after a cut", &run, e))?;
     drop(after);
     run.expects_errors = true;
-    // What could not be synced before may be told once more.
+    // An earlier failed sync may be reported once more.
     run.sync()?;
     run.expects_errors = false;
     run.steps(STEPS_AFTER)?;
@@ -103,7 +103,7 @@ fn a_failing_read_loses_nothing_acknowledged() -> TestResult {
     })
 }
 
-/// The disk runs full at some size, then somebody makes room.
+/// The disk runs full at some size, then space is freed.
 #[test]
 fn a_full_disk_loses_nothing_acknowledged() -> TestResult {
     let runtime = runtime()?;

@@ -21,7 +21,7 @@ use tidepool_host::disk::SyncPolicy;
 use tidepool_host::wasm::Runtime;
 use tidepool_tests::soak;
 
-/// Errors are told, not panicked with.
+/// Errors are returned, without a panic.
 pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// Span of a block: some seconds of samples make a cut.

@@ -99,7 +99,7 @@ impl Model {
         numbers.max().unwrap_or(0)
     }
 
-    /// What still counts after a power cut: nobody is promised anything that was not synced.
+    /// What still counts after a power cut: only synced samples are promised.
     pub fn after_power_cut(mut self) -> Model {
         let synced = self.synced_events();
         let mut at = 0;

@@ -45,7 +45,7 @@ pub struct Node {
     pub bad: Vec<Damage>,
 }
 
-/// The head's instance, called by whoever needs it.
+/// The head's instance, called directly by the other instances.
 struct DirectHead {
     instance: Mutex<Instance>,
     cursors: Mutex<(u64, HashMap<u64, HeadCursorHandle>)>,

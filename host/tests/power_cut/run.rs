@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Sends a batch once; gives whether it was taken.
+    /// Sends a batch once; returns whether it was taken.
     fn send(&mut self, batch: &Batch) -> TestResult<bool> {
         let (now_ms, write) = (self.clock_ms, self.number());
         self.tell(Event::Sent { write, samples: batch.clone() });
@@ -263,7 +263,7 @@ impl<'a> Run<'a> {
         let body = message_bytes(wire, &rows);
         match self.node()?.append(version, &body, now_ms) {
             Ok(outcome) => {
-                // Nobody knows which rows of a batch were refused.
+                // Which rows of a batch were refused is unknown.
                 if outcome.refused == 0 {
                     self.group.push(write);
                 }
@@ -403,7 +403,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Sends again what nobody answered, as senders do.
+    /// Sends unanswered requests again, as senders do.
     pub fn send_unanswered(&mut self) -> TestResult {
         let last = self.model.events.iter().rev().find_map(|event| match event {
             Event::Sent { write, samples } => Some((*write, samples.clone())),

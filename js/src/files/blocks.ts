@@ -108,7 +108,7 @@ class FileBlockWriter implements BlockWriter {
     try {
       target.file.writeAt(offset, bytes);
     } catch (error) {
-      // Whoever frees space and tries again finds the file as it was.
+      // A retry, once space is free, finds the file as it was.
       ignoring(() => target.file.setSize(target.sizeBytes));
       throw error;
     }

@@ -1,10 +1,10 @@
 /**
  * What Prometheus keeps of its head beside the log: `chunks_head/` and `chunk_snapshot.*` directories.
  *
- * Both are made from the log and name series by their numbers in it. Once somebody else has written
- * to the log they may tell of other series, and Prometheus, back on the directory, would take them
- * at their word. So they go when the log was read, before the first write; where the log was
- * damaged they may hold what it lost, and are quarantined. Before that, the out-of-order log loses
+ * Both are made from the log and name series by their numbers in it. Once another program has
+ * written to the log, their numbers may mean other series, and Prometheus, back on the directory,
+ * would trust them. So they are deleted after the replay, before the first write. If the log was
+ * damaged, they may hold what it lost, and are quarantined. Before that, the out-of-order log loses
  * the marks that say what of it is in `chunks_head`, since Prometheus passes over what is before
  * a mark.
  */
@@ -23,7 +23,7 @@ export function isUnfinishedHeadCache(name: string): boolean {
   return name.endsWith('.tmp') && CACHE.test(name.slice(0, -4));
 }
 
-/** Removes the caches, or sets them aside if the logs are not whole. */
+/** Removes the caches, or quarantines them if the logs are not whole. */
 export function retireHeadCaches(disk: Disk, outOfOrder: FileLog, areLogsWhole: boolean): void {
   const caches = disk.list('').filter(({ name, isDir }) => isDir && CACHE.test(name));
   if (caches.length === 0) return;

@@ -26,7 +26,7 @@ import { SegmentWriter } from './writer.js';
 export interface LogOptions {
   /** Whether an append returns only when its records would survive a power cut. */
   readonly isSyncedAtOnce: boolean;
-  /** Told of each place that had to be passed over. */
+  /** Called for each damaged place that the replay skipped. */
   readonly onDamage: (place: DamagedPlace) => void;
   readonly unzstd: Unzstd | undefined;
 }
@@ -141,8 +141,8 @@ export class FileLog implements Wal {
   }
 
   /**
-   * Takes records out of the segments that earlier lives wrote, each written anew beside the log
-   * and then put in the old one's place. To be called after the replay, before the first append.
+   * Drops records from the segments of earlier runs. Each segment is rewritten beside the log, and
+   * then replaces the old one. To be called after the replay, before the first append.
    */
   dropRecords(isDropped: (record: Uint8Array) => boolean): void {
     for (const { path } of this.#list().segments) {
@@ -172,7 +172,7 @@ export class FileLog implements Wal {
     }
   }
 
-  /** What is damaged may be readable another time, or by somebody else. */
+  /** A damaged file is quarantined: it may be readable later, or by another program. */
   #remove(path: string): void {
     if (this.#damaged.delete(path)) quarantine(this.#disk, path);
     else this.#disk.removeFile(path);

@@ -150,7 +150,7 @@ export class SegmentReader {
     const begun = this.#begun ?? start;
     this.#begun = undefined;
     const packed = kind === page.FULL ? data : concat(this.#parts, this.#partsBytes);
-    this.#forgetParts();
+    this.#clearParts();
     const record = this.#unpack(packed, packing);
     // Even one that does not unpack was written whole: no crash has torn it.
     this.#wholeEnd = this.#at;
@@ -207,12 +207,12 @@ export class SegmentReader {
   #lose(at: number, cause: page.DamageCause): void {
     const offset = this.#begun ?? at;
     this.#begun = undefined;
-    this.#forgetParts();
+    this.#clearParts();
     this.#damage ??= { offset, cause, isNoTear: false };
     if (cause === 'a read error') this.#damage.isNoTear = true;
   }
 
-  #forgetParts(): void {
+  #clearParts(): void {
     this.#parts = [];
     this.#partsBytes = 0;
   }

@@ -16,7 +16,7 @@ const HASH_BITS = 14;
 const MATCH_BYTES_MIN = 4;
 const COPY_BYTES_MAX = 64;
 
-/** The most bytes that packing may give. */
+/** The most bytes that packing may return. */
 function packedBytesMax(length: number): number {
   return 32 + length + Math.floor(length / 6);
 }
@@ -109,7 +109,7 @@ class Packer {
   }
 }
 
-/** Unpacks a block, or gives `undefined` if the bytes are none of at most so many bytes. */
+/** Unpacks a block, or returns `undefined` if the bytes are none of at most so many bytes. */
 export function snappyUnpack(packed: Uint8Array, bytesMax: number): Uint8Array | undefined {
   let length = 0;
   let at = 0;

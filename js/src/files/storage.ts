@@ -38,13 +38,13 @@ export interface FileStorageOptions {
   /** When appended rows survive a power cut. Default: `interval`. */
   readonly sync?: SyncPolicy;
   /**
-   * Told of each place in the log that is damaged and was passed over; all else is read. Default:
-   * a warning on the console.
+   * Called for each damaged place in the log that the replay skipped; all else is read. Default: a
+   * warning on the console.
    */
   readonly onDamage?: (place: DamagedPlace) => void;
 }
 
-/** A directory that nobody else works in. */
+/** A directory that no other process works in. */
 export interface HeldDisk {
   readonly disk: Disk;
   /** Closes every file and lets others in. */

@@ -79,7 +79,7 @@ export class SegmentWriter {
     return this.#usable().number;
   }
 
-  /** Ends the segment that is being written and gives its number. */
+  /** Ends the segment that is being written and returns its number. */
   cutSegment(): number {
     const { number } = this.#open ?? this.#usable();
     this.#cut();

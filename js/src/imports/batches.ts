@@ -2,7 +2,7 @@
 
 import type { WalBatch } from './storage.js';
 
-/** Batches of one segment; each asks anew how many bytes may follow its first record. */
+/** Batches of one segment; each asks again how many bytes may follow its first record. */
 export function* batches(
   segment: number,
   records: Iterable<Uint8Array>,

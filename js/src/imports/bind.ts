@@ -145,7 +145,7 @@ function tell<T>(call: () => T): T {
   }
 }
 
-/** Calls now; gives what it gave, or throws what it threw, as often as asked. */
+/** Calls now; returns its result, or throws its error, as often as asked. */
 function attempt<T>(call: () => T): () => T {
   try {
     const value = call();

@@ -4,7 +4,7 @@
  *
  * All calls but `acquire` and `release` are synchronous. A call that cannot be done throws a
  * `StorageError` and has had no effect. Byte arrays that a storage is given are its own to keep;
- * those that it gives are copied at once.
+ * those that it returns are copied at once.
  */
 
 /** A place where a store keeps its data. One store at a time can be open on it. */
@@ -34,7 +34,7 @@ export interface Wal {
    * one, and no more than fit into `bytesMax` after the first. `undefined` at the end.
    */
   replay(bytesMax: number): WalBatch | undefined;
-  /** Ends the segment that is being written and gives its number; later ones are higher. */
+  /** Ends the segment that is being written and returns its number; later ones are higher. */
   cutSegment(): number;
   /** Deletes every segment up to and including this one. Of the out-of-order log only. */
   truncate(lastSegment: number): void;
@@ -43,7 +43,7 @@ export interface Wal {
   beginCheckpoint(lastSegment: number): WalCheckpoint;
 }
 
-/** Records as `replay` gives them. */
+/** Records as `replay` returns them. */
 export interface WalBatch {
   /** A checkpoint's records count as lying in the last segment that it replaced. */
   segment: number;
@@ -52,7 +52,7 @@ export interface WalBatch {
 
 /** A checkpoint that is being written. */
 export interface WalCheckpoint {
-  /** Adds records, in the order in which `replay` shall give them. */
+  /** Adds records, in the order in which `replay` shall return them. */
   append(records: Uint8Array[]): void;
   /** Makes the checkpoint durable, then deletes what it replaces. */
   commit(): void;
@@ -68,7 +68,7 @@ export interface Blocks {
   open(block: string, name: string): BlockFile;
   /** Begins a block under a fresh ULID of the given time. */
   create(nowMs: number): BlockWriter;
-  /** Deletes a block, in one step for whoever lists. */
+  /** Deletes a block; `list` sees it whole or not at all. */
   delete(block: string): void;
   /**
    * Replaces the files `tombstones` and then `meta.json` of a committed block, each in one step.
@@ -85,7 +85,7 @@ export interface BlockFile {
   close(): void;
 }
 
-/** A block that is being written, seen by nobody. */
+/** A block that is being written, not visible yet. */
 export interface BlockWriter {
   readonly id: string;
   /** Writes into a file, which its first write creates. Past the end is an error: no holes. */

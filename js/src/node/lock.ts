@@ -20,7 +20,7 @@ const LOCKERS: readonly (readonly [string, readonly string[]])[] = [
   ['perl', ['-e', 'use Fcntl ":flock"; exit(flock(STDIN, LOCK_EX | LOCK_NB) ? 0 : 1)']],
 ];
 
-/** Locks a directory; gives what unlocks it. */
+/** Locks a directory; returns what unlocks it. */
 export function lock(dir: string): () => void {
   const path = join(dir, LOCK_FILE);
   for (;;) {
@@ -30,8 +30,8 @@ export function lock(dir: string): () => void {
         const remedy = 'close the store or stop the program that has it open';
         throw new StorageError('io', `another process works in ${dir}: ${remedy}`);
       }
-      // Prometheus removes its lock file when it ends. A lock on a file whose name went away in
-      // between would exclude nobody.
+      // Prometheus removes its lock file when it ends. A lock on a file that was unlinked in
+      // between would exclude no process.
       if (isNamed(fd, path)) return () => fs.closeSync(fd);
     } catch (error) {
       fs.closeSync(fd);

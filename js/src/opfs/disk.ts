@@ -17,7 +17,7 @@ const FREE_SLOTS = 16;
 interface Slot {
   readonly name: string;
   readonly handle: SyncHandle;
-  /** How many have the file open; it is emptied when nobody has and no path names it. */
+  /** Open handles of the file; it is emptied once there are none and no path names it. */
   readers: number;
   isNamed: boolean;
 }
@@ -88,7 +88,7 @@ export class OpfsDisk implements Disk {
   create(path: string): DiskFile {
     this.#removeIfThere(path);
     const slot = this.#free.at(-1);
-    // To start another is too late for this one; but the next may find it.
+    // A slot that is started now does not help this call, but may help the next.
     if (this.#free.length <= this.#freeSlots / 2) this.ready().catch(() => {});
     if (slot === undefined) {
       throw new StorageError('io', `could not create ${path}: too many files were made at once`);
@@ -140,7 +140,7 @@ export class OpfsDisk implements Disk {
     this.#names.sync();
   }
 
-  /** All files with their paths, for whoever wants to take them elsewhere. */
+  /** All files with their paths, so that callers can copy them elsewhere. */
   *files(): Generator<{ path: string; bytes: Uint8Array }> {
     for (const path of [...this.#names.files.keys()].sort()) {
       const file = this.open(path);
@@ -162,7 +162,7 @@ export class OpfsDisk implements Disk {
   #sort(): void {
     const isFull = ({ handle }: Slot) => attempt('read', 'a file', () => handle.getSize()) > 0;
     if (this.#names.isNew && [...this.#slots.values()].some(isFull)) {
-      const remedy = 'nothing says which file is which; delete the store to begin anew';
+      const remedy = 'nothing says which file is which; delete the store to start over';
       throw new StorageError('io', `the names of the store's files are damaged: ${remedy}`);
     }
     this.#names.begin();

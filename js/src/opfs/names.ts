@@ -12,9 +12,9 @@
  *
  * The file with the higher generation counts, if its first entry is whole. Each change is one
  * entry, so that a crash leaves all of it or nothing: the rename of a directory as much as that of a
- * file. When the log has grown, the table is written anew to the other file. If that fails, the log
- * says a generation above the one that was tried. Both files have room set aside, so that what frees
- * space can be written when there is none.
+ * file. When the log has grown, the table is rewritten to the other file. If that fails, the log
+ * says a generation above the one that was tried. Both files have reserved room, so that changes
+ * that free space can be written when there is none.
  *
  * A power cut may keep a later page of the log and lose an earlier one: whole entries then lie behind
  * the place where the log ends. They are overwritten with zeros before anything is appended, since a
@@ -33,7 +33,7 @@ export type Change =
   | readonly ['remove', path: string];
 
 const HEADER_BYTES = 8;
-/** What is set aside in each file, and where the table is written anew. */
+/** Bytes reserved in each file. When the log exceeds them, the table moves to the other file. */
 const ROOM_BYTES = 256 * 1024;
 
 /** The table of names. */
@@ -133,7 +133,7 @@ export class Names {
     this.sync();
   }
 
-  /** Writes the table anew to one of the files, which counts from then on. */
+  /** Rewrites the table to one of the files, which counts from then on. */
   #write(target: 0 | 1): void {
     const handle = this.#handles[target];
     const next = Math.max(this.#generation, this.#claimed) + 1;

@@ -11,7 +11,14 @@ export interface Evaluation {
   end(): void;
 }
 
-const NO_STATS: QueryStats = { samples: 0, samplesPeak: 0, memoryPeakBytes: 0, series: 0 };
+const NO_STATS: QueryStats = {
+  samples: 0,
+  samplesRead: 0,
+  samplesPeak: 0,
+  memoryPeakBytes: 0,
+  series: 0,
+  samplesPerStep: [],
+};
 
 /**
  * The answer to a query: an iterator over its series. The query begins when the first series is

@@ -1,4 +1,4 @@
-/** Queries on an instance of the component: what the interface `query` takes and gives. */
+/** Queries on an instance of the component: what the interface `query` takes and returns. */
 
 import * as args from '../arguments.js';
 import { toError, type Instance } from '../component.js';
@@ -123,7 +123,7 @@ function toOptions(settings: QuerySettings): QueryExports.QueryOptions {
     extendedRangeSelectors: settings.extendedRangeSelectors ?? false,
     binopFillModifiers: settings.binopFillModifiers ?? false,
     delayedNameRemoval: settings.delayedNameRemoval ?? false,
-    statsPerStep: false,
+    statsPerStep: settings.statsPerStep ?? false,
   };
 }
 
@@ -136,7 +136,7 @@ const PARSER_OPTIONS = toOptions({
 
 function notesOf(open: QueryExports.Evaluation): Piece['notes'] {
   const annotations = open.annotations(0);
-  const { samples, samplesPeak, memoryPeakBytes, series } = open.stats();
+  const { samples, samplesRead, samplesPeak, memoryPeakBytes, series } = open.stats();
   const texts = (areWarnings: boolean) =>
     annotations.filter(({ isWarning }) => isWarning === areWarnings).map(({ text }) => text);
   return {
@@ -146,9 +146,11 @@ function notesOf(open: QueryExports.Evaluation): Piece['notes'] {
     infos: texts(false),
     stats: {
       samples: Number(samples),
+      samplesRead: Number(samplesRead),
       samplesPeak: Number(samplesPeak),
       memoryPeakBytes: Number(memoryPeakBytes),
       series: Number(series),
+      samplesPerStep: Array.from(open.samplesPerStep(), Number),
     },
   };
 }

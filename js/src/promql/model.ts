@@ -19,7 +19,7 @@ export interface QuerySettings {
   readonly signal?: AbortSignal;
   /** How far back a selector of instant vectors looks. Default: five minutes. */
   readonly lookbackMs?: number;
-  /** Step of subqueries that give none. Default: one minute. */
+  /** Step of subqueries that name none. Default: one minute. */
   readonly subqueryStepMs?: number;
   /** Most samples that the evaluation holds at a time. Default: {@link QUERY_SAMPLES_MAX}. 0: no limit. */
   readonly samplesMax?: number;
@@ -38,6 +38,8 @@ export interface QuerySettings {
   readonly binopFillModifiers?: boolean;
   /** Drops metric names at the end of the evaluation instead of at each function. Default: no. */
   readonly delayedNameRemoval?: boolean;
+  /** Counts samples for each step: see {@link QueryStats.samplesPerStep}. Default: no. */
+  readonly statsPerStep?: boolean;
 }
 
 /** How a query is evaluated. */
@@ -56,12 +58,16 @@ export type ResultType = 'scalar' | 'string' | 'vector' | 'matrix';
 export interface QueryStats {
   /** Samples that were used, counted as Prometheus does: once for each step that uses them. */
   readonly samples: number;
+  /** Samples that were read from the store, once for each selector that reads them. */
+  readonly samplesRead: number;
   /** Largest number of samples held at a time. */
   readonly samplesPeak: number;
   /** Largest memory held at a time, in bytes. */
   readonly memoryPeakBytes: number;
   /** Series that were selected. */
   readonly series: number;
+  /** `samples` of each step, from the first one on; empty unless `statsPerStep` asks for them. */
+  readonly samplesPerStep: readonly number[];
 }
 
 /** What is known of an answer beside its series. */
@@ -78,7 +84,7 @@ export interface Notes {
 
 /** An answer as a whole. */
 export interface QueryResult extends Notes {
-  /** Range queries give at most one point for each step, instant queries one, or those of a range. */
+  /** Range queries have at most one point for each step, instant queries one, or those of a range. */
   readonly series: readonly Series[];
 }
 

@@ -48,7 +48,7 @@ export class PromqlStore extends Store {
     return format(this.#instance, expression);
   }
 
-  /** The tree of an expression, as Prometheus' `parse_query` gives it. Throws a `QueryParseError`. */
+  /** The tree of an expression, as from Prometheus' `parse_query`. Throws a `QueryParseError`. */
   parseQuery(expression: string): unknown {
     return parse(this.#instance, expression);
   }

@@ -6,7 +6,7 @@
 import type { PlainSeries } from './recorder.js';
 import { readSeries, type MetricSource } from './source.js';
 
-/** How long an assertion is tried, unless it is told otherwise. */
+/** Default time for which an assertion is retried. */
 export const TIMEOUT_MS = 2000;
 
 /** How long until it is tried again. */
@@ -142,7 +142,7 @@ export class MetricExpectation {
     }));
   }
 
-  /** The last value less the first one, where a value below the one before begins anew at 0. */
+  /** The last value less the first one; a value below the one before is a reset to 0. */
   toHaveIncreasedBy(amount: number): Promise<void> {
     return this.#assertOne(({ values }) => {
       let increase = 0;

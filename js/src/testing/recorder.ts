@@ -54,7 +54,7 @@ export class MetricRecorder {
     return Array.from(this.store.select({ matchers }), toPlain);
   }
 
-  /** Forgets everything, so that each test begins anew. */
+  /** Drops everything, so that each test starts with an empty store. */
   clear(): void {
     this.#last.clear();
     this.store.delete({ matchers: [{ name: '__name__', op: '!=', value: '' }] });

@@ -205,7 +205,7 @@ function own<View extends { byteLength: number; buffer: ArrayBufferLike; slice()
 
 /** Series that have crossed. */
 export function fromBatch(batch: SeriesBatch): model.Series[] {
-  // A cursor that was left gives an empty list.
+  // A cursor that was left returns an empty list.
   if (batch instanceof Array) return [];
   let at = 0;
   return batch.labels.map((labels, i) => {

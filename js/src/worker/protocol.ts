@@ -21,7 +21,7 @@ export type WorkerOpenOptions = Omit<OpenOptions, 'storage'> & {
   readonly sync?: 'off' | 'interval' | 'always';
 };
 
-/** The calls, each with its arguments and what it gives. */
+/** The calls, each with its arguments and what it returns. */
 export interface Calls extends StoreCalls, QueryCalls {}
 
 /** The calls of every store. */
@@ -30,7 +30,7 @@ export interface StoreCalls {
   seriesRefs(labels: readonly model.Labels[]): model.SeriesRef[];
   append(rows: TypedColumns, nowMs: number): model.WriteOutcome;
   appendRemoteWrite(version: 'v1' | 'v2', body: Uint8Array, nowMs: number): model.WriteOutcome;
-  /** Opens a cursor and gives its number; its series come decoded or as chunks. */
+  /** Opens a cursor and returns its number; its series come decoded or as chunks. */
   select(selection: model.Selection, isRaw: boolean): number;
   /** The next series of a cursor; none at the end, where the cursor has closed. */
   next(cursor: number): SeriesBatch | model.SeriesChunks[];

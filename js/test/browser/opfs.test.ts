@@ -95,7 +95,7 @@ test('a tab that is killed while it writes loses nothing acknowledged', async ()
   const page = await profile.tab();
   assert.equal(await call(page, 'open', { name: 'killed' }), 'open');
   await call(page, 'write', 100, 0, 500);
-  // More is on its way when the renderer dies. What is told here may lag behind.
+  // More is on its way when the renderer dies. The count here may lag behind.
   let acknowledged = 0;
   const told = page.waitForEvent('console', (message) => {
     acknowledged = Number(message.text().replace('acknowledged ', ''));
@@ -116,7 +116,7 @@ test('a tab that is killed while it writes loses nothing acknowledged', async ()
   await next.close();
 });
 
-test('two tabs: the second is told, and takes over when the first is gone', async () => {
+test('two tabs: the second gets an error, and takes over when the first is gone', async () => {
   const first = await profile.tab();
   const second = await profile.tab();
   assert.equal(await call(first, 'open', { name: 'tabs' }), 'open');

@@ -1,4 +1,4 @@
-/** What goes wrong is told by type, and does only the harm that it must. */
+/** Errors have types, and an error does only the harm that it must. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -152,7 +152,7 @@ test("a storage's bug stops the engine, and another store can be opened", async 
   await next.close();
 });
 
-test('a storage that calls its own store is told so, before harm is done', async () => {
+test('a storage that calls its own store gets an error before harm is done', async () => {
   const storage = new MemoryStorage();
   const store = await open({ storage });
   const series = store.seriesRef({ __name__: 'up' });

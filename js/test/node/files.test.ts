@@ -102,7 +102,7 @@ test('a torn tail is cut off, wherever it was torn', async () => {
   }
 });
 
-test('damage in the middle costs what it hits, and is told', async () => {
+test('damage in the middle costs what it hits, and is reported', async () => {
   const disk = new MemoryDisk();
   const { storage } = await opened(disk);
   for (let i = 0; i < 50; i += 1) storage.wal.append([text(`record ${i}`)]);

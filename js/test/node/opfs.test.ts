@@ -189,7 +189,7 @@ function pagedHandles(random: () => number) {
   };
 }
 
-test('a table that could not be written anew does not count', async () => {
+test('a table that could not be rewritten does not count', async () => {
   const { files, open } = memoryHandles();
   let isFailing = false;
   const failing = async (name: string) => {

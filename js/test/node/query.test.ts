@@ -159,7 +159,12 @@ test('series come piece by piece, and a loop that is left ends the query', async
   assert.equal(answer.stats.samples, 100_000);
   assert.equal(answer.stats.series, 1000);
   assert.ok(answer.stats.samplesPeak > 0 && answer.stats.memoryPeakBytes > 0);
+  // Each of its 100 samples is read once.
+  assert.equal(answer.stats.samplesRead, 100_000);
+  assert.deepEqual(answer.stats.samplesPerStep, []);
   await assert.rejects(answer.result(), TypeError);
+  const { stats } = await store.query('m', { ...RANGE, statsPerStep: true }).result();
+  assert.deepEqual(stats.samplesPerStep, Array(100).fill(1000));
 
   const left = store.query('m', RANGE);
   for await (const { labels } of left) {

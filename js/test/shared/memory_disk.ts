@@ -1,4 +1,4 @@
-/** A disk in memory that can be told to fail, for tests of what is kept on disks. */
+/** A disk in memory that fails on request, for tests of what is kept on disks. */
 
 import { StorageError, type StorageErrorKind } from '../../src/index.js';
 import type { Disk, DiskEntry, DiskFile } from '../../src/files/disk.js';
@@ -112,7 +112,7 @@ export class MemoryDisk implements Disk {
   }
 }
 
-/** A storage on a disk that is there already, held by nobody else. */
+/** A storage on an existing disk that no other storage holds. */
 export class DiskStorage extends FileStorage {
   constructor(
     readonly disk: Disk,

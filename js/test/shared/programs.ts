@@ -21,7 +21,7 @@ export function freshDir(): string {
   return dir;
 }
 
-/** Runs a program to its end, and gives what it printed. */
+/** Runs a program to its end, and returns what it printed. */
 export function run(program: string, ...args: string[]): string {
   const { status, stdout, stderr } = spawnSync(program, args, {
     encoding: 'utf8',

@@ -55,7 +55,7 @@ export function timesOf({ startMs, endMs, stepMs }: Case): QueryOptions {
   return stepMs === 0 ? { timeMs: startMs } : { startMs, endMs, stepMs };
 }
 
-/** Asks all queries; gives a sentence for each answer that is not Prometheus'. */
+/** Asks all queries; returns a sentence for each answer that is not Prometheus'. */
 export async function wrongAnswers(store: Queried, { queries }: Cases): Promise<string[]> {
   const wrong: string[] = [];
   for (const one of queries) {

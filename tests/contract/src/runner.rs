@@ -33,7 +33,7 @@ impl Checks {
         Ok(Checks(component))
     }
 
-    /// Makes a fresh instance over the host's storage and lets it check; gives what was broken, a
+    /// Makes a fresh instance over the host's storage and lets it check; returns what was broken, a
     /// sentence each. The linker has the host's `wal` and `blocks`, and WASI.
     pub fn broken<T: 'static>(
         &self,

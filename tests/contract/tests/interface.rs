@@ -279,7 +279,7 @@ fn an_empty_store_answers_with_nothing() -> Result<()> {
     let signs = tidepool.call(|guest, store| guest.call_brief_stats(store))??;
     assert_eq!(signs.newest_time_ms, i64::MIN);
     assert_eq!(tidepool.metrics_by_series(10)?, (0, 0));
-    // Names that nobody has are fine.
+    // Unknown names are fine.
     let names = [NO_BLOCK.to_owned(), "no name".to_owned()];
     tidepool.call(|guest, store| guest.call_exclude(store, &names))??;
     tidepool.call(|guest, store| guest.call_pin(store, &names))??;
@@ -409,7 +409,7 @@ fn limits_are_named() -> Result<()> {
     Ok(())
 }
 
-/// Whoever reads is not cut off.
+/// Closing the store does not end open cursors.
 #[test]
 fn a_cursor_outlives_its_store() -> Result<()> {
     let mut tidepool = Tidepool::filled()?;

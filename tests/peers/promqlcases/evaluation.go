@@ -80,7 +80,7 @@ func (m memory) Select(_ context.Context, _ bool, _ *storage.SelectHints, matche
 	return &set{rest: found}
 }
 
-// set gives series in their order.
+// set returns series in their order.
 type set struct {
 	rest    []storage.Series
 	current storage.Series
@@ -334,7 +334,7 @@ func store() memory {
 			}
 		}
 	}
-	// In the order of labels, as storage gives them.
+	// In the order of labels, as storage returns them.
 	for i := range out {
 		for j := i; j > 0 && labels.Compare(out[j].labels, out[j-1].labels) < 0; j-- {
 			out[j], out[j-1] = out[j-1], out[j]

@@ -44,7 +44,8 @@ func start(t testing.TB) *server {
 		t.Fatal("TIDEPOOL_BIN names no program")
 	}
 	command := exec.Command(program, append(
-		[]string{"serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0"}, flags...)...)
+		[]string{"serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0",
+			"--no-host-metrics", "--no-own-metrics"}, flags...)...)
 	offset := time.Until(now).Milliseconds()
 	command.Env = append(os.Environ(), fmt.Sprintf("TIDEPOOL_CLOCK_OFFSET_MS=%d", offset))
 	log, err := command.StderrPipe()

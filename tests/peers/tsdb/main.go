@@ -4,11 +4,18 @@
 //	go-tsdb wal DIR               writes DIR/wal, as a killed server leaves it
 //	go-tsdb blocks DIR SPAN_MS    writes a block for each aligned span, as cuts of a head are
 //	go-tsdb compact DIR MAX_MS    merges blocks as a server does whose longest block is this
+//	go-tsdb starts DIR SPAN_MS    as blocks, of a server that keeps start timestamps
+//	go-tsdb read DIR              prints what the blocks of a directory hold
 //
-// The first two read series from the standard input; all numbers are little-endian: a 32-bit count
+// All but compact and read take series from the standard input; all numbers are little-endian: a 32-bit count
 // of series; for each of them a 32-bit count of labels, and names and values in turn, sorted, each
 // with its 32-bit length; then, until the end, scrapes: a 64-bit time in milliseconds and a 64-bit
-// float for each of the series.
+// float for each of the series. For starts, a 64-bit start timestamp comes before each float, 0 if it
+// is not known.
+//
+// What read prints is a line for each sample, series by series: labels, time and start timestamp in
+// milliseconds, and the kind of the value and the value: f and the bits of a float, or h and a
+// histogram as text.
 package main
 
 import (
@@ -64,6 +71,14 @@ func run(arguments []string) error {
 			return err
 		}
 		return writeBlocks(arguments[1], spanMs)
+	case len(arguments) == 3 && arguments[0] == "starts":
+		spanMs, err := strconv.ParseInt(arguments[2], 10, 64)
+		if err != nil {
+			return err
+		}
+		return writeStarts(arguments[1], spanMs)
+	case len(arguments) == 2 && arguments[0] == "read":
+		return read(arguments[1])
 	case len(arguments) == 3 && arguments[0] == "compact":
 		maxMs, err := strconv.ParseInt(arguments[2], 10, 64)
 		if err != nil {
@@ -71,11 +86,11 @@ func run(arguments []string) error {
 		}
 		return compact(arguments[1], maxMs)
 	}
-	return errors.New("usage: go-tsdb wal DIR | blocks DIR SPAN_MS | compact DIR MAX_MS")
+	return errors.New("usage: go-tsdb wal DIR | blocks DIR SPAN_MS | compact DIR MAX_MS | starts DIR SPAN_MS | read DIR")
 }
 
 func writeLog(directory string) error {
-	in, err := open()
+	in, err := open(1)
 	if err != nil {
 		return err
 	}
@@ -114,7 +129,7 @@ func writeLog(directory string) error {
 }
 
 func writeBlocks(directory string, spanMs int64) error {
-	in, err := open()
+	in, err := open(1)
 	if err != nil {
 		return err
 	}
@@ -187,11 +202,13 @@ type input struct {
 	series []labels.Labels
 	timeMs int64
 	scrape []byte
-	err    error
+	// Numbers of 64 bits that a series has in a scrape; the float is the last.
+	numbers int
+	err     error
 }
 
-func open() (*input, error) {
-	in := &input{reader: bufio.NewReaderSize(os.Stdin, 1<<20)}
+func open(numbers int) (*input, error) {
+	in := &input{reader: bufio.NewReaderSize(os.Stdin, 1<<20), numbers: numbers}
 	count := in.number()
 	for range count {
 		builder := labels.NewScratchBuilder(16)
@@ -204,7 +221,7 @@ func open() (*input, error) {
 		}
 		in.series = append(in.series, builder.Labels())
 	}
-	in.scrape = make([]byte, 8+8*len(in.series))
+	in.scrape = make([]byte, 8+8*numbers*len(in.series))
 	return in, in.err
 }
 
@@ -224,7 +241,16 @@ func (in *input) next() bool {
 }
 
 func (in *input) value(series int) float64 {
-	return math.Float64frombits(binary.LittleEndian.Uint64(in.scrape[8+8*series:]))
+	return math.Float64frombits(in.word((series+1)*in.numbers - 1))
+}
+
+// The start timestamp that comes before the value.
+func (in *input) startMs(series int) int64 {
+	return int64(in.word(series * in.numbers))
+}
+
+func (in *input) word(number int) uint64 {
+	return binary.LittleEndian.Uint64(in.scrape[8+8*number:])
 }
 
 func (in *input) number() uint32 {

@@ -41,7 +41,7 @@ const SHEETS: [Sheet; 2] = [
     ),
 ];
 
-/// Writes page and charts into a folder, and gives the page's path.
+/// Writes page and charts into a folder, and returns the page's path.
 pub fn write(kept: &Kept, folder: &Path) -> Result<PathBuf, BenchError> {
     if kept.is_empty() {
         return Err(BenchError::NoFigures);
@@ -85,6 +85,13 @@ fn origin(kept: &Kept) -> Result<String, BenchError> {
         let each = kept.iter().map(|(name, measured)| format!("{name} {}", measured.commit));
         let _ = write!(text, "Commits: {}. ", each.collect::<Vec<_>>().join(", "));
     }
+    text += &machine()?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// The machine, and the versions of the others.
+pub fn machine() -> Result<String, BenchError> {
     let field = |file: &str, name: &str| -> Result<String, BenchError> {
         let text = fs::read_to_string(file)?;
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
@@ -95,8 +102,7 @@ fn origin(kept: &Kept) -> Result<String, BenchError> {
     let cores = std::thread::available_parallelism()?;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let kernel: Vec<&str> = kernel.trim().splitn(3, '.').collect();
-    let _ = writeln!(
-        text,
+    Ok(format!(
         "Machine: {cores} cores ({}), {:.0} GB of memory, Linux {}. Beside it: Prometheus {}, \
          VictoriaMetrics {} (Go modules). Servers and senders share the machine; the data is on \
          its disk.",
@@ -105,8 +111,7 @@ fn origin(kept: &Kept) -> Result<String, BenchError> {
         kernel.iter().take(2).copied().collect::<Vec<_>>().join("."),
         pinned("tests/peers/go.mod", "github.com/prometheus/prometheus ")?,
         pinned("tests/peers/senders/go.mod", "github.com/VictoriaMetrics/VictoriaMetrics ")?,
-    );
-    Ok(text)
+    ))
 }
 
 /// The version of a module.

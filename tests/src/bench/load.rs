@@ -121,12 +121,12 @@ impl Load {
         Load { version, samples, time_range_ms, body_bytes: lengths.sum(), bodies }
     }
 
-    /// Sends everything; gives the number of repeated requests.
+    /// Sends everything; returns the number of repeated requests.
     pub fn send(&self, base_url: &str) -> Result<u64, SendError> {
         self.send_scrapes(base_url, 0..self.scrape_count())
     }
 
-    /// Sends some scrapes; gives the number of repeated requests.
+    /// Sends some scrapes; returns the number of repeated requests.
     pub fn send_scrapes(&self, base_url: &str, range: Range<usize>) -> Result<u64, SendError> {
         let barrier = Barrier::new(self.bodies.len());
         let retries = AtomicU64::new(0);

@@ -1,11 +1,12 @@
 //! The whole-process benchmark: real servers, real sockets, what the operating system counts.
 //!
-//! [`scenario`] has what is measured, one module each; all of them give figures for rows of the
+//! [`scenario`] has what is measured, one module each; all of them return figures for rows of the
 //! table in [`bars`], which [`outcome`] keeps, [`report`] prints and [`docs`] writes with charts
 //! ([`plot`]). They are made of a [`load`] that is encoded before the clock starts, of data
 //! directories that upstream's packages make ([`made`]), and of a [`trial`]: one server
 //! ([`contender`]) on a fresh directory, and what each thing that it is asked for costs.
-//! [`custom`] measures one load of any shape, [`beside`] how long writes take beside heavy reads.
+//! [`custom`] measures one load of any shape, [`beside`] how long writes take beside heavy reads,
+//! [`queries`] what queries in PromQL cost.
 //!
 //! CPU seconds are the server's own (user and system); memory is the peak of its resident set;
 //! written bytes are those that the kernel counts for it. The same binary on the same input drifts
@@ -21,6 +22,7 @@ pub mod load;
 pub mod made;
 pub mod outcome;
 pub mod plot;
+pub mod queries;
 pub mod report;
 pub mod scenario;
 pub mod trial;

@@ -161,7 +161,8 @@ fn kept_path() -> PathBuf {
     workspace().join("target/bench/figures.json")
 }
 
-fn commit() -> Result<String, BenchError> {
+/// The commit that is checked out; with a sign after it, if files were changed.
+pub fn commit() -> Result<String, BenchError> {
     let git = |arguments: &[&str]| -> Result<String, BenchError> {
         let output = Command::new("git").args(arguments).current_dir(workspace()).output()?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())

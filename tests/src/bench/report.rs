@@ -117,7 +117,8 @@ fn cell(figure: &Figure) -> String {
     }
 }
 
-fn line(cells: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
+/// A line of a table.
+pub fn line(cells: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
     let mut text = String::from("|");
     for cell in cells {
         // Writing to a string does not fail.

@@ -147,7 +147,7 @@ impl Trial {
         self.directory.path().join("data")
     }
 
-    /// Ends the server by a function such as [`Server::kill`] and starts it anew.
+    /// Ends the server by a function such as [`Server::kill`] and restarts it.
     pub fn restart<T>(
         self,
         end: impl FnOnce(Server) -> Result<T, ProcessError>,
@@ -191,7 +191,7 @@ impl Trial {
         })
     }
 
-    /// Reads so many times; gives the cost of one read and the most memory that one took.
+    /// Reads so many times; returns the cost of one read and the most memory that one took.
     pub fn read(&self, answer: Answer, query: &Query, times: u32) -> Result<ReadCost, BenchError> {
         let reader = Reader::new(&self.server.url());
         let queries = std::slice::from_ref(query);

@@ -22,7 +22,7 @@ const GROWTH_MAX: f64 = 0.1;
 
 /// For each kind of read: starts a server, fills its head, and sends writes at a steady rate, in turns
 /// quiet and beside readers that ask over and over. Prints the medians of the 99th percentiles, the
-/// longest write, and the head's memory; fails if writes are held up or memory is kept.
+/// longest write, and the head's memory; fails if writes are delayed or memory is kept.
 ///
 /// Build what it measures first: `cargo build --release`. TIDEPOOL_BIN names another tidepool. Nothing
 /// else should run on the machine.
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     match measure(&options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
-            eprintln!("bench-reads: writes were held up, or memory was kept");
+            eprintln!("bench-reads: writes were delayed, or memory was kept");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -154,8 +154,8 @@ impl Found {
     }
 }
 
-/// Prints a row; gives whether all is as it should be. Memory may grow by a part more than it does
-/// by the same writes alone.
+/// Prints a row; returns whether all is as it should be. Memory may grow by a part more than it
+/// does by the same writes alone.
 fn report(kind: Kind, found: &Found, alone: &Found) -> bool {
     let Found { quiet, loaded, before, .. } = found;
     let quiet_p99 = median(quiet.iter().map(|phase| phase.quantile(0.99)));

@@ -255,7 +255,7 @@ fn measure_load(options: &LoadOptions, context: &Context, rounds: usize) -> Resu
     let mut measurements = Vec::new();
     for _ in 0..rounds {
         for version in versions.iter().map(|name| Version::from(*name)) {
-            // Anew each time: the data ends now, or servers would take it for old.
+            // Built each time: the data ends now, or servers would take it for old.
             let start_ms = now_ms() - series.samples as i64 * interval_ms;
             let load = match histograms {
                 true => Load::encode_histograms(

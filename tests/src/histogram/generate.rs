@@ -216,7 +216,7 @@ impl Source {
 
     /// Another schema, or other explicit bounds; what was counted is gone with the old ones.
     fn choose_bounds(&mut self, random: &mut Random) {
-        self.forget();
+        self.clear();
         match self.family {
             Family::Custom { .. } => {
                 self.schema = CUSTOM_SCHEMA;
@@ -232,7 +232,7 @@ impl Source {
         self.centre = random.below(60) as i64 - 30;
     }
 
-    fn forget(&mut self) {
+    fn clear(&mut self) {
         self.positive.clear();
         self.negative.clear();
         (self.zero_count, self.nans, self.sum) = (0, 0, 0.0);
@@ -260,7 +260,7 @@ impl Source {
                 is_reset = true;
             }
             1 | 2 => {
-                self.forget();
+                self.clear();
                 is_reset = true;
             }
             3 => self.centre += random.below(100) as i64 - 50,

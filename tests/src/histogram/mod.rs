@@ -156,7 +156,7 @@ impl Value {
     }
 
     /// The end of a series without the kind that marks it.
-    fn forget_kind_of_end(&self) -> Value {
+    fn without_kind_of_end(&self) -> Value {
         match self {
             Value::Stale(_) => Value::Stale(Kind::Float),
             value => value.clone(),
@@ -269,7 +269,7 @@ fn by_time(series: &[ValueSeries]) -> ByTime<'_> {
     for ValueSeries { labels, points } in series {
         for point in points {
             let all = values.entry((labels, point.timestamp_ms)).or_default();
-            all.push(point.value.forget_kind_of_end());
+            all.push(point.value.without_kind_of_end());
         }
     }
     values

@@ -105,7 +105,7 @@ pub fn two_hours(seed: u64) -> Vec<SentSeries> {
     data
 }
 
-/// Waits for blocks in a directory, and gives them.
+/// Waits for blocks in a directory, and returns them.
 #[track_caller]
 pub fn wait_for(what: &str, data_dir: &Path, is_enough: impl Fn(&[Block]) -> bool) -> Vec<Block> {
     let found = || data_dir::blocks(data_dir).ok().filter(|blocks| is_enough(blocks));

@@ -1,4 +1,4 @@
-//! Histograms and floats as remote write carries them, and as answers give them back.
+//! Histograms and floats as remote write carries them, and as answers return them.
 
 use super::generate::{SentSeries, SentValue};
 use super::{Point, Value, ValueSeries};

@@ -92,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// Whoever asks for it.
+    /// The client that sends its requests.
     pub(super) fn asker(self, base_url: &str, contents: Contents) -> Asker {
         let api = |path: &str| format!("{base_url}/api/v1/{path}");
         let asker = |request| Asker { kind: self, client: Client::default(), request };
@@ -184,8 +184,8 @@ enum Request {
 }
 
 impl Asker {
-    /// Asks once and reads the answer to its end; gives whether it was answered. That the server is
-    /// busy, or that it was too much, is an answer, too.
+    /// Asks once and reads the answer to its end; returns whether it was answered. That the server
+    /// is busy, or that it was too much, is an answer, too.
     pub fn ask(&self) -> Result<bool, HostileError> {
         let headers = [("Content-Type", "application/x-www-form-urlencoded")];
         let response = match &self.request {

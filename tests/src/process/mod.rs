@@ -231,6 +231,11 @@ impl Server {
         Usage::of(self.process_id())
     }
 
+    /// Its anonymous memory now, in bytes, for those who look often.
+    pub fn anonymous_memory(&self) -> Result<u64, UsageError> {
+        usage::anonymous_memory(self.process_id())
+    }
+
     /// Sets its peak memory back to what it uses now.
     pub fn reset_peak_memory(&self) -> Result<(), UsageError> {
         usage::reset_peak_memory(self.process_id())

@@ -191,7 +191,7 @@ impl<R: Read> FrameReader<R> {
         Ok(Some(Frame { payload, bytes: length_bytes + 4 + length }))
     }
 
-    /// The payload's length and the number of bytes that told it.
+    /// The payload's length and the number of bytes that encode it.
     fn length(&mut self) -> Result<Option<(u64, u64)>, super::ReadError> {
         let frame = self.frames;
         let mut length = 0u64;

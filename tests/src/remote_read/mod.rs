@@ -1,9 +1,10 @@
 //! A remote-read client for both kinds of answer, strict about everything that the protocol says.
 //!
-//! [`Reader::samples`] and [`Reader::streamed`] give an answer as series; [`Reader::visit_streamed`]
-//! hands over frame by frame, for answers that do not fit in memory. [`Reader::sampled_values`] and
-//! [`Reader::streamed_values`] are for series that may have histograms. [`Reader::post`] gives the
-//! raw answer. The rules of a stream are held by [`frames`].
+//! [`Reader::samples`] and [`Reader::streamed`] return an answer as series;
+//! [`Reader::visit_streamed`] hands over frame by frame, for answers that do not fit in memory.
+//! [`Reader::sampled_values`] and [`Reader::streamed_values`] are for series that may have
+//! histograms. [`Reader::post`] returns the raw answer. The rules of a stream are held by
+//! [`frames`].
 
 pub mod frames;
 
@@ -107,17 +108,17 @@ impl Reader {
         Reader { client: Client::default(), url: format!("{base_url}{PATH}") }
     }
 
-    /// Sends a request and gives the answer as it came.
+    /// Sends a request and returns the answer as it came.
     pub fn post(&self, request: &ReadRequest) -> Result<Response, HttpError> {
         self.post_body(&compress(&request.encode_to_vec()))
     }
 
-    /// Sends any body and gives the answer as it came.
+    /// Sends any body and returns the answer as it came.
     pub fn post_body(&self, body: &[u8]) -> Result<Response, HttpError> {
         self.client.post(&self.url, &HEADERS, body)
     }
 
-    /// Asks for SAMPLES and gives the message.
+    /// Asks for SAMPLES and returns the message.
     pub fn samples_message(&self, queries: &[Query]) -> Result<ReadResponse, ReadError> {
         let response = self.post(&request(queries, ResponseType::Samples))?;
         check_status(response.status, || response.text())?;

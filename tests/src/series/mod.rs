@@ -19,7 +19,7 @@ pub const ORDINARY_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Labels(Vec<(String, String)>);
 
-/// One measured value; values are told apart by their bits.
+/// One measured value; values are compared by their bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Milliseconds since the Unix epoch.
@@ -68,8 +68,8 @@ pub struct Shape {
 pub enum Texture {
     /// Every series at every scrape, at one timestamp: what a healthy scraper sends.
     Regular,
-    /// With late and missed scrapes, counter resets, stale markers, NaN, infinities, negative zero
-    /// and other values that an encoder may stumble over.
+    /// With delayed and missed scrapes, counter resets, stale markers, NaN, infinities, negative
+    /// zero and other values that an encoder may stumble over.
     Rough,
 }
 
@@ -199,7 +199,7 @@ impl Dataset {
 
     /// Replaces negative zero by zero: upstream's encoders take it for the default value and leave
     /// it out.
-    pub fn forget_negative_zeros(&mut self) {
+    pub fn clear_negative_zeros(&mut self) {
         for sample in self.series.iter_mut().flat_map(|series| &mut series.samples) {
             sample.value = if sample.value == 0.0 { 0.0 } else { sample.value };
         }

@@ -275,7 +275,7 @@ impl LabelShape {
     }
 }
 
-/// Sends new series until no more are taken; gives the number of the next.
+/// Sends new series until no more are taken; returns the number of the next.
 fn fill(store: &Store, shape: LabelShape, mut number: usize) -> usize {
     let writer = store.writer();
     loop {

@@ -48,7 +48,7 @@ fn queries() -> Vec<String> {
     .into()
 }
 
-/// Asks until it is told to stop; gives the statuses.
+/// Asks until `stop` is set; returns the statuses.
 fn ask(store: &Store, first: usize, stop: &AtomicBool, answers: &AtomicU64) {
     let client = Client::default();
     let queries = queries();

@@ -55,7 +55,7 @@ fn answer_to(store: &Store, query: Query) -> (u16, String) {
     (response.status, response.text())
 }
 
-/// Sends a sample now and then until it is told to stop; all must be taken. Gives how long each
+/// Sends a sample now and then until `stop` is set; all must be taken. Returns how long each
 /// took.
 fn write_beside(store: &Store, stop: &AtomicBool) -> Latencies {
     let writer = store.writer();
@@ -86,7 +86,7 @@ fn quiet(store: &Store) -> Latencies {
     writes_beside(store, || std::thread::sleep(Duration::from_secs(3)))
 }
 
-/// Writes beside something, which must not be held up by it.
+/// Writes beside other work, which must not delay them.
 #[track_caller]
 fn beside(store: &Store, what: &str, quiet: &Latencies, work: impl FnOnce()) {
     writes_beside(store, work).assert_not_held_up(what, quiet);

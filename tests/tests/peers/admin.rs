@@ -8,7 +8,7 @@ use tidepool_tests::data_dir::{self, blocks, total_bytes};
 use tidepool_tests::deletions::{assert_reads, filled, name};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
-use tidepool_tests::promtool::{self, forget_nan_bits, parse_dump};
+use tidepool_tests::promtool::{self, clear_nan_bits, parse_dump};
 use tidepool_tests::remote_read::Reader;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::read_all;
@@ -49,7 +49,7 @@ fn assert_dumps(directory: &Path, expected: &[Series], when: &str) {
     for release in Release::ALL {
         let dump = promtool::tsdb(release, "dump", directory, &[]);
         let dump = parse_dump(&dump).expect("a dump");
-        assert_same(&format!("{when}, {release:?}"), &forget_nan_bits(expected), &dump);
+        assert_same(&format!("{when}, {release:?}"), &clear_nan_bits(expected), &dump);
     }
 }
 
@@ -155,7 +155,7 @@ fn what_prometheus_deleted_is_gone_for_tidepool() {
         let start_ms = all[0].samples[0].timestamp_ms + 3_600_000;
         Admin::new(&server.url()).delete(&[&names[0]], start_ms, i64::MAX / 2);
         let expected = without(&all, &names, start_ms, i64::MAX / 2);
-        // 2.x forgets to hide out-of-order samples; we follow 3.x.
+        // 2.x does not hide out-of-order samples; we follow 3.x.
         if release == Release::V3 {
             assert_prometheus_reads(&server, &expected, "Prometheus after the deletion");
         }

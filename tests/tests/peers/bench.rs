@@ -30,3 +30,28 @@ fn every_scenario_fills_its_rows() {
         assert!(log.contains(chart), "no point of the chart {chart}:\n{log}");
     }
 }
+
+#[test]
+fn queries_are_measured_and_have_prometheus_answers() {
+    let output = Command::new(env!("CARGO_BIN_EXE_bench-queries"))
+        .args(["--series=200", "--hours=4", "--queries=rate-8h,one-to-one,increase,wide-join"])
+        .output()
+        .expect("the benchmark runs");
+    let (text, log) = (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    assert!(output.status.success(), "{text}\n{log}");
+    assert!(text.contains("| answers: the same as Prometheus': 4 of 4 compared | yes |"), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    for row in rows {
+        // Of tidepool and of Prometheus: CPU and wall seconds, megabytes.
+        for cell in row.split(" | ").skip(2).take(2) {
+            let figures: Vec<f64> =
+                cell.split([' ', '/']).filter_map(|word| word.parse().ok()).collect();
+            let is_measured = figures.len() == 3 && figures.iter().all(|figure| *figure > 0.0);
+            assert!(is_measured, "{cell:?}: {row}");
+        }
+    }
+}

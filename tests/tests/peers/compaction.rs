@@ -2,7 +2,7 @@
 
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::peers::Release;
-use tidepool_tests::promtool::{self, forget_nan_bits, parse_dump};
+use tidepool_tests::promtool::{self, clear_nan_bits, parse_dump};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{hours_of_data, send_all, wait_for_blocks, wait_for_merged};
 use tidepool_tests::tidepool::Store;
@@ -15,7 +15,7 @@ fn promtool_reads_merged_blocks_and_the_log() {
     wait_for_blocks(&store, &data, 300_000);
     wait_for_merged(&store, 300_000);
     store.server.terminate().expect("tidepool ends");
-    let sent = forget_nan_bits(&data.series);
+    let sent = clear_nan_bits(&data.series);
     for release in Release::ALL {
         let dump = promtool::tsdb(release, "dump", store.config.data_dir(), &[]);
         let dump = parse_dump(&dump).expect("a dump");

@@ -64,7 +64,7 @@ fn web_configurations_are_judged_as_by_promtool() {
     {
         fs::write(directory.path().join(name), text).expect("a file");
     }
-    // Nobody can listen there a second time: whose file is taken ends a step later.
+    // The port is taken: with a valid file, the start fails a step later.
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let listen = format!("--listen={}", taken.local_addr().expect("an address"));
     let path = directory.path().join("web.yml");

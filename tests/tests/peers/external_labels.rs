@@ -53,6 +53,6 @@ fn prometheus_reads_with_and_without_external_labels() {
         assert_eq!(ask("c", &with, &labels[..1]), twelve(one), "the reader has one of them");
         assert_eq!(ask("d", &with, &others), [], "the reader has another value");
         assert_eq!(ask("e", &without, &labels), [], "only the reader has labels");
-        assert_eq!(ask("f", &without, &[]), twelve(own), "nobody has labels");
+        assert_eq!(ask("f", &without, &[]), twelve(own), "no server has labels");
     }
 }

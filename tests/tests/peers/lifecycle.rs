@@ -28,7 +28,7 @@ fn own_metrics_are_a_valid_exposition() {
     }
 }
 
-/// Whoever of both is first keeps the other one out.
+/// The first of the two locks the other one out.
 #[test]
 fn prometheus_and_tidepool_do_not_share_a_directory() {
     for release in Release::ALL {

@@ -1,5 +1,5 @@
 //! A node moves from Prometheus to tidepool and back, again and again, on one data directory:
-//! whoever comes next answers with everything that was ever acknowledged, the head included, and
+//! the next server answers with everything that was ever acknowledged, the head included, and
 //! goes on with it.
 
 use std::path::Path;

@@ -133,8 +133,7 @@ fn kinds_of_full_fragments(log: &[u8]) -> BTreeSet<u8> {
     kinds
 }
 
-/// A record of a type that nobody knows yet is passed over, counted and told of; what comes after
-/// it is replayed.
+/// A record of an unknown type is skipped, counted and logged; what comes after it is replayed.
 #[test]
 fn unknown_records_are_skipped_and_counted() {
     let data = recent_data(114, 40, 100);

@@ -44,7 +44,7 @@ const OF_3_X: [Kind; 6] = [
 type Expected = BTreeMap<(String, i64), String>;
 
 /// The counts of the buckets from -3 on, at a step: they grow, buckets appear, and now and then
-/// all begin anew.
+/// all are reset.
 fn counts(step: i64) -> Vec<(i32, u64)> {
     let since_reset = step % 70;
     let count = |bucket: i32| {
@@ -223,7 +223,7 @@ fn assert_holds(server: &Server, expected: &Expected, when: &str) {
 }
 
 /// Prometheus 2.x answers remote reads of this kind without histograms: here their number has to do.
-/// What they are, whoever comes next is asked.
+/// The next server is asked for the histograms themselves.
 #[track_caller]
 fn assert_counts(server: &Server, expected: &Expected, when: &str) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -328,7 +328,7 @@ fn families(server: &Server) -> serde_json::Value {
     serde_json::from_str::<serde_json::Value>(&answer).expect("JSON")["data"].take()
 }
 
-/// Prometheus keeps what 2.0 senders say in its log, if it is told to.
+/// Prometheus keeps the metadata of 2.0 senders in its log, if that feature is enabled.
 #[test]
 fn metadata_moves() {
     let node = Node::default().prometheus_flag("--enable-feature=metadata-wal-records");

@@ -47,7 +47,7 @@ fn influxdbs_client_for_python_writes_as_to_influxdb() {
         TOKEN,
         &now.to_string(),
     ]));
-    // What is wrong in a body is told, and the rest of it is stored.
+    // The errors in a body are reported, and the rest of it is stored.
     assert!(said.starts_with("400 "), "{said}");
     assert!(said.contains("line 2: a field is missing"), "{said}");
     let all = lines(&store.server);

@@ -7,7 +7,7 @@ use tidepool_tests::checksum::assert_same;
 use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::peers::Release;
 use tidepool_tests::prometheus;
-use tidepool_tests::promtool::{forget_nan_bits, parse_dump, tsdb};
+use tidepool_tests::promtool::{clear_nan_bits, parse_dump, tsdb};
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, hours_of_data, recent_data, send_all, wait_for_blocks};
@@ -53,7 +53,7 @@ fn promtool_lists_analyzes_and_dumps_our_blocks() {
     }
 
     // Each block on its own has what was sent for its range.
-    let sent = forget_nan_bits(&data.series);
+    let sent = clear_nan_bits(&data.series);
     for block in &blocks {
         let alone = tempfile::tempdir().expect("a temporary directory");
         data_dir::copy(&block.path, &alone.path().join(&block.ulid)).expect("a copy");
@@ -86,7 +86,7 @@ fn promtool_dumps_our_log() {
     send_all(&store, Version::V1, &data);
     assert_holds(&store, &data);
     store.server.signal(Signal::KILL).expect("it can be killed");
-    let sent = forget_nan_bits(&data.series);
+    let sent = clear_nan_bits(&data.series);
     for release in Release::ALL {
         assert_same(&format!("{release:?}"), &sent, &dump(release, store.config.data_dir()));
     }

@@ -158,7 +158,7 @@ fn upstreams(arguments: &[String]) -> Said {
     Said { success: output.success, stdout: output.stdout, stderr: output.stderr }
 }
 
-/// JSON with its series in order: a server gives those of a range in any.
+/// JSON with its series in order: a server returns those of a range in any.
 fn in_order(text: &str) -> String {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(mut series)) if series.iter().all(|one| one.get("values").is_some()) => {

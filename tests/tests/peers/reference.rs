@@ -33,7 +33,7 @@ fn start(release: Release, directory: &std::path::Path) -> Server {
 }
 
 /// Prometheus' own SAMPLES encoder takes negative zero for the default value and leaves it out.
-fn forget_negative_zero(series: &[Series]) -> Vec<Series> {
+fn clear_negative_zero(series: &[Series]) -> Vec<Series> {
     let mut series = series.to_vec();
     for sample in series.iter_mut().flat_map(|s| &mut s.samples) {
         if sample.value == 0.0 {
@@ -81,8 +81,8 @@ fn round_trip(release: Release, version: Version) {
         assert!(Checksum::of(&results[1]).count > 0);
     }
     let results = reader.samples(&queries).unwrap_or_else(|e| panic!("{}", wait::chain(&e)));
-    assert_same("samples", &forget_negative_zero(&data.series), &results[0]);
-    assert_same("samples", &forget_negative_zero(&part_sent), &results[1]);
+    assert_same("samples", &clear_negative_zero(&data.series), &results[0]);
+    assert_same("samples", &clear_negative_zero(&part_sent), &results[1]);
     let ending = server.terminate().expect("Prometheus ends");
     assert!(ending.status.success(), "{ending:?}");
 }
@@ -114,7 +114,7 @@ fn dumps_of_both_promtools_can_be_read() {
         assert_eq!(response.status, 204, "{}", response.text());
     }
     server.end_by(Signal::INT).expect("Prometheus ends");
-    let sent = promtool::forget_nan_bits(&data.series);
+    let sent = promtool::clear_nan_bits(&data.series);
     for release in Release::ALL {
         let data_dir = directory.path().join("data");
         let arguments = [OsStr::new("tsdb"), OsStr::new("dump"), data_dir.as_os_str()];

@@ -10,7 +10,7 @@ use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::object_storage::ObjectStorage;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
-use tidepool_tests::promtool::{self, forget_nan_bits};
+use tidepool_tests::promtool::{self, clear_nan_bits};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{hours_of_data, send_all, wait_for_blocks};
 use tidepool_tests::series::Dataset;
@@ -30,7 +30,7 @@ fn level(block: &Block) -> i64 {
 #[track_caller]
 fn assert_bucket_holds(bucket: &Path, data: &Dataset) {
     let end_ms = shipped::blocks(bucket).last().expect("a block").end_ms;
-    let sent = forget_nan_bits(&before(data, end_ms));
+    let sent = clear_nan_bits(&before(data, end_ms));
     assert_same("the bucket", &sent, &dump(bucket));
 }
 
@@ -81,8 +81,7 @@ fn finished_blocks_are_shipped_once_and_merged_here_afterwards() {
     until("a look", &store, || {
         store.server.log().matches("shipping of blocks started").count() == 2
     });
-    // The blocks are looked at when it starts, and every three seconds.
-    std::thread::sleep(Duration::from_secs(4));
+    until("two rounds", &store, || metric(&store, "tidepool_ship_rounds_total") >= 2.0);
     shipped::wait_for(&store, &bucket, blocks.len());
     assert_eq!(metric(&store, "tidepool_ship_uploads_total"), 0.0);
     assert_eq!(file_times(&bucket), times);

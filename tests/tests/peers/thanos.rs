@@ -8,7 +8,7 @@ use tidepool_tests::checksum::{assert_same, differences};
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::http::Client;
-use tidepool_tests::promtool::{Output, forget_nan_bits};
+use tidepool_tests::promtool::{Output, clear_nan_bits};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{send_all, wait_for_blocks};
 use tidepool_tests::series::{Dataset, Labels, Row, Series, Shape, Texture};
@@ -131,7 +131,7 @@ fn a_centre_reads_what_was_shipped() {
 }
 
 /// Out-of-order samples for times that blocks hold already come in blocks that overlap those.
-/// Readers take them together; a compactor has to be told that it may merge them.
+/// Readers take them together; a compactor merges them only with a flag.
 #[test]
 fn out_of_order_samples_make_blocks_that_overlap() {
     let directory = directory();
@@ -250,7 +250,7 @@ fn the_sidecar_works_beside_a_node() {
     wait::until("the sidecar's uploads", TIMEOUT, uploaded)
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", sidecar.server.log()));
     let end_ms = blocks.last().expect("a block").end_ms;
-    let sent = forget_nan_bits(&before(&data, end_ms));
+    let sent = clear_nan_bits(&before(&data, end_ms));
     assert_same("the sidecar's bucket", &sent, &shipped::dump(&bucket));
     wait::until("merged blocks", TIMEOUT, || levels().iter().any(|l| *l > 1).then_some(()))
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", node.server.log()));

@@ -23,7 +23,7 @@ fn bearer(token: &str) -> [String; 2] {
     ["--header".to_string(), format!("Authorization: Bearer {token}")]
 }
 
-/// Statuses of the four endpoints for somebody: write, read, metadata, snapshot.
+/// Statuses of the four endpoints for a client: write, read, metadata, snapshot.
 fn rights(server: &Server, who: &[&str]) -> [u16; 4] {
     let post = [who, &POST].concat();
     [
@@ -67,7 +67,7 @@ fn everyone_may_do_what_their_file_says() {
     let page = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(page.contains("requests_refused_total{reason=\"unauthorized\"} "), "{page}");
     for secret in ["secret", "token", "$2y$"] {
-        assert!(!server.log().contains(secret) && !page.contains(secret), "{secret} is told");
+        assert!(!server.log().contains(secret) && !page.contains(secret), "{secret} is shown");
     }
 }
 

@@ -27,8 +27,8 @@ pub fn start(directory: &Path, text: &str, flags: &[&str]) -> (Store, PathBuf) {
     fs::write(&path, text).expect("a file");
     let flag = format!("--config={}", path.display());
     let store = Store::start_with(|config| {
-        // The file may say that its log tells nothing.
-        let config = config.keeps_address().flag(&flag);
+        // The file may say that its log tells nothing. Tests that write it say when it is read.
+        let config = config.keeps_address().flag(&flag).flag("--no-config-auto-reload");
         flags.iter().fold(config, |config, flag| config.flag(flag))
     });
     (store.expect("tidepool starts"), path)
@@ -166,13 +166,13 @@ fn prometheus_names_start_a_server() {
 fn prometheus_configuration_is_refused_section_by_section() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("prometheus.yml");
-    let text = "global:\n  scrape_interval: 15s\nscrape_configs:\n- job_name: a\n  \
-                static_configs: [{targets: [a]}]\nrule_files: []\nalerting: {}\n";
+    let text = "global:\n  scrape_interval: 15s\nrule_files: [a.yml]\nalerting:\n  alertmanagers: \
+                [{static_configs: [{targets: [a]}]}]\nstorage: {}\n";
     fs::write(&path, text).expect("a file");
     let output = run(&["--config.file", path.to_str().expect("a path")]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    let named = [(1, "global"), (3, "scrape_configs"), (6, "rule_files"), (7, "alerting")];
+    let named = [(3, "rule_files"), (4, "alerting"), (6, "storage")];
     for (line, section) in named {
         let expected =
             format!("prometheus.yml:{line}:1: tidepool does not know the section `{section}`: ");
@@ -228,7 +228,7 @@ fn what_can_change_changes_and_the_rest_is_named() {
     assert_eq!(snapshot(), 200);
     wait_for_log(&store, "changed=\"enable-admin-api\"");
 
-    // A wrong file changes nothing, and is told.
+    // A wrong file changes nothing, and the answer says so.
     fs::write(&path, "enable-lifecycle: true\nread-timeout: never\n").expect("a file");
     let (status, said) = reload(&store);
     assert_eq!(status, 500);
@@ -285,7 +285,7 @@ fn nothing_is_offered_by_a_reload_that_a_start_would_refuse() {
     assert_eq!((offered(""), offered("w"), offered("a")), ([401; 2], [401; 2], [200, 204]));
     assert_eq!((status("/-/reload", ""), status("/-/reload", "a")), (401, 200));
 
-    // The guard cannot go alone, nor be a file that holds nobody.
+    // The credentials file cannot be removed alone, nor be empty.
     reload_as(&open, "need --admin-credentials-file");
     assert_eq!((offered(""), offered("a")), ([401; 2], [200, 204]));
     let empty = file("empty", "# nobody\n");
@@ -350,7 +350,7 @@ fn a_new_retention_drops_blocks() {
     .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
 }
 
-/// Snapshots belong to whoever made them; Prometheus does not count them either.
+/// Snapshots belong to the client that made them; Prometheus does not count them either.
 #[test]
 fn snapshots_do_not_count_for_the_retention_by_size() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -392,7 +392,7 @@ fn snapshots_do_not_count_for_the_retention_by_size() {
     .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
 }
 
-/// `curl` with HTTP/2 from the first byte; gives its output.
+/// `curl` with HTTP/2 from the first byte; returns its output.
 fn curl(arguments: &[&str]) -> Vec<u8> {
     let output = Command::new("curl")
         .args(["--http2-prior-knowledge", "-sS", "--max-time", "30"])
@@ -465,7 +465,7 @@ impl Drop for Killed {
     }
 }
 
-/// Whoever reads the log may go, as `journald` does when it is started anew.
+/// The reader of the log may close the pipe, as `journald` does when it restarts.
 #[test]
 fn the_store_goes_on_when_nobody_reads_its_log() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -498,7 +498,7 @@ fn the_store_goes_on_when_nobody_reads_its_log() {
     }
 }
 
-/// A connection that speaks HTTP/2 and says nothing more is closed, and told.
+/// A connection that speaks HTTP/2 and sends nothing more is closed, with a GOAWAY frame.
 #[test]
 fn idle_http2_connections_are_closed() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -9,7 +9,7 @@ use tidepool_tests::cli::{self, tsdb};
 use tidepool_tests::data_dir::{self, segment};
 use tidepool_tests::http::Client;
 use tidepool_tests::process::Server;
-use tidepool_tests::promtool::{forget_nan_bits, parse_dump};
+use tidepool_tests::promtool::{clear_nan_bits, parse_dump};
 use tidepool_tests::remote_read::everything;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{
@@ -91,10 +91,10 @@ fn a_bad_byte_costs_one_record() {
     fs::create_dir(alone.path().join("wal")).expect("a directory");
     fs::copy(&aside[0], segment(alone.path(), 0)).expect("a copy");
     let dump = parse_dump(&tsdb(arguments!["dump", alone.path()])).expect("a dump");
-    assert_same("quarantined", &forget_nan_bits(&kept), &dump);
+    assert_same("quarantined", &clear_nan_bits(&kept), &dump);
 }
 
-/// A checkpoint is made of what the head knows, so bad bytes that nobody reads any more do no harm.
+/// A checkpoint is made of what the head knows, so bad bytes that are not read again do no harm.
 #[test]
 fn old_segments_that_go_bad_while_it_runs_hinder_nothing() {
     let store = Store::start_with(|c| c.block_duration("10m")).expect("tidepool starts");

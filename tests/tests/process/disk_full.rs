@@ -1,4 +1,4 @@
-//! A full disk is a pause: writes are told to come back, reads go on, and once there is space all
+//! A full disk is a pause: senders are asked to retry, reads go on, and once there is space all
 //! goes on by itself. What was acknowledged is there, before and after a restart.
 
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ fn data(seed: u64, series: usize, scrapes: usize, interval_ms: i64) -> Dataset {
     Dataset::generate(Shape { seed, series, scrapes, start_ms, interval_ms, texture })
 }
 
-/// Sends until the store refuses, and gives the refusal.
+/// Sends until the store refuses, and returns the refusal.
 #[track_caller]
 fn send_until_refused(store: &Store, sender: &Sender<'_>) -> Response {
     let writer = store.writer();
@@ -165,8 +165,8 @@ fn a_disk_without_a_free_byte_loses_nothing_and_starts() {
     });
 }
 
-/// Cuts, checkpoints and merges meet the full disk, again and again, while somebody else takes and
-/// gives back the space.
+/// Cuts, checkpoints and merges meet the full disk, again and again, while another program takes
+/// and frees the space.
 #[test]
 fn cuts_and_merges_on_a_full_disk_lose_nothing() {
     on_small_disk("cuts_and_merges_on_a_full_disk_lose_nothing", 32, |disk| {

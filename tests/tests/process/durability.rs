@@ -44,7 +44,7 @@ fn a_clean_restart_keeps_everything() {
     assert_holds(&store, &data);
 }
 
-/// Nobody writes any more: the store syncs by itself once the interval has passed.
+/// No more writes come: the store syncs by itself once the interval has passed.
 #[test]
 fn the_interval_syncs_what_was_written_last() {
     for policy in [WalSync::Interval, WalSync::Batch] {

@@ -219,7 +219,7 @@ fn without_a_limit_it_tries_for_ever() {
     let ending = server.end_by(Signal::TERM).expect("tidepool ends");
     assert_eq!(ending.status.code(), Some(0));
     assert!(!data_dir.join("set-aside").exists());
-    // With room it is all there, and the count is forgotten.
+    // With room it is all there, and the count is reset.
     let server = config.clone().flag("--max-failed-starts=0").start().expect("tidepool starts");
     let store = Store { server, config, directory };
     assert_holds(&store, &data);

@@ -22,8 +22,8 @@ fn path(config: &Config) -> PathBuf {
     config.data_dir().join(FILE)
 }
 
-/// Starts the server, asks without a pause whether it is ready, and gives how long it took and the
-/// CPU time up to then.
+/// Starts the server, asks without a pause whether it is ready, and returns how long it took and
+/// the CPU time up to then.
 fn timed_start(config: &Config) -> (Server, Duration, Duration) {
     let launch = config.launch().expect("a free port");
     let start = Instant::now();

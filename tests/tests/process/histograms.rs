@@ -91,7 +91,7 @@ fn out_of_order_values_and_resends_are_merged_in() {
         send(&store.server, Version::V2, first);
         let store = store.restart(Server::kill).expect("tidepool starts again");
         send(&store.server, Version::V1, second);
-        assert_holds("late", &store.server, &data);
+        assert_holds("out-of-order", &store.server, &data);
         let store = store.restart(Server::kill).expect("tidepool starts again");
         assert_holds("out-of-order, after kill -9", &store.server, &data);
 

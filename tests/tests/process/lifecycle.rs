@@ -40,7 +40,7 @@ fn signals_end_it_cleanly() {
         let store = Store::start().expect("tidepool starts");
         let data = recent_data(71, 100, 60);
         send_all(&store, Version::V1, &data);
-        // An idle connection must not hold the end up.
+        // An idle connection must not delay the end.
         let _idle = std::net::TcpStream::connect(store.server.address()).expect("a connection");
         let Store { server, config, directory } = store;
         let ending = server.end_by(signal).expect("tidepool ends");
@@ -93,7 +93,7 @@ fn a_signal_under_load_ends_it_in_time_and_loses_nothing() {
     assert!(kept.contains(&got), "{acknowledged} requests were acknowledged: {kept:?} {got:?}");
 }
 
-/// Starts what cannot start: it has to end by itself; gives its log.
+/// Starts what cannot start: it has to end by itself; returns its log.
 #[track_caller]
 fn refused(launch: &Launch) -> String {
     let mut second = launch.spawn().expect("it can be spawned");

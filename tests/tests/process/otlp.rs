@@ -14,7 +14,7 @@ use tidepool_tests::proto::opentelemetry::metrics::v1::{Metric, NumberDataPoint,
 use tidepool_tests::proto::rpc::Status;
 use tidepool_tests::tidepool::Store;
 
-/// Prometheus 3.15 forgets what OTLP says of metrics, so what its translator hands on is written
+/// Prometheus 3.15 drops the metadata of OTLP metrics, so what its translator hands on is written
 /// down here.
 #[test]
 fn metadata_is_kept() {

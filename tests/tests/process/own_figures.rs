@@ -99,7 +99,7 @@ fn requests_are_measured_by_handler_and_status() {
     assert!(histograms.count() < 10, "{page}");
 }
 
-/// A question has a bound of its own, and whoever passes it is told so.
+/// A question has a bound of its own; the refusal of a longer one names it.
 #[test]
 fn questions_that_are_too_long_are_told_by_which_bound() {
     let refusal = |flag: &str, path: &str, bytes: usize| {

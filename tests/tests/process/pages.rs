@@ -172,7 +172,7 @@ fn names_that_were_pointed_here_are_not_served() {
     assert_eq!(status(&store, "GET", whole, &[("Host", "127.0.0.1")]), 403);
 }
 
-/// Who needs a credential is told apart by it, and may be reached under any name.
+/// With credentials, the host name does not matter: pages of other sites do not have them.
 #[test]
 fn where_credentials_are_asked_for_any_name_will_do() {
     let directory = tempfile::tempdir().expect("a directory");

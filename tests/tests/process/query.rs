@@ -106,7 +106,8 @@ fn credentials_and_tls_come_from_a_file() {
         (format!("{by_file}{name}"), "certificate"),
         (tls.clone(), "query error: client_error: client error: 401"),
         (format!("authorization: {{credentials: nobodys}}\n{tls}"), "client error: 401"),
-        (format!("{by_file}proxy_url: x\n"), "http.yml:2:1: proxy_url: there is no such key"),
+        (format!("{by_file}proxy_url: x\n"), "http.yml:2:12: proxy_url: no URL such as http://"),
+        (format!("{by_file}proxy_urls: x\n"), "http.yml:2:1: proxy_urls: there is no such key"),
     ] {
         let output = with_file(&text);
         assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{text}");

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Read as _;
 use std::net::TcpStream;
 use std::time::Duration;
+use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::{Response, exchange, request_bytes};
 use tidepool_tests::prometheus::percent_encode;
 use tidepool_tests::proto::prometheus::read_request::ResponseType;
@@ -13,6 +14,7 @@ use tidepool_tests::remote_read::{everything, request};
 use tidepool_tests::remote_write::{PATH, Version};
 use tidepool_tests::sender::recent_data;
 use tidepool_tests::tidepool::Store;
+use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -51,6 +53,18 @@ fn said_to_the_silent(store: &Store, bytes: &[u8]) -> String {
     said
 }
 
+/// Asks for more than the sockets' buffers hold: each series 10,001 times.
+fn ask_and_do_not_read(store: &Store) -> TcpStream {
+    let (start, expression) =
+        (now_ms() / 1000, percent_encode("last_over_time({instance=~\".+\"}[1d])"));
+    let range = format!("start={start}&end={}&step=1", start + 10_000);
+    let path = format!("/api/v1/query_range?query={expression}&{range}");
+    let mut stream = TcpStream::connect(store.server.address()).expect("a connection");
+    let request = request_bytes("GET", &path, &[], 0, &[]);
+    std::io::Write::write_all(&mut stream, &request).expect("it is sent");
+    stream
+}
+
 fn has_label(store: &Store, name: &str, value: &str) -> bool {
     let read = store.reader().streamed(&[everything(i64::MIN / 2, i64::MAX / 2)]);
     let read = read.expect("an answer");
@@ -80,7 +94,7 @@ fn every_flag_holds_once_it_is_loaded_again() {
         assert_eq!(store.writer().send(Version::V2, &rows).expect("an answer").status, 204);
     }
     // Each holds after the reload, and does not before.
-    let flags: [(&str, Check); 13] = [
+    let flags: [(&str, Check); 14] = [
         ("external-label: [region=north]", |store| has_label(store, "region", "north")),
         ("cors-origin: 'https://a\\.example'", |store| {
             allows_origin(store, "https://a.example") && !allows_origin(store, "https://b.example")
@@ -101,6 +115,12 @@ fn every_flag_holds_once_it_is_loaded_again() {
         ("query-timeout: 1ms", |store| {
             let slow = "sum_over_time(sum_over_time(vector(1)[1h:1s])[1h:1s])";
             query(store, slow).status == 503
+        }),
+        ("read-timeout: 1ms", |store| {
+            let all = everything(i64::MIN / 2, i64::MAX / 2);
+            let answer = store.reader().post(&request(&[all], ResponseType::Samples));
+            let answer = answer.expect("an answer");
+            answer.status == 503 && answer.text().contains("--read-timeout")
         }),
         ("query-lookback-delta: 1ms", |store| {
             query(store, "{instance=~\".+\"}").text().contains("\"result\":[]")
@@ -124,12 +144,30 @@ fn every_flag_holds_once_it_is_loaded_again() {
         assert_eq!(reload(&store), (200, String::new()), "{line}");
         assert!(holds(&store), "{line}: after\n{}", store.server.log());
     }
+    assert!(!store.server.log().contains("slow query"));
+    fs::write(&path, "enable-lifecycle: true\nquery-log-min-duration: 1ms\n").expect("a file");
+    assert_eq!(reload(&store), (200, String::new()));
+    query(&store, "sum_over_time(sum_over_time(vector(1)[20m:1s])[20m:1s])");
+    // It is logged once the answer is sent.
+    wait::until("the slow query in the log", TIMEOUT, || {
+        store.server.log().contains("slow query").then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}"));
     // Clients that do nothing: long before the defaults of a minute and more.
-    let timeouts = "enable-lifecycle: true\nrequest-timeout: 1s\nidle-timeout: 1s\n";
+    let timeouts =
+        "enable-lifecycle: true\nrequest-timeout: 1s\nidle-timeout: 1s\nsend-timeout: 1s\n";
     fs::write(&path, timeouts).expect("a file");
     assert_eq!(reload(&store), (200, String::new()));
     let half = said_to_the_silent(&store, b"GET /-/healthy HTTP/1.1\r\nHost: loc");
     assert!(half.starts_with("HTTP/1.1 408") && half.contains("--request-timeout"), "{half}");
     let whole = said_to_the_silent(&store, b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(whole.starts_with("HTTP/1.1 200"), "{whole}");
+    let closed = "tidepool_http_connections_closed_total{reason=\"slow_reader\"}";
+    assert_eq!(store.metric(closed), Some(0.0));
+    let deaf = ask_and_do_not_read(&store);
+    wait::until("the slow reader to be cut off", TIMEOUT, || {
+        (store.metric(closed) == Some(1.0)).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}"));
+    drop(deaf);
 }

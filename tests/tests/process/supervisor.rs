@@ -62,6 +62,6 @@ fn a_reload_that_fails_ends_all_the_same() {
     std::fs::write(&file, "access-log: maybe\n").expect("a file");
     server.signal(Signal::HUP).expect("the signal is sent");
     heard(&socket, "RELOADING=1");
-    // Nobody asked for signs of life.
+    // No watchdog was asked for.
     assert_eq!(heard(&socket, "READY=1"), ["READY=1"]);
 }

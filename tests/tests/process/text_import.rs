@@ -60,7 +60,7 @@ fn wrong_lines_are_named_and_the_others_kept() {
     for part in [
         "2 samples were stored; 2 lines are wrong, 1 samples were refused",
         "line 2: ",
-        "line 4: this is not a value at byte 2: \"f x\"",
+        "line 4: this is not a value at column 3: \"f x\"",
         "future",
     ] {
         assert!(said.contains(part), "{part:?} in {said}");

@@ -26,7 +26,7 @@ fn part_of_regular_data(series: usize, start_ms: i64, scrapes: usize) -> Dataset
     Dataset::generate(Shape { seed: 3, series, scrapes, start_ms, interval_ms, texture })
 }
 
-/// Sends data; gives the length of the log.
+/// Sends data; returns the length of the log.
 fn log_bytes_of(store: &Store, data: &Dataset) -> u64 {
     send_all(store, Version::V2, data);
     data_dir::total_bytes(&store.config.data_dir().join("wal"))

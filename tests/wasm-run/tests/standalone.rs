@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
-use tidepool_tests::promtool::{self, forget_nan_bits, parse_dump};
+use tidepool_tests::promtool::{self, clear_nan_bits, parse_dump};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{hours_of_data, read_all, recent_data, send_all, wait_for_blocks};
 use tidepool_tests::series::Series;
@@ -46,7 +46,7 @@ fn start_component(component: &str, directory: &Path, words: &[&str]) -> Child {
         .expect("the runner starts")
 }
 
-/// Runs the component's command, which has to succeed; gives what it prints and what it warns of.
+/// Runs the component's command, which has to succeed; returns what it prints and what it warns of.
 #[track_caller]
 fn run(directory: &Path, words: &[&str], input: &str) -> (String, String) {
     let mut child = start(directory, words);
@@ -80,7 +80,7 @@ fn it_reads_what_the_program_wrote() {
     assert_eq!(warnings, "");
     assert_eq!(dump, host_dump(directory));
     let dumped = parse_dump(&dump).expect("a dump");
-    assert_same("the dump", &forget_nan_bits(&data.series), &dumped);
+    assert_same("the dump", &clear_nan_bits(&data.series), &dumped);
 
     // It goes on where the program stopped, and the program goes on from there: the snapshot of
     // the head that the program left is out of date by then, and must not be used.
@@ -93,14 +93,14 @@ fn it_reads_what_the_program_wrote() {
     let server = store.config.start().expect("tidepool starts");
     let store = Store { server, ..store };
     let read = held(&store);
-    let both = [forget_nan_bits(&data.series), parse_dump(&lines).expect("a dump")].concat();
+    let both = [clear_nan_bits(&data.series), parse_dump(&lines).expect("a dump")].concat();
     assert_same("what the program reads", &both, &read);
 }
 
 /// All that the program serves, as far as a dump can tell.
 fn held(store: &Store) -> Vec<Series> {
     let read = store.reader().streamed(&[read_all()]).expect("an answer");
-    forget_nan_bits(&read[0])
+    clear_nan_bits(&read[0])
 }
 
 /// A data set as lines.
@@ -131,7 +131,7 @@ fn what_it_writes_the_program_and_promtool_read() {
         assert_eq!(parse_dump(&dump).expect("a dump"), parse_dump(&lines).expect("a dump"));
     }
     let store = Store { server: config.start().expect("tidepool starts"), config, directory };
-    assert_same("what the program reads", &forget_nan_bits(&data.series), &held(&store));
+    assert_same("what the program reads", &clear_nan_bits(&data.series), &held(&store));
     store.restart(Server::kill).expect("tidepool starts again");
 }
 

@@ -1,7 +1,6 @@
 //! What may happen during an evaluation, and how upstream says it.
 
 use super::{Annotation, Detail, Monotonicity, Severity};
-use crate::number;
 use crate::syntax::{Span, quoted};
 
 /// What was done with histograms.
@@ -130,13 +129,13 @@ impl Note<'_> {
         let of = |text: &str| format!("{text} {}", quoted(metric));
         match self {
             Note::InvalidQuantile(quantile) => {
-                let quantile = number::general(quantile);
+                let quantile = tidepool_number::general(quantile);
                 format!("quantile value should be between 0 and 1, got {quantile}")
             }
             Note::InvalidRatio(ratio, capped) => format!(
                 "ratio value should be between -1 and 1, got {}, capping to {}",
-                number::general(ratio),
-                number::general(capped)
+                tidepool_number::general(ratio),
+                tidepool_number::general(capped)
             ),
             Note::BadBucketLabel(value) => named(&format!(
                 "bucket label \"le\" is missing or has a malformed value of {}",

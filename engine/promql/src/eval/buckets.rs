@@ -14,7 +14,6 @@ use super::unite::Unite;
 use crate::annotations::Note;
 use crate::functions::Dropped;
 use crate::model::{Histogram, Labels};
-use crate::number;
 use crate::plan::{Buckets, BucketsOf, Grid, Names, Port};
 use crate::quantile::{
     ClassicBucket, Skew, bucket_fraction, bucket_quantile, histogram_fraction, histogram_quantile,
@@ -272,7 +271,7 @@ impl Operator for OfBuckets {
 
 /// A number as OpenMetrics writes it in labels: it always has a point or an exponent.
 fn open_metrics(value: f64) -> String {
-    let mut text = number::general(value);
+    let mut text = tidepool_number::general(value);
     if value.is_finite() && !text.contains(['.', 'e']) {
         text.push_str(".0");
     }

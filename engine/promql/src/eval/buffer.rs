@@ -94,10 +94,25 @@ impl Buffer {
         Ok(has_more)
     }
 
+    /// What the values of a subquery take.
+    pub fn held_of(column: &Column) -> Held {
+        let floats = column.present().count();
+        let mut held = Held { bytes: floats * size_of::<FloatPoint>(), samples: floats as u64 };
+        if column.has_histograms() {
+            for histogram in (0..column.len()).filter_map(|step| column.histogram(step)) {
+                let one = histogram_held(histogram);
+                held.bytes += one.bytes;
+                held.samples += one.samples;
+            }
+        }
+        held
+    }
+
     /// Takes all values of a subquery. Histograms lose what is known of their counter: values between
     /// them are missing, and some may come twice.
     pub fn fill(&mut self, column: &Column, grid: Grid) {
         self.clear();
+        self.samples.floats.reserve_exact(column.present().count());
         for step in column.present().iter() {
             let point = FloatPoint { time_ms: grid.time(step), value: column.floats()[step] };
             self.samples.floats.push(point);

@@ -14,6 +14,9 @@ pub struct Column {
 }
 
 impl Column {
+    /// What a step of floats takes: a number, and a bit.
+    pub const BYTES_PER_STEP: usize = size_of::<f64>() + 1;
+
     /// No value at any of these steps.
     pub fn new(steps: usize) -> Column {
         Column { floats: vec![0.0; steps], present: Bits::new(steps), histograms: Vec::new() }

@@ -10,8 +10,9 @@ use crate::plan::Grid;
 use crate::syntax::Span;
 use std::collections::VecDeque;
 
-/// Columns that are kept for the next series.
+/// Columns that are kept for the next series, and the part of the memory limit that they may take.
 const SPARE_MAX: usize = 8;
+const SPARE_BYTES_DIVISOR: usize = 16;
 
 /// What all operators of one query share.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub struct Context {
     pub has_held_series: bool,
     results: VecDeque<(Ready, Held)>,
     spare: Vec<Column>,
+    spare_steps_max: usize,
 }
 
 /// A series of the answer that waits for the caller.
@@ -51,6 +53,10 @@ impl Context {
             has_held_series: false,
             results: VecDeque::new(),
             spare: Vec::new(),
+            spare_steps_max: limits.bytes_max
+                / SPARE_BYTES_DIVISOR
+                / SPARE_MAX
+                / Column::BYTES_PER_STEP,
         }
     }
 
@@ -67,7 +73,7 @@ impl Context {
 
     /// Takes a column back.
     pub fn recycle(&mut self, column: Column) {
-        if self.spare.len() < SPARE_MAX {
+        if self.spare.len() < SPARE_MAX && column.len() <= self.spare_steps_max {
             self.spare.push(column);
         }
     }

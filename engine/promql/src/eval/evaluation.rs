@@ -3,6 +3,7 @@
 use super::EvalError;
 use super::budget::Held;
 use super::buffer::{Buffer, Places};
+use super::column::Column;
 use super::context::{Context, Ready};
 use super::operators::pipeline;
 use super::pipeline::Pipeline;
@@ -10,11 +11,14 @@ use super::series::{ResultSeries, Series};
 use super::stats::Stats;
 use crate::annotations::Annotations;
 use crate::model::{FloatPoint, HistogramPoint, Labels, Samples};
-use crate::plan::{Grid, Leaf, Options, Plan, PlanError, Scan, plan};
+use crate::plan::{Grid, Leaf, Node, Options, Plan, PlanError, Scan, plan};
 use crate::source::{Selection, SeriesSet, Source};
 use crate::syntax::{Expr, Span, ValueType};
 use std::collections::VecDeque;
 use std::rc::Rc;
+
+/// What an operator takes beside its columns, about.
+const NODE_BYTES: usize = 512;
 
 /// An expression that is ready to be evaluated.
 #[derive(Debug)]
@@ -55,6 +59,7 @@ impl Query {
         let mut context = Context::new(self.options.limits, is_delayed, stats);
         let patterns = Held { bytes: self.plan.pattern_bytes, samples: 0 };
         context.budget.take(patterns, Span::default())?;
+        take_columns(&self.plan.nodes, &mut context)?;
         Ok(Evaluation {
             source,
             returns: self.plan.returns,
@@ -67,6 +72,24 @@ impl Query {
             buffer_held: Held::default(),
         })
     }
+}
+
+/// Counts what passes through the operators: each holds a column while a series goes from its leaf to
+/// the root.
+fn take_columns(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
+    // The inputs of a node come before it.
+    let mut below = vec![0; nodes.len()];
+    let mut most = 0;
+    for (id, node) in nodes.iter().enumerate() {
+        let bytes = below[id] + node.grid.steps * Column::BYTES_PER_STEP;
+        if let Some((parent, _)) = node.parent {
+            below[parent] = bytes.max(below[parent]);
+        }
+        let more = NODE_BYTES + bytes.saturating_sub(most);
+        most = most.max(bytes);
+        context.budget.take(Held { bytes: more, samples: 0 }, node.span)?;
+    }
+    Ok(())
 }
 
 /// The evaluation of a query.

@@ -1,6 +1,7 @@
 //! Functions over the values of a subquery.
 
 use super::EvalError;
+use super::budget::Held;
 use super::buffer::Buffer;
 use super::fold::Fold;
 use super::pipeline::{Operator, Out};
@@ -14,13 +15,16 @@ pub struct SubqueryFold {
     inner: Grid,
     series_port: Port,
     buffer: Buffer,
+    buffer_held: Held,
+    span: Span,
 }
 
 impl SubqueryFold {
     /// A fold of series on the inner times.
     pub fn new(plan: FoldPlan, grid: Grid, inner: Grid, series_port: Port, span: Span) -> Self {
         let fold = Fold::new(plan, grid, span);
-        SubqueryFold { fold, inner, series_port, buffer: Buffer::default() }
+        let (buffer, buffer_held) = (Buffer::default(), Held::default());
+        SubqueryFold { fold, inner, series_port, buffer, buffer_held, span }
     }
 }
 
@@ -31,6 +35,9 @@ impl Operator for SubqueryFold {
             return Ok(());
         }
         let was_dropped = series.drop_name;
+        // The memory is counted before it is taken.
+        let budget = &mut out.context.budget;
+        budget.set(&mut self.buffer_held, Buffer::held_of(&series.column), self.span)?;
         self.buffer.fill(&series.column, self.inner);
         out.context.recycle(series.column);
         self.fold.begin(series.labels, out.context);
@@ -42,6 +49,8 @@ impl Operator for SubqueryFold {
 
     fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
         self.fold.forget(out.context);
+        out.context.budget.give(std::mem::take(&mut self.buffer_held));
+        self.buffer = Buffer::default();
         Ok(())
     }
 }

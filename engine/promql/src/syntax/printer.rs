@@ -5,8 +5,8 @@ use super::{
     DurationValue, Expr, ExprKind, Matcher, Matching, NumberLiteral, RangeBounds, Subquery,
     TimeShift, UnaryOp, VectorSelector, number, quote,
 };
-use crate::number::{general, plain};
 use std::fmt;
+use tidepool_number::{general, plain};
 
 impl fmt::Display for Expr {
     /// On one line.

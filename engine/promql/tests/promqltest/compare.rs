@@ -10,7 +10,7 @@ use tidepool_promql::model::{Histogram, Labels, Span, Value, is_stale_nan};
 /// How far values may be apart, relative to their sum.
 const EPSILON: f64 = 1e-6;
 
-/// What an evaluation gives.
+/// The result of an evaluation.
 #[derive(Debug)]
 pub enum Answer {
     /// A number.

@@ -7,7 +7,7 @@ use tidepool_relabel::Pattern;
 
 /// One command.
 pub enum Command {
-    /// Forgets all series.
+    /// Drops all series.
     Clear,
     /// Adds samples.
     Load(Load),

@@ -14,7 +14,7 @@ const REQUIRED: &str = "TIDEPOOL_REQUIRE_PEERS";
 
 /// Writes a line that the test harness does not hold back.
 pub fn say(text: &str) {
-    // Nothing is lost where nobody listens.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "promqltest: {text}");
 }
 

@@ -5,8 +5,8 @@ mod resume;
 use super::cells::{Cell, ChunkCount, StepCell, XorCell};
 use super::layout::put_layout;
 use super::merge::{Mismatch, SideMerge, goes_on, merge_sides, widened};
-use super::varbit::BitBuffer;
 use super::{CounterHeader, HEADER_BYTES, HistogramIter};
+use crate::chunk::varbit::BitBuffer;
 use crate::chunk::{Chunk, SAMPLES_PER_CHUNK_MAX};
 use crate::model::histogram::{
     BucketLayout, NativeHistogram, ResetHint, Side, fewest_spans, indices, is_stale_nan,

@@ -1,8 +1,8 @@
 //! The numbers that change from sample to sample, each with what its next difference is taken
 //! from: appender and iterator keep the same ones.
 
-use super::varbit::{BitBuffer, take_varbit_int, take_varbit_uint};
 use crate::chunk::Encoding;
+use crate::chunk::varbit::{BitBuffer, take_varbit_int, take_varbit_uint};
 use crate::codec::BitReader;
 use crate::model::histogram::Count;
 use std::fmt::Debug;

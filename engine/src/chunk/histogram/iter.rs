@@ -1,12 +1,13 @@
-//! Takes a histogram chunk apart; the layout is in `mod.rs`.
+//! Takes a histogram chunk apart, with start timestamps or without; the layout is in `mod.rs`.
 //!
 //! Any bytes are survived: what does not decode gives one error, then the iterator is at its end.
 //! Nothing is allocated for buckets that the chunk has no bits for.
 
 use super::cells::{Cell, CellError, ChunkCount, StepCell, XorCell};
 use super::layout::take_layout;
-use super::{CounterHeader, HEADER_BYTES};
+use super::{CounterHeader, HEADER_BYTES, SAMPLES_MAX_WITH_STARTS};
 use crate::chunk::ChunkError;
+use crate::chunk::starts::StartReader;
 use crate::codec::BitReader;
 use crate::model::histogram::{BucketLayout, NativeHistogram, Span, is_stale_nan};
 use std::rc::Rc;
@@ -21,6 +22,10 @@ pub struct HistogramIter<'a, C: ChunkCount> {
     next: u16,
     header: CounterHeader,
     state: Option<State<C>>,
+    /// In a chunk with start timestamps.
+    starts: Option<StartReader>,
+    /// Bits that were left between the last sample and its start timestamp.
+    left_before_start: usize,
 }
 
 /// What differences are added to, once the first sample is read.
@@ -41,14 +46,48 @@ impl<'a, C: ChunkCount> HistogramIter<'a, C> {
         let (header, bits) =
             data.split_first_chunk::<HEADER_BYTES>().ok_or(ChunkError::NoHeader)?;
         let [high, low, flags] = *header;
-        Ok(HistogramIter {
+        let count = u16::from_be_bytes([high, low]);
+        Ok(HistogramIter::of(bits, count, CounterHeader::from_byte(flags), None))
+    }
+
+    /// Reads the data of a chunk with start timestamps.
+    pub fn with_starts(data: &'a [u8]) -> Result<HistogramIter<'a, C>, ChunkError> {
+        let (header, bits) =
+            data.split_first_chunk::<HEADER_BYTES>().ok_or(ChunkError::NoHeader)?;
+        let [high, low, starts] = *header;
+        let count = u16::from_be_bytes([high, low]) & SAMPLES_MAX_WITH_STARTS;
+        let starts = Some(StartReader::new(starts));
+        Ok(HistogramIter::of(bits, count, CounterHeader::from_byte(high), starts))
+    }
+
+    fn of(
+        bits: &'a [u8],
+        count: u16,
+        header: CounterHeader,
+        starts: Option<StartReader>,
+    ) -> HistogramIter<'a, C> {
+        HistogramIter {
             bits: BitReader::new(bits),
             bits_max: bits.len() as u64 * 8,
-            count: u16::from_be_bytes([high, low]),
+            count,
             next: 0,
-            header: CounterHeader::from_byte(flags),
+            header,
             state: None,
-        })
+            starts,
+            left_before_start: 0,
+        }
+    }
+
+    /// The start timestamp of the sample that was given last; 0 if it is not known.
+    pub fn start_ms(&self) -> i64 {
+        self.starts.map_or(0, |starts| starts.start_ms())
+    }
+
+    /// Bits that follow the sample that was given last, and how many of them are its start
+    /// timestamp.
+    pub(super) fn left_bits(&self) -> (usize, usize) {
+        let left = self.left_before_start;
+        (left, left - self.bits.left())
     }
 
     /// How many samples the chunk claims to hold.
@@ -69,6 +108,7 @@ impl<'a, C: ChunkCount> HistogramIter<'a, C> {
                 ChunkError::ValueTooWide { sample, count, leading_zeros, bits }
             }
         };
+        let time_before_ms = self.state.as_ref().map_or(0, State::timestamp_ms);
         match &mut self.state {
             Some(state) => state.read(&mut self.bits).map_err(error)?,
             None => {
@@ -83,13 +123,19 @@ impl<'a, C: ChunkCount> HistogramIter<'a, C> {
             }
         }
         let Some(state) = &self.state else { return Err(ChunkError::CutShort { sample, count }) };
+        let time_ms = state.timestamp_ms();
+        self.left_before_start = self.bits.left();
+        if let Some(starts) = &mut self.starts {
+            let read = starts.read(&mut self.bits, sample, time_ms, time_before_ms);
+            read.ok_or(ChunkError::CutShort { sample, count })?;
+        }
         let mut histogram = state.histogram();
         if !histogram.is_stale() {
             histogram.reset_hint = self.header.hint_at(self.next);
             let schema = histogram.layout.schema;
             histogram.limit_resolution().map_err(|_| ChunkError::NotReducible { schema })?;
         }
-        Ok((Cell::<i64>::value(&state.time), histogram))
+        Ok((time_ms, histogram))
     }
 }
 
@@ -135,6 +181,10 @@ impl<C: ChunkCount> State<C> {
             }
         }
         Ok(())
+    }
+
+    fn timestamp_ms(&self) -> i64 {
+        Cell::<i64>::value(&self.time)
     }
 
     fn histogram(&self) -> NativeHistogram<C> {

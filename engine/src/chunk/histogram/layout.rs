@@ -1,7 +1,7 @@
 //! The bucket layout at a histogram chunk's beginning; its bytes are drawn in `mod.rs`.
 
-use super::varbit::{BitBuffer, take_varbit_int, take_varbit_uint};
 use crate::chunk::ChunkError;
+use crate::chunk::varbit::{BitBuffer, take_varbit_int, take_varbit_uint};
 use crate::codec::BitReader;
 use crate::model::histogram::{BucketLayout, CUSTOM_BUCKETS_SCHEMA, Span};
 

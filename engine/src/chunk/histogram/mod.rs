@@ -1,7 +1,9 @@
-//! Histogram chunks: encodings 2 (whole counts) and 3 (fractional counts).
+//! Histogram chunks: encodings 2 (whole counts) and 3 (fractional counts), and 5 and 6, which are the
+//! same with start timestamps.
 //!
 //! Owns the layout that upstream's `tsdb/docs/format/chunks.md` ("Histogram chunk data", "Float
-//! histogram chunk data") gives. Bits from the third byte on; `int` and `uint` as in `varbit.rs`.
+//! histogram chunk data") gives. Bits from the third byte on; `int` and `uint` as in
+//! `chunk/varbit.rs`.
 //!
 //! ```text
 //! ┌───────────┬─────────────┬────────────────┬────────────┬───────────┬───────────┬──────────┬───
@@ -29,6 +31,15 @@
 //! A sample that ends its series has the marker NaN as its sum, no buckets, and says nothing in
 //! its counts (whole: dod 0; fractions: 0). Only further ones can follow in the chunk.
 //!
+//! Encodings 5 and 6 differ in the header, and in that `starts.rs` puts bits after each sample:
+//!
+//! ```text
+//! ┌────────────────────────────────────┬─────────────┬───
+//! │ top 2 bits as in the header byte,  │ starts byte │ …
+//! │ then 14 bits count, big-endian     │             │
+//! └────────────────────────────────────┴─────────────┴───
+//! ```
+//!
 //! Invariants: all samples of a chunk share one bucket layout; new buckets cause it to be
 //! rewritten. Counters never go down within a chunk. The count is up to date after every append.
 //! Our bytes equal upstream's for the same samples, but for the header where upstream claims that a
@@ -39,7 +50,7 @@ mod cells;
 mod iter;
 mod layout;
 mod merge;
-mod varbit;
+mod starts;
 
 #[cfg(test)]
 mod tests;
@@ -49,11 +60,15 @@ mod upstream_tests;
 pub use append::{Appended, HistogramAppender};
 pub use cells::ChunkCount;
 pub use iter::HistogramIter;
+pub(super) use starts::{put_starts, take_starts};
 
 use crate::model::histogram::ResetHint;
 
 /// Bytes before the bits: the count and the header byte.
 const HEADER_BYTES: usize = 3;
+
+/// Most samples that a chunk with start timestamps can count.
+pub(super) const SAMPLES_MAX_WITH_STARTS: u16 = 0x3fff;
 
 /// What a chunk says about the counter between the chunk before and its own first sample.
 ///

@@ -1,4 +1,5 @@
 use super::*;
+use crate::chunk::varbit::BitBuffer;
 use crate::chunk::{ChunkError, Encoding, SAMPLES_PER_CHUNK_MAX, encode, values};
 use crate::model::Value;
 use crate::model::histogram::testing::{TestCount, any_histograms, parse};
@@ -228,8 +229,8 @@ fn a_full_chunk_takes_no_more() {
 }
 
 /// A layout with these bits after the header byte and a zero threshold of zero.
-fn hostile(put: impl Fn(&mut varbit::BitBuffer)) -> Vec<u8> {
-    let mut out = varbit::BitBuffer::default();
+fn hostile(put: impl Fn(&mut BitBuffer)) -> Vec<u8> {
+    let mut out = BitBuffer::default();
     out.put(1 << 8, 24);
     out.put(0, 8);
     put(&mut out);

@@ -9,7 +9,7 @@ use std::cell::Cell;
 struct Dying {
     inner: MemoryBlocks,
     calls_left: Rc<Cell<u32>>,
-    /// The call at which it dies still takes effect, though nobody is told.
+    /// The call at which it dies still takes effect, though it returns an error.
     takes_effect: bool,
 }
 

@@ -57,7 +57,7 @@ impl Log {
         }
     }
 
-    /// Takes floats back; gives whether the record was understood.
+    /// Takes floats back; returns whether the record was understood.
     pub(super) fn replay_columns(
         &mut self,
         head: &mut Head,

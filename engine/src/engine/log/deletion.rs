@@ -117,7 +117,7 @@ impl Log {
         Ok(())
     }
 
-    /// Takes tombstones back; gives whether all were understood.
+    /// Takes tombstones back; returns whether all were understood.
     pub(super) fn replay_tombstones(
         &mut self,
         head: &mut Head,

@@ -84,7 +84,7 @@ fn write(node: &mut Node, (series, time_ms, is_zero, cut): Write, histogram: &Hi
 }
 
 proptest! {
-    /// Whatever is written between the two passes, the second gives as many bytes as the first
+    /// Whatever is written between the two passes, the second returns as many bytes as the first
     /// counted, and what was there when the cursor was opened.
     #[test]
     fn an_answer_is_as_long_as_was_measured(

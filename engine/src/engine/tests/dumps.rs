@@ -1,4 +1,4 @@
-//! Lines of text from damaged blocks: damage costs what is damaged, is told of, and ends nothing.
+//! Lines of text from damaged blocks: damage costs what is damaged, is reported, and ends nothing.
 
 use super::*;
 use crate::block::{BlockBuilder, BlockMetaParams, SymbolCollector};
@@ -129,7 +129,7 @@ fn a_damaged_index_costs_no_more_than_its_block() -> TestResult {
         let (lines, damages) = dump(&blocks)?;
         assert!(lines.iter().all(|line| whole.contains(line)), "byte {at}: {lines:?}");
         let is_whole = lines.len() == whole.len();
-        // A block that cannot be opened is told of elsewhere.
+        // A block that cannot be opened is reported elsewhere.
         assert!(is_whole || lines.is_empty() || !damages.is_empty(), "byte {at}");
         costs.insert(whole.len() - lines.len());
     }

@@ -1,4 +1,4 @@
-//! Storage in memory that fails when it is told to.
+//! Storage in memory that fails on request.
 
 use crate::storage::memory::{MemoryBlocks, MemoryWal};
 use crate::storage::{

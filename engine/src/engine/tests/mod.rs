@@ -3,6 +3,7 @@
 mod answers;
 mod deletion;
 mod dumps;
+mod ends;
 mod faults;
 mod foreign_blocks;
 mod head_reader;
@@ -20,6 +21,7 @@ mod restarted_head;
 mod saved;
 mod segments;
 mod space;
+mod start_timestamps;
 mod times;
 
 use super::*;

@@ -63,7 +63,7 @@ pub(super) fn same_model(a: &Model, b: &Model) -> bool {
 
 impl Node {
     /// Appends in one batch rows of different series or times, and to a plain map what the node
-    /// takes of them; gives the newest time of that.
+    /// takes of them; returns the newest time of that.
     pub(super) fn append_to_both(
         &mut self,
         model: &mut Model,

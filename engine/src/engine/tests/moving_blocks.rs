@@ -57,7 +57,7 @@ impl Blocks for MovingBlocks {
     }
 }
 
-/// The samples that a read gives while blocks move.
+/// The samples that a read returns while blocks move.
 fn read(node: &Node, moves: u32) -> Result<usize> {
     let blocks = MovingBlocks { blocks: node.blocks.clone(), moves_left: Cell::new(moves) };
     let storage = Storage {

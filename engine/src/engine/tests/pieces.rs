@@ -36,7 +36,7 @@ impl Shape {
         Labels::from_sorted(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
-    /// Sends it; gives what a store should hold then.
+    /// Sends it; returns what a store should hold then.
     fn fill(&self, node: &mut Node) -> Result<Model> {
         let mut model = Model::new();
         for number in 0..self.series {

@@ -40,7 +40,7 @@ enum Step {
     Refused(usize, usize),
     /// The body ends too early.
     Broken(usize, usize),
-    /// So much time goes by that series which nobody sends are dropped.
+    /// So much time goes by that series without new samples are dropped.
     Truncate,
     Restart,
 }

@@ -127,8 +127,8 @@ fn replay(node: &Node, after_records: u64, parts_max: usize) -> Result<Ended> {
     Ok(Ended::Crashed)
 }
 
-/// Restarts until a replay comes to its end, and publishes so many of its blocks; gives the head if
-/// that were all, and `None` if the end is a crash.
+/// Restarts until a replay comes to its end, and publishes so many of its blocks; returns the head
+/// if that were all, and `None` if the end is a crash.
 fn restart_with_cuts(
     node: &Node,
     mut crashes: Vec<usize>,

@@ -168,7 +168,7 @@ impl BlockWriter for Writer {
     }
 }
 
-/// Does all that is due, with another instance after each that failed; gives how many failed.
+/// Does all that is due, with another instance after each that failed; returns how many failed.
 fn compact(node: &Rc<Restarted>) -> usize {
     let mut failed = 0;
     loop {

@@ -46,7 +46,7 @@ impl Node {
     }
 }
 
-/// What a label lookup gives.
+/// What a label lookup returns.
 fn strings(mut strings: crate::select::StringCursor) -> Vec<String> {
     let mut all = Vec::new();
     loop {

@@ -23,7 +23,7 @@ fn the_first_and_the_last_time_are_cut() -> Result<()> {
             let mut node = Node::new();
             let rows = [row("a", first_ms), row("a", last_ms), row("b", last_ms)];
             let mut model = Model::new();
-            // Nobody tells the time.
+            // The clock is unknown.
             node.append_to_both(&mut model, &rows, i64::MAX)?;
             assert_eq!(model.values().map(BTreeMap::len).sum::<usize>(), 3);
             if restarts {

@@ -1,4 +1,4 @@
-//! The order in which a cursor gives its series.
+//! The order in which a cursor returns its series.
 
 use crate::model::{Labels, OrderGroup};
 use std::cmp::Reverse;
@@ -43,7 +43,7 @@ impl Sequence {
         }
     }
 
-    /// Begins anew.
+    /// Starts over.
     pub fn rewind(&mut self) {
         self.given = 0;
         if let Some(groups) = &mut self.groups {
@@ -63,7 +63,7 @@ impl Sequence {
         from..self.given
     }
 
-    /// The next of so many series; `labels` gives those that a series has in the end.
+    /// The next of so many series; `labels` returns those that a series has in the end.
     pub fn next(&mut self, count: usize, labels: impl Fn(u32) -> Labels) -> Option<usize> {
         if self.given >= count {
             return None;

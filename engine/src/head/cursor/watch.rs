@@ -33,7 +33,7 @@ impl Watches {
         watch
     }
 
-    /// Whether nobody notes anything, as nearly always.
+    /// Whether there are no watches, as nearly always.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -36,7 +36,7 @@ impl HeadLoader {
         }
     }
 
-    /// Takes the next piece; gives whether it was the last.
+    /// Takes the next piece; returns whether it was the last.
     pub fn take(&mut self, piece: &[u8]) -> Result<bool, SavedHeadError> {
         let mut piece = Bytes(piece);
         let kind = piece.u8()?;
@@ -73,7 +73,7 @@ impl HeadLoader {
         Ok(false)
     }
 
-    /// Makes an empty head the one that was saved. Gives what is wrong if it cannot be.
+    /// Makes an empty head the one that was saved. Returns what is wrong if it cannot be.
     pub fn finish(self, head: &mut Head) -> Result<(), SavedHeadError> {
         let (table, postings, oldest) = self.table.finish()?;
         head.counters.series_created += table.len() as u64;

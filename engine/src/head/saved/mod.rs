@@ -1,9 +1,9 @@
 //! The head as bytes: all that a replay of the log would have to build again.
 //!
 //! [`HeadSaver`] takes a head apart into pieces, [`HeadLoader`] puts one together. The layout is in
-//! `engine/docs/format/head.md`. Whoever keeps the pieces answers for their being whole and from
-//! the same moment as the log; bytes that are not are survived: they give an error and nothing is
-//! taken, and no more memory is asked for than a small multiple of what the pieces hold.
+//! `engine/docs/format/head.md`. The caller keeps the pieces whole and from the same moment as the
+//! log. Other bytes return an error, and nothing of them is loaded. Loading needs no more memory
+//! than a small multiple of what the pieces hold.
 //!
 //! Chunks are copied as they are, the one being filled with its appender's state. Labels go as
 //! numbers of (name, value) pairs, so that lists of series by label are filled without any search.

@@ -8,7 +8,7 @@ use crate::head::{Head, Slot};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Gives a head piece by piece. The head must stay as it is meanwhile. Needs a few bytes for each
+/// Returns a head piece by piece. The head must stay as it is meanwhile. Needs a few bytes for each
 /// series, each distinct label and each metric family, and one piece.
 pub struct HeadSaver {
     /// Kind of the next piece.

@@ -7,8 +7,8 @@
 //! and what was written after that.
 //!
 //! A cut reads out-of-order samples while more of them arrive. Each part therefore knows its
-//! generation: the number of cuts that were planned when its last sample came. Forgetting a cut's
-//! range drops only parts of earlier generations; what came later waits for the next cut of that range.
+//! generation: the number of cuts that were planned when its last sample came. Truncating a cut's
+//! range drops only parts of earlier generations; newer parts wait for the next cut of that range.
 //!
 //! In the same way each part knows the epoch of its samples, so that a cursor sees those only that
 //! were there when it was opened.
@@ -118,7 +118,8 @@ impl OutOfOrderSamples {
         OutOfOrderSamples { sealed, newest_ms, ..OutOfOrderSamples::default() }
     }
 
-    /// Whether [`OutOfOrderSamples::chunks`] gives any (where kinds of values alternate, it may not).
+    /// Whether [`OutOfOrderSamples::chunks`] returns any (where kinds of values alternate, it may
+    /// not).
     pub fn touches(&self, range: TimeRange) -> bool {
         let ends = |held: &[(i64, Value)]| {
             let ((start_ms, _), (end_ms, _)) = (held.first()?, held.last()?);

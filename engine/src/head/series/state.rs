@@ -84,7 +84,8 @@ fn take_chunks(bytes: &mut Bytes<'_>) -> Result<Vec<Chunk>, SavedHeadError> {
     // What is claimed beyond what the piece can hold takes no memory.
     let mut chunks = Vec::with_capacity(count.min(bytes.0.len() / HEADER_BYTES));
     for _ in 0..count {
-        let encoding = Encoding::try_from_u8(bytes.u8()?);
+        // The head makes no others.
+        let encoding = Encoding::try_from_u8(bytes.u8()?).filter(|encoding| encoding.is_plain());
         let unknown = SavedHeadError::Damaged { what: "a chunk has an unknown encoding" };
         let encoding = encoding.ok_or(unknown)?;
         let (min_time_ms, max_time_ms) = (bytes.i64()?, bytes.i64()?);

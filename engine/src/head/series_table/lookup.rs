@@ -44,7 +44,7 @@ impl RequestSymbol<'_> {
         self.hash
     }
 
-    /// Looks for a symbol in the head; gives whether it is this one.
+    /// Looks for a symbol in the head; returns whether it is this one.
     #[inline(never)]
     fn is_found(&mut self, table: &Symbols, id: SymbolId) -> bool {
         let hash = self.hash(table);

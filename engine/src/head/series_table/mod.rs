@@ -189,7 +189,8 @@ impl SeriesTable {
         self.next_ref
     }
 
-    /// Appends a float that is newer than all of its series; gives whether there is such a series.
+    /// Appends a float that is newer than all of its series; returns whether there is such a
+    /// series.
     #[inline]
     pub fn append_float(
         &mut self,

@@ -38,7 +38,7 @@ pub struct Window {
     min_valid_ms: i64,
     /// What of that the log need not give back: everything before is in committed blocks.
     stored_until_ms: i64,
-    /// The clock, as the last write told it; the largest time before the first write.
+    /// The clock at the last write; the largest time before the first write.
     now_ms: i64,
 }
 
@@ -62,7 +62,7 @@ impl HeldTimes {
         self.newest_ms = self.newest_ms.max(timestamp_ms);
     }
 
-    /// Counts the oldest samples of a series; gives whether it has any.
+    /// Counts the oldest samples of a series; returns whether it has any.
     #[inline]
     pub fn add_oldest_of(&mut self, series: &Series) -> bool {
         let (in_order, out_of_order) = (series.min_time_ms(), series.out_of_order_min_time_ms());
@@ -105,7 +105,7 @@ impl Window {
         self.out_of_order_window_ms
     }
 
-    /// The clock, as the last write told it; the largest time before the first write.
+    /// The clock at the last write; the largest time before the first write.
     pub fn now_ms(&self) -> i64 {
         self.now_ms
     }

@@ -187,7 +187,7 @@ impl WalkedFile {
     }
 }
 
-/// Takes a chunk apart; gives how many samples it has, and whether they are floats.
+/// Takes a chunk apart; returns how many samples it has, and whether they are floats.
 fn check_chunk(encoding: u8, data: Box<[u8]>, meta: &ChunkMeta) -> Result<(u64, bool), String> {
     let ChunkMeta { min_time_ms, max_time_ms, .. } = *meta;
     let undecodable = |error: ChunkError| format!("the chunk does not decode: {error}");
@@ -215,5 +215,5 @@ fn check_chunk(encoding: u8, data: Box<[u8]>, meta: &ChunkMeta) -> Result<(u64, 
             last_ms.unwrap_or_default()
         ));
     }
-    Ok((count, encoding == Encoding::Xor))
+    Ok((count, encoding.is_floats()))
 }

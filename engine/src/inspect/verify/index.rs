@@ -96,7 +96,7 @@ impl IndexFile {
         self.file.size()
     }
 
-    /// Checks the symbol table; gives it if it can be used.
+    /// Checks the symbol table; returns it if it can be used.
     pub fn check_symbols(&self, report: &mut Report) -> StorageResult<Option<SymbolTable>> {
         let layout = &self.layout;
         if layout.symbols != HEADER_BYTES {

@@ -72,7 +72,7 @@ impl LogCheck {
         findings
     }
 
-    /// Gives how many samples are lost.
+    /// Returns how many samples are lost.
     fn check_record(&mut self, log: LogKind, record: &[u8]) -> Result<u64, String> {
         let undecodable = |error: RecordError| error.to_string();
         let mut rows: Vec<Row> = Vec::new();

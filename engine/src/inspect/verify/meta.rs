@@ -7,7 +7,7 @@ use crate::storage::{Blocks, StorageError, StorageResult};
 /// Length of a ULID in its one spelling.
 const ULID_LEN: usize = 26;
 
-/// Reads `meta.json` and `tombstones`; gives what the first says, if it can be used.
+/// Reads `meta.json` and `tombstones`; returns what the first says, if it can be used.
 pub fn check_meta(
     blocks: &dyn Blocks,
     block: &str,

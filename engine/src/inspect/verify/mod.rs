@@ -93,18 +93,18 @@ pub struct Found {
 #[derive(Default)]
 struct Report {
     findings: Vec<Finding>,
-    told: u64,
+    found: u64,
     errors: u64,
 }
 
 impl Report {
     fn add(&mut self, severity: Severity, file: &str, offset: u64, what: impl Into<String>) {
         self.errors += u64::from(severity == Severity::Error);
-        self.told += 1;
-        if self.told > FINDINGS_MAX {
+        self.found += 1;
+        if self.found > FINDINGS_MAX {
             return;
         }
-        let what = match self.told == FINDINGS_MAX {
+        let what = match self.found == FINDINGS_MAX {
             true => "further findings are not listed".to_owned(),
             false => what.into(),
         };

@@ -72,7 +72,7 @@ impl PostingsWalk {
         self.offset
     }
 
-    /// Checks the next entry and its list; gives whether there was one.
+    /// Checks the next entry and its list; returns whether there was one.
     pub fn next(
         &mut self,
         index: &mut IndexFile,

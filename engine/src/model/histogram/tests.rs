@@ -100,7 +100,7 @@ fn the_same_observations_may_be_written_differently() {
     assert!(stale.same_observations(&Histogram::stale()));
 }
 
-/// Found by fuzzing: it has to be told as a duplicate of itself.
+/// Found by fuzzing: it has to be a duplicate of itself.
 #[test]
 fn a_threshold_that_is_no_number_equals_itself() {
     let layout = BucketLayout { zero_threshold: f64::NAN, ..BucketLayout::default() };

@@ -27,7 +27,7 @@ pub struct ColumnReader {
     rows: Vec<(u64, Sample)>,
 }
 
-/// Why a record gives no rows.
+/// Why a record yields no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
     /// It is damaged.

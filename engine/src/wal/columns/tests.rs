@@ -23,7 +23,7 @@ fn the_documented_bytes() {
     let one = 1f64.to_bits();
     let first = writer.record(&[row(7, 1000, one), row(9, 1000, 0)]).expect("two series");
     assert_eq!((first[0], &first[9..11]), (201, &[0, 2][..]), "the first record, two rows");
-    // Nobody is expected: the first is 7 from 0, the other 2 behind it.
+    // No reference is predicted: the first is 7 from 0, the other 2 behind it.
     assert_eq!(first[11..15], [0, 14, 0, 4]);
     // One row 1000 ms behind 0, the next one in the same time.
     assert_eq!(first[15..20], [1, 0xd0, 0x0f, 1, 0]);

@@ -34,7 +34,7 @@ def pack(column: IntColumn | FloatColumn, code: str) -> str:
 
 
 def unpack(column: str, code: str) -> "array[int] | array[float]":
-    """A column as the component gives it."""
+    """A column as the component returns it."""
     packed = a2b_base64(column)
     if sys.byteorder == "big":
         return _swapped(code, packed)

@@ -34,7 +34,7 @@ class Instance:
         self._functions: dict[str, Func] = {}
 
     def call(self, interface: str, function: str, *arguments: Any) -> Any:
-        """Calls a function such as `store`, `open`; raises what it gives as an error."""
+        """Calls a function such as `store`, `open`; raises an error that it returns."""
         try:
             result = self._function(interface, function)(self._store, *arguments)
         except wasmtime.Trap as trap:

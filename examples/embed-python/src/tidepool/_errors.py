@@ -81,11 +81,11 @@ class NoSpace(StorageError):
 
 
 class Locked(StorageError):
-    """Somebody else works in the directory."""
+    """Another process works in the directory."""
 
 
 class Crashed(TidepoolError):
-    """The engine stopped at a bug of its own. What was acknowledged is in the log: open anew."""
+    """The engine stopped at a bug of its own. Acknowledged rows are in the log: reopen it."""
 
 
 _STORAGE = {"not-found": NotFound, "no-space": NoSpace, "io": StorageError}

@@ -31,7 +31,7 @@ class QueryOptions:
     extended_range_selectors: bool = False
     binop_fill_modifiers: bool = False
     delayed_name_removal: bool = False
-    #: Counts samples for each step; the answer does not show them.
+    #: Counts samples for each step: see `QueryStats.samples_per_step`.
     stats_per_step: bool = False
 
 
@@ -71,12 +71,16 @@ class QueryStats:
 
     #: Samples that were used, counted as Prometheus does: once for each step that uses them.
     samples: int
+    #: Samples that were read from the store, once for each selector that reads them.
+    samples_read: int
     #: Largest number of samples held at a time.
     samples_peak: int
     #: Largest memory held at a time.
     memory_peak_bytes: int
     #: Series that were selected.
     series: int
+    #: `samples` of each step, from the first one on; empty unless `stats_per_step` asks for them.
+    samples_per_step: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,13 +115,14 @@ def evaluate(
             series.extend(map(_series, piece))
         annotations = ask("annotations", 0)
         stats = ask("stats")
+        counts = {one.name: field(stats, one.name) for one in fields(QueryStats)[:-1]}
         return QueryResult(
             ask("value-type"),
             ask("text"),
             tuple(series),
             tuple(one.text for one in annotations if field(one, "is_warning")),
             tuple(one.text for one in annotations if not field(one, "is_warning")),
-            QueryStats(**{one.name: field(stats, one.name) for one in fields(QueryStats)}),
+            QueryStats(**counts, samples_per_step=tuple(ask("samples-per-step"))),
         )
     finally:
         instance.drop(evaluation)

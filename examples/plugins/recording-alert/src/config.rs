@@ -3,15 +3,11 @@
 use crate::Labels;
 use saphyr::{LoadableYamlNode as _, Yaml};
 
-/// The watched metric, its threshold, and the webhook.
+/// The expression, how long its result must last, and the webhook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub alert: String,
-    pub metric: String,
-    /// Values above are beyond.
-    pub above: Option<f64>,
-    /// Values below are beyond.
-    pub below: Option<f64>,
+    pub expr: String,
     pub for_ms: i64,
     /// Empty: no webhook is called.
     pub webhook: String,
@@ -20,11 +16,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether a value is beyond the threshold. NaN is not.
-    pub fn is_beyond(&self, value: f64) -> bool {
-        self.above.is_some_and(|bound| value > bound) || self.below.is_some_and(|b| value < b)
-    }
-
     /// The labels of an alert: those of its series, those of the configuration, and its name.
     pub fn labels_of(&self, series: &Labels) -> Labels {
         let own = |(name, _): &&(String, String)| {
@@ -48,10 +39,8 @@ pub fn read(text: &str) -> Result<Config, String> {
         let key = key.as_str().unwrap_or_default();
         match key {
             "alert" => config.alert = text_of(key, value)?,
-            "metric" => config.metric = text_of(key, value)?,
+            "expr" => config.expr = text_of(key, value)?,
             "webhook" => config.webhook = text_of(key, value)?,
-            "above" => config.above = Some(number(key, value)?),
-            "below" => config.below = Some(number(key, value)?),
             "for" => config.for_ms = duration_ms(&text_of(key, value)?)?,
             "labels" => {
                 let map = value.as_mapping().ok_or("labels: expected names and values")?;
@@ -63,11 +52,8 @@ pub fn read(text: &str) -> Result<Config, String> {
             _ => return Err(format!("unknown key {key:?}")),
         }
     }
-    if config.alert.is_empty() || config.metric.is_empty() {
-        return Err("alert and metric are required".to_owned());
-    }
-    if config.above.is_none() && config.below.is_none() {
-        return Err("above or below is required".to_owned());
+    if config.alert.is_empty() || config.expr.is_empty() {
+        return Err("alert and expr are required".to_owned());
     }
     Ok(config)
 }
@@ -76,11 +62,6 @@ fn text_of(key: &str, value: &Yaml<'_>) -> Result<String, String> {
     let number = value.as_integer().map(|number| number.to_string());
     let text = value.as_str().map(str::to_owned).or(number);
     text.ok_or_else(|| format!("{key}: expected a string"))
-}
-
-fn number(key: &str, value: &Yaml<'_>) -> Result<f64, String> {
-    let number = value.as_floating_point().or(value.as_integer().map(|number| number as f64));
-    number.ok_or_else(|| format!("{key}: expected a number"))
 }
 
 fn duration_ms(text: &str) -> Result<i64, String> {
@@ -103,11 +84,10 @@ mod tests {
 
     #[test]
     fn keys_are_read_and_mistakes_named() {
-        let text = "alert: A\nmetric: m\nbelow: -1.5\nfor: 5m\nwebhook: http://127.0.0.1:1/\n\
+        let text = "alert: A\nexpr: m < -1.5\nfor: 5m\nwebhook: http://127.0.0.1:1/\n\
                     labels: {severity: page, tier: 1}\n";
         let config = read(text).expect("a configuration");
-        assert_eq!((config.below, config.for_ms), (Some(-1.5), 300_000));
-        assert!(config.is_beyond(-2.0) && !config.is_beyond(-1.5) && !config.is_beyond(f64::NAN));
+        assert_eq!((config.expr.as_str(), config.for_ms), ("m < -1.5", 300_000));
         let series = [("room", "a"), ("severity", "none")];
         let series = series.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let labels = config.labels_of(&series.to_vec());
@@ -115,10 +95,9 @@ mod tests {
         assert_eq!(labels, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         for (text, why) in [
             ("", "`key: value`"),
-            ("alert: A\nabove: 1\n", "alert and metric"),
-            ("alert: A\nmetric: m\n", "above or below"),
-            ("alert: A\nmetric: m\nabove: x\n", "a number"),
-            ("alert: A\nmetric: m\nabove: 1\nfor: long\n", "is not a duration"),
+            ("alert: A\n", "alert and expr"),
+            ("alert: A\nexpr: [m]\n", "a string"),
+            ("alert: A\nexpr: m\nfor: long\n", "is not a duration"),
             ("alarm: A\n", "unknown key \"alarm\""),
         ] {
             let found = read(text);

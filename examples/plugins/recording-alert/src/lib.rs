@@ -1,10 +1,9 @@
-//! Watches a threshold: series of a metric that pass it for a while are stored as `ALERTS`, as
-//! Prometheus stores them, and sent to a webhook in Alertmanager's format.
+//! An alert: series that stay in the result of an expression are stored as `ALERTS`, as Prometheus
+//! stores them, and sent to a webhook in Alertmanager's format.
 //!
 //! ```yaml
 //! alert: FreezerWarm
-//! metric: freezer_temperature_celsius
-//! above: -15            # or `below`
+//! expr: freezer_temperature_celsius > -15
 //! for: 5m
 //! webhook: http://127.0.0.1:9094/hook
 //! labels: {severity: page}
@@ -17,22 +16,15 @@ use config::{Config, read};
 use notice::{Alert, message};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use tidepool_plugin::job::store::{self, MatchOp, Matcher};
-use tidepool_plugin::job::{Guest, webhook};
-use tidepool_plugin::{BatchBuilder, Series};
-
-/// How old the newest sample of a series may be: Prometheus' lookback.
-const LOOKBACK_MS: i64 = 5 * 60 * 1000;
-
-/// The NaN that marks the end of a series.
-const STALE_NAN: u64 = 0x7ff0_0000_0000_0002;
+use tidepool_plugin::BatchBuilder;
+use tidepool_plugin::job::{Guest, Point, append, instant, webhook};
 
 type Labels = Vec<(String, String)>;
 
 #[derive(Default)]
 struct State {
     config: Config,
-    /// Series beyond the threshold, and since when; those that fire are marked.
+    /// Series of the result, and since when; those that fire are marked.
     active: BTreeMap<Labels, Active>,
 }
 
@@ -42,7 +34,7 @@ struct Active {
     value: f64,
     is_firing: bool,
     /// Whether the webhook knows.
-    is_told: bool,
+    is_sent: bool,
 }
 
 thread_local! {
@@ -65,24 +57,24 @@ impl Guest for RecordingAlert {
 
 impl State {
     fn run(&mut self, now_ms: i64) -> Result<(), String> {
-        let found = newest(&self.config.metric, now_ms)?;
+        let found = instant(&self.config.expr, now_ms)?;
         let resolved = self.update(found, now_ms);
         self.record(now_ms)?;
         self.tell(&resolved, now_ms)
     }
 
-    /// Takes over what is beyond the threshold now, and gives the alerts that fired and ended.
-    fn update(&mut self, found: Vec<(Labels, f64)>, now_ms: i64) -> Vec<(Labels, Active)> {
+    /// Takes over the result of now, and returns the alerts that fired and ended.
+    fn update(&mut self, found: Vec<Point>, now_ms: i64) -> Vec<(Labels, Active)> {
         let mut before = std::mem::take(&mut self.active);
-        for (labels, value) in found.into_iter().filter(|(_, value)| self.config.is_beyond(*value))
-        {
-            let new = Active { since_ms: now_ms, value, is_firing: false, is_told: false };
+        for Point { mut labels, value } in found {
+            labels.retain(|(name, _)| name != "__name__");
+            let new = Active { since_ms: now_ms, value, is_firing: false, is_sent: false };
             let mut active = before.remove(&labels).unwrap_or(new);
             active.value = value;
             active.is_firing = now_ms - active.since_ms >= self.config.for_ms;
             self.active.insert(labels, active);
         }
-        before.into_iter().filter(|(_, active)| active.is_told).collect()
+        before.into_iter().filter(|(_, active)| active.is_sent).collect()
     }
 
     /// Stores `ALERTS`.
@@ -99,8 +91,7 @@ impl State {
             let series = batch.series(own.into_iter().chain(labels));
             batch.sample(series, now_ms, 1.0);
         }
-        let appended = store::append(&batch.finish()).map_err(|error| error.to_string())?;
-        if appended.refused == 0 { Ok(()) } else { Err(appended.reasons.join("; ")) }
+        append(batch)
     }
 
     /// Sends alerts that began to fire and alerts that ended. Alerts that could not be sent are
@@ -113,7 +104,7 @@ impl State {
             starts_ms: active.since_ms,
             ends_ms,
         };
-        let firing = self.active.iter().filter(|(_, active)| active.is_firing && !active.is_told);
+        let firing = self.active.iter().filter(|(_, active)| active.is_firing && !active.is_sent);
         let mut alerts: Vec<Alert> = firing.map(|(l, active)| alert(l, active, None)).collect();
         alerts.extend(resolved.iter().map(|(labels, a)| alert(labels, a, Some(now_ms))));
         if alerts.is_empty() || config.webhook.is_empty() {
@@ -124,11 +115,11 @@ impl State {
         match posted {
             Ok(200..300) => {
                 let firing = self.active.values_mut().filter(|active| active.is_firing);
-                firing.for_each(|active| active.is_told = true);
+                firing.for_each(|active| active.is_sent = true);
                 Ok(())
             }
             answer => {
-                // What ended is told again, too.
+                // Resolved alerts are sent again, too.
                 for (labels, active) in resolved {
                     self.active.entry(labels.clone()).or_insert(*active);
                 }
@@ -141,38 +132,6 @@ impl State {
     }
 }
 
-/// The newest value of each series of a metric.
-fn newest(metric: &str, now_ms: i64) -> Result<Vec<(Labels, f64)>, String> {
-    let by_name =
-        Matcher { name: "__name__".to_owned(), op: MatchOp::Equal, value: metric.to_owned() };
-    let cursor = store::select(&[by_name], now_ms - LOOKBACK_MS, now_ms)
-        .map_err(|error| error.to_string())?;
-    let mut found = Vec::new();
-    while let Some(batch) = cursor.next().map_err(|error| error.to_string())? {
-        let series = Series::of(&batch);
-        let mut newest: Vec<Option<(i64, f64)>> = vec![None; series.count()];
-        let samples = &batch.samples;
-        for ((place, time), value) in
-            samples.series.iter().zip(&samples.timestamps_ms).zip(&samples.values)
-        {
-            if let Some(one) = newest.get_mut(*place as usize)
-                && one.is_none_or(|(newest, _)| newest <= *time)
-            {
-                *one = Some((*time, *value));
-            }
-        }
-        for (place, one) in newest.into_iter().enumerate() {
-            let Some((_, value)) = one.filter(|(_, value)| value.to_bits() != STALE_NAN) else {
-                continue;
-            };
-            let labels = series.labels(place).filter(|(name, _)| *name != "__name__");
-            let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            found.push((labels.collect(), value));
-        }
-    }
-    Ok(found)
-}
-
 tidepool_plugin::export_job!(RecordingAlert);
 
 #[cfg(test)]
@@ -181,18 +140,21 @@ mod tests {
 
     #[test]
     fn an_alert_waits_fires_and_ends() {
-        let config = read("alert: A\nmetric: m\nabove: 10\nfor: 1m").expect("a configuration");
+        let config = read("alert: A\nexpr: m > 10\nfor: 1m").expect("a configuration");
         let mut state = State { config, ..State::default() };
-        let room = |value| vec![(vec![("room".to_owned(), "a".to_owned())], value)];
+        let room = |value| {
+            let labels = [("__name__", "m"), ("room", "a")];
+            let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            vec![Point { labels: labels.to_vec(), value }]
+        };
         let is_firing = |state: &State| state.active.values().map(|a| a.is_firing).next();
-        assert!(state.update(room(10.0), 0).is_empty() && state.active.is_empty());
         assert!(state.update(room(11.0), 1_000).is_empty());
         assert_eq!(is_firing(&state), Some(false));
         state.update(room(12.0), 61_000);
         assert_eq!(is_firing(&state), Some(true));
-        state.active.values_mut().for_each(|active| active.is_told = true);
-        let ended = state.update(room(9.0), 121_000);
-        let last = Active { since_ms: 1_000, value: 12.0, is_firing: true, is_told: true };
+        state.active.values_mut().for_each(|active| active.is_sent = true);
+        let ended = state.update(Vec::new(), 121_000);
+        let last = Active { since_ms: 1_000, value: 12.0, is_firing: true, is_sent: true };
         assert_eq!(ended.iter().map(|(_, active)| *active).collect::<Vec<_>>(), [last]);
         assert!(state.active.is_empty());
     }

@@ -31,7 +31,7 @@ impl BatchBuilder {
         BatchBuilder { batch, symbols: HashMap::new() }
     }
 
-    /// Adds a series and gives its place. The order of labels does not matter.
+    /// Adds a series and returns its place. The order of labels does not matter.
     pub fn series<'a>(&mut self, labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> u32 {
         for (name, value) in labels {
             let pair = [self.symbol(name), self.symbol(value)];

@@ -20,6 +20,7 @@
 
 mod build;
 mod edits;
+pub mod job;
 mod read;
 
 pub use build::BatchBuilder;
@@ -51,13 +52,6 @@ pub mod decoder {
     pub use crate::worlds::decoder::exports::tidepool::plugin::decode_bodies::{
         Decoded, Guest, Refusal, Request,
     };
-}
-
-/// A plugin that runs on a schedule.
-pub mod job {
-    pub use crate::types::Batch;
-    pub use crate::worlds::job::exports::tidepool::plugin::run_job::Guest;
-    pub use crate::worlds::job::tidepool::plugin::{store, webhook};
 }
 
 /// A plugin that sees what was written.

@@ -23,7 +23,7 @@ pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
         let mut options = OpenOptions::new();
         let opened = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = match opened {
-            // Somebody else's file may be locked all the same.
+            // A file of another user can be locked all the same.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 File::open(path).map_err(|_| error)?
             }
@@ -34,8 +34,8 @@ pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         }
-        // Upstream removes its lock file when it ends. A lock on a file whose name went away
-        // between the two calls would exclude nobody.
+        // Upstream removes its lock file when it ends. A lock on a file that was unlinked
+        // between the two calls would exclude no process.
         let locked = file.metadata()?;
         let named = std::fs::metadata(path);
         if named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino())) {

@@ -42,7 +42,7 @@ const UNFINISHED_FILE: &str = "head_snapshot.tmp";
 const MAGIC: &[u8; 8] = b"TIDEHEAD";
 const VERSION: u32 = 1;
 
-/// Longest piece. The engine gives about as much as it is asked for, and longer ones only where a
+/// Longest piece. The engine returns about as much as it is asked for, and longer ones only where a
 /// single series is longer.
 const PIECE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
@@ -97,7 +97,7 @@ pub enum HeadSnapshotError {
     OtherCaches,
 }
 
-/// Short form for what the calls here give.
+/// Result type of the calls here.
 pub type Result<T> = std::result::Result<T, HeadSnapshotError>;
 
 impl DataDir {

@@ -48,7 +48,7 @@ impl HeadSnapshot {
         self.size_bytes
     }
 
-    /// Puts the next piece in the place of what the buffer holds; gives whether there was one. At
+    /// Puts the next piece in the place of what the buffer holds; returns whether there was one. At
     /// the end all that was read is known to be what was written.
     pub fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool> {
         let at = self.offset;
@@ -77,7 +77,7 @@ impl HeadSnapshot {
         }
     }
 
-    /// Gives what the logs looked like.
+    /// Returns what the logs looked like.
     fn read_start(&mut self) -> Result<Vec<u8>> {
         let damaged = |reason| HeadSnapshotError::Damaged { offset: 0, reason };
         let mut start = vec![0; START_BYTES as usize];

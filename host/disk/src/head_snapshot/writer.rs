@@ -81,7 +81,7 @@ impl HeadSnapshotWriter {
         Ok(())
     }
 
-    /// Makes it durable and, in one step, visible; gives its length.
+    /// Makes it durable and, in one step, visible; returns its length.
     pub fn commit(mut self) -> Result<u64> {
         self.write_frame(0, self.checksum)?;
         self.file.sync_data().map_err(Action::Sync.failed(&self.unfinished))?;

@@ -42,7 +42,7 @@ struct Current {
     is_final: bool,
 }
 
-/// What following a log gives.
+/// What following a log returns.
 #[derive(Debug)]
 pub enum Followed {
     /// Whole records of a segment, of which the first is the segment's record of this number.
@@ -168,8 +168,8 @@ impl LogFollower {
         }
     }
 
-    /// Reads on behind the last whole record, as far as the segment is now; gives whether there is
-    /// more than before.
+    /// Reads on behind the last whole record, as far as the segment is now; returns whether there
+    /// is more than before.
     fn look_again(&mut self) -> Result<bool> {
         let later = self.last_of(&self.segments()?);
         let Some(Current { segment, path, file, .. }) = &self.current else { return Ok(false) };
@@ -259,8 +259,8 @@ impl SeriesFiles {
         let (disk, holding) = (data.disk(), data.holding());
         let held = listing(&*disk, &holding.dir(LogKind::InOrder))?;
         let live = listing(&*disk, &data.wal_path())?;
-        // All that is there: rows that are still to be read may name series that nothing else knows, and
-        // what nobody needs was released.
+        // All of them: rows that are still to be read may name series that no other file has.
+        // Segments that no destination needs were released.
         let segments = held.segments.iter().chain(&live.segments);
         let before = segments.filter(|found| found.number < segment);
         let mut files: Vec<_> = before.map(|found| (found.number, found.path.clone())).collect();

@@ -9,9 +9,9 @@
 //! Flash is spared that way: a system writes dirty pages back after half a minute at the latest,
 //! and a page that fills slowly is written again and again.
 //!
-//! Invariants: what was appended is in the file or gathered, never half of it; gathered bytes go
-//! away only when the file has them, so a write that fails is tried again at the same place, over
-//! whatever it left there; no more is gathered than the limit, but for a single longer batch.
+//! Invariants: what was appended is in the file or gathered, never half of it; gathered bytes are
+//! dropped only when the file has them, so a write that fails is tried again at the same place,
+//! over whatever it left there; no more is gathered than the limit, but for a single longer batch.
 
 use crate::fs::DiskFile;
 use std::io;

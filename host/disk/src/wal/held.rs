@@ -67,7 +67,7 @@ impl Holding {
         })
     }
 
-    /// Moves a segment or a checkpoint of a log; gives whether it is gone from there.
+    /// Moves a segment or a checkpoint of a log; returns whether it is gone from there.
     pub(super) fn take(&self, disk: &dyn Disk, path: &Path) -> Result<bool> {
         let (true, Some(log), Some(name)) =
             (self.is_on(), path.parent().and_then(Path::file_name), path.file_name())

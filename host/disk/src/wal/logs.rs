@@ -129,7 +129,7 @@ impl Logs {
 
     /// Syncs if it is time to. If a sender waits for its records to be durable, that is now,
     /// although nothing may be new in it: what they sent before may still hang on a sync that
-    /// failed. Gives whether it was time.
+    /// failed. Returns whether it was time.
     pub fn sync_if_due(&mut self, now: Instant, is_waited_for: bool) -> Result<bool> {
         let is_waited_for = is_waited_for && self.options.sync == SyncPolicy::Always;
         match is_waited_for || self.sync_due_at().is_some_and(|due_at| due_at <= now) {

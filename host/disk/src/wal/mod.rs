@@ -183,8 +183,8 @@ impl Wal {
         Ok(batch)
     }
 
-    /// Reads, checks and unpacks on another thread what [`replay_batch`](Wal::replay_batch) gives,
-    /// in batches of about `bytes_max`.
+    /// Reads, checks and unpacks on another thread what [`replay_batch`](Wal::replay_batch)
+    /// returns, in batches of about `bytes_max`.
     pub fn read_ahead(&mut self, bytes_max: u32) {
         if let Some(replay) = &mut self.replay {
             replay.start(bytes_max);
@@ -236,7 +236,7 @@ impl Wal {
         self.writer.unwritten_bytes()
     }
 
-    /// Ends the segment being written, so that a checkpoint can cover it; gives its number.
+    /// Ends the segment being written, so that a checkpoint can cover it; returns its number.
     pub fn cut_segment(&mut self) -> Result<u32> {
         self.check_replayed()?;
         let ended = self.writer.cut_segment()?;
@@ -266,8 +266,8 @@ impl Wal {
     pub fn checkpoint(&mut self, last_segment: u32) -> Result<CheckpointWriter> {
         self.check_replayed()?;
         let busy = BusyFlag::raise(&self.is_checkpointing)?;
-        // A segment must stay: upstream begins anew at number 0 where it finds none, and then
-        // takes what it writes there for older than the checkpoint.
+        // A segment must stay: without any, upstream starts over at number 0, and then takes what
+        // it writes there for older than the checkpoint.
         let current_segment = self.writer.open_segment()?;
         let listing = WalListing::read(&*self.disk, &self.dir)?;
         let mut newest_checkpoint = None;

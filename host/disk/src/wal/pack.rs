@@ -64,7 +64,7 @@ impl Packer {
 }
 
 impl Unpacker {
-    /// Adds the record that was packed to `out`; gives whether the bytes are such a record.
+    /// Adds the record that was packed to `out`; returns whether the bytes are such a record.
     pub fn unpack(&mut self, packed: &[u8], compression: Compression, out: &mut Vec<u8>) -> bool {
         let before = out.len();
         let unpacked = match compression {

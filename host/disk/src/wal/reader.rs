@@ -171,7 +171,7 @@ impl SegmentReader {
         self.next_onto(unpacker, &mut record).then_some(record)
     }
 
-    /// Adds the next record to `out`; gives whether there was one.
+    /// Adds the next record to `out`; returns whether there was one.
     pub fn next_onto(&mut self, unpacker: &mut Unpacker, out: &mut Vec<u8>) -> bool {
         while self.at < self.size_bytes {
             let page_end = (self.at / PAGE_BYTES as u64 + 1) * PAGE_BYTES as u64;
@@ -255,7 +255,7 @@ impl SegmentReader {
         self.whole_records
     }
 
-    /// Takes in a fragment; gives whether it completes a record, which is added to `out`.
+    /// Takes in a fragment; returns whether it completes a record, which is added to `out`.
     fn take(
         &mut self,
         kind: FragmentKind,

@@ -75,8 +75,8 @@ impl Removal {
         }
     }
 
-    /// Sets it aside in this way if it is damaged; gives whether it was. If that fails it must go all
-    /// the same: a log that only grows ends in a full disk.
+    /// Quarantines it in this way if it is damaged; returns whether it was moved. If that fails it
+    /// is deleted all the same: a log that only grows ends in a full disk.
     fn take_damaged(
         &self,
         path: &Path,

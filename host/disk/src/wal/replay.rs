@@ -233,7 +233,7 @@ impl Replay {
 
     fn report(&self) {
         let replay = self.counters.snapshot().replay;
-        // Whoever asked for it says how it went.
+        // The caller logs the outcome.
         tracing::debug!(
             records = replay.records,
             segments = replay.segments_done,

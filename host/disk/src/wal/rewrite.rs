@@ -35,7 +35,7 @@ const BATCH_BYTES: usize = 1024 * 1024;
 
 impl Wal {
     /// Takes records out of all segments that earlier runs wrote, but not out of checkpoints, and
-    /// gives how many. Segments without any stay as they are; a damaged one is quarantined first.
+    /// returns how many. Segments without any stay as they are; a damaged one is quarantined first.
     /// To be called after the replay and before the first append.
     pub fn drop_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
         self.check_replayed()?;
@@ -57,7 +57,7 @@ impl Wal {
     }
 
     /// Rewrites a segment without the records that are dropped. If asked to, quarantines it first,
-    /// and gives where to.
+    /// and returns where to.
     pub(super) fn replace_segment(
         &self,
         found: &SegmentFile,
@@ -110,7 +110,7 @@ impl Wal {
         writer.finish()
     }
 
-    /// Hands over all records of a segment, some at a time, and gives how many there are.
+    /// Hands over all records of a segment, some at a time, and returns how many there are.
     fn read_segment(
         &self,
         found: &SegmentFile,

@@ -17,7 +17,7 @@
 //! up for new records when it is full, when a failed write could not be undone, and when a sync
 //! failed: after that the kernel may have dropped the pages, and syncing again would lie. Then the
 //! next one begins with a copy of what was not synced (`unsynced.rs`). Bytes of a failed write are
-//! cut off before anything else is written: replay would give them out before what came later.
+//! cut off before anything else is written: replay would return them before what came later.
 
 use super::Compression;
 use super::gather::{AppendFailure, SegmentTail};
@@ -155,12 +155,12 @@ impl SegmentWriter {
         Ok(number)
     }
 
-    /// Makes sure that a segment is open for records, and gives its number.
+    /// Makes sure that a segment is open for records, and returns its number.
     pub fn open_segment(&mut self) -> Result<u32> {
         self.usable().map(|(number, _)| number)
     }
 
-    /// Ends the open segment, opening one if there is none, and begins the next. Gives the number
+    /// Ends the open segment, opening one if there is none, and begins the next. Returns the number
     /// of the one that ended. If an error says that its sync failed, it has ended all the same.
     pub fn cut_segment(&mut self) -> Result<u32> {
         loop {

@@ -1,9 +1,9 @@
 //! The section `http_server_config`.
 
-use crate::yaml;
 use hyper::header::{HeaderName, HeaderValue};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use tidepool_settings::yaml;
 
 /// Headers that may be added, with their values where only some are allowed.
 const HEADERS: [(&str, &[&str]); 5] = [

@@ -14,12 +14,12 @@ mod tls;
 use super::credentials::Credentials;
 use super::reload::{Files, Reloaded};
 use super::{AccessConfig, AccessError};
-use crate::yaml;
 use http::HttpServerConfig;
 use hyper::header::{HeaderName, HeaderValue};
 use section::WebConfig;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tidepool_settings::yaml;
 use tokio_rustls::TlsAcceptor;
 
 const TLS: &str = "tls_server_config";

@@ -5,10 +5,10 @@ use super::super::credentials::{Credentials, check_hash};
 use super::USERS;
 use super::http::HttpServerConfig;
 use super::tls::TlsServerConfig;
-use crate::yaml;
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use std::path::Path;
+use tidepool_settings::yaml;
 
 /// The whole file.
 #[derive(Default, Deserialize)]

@@ -24,13 +24,14 @@ pub struct NewArgs {
 }
 
 /// Files that are the same in every plugin.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     (".gitignore", "/target\n"),
     (".cargo/config.toml", "[build]\ntarget = \"wasm32-wasip2\"\n"),
     ("tidepool-plugin/Cargo.toml", include_str!("../../../../examples/plugins/sdk/Cargo.toml")),
     ("tidepool-plugin/src/lib.rs", include_str!("../../../../examples/plugins/sdk/src/lib.rs")),
     ("tidepool-plugin/src/build.rs", include_str!("../../../../examples/plugins/sdk/src/build.rs")),
     ("tidepool-plugin/src/edits.rs", include_str!("../../../../examples/plugins/sdk/src/edits.rs")),
+    ("tidepool-plugin/src/job.rs", include_str!("../../../../examples/plugins/sdk/src/job.rs")),
     ("tidepool-plugin/src/read.rs", include_str!("../../../../examples/plugins/sdk/src/read.rs")),
     ("tidepool-plugin/wit/types.wit", include_str!("../../../../wit/plugin/types.wit")),
     ("tidepool-plugin/wit/decoder.wit", include_str!("../../../../wit/plugin/decoder.wit")),
@@ -57,7 +58,7 @@ pub fn run(args: &NewArgs) -> Done {
     let source = match args.world {
         World::Transform => include_str!("template/transform.rs"),
         World::Decoder => include_str!("template/decoder.rs"),
-        World::Job => include_str!("template/job.rs"),
+        World::Job => include_str!("../../../../examples/plugins/recording-rule/src/lib.rs"),
         World::Observer => include_str!("template/observer.rs"),
     };
     write(&folder.join("src/lib.rs"), source)?;

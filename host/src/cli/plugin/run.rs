@@ -17,12 +17,13 @@ use crate::prom::rows::{Gone, Piece, RequestWriter};
 use crate::prom::{decompress, decompressed_len};
 use crate::store::{StoreConfig, system_now_ms};
 use crate::telemetry::{self, LogFormat};
-use crate::text::{ImportOptions, TextFormat, import};
+use crate::text::{ImportOptions, import};
 use crate::wasm::RemoteWriteVersion;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use tidepool_exposition::TextFormat;
 use tidepool_remote_write::Fields;
 
 /// Largest file of samples, decompressed.

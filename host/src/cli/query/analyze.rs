@@ -2,7 +2,7 @@
 //! counts them (`cmd/promtool/analyze.go` in prometheus/prometheus). promtool prints the classic
 //! histograms of a selector in any order; here they come by name.
 
-use super::go::{duration_text, fixed};
+use super::go::duration_text;
 use super::print::{NAME, label_set, metric};
 use super::time::Time;
 use super::value::{Stream, Value};
@@ -10,6 +10,7 @@ use super::{Failure, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Write;
+use tidepool_number::fixed;
 
 const HEADER: &str = "\
 Bucket stats for each histogram series over time

@@ -15,7 +15,7 @@ use crate::wasm::{
 };
 use std::path::Path;
 
-/// Bytes of answer that one call into the instance gives at least, if there are as many.
+/// Bytes of answer that one call into the instance returns at least, if there are as many.
 const PART_BYTES: u32 = 1024 * 1024;
 
 /// Most points of a series in a range query, and most samples that a query may hold at a time: those of
@@ -158,7 +158,7 @@ fn lookup(selectors: &[String], (start, end): (Time, Time)) -> Result<Lookup, Fa
     })
 }
 
-/// Reads a selector. One that takes every series nobody can have meant.
+/// Reads a selector. A selector of every series is refused: it must be a mistake.
 fn selector(text: &str, count: &mut SelectionCount) -> Result<Vec<Matcher>, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| bad_data(&format!("invalid parameter \"match[]\": {why}"));

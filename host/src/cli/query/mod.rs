@@ -1,13 +1,12 @@
 //! `tidepool query`: PromQL from the command line, with the flags and the output of `promtool query`;
 //! asks a server, or with `--dir` a data directory without one.
 //!
-//! Begin with [`Source`]: [`server`] over [`http`] and [`http_config`], or [`local`]; both give what
-//! [`value`] holds. [`mod@print`] prints it in the way of [`go`]; [`analyze`] counts buckets.
+//! Begin with [`Source`]: [`server`] over [`http`], or [`local`]; both return what [`value`] holds.
+//! [`mod@print`] prints it in the way of [`go`]; [`analyze`] counts buckets.
 
 mod analyze;
 mod go;
 mod http;
-mod http_config;
 mod local;
 mod print;
 mod server;
@@ -15,7 +14,6 @@ mod time;
 mod value;
 
 use super::{CliError, Verdict};
-use crate::prom::duration::bytes;
 use crate::telemetry::{self, LogFormat};
 use crate::wasm::CallError;
 use clap::{Args, Subcommand};
@@ -28,6 +26,7 @@ use std::fmt;
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tidepool_settings::duration::bytes;
 use time::Time;
 use value::{Metric, Value};
 
@@ -47,11 +46,11 @@ pub struct QueryArgs {
     #[arg(short = 'o', long, value_enum, default_value = "promql", global = true)]
     format: Format,
 
-    /// YAML file with credentials and TLS for the server
+    /// YAML file with credentials, TLS and proxy for the server
     ///
-    /// Keys: basic_auth (username, username_file, password, password_file), authorization (type,
-    /// credentials, credentials_file), tls_config (ca_file, cert_file, key_file, server_name). Paths
-    /// are relative to the file.
+    /// Keys are those of Prometheus' HTTP client: basic_auth, authorization, oauth2, tls_config,
+    /// proxy_url, no_proxy, proxy_from_environment, proxy_connect_header, http_headers,
+    /// follow_redirects, enable_http2. Paths are relative to the file.
     #[arg(long = "http.config.file", value_name = "FILE", global = true)]
     http_config_file: Option<PathBuf>,
 }
@@ -296,7 +295,9 @@ impl Source {
         step_seconds: f64,
     ) -> Result<Value, Failure> {
         match self {
-            Source::Server(server) => server.range(expression, span, &go::plain(step_seconds)),
+            Source::Server(server) => {
+                server.range(expression, span, &tidepool_number::plain(step_seconds))
+            }
             Source::Dir(local) => local.range(expression, span, step_seconds),
         }
     }
@@ -335,7 +336,7 @@ pub fn run(args: QueryArgs) -> ExitCode {
     match args.run() {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged) => ExitCode::FAILURE,
-        // Whoever reads has read enough.
+        // The reader closed the pipe.
         Err(Failure::Command(CliError::Output(error)))
             if error.kind() == io::ErrorKind::BrokenPipe =>
         {

@@ -1,10 +1,12 @@
 //! Answers as promtool prints them: as text (`String` in `model` of prometheus/common) or as JSON.
 
-use super::go::{escaped_json, fixed, general, plain, push_quoted};
+use super::go::escaped_json;
 use super::value::{Bucket, Histogram, Metric, Number, Sample, Stream, TimeMs, Value};
 use clap::ValueEnum;
 use serde_json::json;
 use std::collections::BTreeMap;
+use tidepool_exposition::quoted;
+use tidepool_number::{fixed, general, plain};
 
 /// The label with a metric's name.
 pub const NAME: &str = "__name__";
@@ -126,9 +128,7 @@ pub fn label_set(labels: &BTreeMap<String, String>) -> String {
 }
 
 fn pair(label: &str, value: &str) -> String {
-    let mut pair = format!("{label}=");
-    push_quoted(value, &mut pair);
-    pair
+    format!("{label}={}", quoted(value.as_bytes()))
 }
 
 fn value_json(value: &Value) -> serde_json::Value {

@@ -2,7 +2,7 @@
 //! where a server refuses that.
 
 use super::Failure;
-use super::http::{Ask, HttpClient};
+use super::http::{HttpClient, Question};
 use super::time::Time;
 use super::value::{Metric, Value};
 use crate::cli::CliError;
@@ -39,7 +39,7 @@ struct Envelope<D> {
 }
 
 impl Server {
-    /// Connects to nobody yet.
+    /// Does not connect.
     pub fn new(client: HttpClient, timeout: Option<Duration>) -> Result<Server, CliError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::Runtime(error.to_string()))?;
@@ -101,8 +101,8 @@ impl Server {
         parameters: &[(&str, String)],
     ) -> Result<(StatusCode, bytes::Bytes), Failure> {
         let path: Vec<&str> = ["api", "v1"].iter().chain(path).copied().collect();
-        let ask = Ask { method, path: &path, parameters };
-        self.runtime.block_on(self.client.send(&ask, self.timeout)).map_err(Failure::Exchange)
+        let question = Question { method, path: &path, parameters };
+        self.runtime.block_on(self.client.send(&question, self.timeout)).map_err(Failure::Exchange)
     }
 }
 

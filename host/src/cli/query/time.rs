@@ -1,9 +1,9 @@
 //! Times of the command line, which go to a server as promtool sends them.
 
-use super::go::plain;
 use crate::prom::time::parse_time;
 use crate::store::system_now_ms;
 use jiff::Timestamp;
+use tidepool_number::plain;
 
 /// Seconds of 9999 hours: how far `series` and `labels` reach to both sides of now without times.
 const REACH_SECONDS: i64 = 9999 * 3600;

@@ -13,16 +13,16 @@
 mod rule;
 mod section;
 
-use crate::prom::duration::{read_bytes, read_duration, read_duration_or_zero};
-use crate::redact::shown;
 use crate::wasm::{RelabelRule, RemoteWriteVersion};
-use crate::yaml;
 use hyper::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::time::Duration;
+use tidepool_client::HttpClientConfig;
+use tidepool_settings::duration::{read_bytes, read_duration, read_duration_or_zero};
+use tidepool_settings::redact::shown;
+use tidepool_settings::yaml;
 use url::Url;
 
 /// All destinations.
@@ -38,7 +38,7 @@ pub struct ForwardConfig {
 
 /// One destination.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "section::Section")]
+#[serde(try_from = "section::Whole")]
 pub struct DestinationConfig {
     /// Where requests go.
     pub url: ReceiverUrl,
@@ -56,10 +56,8 @@ pub struct DestinationConfig {
     pub send_exemplars: bool,
     /// Whether native histograms are sent.
     pub send_native_histograms: bool,
-    /// How requests say who sends them.
-    pub credentials: Credentials,
-    /// What connections by TLS need.
-    pub tls: TlsConfig,
+    /// How requests are sent: credentials, TLS, proxies.
+    pub http: HttpClientConfig,
     /// Queues.
     pub queue: QueueConfig,
     /// Metadata of 1.0.
@@ -71,48 +69,6 @@ pub struct DestinationConfig {
 /// A receiver's URL. Where it is shown, it is without what may be secret in it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReceiverUrl(Url);
-
-/// How requests say who sends them.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub enum Credentials {
-    /// They do not.
-    #[default]
-    None,
-    /// By name and password.
-    Basic {
-        /// The name.
-        username: String,
-        /// The password.
-        password: Secret,
-    },
-    /// By a type such as `Bearer` and what follows it.
-    Authorization {
-        /// The type.
-        kind: String,
-        /// What follows.
-        credentials: Secret,
-    },
-}
-
-/// What nobody is shown.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Secret {
-    /// Itself.
-    Text(String),
-    /// The file that has it, read for each request.
-    File(PathBuf),
-}
-
-/// What connections by TLS need.
-#[derive(Clone, Debug, Default)]
-pub struct TlsConfig {
-    /// Whom the receiver's certificate must be signed by, instead of whom the system trusts.
-    pub ca_file: Option<PathBuf>,
-    /// The certificate and the key that this client shows.
-    pub client: Option<(PathBuf, PathBuf)>,
-    /// The name that the receiver's certificate must have, instead of the URL's.
-    pub server_name: Option<String>,
-}
 
 /// Queues, by upstream's names.
 #[derive(Clone, Debug, Deserialize)]
@@ -239,13 +195,6 @@ impl Default for BacklogConfig {
     }
 }
 
-impl TlsConfig {
-    /// Whether anything is configured.
-    pub fn is_set(&self) -> bool {
-        self.ca_file.is_some() || self.client.is_some() || self.server_name.is_some()
-    }
-}
-
 impl Deref for ReceiverUrl {
     type Target = Url;
 
@@ -266,28 +215,8 @@ impl fmt::Debug for ReceiverUrl {
     }
 }
 
-/// Nothing of it is shown.
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Secret::Text(_) => f.write_str("<secret>"),
-            Secret::File(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Credentials::None => f.write_str("none"),
-            Credentials::Basic { username, password } => write!(f, "{username}:{password:?}"),
-            Credentials::Authorization { kind, credentials } => write!(f, "{kind} {credentials:?}"),
-        }
-    }
-}
-
 impl ForwardConfig {
-    /// Whether destinations can be told apart.
+    /// Checks that destinations differ in name.
     pub fn check(&self) -> Result<(), String> {
         for (at, one) in self.destinations.iter().enumerate() {
             if self.destinations.iter().skip(at + 1).any(|other| other.name == one.name) {
@@ -309,7 +238,7 @@ impl From<bool> for RetryOn429 {
 
 impl ReceiverUrl {
     fn parse(text: &str) -> Result<ReceiverUrl, String> {
-        // What is wrong is told without the URL itself, which may hold a token.
+        // The error leaves out the URL itself, which may hold a token.
         let url = Url::parse(text).map_err(|error| format!("this is no URL: {error}"))?;
         let is_http = matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
         if !is_http || url.port() == Some(0) {
@@ -352,8 +281,7 @@ impl DestinationConfig {
             version: RemoteWriteVersion::V1,
             send_exemplars: false,
             send_native_histograms: false,
-            credentials: Credentials::None,
-            tls: TlsConfig::default(),
+            http: section::http_config(HttpClientConfig::default()),
             queue: QueueConfig::default(),
             metadata: MetadataConfig::default(),
             backlog: BacklogConfig::default(),
@@ -364,7 +292,7 @@ impl DestinationConfig {
     pub fn is_same(&self, other: &DestinationConfig) -> bool {
         self.url == other.url
             && self.headers == other.headers
-            && self.credentials == other.credentials
+            && self.http == other.http
             && format!("{self:?}") == format!("{other:?}")
     }
 

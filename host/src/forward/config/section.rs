@@ -1,18 +1,15 @@
 //! An item of the section `remote_write`, as it stands in the file.
 
-use super::rule::RuleConfig;
-use super::{
-    BacklogConfig, Credentials, DestinationConfig, MetadataConfig, QueueConfig, ReceiverUrl,
-    Secret, TlsConfig,
-};
-use crate::prom::duration::read_duration;
-use crate::wasm::{RelabelRule, RemoteWriteVersion};
-use crate::yaml;
+use super::rule::relabel_rule;
+use super::{BacklogConfig, DestinationConfig, MetadataConfig, QueueConfig, ReceiverUrl};
+use crate::wasm::RemoteWriteVersion;
 use hyper::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Deserializer};
-use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::time::Duration;
+use tidepool_client::HttpClientConfig;
+use tidepool_settings::duration::read_duration;
+use tidepool_settings::{RelabelConfig, yaml};
 
 /// Headers that requests have anyway.
 const OWN_HEADERS: [&str; 8] = [
@@ -26,7 +23,9 @@ const OWN_HEADERS: [&str; 8] = [
     "x-prometheus-remote-write-version",
 ];
 
-/// One destination.
+/// One destination: the keys of all HTTP clients, and those of this section.
+pub(super) type Whole = yaml::With<HttpClientConfig, Section>;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Section {
@@ -38,20 +37,14 @@ pub(super) struct Section {
     #[serde(default, deserialize_with = "yaml::pairs")]
     headers: Vec<(OwnHeader, HeaderText)>,
     #[serde(default)]
-    write_relabel_configs: Vec<RuleConfig>,
+    write_relabel_configs: Vec<RelabelConfig>,
     #[serde(default, deserialize_with = "version")]
     protobuf_message: Option<RemoteWriteVersion>,
     #[serde(default)]
     send_exemplars: bool,
     #[serde(default)]
     send_native_histograms: bool,
-    #[serde(default, deserialize_with = "checked::<_, BasicAuth, _>")]
-    basic_auth: Option<Credentials>,
-    #[serde(default, deserialize_with = "checked::<_, Authorization, _>")]
-    authorization: Option<Credentials>,
-    #[serde(default, deserialize_with = "checked::<_, TlsSection, _>")]
-    tls_config: Option<TlsConfig>,
-    #[serde(default, deserialize_with = "checked::<_, QueueConfig, _>")]
+    #[serde(default, deserialize_with = "yaml::checked::<_, QueueConfig, _>")]
     queue_config: Option<CheckedQueue>,
     #[serde(default)]
     metadata_config: MetadataConfig,
@@ -69,74 +62,45 @@ struct OwnHeader(HeaderName);
 #[serde(try_from = "String")]
 struct HeaderText(HeaderValue);
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BasicAuth {
-    #[serde(default)]
-    username: String,
-    password: Option<String>,
-    password_file: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Authorization {
-    r#type: Option<String>,
-    credentials: Option<String>,
-    credentials_file: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TlsSection {
-    ca_file: Option<PathBuf>,
-    cert_file: Option<PathBuf>,
-    key_file: Option<PathBuf>,
-    server_name: Option<String>,
-}
-
 /// Queues whose parts go together.
 struct CheckedQueue(QueueConfig);
 
-impl TryFrom<Section> for DestinationConfig {
+/// The configuration of a client with the defaults of this section: HTTP/2 is not offered, as
+/// upstream has it, and redirects are not followed.
+pub(super) fn http_config(mut http: HttpClientConfig) -> HttpClientConfig {
+    http.enable_http2.get_or_insert(false);
+    http.follow_redirects = Some(false);
+    http
+}
+
+impl TryFrom<Whole> for DestinationConfig {
     type Error = &'static str;
 
-    fn try_from(section: Section) -> Result<DestinationConfig, &'static str> {
-        let credentials = match (section.basic_auth, section.authorization) {
-            (Some(_), Some(_)) => {
-                return Err("basic_auth and authorization: only one of them is allowed");
-            }
-            (one, other) => one.or(other).unwrap_or_default(),
-        };
+    fn try_from(whole: Whole) -> Result<DestinationConfig, &'static str> {
+        let yaml::With { part: http, rest: section } = whole;
+        if http.follow_redirects == Some(true) {
+            return Err(
+                "follow_redirects: remote write follows none, as some would lose samples; \
+                        give the receiver's own URL",
+            );
+        }
         let defaults = DestinationConfig::new(section.url);
         let headers = section.headers.into_iter().map(|(name, value)| (name.0, value.0));
         Ok(DestinationConfig {
             name: section.name.unwrap_or(defaults.name),
             remote_timeout: section.remote_timeout.unwrap_or(defaults.remote_timeout),
             headers: headers.collect(),
-            rules: section.write_relabel_configs.into_iter().map(RelabelRule::from).collect(),
+            rules: section.write_relabel_configs.into_iter().map(relabel_rule).collect(),
             version: section.protobuf_message.unwrap_or(defaults.version),
             send_exemplars: section.send_exemplars,
             send_native_histograms: section.send_native_histograms,
-            credentials,
-            tls: section.tls_config.unwrap_or_default(),
+            http: http_config(http),
             queue: section.queue_config.map_or(defaults.queue, |CheckedQueue(queue)| queue),
             metadata: section.metadata_config,
             backlog: section.backlog,
             ..defaults
         })
     }
-}
-
-/// What another type checks and makes of a section.
-fn checked<'de, D, S, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    S: Deserialize<'de>,
-    T: TryFrom<S, Error = &'static str>,
-{
-    let section = S::deserialize(deserializer)?;
-    T::try_from(section).map(Some).map_err(serde::de::Error::custom)
 }
 
 /// A name that can be part of a file's.
@@ -186,62 +150,15 @@ impl TryFrom<String> for HeaderText {
     }
 }
 
-fn secret(
-    text: Option<String>,
-    file: Option<PathBuf>,
-    both: &'static str,
-) -> Result<Option<Secret>, &'static str> {
-    match (text, file) {
-        (Some(_), Some(_)) => Err(both),
-        (Some(text), None) => Ok(Some(Secret::Text(text))),
-        (None, file) => Ok(file.map(Secret::File)),
-    }
-}
-
-impl TryFrom<BasicAuth> for Credentials {
-    type Error = &'static str;
-
-    fn try_from(basic: BasicAuth) -> Result<Credentials, &'static str> {
-        let both = "password and password_file: only one of them is allowed";
-        let password = secret(basic.password, basic.password_file, both)?;
-        let password = password.unwrap_or(Secret::Text(String::new()));
-        Ok(Credentials::Basic { username: basic.username, password })
-    }
-}
-
-impl TryFrom<Authorization> for Credentials {
-    type Error = &'static str;
-
-    fn try_from(given: Authorization) -> Result<Credentials, &'static str> {
-        let both = "credentials and credentials_file: only one of them is allowed";
-        let credentials = secret(given.credentials, given.credentials_file, both)?;
-        let credentials = credentials.ok_or("credentials or credentials_file is missing")?;
-        let kind = given.r#type.unwrap_or_else(|| "Bearer".into());
-        match kind.eq_ignore_ascii_case("basic") {
-            true => Err("use basic_auth for the type Basic"),
-            false => Ok(Credentials::Authorization { kind, credentials }),
-        }
-    }
-}
-
-impl TryFrom<TlsSection> for TlsConfig {
-    type Error = &'static str;
-
-    fn try_from(section: TlsSection) -> Result<TlsConfig, &'static str> {
-        let TlsSection { ca_file, cert_file, key_file, server_name } = section;
-        if cert_file.is_some() != key_file.is_some() {
-            return Err("cert_file and key_file belong together: give both or none");
-        }
-        Ok(TlsConfig { ca_file, client: cert_file.zip(key_file), server_name })
-    }
-}
-
 impl TryFrom<QueueConfig> for CheckedQueue {
     type Error = &'static str;
 
     fn try_from(queue: QueueConfig) -> Result<CheckedQueue, &'static str> {
-        match queue.min_shards > queue.max_shards {
-            true => Err("min_shards is larger than max_shards"),
+        if queue.min_shards > queue.max_shards {
+            return Err("min_shards is larger than max_shards");
+        }
+        match queue.min_backoff > queue.max_backoff {
+            true => Err("max_backoff must not be less than min_backoff"),
             false => Ok(CheckedQueue(queue)),
         }
     }

@@ -1,6 +1,8 @@
 //! What a section says, and what it may not say.
 
 use super::*;
+use tidepool_client::config::Credentials;
+use tidepool_settings::Secret;
 
 fn read(text: &str) -> Result<Vec<DestinationConfig>, yaml::Error> {
     yaml::load(text).and_then(|node| DestinationConfig::read_all(&node))
@@ -54,8 +56,8 @@ fn all_of_a_destination_is_read() {
     assert_ne!(one.fingerprint(), other.fingerprint());
     assert!(one.is_same(&one.clone()) && !one.is_same(other));
     let mut changed = one.clone();
-    let password = Secret::Text("other".into());
-    changed.credentials = Credentials::Basic { username: "me".into(), password };
+    let [username, password] = ["me", "other"].map(|text| Secret::Text(text.into()));
+    changed.http.credentials = Credentials::Basic { username, password };
     assert!(!one.is_same(&changed));
     // What is shown of it is the same, and what it does is not.
     for (from, to) in [("tenant=a", "tenant=b"), ("X-Scope-OrgID: edge", "X-Scope-OrgID: b")] {
@@ -91,6 +93,10 @@ fn what_cannot_be_is_refused_with_its_place() {
         (
             "- url: http://a/\n  queue_config:\n    max_shards: 1\n    min_shards: 2\n",
             "3:5: remote_write[0].queue_config: min_shards is larger",
+        ),
+        (
+            "- url: http://a/\n  queue_config: {min_backoff: 2s, max_backoff: 1s}\n",
+            "2:17: remote_write[0].queue_config: max_backoff must not be less than min_backoff",
         ),
         (
             "- url: http://a/\n  queue_config: {max_shards: many}\n",
@@ -153,6 +159,14 @@ fn what_cannot_be_is_refused_with_its_place() {
             "- url: http://a/\n  basic_auth: {password: secret}\n  authorization: {credentials: \
              secret}\n",
             "1:3: remote_write[0]: basic_auth and authorization: only one",
+        ),
+        (
+            "- url: http://a/\n  tls_confg: {}\n",
+            "2:3: remote_write[0].tls_confg: there is no such key; there are url, name, ",
+        ),
+        (
+            "- url: http://a/\n  follow_redirects: true\n",
+            "1:3: remote_write[0]: follow_redirects: remote write follows none",
         ),
         ("url: http://a/\n", "1:1: remote_write: expected a list"),
     ] {

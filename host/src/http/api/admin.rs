@@ -1,5 +1,6 @@
 //! `/api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}`: what changes or copies stored
-//! data, as Prometheus offers it. Off unless asked for: whoever reaches the port could delete all.
+//! data, as Prometheus offers it. Off by default: any client that reaches the port could delete
+//! all.
 
 use super::envelope::{ApiError, success};
 use super::parameters::Parameters;

@@ -12,7 +12,7 @@ use crate::wasm::Error;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-/// What somebody is told whose limit left something out.
+/// The warning to a client whose limit cut the answer.
 pub const TRUNCATED: &str = "results truncated due to limit";
 
 /// An answer that is at hand as a whole.

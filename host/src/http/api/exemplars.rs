@@ -2,7 +2,6 @@
 //! expression select.
 
 use super::envelope::ApiError;
-use super::number::{put_seconds, put_value};
 use super::pages::{Page, Progress, Rows, Shape, put_labels, stream};
 use super::parameters::Parameters;
 use super::query::of_query;
@@ -11,6 +10,7 @@ use crate::http::reply::Reply;
 use crate::store::{LookupPart, StoreError};
 use crate::wasm::{Exemplar, Label, SeriesExemplars};
 use std::task::{Poll, ready};
+use tidepool_number::{push_json, push_seconds};
 use tokio::sync::mpsc::Receiver;
 
 /// Answers with exemplars, by series.
@@ -90,9 +90,9 @@ fn end_row(page: &mut Page) {
 fn put_exemplar(bytes: &mut Vec<u8>, exemplar: &Exemplar, is_next: bool) {
     bytes.extend_from_slice(if is_next { b",{\"labels\":" } else { b"{\"labels\":" });
     put_labels(bytes, &exemplar.labels);
-    bytes.extend_from_slice(b",\"value\":");
-    put_value(bytes, exemplar.value);
-    bytes.extend_from_slice(b",\"timestamp\":");
-    put_seconds(bytes, exemplar.timestamp_ms);
+    bytes.extend_from_slice(b",\"value\":\"");
+    push_json(exemplar.value, bytes);
+    bytes.extend_from_slice(b"\",\"timestamp\":");
+    push_seconds(exemplar.timestamp_ms, bytes);
     bytes.push(b'}');
 }

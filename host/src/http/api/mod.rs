@@ -11,12 +11,12 @@ mod flags;
 mod lookups;
 mod metadata;
 mod nothing;
-mod number;
 mod openapi;
 mod pages;
 mod parameters;
 mod query;
 mod status;
+mod targets;
 mod tsdb;
 
 pub use envelope::success;
@@ -54,6 +54,9 @@ pub enum Call {
     Rules,
     Alerts,
     Targets,
+    TargetMetadata,
+    RelabelSteps,
+    ScrapePools,
     Alertmanagers,
     Query,
     QueryRange,
@@ -81,7 +84,7 @@ pub async fn answer(context: &Context, call: Call, request: Request) -> Reply {
     let origin = request.headers().get(ORIGIN).cloned();
     let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
     let mut reply = done(context, call, request).await.unwrap_or_else(ApiError::into_reply);
-    // Nobody's page may delete what somebody else can reach.
+    // A page of another origin must not delete what its visitor can reach.
     if !call.is_admin() {
         allow_origin(context, origin.as_ref(), reply.headers_mut());
     }
@@ -112,7 +115,10 @@ async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, 
         Call::WalReplay => Ok(super::replay::status(context)),
         Call::Rules => nothing::rules(&parameters),
         Call::Alerts => Ok(nothing::alerts()),
-        Call::Targets => Ok(nothing::targets()),
+        Call::Targets => targets::targets(context, &parameters),
+        Call::TargetMetadata => targets::metadata::answer(context, &parameters),
+        Call::RelabelSteps => targets::relabel_steps::answer(context, &parameters),
+        Call::ScrapePools => Ok(targets::scrape_pools(context)),
         Call::Alertmanagers => Ok(nothing::alertmanagers()),
         Call::Query => query::instant(context, &parameters, format).await,
         Call::QueryRange => query::range(context, &parameters, format).await,

@@ -1,5 +1,5 @@
-//! What Prometheus has and tidepool has not: rules, alerts and targets are empty lists, so that
-//! whoever asks for them goes on.
+//! What Prometheus has and tidepool has not: rules and alerts are empty lists, so that
+//! clients that ask for them go on.
 
 use super::envelope::{ApiError, success};
 use super::parameters::Parameters;
@@ -22,11 +22,6 @@ pub fn rules(parameters: &Parameters) -> Result<Reply, ApiError> {
 /// `GET /api/v1/alerts`
 pub fn alerts() -> Reply {
     success(json!({ "alerts": [] }))
-}
-
-/// `GET /api/v1/targets`
-pub fn targets() -> Reply {
-    success(json!({ "activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {} }))
 }
 
 /// `GET /api/v1/alertmanagers`

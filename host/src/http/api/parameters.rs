@@ -4,7 +4,6 @@ use super::envelope::ApiError;
 use crate::http::body::{Bound, collect};
 use crate::http::context::Context;
 use crate::http::request::Request;
-use crate::prom::duration::duration_or_zero;
 use crate::prom::selection::SelectionCount;
 use crate::prom::selector::{matches_empty, parse_counted};
 use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
@@ -12,6 +11,7 @@ use crate::wasm::{Matcher, TimeRange};
 use hyper::Method;
 use hyper::header::CONTENT_TYPE;
 use std::time::Duration;
+use tidepool_settings::duration::duration_or_zero;
 
 /// Media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -152,7 +152,8 @@ impl Parameters {
     }
 }
 
-/// Reads one of the selectors of a request. One that takes every series nobody can have meant.
+/// Reads one of the selectors of a request. A selector of every series is refused: it must be a
+/// mistake.
 pub fn selector(
     name: &str,
     text: &str,

@@ -4,10 +4,10 @@ use super::envelope::success;
 use crate::access::machine_name;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::prom::duration::duration_text;
 use crate::prom::external_labels::ExternalLabels;
 use jiff::Timestamp;
 use serde_json::json;
+use tidepool_settings::duration::duration_text;
 
 /// The release of Prometheus whose API this is like, and our own version as build metadata, which
 /// counts for nothing when versions are compared. From 2.24 on Thanos and Grafana send matchers

@@ -2,28 +2,30 @@
 //!
 //! Source: `web/federate.go` in prometheus/prometheus.
 
-use super::Escaping;
+use super::escaped;
 use crate::prom::native::BucketSpan;
 use crate::prom::newest::{FloatHistogram, Newest, NewestValue};
 use prost::Message;
-
-#[allow(missing_docs, dead_code, clippy::all)]
-mod client {
-    include!(concat!(env!("OUT_DIR"), "/io.prometheus.client.rs"));
-}
-
-use client::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType, Untyped};
+use tidepool_exposition::NameEscaping;
+use tidepool_exposition::protobuf::client::{
+    self, Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType, Untyped,
+};
 
 /// Writes series, which are sorted by name.
-pub fn families(series: &[Newest], external: &[(String, String)], escaping: Escaping) -> Vec<u8> {
+pub fn families(
+    series: &[Newest],
+    external: &[(String, String)],
+    escaping: NameEscaping,
+) -> Vec<u8> {
     let mut out = Vec::new();
     let same = |a: &Newest, b: &Newest| a.name == b.name && type_of(a) == type_of(b);
     for family in series.chunk_by(same) {
         let Some(first) = family.first() else { continue };
         let family = MetricFamily {
-            name: Some(escaping.name(&first.name).into_owned()),
+            name: Some(escaped(escaping, &first.name).into_owned()),
             r#type: Some(type_of(first).into()),
             metric: family.iter().map(|one| metric(one, external, escaping)).collect(),
+            ..MetricFamily::default()
         };
         out.extend_from_slice(&family.encode_length_delimited_to_vec());
     }
@@ -38,9 +40,9 @@ fn type_of(series: &Newest) -> MetricType {
     }
 }
 
-fn metric(series: &Newest, external: &[(String, String)], escaping: Escaping) -> Metric {
+fn metric(series: &Newest, external: &[(String, String)], escaping: NameEscaping) -> Metric {
     let label = |(name, value): (&str, &str)| LabelPair {
-        name: Some(escaping.name(name).into_owned()),
+        name: Some(escaped(escaping, name).into_owned()),
         value: Some(value.to_owned()),
     };
     let mut metric = Metric {
@@ -66,6 +68,7 @@ fn of_histogram(from: &FloatHistogram) -> Histogram {
         let bucket = |(bound, below)| Bucket {
             upper_bound: Some(bound),
             cumulative_count_float: Some(below),
+            ..Bucket::default()
         };
         return Histogram {
             bucket: from.classic_buckets().into_iter().map(bucket).collect(),

@@ -19,6 +19,8 @@ use crate::store::{ReadPart, StoreError, millis, system_now_ms};
 use crate::wasm::{PoolShare, TimeRange};
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, GetAll, HeaderValue};
+use std::borrow::Cow;
+use tidepool_exposition::{NameEscaping, NameValidation};
 
 /// The path.
 pub const PATH: &str = "/federate";
@@ -26,20 +28,29 @@ pub const PATH: &str = "/federate";
 /// The label that says what a sample was measured at: none of the collector's takes its place.
 const INSTANCE: &str = "instance";
 
-/// How names are written that were not valid before Prometheus 3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Escaping {
-    /// With `_` for what was not.
-    Underscores,
-    /// As they are.
-    AllowUtf8,
+/// The content type of messages.
+macro_rules! message_type {
+    ($escaping:literal) => {
+        concat!(
+            "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; ",
+            "encoding=delimited; escaping=",
+            $escaping
+        )
+    };
+}
+
+/// The content type of text.
+macro_rules! text_type {
+    ($escaping:literal) => {
+        concat!("text/plain; version=0.0.4; charset=utf-8; escaping=", $escaping)
+    };
 }
 
 /// A format, with its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Format {
     is_message: bool,
-    escaping: Escaping,
+    escaping: NameEscaping,
 }
 
 /// Answers with samples.
@@ -149,13 +160,10 @@ impl Format {
             .filter(|(weight, _)| *weight > 0.0)
             .collect();
         kinds.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let mut escaping = Escaping::Underscores;
+        let mut escaping = NameEscaping::Underscores;
         for (_, kind) in kinds {
-            match kind.values("escaping").next() {
-                Some("allow-utf-8") => escaping = Escaping::AllowUtf8,
-                Some("underscores") => escaping = Escaping::Underscores,
-                _ => {}
-            }
+            let named = kind.values("escaping").next();
+            escaping = named.and_then(NameEscaping::from_name).unwrap_or(escaping);
             let has = |name: &str, wanted: &str| kind.values(name).any(|value| value == wanted);
             let is_message = kind.is("application/vnd.google.protobuf")
                 && has("proto", "io.prometheus.client.MetricFamily")
@@ -171,22 +179,25 @@ impl Format {
 
     fn content_type(self) -> HeaderValue {
         HeaderValue::from_static(match (self.is_message, self.escaping) {
-            (true, Escaping::Underscores) => {
-                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; \
-                 encoding=delimited; escaping=underscores"
-            }
-            (true, Escaping::AllowUtf8) => {
-                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; \
-                 encoding=delimited; escaping=allow-utf-8"
-            }
-            (false, Escaping::AllowUtf8) => {
-                "text/plain; version=0.0.4; charset=utf-8; escaping=allow-utf-8"
-            }
-            (false, Escaping::Underscores) => {
-                "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
-            }
+            (true, NameEscaping::AllowUtf8) => message_type!("allow-utf-8"),
+            (true, NameEscaping::Underscores) => message_type!("underscores"),
+            (true, NameEscaping::Dots) => message_type!("dots"),
+            (true, NameEscaping::Values) => message_type!("values"),
+            (false, NameEscaping::AllowUtf8) => text_type!("allow-utf-8"),
+            (false, NameEscaping::Underscores) => text_type!("underscores"),
+            (false, NameEscaping::Dots) => text_type!("dots"),
+            (false, NameEscaping::Values) => text_type!("values"),
         })
     }
+}
+
+/// A name as it is written. One that was valid before Prometheus 3 stays.
+fn escaped(escaping: NameEscaping, name: &str) -> Cow<'_, str> {
+    if is_legacy(name) { Cow::Borrowed(name) } else { escaping.escape(name) }
+}
+
+fn is_legacy(name: &str) -> bool {
+    NameValidation::Legacy.is_metric_name(name)
 }
 
 #[cfg(test)]
@@ -204,14 +215,14 @@ mod tests {
         const MESSAGE: &str = "application/vnd.google.protobuf;\
             proto=io.prometheus.client.MetricFamily;encoding=delimited";
         for (value, is_message, escaping) in [
-            ("", false, Escaping::Underscores),
-            ("text/html", false, Escaping::Underscores),
-            (PROMETHEUS, false, Escaping::AllowUtf8),
-            (MESSAGE, true, Escaping::Underscores),
-            (&format!("{MESSAGE};q=0.1,{PROMETHEUS}"), false, Escaping::AllowUtf8),
-            (&format!("{MESSAGE};q=0.7,{PROMETHEUS}"), true, Escaping::Underscores),
-            ("application/vnd.google.protobuf", false, Escaping::Underscores),
-            ("text/plain;escaping=allow-utf-8", false, Escaping::AllowUtf8),
+            ("", false, NameEscaping::Underscores),
+            ("text/html", false, NameEscaping::Underscores),
+            (PROMETHEUS, false, NameEscaping::AllowUtf8),
+            (MESSAGE, true, NameEscaping::Underscores),
+            (&format!("{MESSAGE};q=0.1,{PROMETHEUS}"), false, NameEscaping::AllowUtf8),
+            (&format!("{MESSAGE};q=0.7,{PROMETHEUS}"), true, NameEscaping::Underscores),
+            ("application/vnd.google.protobuf", false, NameEscaping::Underscores),
+            ("text/plain;escaping=allow-utf-8", false, NameEscaping::AllowUtf8),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_str(value)?);

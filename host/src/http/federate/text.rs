@@ -2,13 +2,14 @@
 //!
 //! Source: `expfmt/text_create.go` and `model/metric.go` in prometheus/common.
 
-use super::Escaping;
+use super::{escaped, is_legacy};
 use crate::prom::newest::{FloatHistogram, Newest, NewestValue};
 use std::borrow::Cow;
+use tidepool_exposition::NameEscaping;
 
 /// Writes series, which are sorted by name. Native histograms with powers of two have no place in this
 /// format.
-pub fn text(series: &[Newest], external: &[(String, String)], escaping: Escaping) -> String {
+pub fn text(series: &[Newest], external: &[(String, String)], escaping: NameEscaping) -> String {
     let mut out = String::new();
     let mut family = None;
     for one in series {
@@ -18,13 +19,13 @@ pub fn text(series: &[Newest], external: &[(String, String)], escaping: Escaping
             NewestValue::Histogram(_) => continue,
         };
         let kind = if histogram.is_some() { "histogram" } else { "untyped" };
-        let name = escaping.name(&one.name);
+        let name = escaped(escaping, &one.name);
         if family.replace((one.name.as_str(), kind)) != Some((one.name.as_str(), kind)) {
             let name = if is_legacy(&name) { name.to_string() } else { quoted(&name) };
             out += &format!("# TYPE {name} {kind}\n");
         }
         let labels: Vec<(Cow<'_, str>, &str)> = super::labels(&one.labels, external)
-            .map(|(name, value)| (escaping.name(name), value))
+            .map(|(name, value)| (escaped(escaping, name), value))
             .collect();
         let line = Line { name: &name, labels: &labels, time_ms: one.time_ms };
         match (&one.value, histogram) {
@@ -75,25 +76,6 @@ impl Line<'_> {
         }
         *out += &format!(" {} {}\n", number(value), self.time_ms);
     }
-}
-
-impl Escaping {
-    /// A name as it is written.
-    pub(super) fn name(self, name: &str) -> Cow<'_, str> {
-        if self == Escaping::AllowUtf8 || is_legacy(name) {
-            return name.into();
-        }
-        let legal = |(at, c): (usize, char)| if is_legacy_char(at, c) { c } else { '_' };
-        name.char_indices().map(legal).collect::<String>().into()
-    }
-}
-
-fn is_legacy(name: &str) -> bool {
-    !name.is_empty() && name.char_indices().all(|(at, c)| is_legacy_char(at, c))
-}
-
-fn is_legacy_char(at: usize, c: char) -> bool {
-    c.is_ascii_alphabetic() || matches!(c, '_' | ':') || (at > 0 && c.is_ascii_digit())
 }
 
 fn quoted(text: &str) -> String {
@@ -181,9 +163,9 @@ mod tests {
             up{instance=\"a\",job=\"\\\"\\\\\\n\",node=\"e\"} 1 7\n\
             up{instance=\"b\",node=\"e\"} NaN 7\n";
         let escaped = "# TYPE a_b untyped\na_b{x_y=\"1\",instance=\"\",node=\"e\"} 1.5 7\n";
-        assert_eq!(text(&series, &external, Escaping::Underscores), format!("{escaped}{rest}"));
+        assert_eq!(text(&series, &external, NameEscaping::Underscores), format!("{escaped}{rest}"));
         let as_is = "# TYPE \"a.b\" untyped\n\
             {\"a.b\",\"x y\"=\"1\",instance=\"\",node=\"e\"} 1.5 7\n";
-        assert_eq!(text(&series, &external, Escaping::AllowUtf8), format!("{as_is}{rest}"));
+        assert_eq!(text(&series, &external, NameEscaping::AllowUtf8), format!("{as_is}{rest}"));
     }
 }

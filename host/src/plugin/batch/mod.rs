@@ -7,7 +7,7 @@
 //!                                                 └──▶ columns ── write ──▶ a new 2.0 body
 //! ```
 //!
-//! What a plugin gives is checked before it is used: see [`InvalidBatch`].
+//! What a plugin returns is checked before it is used: see [`InvalidBatch`].
 
 mod columns;
 mod edit;

@@ -220,7 +220,7 @@ proptest! {
         }
     }
 
-    /// Whatever a plugin gives is written or refused.
+    /// Whatever a plugin returns is written or refused.
     #[test]
     fn any_columns_are_written_or_refused(
         symbols in "[a-z\u{e9}]{0,6}",

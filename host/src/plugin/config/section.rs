@@ -1,12 +1,12 @@
 //! The section as it stands in the file: every key is known, and what is wrong is named with its place.
 
 use super::{Grants, Limits, OnFault, PluginSettings, World, check_name, is_reserved};
-use crate::prom::duration::{bytes, duration};
-use crate::yaml::{self, At};
 use serde::{Deserialize, Deserializer};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidepool_settings::duration::{bytes, duration};
+use tidepool_settings::yaml::{self, At};
 
 /// Longest path that a decoder may have.
 const PATH_BYTES_MAX: usize = 256;

@@ -4,9 +4,9 @@ use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::{Body, BodyRoom, StoreError};
 use crate::wasm::{
-    CallError, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadError, HeadLost, HeadOpened,
-    HeadPage, Instance, Label, Lookup, Matcher, RemoteWriteVersion, ScanHandle, StorageError,
-    StringsHandle, TimeRange, WalkHandle, WriteOutcome,
+    CallError, Columns, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadError, HeadLost,
+    HeadOpened, HeadPage, Instance, Label, Lookup, Matcher, RemoteWriteVersion, ScanHandle,
+    StorageError, StringsHandle, TimeRange, WalkHandle, WriteOutcome,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -16,18 +16,27 @@ use tokio::sync::oneshot;
 
 /// Something for the head thread to do.
 pub(in crate::store) enum Job {
-    /// Store a body and answer once the log has it.
+    /// Store rows and answer once the log has them.
     Append {
-        version: RemoteWriteVersion,
-        body: Body,
+        rows: Rows,
         reply: oneshot::Sender<Result<WriteOutcome, StoreError>>,
-        /// Room for the body, given back when the job is done.
+        /// Room for them, given back when the job is done.
         room: BodyRoom,
     },
     /// Any other call.
     Call(Call),
     /// Finish.
     Stop,
+}
+
+/// Rows to be stored.
+pub(in crate::store) enum Rows {
+    /// A decompressed body of remote write.
+    RemoteWrite { version: RemoteWriteVersion, body: Body },
+    /// Rows of series that this start of the head gave numbers to.
+    Columns { generation: u64, rows: Columns },
+    /// The end of series that it gave numbers to.
+    Ends { generation: u64, series: Vec<u64>, at_ms: i64 },
 }
 
 /// Something to be done with the head.
@@ -61,6 +70,8 @@ pub(in crate::store) struct HeadHandle {
 #[derive(Default)]
 pub(super) struct HeadState {
     pub ready: AtomicBool,
+    /// How many heads there were: what one of them has numbers for means nothing to the next.
+    pub generation: AtomicU64,
     /// Bytes of memory that the head had in use when it was last looked at.
     pub memory_used_bytes: AtomicU64,
     /// Records of the log that the last replay did not understand.
@@ -92,6 +103,11 @@ impl HeadHandle {
 
     pub fn is_ready(&self) -> bool {
         self.state.ready.load(Relaxed)
+    }
+
+    /// The number of the head that is running.
+    pub fn generation(&self) -> u64 {
+        self.state.generation.load(Relaxed)
     }
 
     pub fn check_ready(&self) -> Result<(), StoreError> {
@@ -150,7 +166,7 @@ impl HeadHandle {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Job::Call(Box::new(move |head| {
             let result = call(head);
-            // Nobody waits any more if the caller went away.
+            // The receiver may be dropped: the caller was cancelled.
             let _ = reply.send(head.noting_crash(result));
         })));
         sent.map_err(|_| HeadLost::Stopped)?;
@@ -172,7 +188,7 @@ pub(super) trait CallsHead: Send + Sync {
     /// The known state of the head.
     fn state(&self) -> &HeadState;
 
-    /// Opens something on the head and gives its number.
+    /// Opens something on the head and returns its number.
     fn open_on_head(
         &self,
         open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,

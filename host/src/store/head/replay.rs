@@ -200,7 +200,7 @@ impl HeadThread {
         Ok(lock(&head.head).instance.brief_stats()?.memory_used_bytes > above)
     }
 
-    /// Cuts a block if one is due; gives whether another one may be tried later.
+    /// Cuts a block if one is due; returns whether another one may be tried later.
     fn cut(&self, head: &Arc<ReplayedHead>, cuts: &mut Option<Cuts>) -> Result<bool, StoreError> {
         let deletion_mark = lock(&head.head).instance.deletion_mark()?;
         let Some(range) = lock(&head.head).instance.plan_cut()? else { return Ok(true) };
@@ -259,7 +259,7 @@ impl HeadThread {
         logs: &Mutex<Logs>,
         failed: impl Fn(CallError) -> StartError,
     ) -> Result<(), StartError> {
-        // What came too late for them must be as durable as they are.
+        // Samples behind the cuts, which only the log has, must be as durable as the blocks.
         let synced = lock(logs).sync();
         let published = synced.and_then(|()| cuts.staging.publish());
         published.map_err(|error| StartError::Passing(error.into()))?;

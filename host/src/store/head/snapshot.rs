@@ -26,7 +26,7 @@ enum SnapshotError {
 
 impl HeadThread {
     /// An instance with the head of the last stop, if that was saved and no program worked in the
-    /// directory since. Whatever this gives, the next start finds no snapshot any more.
+    /// directory since. Whatever this returns, the next start finds no snapshot any more.
     pub(super) fn start_from_snapshot(&self) -> Result<Option<Started>, StartError> {
         let started = Instant::now();
         let loaded = match self.shared.config.head_snapshot {

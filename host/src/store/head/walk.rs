@@ -4,7 +4,7 @@ use super::handle::{HeadHandle, HeadInstance, OpenOnHead};
 use crate::store::StoreError;
 use crate::wasm::{CallError, CardinalityList, HeadAccess, HeadLost, Instance, Ranked, WalkHandle};
 
-/// A walk that is open on the head; closed when dropped, which a caller that goes away does.
+/// A walk that is open on the head. Dropping it closes it, also when the caller is cancelled.
 pub(in crate::store) struct OnHead {
     head: HeadHandle,
     number: u64,
@@ -18,7 +18,7 @@ impl Drop for OnHead {
 }
 
 impl HeadHandle {
-    /// Begins a walk that gives lists of at most so many items.
+    /// Begins a walk that returns lists of at most so many items.
     pub async fn open_walk(&self, items_max: u32) -> Result<OnHead, StoreError> {
         let number = self.state.next_number();
         let opened = OnHead { head: self.clone(), number };
@@ -33,7 +33,7 @@ impl HeadHandle {
 }
 
 impl OnHead {
-    /// Does the next slice; gives the number of distinct labels once all is done.
+    /// Does the next slice; returns the number of distinct labels once all is done.
     pub async fn walk(&self) -> Result<Option<u64>, StoreError> {
         self.call(|instance, walk| instance.walk(walk)).await
     }

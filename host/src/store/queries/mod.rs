@@ -93,7 +93,7 @@ impl QueryTurns {
         }
     }
 
-    /// Waits for a turn, which ends when what this gives is dropped.
+    /// Waits for a turn, which ends when what this returns is dropped.
     pub async fn take(
         &self,
         deadline: Option<Instant>,

@@ -25,7 +25,7 @@ impl Host for InstanceState {
     }
 
     fn create(&mut self, now_ms: i64) -> Result<Result<Resource<BlockWriter>, StorageError>> {
-        // Whoever makes a block while it reads the head makes it of the head.
+        // An instance that reads the head while it creates a block cuts it from the head.
         let account = if self.reads_head() { WrittenFor::Cut } else { WrittenFor::Merge };
         match self.storage.blocks.create_for(now_ms, account) {
             Ok(writer) => Ok(Ok(self.table.push(writer)?)),

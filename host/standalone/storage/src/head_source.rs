@@ -7,7 +7,7 @@ use crate::bindings::exports::tidepool::tsdb::head_source::{
 };
 use crate::bindings::tidepool::tsdb::types::{Error, Label, Lookup, Matcher, TimeRange};
 
-/// What nobody opens.
+/// A resource that is never opened.
 pub enum Nothing {}
 
 fn refused<T>() -> Result<T, Error> {

@@ -61,7 +61,7 @@ pub struct Moment {
     pub disk: SimDisk,
     /// The call during which it was.
     pub call: String,
-    /// As [`SimDisk::mark`] was told last.
+    /// The last argument of [`SimDisk::mark`].
     pub mark: usize,
 }
 
@@ -187,7 +187,8 @@ impl SimDisk {
         SimDisk::of(state)
     }
 
-    /// Flips a bit of a file; gives which file, and where, or `None` if there is none that is meant.
+    /// Flips a bit of a file; returns which file, and where, or `None` if there is none that is
+    /// meant.
     pub fn flip_bit(
         &self,
         seed: u64,
@@ -377,7 +378,7 @@ impl State {
             }
         }
         self.nodes = nodes;
-        // Nobody has a handle to what has no name.
+        // A file without a name has no open handle.
         let mut kept = vec![ROOT];
         let mut next = 0;
         while let Some(node) = kept.get(next) {

@@ -9,7 +9,7 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// A call has to give this.
+    /// A call has to return this.
     pub fn same<T: PartialEq + Debug>(&mut self, what: &str, got: T, expected: T) {
         if got != expected {
             self.sentences.push(format!("{what}: {got:?} instead of {expected:?}"));
@@ -23,7 +23,7 @@ impl Broken {
         }
     }
 
-    /// A call has to succeed; gives what it gave.
+    /// A call has to succeed; returns its result.
     pub fn done<T, E: Debug>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.sentences.push(format!("{what}: failed with {error:?}"))).ok()
     }

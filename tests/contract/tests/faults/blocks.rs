@@ -70,7 +70,7 @@ fn a_list_that_fails_without_blocks() {
 }
 
 #[test]
-fn a_commit_that_is_forgotten() {
+fn a_commit_that_is_dropped() {
     faulty("[static]writer.commit", |state, (this,): (Resource<Writer>,)| -> Answer<()> {
         HostWriter::drop(state, this)?;
         Ok(Ok(()))

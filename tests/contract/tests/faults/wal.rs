@@ -43,7 +43,7 @@ fn append_with(change: impl Fn(Log, Records) -> (Log, Records) + Send + Sync + '
 }
 
 #[test]
-fn a_replay_that_forgets_a_record() {
+fn a_replay_that_drops_a_record() {
     faulty("replay", |state, (bytes_max,): (u32,)| -> Replayed {
         match state.replay(bytes_max)? {
             Ok(Some(batch)) if batch.bytes == b"kept" => state.replay(bytes_max),
@@ -157,7 +157,7 @@ fn a_replay_that_never_ends() {
     let is_second_life = AtomicBool::new(false);
     faulty("replay", move |state, (bytes_max,): (u32,)| -> Replayed {
         match state.replay(bytes_max)? {
-            // The next call of the good one begins anew.
+            // The next call of the correct storage starts over.
             Ok(None) if is_second_life.swap(true, Ordering::Relaxed) => state.replay(bytes_max),
             batch => Ok(batch),
         }
@@ -301,7 +301,7 @@ fn a_checkpoint_that_replaces_too_much() {
 }
 
 #[test]
-fn a_checkpoint_that_forgets_its_first_records() {
+fn a_checkpoint_that_drops_its_first_records() {
     type Append = (Resource<Checkpoint>, Records);
     faulty("[method]checkpoint.append", |state, (this, records): Append| {
         let records = records.into_iter().filter(|record| record != b"checkpoint 1").collect();

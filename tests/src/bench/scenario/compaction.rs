@@ -1,6 +1,6 @@
 //! Merging blocks, by the command of each on the same blocks: `tidepool tsdb compact` and upstream's
 //! compactor as a program of its own, so that nothing else counts. VictoriaMetrics merges all the
-//! time, so only what it keeps in the end is told.
+//! time, so only what it keeps in the end is reported.
 
 use super::super::contender::Contender;
 use super::super::made::{self, CommandCost};
@@ -92,7 +92,7 @@ fn check(contender: Contender, data_dir: &Path, samples: u64) -> Result<(), Benc
     }
 }
 
-/// Takes the same samples, as fast as it can, and merges; gives the bytes of its directory.
+/// Takes the same samples, as fast as it can, and merges; returns the bytes of its directory.
 fn victoria_metrics(context: &Context, shape: &Shape) -> Result<u64, BenchError> {
     let contender = Contender::VictoriaMetrics;
     let trial = Trial::start(context, contender)?;

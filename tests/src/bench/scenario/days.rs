@@ -1,7 +1,7 @@
 //! Scale by history: what writes and reads cost beside 1 to 30 days of blocks.
 //!
-//! Upstream's packages write a block a day, once; each server gets the newest of them and is told
-//! not to merge them.
+//! Upstream's packages write a block a day, once; each server gets the newest of them, with merging
+//! turned off.
 
 use super::super::load::Load;
 use super::super::outcome::Outcome;

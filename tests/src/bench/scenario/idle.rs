@@ -1,4 +1,4 @@
-//! Memory of an empty server that nobody asks for anything.
+//! Memory of an empty server without requests.
 
 use super::super::outcome::Outcome;
 use super::super::trial::Trial;

@@ -38,7 +38,7 @@ pub enum Scenario {
     Reads,
     /// Merges blocks that upstream's packages wrote: CPU, memory, bytes kept.
     Compaction,
-    /// Memory of an empty server that nobody asks for anything.
+    /// Memory of an empty server without requests.
     Idle,
     /// The engine as WebAssembly against the engine as native code, by `cargo bench`.
     Wasm,

@@ -365,7 +365,7 @@ fn assert_head_alike(store: &Store, peer: &Server) {
     assert_eq!(about(&store.server), about(peer));
 }
 
-/// Whoever looks for a key of Prometheus finds it.
+/// Every key of Prometheus is there.
 fn assert_keys(store: &Store, peer: &Server) {
     for path in ["status/buildinfo", "status/runtimeinfo", "status/config", "status/walreplay"] {
         let (ours, theirs) = (data(&store.server, path), data(peer, path));
@@ -408,7 +408,7 @@ fn assert_keys(store: &Store, peer: &Server) {
     }
 }
 
-/// What pages of other origins are told.
+/// Pages of other origins get the same answers.
 fn assert_browsers_hear_the_same(store: &Store, peer: &Server) {
     let origin = ("Origin", "http://page.example");
     for (method, path) in [("OPTIONS", "labels"), ("OPTIONS", "nothing"), ("GET", "alerts")] {

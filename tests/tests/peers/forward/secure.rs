@@ -46,7 +46,7 @@ fn a_prometheus_asks_for_a_certificate_and_a_password() {
         Dataset::generate(Shape { seed: 111, series: 20, scrapes, start_ms, interval_ms, texture });
     let count = data.sample_count();
     let credentials = format!("    basic_auth: {{username: edge, password_file: {password}}}\n");
-    // Without a certificate nobody comes in, and everything waits.
+    // The receiver refuses clients without a certificate, and everything waits.
     let lines = format!("{credentials}{}", files.tls_config(false));
     let node = files.node(&url, &lines);
     send_all(&node, Version::V2, &data);

@@ -108,7 +108,7 @@ fn prometheus_compacts_our_blocks_and_we_merge_theirs() {
     server.terminate().expect("Prometheus ends");
 
     // And back: their blocks, their logs. Prometheus may merge a block of out-of-order samples of
-    // the head's own time into an ordinary one, and then forgets at its next start what its log has
+    // the head's own time into an ordinary one, and then drops at its next start what its log has
     // of that time; so its own next start is the measure.
     let back = tempfile::tempdir().expect("a temporary directory");
     let config =

@@ -1,5 +1,7 @@
 //! Prometheus' own test scripts of PromQL, run by its own harness against the HTTP API.
 
+mod differential;
+
 use std::collections::BTreeMap;
 use std::process::Command;
 use tidepool_tests::{peers, tidepool};

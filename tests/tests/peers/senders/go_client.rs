@@ -72,7 +72,7 @@ fn messages(version: Version, data: &Dataset) -> (Vec<Vec<u8>>, Vec<Said>) {
 
 fn data(seed: u64) -> Dataset {
     let mut data = recent_data(seed, 300, 40);
-    data.forget_negative_zeros();
+    data.clear_negative_zeros();
     data
 }
 
@@ -114,7 +114,7 @@ fn the_library_reads_what_was_written_of_each_kind() {
     assert!(partial.error.contains("400") && partial.error.contains("__name__"), "{partial:?}");
 }
 
-/// Nothing is lost by a restart: the library tries again until it is told that all is written.
+/// Nothing is lost by a restart: the library retries until all is acknowledged.
 #[test]
 fn the_library_tries_again_until_we_are_back() {
     for version in Version::ALL {

@@ -82,7 +82,7 @@ fn what_vmagent_is_sent_is_handed_on() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let agent = start(directory.path(), &store, flags);
         let mut data = recent_data(71, 400, 60);
-        data.forget_negative_zeros();
+        data.clear_negative_zeros();
         let writer = Writer::new(&agent.url());
         for rows in data.requests(2_000) {
             let response = writer.send(Version::V1, &rows).expect("an answer");

@@ -5,7 +5,7 @@ use tidepool_tests::busy::busy_store;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::cli::{self, tsdb};
 use tidepool_tests::peers::Release;
-use tidepool_tests::promtool::{self, forget_nan_bits, parse_dump};
+use tidepool_tests::promtool::{self, clear_nan_bits, parse_dump};
 use tidepool_tests::series::{STALE_MARKER_BITS, Series};
 
 /// What OpenMetrics has words for.
@@ -25,7 +25,7 @@ fn what_is_exported_comes_back_through_either_import() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let text = directory.path().join("text");
     tsdb(arguments!["export", &source, "-o", &text]);
-    let expected = forget_nan_bits(&without_stale_markers(&data.series));
+    let expected = clear_nan_bits(&without_stale_markers(&data.series));
 
     let ours = directory.path().join("ours");
     let list = tsdb(arguments!["import", &text, &ours]);

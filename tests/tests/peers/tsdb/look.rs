@@ -5,14 +5,14 @@ use tidepool_tests::busy::{WAIT, assert_unchanged, busy_store, copy, files};
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::cli::tsdb;
 use tidepool_tests::peers::Release;
-use tidepool_tests::promtool::{self, forget_nan_bits, parse_dump};
+use tidepool_tests::promtool::{self, clear_nan_bits, parse_dump};
 use tidepool_tests::{arguments, data_dir};
 
 #[test]
 fn what_is_printed_is_what_promtool_prints() {
     let (mut store, data) = busy_store(91);
     let data_dir = store.config.data_dir().to_owned();
-    let sent = forget_nan_bits(&data.series);
+    let sent = clear_nan_bits(&data.series);
 
     // Beside the running server, whose lock is not asked for.
     let dump = tsdb(arguments!["dump", &data_dir]);

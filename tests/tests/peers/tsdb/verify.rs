@@ -1,4 +1,4 @@
-//! `verify`: content with what is sound, whoever wrote it, and names each flipped byte.
+//! `verify`: accepts sound data of Prometheus and tidepool, and names each flipped byte.
 
 use tidepool_tests::cli::tsdb;
 use tidepool_tests::peers::Release;

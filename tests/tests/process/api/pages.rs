@@ -58,7 +58,7 @@ fn memory_does_not_grow_with_an_answer() {
         assert!(growth < bytes as u64, "{path}: {growth} bytes for an answer of {bytes}");
     }
 
-    // A client that goes away ends the lookup; the head keeps nothing open for it.
+    // A client that disconnects ends the lookup; the head keeps nothing open for it.
     drop(Client::default().post_streaming(&url("series"), &[FORM], b"match[]=long"));
     let closed = || (store.metric("tidepool_head_open_cursors") == Some(0.0)).then_some(());
     tidepool_tests::wait::until("the head's cursors", TIMEOUT, closed).expect("they are closed");

@@ -1,4 +1,5 @@
-//! Queries in PromQL under their limits: turns, timeouts, samples, features, and clients that go away.
+//! Queries in PromQL under their limits: turns, timeouts, samples, features, and clients that
+//! disconnect.
 
 use prost::Message;
 use serde_json::{Value, json};
@@ -264,7 +265,7 @@ fn queries_that_a_crash_ended_are_named_at_the_next_start() {
     drop(waiting);
     let log = store.server.log();
     assert!(log.contains("did not finish in the last run") && log.contains(SLOW), "{log}");
-    // What ended is not named again.
+    // The ended query is not named again.
     assert_eq!(ask(&store.server, "1 + 1", "").status, 200);
     let is_empty = || (std::fs::read(&file).ok()?[1..].iter().all(|byte| *byte == 0)).then_some(());
     wait::until("an empty list", TIMEOUT, is_empty).expect("it is");

@@ -65,8 +65,8 @@ fn a_page_of_a_gateway_delivers_nothing() {
     }
 }
 
-/// Who has counted before, and then does not, is somebody else: nothing is counted as sent, and 2.0 is
-/// what comes again.
+/// A receiver that has counted before, and then does not, is another server: nothing is counted as
+/// sent, and 2.0 is tried again.
 #[test]
 fn a_receiver_of_2_0_that_stops_counting_is_asked_again() {
     let receiver = Receiver::start().expect("a receiver");

@@ -34,7 +34,7 @@ fn one_sample() -> Vec<Series> {
     vec![Series::new(&[("__name__", "test_metric"), ("job", "test")], &[(now_ms(), 42.0)])]
 }
 
-/// Waits for so many requests with samples, and gives all of these.
+/// Waits for so many requests with samples, and returns all of these.
 #[track_caller]
 fn requests(receiver: &Receiver, node: &Store, count: usize) -> Vec<Received> {
     let mut found = Vec::new();

@@ -19,7 +19,7 @@ fn start(config: &Path, yaml: &str) -> Store {
     store.expect("the node starts")
 }
 
-/// Changes the file and has it read again; gives the answer's status and text.
+/// Changes the file and has it read again; returns the answer's status and text.
 fn reload(node: &Store, config: &Path, yaml: &str) -> (u16, String) {
     std::fs::write(config, yaml).expect("a file");
     let url = format!("{}/-/reload", node.server.url());

@@ -29,7 +29,7 @@ fn hours(seed: u64, hours: usize) -> Dataset {
 
 const QUEUE: &str = "    queue_config: {batch_send_deadline: 200ms, max_backoff: 500ms}\n";
 
-/// A centre at an address that was nobody's, which takes out-of-order samples.
+/// A centre at a formerly unused address, which accepts out-of-order samples.
 fn centre_at(address: SocketAddr) -> Store {
     let directory = tempfile::tempdir().expect("a directory");
     let config = Config::new(directory.path()).flag("--out-of-order-window=12h");
@@ -114,7 +114,7 @@ fn hours_without_the_centre_and_kills_on_both_sides() {
     }
 }
 
-/// A deletion writes the out-of-order log anew: those that wait survive it, and restarts.
+/// A deletion rewrites the out-of-order log: samples that wait survive it, and restarts.
 #[test]
 fn out_of_order_samples_wait_through_a_deletion_and_restarts() {
     let address = free_address().expect("an address");
@@ -264,7 +264,7 @@ fn node_with_backlog(receiver: &Receiver, data: &Dataset) -> Store {
     node
 }
 
-/// A receiver that takes its time gets what blocks have once, however often their read begins anew.
+/// A slow receiver gets the samples of blocks once, however often their read starts over.
 #[test]
 fn a_slow_receiver_gets_the_backlog_once() {
     let receiver = Receiver::start().expect("a receiver");
@@ -282,7 +282,7 @@ fn a_slow_receiver_gets_the_backlog_once() {
     assert!(twice <= 500, "{twice} of {} came again; {}", rows.len(), node.server.log());
 }
 
-/// A damaged block costs the half hours that it has, and holds up nothing else.
+/// A damaged block costs the half hours that it has, and blocks nothing else.
 #[test]
 fn a_damaged_block_holds_up_nothing_else() {
     let receiver = Receiver::start().expect("a receiver");

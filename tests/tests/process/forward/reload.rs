@@ -38,7 +38,7 @@ impl Node {
         Node { store: store.expect("the node starts"), config, _files: files }
     }
 
-    /// Changes the file and has it read again; gives the answer's status and text.
+    /// Changes the file and has it read again; returns the answer's status and text.
     fn reload(&self, destinations: &[String]) -> (u16, String) {
         std::fs::write(&self.config, yaml(destinations)).expect("a file");
         let url = format!("{}/-/reload", self.store.server.url());
@@ -74,7 +74,7 @@ fn destinations_come_change_and_go() {
     let (centre, other) = (Store::start().expect("it starts"), Store::start().expect("it starts"));
     let (centre_url, other_url) = (centre.server.url(), other.server.url());
     let first = destination("centre", &centre_url, "");
-    // None at first: what is written before there is one is nobody's.
+    // None at first: samples written before the first destination go to none.
     let node = Node::start(&[], &[]);
     send_all(&node.store, Version::V2, &recent_data(121, 10, 10));
     let (status, said) = node.reload(std::slice::from_ref(&first));
@@ -116,7 +116,7 @@ fn destinations_come_change_and_go() {
     assert!(!page.expect("a page").text().contains("remote_name=\"other\""));
 }
 
-/// A destination that is gone leaves no segment behind, and begins anew if it comes back.
+/// A removed destination leaves no segment behind, and starts over if it comes back.
 #[test]
 fn what_was_kept_for_a_destination_goes_with_it() {
     let address = free_address().expect("an address");

@@ -34,7 +34,7 @@ fn a_tidepool_asks_for_a_certificate_and_a_token_that_changes() {
     };
     write(1.0);
     wait_for_delivery(&node, 1);
-    // The file is read for each request: who changes the token restarts nobody.
+    // The file is read for each request: a new token needs no restart.
     files.write("writers", "bearer second-token\n");
     files.write("token", "second-token\n");
     centre.signal(rustix::process::Signal::HUP).expect("the signal is sent");

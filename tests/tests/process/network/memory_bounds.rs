@@ -65,7 +65,7 @@ fn decompression_bombs_take_no_memory() {
     assert!(kept < 24 << 20, "{resident_before} before, {kept} more after");
 }
 
-/// Bodies that stay half sent take all the room there is: others are told to come back, and find
+/// Bodies that stay half sent take all the room there is: others are asked to retry, and find
 /// room again once the slow ones' time is over.
 #[test]
 fn slow_bodies_hold_bounded_room_for_a_bounded_time() {

@@ -1,4 +1,4 @@
-//! Clients that send or read too slowly, do nothing, or go away in the middle.
+//! Clients that send or read too slowly, do nothing, or disconnect in the middle.
 
 use super::{
     assert_left_nothing, assert_serves, connect, figure, rest_of, send, start, write_head,
@@ -13,7 +13,7 @@ use tidepool_tests::sender::{assert_holds, recent_data, send_all};
 #[test]
 fn heads_and_bodies_that_come_too_slowly_are_given_up() {
     let store = start(&["--request-timeout=1s"]);
-    // Whoever asked before it was ready has been counted, too.
+    // Requests before it was ready have been counted, too.
     let unavailable =
         || figure(&store, "tidepool_http_requests_refused_total{reason=\"unavailable\"}");
     let before = unavailable();
@@ -33,7 +33,7 @@ fn heads_and_bodies_that_come_too_slowly_are_given_up() {
         drip(slow_body.try_clone().expect("a socket"), b"b"),
         drip(slow_chunks.try_clone().expect("a socket"), b"1\r\nc\r\n"),
     ];
-    // What a sender is told 4xx of, it would throw away.
+    // After a 4xx a sender would drop the samples.
     for (stream, status, text) in [
         (slow_head, 408, "--request-timeout"),
         (slow_body, 503, "--request-timeout"),
@@ -51,8 +51,8 @@ fn heads_and_bodies_that_come_too_slowly_are_given_up() {
     assert_eq!(unavailable() - before, 2.0);
 }
 
-/// Senders of other kinds are told to come again, too, when their bodies come too slowly: none of them
-/// tries 408 again.
+/// Senders of other kinds are asked to retry, too, when their bodies come too slowly: none of them
+/// retries after 408.
 #[test]
 fn slow_bodies_of_all_senders_may_come_again() {
     let store = start(&["--request-timeout=1s"]);
@@ -72,7 +72,7 @@ fn slow_bodies_of_all_senders_may_come_again() {
             assert!(answer.contains("--request-timeout"), "{path}: {answer}");
         }
     }
-    // A reader is told that it was too slow: it has nothing that could be lost.
+    // A reader gets 408: it has nothing that could be lost.
     let head = b"POST /api/v1/labels HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\
                  Content-Type: application/x-www-form-urlencoded\r\n\r\n";
     let answer = rest_of(send(&store, head));
@@ -89,6 +89,7 @@ fn connections_that_do_nothing_are_closed() {
     assert_eq!(&answer, b"HTTP/1.1 200 OK");
     assert_eq!(rest_of(silent), "");
     rest_of(kept);
+    assert_left_nothing(&store);
     let closed = figure(&store, "tidepool_http_connections_closed_total{reason=\"idle\"}");
     assert!(closed >= 2.0, "{closed}");
 }
@@ -107,9 +108,9 @@ fn those_who_do_nothing_give_their_places_to_others() {
     }
     send_all(&store, Version::V2, &data);
     let name = "tidepool_http_connections_closed_total{reason=\"crowded_out\"}";
-    assert!(figure(&store, name) >= 20.0, "{}", figure(&store, name));
     drop(idle);
     assert_left_nothing(&store);
+    assert!(figure(&store, name) >= 20.0, "{}", figure(&store, name));
 }
 
 #[test]
@@ -149,6 +150,7 @@ fn clients_that_do_not_read_their_answers_are_cut_off() {
         assert_left_nothing(&store);
         drop(deaf);
     }
+    assert_left_nothing(&store);
     let name = "tidepool_http_connections_closed_total{reason=\"slow_reader\"}";
     assert_eq!(figure(&store, name), 12.0);
     assert_holds(&store, &data);

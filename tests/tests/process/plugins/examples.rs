@@ -78,7 +78,7 @@ fn downsample_makes_five_series_of_each() {
     );
 }
 
-/// Takes one request after the other, answers 200, and gives their bodies.
+/// Takes one request after the other, answers 200, and returns their bodies.
 fn webhook() -> (String, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
@@ -112,20 +112,20 @@ fn recording_alert_fires_and_ends() {
     let (url, bodies) = webhook();
     let config = format!(
         "schedule: 1s\ngrants:\n  webhooks: [{url}]\nconfig: |\n  alert: FreezerWarm\n  \
-         metric: freezer_celsius\n  above: -15\n  webhook: {url}\n  labels: {{severity: page}}"
+         expr: freezer_celsius > -15\n  webhook: {url}\n  labels: {{severity: page}}"
     );
     let (store, _plugins) =
         start(|plugins| plugins.with("alert", "recording-alert", &config), |config| config)
             .expect("tidepool starts");
     push(&store.server, &format!("freezer_celsius{{unit=\"7\"}} -3.5 {}\n", now_ms()));
-    let told = bodies.recv_timeout(TIMEOUT).expect("the webhook is told");
+    let told = bodies.recv_timeout(TIMEOUT).expect("the webhook is called");
     assert_eq!((&told["version"], &told["status"]), (&"4".into(), &"firing".into()));
     let alert = &told["alerts"][0];
     let labels = serde_json::json!({"alertname": "FreezerWarm", "severity": "page", "unit": "7"});
     assert_eq!(alert["labels"], labels);
     assert_eq!(alert["annotations"]["value"], "-3.5");
     push(&store.server, &format!("freezer_celsius{{unit=\"7\"}} -20 {}\n", now_ms()));
-    let told = bodies.recv_timeout(TIMEOUT).expect("the webhook is told");
+    let told = bodies.recv_timeout(TIMEOUT).expect("the webhook is called");
     assert_eq!(told["alerts"][0]["status"], "resolved", "{told}");
     let recorded =
         "__name__=ALERTS,alertname=FreezerWarm,alertstate=firing,severity=page,unit=7 1 ";
@@ -195,10 +195,17 @@ fn a_plugin_is_tried_on_samples() {
     let expected = "+ temp:5m_avg{} 4 1767225660000\n+ temp:5m_count{} 2 1767225660000\n\
         + temp:5m_max{} 5 1767225660000\n+ temp:5m_min{} 3 1767225660000\n+ temp:5m_sum{} 8 1767225660000\n";
     assert_eq!(ran.stdout, expected, "{ran:?}");
-    let alert = write(
-        "alert.yml",
-        "alert: Hot\nmetric: temp\nabove: 2\nwebhook: http://127.0.0.1:9/hook\n",
-    );
+    let rule = write("rule.txt", "temp:avg = avg(avg_over_time(temp[5m]))");
+    let ran = run(&built("recording-rule"), &rule, &two);
+    assert_eq!(ran.stdout, "+ temp:avg{} 4 1767225660000\n", "{ran:?}");
+    let text = write("text.txt", "temp:avg = \"no vector\"");
+    let refused = run(&built("recording-rule"), &text, &two);
+    assert!(refused.stderr.contains("the result of the expression is a string"), "{refused:?}");
+    let broken = write("broken.txt", "temp:avg = avg(temp");
+    let refused = run(&built("recording-rule"), &broken, &two);
+    assert!(refused.stderr.contains("unclosed left parenthesis"), "{refused:?}");
+    let alert =
+        write("alert.yml", "alert: Hot\nexpr: temp > 2\nwebhook: http://127.0.0.1:9/hook\n");
     let ran = run(&built("recording-alert"), &alert, &two);
     // What it would post is shown, and goes nowhere.
     let posted = ran.stdout.lines().nth(1).and_then(|line| line.strip_prefix("> "));

@@ -24,7 +24,7 @@ fn data() -> Dataset {
     })
 }
 
-/// Sends all of it, one request after the other, and gives how long each took.
+/// Sends all of it, one request after the other, and returns how long each took.
 fn send(store: &Store, data: &Dataset) -> Latencies {
     let writer = store.writer();
     let mut times = Vec::new();
@@ -37,7 +37,7 @@ fn send(store: &Store, data: &Dataset) -> Latencies {
     Latencies::new(times)
 }
 
-/// Ingestion beside a plugin: nothing is lost or held up.
+/// Ingestion beside a plugin: nothing is lost or delayed.
 fn beside(what: &str, plugins: impl FnOnce(Plugins) -> Plugins) -> Store {
     let (quiet, _) = start(|plugins| plugins, |config| config).expect("tidepool starts");
     let data = data();
@@ -212,7 +212,7 @@ fn a_body_on_which_a_decoder_always_fails_is_refused_in_the_end() {
     )
     .expect("tidepool starts");
     let push = |body: &[u8]| post(&store.server, "/api/v1/push/decode", body);
-    // A sender comes again as long as it is told to.
+    // A sender retries as long as the answer asks for it.
     let sent_until_refused = |body: &'static [u8]| {
         let mut statuses = Vec::new();
         let refused = || {

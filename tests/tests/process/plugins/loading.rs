@@ -166,7 +166,7 @@ fn a_missing_plugin_without_which_nothing_is_stored() {
 
 const IMPORT: &str = "/api/v1/import/prometheus";
 
-/// What a write is told, until it is something else.
+/// Waits until a write is accepted.
 fn wait_taken(server: &Server) {
     let is_taken = || (super::post(server, IMPORT, b"a 1\n").status == 204).then_some(());
     if wait::until("writes to be taken", TIMEOUT, is_taken).is_err() {
@@ -288,7 +288,7 @@ fn a_missing_directory_is_told_once_and_lets_nothing_by() {
     wait_for_log(&server, "the loaded plugins stay in use");
     let count = || server.log().matches("could not be read").count();
     let is_told = || (count() == 2).then_some(());
-    wait::until("the missing directory", TIMEOUT, is_told).expect("it is told");
+    wait::until("the missing directory", TIMEOUT, is_told).expect("it is logged");
     assert_eq!(super::post(&server, IMPORT, b"a 1\n").status, 204, "{}", server.log());
     drop(plugins);
 }

@@ -179,3 +179,40 @@ fn a_decoder_has_the_paths_that_the_configuration_gives_it() {
     assert_eq!(pushed("/write/more"), 404);
     drop(plugins);
 }
+
+/// Host metrics are scraped, and take the way of every write.
+#[test]
+fn scraped_samples_pass_transforms_and_observers() {
+    let rules = "config: |\n  - {source_labels: [__name__], regex: 'node_load1|up', action: keep}\n  \
+                 - {target_label: site, replacement: quay}";
+    let (store, _plugins) = start(
+        |plugins| {
+            let plugins = plugins.with("relabel", "drop-and-relabel", rules);
+            plugins.with("watch", "hostile-observer", "world: observer")
+        },
+        |config| {
+            let config = config.with_builtin_metrics().flag("--no-own-metrics");
+            config.flag("--host-metrics-interval=1s")
+        },
+    )
+    .expect("tidepool starts");
+    let rows = || -> Vec<String> {
+        // A metric's name comes first.
+        let all = lines(&store.server);
+        all.iter().filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned())).collect()
+    };
+    let of = |name: &str, rows: &[String]| -> usize {
+        let begin = format!("__name__={name},");
+        rows.iter().filter(|row| row.starts_with(&begin)).count()
+    };
+    let enough = || {
+        let rows = rows();
+        (of("node_load1", &rows) >= 3 && of("up", &rows) >= 3).then_some(rows)
+    };
+    let rows = wait::until("scrapes", TIMEOUT, enough)
+        .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
+    assert_eq!(of("node_load1", &rows) + of("up", &rows), rows.len(), "{rows:?}");
+    assert!(rows.iter().all(|row| row.contains(",site=quay ")), "{rows:?}");
+    let seen = || store.server.log().contains("saw ").then_some(());
+    wait::until("the observer", TIMEOUT, seen).expect("it sees scrapes");
+}

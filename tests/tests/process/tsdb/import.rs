@@ -50,7 +50,7 @@ fn a_bad_line_leaves_nothing_behind() {
     tsdb(arguments!["import", "/dev/null", "--format=prometheus", &ours]);
     let before = files(&ours);
     for (text, what) in [
-        ("a 1 1\na x 2\n# EOF\n", "line 2: this is not a value at byte 2: \"a x 2\""),
+        ("a 1 1\na x 2\n# EOF\n", "line 2: this is not a value at column 3: \"a x 2\""),
         ("a 1 1\nb 1\n# EOF\n", "line 2: the sample has no time"),
         ("a 1 1\nb{c=\"1\",c=\"2\"} 1 1\n# EOF\n", "line 2: a label name occurs twice"),
         ("a 1 1\n", "without `# EOF`"),

@@ -23,7 +23,7 @@ fn our_own_data_is_sound_while_and_after_it_is_written() {
     drop(data);
 }
 
-/// Each flip has to be told of with the name of the file that it is in.
+/// The report of each flip has to name the file that it is in.
 #[test]
 fn flipped_bytes_are_found_in_their_files() {
     let (store, _) = busy_store(95);

@@ -90,7 +90,7 @@ impl Instance {
         Ok(before - self.store.get_fuel()?)
     }
 
-    /// Reads the log to its end; gives the samples in it.
+    /// Reads the log to its end; returns the samples in it.
     pub fn replay(&mut self) -> Result<u64> {
         let guest = self.bindings.tidepool_tsdb_store();
         loop {
@@ -101,7 +101,7 @@ impl Instance {
         }
     }
 
-    /// Ends the store and gives its head.
+    /// Ends the store and returns its head.
     pub fn save_head(&mut self) -> Result<Vec<Vec<u8>>> {
         let guest = self.bindings.tidepool_tsdb_store();
         let saved = check(guest.call_save_head(&mut self.store)?)?;
@@ -117,7 +117,7 @@ impl Instance {
         Ok(pieces)
     }
 
-    /// Takes a saved head; gives whether it was whole.
+    /// Takes a saved head; returns whether it was whole.
     pub fn load_head(&mut self, pieces: &[Vec<u8>]) -> Result<bool> {
         let guest = self.bindings.tidepool_tsdb_store();
         let mut is_last = false;
@@ -137,7 +137,7 @@ impl Instance {
         check(guest.call_append_remote_write(&mut self.store, version, body, now_ms)?)
     }
 
-    /// Does what is due with blocks; gives the levels of those it made.
+    /// Does what is due with blocks; returns the levels of those it made.
     pub fn compact(&mut self, now_ms: i64) -> Result<Vec<u32>> {
         let guest = self.bindings.tidepool_tsdb_store();
         let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
@@ -151,8 +151,8 @@ impl Instance {
         }
     }
 
-    /// Takes a whole answer; gives its length. One of samples is gone over twice, as the host does
-    /// that must tell its length first.
+    /// Takes a whole answer; returns its length. One of samples is gone over twice, as the host
+    /// does that must tell its length first.
     pub fn select(
         &mut self,
         format: FrameFormat,
@@ -188,7 +188,7 @@ impl Instance {
         Ok(bytes)
     }
 
-    /// Ends the instance, as a kill would, and gives what it stored.
+    /// Ends the instance, as a kill would, and returns what it stored.
     pub fn into_storage(self) -> Storage {
         self.store.into_data().storage
     }

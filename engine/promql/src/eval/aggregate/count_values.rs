@@ -7,7 +7,6 @@ use crate::eval::key::{KeyIndex, KeyLabels};
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
 use crate::model::{Labels, Value};
-use crate::number;
 use crate::plan::{Grid, Port};
 use crate::syntax::Span;
 use std::rc::Rc;
@@ -45,7 +44,7 @@ impl CountValues {
         out: &mut Out<'_>,
     ) -> Result<usize, EvalError> {
         let text = match value {
-            Value::Float(value) => number::plain(*value),
+            Value::Float(value) => tidepool_number::plain(*value),
             Value::Histogram(histogram) => histogram.to_string(),
         };
         labels.set(&self.label, text);

@@ -7,7 +7,6 @@ use crate::eval::budget::Held;
 use crate::eval::key::{KeyIndex, hash};
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
-use crate::number;
 use crate::plan::{AggregatePlan, Grid, Port, ScalarArg};
 use crate::syntax::{AggregateOp, Span};
 
@@ -41,10 +40,16 @@ pub fn check_count(param: &Param) -> Result<bool, EvalError> {
         return error("Parameter value is NaN".to_string());
     }
     if extent.min <= i64::MIN as f64 {
-        return error(format!("Scalar value {} underflows int64", number::general(extent.min)));
+        return error(format!(
+            "Scalar value {} underflows int64",
+            tidepool_number::general(extent.min)
+        ));
     }
     if extent.max >= i64::MAX as f64 {
-        return error(format!("Scalar value {} overflows int64", number::general(extent.max)));
+        return error(format!(
+            "Scalar value {} overflows int64",
+            tidepool_number::general(extent.max)
+        ));
     }
     Ok(true)
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::wal::{Followed, HeldSegments, LogFollower, SeriesFiles};
 use std::io::Write as _;
 
-/// All that a follower gives now: records with segment and number.
+/// All that a follower returns now: records with segment and number.
 fn follow(follower: &mut LogFollower) -> Vec<(u32, u32, Vec<u8>)> {
     let mut all = Vec::new();
     loop {
@@ -128,10 +128,10 @@ fn what_is_held_is_read_until_it_is_released() {
     assert!(held.bytes() > 300_000);
     let read = follow(&mut LogFollower::new(&data, LogKind::InOrder, 0));
     assert_eq!(bytes_of(&read), written);
-    // Out-of-order rows that nobody has read yet may name series of any checkpoint.
+    // Out-of-order rows that are not read yet may name series of any checkpoint.
     held.release(last, 0, None).expect("releases");
     assert_eq!(follow(&mut LogFollower::new(&data, LogKind::InOrder, 0)), read);
-    // Somebody who is at the last segment needs the checkpoint before it, and what lies between.
+    // A reader at the last segment needs the checkpoint before it, and what lies between.
     held.release(last, 0, Some(last)).expect("releases");
     let left = follow(&mut LogFollower::new(&data, LogKind::InOrder, 0));
     assert!(left.len() < read.len() && read.ends_with(&left), "{} of {}", left.len(), read.len());

@@ -7,7 +7,7 @@ use std::fs;
 
 type TestResult = std::result::Result<(), Box<dyn std::error::Error>>;
 
-/// Two damaged segments among four, and a checkpoint with a damaged one; gives what can be read.
+/// Two damaged segments among four, and a checkpoint with a damaged one; returns what can be read.
 fn with_damage(path: &Path) -> std::result::Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
     let mut wal = open(path, SMALL);
     replay(&mut wal);

@@ -20,7 +20,7 @@ pub fn packed_bytes_max(record_bytes: usize) -> usize {
 }
 
 impl Packer {
-    /// Packs a record into `room`, which is large enough; gives the length.
+    /// Packs a record into `room`, which is large enough; returns the length.
     pub fn pack(&mut self, record: &[u8], room: &mut [u8]) -> Result<usize, String> {
         let compressor = match &mut self.0 {
             Some(compressor) => compressor,

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::Receiver;
 pub struct Answer {
     pub parts: Receiver<Result<QueryPart, StoreError>>,
     pub format: ResultFormat,
-    /// What is told of the cost, if anything.
+    /// The figures of the cost to report, if any.
     pub stats: Option<Stats>,
     /// What is to be remarked on the request.
     pub warning: Option<String>,

@@ -62,14 +62,14 @@ pub async fn range(
     answer(context, parameters, format, QueryTimes::Range { start_ms, end_ms, step_ms }).await
 }
 
-/// Gives the expression in Prometheus' layout.
+/// Returns the expression in Prometheus' layout.
 pub async fn format(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let text = parameters.first("query").to_owned();
     let formatted = context.store.format_query(text).await.map_err(of_query)?;
     Ok(success(Value::String(formatted)))
 }
 
-/// Gives the tree of the expression.
+/// Returns the tree of the expression.
 pub async fn parse(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let text = parameters.first("query").to_owned();
     let tree = context.store.parse_query(text).await.map_err(of_query)?;

@@ -1,17 +1,17 @@
 //! What a query has cost, as `stats` asks for it. Source: `util/stats` in prometheus/prometheus.
 
-use crate::http::api::number::put_seconds;
 use crate::prom::query::QueryStats;
 use crate::store::{QueryEnd, QueryTimings};
 use crate::wasm::QueryTimes;
 use serde_json::json;
 use std::time::{Duration, Instant};
+use tidepool_number::push_seconds;
 
-/// The values of `stats` that upstream documents. Others give what `true` gives, and a warning.
+/// The values of `stats` that upstream documents. Others act as `true`, with a warning.
 const TRUE: &str = "true";
 const ALL: &str = "all";
 
-/// What is told of the cost.
+/// The figures of the cost of a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     times: QueryTimes,
@@ -80,7 +80,7 @@ impl Stats {
         bytes.push(b'[');
         for (step, count) in (0..).zip(counts) {
             bytes.extend_from_slice(if step == 0 { b"[" } else { b",[" });
-            put_seconds(bytes, start_ms.saturating_add(step_ms.saturating_mul(step)));
+            push_seconds(start_ms.saturating_add(step_ms.saturating_mul(step)), bytes);
             bytes.extend_from_slice(format!(",{count}]").as_bytes());
         }
         bytes.push(b']');

@@ -1,5 +1,5 @@
 //! Heavy reads while samples come in: every write is acknowledged, nothing is lost, and no read
-//! gives a wrong answer.
+//! returns a wrong answer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use tidepool_tests::clock::now_ms;

@@ -64,7 +64,7 @@ fn reads_wait_for_their_turn() {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 let response = reader.post(&request(&[read_all()], kind));
-                answered.send(response.expect("an answer").status).expect("somebody waits");
+                answered.send(response.expect("an answer").status).expect("the test waits");
             });
             let early = answer.recv_timeout(Duration::from_millis(500));
             assert_eq!(early, Err(RecvTimeoutError::Timeout), "the first read still runs");

@@ -1,4 +1,4 @@
-//! Reads that ask for as much as they may hold no write up: the short form of `bench-reads`.
+//! Reads that ask for as much as they may do not delay writes: the short form of `bench-reads`.
 
 use serde_json::Value;
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn data(store: &Store, path: &str) -> Value {
     answer["data"].clone()
 }
 
-/// What the head gives in many pieces is what was sent, each of it once and in order.
+/// What the head returns in many pieces is what was sent, each of it once and in order.
 #[test]
 fn what_comes_in_pieces_is_whole() {
     let start_ms = now_ms();

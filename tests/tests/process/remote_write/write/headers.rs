@@ -1,4 +1,4 @@
-//! `X-Prometheus-Remote-Write-{Samples,Histograms,Exemplars}-Written`: what a 2.0 sender is told, on
+//! `X-Prometheus-Remote-Write-{Samples,Histograms,Exemplars}-Written`: what a 2.0 sender gets, on
 //! success and on failure, and a 1.0 sender never.
 
 use super::Checked;

@@ -122,8 +122,8 @@ fn samples_before_the_newest_are_refused_for_good() {
     store.assert_held();
 }
 
-/// Age is told by what is stored; without that, by the clock, and only where a sender's clock cannot
-/// have been set.
+/// Age is measured against what is stored; in an empty store against the clock, and only to refuse
+/// samples of a clock that was never set.
 #[test]
 fn samples_of_any_age_begin_a_store_but_none_of_a_clock_that_was_never_set() {
     for version in Version::ALL {

@@ -13,7 +13,7 @@ fn series(name: &str, number: usize) -> Series {
     Series::new(&[("__name__", name), ("number", &number)], &[(now_ms(), 1.0)])
 }
 
-/// The three figures, which only 2.0 is told.
+/// The three figures, which only 2.0 senders get.
 #[track_caller]
 fn assert_samples_written(version: Version, response: &Response, samples: u64) {
     let expected = Written { samples, ..Written::default() };
@@ -31,7 +31,7 @@ fn an_empty_request_is_written() {
     }
 }
 
-/// Line "body over the limit: 413 while reading": nobody said how long it would be.
+/// Line "body over the limit: 413 while reading": its length was not announced.
 #[test]
 fn a_body_of_unknown_length_is_cut_off_at_the_limit() {
     let checked = Checked::start_with("--max-request-size=1MiB");
@@ -57,7 +57,7 @@ fn a_body_of_unknown_length_is_cut_off_at_the_limit() {
 fn the_decoded_size_is_bounded_by_the_preamble() {
     let checked = Checked::start_with("--max-request-size=1MiB");
     for version in Version::ALL {
-        // Field 900, which nobody knows, fills the message up.
+        // The unknown field 900 fills the message up.
         let filled = |bytes: usize| {
             let mut message = vec![0xa2, 0x38];
             let content = bytes - 5;

@@ -1,0 +1,89 @@
+//! Puts start timestamps between the samples of a chunk, or takes them out. The bits of the samples
+//! are copied.
+
+use super::{ChunkCount, HEADER_BYTES, HistogramIter, SAMPLES_MAX_WITH_STARTS};
+use crate::chunk::ChunkError;
+use crate::chunk::starts::StartWriter;
+use crate::chunk::varbit::BitBuffer;
+use crate::codec::BitReader;
+
+/// The data of a chunk of encoding 5 or 6 as that of 2 or 3.
+pub fn take_starts<C: ChunkCount>(data: &[u8]) -> Result<Vec<u8>, ChunkError> {
+    let mut samples = HistogramIter::<C>::with_starts(data)?;
+    let mut copy = Copy::new(data);
+    while let Some(sample) = samples.next() {
+        sample?;
+        let (left, start_bits) = samples.left_bits();
+        copy.copy_until(left);
+        copy.pass(start_bits);
+    }
+    let [high, low] = HistogramIter::count(&samples).to_be_bytes();
+    Ok(copy.finish([high, low, samples.header().to_byte()]))
+}
+
+/// The data of a chunk of encoding 2 or 3 as that of 5 or 6, with a start timestamp for each sample
+/// (0 if it is not known). `None` if there are too many samples.
+pub fn put_starts<C: ChunkCount>(
+    data: &[u8],
+    starts_ms: &[i64],
+) -> Result<Option<Vec<u8>>, ChunkError> {
+    let mut samples = HistogramIter::<C>::new(data)?;
+    let count = HistogramIter::count(&samples);
+    if count > SAMPLES_MAX_WITH_STARTS {
+        return Ok(None);
+    }
+    let mut copy = Copy::new(data);
+    let mut starts = StartWriter::default();
+    let mut time_before_ms = 0;
+    for position in 0..count {
+        let Some(sample) = samples.next() else { break };
+        let (time_ms, _) = sample?;
+        let (left, _) = samples.left_bits();
+        copy.copy_until(left);
+        let start_ms = starts_ms.get(usize::from(position)).copied().unwrap_or(0);
+        starts.put(&mut copy.out, position, (time_ms, time_before_ms), start_ms);
+        time_before_ms = time_ms;
+    }
+    let [high, low] = count.to_be_bytes();
+    let header = samples.header().to_byte();
+    Ok(Some(copy.finish([header | high, low, starts.header()])))
+}
+
+/// Copies bits of a chunk's data.
+struct Copy<'a> {
+    bits: BitReader<'a>,
+    out: BitBuffer,
+}
+
+impl Copy<'_> {
+    fn new(data: &[u8]) -> Copy<'_> {
+        let mut out = BitBuffer::default();
+        out.reserve(data.len());
+        out.put(0, 8 * HEADER_BYTES as u32);
+        Copy { bits: BitReader::new(data.get(HEADER_BYTES..).unwrap_or_default()), out }
+    }
+
+    /// Copies bits until so many are left.
+    fn copy_until(&mut self, left: usize) {
+        while let Some(bits) = self.bits.left().checked_sub(left).filter(|bits| *bits > 0) {
+            let bits = bits.min(64) as u32;
+            let Some(value) = self.bits.take(bits) else { break };
+            self.out.put(value, bits);
+        }
+    }
+
+    /// Passes over bits: at most 80, as a start timestamp takes.
+    fn pass(&mut self, bits: usize) {
+        let left = self.bits.left().saturating_sub(bits);
+        while let Some(bits) = self.bits.left().checked_sub(left).filter(|bits| *bits > 0)
+            && self.bits.take(bits.min(64) as u32).is_some()
+        {}
+    }
+
+    fn finish(mut self, header: [u8; HEADER_BYTES]) -> Vec<u8> {
+        if let Some(place) = self.out.data_mut().first_chunk_mut::<HEADER_BYTES>() {
+            *place = header;
+        }
+        self.out.data().to_vec()
+    }
+}

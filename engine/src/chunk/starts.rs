@@ -1,0 +1,123 @@
+//! Start timestamps: when the counter of a sample began. Encodings 4 to 6 put them between the
+//! samples.
+//!
+//! Owns what upstream's `tsdb/docs/format/chunks.md` ("Start timestamp encoding") and
+//! `tsdb/chunkenc/st.go` give:
+//!
+//! ```text
+//! header byte      top bit: the first sample has a start timestamp
+//!                  low 7 bits: position of the first sample that has one of its own; 0 for none
+//! after sample 0   with the top bit: its time minus its start timestamp, a varint of whole bytes
+//! after others     from that position on: how far the start timestamp lies before the time of the
+//!                  sample *before*, an int of `varbit.rs`; all but the first one as the difference
+//!                  to the distance before
+//! ```
+//!
+//! A sample without one of its own has that of the sample before. 0 stands for "not known". The
+//! position has 7 bits, so samples from 127 on have one of their own even if none changes.
+
+use super::varbit::{BitBuffer, take_varbit_int, take_varint};
+use crate::codec::BitReader;
+
+/// The header's bit that says that the first sample has a start timestamp.
+const FIRST_IS_KNOWN: u8 = 0x80;
+
+/// Largest position that the header can name.
+const POSITION_MAX: u16 = 0x7f;
+
+/// Reads start timestamps, a sample at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StartReader {
+    is_first_known: bool,
+    given_from: u16,
+    start_ms: i64,
+    distance_ms: i64,
+}
+
+/// Writes start timestamps, a sample at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StartWriter {
+    is_first_known: bool,
+    given_from: u16,
+    start_ms: i64,
+    distance_ms: i64,
+}
+
+/// Whether a header byte says that no sample has a start timestamp.
+pub fn are_starts_unknown(header: u8) -> bool {
+    header == 0
+}
+
+impl StartReader {
+    /// For a chunk with this header byte.
+    pub fn new(header: u8) -> StartReader {
+        StartReader {
+            is_first_known: header & FIRST_IS_KNOWN != 0,
+            given_from: u16::from(header) & POSITION_MAX,
+            ..StartReader::default()
+        }
+    }
+
+    /// Reads what follows a sample; `None` if the bits end before.
+    #[inline]
+    pub fn read(
+        &mut self,
+        bits: &mut BitReader<'_>,
+        position: u16,
+        time_ms: i64,
+        time_before_ms: i64,
+    ) -> Option<()> {
+        if position == 0 {
+            if self.is_first_known {
+                self.start_ms = time_ms.wrapping_sub(take_varint(bits)?);
+            }
+        } else if self.given_from > 0 && position >= self.given_from {
+            let distance_ms = take_varbit_int(bits)?;
+            self.distance_ms = match position == self.given_from {
+                true => distance_ms,
+                false => self.distance_ms.wrapping_add(distance_ms),
+            };
+            self.start_ms = time_before_ms.wrapping_sub(self.distance_ms);
+        }
+        Some(())
+    }
+
+    /// The start timestamp of the sample that was read last; 0 if it is not known.
+    #[inline]
+    pub fn start_ms(&self) -> i64 {
+        self.start_ms
+    }
+}
+
+impl StartWriter {
+    /// Writes what follows a sample.
+    pub fn put(
+        &mut self,
+        out: &mut BitBuffer,
+        position: u16,
+        (time_ms, time_before_ms): (i64, i64),
+        start_ms: i64,
+    ) {
+        if position == 0 {
+            if start_ms != 0 {
+                self.is_first_known = true;
+                out.put_varint(time_ms.wrapping_sub(start_ms));
+            }
+        } else if self.given_from > 0 {
+            let distance_ms = time_before_ms.wrapping_sub(start_ms);
+            out.put_varbit_int(distance_ms.wrapping_sub(self.distance_ms));
+            self.distance_ms = distance_ms;
+        } else if start_ms != self.start_ms || position == POSITION_MAX {
+            self.given_from = position;
+            self.distance_ms = time_before_ms.wrapping_sub(start_ms);
+            out.put_varbit_int(self.distance_ms);
+        }
+        self.start_ms = start_ms;
+    }
+
+    /// The header byte for what was written.
+    pub fn header(&self) -> u8 {
+        let known = if self.is_first_known { FIRST_IS_KNOWN } else { 0 };
+        known | (self.given_from & POSITION_MAX) as u8
+    }
+}

@@ -1,0 +1,36 @@
+//! Stores the result of an expression as series of another name: `NAME = EXPRESSION`.
+
+use std::cell::RefCell;
+use tidepool_plugin::BatchBuilder;
+use tidepool_plugin::job::{Guest, append, instant};
+
+/// The rule without a configuration.
+const EXAMPLE: &str = "job:up:sum = sum by (job) (up)";
+
+thread_local! {
+    static RULE: RefCell<(String, String)> = RefCell::default();
+}
+
+struct RecordingRule;
+
+impl Guest for RecordingRule {
+    fn configure(config: String) -> Result<(), String> {
+        let config = if config.trim().is_empty() { EXAMPLE } else { &config };
+        let rule = config.split_once('=').ok_or("expected NAME = EXPRESSION")?;
+        RULE.set((rule.0.trim().to_owned(), rule.1.trim().to_owned()));
+        Ok(())
+    }
+
+    fn run(time_ms: i64) -> Result<(), String> {
+        let (name, expression) = RULE.with_borrow(Clone::clone);
+        let mut batch = BatchBuilder::new();
+        for point in instant(&expression, time_ms)? {
+            let own_name = [("__name__", name.as_str())];
+            let series = batch.series(own_name.into_iter().chain(point.labels_without_name()));
+            batch.sample(series, time_ms, point.value);
+        }
+        append(batch)
+    }
+}
+
+tidepool_plugin::export_job!(RecordingRule);

@@ -1,0 +1,115 @@
+//! An answer, whose body comes as a stream with a bound and the request's deadline.
+
+use crate::ClientError;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::header::HeaderMap;
+use hyper::{Response, StatusCode, Version};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// The version of HTTP that it came by.
+    pub version: Version,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Who has answered, after all redirects.
+    pub url: Url,
+    body: Incoming,
+    deadline: Option<Deadline>,
+    bytes_max: u64,
+    /// How many of these have not come yet.
+    bytes_left: u64,
+    is_too_large: bool,
+}
+
+/// When an exchange ends, and how long it was given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    at: Instant,
+    timeout: Duration,
+}
+
+impl Deadline {
+    /// One that begins now. A time that no clock can show is none.
+    pub fn after(timeout: Duration) -> Option<Deadline> {
+        Instant::now().checked_add(timeout).map(|at| Deadline { at, timeout })
+    }
+
+    /// Waits for something until then.
+    pub async fn wait<T>(
+        deadline: Option<Deadline>,
+        waited_for: impl Future<Output = T>,
+    ) -> Result<T, ClientError> {
+        match deadline {
+            None => Ok(waited_for.await),
+            Some(Deadline { at, timeout }) => {
+                timeout_at(at, waited_for).await.map_err(|_| ClientError::Timeout(timeout))
+            }
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn new(
+        answer: Response<Incoming>,
+        url: Url,
+        deadline: Option<Deadline>,
+        bytes_max: u64,
+    ) -> Answer {
+        let (parts, body) = answer.into_parts();
+        let (status, version, headers) = (parts.status, parts.version, parts.headers);
+        Answer {
+            status,
+            version,
+            headers,
+            url,
+            body,
+            deadline,
+            bytes_max,
+            bytes_left: bytes_max,
+            is_too_large: false,
+        }
+    }
+
+    /// The next bytes of the body; none at its end. One that is longer than the request allows ends in
+    /// [`ClientError::TooLarge`], after all bytes that the request allows.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
+        loop {
+            if self.is_too_large {
+                return Err(ClientError::TooLarge { bytes_max: self.bytes_max });
+            }
+            let Some(frame) = Deadline::wait(self.deadline, self.body.frame()).await? else {
+                return Ok(None);
+            };
+            let frame = frame.map_err(|error| ClientError::broken(&error))?;
+            // Trailers say nothing here.
+            let Ok(mut data) = frame.into_data() else { continue };
+            let allowed = usize::try_from(self.bytes_left).unwrap_or(usize::MAX);
+            self.is_too_large = data.len() > allowed;
+            data.truncate(allowed);
+            self.bytes_left -= data.len() as u64;
+            if !data.is_empty() {
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    /// The rest of the body as a whole.
+    pub async fn bytes(mut self) -> Result<Bytes, ClientError> {
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else { return Ok(first) };
+        let mut all = BytesMut::from(first);
+        all.extend_from_slice(&second);
+        while let Some(more) = self.chunk().await? {
+            all.extend_from_slice(&more);
+        }
+        Ok(all.freeze())
+    }
+}

@@ -1,0 +1,353 @@
+//! The client: a request, its credentials, where it is sent on to, and the pool of connections.
+
+use crate::answer::Deadline;
+use crate::config::{Credentials, HttpClientConfig};
+use crate::connect::Connector;
+use crate::credentials::{add_headers, authorization};
+use crate::oauth2::TokenSource;
+use crate::proxy::{Proxies, url_credentials};
+use crate::redirect::{REDIRECTS_MAX, is_trusted, method, redirect};
+use crate::stream::Used;
+use crate::tls::{LazyTls, Stamps, stamps};
+use crate::{Answer, ClientError};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION,
+    USER_AGENT,
+};
+use hyper::{Method, Request, Response, Uri};
+use hyper_util::client::legacy::{self, connect::Connected};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use url::Url;
+
+/// Connections to one host that wait to be used again.
+const IDLE_MAX: usize = 256;
+
+/// How long a connection waits to be used again; longer than what is asked periodically takes. Upstream's.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// How often a connection of HTTP/2 by which nothing comes is asked whether it is still there. Upstream's.
+const PING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What requests call their sender, unless they say something else.
+const AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
+
+type Pool = legacy::Client<Connector, Full<Bytes>>;
+
+/// Sends requests as it is configured. Clones share connections and tokens.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    config: HttpClientConfig,
+    unix_socket: Option<PathBuf>,
+    proxies: Arc<Proxies>,
+    tokens: Option<TokenSource>,
+    live: Mutex<Live>,
+}
+
+/// What the files of certificates and keys are used in.
+struct Live {
+    stamps: Stamps,
+    pool: Pool,
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// How is asked.
+    pub method: Method,
+    /// Where; credentials in it are sent, unless there are others.
+    pub url: Url,
+    /// Its headers. Those of the configuration are added.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+    /// Longest time until the end of the answer's body; none waits as long as it takes.
+    pub timeout: Option<Duration>,
+    /// Longest body of an answer, in bytes.
+    pub answer_bytes_max: u64,
+}
+
+impl Ask {
+    /// Without headers and body, and without any bound.
+    pub fn get(url: Url) -> Ask {
+        let (headers, body) = Default::default();
+        Ask { method: Method::GET, url, headers, body, timeout: None, answer_bytes_max: u64::MAX }
+    }
+}
+
+/// Whether a request that is not the first of its exchange may still have what is secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    All,
+    NoSecrets,
+}
+
+impl Client {
+    /// Reads all files that the configuration names, so that errors in them appear when it is
+    /// loaded, and not request by request. Does not connect.
+    pub fn open(config: &HttpClientConfig) -> Result<Client, ClientError> {
+        Client::new(config, None)
+    }
+
+    /// The same for requests that all go to a Unix socket, whatever host their URL has.
+    pub fn open_unix(config: &HttpClientConfig, socket: &Path) -> Result<Client, ClientError> {
+        Client::new(config, Some(socket.to_owned()))
+    }
+
+    fn new(config: &HttpClientConfig, unix_socket: Option<PathBuf>) -> Result<Client, ClientError> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let proxies = Arc::new(Proxies::new(&config.proxy, variable)?);
+        let tokens = match &config.credentials {
+            Credentials::OAuth2(oauth2) => Some(TokenSource::open(oauth2)?),
+            _ => None,
+        };
+        authorization(&config.credentials)?;
+        add_headers(&mut HeaderMap::new(), &config.headers)?;
+        let stamps = stamps(&config.tls);
+        let tls = lazy_tls(config);
+        if let Some(name) = &config.tls.server_name {
+            tls.server_name(name)?;
+        }
+        if config.tls.is_set() {
+            tls.get()?;
+        }
+        let pool = pool(Connector::new(tls, Arc::clone(&proxies), unix_socket.clone()));
+        let live = Mutex::new(Live { stamps, pool });
+        Ok(Client(Arc::new(Inner { config: config.clone(), unix_socket, proxies, tokens, live })))
+    }
+
+    /// Whether a request could be made: what keeps it from being made would do so each time.
+    pub fn check(&self, ask: &Ask) -> Result<(), ClientError> {
+        let inner = &self.0;
+        if ask.url.scheme() == "https" {
+            let tls = lazy_tls(&inner.config);
+            tls.server_name(ask.url.host_str().unwrap_or_default().trim_matches(['[', ']']))?;
+            tls.get()?;
+        }
+        inner.request(ask, &ask.url, &ask.method, Trust::NoSecrets).map(drop)
+    }
+
+    /// Sends a request, follows redirects if it is configured so, and returns the answer once its
+    /// head is there.
+    pub async fn send(&self, ask: Ask) -> Result<Answer, ClientError> {
+        let deadline = ask.timeout.and_then(Deadline::after);
+        let (answer, url) = Deadline::wait(deadline, self.0.exchange(&ask)).await??;
+        Ok(Answer::new(answer, url, deadline, ask.answer_bytes_max))
+    }
+}
+
+impl Inner {
+    async fn exchange(&self, ask: &Ask) -> Result<(Response<Incoming>, Url), ClientError> {
+        let follows = self.config.follow_redirects.unwrap_or(true);
+        let mut url = ask.url.clone();
+        let mut asked_by = ask.method.clone();
+        let mut ask = ask.clone();
+        let mut trust = Trust::All;
+        for _ in 0..REDIRECTS_MAX {
+            let mut request = self.request(&ask, &url, &asked_by, trust)?;
+            if trust == Trust::All
+                && let Some(tokens) = &self.tokens
+                && !request.headers().contains_key(AUTHORIZATION)
+            {
+                request.headers_mut().insert(AUTHORIZATION, tokens.authorization().await?);
+            }
+            let answer = self.once(request).await?;
+            let next = match follows {
+                true => redirect(&url, answer.status(), answer.headers())?,
+                false => None,
+            };
+            let Some(next) = next else { return Ok((answer, url)) };
+            if !next.repeats {
+                asked_by = method(&asked_by);
+                ask.body = Bytes::new();
+                ask.headers.remove(CONTENT_TYPE);
+            }
+            // Who has left the first host once stays away from it.
+            if !is_trusted(&ask.url, &next.url) {
+                trust = Trust::NoSecrets;
+            }
+            url = next.url;
+        }
+        Err(ClientError::Redirects(REDIRECTS_MAX))
+    }
+
+    /// A request with all headers but that of a token.
+    fn request(
+        &self,
+        ask: &Ask,
+        url: &Url,
+        method: &Method,
+        trust: Trust,
+    ) -> Result<Request<Full<Bytes>>, ClientError> {
+        let mut headers = ask.headers.clone();
+        add_headers(&mut headers, &self.config.headers)?;
+        if !headers.contains_key(AUTHORIZATION) {
+            let configured = authorization(&self.config.credentials)?;
+            let value = match configured {
+                None if self.tokens.is_none() => url_credentials("the URL", url)?,
+                configured => configured,
+            };
+            if let Some(value) = value {
+                headers.insert(AUTHORIZATION, value);
+            }
+        }
+        if trust == Trust::NoSecrets {
+            headers = without_secrets(headers);
+        }
+        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+        if url.scheme() == "http" && self.unix_socket.is_none() {
+            let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+            let port = url.port_or_known_default().unwrap_or(80);
+            let proxy = self.proxies.for_host(false, host, port);
+            if let Some(value) = proxy.and_then(|proxy| proxy.authorization()) {
+                headers.insert(PROXY_AUTHORIZATION, value.clone());
+            }
+        }
+        let mut request = Request::builder()
+            .method(method)
+            .uri(uri(url)?)
+            .body(Full::new(ask.body.clone()))
+            .map_err(|error| ClientError::Url(error.to_string()))?;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// Sends a request. The server may close a connection that waited at the very moment at which it is
+    /// used again: that is no failure of a request that changes nothing.
+    async fn once(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ClientError> {
+        let pool = self.pool();
+        let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
+        let again = changes_nothing.then(|| request.clone());
+        let sent = match (pool.request(request).await, again) {
+            (Err(error), Some(request)) if has_waited(&error) => pool.request(request).await,
+            (sent, _) => sent,
+        };
+        let answer = sent.map_err(|error| failed(&error))?;
+        if let Some(used) = answer.extensions().get::<Used>() {
+            used.set();
+        }
+        Ok(answer)
+    }
+
+    /// Connections that are made as the files are now. Files that cannot be used leave what there was.
+    fn pool(&self) -> Pool {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if live.stamps.is_empty() {
+            return live.pool.clone();
+        }
+        let now = stamps(&self.config.tls);
+        if now != live.stamps {
+            live.stamps = now;
+            let tls = lazy_tls(&self.config);
+            match tls.get() {
+                Ok(_) => {
+                    let (proxies, socket) = (Arc::clone(&self.proxies), self.unix_socket.clone());
+                    live.pool = pool(Connector::new(tls, proxies, socket));
+                }
+                Err(error) => tracing::warn!(
+                    %error,
+                    "certificates or keys changed and cannot be used; requests go on with those \
+                     that were read before"
+                ),
+            }
+        }
+        live.pool.clone()
+    }
+}
+
+/// Nothing of what may be secret.
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("config", &self.0.config).finish_non_exhaustive()
+    }
+}
+
+fn lazy_tls(config: &HttpClientConfig) -> LazyTls {
+    LazyTls::new(&config.tls, config.enable_http2.unwrap_or(true))
+}
+
+fn pool(connector: Connector) -> Pool {
+    legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(IDLE_MAX)
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .build(connector)
+}
+
+/// A URL as a request has it: without credentials and fragment.
+fn uri(url: &Url) -> Result<Uri, ClientError> {
+    let wrong = |what: &str| ClientError::Url(what.to_owned());
+    let (Some(host), true) = (url.host_str(), matches!(url.scheme(), "http" | "https")) else {
+        return Err(wrong("the URL is no http or https URL"));
+    };
+    let authority = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    let target = match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    };
+    let uri = Uri::builder().scheme(url.scheme()).authority(authority).path_and_query(target);
+    uri.build().map_err(|error| wrong(&error.to_string()))
+}
+
+/// Headers for a host that is another one than the configured. Those that Go leaves out, and what is
+/// marked as secret.
+fn without_secrets(headers: HeaderMap) -> HeaderMap {
+    const SECRET: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
+    const SECRET_TEXTS: [&str; 3] = ["cookie2", "proxy-authenticate", "www-authenticate"];
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    for (name, value) in &headers {
+        let is_secret = SECRET.contains(name) || SECRET_TEXTS.contains(&name.as_str());
+        if !is_secret && !value.is_sensitive() {
+            kept.append(name.clone(), value.clone());
+        }
+    }
+    kept
+}
+
+/// Whether a request failed by a connection that had been used before, before any of an answer came.
+fn has_waited(error: &legacy::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    let mut is_closed = false;
+    while let Some(error) = cause {
+        let of_hyper = error.downcast_ref::<hyper::Error>();
+        is_closed |= of_hyper.is_some_and(|error| {
+            error.is_incomplete_message() || error.is_canceled() || error.is_closed()
+        });
+        let of_system = error.downcast_ref::<std::io::Error>();
+        is_closed |= of_system.is_some_and(|error| {
+            use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+            matches!(error.kind(), BrokenPipe | ConnectionReset)
+        });
+        cause = error.source();
+    }
+    let used = |connected: &Connected| {
+        let mut extensions = hyper::http::Extensions::new();
+        connected.get_extras(&mut extensions);
+        extensions.get::<Used>().is_some_and(Used::is_set)
+    };
+    is_closed && error.connect_info().is_some_and(used)
+}
+
+/// What went wrong, without the pool's own words for it.
+fn failed(error: &legacy::Error) -> ClientError {
+    match std::error::Error::source(error) {
+        Some(cause) => match cause.downcast_ref::<ClientError>() {
+            Some(own) => own.clone(),
+            None => ClientError::broken(cause),
+        },
+        None => ClientError::broken(error),
+    }
+}

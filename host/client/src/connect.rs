@@ -1,0 +1,146 @@
+//! Connections: to a host, to a Unix socket, or through a proxy; with TLS where the URL asks for it.
+
+use crate::ClientError;
+use crate::proxy::{Proxies, Proxy};
+use crate::stream::{Socket, Stream};
+use crate::tls::LazyTls;
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::client::conn::http1::handshake;
+use hyper::header::{HOST, HeaderMap};
+use hyper::http::uri::Scheme;
+use hyper::{Method, Request, Uri};
+use hyper_util::rt::TokioIo;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tidepool_settings::redact::shown;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tower_service::Service;
+
+type BoxedStream = Box<dyn Stream>;
+
+/// Makes connections; clones share what it is made of.
+#[derive(Clone)]
+pub(crate) struct Connector(Arc<Parts>);
+
+struct Parts {
+    tls: LazyTls,
+    proxies: Arc<Proxies>,
+    /// Where all hosts are, if not on the network.
+    unix_socket: Option<PathBuf>,
+}
+
+impl Connector {
+    pub fn new(tls: LazyTls, proxies: Arc<Proxies>, unix_socket: Option<PathBuf>) -> Connector {
+        Connector(Arc::new(Parts { tls, proxies, unix_socket }))
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = Socket;
+    type Error = ClientError;
+    type Future = Pin<Box<dyn Future<Output = Result<Socket, ClientError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let parts = Arc::clone(&self.0);
+        Box::pin(async move { parts.connect(&to).await })
+    }
+}
+
+impl Parts {
+    async fn connect(&self, to: &Uri) -> Result<Socket, ClientError> {
+        let is_https = to.scheme() == Some(&Scheme::HTTPS);
+        // Without the brackets of an IPv6 address.
+        let host = to.host().unwrap_or_default().trim_matches(['[', ']']);
+        let port = to.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+        let proxy = self.proxies.for_host(is_https, host, port);
+        let (stream, is_proxied) = match (&self.unix_socket, proxy) {
+            (Some(path), _) => {
+                let stream = UnixStream::connect(path).await;
+                (
+                    Box::new(stream.map_err(|error| ClientError::broken(&error))?) as BoxedStream,
+                    false,
+                )
+            }
+            (None, None) => (tcp(host, port).await?, false),
+            (None, Some(proxy)) => (self.through(proxy, to, is_https, port).await?, !is_https),
+        };
+        if !is_https {
+            return Ok(Socket::new(stream, false, is_proxied));
+        }
+        let name = self.tls.server_name(host)?;
+        let connector = TlsConnector::from(self.tls.get()?);
+        let connected = connector.connect(name, stream).await;
+        let stream = connected.map_err(|error| ClientError::broken(&error))?;
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        Ok(Socket::new(Box::new(stream), is_http2, false))
+    }
+
+    /// A connection to a proxy, and for https further to the host.
+    async fn through(
+        &self,
+        proxy: &Proxy,
+        to: &Uri,
+        is_https: bool,
+        port: u16,
+    ) -> Result<BoxedStream, ClientError> {
+        let failed = |error: ClientError| {
+            ClientError::Connection(format!("proxy {}: {error}", shown(&proxy.url)))
+        };
+        let host = proxy.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let proxy_port = proxy.url.port_or_known_default().unwrap_or(80);
+        let mut stream = tcp(host, proxy_port).await.map_err(failed)?;
+        if proxy.url.scheme() == "https" {
+            let connector = TlsConnector::from(self.tls.get()?);
+            let name = self.tls.server_name(host)?;
+            let connector = connector.with_alpn(vec![b"http/1.1".to_vec()]);
+            let connected = connector.connect(name, stream).await;
+            stream = Box::new(connected.map_err(|error| failed(ClientError::broken(&error)))?);
+        }
+        if !is_https {
+            return Ok(stream);
+        }
+        let authority = format!("{}:{port}", to.host().unwrap_or_default());
+        tunnel(stream, &authority, &proxy.connect_headers).await.map_err(failed)
+    }
+}
+
+async fn tcp(host: &str, port: u16) -> Result<BoxedStream, ClientError> {
+    let stream = TcpStream::connect((host, port)).await;
+    let stream = stream.map_err(|error| ClientError::broken(&error))?;
+    // Without it, requests of two segments wait for an acknowledgement.
+    let _ = stream.set_nodelay(true);
+    Ok(Box::new(stream))
+}
+
+/// Asks a proxy for a connection to a host and a port.
+async fn tunnel(
+    stream: BoxedStream,
+    authority: &str,
+    headers: &HeaderMap,
+) -> Result<BoxedStream, ClientError> {
+    let broken = |error: hyper::Error| ClientError::broken(&error);
+    let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    tokio::spawn(async move {
+        // The request that waits for the answer gets the error.
+        let _ = connection.with_upgrades().await;
+    });
+    let request = Request::builder().method(Method::CONNECT).uri(authority).header(HOST, authority);
+    let mut request =
+        request.body(Empty::<Bytes>::new()).map_err(|error| ClientError::Url(error.to_string()))?;
+    request.headers_mut().extend(headers.clone());
+    let answer = sender.send_request(request).await.map_err(broken)?;
+    if !answer.status().is_success() {
+        let what = format!("CONNECT {authority} is answered {}", answer.status());
+        return Err(ClientError::Connection(what));
+    }
+    let upgraded = hyper::upgrade::on(answer).await.map_err(broken)?;
+    Ok(Box::new(TokioIo::new(upgraded)))
+}

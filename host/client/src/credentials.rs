@@ -1,0 +1,58 @@
+//! The headers that say who sends a request. Files are read for each.
+
+use crate::ClientError;
+use crate::config::{Credentials, HeaderConfig};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use tidepool_settings::Secret;
+
+/// The value of `Authorization`; none without credentials, nor for those that take a token.
+pub(crate) fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, ClientError> {
+    match credentials {
+        Credentials::None | Credentials::OAuth2(_) => Ok(None),
+        Credentials::Basic { username, password } => {
+            let username = username.read("basic_auth.username_file")?;
+            let password = password.read("basic_auth.password_file")?;
+            basic("basic_auth", &username, &password).map(Some)
+        }
+        Credentials::Authorization { kind, credentials } => {
+            let secret = credentials.read("authorization.credentials_file")?;
+            secret_value("authorization", &format!("{kind} {secret}")).map(Some)
+        }
+    }
+}
+
+/// Name and password (RFC 7617). Errors call them by this key.
+pub(crate) fn basic(
+    key: &'static str,
+    username: &str,
+    password: &str,
+) -> Result<HeaderValue, ClientError> {
+    let pair = STANDARD.encode(format!("{username}:{password}"));
+    secret_value(key, &format!("Basic {pair}"))
+}
+
+/// A value that is shown nowhere. Errors call it by this key.
+pub(crate) fn secret_value(key: &'static str, text: &str) -> Result<HeaderValue, ClientError> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| ClientError::Credentials(key))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Adds the headers that are configured.
+pub(crate) fn add_headers(
+    to: &mut HeaderMap,
+    headers: &[(HeaderName, HeaderConfig)],
+) -> Result<(), ClientError> {
+    for (name, header) in headers {
+        for value in &header.values {
+            to.append(name.clone(), value.clone());
+        }
+        for file in &header.files {
+            let text = Secret::File(file.clone()).read("http_headers.files")?;
+            to.append(name.clone(), secret_value("http_headers.files", &text)?);
+        }
+    }
+    Ok(())
+}

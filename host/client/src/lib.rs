@@ -1,0 +1,34 @@
+//! Requests to other servers: receivers of remote write, servers that are asked, targets that are
+//! scraped, lists of targets. Configured as Prometheus configures its HTTP clients.
+//!
+//! ```text
+//! Client::send ─▶ request: headers, credentials, token ─▶ pool (hyper-util) ─▶ connector ─▶ socket
+//!       ▲                                                                     proxy, TLS
+//!       └── redirect? ◀── Answer: status, headers, a bounded stream of bytes ◀──┘
+//! ```
+//!
+//! Begin with [`HttpClientConfig`], then [`Client`] and [`Answer`]. `redirect` decides where a request
+//! goes next; `connect` makes connections, by `proxy` and `tls`; `credentials` and `oauth2` say who
+//! sends.
+//!
+//! Invariants: nothing secret is shown by an error; secrets are not sent to another host than the one
+//! that is configured; whatever takes time ends by the request's deadline, its answer's body included.
+//!
+//! Source: prometheus/common, `config/http_config.go`; what it leaves to Go is as `net/http` has it.
+
+mod answer;
+mod client;
+pub mod config;
+mod connect;
+mod credentials;
+mod error;
+mod oauth2;
+mod proxy;
+mod redirect;
+mod stream;
+mod tls;
+
+pub use answer::Answer;
+pub use client::{Ask, Client};
+pub use config::HttpClientConfig;
+pub use error::ClientError;

@@ -1,0 +1,209 @@
+//! Tokens by client credentials (RFC 6749, section 4.4), kept until shortly before they expire.
+//!
+//! Source: golang.org/x/oauth2, `internal/token.go`: who asks says so by `Authorization`, and by
+//! parameters if the server does not take that; what has worked is done again.
+
+use crate::client::{Ask, Client};
+use crate::config::{HttpClientConfig, OAuth2Config};
+use crate::credentials::{basic, secret_value};
+use crate::{Answer, ClientError};
+use bytes::Bytes;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, StatusCode};
+use serde::Deserialize;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// How long before its end a token is not used any more.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// Largest answer of a server of tokens.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// What of an error's text is shown.
+const TEXT_CHARS_MAX: usize = 256;
+
+/// Where tokens come from.
+pub(crate) struct TokenSource {
+    config: OAuth2Config,
+    client: Client,
+    /// One request at a time asks for a token; the others wait for it.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    token: Option<Token>,
+    /// How who asks says so, once that is known.
+    style: Option<Style>,
+}
+
+struct Token {
+    value: HeaderValue,
+    /// What it was asked for with.
+    secret: String,
+    /// Until when it is used; without an end if nothing is said.
+    until: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Header,
+    Parameters,
+}
+
+/// An answer, as far as it counts.
+#[derive(Deserialize)]
+struct Given {
+    access_token: String,
+    #[serde(default)]
+    token_type: String,
+    /// Seconds, which some servers write as text.
+    #[serde(default)]
+    expires_in: Option<Seconds>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Seconds {
+    Number(f64),
+    Text(String),
+}
+
+impl TokenSource {
+    /// Reads what the configuration names; asks for nothing yet.
+    pub fn open(config: &OAuth2Config) -> Result<TokenSource, ClientError> {
+        let in_oauth2 = |error| ClientError::OAuth2(Box::new(error));
+        let http = HttpClientConfig {
+            tls: config.tls.clone(),
+            proxy: config.proxy.clone(),
+            ..HttpClientConfig::default()
+        };
+        let client = Client::open(&http).map_err(in_oauth2)?;
+        let source = TokenSource { config: config.clone(), client, state: Mutex::default() };
+        source.secret()?;
+        Ok(source)
+    }
+
+    /// The value of `Authorization` for a request.
+    pub async fn authorization(&self) -> Result<HeaderValue, ClientError> {
+        let secret = self.secret()?;
+        let mut state = self.state.lock().await;
+        if let Some(token) = &state.token
+            && token.secret == secret
+            && token.until.is_none_or(|until| Instant::now() < until)
+        {
+            return Ok(token.value.clone());
+        }
+        state.token = None;
+        let asked = self.ask(&mut state, &secret).await;
+        let (value, until) = asked.map_err(|error| ClientError::OAuth2(Box::new(error)))?;
+        state.token = Some(Token { value: value.clone(), secret, until });
+        Ok(value)
+    }
+
+    fn secret(&self) -> Result<String, ClientError> {
+        Ok(self.config.client_secret.read("oauth2.client_secret_file")?)
+    }
+
+    async fn ask(
+        &self,
+        state: &mut State,
+        secret: &str,
+    ) -> Result<(HeaderValue, Option<Instant>), ClientError> {
+        let asked_at = Instant::now();
+        let mut answer = self.request(state.style.unwrap_or(Style::Header), secret).await?;
+        if !answer.0.is_success() && state.style.is_none() {
+            answer = self.request(Style::Parameters, secret).await?;
+            state.style = Some(Style::Parameters).filter(|_| answer.0.is_success());
+        } else if answer.0.is_success() {
+            state.style.get_or_insert(Style::Header);
+        }
+        let (status, body) = answer;
+        if !status.is_success() {
+            let text = String::from_utf8_lossy(&body);
+            let text: String = text.trim().chars().take(TEXT_CHARS_MAX).collect();
+            return Err(self.refused(format!("{status}: {text}")));
+        }
+        // Without what stands there, which may be the token.
+        let given: Given = serde_json::from_slice(&body)
+            .map_err(|_| self.refused("with no token in JSON".into()))?;
+        if given.access_token.is_empty() {
+            return Err(self.refused("with an empty token".into()));
+        }
+        let kind = match given.token_type.as_str() {
+            "" => "Bearer",
+            kind if kind.eq_ignore_ascii_case("bearer") => "Bearer",
+            kind => kind,
+        };
+        let value = secret_value("the token", &format!("{kind} {}", given.access_token))?;
+        let lasts = given.expires_in.and_then(|seconds| seconds.duration());
+        let until = lasts.and_then(|lasts| asked_at.checked_add(lasts.saturating_sub(MARGIN)));
+        Ok((value, until))
+    }
+
+    async fn request(
+        &self,
+        style: Style,
+        secret: &str,
+    ) -> Result<(StatusCode, Bytes), ClientError> {
+        // A client of tokens is a client, too: without the box the future would contain itself.
+        let answer: Answer = Box::pin(self.client.send(self.question(style, secret)?)).await?;
+        let status = answer.status;
+        Ok((status, answer.bytes().await?))
+    }
+
+    fn question(&self, style: Style, secret: &str) -> Result<Ask, ClientError> {
+        let mut headers = HeaderMap::new();
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(CONTENT_TYPE, form);
+        let mut body = form_urlencoded::Serializer::new(String::new());
+        body.append_pair("grant_type", "client_credentials");
+        if !self.config.scopes.is_empty() {
+            body.append_pair("scope", &self.config.scopes.join(" "));
+        }
+        body.extend_pairs(&self.config.endpoint_params);
+        let id = &self.config.client_id;
+        match style {
+            Style::Header => {
+                // As forms have them (RFC 6749, section 2.3.1).
+                let encoded = |text: &str| -> String {
+                    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+                };
+                let value = basic("client_id", &encoded(id), &encoded(secret))?;
+                headers.insert(AUTHORIZATION, value);
+            }
+            Style::Parameters => {
+                body.append_pair("client_id", id);
+                if !secret.is_empty() {
+                    body.append_pair("client_secret", secret);
+                }
+            }
+        }
+        Ok(Ask {
+            method: Method::POST,
+            headers,
+            body: Bytes::from(body.finish()),
+            // That of the request which needs the token counts.
+            timeout: None,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            ..Ask::get(self.config.token_url.0.clone())
+        })
+    }
+
+    fn refused(&self, what: String) -> ClientError {
+        ClientError::Token { url: self.config.token_url.to_string(), what }
+    }
+}
+
+impl Seconds {
+    /// Nothing without an end.
+    fn duration(self) -> Option<Duration> {
+        let seconds = match self {
+            Seconds::Number(seconds) => seconds,
+            Seconds::Text(text) => text.parse().ok()?,
+        };
+        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
+    }
+}

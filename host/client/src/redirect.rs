@@ -1,0 +1,117 @@
+//! Where a request goes next.
+//!
+//! Source: `net/http` of Go, `client.go`: a redirect of 301, 302 or 303 asks by GET, one of 307 or 308
+//! in the same way again; ten of them are the end.
+
+use crate::ClientError;
+use hyper::header::{HeaderMap, LOCATION};
+use hyper::{Method, StatusCode};
+use tidepool_settings::redact::shown;
+use url::Url;
+
+/// Redirects that are answered before it is given up.
+pub(crate) const REDIRECTS_MAX: usize = 10;
+
+/// What an answer asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    /// Where to ask.
+    pub url: Url,
+    /// Whether the request is repeated with its body, instead of asked by GET.
+    pub repeats: bool,
+}
+
+/// What an answer to a request for a URL asks for; nothing if it is no redirect.
+pub(crate) fn redirect(
+    url: &Url,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Result<Option<Redirect>, ClientError> {
+    let repeats = match status.as_u16() {
+        301..=303 => false,
+        307 | 308 => true,
+        _ => return Ok(None),
+    };
+    let Some(location) = headers.get(LOCATION) else { return Ok(None) };
+    let wrong = || ClientError::Url("a redirect whose Location is no URL".into());
+    let location = location.to_str().map_err(|_| wrong())?;
+    let mut next = url.join(location).map_err(|_| wrong())?;
+    if !matches!(next.scheme(), "http" | "https") || !next.has_host() {
+        return Err(ClientError::RedirectTarget(shown(&next)));
+    }
+    // Who redirects says where, not who asks there.
+    let _ = next.set_username("");
+    let _ = next.set_password(None);
+    Ok(Some(Redirect { url: next, repeats }))
+}
+
+/// How a request is repeated after a redirect that does not ask for the same one again.
+pub(crate) fn method(method: &Method) -> Method {
+    match *method {
+        Method::HEAD => Method::HEAD,
+        _ => Method::GET,
+    }
+}
+
+/// Whether a host may hear what is secret to the first: it is the same one, or below it.
+pub(crate) fn is_trusted(first: &Url, next: &Url) -> bool {
+    let (Some(first), Some(next)) = (first.host_str(), next.host_str()) else { return false };
+    if first == next {
+        return true;
+    }
+    // A host in brackets is an address, with nothing below it.
+    let is_below = |rest: &str| rest.ends_with('.') && !next.starts_with('[');
+    next.strip_suffix(first).is_some_and(is_below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).expect("a URL")
+    }
+
+    fn next(status: u16, location: &str) -> Result<Option<Redirect>, ClientError> {
+        let status = StatusCode::from_u16(status).unwrap_or_default();
+        let value = hyper::header::HeaderValue::from_str(location);
+        let headers = HeaderMap::from_iter([(LOCATION, value.expect("a value"))]);
+        redirect(&url("https://a.example:8443/metrics?x=1"), status, &headers)
+    }
+
+    #[test]
+    fn redirects_are_gos() {
+        for (status, location, expected, repeats) in [
+            (301, "/other", "https://a.example:8443/other", false),
+            (302, "other?y=2", "https://a.example:8443/other?y=2", false),
+            (303, "http://b.example", "http://b.example/", false),
+            (307, "//b.example/c", "https://b.example/c", true),
+            (308, "https://me:pass@b.example/", "https://b.example/", true),
+        ] {
+            let expected = Redirect { url: url(expected), repeats };
+            assert_eq!(next(status, location), Ok(Some(expected)), "{status} {location}");
+        }
+        for status in [200, 300, 304, 305, 400] {
+            assert_eq!(next(status, "/other"), Ok(None), "{status}");
+        }
+        assert!(next(302, "ftp://a/").is_err_and(|error| error.to_string().contains("ftp://a/")));
+        let silent = redirect(&url("http://a/"), StatusCode::FOUND, &HeaderMap::new());
+        assert_eq!(silent, Ok(None));
+    }
+
+    #[test]
+    fn secrets_stay_below_the_first_host() {
+        for (first, next, expected) in [
+            ("https://a.example/", "https://a.example:9/", true),
+            ("http://a.example/", "https://A.example/", true),
+            ("http://a.example/", "http://b.a.example/", true),
+            ("http://a.example/", "http://ba.example/", false),
+            ("http://b.a.example/", "http://a.example/", false),
+            ("http://127.0.0.1/", "http://localhost/", false),
+            ("http://[::1]/", "http://[::1]:1/", true),
+            ("http://[::1]/", "http://[::2]/", false),
+        ] {
+            assert_eq!(is_trusted(&url(first), &url(next)), expected, "{first} {next}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What a TLS configuration is made of: certificates and keys, whom to trust, which versions.
+
+use crate::ClientError;
+use crate::config::{TlsConfig, TlsVersion};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use tidepool_settings::{FileError, Secret};
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, verify_tls12_signature, verify_tls13_signature,
+};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion,
+};
+
+/// How errors call the keys of the files.
+const CA_FILE: &str = "tls_config.ca_file";
+const CERT_FILE: &str = "tls_config.cert_file";
+const KEY_FILE: &str = "tls_config.key_file";
+
+/// What is another one once a file has changed: of each file, which one it is, how long, and when it
+/// was written and changed; `None` for one that cannot be looked at.
+pub(crate) type Stamps = Vec<Option<[i64; 6]>>;
+
+/// TLS, made when it is first needed: what the system trusts takes time and memory.
+pub(crate) struct LazyTls {
+    config: TlsConfig,
+    offers_http2: bool,
+    made: OnceLock<Arc<ClientConfig>>,
+}
+
+impl LazyTls {
+    /// Nothing yet.
+    pub fn new(config: &TlsConfig, offers_http2: bool) -> LazyTls {
+        LazyTls { config: config.clone(), offers_http2, made: OnceLock::new() }
+    }
+
+    /// TLS as it is configured.
+    pub fn get(&self) -> Result<Arc<ClientConfig>, ClientError> {
+        if let Some(made) = self.made.get() {
+            return Ok(Arc::clone(made));
+        }
+        let mut made = client_config(&self.config)?;
+        if self.offers_http2 {
+            made.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        }
+        Ok(Arc::clone(self.made.get_or_init(|| Arc::new(made))))
+    }
+
+    /// Whose certificate a server must show.
+    pub fn server_name(&self, host: &str) -> Result<ServerName<'static>, ClientError> {
+        let name = self.config.server_name.as_deref().unwrap_or(host);
+        ServerName::try_from(name.to_owned()).map_err(|_| ClientError::ServerName(name.to_owned()))
+    }
+}
+
+/// What the files of certificates and keys look like from outside.
+pub(crate) fn stamps(config: &TlsConfig) -> Stamps {
+    let stamp = |path: &Path| {
+        let meta = std::fs::metadata(path).ok()?;
+        let inode = i64::from_ne_bytes(meta.ino().to_ne_bytes());
+        let size = i64::try_from(meta.size()).unwrap_or(i64::MAX);
+        Some([inode, size, meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()])
+    };
+    config.files().map(stamp).collect()
+}
+
+fn client_config(tls: &TlsConfig) -> Result<ClientConfig, ClientError> {
+    let wrong = |error: &dyn std::fmt::Display| ClientError::Tls(error.to_string());
+    let provider = Arc::new(default_provider());
+    // What is trusted is read also where nothing is verified: that a file is wrong is to be known.
+    let roots = match &tls.ca {
+        Some(ca) => Arc::new(roots_of(ca)?),
+        None => system_roots(),
+    };
+    let versions = versions(tls);
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions)
+        .map_err(|error| wrong(&error))?;
+    let builder = match tls.insecure_skip_verify {
+        false => builder.with_root_certificates(roots),
+        true => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate { provider })),
+    };
+    match &tls.client {
+        None => Ok(builder.with_no_client_auth()),
+        Some((certificate, key)) => {
+            let read = PrivateKeyDer::from_pem_slice(&key.read_bytes(KEY_FILE)?);
+            let read =
+                read.map_err(|_| unusable(KEY_FILE, key, "it holds no private key in PEM".into()))?;
+            let chain = certificates(CERT_FILE, certificate)?;
+            builder.with_client_auth_cert(chain, read).map_err(|error| {
+                let what = match certificate {
+                    Secret::File(path) => format!("with {}: {error}", path.display()),
+                    Secret::Text(_) => error.to_string(),
+                };
+                unusable(KEY_FILE, key, what)
+            })
+        }
+    }
+}
+
+fn versions(tls: &TlsConfig) -> Vec<&'static SupportedProtocolVersion> {
+    let is_spoken = |version: TlsVersion| {
+        tls.min_version.is_none_or(|min| min <= version)
+            && tls.max_version.is_none_or(|max| version <= max)
+    };
+    let all = [(TlsVersion::Tls13, &TLS13), (TlsVersion::Tls12, &TLS12)];
+    all.into_iter().filter(|(version, _)| is_spoken(*version)).map(|(_, known)| known).collect()
+}
+
+/// What is wrong with a file, or with a text in its place.
+fn unusable(key: &'static str, pem: &Secret, what: String) -> ClientError {
+    match pem {
+        Secret::File(path) => FileError { key, path: path.clone(), what }.into(),
+        Secret::Text(_) => ClientError::Pem { key: key.strip_suffix("_file").unwrap_or(key), what },
+    }
+}
+
+fn certificates(
+    key: &'static str,
+    pem: &Secret,
+) -> Result<Vec<CertificateDer<'static>>, ClientError> {
+    let content = pem.read_bytes(key)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&content).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) => Err(unusable(key, pem, "it holds no certificate in PEM".into())),
+        Err(error) => Err(unusable(key, pem, error.to_string())),
+    }
+}
+
+fn roots_of(ca: &Secret) -> Result<RootCertStore, ClientError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(CA_FILE, ca)? {
+        roots.add(certificate).map_err(|error| unusable(CA_FILE, ca, error.to_string()))?;
+    }
+    Ok(roots)
+}
+
+/// Whom the system trusts, read once for all clients.
+fn system_roots() -> Arc<RootCertStore> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    let read = || {
+        let mut roots = RootCertStore::empty();
+        // One that does not parse keeps no other from being used.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            tracing::warn!(
+                "this system trusts no certificate authority, so no server can be reached by \
+                 https; install its certificates, or name one in tls_config.ca_file"
+            );
+        }
+        Arc::new(roots)
+    };
+    Arc::clone(ROOTS.get_or_init(read))
+}
+
+/// Takes any certificate, as `insecure_skip_verify` asks. What is signed by it is checked.
+#[derive(Debug)]
+struct AnyCertificate {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,462 @@
+//! Native histograms as they are scraped.
+//!
+//! Sources: `model/histogram` in prometheus/prometheus and the "Native Histograms" specification.
+
+/// The schema of histograms that list their bounds.
+pub const CUSTOM_BUCKETS_SCHEMA: i32 = -53;
+
+/// Schemas whose bounds are powers of two, both ends included.
+pub const EXPONENTIAL_SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;
+
+/// A native histogram.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NativeHistogram {
+    /// Which bounds its buckets have.
+    pub schema: i32,
+    /// Width of the zero bucket.
+    pub zero_threshold: f64,
+    /// Sum of all observations.
+    pub sum: f64,
+    /// Whether it is of what is there now; else it counts, and is reset at times.
+    pub is_gauge: bool,
+    /// Where the buckets of positive observations are.
+    pub positive_spans: Vec<Span>,
+    /// Where those of negative ones are.
+    pub negative_spans: Vec<Span>,
+    /// How many observations there are.
+    pub counts: Counts,
+    /// Upper bounds, of [`CUSTOM_BUCKETS_SCHEMA`] only; infinity is not among them.
+    pub custom_values: Vec<f64>,
+}
+
+/// A run of neighbouring buckets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Buckets left out since the span before; of the first one, the index of its bucket.
+    pub offset: i32,
+    /// How many buckets.
+    pub length: u32,
+}
+
+/// Counts of a native histogram.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Counts {
+    /// Whole ones; those of buckets are differences to the bucket before.
+    Integer {
+        /// Of all observations.
+        count: u64,
+        /// Of the zero bucket.
+        zero_count: u64,
+        /// Of positive observations.
+        positive: Vec<i64>,
+        /// Of negative observations.
+        negative: Vec<i64>,
+    },
+    /// Of any kind; those of buckets stand for themselves.
+    Float {
+        /// Of all observations.
+        count: f64,
+        /// Of the zero bucket.
+        zero_count: f64,
+        /// Of positive observations.
+        positive: Vec<f64>,
+        /// Of negative observations.
+        negative: Vec<f64>,
+    },
+}
+
+/// What is wrong with a native histogram.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum HistogramError {
+    /// Spans and buckets do not belong together.
+    #[error("{side} spans require {wanted} buckets, but there are {found}")]
+    Spans {
+        /// `positive` or `negative`.
+        side: &'static str,
+        /// What the spans say.
+        wanted: u64,
+        /// What there is.
+        found: u64,
+    },
+    /// A span goes back.
+    #[error("{side} span {number} has the offset {offset}; it must not be negative")]
+    Offset {
+        /// `positive` or `negative`.
+        side: &'static str,
+        /// Which span, from 1.
+        number: usize,
+        /// Its offset.
+        offset: i32,
+    },
+    /// A bucket's count is negative.
+    #[error("{side} bucket {number} has a negative count")]
+    BucketCount {
+        /// `positive` or `negative`.
+        side: &'static str,
+        /// Which bucket, from 1.
+        number: usize,
+    },
+    /// The count of the zero bucket or of all observations is negative.
+    #[error("its count of observations, or that of its zero bucket, is negative")]
+    Count,
+    /// The count of all observations is not that of all buckets.
+    #[error("its buckets have {buckets} observations, but its count is {count}")]
+    CountMismatch {
+        /// Of all buckets.
+        buckets: u64,
+        /// Of all observations.
+        count: u64,
+    },
+    /// There is no such schema.
+    #[error("its schema is {0}; from -4 to 8 and -53 are known")]
+    Schema(i32),
+    /// Custom bounds do not ascend, are too few, or are not finite.
+    #[error("its custom bounds must be finite, ascend, and be as many as its buckets but one")]
+    CustomBounds,
+    /// Custom bounds have no zero bucket and no negative ones, and belong to no other schema.
+    #[error("custom bounds together with a zero bucket, negative buckets or another schema")]
+    CustomMix,
+    /// It was to be made of a classic histogram.
+    #[error("it cannot be made of the classic one: {0}")]
+    Classic(crate::ClassicError),
+}
+
+const POSITIVE: &str = "positive";
+const NEGATIVE: &str = "negative";
+
+impl NativeHistogram {
+    /// How many buckets there are, the zero bucket not among them.
+    pub fn buckets(&self) -> usize {
+        match &self.counts {
+            Counts::Integer { positive, negative, .. } => positive.len() + negative.len(),
+            Counts::Float { positive, negative, .. } => positive.len() + negative.len(),
+        }
+    }
+
+    /// Whether spans and buckets belong together, without which the rest cannot be read.
+    pub fn check_spans(&self) -> Result<(), HistogramError> {
+        let (positive, negative) = match &self.counts {
+            Counts::Integer { positive, negative, .. } => (positive.len(), negative.len()),
+            Counts::Float { positive, negative, .. } => (positive.len(), negative.len()),
+        };
+        check_lengths(POSITIVE, &self.positive_spans, positive)?;
+        check_lengths(NEGATIVE, &self.negative_spans, negative)
+    }
+
+    /// Whether it says something that can be stored (`Validate` of upstream's two kinds).
+    pub fn validate(&self) -> Result<(), HistogramError> {
+        self.check_spans()?;
+        if self.schema == CUSTOM_BUCKETS_SCHEMA {
+            self.check_custom_bounds()?;
+        } else if EXPONENTIAL_SCHEMAS.contains(&self.schema) {
+            check_offsets(POSITIVE, self.positive_spans.get(1..), 2)?;
+            check_offsets(NEGATIVE, self.negative_spans.get(1..), 2)?;
+            if !self.custom_values.is_empty() {
+                return Err(HistogramError::CustomMix);
+            }
+        } else {
+            return Err(HistogramError::Schema(self.schema));
+        }
+        match &self.counts {
+            Counts::Integer { count, zero_count, positive, negative } => {
+                let negative = sum_deltas(NEGATIVE, negative)?;
+                let positive = sum_deltas(POSITIVE, positive)?;
+                let buckets = negative.wrapping_add(positive).wrapping_add(*zero_count);
+                // What is not a number is counted, and is in no bucket.
+                let is_right =
+                    if self.sum.is_nan() { buckets <= *count } else { buckets == *count };
+                match is_right {
+                    true => Ok(()),
+                    false => Err(HistogramError::CountMismatch { buckets, count: *count }),
+                }
+            }
+            Counts::Float { count, zero_count, positive, negative } => {
+                check_counts(NEGATIVE, negative)?;
+                if *zero_count < 0.0 || *count < 0.0 {
+                    return Err(HistogramError::Count);
+                }
+                check_counts(POSITIVE, positive)
+            }
+        }
+    }
+
+    fn check_custom_bounds(&self) -> Result<(), HistogramError> {
+        let bounds = &self.custom_values;
+        let ascend = bounds.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
+        let is_open = bounds.iter().any(|bound| bound.is_nan() || *bound == f64::INFINITY);
+        check_offsets(POSITIVE, Some(&self.positive_spans), 1)?;
+        let reach = |span: &Span| i64::from(span.offset) + i64::from(span.length);
+        let reach: i64 = self.positive_spans.iter().map(reach).sum();
+        if !ascend || is_open || reach > bounds.len() as i64 + 1 {
+            return Err(HistogramError::CustomBounds);
+        }
+        let has_zeros = match &self.counts {
+            Counts::Integer { zero_count, negative, .. } => {
+                *zero_count != 0 || !negative.is_empty()
+            }
+            Counts::Float { zero_count, negative, .. } => {
+                *zero_count != 0.0 || !negative.is_empty()
+            }
+        };
+        match has_zeros || self.zero_threshold != 0.0 || !self.negative_spans.is_empty() {
+            true => Err(HistogramError::CustomMix),
+            false => Ok(()),
+        }
+    }
+
+    /// Leaves empty buckets out, but for so many between two others. Spans and buckets have to
+    /// belong together ([`Self::check_spans`]).
+    pub fn compact(&mut self, empty_max: u32) {
+        self.rebuild(empty_max, None);
+    }
+
+    /// Makes buckets wider, down to a schema. One that is not above it, or of custom bounds, stays.
+    pub fn reduce_schema(&mut self, schema: i32) {
+        if self.schema <= schema || self.schema > 52 || schema < -4 {
+            return;
+        }
+        let shift = (self.schema - schema) as u32;
+        self.rebuild(0, Some(shift));
+        self.schema = schema;
+    }
+
+    fn rebuild(&mut self, empty_max: u32, shift: Option<u32>) {
+        let NativeHistogram { positive_spans, negative_spans, counts, .. } = self;
+        match counts {
+            Counts::Integer { positive, negative, .. } => {
+                for (spans, deltas) in [(positive_spans, positive), (negative_spans, negative)] {
+                    let mut last = 0i64;
+                    for delta in deltas.iter_mut() {
+                        last = last.wrapping_add(*delta);
+                        *delta = last;
+                    }
+                    rebuild_side(spans, deltas, empty_max, shift, i64::wrapping_add);
+                    let mut last = 0i64;
+                    for count in deltas.iter_mut() {
+                        (*count, last) = (count.wrapping_sub(last), *count);
+                    }
+                }
+            }
+            Counts::Float { positive, negative, .. } => {
+                rebuild_side(positive_spans, positive, empty_max, shift, |a, b| a + b);
+                rebuild_side(negative_spans, negative, empty_max, shift, |a, b| a + b);
+            }
+        }
+    }
+}
+
+fn check_lengths(side: &'static str, spans: &[Span], found: usize) -> Result<(), HistogramError> {
+    let wanted: u64 = spans.iter().map(|span| u64::from(span.length)).sum();
+    let found = found as u64;
+    if wanted == found { Ok(()) } else { Err(HistogramError::Spans { side, wanted, found }) }
+}
+
+fn check_offsets(
+    side: &'static str,
+    spans: Option<&[Span]>,
+    first: usize,
+) -> Result<(), HistogramError> {
+    let spans = spans.unwrap_or_default();
+    match spans.iter().position(|span| span.offset < 0) {
+        None => Ok(()),
+        Some(at) => {
+            let offset = spans.get(at).map_or(0, |span| span.offset);
+            Err(HistogramError::Offset { side, number: at + first, offset })
+        }
+    }
+}
+
+fn sum_deltas(side: &'static str, deltas: &[i64]) -> Result<u64, HistogramError> {
+    let (mut last, mut sum) = (0i64, 0u64);
+    for (at, delta) in deltas.iter().enumerate() {
+        last = last.wrapping_add(*delta);
+        let count = u64::try_from(last)
+            .map_err(|_| HistogramError::BucketCount { side, number: at + 1 })?;
+        sum = sum.wrapping_add(count);
+    }
+    Ok(sum)
+}
+
+fn check_counts(side: &'static str, counts: &[f64]) -> Result<(), HistogramError> {
+    match counts.iter().position(|count| *count < 0.0) {
+        None => Ok(()),
+        Some(at) => Err(HistogramError::BucketCount { side, number: at + 1 }),
+    }
+}
+
+/// Rebuilds the spans of one side around its buckets that are not empty. With `shift`, each becomes
+/// part of one that is wider by so many schemas.
+fn rebuild_side<T: Copy + PartialEq + Default>(
+    spans: &mut Vec<Span>,
+    counts: &mut Vec<T>,
+    empty_max: u32,
+    shift: Option<u32>,
+    add: impl Fn(T, T) -> T,
+) {
+    let empty = T::default();
+    let mut new_spans: Vec<Span> = Vec::with_capacity(spans.len());
+    let mut new_counts: Vec<T> = Vec::with_capacity(counts.len());
+    // Index of the bucket behind the last one that was taken.
+    let mut end = 0i64;
+    let mut index = 0i64;
+    let mut left = counts.iter();
+    for span in spans.iter() {
+        index += i64::from(span.offset);
+        for count in left.by_ref().take(span.length as usize) {
+            let place = shift.map_or(index, |shift| ((index - 1) >> shift) + 1);
+            index += 1;
+            if *count == empty {
+                continue;
+            }
+            let gap = place - end;
+            match (new_spans.last_mut(), new_counts.last_mut()) {
+                // The same bucket, since it became wider.
+                (Some(_), Some(same)) if gap == -1 && shift.is_some() => {
+                    *same = add(*same, *count);
+                    continue;
+                }
+                (Some(last), Some(_)) if (0..=i64::from(empty_max)).contains(&gap) => {
+                    last.length += gap as u32 + 1;
+                    new_counts.extend(std::iter::repeat_n(empty, gap as usize));
+                }
+                _ => {
+                    let offset = i32::try_from(gap).unwrap_or(i32::MAX);
+                    new_spans.push(Span { offset, length: 1 });
+                }
+            }
+            new_counts.push(*count);
+            end = place + 1;
+        }
+    }
+    (*spans, *counts) = (new_spans, new_counts);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(of: &[(i32, u32)]) -> Vec<Span> {
+        of.iter().map(|(offset, length)| Span { offset: *offset, length: *length }).collect()
+    }
+
+    fn float(positive_spans: &[(i32, u32)], positive: &[f64]) -> NativeHistogram {
+        NativeHistogram {
+            schema: 0,
+            zero_threshold: 0.0,
+            sum: 1.0,
+            is_gauge: false,
+            positive_spans: spans(positive_spans),
+            negative_spans: Vec::new(),
+            counts: Counts::Float {
+                count: positive.iter().sum(),
+                zero_count: 0.0,
+                positive: positive.to_vec(),
+                negative: Vec::new(),
+            },
+            custom_values: Vec::new(),
+        }
+    }
+
+    fn integer(positive_spans: &[(i32, u32)], deltas: &[i64], count: u64) -> NativeHistogram {
+        let counts = Counts::Integer {
+            count,
+            zero_count: 0,
+            positive: deltas.to_vec(),
+            negative: Vec::new(),
+        };
+        NativeHistogram { counts, ..float(positive_spans, &[]) }
+    }
+
+    /// Cases of upstream's `TestHistogramCompact` and `TestFloatHistogramCompact`.
+    #[test]
+    fn empty_buckets_are_left_out() {
+        for (before, counts, empty_max, after, wanted) in [
+            (
+                &[(-2, 1), (2, 3)][..],
+                &[1., 3., 0., 0.][..],
+                0,
+                &[(-2, 1), (2, 1)][..],
+                &[1., 3.][..],
+            ),
+            (&[(-2, 1), (2, 3)], &[0., 0., 3., 0.], 0, &[(2, 1)], &[3.]),
+            (&[(-2, 3), (0, 2)], &[1., 0., 0., 4., 2.], 0, &[(-2, 1), (2, 2)], &[1., 4., 2.]),
+            (&[(-2, 3), (0, 2)], &[1., 0., 0., 4., 2.], 2, &[(-2, 5)], &[1., 0., 0., 4., 2.]),
+            (&[(-2, 1), (2, 2)], &[1., 4., 2.], 2, &[(-2, 5)], &[1., 0., 0., 4., 2.]),
+            (&[(-2, 1), (3, 2)], &[1., 4., 2.], 2, &[(-2, 1), (3, 2)], &[1., 4., 2.]),
+            (&[(-2, 1), (2, 0), (1, 1)], &[1., 2.], 0, &[(-2, 1), (3, 1)], &[1., 2.]),
+            (&[(-2, 2), (3, 1)], &[0., 0., 0.], 0, &[], &[]),
+            (&[(0, 0)], &[], 0, &[], &[]),
+        ] {
+            let mut histogram = float(before, counts);
+            histogram.compact(empty_max);
+            assert_eq!(histogram.positive_spans, spans(after), "{before:?} {counts:?}");
+            let Counts::Float { positive, .. } = &histogram.counts else { return };
+            assert_eq!(positive, wanted, "{before:?} {counts:?}");
+        }
+        let mut histogram = integer(&[(-2, 4)], &[1, -1, 0, 3], 4);
+        histogram.compact(0);
+        assert_eq!(histogram, integer(&[(-2, 1), (2, 1)], &[1, 2], 4));
+        let mut histogram = integer(&[(-2, 4)], &[1, -1, 0, 3], 4);
+        histogram.compact(2);
+        assert_eq!(histogram, integer(&[(-2, 4)], &[1, -1, 0, 3], 4));
+    }
+
+    /// Cases of upstream's `TestReduceResolution`.
+    #[test]
+    fn buckets_become_wider() {
+        let before = [(0, 4), (0, 0), (3, 2)];
+        let mut histogram = integer(&before, &[1, 2, -2, 1, -1, 0], 9);
+        histogram.reduce_schema(-1);
+        let wanted =
+            NativeHistogram { schema: -1, ..integer(&[(0, 3), (1, 1)], &[1, 3, -2, 0], 9) };
+        assert_eq!(histogram, wanted);
+        let mut histogram = float(&before, &[1., 3., 1., 2., 1., 1.]);
+        histogram.reduce_schema(-1);
+        let wanted = float(&[(0, 3), (1, 1)], &[1., 4., 2., 2.]);
+        assert_eq!(histogram, NativeHistogram { schema: -1, ..wanted.clone() });
+        histogram.reduce_schema(0);
+        assert_eq!(histogram, NativeHistogram { schema: -1, ..wanted });
+    }
+
+    /// Cases of upstream's `TestHistogramValidation`.
+    #[test]
+    fn what_cannot_be_stored_is_refused() {
+        let good = integer(&[(0, 2), (1, 1)], &[1, 0, -1], 2);
+        assert_eq!(good.validate(), Ok(()));
+        let wrong = |change: fn(&mut NativeHistogram)| {
+            let mut histogram = good.clone();
+            change(&mut histogram);
+            histogram.validate().err()
+        };
+        let offset = HistogramError::Offset { side: POSITIVE, number: 2, offset: -1 };
+        assert_eq!(wrong(|h| h.positive_spans[1].offset = -1), Some(offset));
+        let spans = HistogramError::Spans { side: POSITIVE, wanted: 4, found: 3 };
+        assert_eq!(wrong(|h| h.positive_spans[1].length = 2), Some(spans));
+        assert_eq!(wrong(|h| h.schema = 9), Some(HistogramError::Schema(9)));
+        assert_eq!(wrong(|h| h.custom_values.push(1.0)), Some(HistogramError::CustomMix));
+        let negative = integer(&[(0, 1)], &[-1], 0).validate();
+        assert_eq!(negative, Err(HistogramError::BucketCount { side: POSITIVE, number: 1 }));
+        let mut more = integer(&[(0, 1)], &[1], 2);
+        let mismatch = HistogramError::CountMismatch { buckets: 1, count: 2 };
+        assert_eq!(more.validate(), Err(mismatch));
+        more.sum = f64::NAN;
+        assert_eq!(more.validate(), Ok(()));
+        let of_floats = float(&[(0, 2)], &[2.0, -1.0]).validate();
+        assert_eq!(of_floats, Err(HistogramError::BucketCount { side: POSITIVE, number: 2 }));
+        assert_eq!(float(&[(0, 1)], &[-1.0]).validate(), Err(HistogramError::Count));
+        let custom = |values: &[f64], spans: &[(i32, u32)]| NativeHistogram {
+            schema: CUSTOM_BUCKETS_SCHEMA,
+            custom_values: values.to_vec(),
+            ..integer(spans, &[1], 1)
+        };
+        assert_eq!(custom(&[1.0, 2.0], &[(2, 1)]).validate(), Ok(()));
+        for (values, place) in
+            [(&[1.0, 2.0][..], 3), (&[2.0, 1.0], 0), (&[f64::NAN], 0), (&[f64::INFINITY], 0)]
+        {
+            let refused = custom(values, &[(place, 1)]).validate();
+            assert_eq!(refused, Err(HistogramError::CustomBounds), "{values:?}");
+        }
+        let zero = NativeHistogram { zero_threshold: 1.0, ..custom(&[1.0], &[(0, 1)]) };
+        assert_eq!(zero.validate(), Err(HistogramError::CustomMix));
+    }
+}

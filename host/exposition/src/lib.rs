@@ -1,0 +1,77 @@
+//! Prometheus' exposition formats, read as they come: text 0.0.4 and 1.0.0, OpenMetrics 0.0.1 and
+//! 1.0.0, and protobuf. What scrapes, what imports and what takes pushes read with one parser.
+//!
+//! ```no_run
+//! # fn store(_: tidepool_exposition::Sample<'_>) {}
+//! # fn body() -> Vec<Vec<u8>> { Vec::new() }
+//! use tidepool_exposition::{Format, HistogramOptions, Item, ParseError, Parser};
+//!
+//! # fn main() -> Result<(), ParseError> {
+//! let mut parser = Parser::new(Format::Openmetrics, HistogramOptions::default());
+//! for piece in body() {
+//!     parser.feed(&piece);
+//!     while let Some(item) = parser.next()? {
+//!         if let Item::Sample(sample) = item {
+//!             store(sample);
+//!         }
+//!     }
+//! }
+//! parser.end();
+//! while let Some(item) = parser.next()? {
+//!     # let _ = item;
+//!     // …
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Parser`] is [`TextParser`] or [`ProtobufParser`]: `feed` takes a piece of any size, `next`
+//!   returns items until it needs the next piece, `end` says that there is none. It holds one piece
+//!   and one line ([`LINE_BYTES_MAX`]) or metric family ([`FAMILY_BYTES_MAX`]). [`TextReader`] does
+//!   the same over [`std::io::BufRead`].
+//! - [`Item`] is what a line or part of a message says. A [`Sample`] borrows from the parser and has no
+//!   labels yet: [`Series::text`] is the key of a cache, [`Series::labels`] parses it. In the protobuf
+//!   format the text is written in the same notation.
+//! - [`ParseError`] names line and column, or family and metric. After [`ParseError::is_line`] the next
+//!   line can be read, as import does; a scrape ends at the first error.
+//! - `le` and `quantile` are written in one way ([`Series::labels`]).
+//! - [`ClassicToNative`] makes native histograms of classic ones among the items of a text;
+//!   [`HistogramOptions`] does that in the protobuf format. [`NativeHistogram::validate`] is for
+//!   callers that store one.
+//! - [`NameValidation`] and [`NameEscaping`] are the schemes for names.
+//! - [`mod@lint`] judges metrics by Prometheus' conventions.
+//!
+//! No network, no clock and no storage is known here.
+
+mod error;
+mod histogram;
+mod item;
+pub mod lint;
+mod names;
+mod nhcb;
+mod number;
+mod parser;
+pub mod protobuf;
+mod quote;
+mod series;
+mod text;
+
+pub use error::{FamilyError, LINE_BYTES_MAX, LabelError, ParseError, Place, ReadError};
+pub use histogram::{
+    CUSTOM_BUCKETS_SCHEMA, Counts, EXPONENTIAL_SCHEMAS, HistogramError, NativeHistogram, Span,
+};
+pub use item::{
+    Exemplar, HistogramSample, Item, LabelPairs, METRIC_NAME, MetricType, Sample, Series,
+    TextFormat,
+};
+pub use names::{NameEscaping, NameValidation};
+pub use nhcb::{
+    CLASSIC_BUCKETS_MAX, ClassicError, ClassicHistogram, ClassicToNative, Converted, OwnedExemplar,
+    Step,
+};
+pub use number::float_text;
+pub use parser::{Format, Parser};
+pub use protobuf::{FAMILY_BYTES_MAX, HistogramOptions, ProtobufParser};
+pub use quote::quoted;
+pub use series::series_text;
+pub use text::{TextParser, TextReader};

@@ -1,0 +1,399 @@
+//! Classic histograms made native ones with custom bounds.
+//!
+//! Sources: `util/convertnhcb` and `model/textparse/nhcbparse.go` in prometheus/prometheus. Unlike
+//! there, a converted histogram has the time of its own samples and not of the next one, and classic
+//! samples that are kept keep their exemplars.
+
+use crate::error::LabelError;
+use crate::histogram::{CUSTOM_BUCKETS_SCHEMA, Counts, HistogramError, NativeHistogram, Span};
+use crate::item::{Item, LabelPairs, METRIC_NAME, MetricType, Sample};
+use crate::number::parse_value;
+
+/// Buckets of one histogram that are gathered; further ones make it wrong.
+pub const CLASSIC_BUCKETS_MAX: usize = 16 * 1024;
+
+/// Exemplars of one histogram that are kept.
+const EXEMPLARS_MAX: usize = 1024;
+
+/// A classic histogram, as its samples come.
+#[derive(Debug, Default)]
+pub struct ClassicHistogram {
+    /// Bounds and counts of all below, by ascending bound.
+    buckets: Vec<(f64, f64)>,
+    count: Option<f64>,
+    sum: f64,
+    fault: Option<ClassicError>,
+}
+
+/// Why a classic histogram has no native one.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum ClassicError {
+    /// A bound is not a number.
+    #[error("a bucket has the bound NaN")]
+    Bound,
+    /// A count is negative.
+    #[error("a count is negative")]
+    Negative,
+    /// A bucket has less than one below it.
+    #[error("the counts of its buckets do not ascend")]
+    NotCumulative,
+    /// The count is not that of the last bucket.
+    #[error("its count is {count}, but its last bucket has {last}")]
+    CountMismatch {
+        /// Of all observations.
+        count: f64,
+        /// Of the last bucket.
+        last: f64,
+    },
+    /// There are too many buckets.
+    #[error("more than {CLASSIC_BUCKETS_MAX} buckets")]
+    TooMany,
+}
+
+impl ClassicHistogram {
+    /// Drops all buckets and values.
+    pub fn clear(&mut self) {
+        self.buckets.clear();
+        *self = ClassicHistogram {
+            buckets: std::mem::take(&mut self.buckets),
+            ..ClassicHistogram::default()
+        };
+    }
+
+    /// Takes a bucket, with the count of all below it. A bound that was there is passed over.
+    pub fn bucket(&mut self, bound: f64, count: f64) {
+        if self.fault.is_some() {
+            return;
+        }
+        if bound.is_nan() {
+            self.fault = Some(ClassicError::Bound);
+            return;
+        }
+        if count < 0.0 {
+            self.fault = Some(ClassicError::Negative);
+            return;
+        }
+        let at = self.buckets.partition_point(|(other, _)| *other < bound);
+        let after = self.buckets.get(at);
+        if after.is_some_and(|(other, _)| *other == bound) {
+            return;
+        }
+        let before = at.checked_sub(1).and_then(|before| self.buckets.get(before));
+        let is_less = before.is_some_and(|(_, below)| count < *below);
+        if is_less || after.is_some_and(|(_, above)| count > *above) {
+            self.fault = Some(ClassicError::NotCumulative);
+        } else if self.buckets.len() >= CLASSIC_BUCKETS_MAX {
+            self.fault = Some(ClassicError::TooMany);
+        } else {
+            self.buckets.insert(at, (bound, count));
+        }
+    }
+
+    /// Takes the count of all observations.
+    pub fn count(&mut self, count: f64) {
+        if count < 0.0 {
+            self.fault = self.fault.or(Some(ClassicError::Negative));
+        } else {
+            self.count = Some(count);
+        }
+    }
+
+    /// Takes the sum of all observations.
+    pub fn sum(&mut self, sum: f64) {
+        self.sum = sum;
+    }
+
+    /// The native histogram, with whole counts if all are whole.
+    pub fn convert(&self, is_gauge: bool) -> Result<NativeHistogram, ClassicError> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let last = self.buckets.last();
+        let count = self.count.or(last.map(|(_, count)| *count)).unwrap_or(0.0);
+        let mut buckets = self.buckets.clone();
+        if last.is_none_or(|(bound, _)| *bound != f64::INFINITY) {
+            buckets.push((f64::INFINITY, count));
+        }
+        let last = buckets.last().map_or(count, |(_, count)| *count);
+        if count != last {
+            return Err(ClassicError::CountMismatch { count, last });
+        }
+        let is_whole = |count: f64| count == count.trunc() && count < i64::MAX as f64;
+        let counts = match buckets.iter().all(|(_, count)| is_whole(*count)) {
+            true => {
+                let (mut below, mut before) = (0, 0);
+                let delta = |(_, count): &(f64, f64)| {
+                    // A count below that of a bucket shows when the histogram is validated.
+                    let own = (*count as i64).wrapping_sub(below);
+                    let delta = own.wrapping_sub(before);
+                    (below, before) = (*count as i64, own);
+                    delta
+                };
+                let positive = buckets.iter().map(delta).collect();
+                let (zero_count, negative) = (0, Vec::new());
+                Counts::Integer { count: count as u64, zero_count, positive, negative }
+            }
+            false => {
+                let mut below = 0.0;
+                let own = |(_, count): &(f64, f64)| count - std::mem::replace(&mut below, *count);
+                let positive = buckets.iter().map(own).collect();
+                Counts::Float { count, zero_count: 0.0, positive, negative: Vec::new() }
+            }
+        };
+        let is_float = matches!(counts, Counts::Float { .. });
+        let mut histogram = NativeHistogram {
+            schema: CUSTOM_BUCKETS_SCHEMA,
+            zero_threshold: 0.0,
+            sum: self.sum,
+            is_gauge,
+            positive_spans: vec![Span { offset: 0, length: buckets.len() as u32 }],
+            negative_spans: Vec::new(),
+            counts,
+            custom_values: buckets.iter().map(|(bound, _)| *bound).collect(),
+        };
+        histogram.custom_values.pop();
+        histogram.compact(if is_float { 0 } else { EMPTY_BUCKETS_KEPT });
+        Ok(histogram)
+    }
+}
+
+/// Empty buckets that are kept between two others, of histograms with whole counts.
+const EMPTY_BUCKETS_KEPT: u32 = 2;
+
+/// Makes native histograms of the classic ones among the items of a text.
+///
+/// Samples of one histogram are taken to stand one behind the other, as the formats demand. Only a
+/// family whose type says `histogram` is taken.
+#[derive(Debug, Default)]
+pub struct ClassicToNative {
+    keeps_classic: bool,
+    /// The family that the newest type is of.
+    family: String,
+    kind: MetricType,
+    gathered: Option<Gathered>,
+    /// The series whose native histogram came, so that its classic one is not converted.
+    native: Option<LabelPairs>,
+    classic: ClassicHistogram,
+}
+
+#[derive(Debug)]
+struct Gathered {
+    labels: LabelPairs,
+    timestamp_ms: Option<i64>,
+    exemplars: Vec<OwnedExemplar>,
+}
+
+/// An exemplar of a converted histogram.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnedExemplar {
+    /// Its labels by ascending name.
+    pub labels: LabelPairs,
+    /// Its value.
+    pub value: f64,
+    /// When, if it says so.
+    pub timestamp_ms: Option<i64>,
+}
+
+/// A classic histogram that became a native one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Converted {
+    /// The series: without `le`, and without the ending of its name.
+    pub labels: LabelPairs,
+    /// The value.
+    pub histogram: NativeHistogram,
+    /// When, if that was said.
+    pub timestamp_ms: Option<i64>,
+    /// Examples of what was counted.
+    pub exemplars: Vec<OwnedExemplar>,
+}
+
+/// What comes of an item.
+#[derive(Debug, Default, PartialEq)]
+pub struct Step {
+    /// A histogram that ended before the item.
+    pub converted: Option<Converted>,
+    /// Whether the item is part of a classic histogram that is not kept.
+    pub is_taken: bool,
+}
+
+impl ClassicToNative {
+    /// Converts; with `keeps_classic`, the classic histograms are to be stored, too.
+    pub fn new(keeps_classic: bool) -> ClassicToNative {
+        ClassicToNative { keeps_classic, ..ClassicToNative::default() }
+    }
+
+    /// Takes the next item.
+    pub fn step(&mut self, item: &Item<'_>) -> Result<Step, LabelError> {
+        let sample = match item {
+            Item::Sample(sample) => sample,
+            Item::Type { family, kind } => {
+                self.family.clear();
+                self.family.push_str(family);
+                self.kind = *kind;
+                return Ok(Step { converted: self.finish(), is_taken: false });
+            }
+            Item::Histogram(sample) => {
+                let converted = self.finish();
+                self.native = Some(sample.series.labels()?);
+                return Ok(Step { converted, is_taken: false });
+            }
+            _ => return Ok(Step { converted: self.finish(), is_taken: false }),
+        };
+        if self.kind != MetricType::Histogram {
+            return Ok(Step { converted: self.finish(), is_taken: false });
+        }
+        let mut labels = sample.series.labels()?;
+        let part = self.part_of(&mut labels);
+        let same = self.gathered.as_ref().is_some_and(|gathered| gathered.labels == labels);
+        let converted = if same { None } else { self.finish() };
+        if self.native.as_ref() == Some(&labels) {
+            return Ok(Step { converted, is_taken: false });
+        }
+        self.native = None;
+        let Some(part) = part else { return Ok(Step { converted, is_taken: false }) };
+        self.gather(labels, part, sample);
+        Ok(Step { converted, is_taken: !self.keeps_classic })
+    }
+
+    /// The histogram that the items end with.
+    pub fn finish(&mut self) -> Option<Converted> {
+        let Gathered { labels, timestamp_ms, exemplars } = self.gathered.take()?;
+        let converted = self.classic.convert(false);
+        self.classic.clear();
+        let histogram = converted.ok().filter(|histogram| histogram.validate().is_ok())?;
+        Some(Converted { labels, histogram, timestamp_ms, exemplars })
+    }
+
+    fn gather(&mut self, labels: LabelPairs, part: Part, sample: &Sample<'_>) {
+        let gathered = self.gathered.get_or_insert_with(|| Gathered {
+            labels,
+            timestamp_ms: None,
+            exemplars: Vec::new(),
+        });
+        // Upstream takes the time of the newest.
+        gathered.timestamp_ms = sample.timestamp_ms;
+        if let Some(exemplar) = &sample.exemplar
+            && gathered.exemplars.len() < EXEMPLARS_MAX
+        {
+            gathered.exemplars.push(OwnedExemplar {
+                labels: exemplar.labels(),
+                value: exemplar.value,
+                timestamp_ms: exemplar.timestamp_ms,
+            });
+        }
+        match part {
+            Part::Bucket(bound) => self.classic.bucket(bound, sample.value),
+            Part::Count => self.classic.count(sample.value),
+            Part::Sum => self.classic.sum(sample.value),
+        }
+    }
+
+    /// Which part of a classic histogram a sample is; its labels become those of the histogram.
+    fn part_of(&self, labels: &mut LabelPairs) -> Option<Part> {
+        let (_, name) = labels.iter_mut().find(|(name, _)| name == METRIC_NAME)?;
+        let (stem, ending) = ["_bucket", "_sum", "_count"]
+            .into_iter()
+            .find_map(|ending| Some((name.strip_suffix(ending)?, ending)))?;
+        if stem != self.family {
+            return None;
+        }
+        *name = stem.to_owned();
+        let at = labels.iter().position(|(name, _)| name == "le");
+        let bound = at.map(|at| labels.remove(at).1);
+        match ending {
+            "_sum" => Some(Part::Sum),
+            "_count" => Some(Part::Count),
+            _ => bound
+                .and_then(|bound| parse_value(&bound))
+                .filter(|le| !le.is_nan())
+                .map(Part::Bucket),
+        }
+    }
+}
+
+enum Part {
+    Bucket(f64),
+    Sum,
+    Count,
+}
+
+impl From<ClassicError> for HistogramError {
+    fn from(error: ClassicError) -> HistogramError {
+        HistogramError::Classic(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn converted(buckets: &[(f64, f64)], count: Option<f64>) -> Result<(Counts, Vec<f64>), String> {
+        let mut classic = ClassicHistogram::default();
+        for (bound, below) in buckets {
+            classic.bucket(*bound, *below);
+        }
+        if let Some(count) = count {
+            classic.count(count);
+        }
+        match classic.convert(false) {
+            Ok(histogram) => match histogram.validate() {
+                Ok(()) => Ok((histogram.counts, histogram.custom_values)),
+                Err(error) => Err(error.to_string()),
+            },
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn whole(count: u64, deltas: &[i64]) -> Counts {
+        let (positive, negative) = (deltas.to_vec(), Vec::new());
+        Counts::Integer { count, zero_count: 0, positive, negative }
+    }
+
+    /// Cases of upstream's `TestNHCBConvert`.
+    #[test]
+    fn classic_histograms_become_native() {
+        const INF: f64 = f64::INFINITY;
+        let bounds = || vec![1.0, 2.0];
+        let plain = Ok((whole(25, &[10, -5, 5]), bounds()));
+        for (buckets, count, wanted) in [
+            (&[(1., 10.), (2., 15.), (INF, 25.)][..], Some(25.), plain.clone()),
+            (&[(1., 10.), (2., 15.)], Some(25.), plain.clone()),
+            (&[(2., 15.), (1., 10.), (INF, 25.)], Some(25.), plain.clone()),
+            (&[(1., 10.), (2., 15.), (2., 99.), (INF, 25.)], None, plain),
+            (&[(1., 10.), (2., 15.)], None, Ok((whole(15, &[10, -5]), bounds()))),
+            (&[], Some(5.), Ok((whole(5, &[5]), Vec::new()))),
+            (&[], None, Ok((whole(0, &[]), Vec::new()))),
+        ] {
+            assert_eq!(converted(buckets, count), wanted, "{buckets:?}");
+        }
+        let (count, zero_count) = (1000.25, 0.0);
+        let (positive, negative) = (vec![100.5, 99.75, 800.0], Vec::new());
+        let counts = Counts::Float { count, zero_count, positive, negative };
+        let found = converted(&[(1., 100.5), (2., 200.25), (INF, 1000.25)], Some(1000.25));
+        assert_eq!(found, Ok((counts, bounds())));
+        for (buckets, count, wanted) in [
+            (&[(1., 10.), (2., 5.)][..], None, "do not ascend"),
+            (&[(1., 10.), (2., 15.), (1.5, 16.)], None, "do not ascend"),
+            (&[(1., -1.)], None, "negative"),
+            (&[(1., 1.)], Some(-1.), "negative"),
+            (&[(f64::NAN, 1.)], None, "NaN"),
+            (&[(1., 9e18)], Some(1.), "negative count"),
+            (&[(1., 10.), (INF, 12.)], Some(13.), "its count is 13, but its last bucket has 12"),
+        ] {
+            let refused = converted(buckets, count).err().unwrap_or_default();
+            assert!(refused.contains(wanted), "{buckets:?}: {refused}");
+        }
+    }
+
+    #[test]
+    fn buckets_are_bounded() {
+        let mut classic = ClassicHistogram::default();
+        for bound in 0..=CLASSIC_BUCKETS_MAX {
+            classic.bucket(bound as f64, 1.0);
+        }
+        assert_eq!(classic.convert(false), Err(ClassicError::TooMany));
+        classic.clear();
+        classic.bucket(1.0, 1.0);
+        assert!(classic.convert(false).is_ok());
+    }
+}

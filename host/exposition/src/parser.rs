@@ -1,0 +1,73 @@
+//! A parser of any of the formats.
+
+use crate::error::ParseError;
+use crate::item::{Item, TextFormat};
+use crate::protobuf::{HistogramOptions, ProtobufParser};
+use crate::text::TextParser;
+
+/// Which format a body has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Prometheus' text format: `text/plain`.
+    Prometheus,
+    /// OpenMetrics' text format: `application/openmetrics-text`.
+    Openmetrics,
+    /// Families of `io.prometheus.client`, each behind its length: `application/vnd.google.protobuf`.
+    Protobuf,
+}
+
+/// Reads a body that comes in pieces.
+pub enum Parser {
+    /// Of text.
+    Text(TextParser),
+    /// Of messages.
+    Protobuf(Box<ProtobufParser>),
+}
+
+impl Parser {
+    /// Begins at the front of a body. The options are for the protobuf format; for text there is
+    /// [`crate::ClassicToNative`].
+    pub fn new(format: Format, options: HistogramOptions) -> Parser {
+        match format {
+            Format::Prometheus => Parser::Text(TextParser::new(TextFormat::Prometheus)),
+            Format::Openmetrics => Parser::Text(TextParser::new(TextFormat::Openmetrics)),
+            Format::Protobuf => Parser::Protobuf(Box::new(ProtobufParser::new(options))),
+        }
+    }
+
+    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed is
+    /// kept.
+    pub fn feed(&mut self, piece: &[u8]) {
+        match self {
+            Parser::Text(parser) => parser.feed(piece),
+            Parser::Protobuf(parser) => parser.feed(piece),
+        }
+    }
+
+    /// Says that no more pieces come.
+    pub fn end(&mut self) {
+        match self {
+            Parser::Text(parser) => parser.end(),
+            Parser::Protobuf(parser) => parser.end(),
+        }
+    }
+
+    /// Bytes parsed so far.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Parser::Text(parser) => parser.bytes(),
+            Parser::Protobuf(parser) => parser.bytes(),
+        }
+    }
+
+    /// The next item. `None`: there is none before the next piece, or before [`Self::end`]; after
+    /// that, there is none at all. After an error that is not [`ParseError::is_line`] there is no next
+    /// item.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Item<'_>>, ParseError> {
+        match self {
+            Parser::Text(parser) => parser.next(),
+            Parser::Protobuf(parser) => parser.next(),
+        }
+    }
+}

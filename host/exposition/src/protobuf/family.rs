@@ -1,0 +1,137 @@
+//! The message of one family: what it says of the family, and where its metrics are.
+
+use crate::error::FamilyError;
+use crate::item::MetricType;
+use std::ops::Range;
+
+/// A family without its metrics. All ranges are places in the message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Family {
+    pub name: String,
+    pub help: String,
+    pub unit: String,
+    pub kind: MetricType,
+    /// Metrics are found one after the other, from here on.
+    pub next: usize,
+}
+
+/// A field of a message.
+struct Field {
+    number: u64,
+    value: Value,
+}
+
+enum Value {
+    Varint(u64),
+    Bytes(Range<usize>),
+    Other,
+}
+
+impl Family {
+    /// Reads all but the metrics; `None` if there are none.
+    pub fn read(message: &[u8]) -> Result<Option<Family>, FamilyError> {
+        let mut family = Family::default();
+        let (mut kind, mut has_metrics) = (0, false);
+        let mut at = 0;
+        while let Some((field, end)) = next_field(message, at)? {
+            at = end;
+            let Field { number, value } = field;
+            match (number, value) {
+                (1, Value::Bytes(range)) => family.name = text(message, range, number)?,
+                (2, Value::Bytes(range)) => family.help = text(message, range, number)?,
+                (3, Value::Varint(value)) => kind = value as i64,
+                (4, Value::Bytes(_)) => has_metrics = true,
+                (5, Value::Bytes(range)) => family.unit = text(message, range, number)?,
+                (1..=5, _) => return Err(FamilyError::Field { field: number }),
+                _ => {}
+            }
+        }
+        if !has_metrics {
+            return Ok(None);
+        }
+        if family.name.is_empty() {
+            return Err(FamilyError::NoName);
+        }
+        family.kind = match kind {
+            0 => MetricType::Counter,
+            1 => MetricType::Gauge,
+            2 => MetricType::Summary,
+            3 => MetricType::Unknown,
+            4 => MetricType::Histogram,
+            5 => MetricType::Gaugehistogram,
+            other => return Err(FamilyError::Type(other)),
+        };
+        Ok(Some(family))
+    }
+
+    /// The next metric's message.
+    pub fn next_metric(&mut self, message: &[u8]) -> Result<Option<Range<usize>>, FamilyError> {
+        while let Some((field, end)) = next_field(message, self.next)? {
+            self.next = end;
+            if let Field { number: 4, value: Value::Bytes(range) } = field {
+                return Ok(Some(range));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn text(message: &[u8], range: Range<usize>, field: u64) -> Result<String, FamilyError> {
+    let bytes = message.get(range).unwrap_or_default();
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(FamilyError::NotUtf8 { field }),
+    }
+}
+
+/// The field at a place, and where it ends; `None` at the message's end.
+fn next_field(message: &[u8], at: usize) -> Result<Option<(Field, usize)>, FamilyError> {
+    let rest = message.get(at..).unwrap_or_default();
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let cut_off = |field| FamilyError::Field { field };
+    let (tag, mut used) = varint(rest).ok_or(cut_off(0))?;
+    let number = tag >> 3;
+    if number == 0 {
+        return Err(cut_off(number));
+    }
+    let fixed = match tag & 7 {
+        0 => {
+            let (value, bytes) = rest.get(used..).and_then(varint).ok_or(cut_off(number))?;
+            let field = Field { number, value: Value::Varint(value) };
+            return Ok(Some((field, at + used + bytes)));
+        }
+        1 => 8,
+        2 => {
+            let (length, bytes) = rest.get(used..).and_then(varint).ok_or(cut_off(number))?;
+            used += bytes;
+            usize::try_from(length).map_err(|_| cut_off(number))?
+        }
+        5 => 4,
+        _ => return Err(cut_off(number)),
+    };
+    let start = at + used;
+    let end = start.checked_add(fixed).filter(|end| *end <= message.len());
+    let end = end.ok_or(cut_off(number))?;
+    let value = if tag & 7 == 2 { Value::Bytes(start..end) } else { Value::Other };
+    Ok(Some((Field { number, value }, end)))
+}
+
+/// A varint and how many bytes it takes.
+pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0;
+    for (at, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
+        let part = u64::from(byte & 0x7f);
+        if at == VARINT_BYTES_MAX - 1 && part > 1 {
+            return None;
+        }
+        value |= part << (7 * at);
+        if *byte < 0x80 {
+            return Some((value, at + 1));
+        }
+    }
+    None
+}
+
+const VARINT_BYTES_MAX: usize = 10;

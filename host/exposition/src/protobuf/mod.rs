@@ -1,0 +1,36 @@
+//! Prometheus' protobuf format: metric families, each behind its length.
+//!
+//! ```text
+//! varint length │ MetricFamily │ varint length │ MetricFamily │ …
+//! ```
+//!
+//! Items come in the order of upstream's parser (`model/textparse/protobufparse.go` in
+//! prometheus/prometheus): help, unit and type of a family, then its metrics; of a histogram or summary
+//! its count, its sum, its buckets or quantiles. Unlike there, a native histogram keeps its exemplars
+//! whatever stands before it, and the first metric is decoded before the family's items are given.
+
+mod family;
+mod parser;
+mod series;
+
+#[cfg(test)]
+mod tests;
+
+/// The messages, generated from `proto/io/prometheus/client/metrics.proto`.
+#[allow(missing_docs, dead_code, clippy::all)]
+pub mod client {
+    include!(concat!(env!("OUT_DIR"), "/io.prometheus.client.rs"));
+}
+
+pub use parser::{FAMILY_BYTES_MAX, ProtobufParser};
+
+/// What becomes of histograms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HistogramOptions {
+    /// Native histograms are passed over, and what they have of classic ones is taken.
+    pub ignores_native: bool,
+    /// Classic histograms are kept beside native ones.
+    pub keeps_classic: bool,
+    /// Classic histograms without a native one become native ones with custom bounds.
+    pub converts_classic: bool,
+}

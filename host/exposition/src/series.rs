@@ -1,0 +1,175 @@
+//! A series as it is written: `name{label="value",…}` or `{"name",label="value",…}`.
+
+use crate::item::{LabelPairs, METRIC_NAME, MetricType, TextFormat};
+use crate::number::bound_text;
+use crate::text::{LineError, Scanner};
+use std::borrow::Cow;
+
+/// The labels of a series, the metric's name among them.
+pub(crate) fn parse_series(
+    text: &str,
+    format: TextFormat,
+    kind: MetricType,
+) -> Result<LabelPairs, LineError> {
+    let mut scanner = Scanner::new(text);
+    let mut name = Cow::Borrowed(scanner.metric_name());
+    let mut labels = LabelPairs::with_capacity(8);
+    if format == TextFormat::Prometheus {
+        scanner.skip_blanks();
+    }
+    if scanner.peek() == Some(b'{') {
+        scanner.labels(format, Some(&mut name), |label, value| {
+            let is_number = match kind {
+                MetricType::Histogram => label == "le",
+                MetricType::Summary => label == "quantile",
+                _ => false,
+            };
+            let value = if is_number { bound_text(value) } else { value };
+            labels.push((label.into_owned(), value.into_owned()));
+        })?;
+    }
+    if name.is_empty() {
+        return Err(scanner.error("the series has no metric name"));
+    }
+    labels.push((METRIC_NAME.to_owned(), name.into_owned()));
+    labels.sort_unstable();
+    if labels.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0)) {
+        return Err(scanner.error("a label name occurs twice"));
+    }
+    labels.retain(|(_, value)| !value.is_empty());
+    Ok(labels)
+}
+
+/// The labels of an exemplar, which were looked at when its line was read.
+pub(crate) fn parse_exemplar(text: &str) -> LabelPairs {
+    let mut labels = LabelPairs::new();
+    let mut scanner = Scanner::new(text);
+    let push = |label: Cow<'_, str>, value: Cow<'_, str>| {
+        labels.push((label.into_owned(), value.into_owned()));
+    };
+    match scanner.labels(TextFormat::Openmetrics, None, push) {
+        Ok(()) => labels.sort(),
+        Err(_) => labels.clear(),
+    }
+    labels
+}
+
+/// A series as the text formats write it: `name{label="value"}`, or `{"name",label="value"}` if the name
+/// needs quotes.
+pub fn series_text<'l>(name: &str, labels: impl IntoIterator<Item = (&'l str, &'l str)>) -> String {
+    let mut text = SeriesText::default();
+    text.begin(name);
+    for (name, value) in labels {
+        text.label(name, value);
+    }
+    text.end().to_owned()
+}
+
+/// Writes a series from its parts, so that [`parse_series`] returns them.
+#[derive(Default)]
+pub(crate) struct SeriesText {
+    text: String,
+}
+
+impl SeriesText {
+    /// Begins with a metric's name.
+    pub fn begin(&mut self, name: &str) {
+        self.text.clear();
+        let mut scanner = Scanner::new(name);
+        scanner.metric_name();
+        if scanner.rest().is_empty() {
+            self.text.push_str(name);
+            self.text.push('{');
+        } else {
+            self.text.push('{');
+            push_quoted(&mut self.text, name);
+            self.text.push(',');
+        }
+    }
+
+    /// Begins without a name, as the labels of exemplars do.
+    pub fn begin_exemplar(&mut self) {
+        self.text.clear();
+        self.text.push('{');
+    }
+
+    pub fn label(&mut self, name: &str, value: &str) {
+        let mut scanner = Scanner::new(name);
+        scanner.label_name();
+        if scanner.rest().is_empty() && !name.is_empty() {
+            self.text.push_str(name);
+        } else {
+            push_quoted(&mut self.text, name);
+        }
+        self.text.push('=');
+        push_quoted(&mut self.text, value);
+        self.text.push(',');
+    }
+
+    /// Ends, and returns the text.
+    pub fn end(&mut self) -> &str {
+        if self.text.ends_with('{') && self.text.len() > 1 {
+            self.text.pop();
+        } else {
+            if self.text.ends_with(',') {
+                self.text.pop();
+            }
+            self.text.push('}');
+        }
+        &self.text
+    }
+}
+
+fn push_quoted(text: &mut String, plain: &str) {
+    text.push('"');
+    let mut rest = plain;
+    while let Some(at) = memchr::memchr3(b'"', b'\\', b'\n', rest.as_bytes()) {
+        let (before, after) = rest.split_at(at);
+        text.push_str(before);
+        text.push_str(match after.as_bytes().first() {
+            Some(b'"') => "\\\"",
+            Some(b'\n') => "\\n",
+            _ => "\\\\",
+        });
+        rest = after.get(1..).unwrap_or_default();
+    }
+    text.push_str(rest);
+    text.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text(name: &str, labels: &[(&str, &str)]) -> String {
+        series_text(name, labels.iter().copied())
+    }
+
+    #[test]
+    fn names_are_quoted_where_they_must_be() {
+        assert_eq!(text("up", &[]), "up");
+        assert_eq!(text("up", &[("a", "b"), ("c.d", "\"")]), r#"up{a="b","c.d"="\""}"#);
+        assert_eq!(text("a.b", &[]), r#"{"a.b"}"#);
+        assert_eq!(text("a.b", &[("x", "")]), r#"{"a.b",x=""}"#);
+        let mut exemplar = SeriesText::default();
+        exemplar.begin_exemplar();
+        assert_eq!(exemplar.end(), "{}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            name in ".+",
+            labels in prop::collection::btree_map("[a-z.\"\\\\]{1,3}", ".*", 0..4),
+        ) {
+            let pairs: Vec<_> = labels.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+            let mut wanted: LabelPairs = labels.clone().into_iter().filter(|(_, v)| !v.is_empty()).collect();
+            wanted.push((METRIC_NAME.to_owned(), name.clone()));
+            wanted.sort();
+            let text = text(&name, &pairs);
+            let read = parse_series(&text, TextFormat::Openmetrics, MetricType::Unknown);
+            prop_assert_eq!(read.map_err(|error| error.what), Ok(wanted), "{}", text);
+        }
+    }
+}

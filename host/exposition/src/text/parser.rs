@@ -1,0 +1,328 @@
+//! Takes a text in pieces, and returns its items.
+//!
+//! ```text
+//! buffer  │ parsed │ lines that came whole │ what came of the next line │
+//!         0        start                                                end
+//! ```
+//!
+//! What is parsed goes when the next piece comes, so a parser holds one piece and at most one line.
+
+use super::line::{SampleParts, is_blank, is_comment, measure, parse_comment, text_of};
+use super::scanner::{LineError, OPEN_STRING};
+use crate::error::{LINE_BYTES_MAX, ParseError, Place};
+use crate::item::{Exemplar, Item, MetricType, Sample, Series, TextFormat};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Reads a text that comes in pieces.
+pub struct TextParser {
+    format: TextFormat,
+    buffer: Vec<u8>,
+    /// First byte that is not parsed.
+    start: usize,
+    /// Up to here there is no line break behind `start`.
+    searched: usize,
+    /// Lines before `start`.
+    lines: u64,
+    /// Bytes taken before the buffer's first.
+    dropped: u64,
+    /// What the newest line of its sort says, as upstream takes it, whatever the family.
+    kind: MetricType,
+    /// No more pieces come.
+    is_complete: bool,
+    /// There was `# EOF`.
+    has_ended: bool,
+    /// How much there must be before an open string is looked at again.
+    retry_bytes: usize,
+    current: Current,
+}
+
+/// What [`TextParser::advance`] found.
+#[derive(Default)]
+struct Current {
+    entry: Range<usize>,
+    line: u64,
+    sample: Option<SampleParts>,
+}
+
+impl TextParser {
+    /// Begins at the front of a text.
+    pub fn new(format: TextFormat) -> TextParser {
+        TextParser {
+            format,
+            buffer: Vec::new(),
+            start: 0,
+            searched: 0,
+            lines: 0,
+            dropped: 0,
+            kind: MetricType::Unknown,
+            is_complete: false,
+            has_ended: false,
+            retry_bytes: 0,
+            current: Current::default(),
+        }
+    }
+
+    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed is
+    /// kept.
+    pub fn feed(&mut self, piece: &[u8]) {
+        self.buffer.drain(..self.start);
+        self.dropped += self.start as u64;
+        self.searched -= self.start;
+        self.start = 0;
+        self.buffer.extend_from_slice(piece);
+    }
+
+    /// Says that no more pieces come. What is left is the last line.
+    pub fn end(&mut self) {
+        self.is_complete = true;
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Bytes parsed so far.
+    pub fn bytes(&self) -> u64 {
+        self.dropped + self.start as u64
+    }
+
+    /// Number of the line that was read last, from 1.
+    pub fn line_number(&self) -> u64 {
+        self.lines
+    }
+
+    /// The next item. `None`: there is none before the next piece, or before [`Self::end`]; after
+    /// that, there is none at all.
+    ///
+    /// After [`ParseError::Line`] the next line can be read; any other error is the last.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Item<'_>>, ParseError> {
+        if self.advance()? { self.item().map(Some) } else { Ok(None) }
+    }
+
+    /// Goes to the next item, if it is there.
+    pub(crate) fn advance(&mut self) -> Result<bool, ParseError> {
+        if self.buffer.len() - self.start < self.retry_bytes && !self.is_complete {
+            return Ok(false);
+        }
+        let Some(mut entry) = self.next_line()? else { return Ok(false) };
+        let bytes = self.buffer.get(entry.clone()).unwrap_or_default();
+        let (mut sample, mut breaks) = (None, 0);
+        if !is_comment(bytes, self.format) {
+            match measure(bytes, self.format) {
+                Ok(parts) => sample = Some(parts),
+                Err(error) if self.may_go_on(error) => match self.longer_entry(error) {
+                    Longer::Found { end, parts } => {
+                        entry.end = end;
+                        breaks = count_breaks(self.buffer.get(entry.clone()).unwrap_or_default());
+                        sample = Some(parts);
+                    }
+                    Longer::NotThere => return Ok(false),
+                    Longer::Wrong(error) => return Err(self.refuse(entry, error)),
+                },
+                Err(error) => return Err(self.refuse(entry, error)),
+            }
+        }
+        let line = self.lines + 1;
+        self.consume(entry.clone(), breaks);
+        self.current = Current { entry, line, sample };
+        Ok(true)
+    }
+
+    /// The item that [`Self::advance`] found.
+    pub(crate) fn item(&mut self) -> Result<Item<'_>, ParseError> {
+        let Current { entry, line, sample } = &mut self.current;
+        let bytes = self.buffer.get(entry.clone()).unwrap_or_default();
+        let start = Place { line: *line, column: 1 };
+        let item = match sample.take() {
+            Some(parts) => sample_of(bytes, parts, self.format, self.kind, start),
+            None => parse_comment(bytes, self.format),
+        };
+        match &item {
+            Ok(Item::Type { kind, .. }) => self.kind = *kind,
+            Ok(Item::End) => self.has_ended = true,
+            _ => {}
+        }
+        item.map_err(|error| line_error(bytes, start, error))
+    }
+
+    /// The error for the line that was read last, as a whole.
+    pub fn refused(&self, what: &'static str) -> ParseError {
+        let place = Place { line: self.current.line, column: 1 };
+        let bytes = self.buffer.get(self.current.entry.clone()).unwrap_or_default();
+        line_error(bytes, place, LineError { what, offset: 0 })
+    }
+
+    /// The error for the line that was read last, whose labels are wrong.
+    pub fn refused_labels(&self, error: crate::LabelError) -> ParseError {
+        match self.refused(error.what) {
+            ParseError::Line { place, what, text } => {
+                ParseError::Line { place: error.place.unwrap_or(place), what, text }
+            }
+            other => other,
+        }
+    }
+
+    /// The next line that is there, without its end.
+    fn next_line(&mut self) -> Result<Option<Range<usize>>, ParseError> {
+        loop {
+            let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
+            let end = match memchr::memchr(b'\n', unsearched) {
+                Some(at) => self.searched + at,
+                None => {
+                    self.searched = self.buffer.len();
+                    if self.searched - self.start > LINE_BYTES_MAX {
+                        return Err(ParseError::TooLong { line: self.lines + 1 });
+                    }
+                    if !self.is_complete {
+                        return Ok(None);
+                    }
+                    if self.start == self.buffer.len() {
+                        return match self.format == TextFormat::Prometheus || self.has_ended {
+                            true => Ok(None),
+                            false => Err(ParseError::NoEnd { lines: self.lines }),
+                        };
+                    }
+                    self.buffer.len()
+                }
+            };
+            if self.has_ended {
+                return Err(ParseError::AfterEnd { line: self.lines + 1 });
+            }
+            let line = self.start..end;
+            if line.len() > LINE_BYTES_MAX {
+                return Err(ParseError::TooLong { line: self.lines + 1 });
+            }
+            let bytes = self.buffer.get(line.clone()).unwrap_or_default();
+            if self.format == TextFormat::Openmetrics || !is_blank(bytes) {
+                // If this is not yet all of it, it is found again.
+                self.searched = end;
+                return Ok(Some(line));
+            }
+            self.consume(line, 0);
+        }
+    }
+
+    /// Goes behind an entry with so many line breaks in it.
+    fn consume(&mut self, entry: Range<usize>, breaks: u64) {
+        self.lines += 1 + breaks;
+        self.retry_bytes = 0;
+        self.start = (entry.end + 1).min(self.buffer.len());
+        self.searched = self.start;
+    }
+
+    /// Passes over a line that is wrong.
+    fn refuse(&mut self, line: Range<usize>, error: LineError) -> ParseError {
+        let start = Place { line: self.lines + 1, column: 1 };
+        let bytes = self.buffer.get(line.start..).unwrap_or_default();
+        let refused = line_error(bytes, start, error);
+        self.consume(line, 0);
+        refused
+    }
+
+    fn may_go_on(&self, error: LineError) -> bool {
+        self.format == TextFormat::Prometheus && error.what == OPEN_STRING
+    }
+
+    /// A sample with a line break in a label value.
+    ///
+    /// Each look at it is at all that is there. So that hostile pieces do not make that the square of
+    /// its length, the next look comes when there is a quarter more.
+    fn longer_entry(&mut self, open: LineError) -> Longer {
+        let all = self.buffer.get(self.start..).unwrap_or_default();
+        let bounded = all.get(..LINE_BYTES_MAX).unwrap_or(all);
+        match sample_end(bounded, open.offset, self.is_complete && bounded.len() == all.len()) {
+            Some(end) => {
+                let entry = bounded.get(..end).unwrap_or_default();
+                match measure(entry, self.format) {
+                    Ok(parts) => Longer::Found { end: self.start + end, parts },
+                    Err(error) => Longer::Wrong(error),
+                }
+            }
+            None if self.is_complete || all.len() > LINE_BYTES_MAX => Longer::Wrong(open),
+            None => {
+                self.retry_bytes = all.len() + all.len() / 4 + 1;
+                Longer::NotThere
+            }
+        }
+    }
+}
+
+enum Longer {
+    /// Where it ends in the buffer, and what it is.
+    Found {
+        end: usize,
+        parts: SampleParts,
+    },
+    /// More pieces are needed.
+    NotThere,
+    Wrong(LineError),
+}
+
+fn count_breaks(text: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', text).count() as u64
+}
+
+/// Where a sample ends that has an open string at `open`: at the first line break that is not within
+/// quotes.
+fn sample_end(text: &[u8], open: usize, is_complete: bool) -> Option<usize> {
+    let mut at = open;
+    loop {
+        let rest = text.get(at + 1..)?;
+        // Behind the quote that opens a string.
+        let mut end = at + 1;
+        let mut within = rest;
+        loop {
+            let stop = memchr::memchr2(b'"', b'\\', within)?;
+            let step = if within.get(stop) == Some(&b'"') { stop + 1 } else { stop + 2 };
+            end += step;
+            let is_closed = within.get(stop) == Some(&b'"');
+            within = within.get(step..)?;
+            if is_closed {
+                break;
+            }
+        }
+        match memchr::memchr2(b'"', b'\n', within) {
+            Some(stop) if within.get(stop) == Some(&b'"') => at = end + stop,
+            Some(stop) => return Some(end + stop),
+            None => return is_complete.then_some(text.len()),
+        }
+    }
+}
+
+fn sample_of(
+    bytes: &[u8],
+    parts: SampleParts,
+    format: TextFormat,
+    kind: MetricType,
+    start: Place,
+) -> Result<Item<'_>, LineError> {
+    let text = |range: Range<usize>| {
+        let start = range.start;
+        text_of(bytes.get(range).unwrap_or_default())
+            .map_err(|error| LineError { offset: error.offset + start, ..error })
+    };
+    let place = Place { column: start.column + parts.series.start, ..start };
+    let series = Series { text: text(parts.series)?, format, kind, place: Some(place) };
+    let exemplar = match parts.exemplar {
+        None => None,
+        Some(parts) => Some(Exemplar {
+            text: Cow::Borrowed(text(parts.labels)?),
+            value: parts.value,
+            timestamp_ms: parts.timestamp_ms,
+        }),
+    };
+    let (value, timestamp_ms) = (parts.value, parts.timestamp_ms);
+    Ok(Item::Sample(Sample { series, value, timestamp_ms, created_ms: None, exemplar }))
+}
+
+/// An error in an entry that begins at a place, with the line that it is in.
+fn line_error(bytes: &[u8], start: Place, error: LineError) -> ParseError {
+    let place = error.place(start, bytes);
+    let before = bytes.get(..error.offset).unwrap_or(bytes);
+    let line = bytes.get(memchr::memrchr(b'\n', before).map_or(0, |last| last + 1)..);
+    let line = line.and_then(|line| line.split(|byte| *byte == b'\n').next()).unwrap_or_default();
+    let text = String::from_utf8_lossy(line).into_owned();
+    ParseError::Line { place, what: error.what, text }
+}

@@ -1,0 +1,214 @@
+//! Reads a text from the front.
+
+use crate::error::Place;
+use crate::item::TextFormat;
+use std::borrow::Cow;
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LineError {
+    /// What is wrong.
+    pub what: &'static str,
+    /// Where in the text, from 0.
+    pub offset: usize,
+}
+
+/// Nothing closes a quoted string. In the classic format it may go on behind a line break.
+pub(crate) const OPEN_STRING: &str = "a string does not end";
+
+impl LineError {
+    /// Where that is, if the text begins at `start`.
+    pub fn place(&self, start: Place, text: &[u8]) -> Place {
+        let before = text.get(..self.offset).unwrap_or(text);
+        match memchr::memrchr(b'\n', before) {
+            None => Place { column: start.column + self.offset, ..start },
+            Some(last) => {
+                let breaks = memchr::memchr_iter(b'\n', before).count() as u64;
+                Place { line: start.line + breaks, column: self.offset - last }
+            }
+        }
+    }
+}
+
+pub(crate) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub fn new(text: &'a str) -> Scanner<'a> {
+        Scanner { text, at: 0 }
+    }
+
+    pub fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub fn error(&self, what: &'static str) -> LineError {
+        LineError { what, offset: self.at }
+    }
+
+    pub fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    pub fn take(&mut self, token: &str) -> bool {
+        let found = self.rest().starts_with(token);
+        self.at += if found { token.len() } else { 0 };
+        found
+    }
+
+    /// Takes blanks; returns whether there were any.
+    pub fn skip_blanks(&mut self) -> bool {
+        let start = self.at;
+        while matches!(self.peek(), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+        self.at > start
+    }
+
+    /// What there is up to the next blank.
+    pub fn word(&mut self) -> &'a str {
+        let rest = self.rest();
+        let (word, _) = rest.split_at(rest.find([' ', '\t']).unwrap_or(rest.len()));
+        self.at += word.len();
+        word
+    }
+
+    /// A name without quotes, which may be empty.
+    fn name(&mut self, is_part: impl Fn(u8) -> bool) -> &'a str {
+        let rest = self.rest();
+        let begins_with_digit = rest.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
+        let end = match begins_with_digit {
+            true => 0,
+            false => rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len()),
+        };
+        self.at += end;
+        rest.get(..end).unwrap_or_default()
+    }
+
+    /// The name of a metric.
+    pub fn metric_name(&mut self) -> &'a str {
+        self.name(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':'))
+    }
+
+    /// The name of a label.
+    pub fn label_name(&mut self) -> &'a str {
+        self.name(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    }
+
+    /// The inside of a quoted string, escapes included. The quote that opens it comes next.
+    pub fn quoted(&mut self) -> Result<&'a str, LineError> {
+        let start = self.at + 1;
+        let end = string_end(self.text.as_bytes(), self.at)?;
+        self.at = end;
+        Ok(self.text.get(start..end - 1).unwrap_or_default())
+    }
+
+    /// Hands on what stands in braces; the brace that opens them comes next. With `name`, the
+    /// metric's name may be among it.
+    pub fn labels(
+        &mut self,
+        format: TextFormat,
+        mut name: Option<&mut Cow<'a, str>>,
+        mut push: impl FnMut(Cow<'a, str>, Cow<'a, str>),
+    ) -> Result<(), LineError> {
+        self.at += 1;
+        loop {
+            self.skip_lax(format);
+            if self.take("}") {
+                return Ok(());
+            }
+            let start = self.error("a label name or } is missing");
+            let is_quoted = self.peek() == Some(b'"');
+            let label = match is_quoted {
+                true => unescape(self.quoted()?),
+                false => Cow::Borrowed(self.label_name()),
+            };
+            self.skip_lax(format);
+            let is_label = self.take("=");
+            if is_label {
+                if label.is_empty() {
+                    return Err(start);
+                }
+                self.skip_lax(format);
+                if self.peek() != Some(b'"') {
+                    return Err(self.error("a quoted value is missing"));
+                }
+                push(label, unescape(self.quoted()?));
+            } else if is_quoted && let Some(name) = name.as_deref_mut() {
+                if !name.is_empty() || label.is_empty() {
+                    return Err(LineError { what: "the metric name is not given once", ..start });
+                }
+                *name = label;
+            } else {
+                return Err(if label.is_empty() { start } else { self.error("a = is missing") });
+            }
+            self.skip_lax(format);
+            // The classic format does without the comma behind a value.
+            let is_lax = format == TextFormat::Prometheus && is_label;
+            if !self.take(",") && self.peek() != Some(b'}') && !is_lax {
+                return Err(self.error("a comma or } is missing"));
+            }
+        }
+    }
+
+    fn skip_lax(&mut self, format: TextFormat) {
+        if format == TextFormat::Prometheus {
+            self.skip_blanks();
+        }
+    }
+}
+
+/// Where a quoted string ends, behind its closing quote; `open` is the place of the one that opens it.
+pub(crate) fn string_end(text: &[u8], open: usize) -> Result<usize, LineError> {
+    let mut at = open + 1;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => return Ok(at + 1),
+            // Whatever is escaped does not end the string; but a line break cannot be escaped.
+            b'\\' if text.get(at + 1) == Some(&b'\n') => {
+                return Err(LineError { what: "a line break behind a backslash", offset: at });
+            }
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    Err(LineError { what: OPEN_STRING, offset: open })
+}
+
+/// Replaces the three escapes there are in quotes, and in OpenMetrics anywhere; other backslashes
+/// stand for themselves.
+pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
+    replace(text, |escaped| match escaped {
+        b'\\' => Some('\\'),
+        b'"' => Some('"'),
+        b'n' => Some('\n'),
+        _ => None,
+    })
+}
+
+/// Replaces the two escapes of help texts in the classic format.
+pub(crate) fn unescape_help(text: &str) -> Cow<'_, str> {
+    replace(text, |escaped| match escaped {
+        b'\\' => Some('\\'),
+        b'n' => Some('\n'),
+        _ => None,
+    })
+}
+
+fn replace(text: &str, stands_for: impl Fn(u8) -> Option<char>) -> Cow<'_, str> {
+    let Some(first) = memchr::memchr(b'\\', text.as_bytes()) else { return Cow::Borrowed(text) };
+    let mut plain = String::with_capacity(text.len());
+    let (before, mut rest) = text.split_at(first);
+    plain.push_str(before);
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        let (before, after) = rest.split_at(at);
+        plain.push_str(before);
+        let replaced = after.as_bytes().get(1).and_then(|escaped| stands_for(*escaped));
+        plain.push(replaced.unwrap_or('\\'));
+        rest = after.get(if replaced.is_some() { 2 } else { 1 }..).unwrap_or_default();
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
+}

@@ -1,0 +1,323 @@
+//! Asks mounts how full they are, in threads: `statfs(2)` on a mount whose server is gone never
+//! returns, and nothing ends it.
+//!
+//! One thread answers for all mounts as long as they answer. If one takes longer than a moment,
+//! another thread goes on with the rest. What has no answer when the round's time is over is stuck:
+//! later rounds say so at once and ask the others only, until it answers after all. A stuck mount
+//! holds one thread; if [`THREADS_MAX`] are held, mounts without a free thread count as stuck, too.
+
+use super::Usage;
+use rustix::io::{Errno, Result};
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const THREADS_MAX: usize = 16;
+/// Deep enough for a system call.
+const STACK_BYTES: usize = 128 << 10;
+/// Longer is never meant.
+const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
+/// How long a mount may take before another thread goes on with the rest.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Answer {
+    Usage(Usage),
+    Error(Errno),
+    TimedOut,
+}
+
+type Ask = dyn Fn(&Path) -> Result<Usage> + Send + Sync;
+
+pub(super) struct Asker {
+    shared: Arc<Shared>,
+    /// Of a whole round.
+    timeout: Duration,
+    patience: Duration,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// There is something in the queue, or the end.
+    work: Condvar,
+    /// A mount answered.
+    done: Condvar,
+    ask: Box<Ask>,
+}
+
+#[derive(Default)]
+struct State {
+    round: u64,
+    /// Of this round: not asked yet.
+    queue: VecDeque<(usize, PathBuf)>,
+    /// Being asked, of this and earlier rounds.
+    asked: Vec<Question>,
+    answers: Vec<Option<Answer>>,
+    /// Threads, and how many of them wait for work.
+    threads: usize,
+    idle: usize,
+    is_closed: bool,
+}
+
+struct Question {
+    round: u64,
+    path: PathBuf,
+}
+
+impl Asker {
+    pub(super) fn new(
+        timeout: Duration,
+        ask: impl Fn(&Path) -> Result<Usage> + Send + Sync + 'static,
+    ) -> Asker {
+        let shared = Shared {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            ask: Box::new(ask),
+        };
+        let timeout = timeout.min(TIMEOUT_MAX);
+        Asker { shared: Arc::new(shared), timeout, patience: PATIENCE }
+    }
+
+    /// One answer for each path.
+    ///
+    /// # Errors
+    ///
+    /// If there is no thread at all and none can be started.
+    pub(super) fn ask(&self, paths: Vec<PathBuf>) -> io::Result<Vec<Answer>> {
+        let deadline = Instant::now() + self.timeout;
+        let mut state = self.shared.lock();
+        state.begin(paths);
+        loop {
+            if state.is_done() {
+                break;
+            }
+            let now = Instant::now();
+            if now >= deadline || (state.idle == 0 && state.are_all_held()) {
+                break;
+            }
+            if state.idle == 0 && state.has_no_free_thread() {
+                self.start_thread(&mut state)?;
+            }
+            self.shared.work.notify_one();
+            let answered = state.answered();
+            let wait = self.patience.min(deadline - now);
+            let waited = self.shared.done.wait_timeout(state, wait);
+            let (waited, result) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = waited;
+            // The current mount is slow: another thread goes on.
+            let is_blocked = result.timed_out() && state.answered() == answered;
+            let may_start = state.idle == 0 && state.threads < THREADS_MAX;
+            if is_blocked && may_start && !state.queue.is_empty() {
+                // Without it, the rest waits for those that are at it.
+                let _started = self.start_thread(&mut state);
+            }
+        }
+        Ok(state.end())
+    }
+
+    fn start_thread(&self, state: &mut State) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let thread = thread::Builder::new().name("statfs".to_owned()).stack_size(STACK_BYTES);
+        thread.spawn(move || shared.work())?;
+        state.threads += 1;
+        Ok(())
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.shared.lock().is_closed = true;
+        self.shared.work.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a thread does.
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if state.is_closed {
+                break;
+            }
+            let Some((index, path)) = state.queue.pop_front() else {
+                // One is enough as long as all is well.
+                if state.idle > 0 {
+                    break;
+                }
+                state.idle += 1;
+                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+                continue;
+            };
+            let round = state.round;
+            state.asked.push(Question { round, path: path.clone() });
+            drop(state);
+            let answer = match (self.ask)(&path) {
+                Ok(usage) => Answer::Usage(usage),
+                Err(error) => Answer::Error(error),
+            };
+            state = self.lock();
+            state.asked.retain(|asked| asked.round != round || asked.path != path);
+            if state.round == round {
+                if let Some(slot) = state.answers.get_mut(index) {
+                    *slot = Some(answer);
+                }
+                if state.is_done() {
+                    self.done.notify_one();
+                }
+            }
+        }
+        state.threads -= 1;
+    }
+}
+
+impl State {
+    /// Those that are stuck have their answer already.
+    fn begin(&mut self, paths: Vec<PathBuf>) {
+        self.round += 1;
+        self.answers.clear();
+        self.queue.clear();
+        for (index, path) in paths.into_iter().enumerate() {
+            let is_stuck = self.asked.iter().any(|asked| asked.path == path);
+            self.answers.push(is_stuck.then_some(Answer::TimedOut));
+            if !is_stuck {
+                self.queue.push_back((index, path));
+            }
+        }
+    }
+
+    fn end(&mut self) -> Vec<Answer> {
+        self.queue.clear();
+        // What comes later is of no round.
+        self.round += 1;
+        self.answers.drain(..).map(|answer| answer.unwrap_or(Answer::TimedOut)).collect()
+    }
+
+    fn is_done(&self) -> bool {
+        self.answers.iter().all(Option::is_some)
+    }
+
+    fn answered(&self) -> usize {
+        self.answers.iter().flatten().count()
+    }
+
+    /// Threads that an earlier round's mounts hold.
+    fn held(&self) -> usize {
+        self.asked.iter().filter(|asked| asked.round != self.round).count()
+    }
+
+    fn are_all_held(&self) -> bool {
+        self.held() >= THREADS_MAX
+    }
+
+    fn has_no_free_thread(&self) -> bool {
+        self.threads <= self.held()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_secs(2);
+
+    fn paths(names: &[&str]) -> Vec<PathBuf> {
+        names.iter().map(PathBuf::from).collect()
+    }
+
+    fn size(size: f64) -> Answer {
+        Answer::Usage(Usage { size, ..Usage::default() })
+    }
+
+    /// Paths that begin with `stuck` are stuck until the sender is dropped; others have the length
+    /// of their path as size.
+    fn asker(timeout: Duration) -> (Asker, mpsc::Sender<()>) {
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(Some(released));
+        let gate: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let opened = Arc::clone(&gate);
+        let receiver = released.lock().expect("not poisoned").take().expect("a receiver");
+        thread::spawn(move || {
+            let _closed = receiver.recv();
+            *opened.0.lock().expect("not poisoned") = true;
+            opened.1.notify_all();
+        });
+        let ask = move |path: &Path| {
+            if path.starts_with("stuck") {
+                let is_open = gate.0.lock().expect("not poisoned");
+                let _open = gate.1.wait_while(is_open, |is_open| !*is_open).expect("not poisoned");
+            }
+            match path.to_str() {
+                Some("error") => Err(Errno::STALE),
+                path => Ok(Usage { size: path.map_or(0, str::len) as f64, ..Usage::default() }),
+            }
+        };
+        let mut asker = Asker::new(timeout, ask);
+        asker.patience = Duration::from_millis(1);
+        (asker, release)
+    }
+
+    #[test]
+    fn one_thread_answers_for_all_that_answer() {
+        let (mut asker, _release) = asker(LONG);
+        // On a busy machine a thread may be slow without being stuck.
+        asker.patience = LONG;
+        for _ in 0..3 {
+            let answers = asker.ask(paths(&["a", "error", "abc"])).expect("a thread");
+            assert_eq!(answers, [size(1.0), Answer::Error(Errno::STALE), size(3.0)]);
+        }
+        assert_eq!(asker.shared.lock().threads, 1);
+        assert_eq!(asker.ask(Vec::new()).expect("no thread needed"), []);
+    }
+
+    #[test]
+    fn stuck_mounts_hold_up_no_other_and_only_one_round() {
+        let (mut asker, release) = asker(SHORT);
+        let all = ["stuck/1", "a", "stuck/2", "ab"];
+        let expected = [Answer::TimedOut, size(1.0), Answer::TimedOut, size(2.0)];
+        assert_eq!(asker.ask(paths(&all)).expect("threads"), expected);
+        // Nothing is waited for any more: a timeout would be a minute.
+        asker.timeout = LONG;
+        for _ in 0..10 {
+            assert_eq!(asker.ask(paths(&all)).expect("threads"), expected);
+        }
+        drop(release);
+        let begin = Instant::now();
+        let recovered = [size(7.0), size(1.0), size(7.0), size(2.0)];
+        while asker.ask(paths(&all)).expect("threads") != recovered {
+            assert!(begin.elapsed() < LONG, "they answer");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn as_many_threads_as_are_allowed_and_no_more() {
+        let (mut asker, release) = asker(SHORT);
+        let names: Vec<String> =
+            (0..3 * THREADS_MAX).map(|number| format!("stuck/{number}")).collect();
+        let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
+        all.push("a");
+        let answers = asker.ask(paths(&all)).expect("threads");
+        assert_eq!(answers, vec![Answer::TimedOut; all.len()]);
+        assert_eq!(asker.shared.lock().threads, THREADS_MAX);
+        // No thread is free to ask the last, and nothing is waited for.
+        asker.timeout = LONG;
+        assert_eq!(asker.ask(paths(&["a"])).expect("threads"), [Answer::TimedOut]);
+        drop(release);
+        let begin = Instant::now();
+        while asker.ask(paths(&["a"])).expect("threads") != [size(1.0)] {
+            assert!(begin.elapsed() < LONG, "they answer");
+            thread::yield_now();
+        }
+    }
+}

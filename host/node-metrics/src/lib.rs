@@ -1,0 +1,237 @@
+//! The metrics of a Linux machine: names, labels, help, types and values are those of Prometheus'
+//! node_exporter 1.12 with its default flags, so that its dashboards, rules and alerts (node-mixin)
+//! work unchanged.
+//!
+//! | collector | source | gives |
+//! | --- | --- | --- |
+//! | `bonding` | `class/net/bonding_masters` and `*/bonding` in sysfs | `node_bonding_*` |
+//! | `conntrack` | `sys/net/netfilter`, `net/stat/nf_conntrack` | `node_nf_conntrack_*` |
+//! | `cpu` | `stat`; `devices/system/cpu` in sysfs | `node_cpu_*` |
+//! | `diskstats` | `diskstats`; `block/*/queue` in sysfs; udev's data | `node_disk_*` |
+//! | `filefd` | `sys/fs/file-nr` | `node_filefd_*` |
+//! | `filesystem` | `1/mountinfo`, `statfs(2)` | `node_filesystem_*` |
+//! | `hwmon` | `class/hwmon` in sysfs | `node_hwmon_*` |
+//! | `loadavg` | `loadavg` | `node_load*` |
+//! | `mdadm` | `mdstat`; `block/md*/md` in sysfs | `node_md_*` |
+//! | `meminfo` | `meminfo` | `node_memory_*` |
+//! | `netdev` | rtnetlink, or else `net/dev` | `node_network_*_total` |
+//! | `netstat` | `net/netstat`, `net/snmp`, `net/snmp6` | `node_netstat_*` |
+//! | `os` | `/etc/os-release` | `node_os_*` |
+//! | `pressure` | `pressure/*` | `node_pressure_*` |
+//! | `sockstat` | `net/sockstat`, `net/sockstat6` | `node_sockstat_*` |
+//! | `stat` | `stat` | `node_boot_time_seconds`, `node_context_switches_total`, … |
+//! | `textfile` | `*.prom` in given directories | what stands there, `node_textfile_*` |
+//! | `thermal_zone` | `class/thermal` in sysfs | `node_thermal_zone_temp`, `node_cooling_device_*` |
+//! | `time` | the clock; `devices/system/clocksource` in sysfs | `node_time_*` |
+//! | `timex` | `adjtimex(2)` | `node_timex_*` |
+//! | `uname` | `uname(2)` | `node_uname_info` |
+//! | `vmstat` | `vmstat` | `node_vmstat_*` |
+//!
+//! Where no other root is named, the source is in procfs. Each collector also gives
+//! `node_scrape_collector_success` and `node_scrape_collector_duration_seconds`.
+//!
+//! What differs from upstream: the collectors of `cpu` and `stat` share one reading of `stat`, the
+//! most expensive file; a mount point that is mounted over gives one set of series, where upstream's
+//! scrape reports duplicates; a mount without an answer delays one round by the timeout and no
+//! other, where upstream's scrape waits for ever; where sandboxes forbid netlink sockets, `net/dev`
+//! gives all but `node_network_receive_nohandler_total`; directories of the textfile collector are
+//! no patterns; files have a largest size.
+//!
+//! A collector that fails costs its own series only. All files are read with bounds and without
+//! waiting. On a busy virtual machine with two processors, 20 mounts and five network devices, a
+//! round of 337 samples takes 0.55 to 0.7 ms of CPU time, four fifths of it in the kernel
+//! (`examples/cost.rs`); the bar is 1 ms. Each sensor of `hwmon` adds a file, and some drivers take
+//! milliseconds for theirs.
+//!
+//! The crate `procfs` would parse a third of it, but reads fixed paths, allocates for each field,
+//! and fails where a field is missing that upstream does without.
+//!
+//! Read on in [`Sink`], which receives the metrics, and [`NodeMetrics`].
+
+mod collectors;
+mod error;
+mod exposition;
+mod paths;
+mod read;
+mod sink;
+#[cfg(test)]
+mod testing;
+mod text;
+
+pub use collectors::textfile::{FILES_MAX, TEXT_FILE_BYTES_MAX};
+pub use error::CollectError;
+pub use exposition::Exposition;
+pub use paths::Paths;
+pub use sink::{Kind, Label, Sink, TextFile, TextFileOutcome};
+
+use collectors::proc_stat::SharedStat;
+use collectors::{Collector, Round};
+use read::Reader;
+use sink::Output;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long a round waits for mounts, as upstream does.
+pub const MOUNT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the machine's files are.
+    pub paths: Paths,
+    /// Directories with files of metrics that others write; their names end in `.prom`. They belong
+    /// on local disks: a round waits for one whose server is gone.
+    pub textfile_directories: Vec<PathBuf>,
+    /// How long a round waits for the answers of all mounts. A mount without one by then has
+    /// `device_error="mountpoint timeout"`, and is not asked again before it answers.
+    pub mount_timeout: Duration,
+}
+
+/// Reads the metrics of the machine, round by round.
+///
+/// Keeps between rounds: one thread that asks mounts (and one more for each mount that does not
+/// answer, up to 16), a netlink socket, and what it needs to be quick.
+pub struct NodeMetrics {
+    paths: Paths,
+    reader: Reader,
+    stat: SharedStat,
+    collectors: Vec<Box<dyn Collector>>,
+    /// How each did in this round, for the families that say so.
+    outcomes: Vec<Outcome>,
+}
+
+struct Outcome {
+    collector: &'static str,
+    is_success: bool,
+    duration: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            paths: Paths::default(),
+            textfile_directories: Vec::new(),
+            mount_timeout: MOUNT_TIMEOUT_DEFAULT,
+        }
+    }
+}
+
+impl NodeMetrics {
+    /// Reads nothing yet but the time zone.
+    pub fn new(options: Options) -> NodeMetrics {
+        let mut reader = Reader::default();
+        let collectors = collectors::all(&options, &mut reader);
+        let outcomes = Vec::with_capacity(collectors.len());
+        let paths = options.paths;
+        NodeMetrics { paths, reader, stat: SharedStat::default(), collectors, outcomes }
+    }
+
+    /// A round: gives `sink` all metrics as they are now.
+    ///
+    /// Blocks while it reads; longer than a few milliseconds only if a mount does not answer
+    /// ([`Options::mount_timeout`]), and all but that collector and `textfile` are done before.
+    pub fn collect(&mut self, sink: &mut dyn Sink) {
+        let mut output = Output::new(sink);
+        let NodeMetrics { paths, reader, stat, collectors, outcomes } = self;
+        stat.reset();
+        outcomes.clear();
+        let mut round = Round { paths, reader, stat };
+        for collector in collectors {
+            let begin = Instant::now();
+            let result = collector.collect(&mut round, &mut output);
+            let duration = begin.elapsed();
+            let is_success = result.is_ok();
+            outcomes.push(Outcome { collector: collector.name(), is_success, duration });
+            if let Err(error) = result {
+                output.failed(collector.name(), &error);
+            }
+        }
+        scrape_outcomes(outcomes, &mut output);
+        self.reader.shrink();
+    }
+}
+
+fn scrape_outcomes(outcomes: &[Outcome], output: &mut Output<'_>) {
+    let mut durations = output.family(
+        "node_scrape_collector_duration_seconds",
+        "node_exporter: Duration of a collector scrape.",
+        Kind::Gauge,
+    );
+    for outcome in outcomes {
+        durations.sample(&[("collector", outcome.collector)], outcome.duration.as_secs_f64());
+    }
+    let mut successes = output.family(
+        "node_scrape_collector_success",
+        "node_exporter: Whether a collector succeeded.",
+        Kind::Gauge,
+    );
+    for outcome in outcomes {
+        let value = f64::from(u8::from(outcome.is_success));
+        successes.sample(&[("collector", outcome.collector)], value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Recorder, Tree};
+
+    fn round(metrics: &mut NodeMetrics) -> Recorder {
+        let mut recorder = Recorder::default();
+        metrics.collect(&mut recorder);
+        recorder
+    }
+
+    fn series(recorder: &Recorder) -> Vec<&str> {
+        let series = recorder.samples.iter().filter_map(|line| line.rsplit_once(' '));
+        series.map(|(series, _)| series).collect()
+    }
+
+    #[test]
+    fn a_machine_without_files_has_what_needs_none() {
+        let tree = Tree::new();
+        let paths = tree.paths();
+        let mut metrics = NodeMetrics::new(Options { paths, ..Options::default() });
+        let recorder = round(&mut metrics);
+        let success = |collector: &str| {
+            let series = format!("node_scrape_collector_success{{collector=\"{collector}\"}}");
+            recorder.value(&series)
+        };
+        for collector in ["textfile", "thermal_zone", "time", "uname"] {
+            assert_eq!(success(collector), Some(1.0), "{collector}");
+        }
+        for collector in ["cpu", "filesystem", "hwmon", "meminfo", "os", "stat", "vmstat"] {
+            assert_eq!(success(collector), Some(0.0), "{collector}");
+            let is_told = recorder.failures.iter().any(|(failed, _)| *failed == collector);
+            assert!(is_told, "{collector}: {:?}", recorder.failures);
+        }
+        let all = recorder.samples.iter();
+        let all = all.filter(|line| line.starts_with("node_scrape_collector_duration_seconds"));
+        assert_eq!(all.count(), 22);
+        // They come, and they are read.
+        tree.write("proc/loadavg", "1 2 3 4/5 6\n");
+        assert_eq!(round(&mut metrics).value("node_load1"), Some(1.0));
+    }
+
+    /// Other programs may add a series of theirs, but between two of many rounds none does.
+    #[test]
+    fn rounds_have_the_same_series_in_the_same_order() {
+        let mut metrics = NodeMetrics::new(Options::default());
+        let mut before = round(&mut metrics);
+        assert!(before.samples.len() > 100, "{:?}", before.failures);
+        let are_the_same = (0..100).any(|_| {
+            let now = round(&mut metrics);
+            let are_the_same = series(&before) == series(&now) && before.families == now.families;
+            before = now;
+            are_the_same
+        });
+        assert!(are_the_same);
+    }
+
+    #[test]
+    fn rounds_may_run_in_any_thread() {
+        let mut metrics = NodeMetrics::new(Options::default());
+        let thread = std::thread::spawn(move || round(&mut metrics).samples.len());
+        assert!(thread.join().expect("no panic") > 100);
+    }
+}

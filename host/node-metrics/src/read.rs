@@ -1,0 +1,189 @@
+//! Reads small files whose size is unknown before: those of procfs and sysfs say 0 or 4096.
+//!
+//! Nothing here waits: a FIFO is read as if it were empty. Nothing here grows: what is larger than
+//! [`FILE_BYTES_MAX`] is an error, and the buffer shrinks after each round.
+
+use crate::error::{CollectError, Malformed, Result};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+/// What is read of a file. The longest that there are, `mountinfo` of a machine with thousands of
+/// containers and `stat` of one with thousands of interrupts, have 2 MB.
+pub(crate) const FILE_BYTES_MAX: usize = 8 << 20;
+/// What the buffer keeps between rounds.
+const BUFFER_BYTES_KEPT: usize = 64 << 10;
+/// What is read at once at least: most files, and all but the longest of one driver's.
+const READ_BYTES: usize = 16 << 10;
+/// What upstream reads of an attribute of sysfs.
+const ATTRIBUTE_BYTES_MAX: usize = 128;
+
+/// A buffer that all files are read into, one after another.
+#[derive(Default)]
+pub(crate) struct Reader {
+    buffer: Vec<u8>,
+}
+
+/// Neither waits for a writer nor becomes a terminal's.
+pub(crate) fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
+}
+
+/// The entries of a directory whose names are `prefix` and at least a digit, sorted: upstream's
+/// `prefix[0-9]*`.
+pub(crate) fn numbered(directory: &Path, prefix: &str) -> io::Result<Vec<String>> {
+    let is_one = |name: &str| {
+        name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let mut names = entries(directory)?;
+    names.retain(|name| is_one(name));
+    Ok(names)
+}
+
+/// The entries of a directory, sorted. Names that are not UTF-8 are left out: no driver has one.
+pub(crate) fn entries(directory: &Path) -> io::Result<Vec<String>> {
+    let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+    let mut names = names.filter_map(io::Result::transpose).collect::<io::Result<Vec<_>>>()?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+impl Reader {
+    /// All of a file.
+    pub(crate) fn bytes(&mut self, path: &Path) -> Result<&[u8]> {
+        let file = open(path).map_err(|error| CollectError::read(path, error))?;
+        self.all_of(file, path, FILE_BYTES_MAX)
+    }
+
+    /// All of a file of text.
+    pub(crate) fn text(&mut self, path: &Path) -> Result<&str> {
+        let bytes = self.bytes(path)?;
+        std::str::from_utf8(bytes).map_err(|error| {
+            let before = &bytes[..error.valid_up_to()];
+            let line = before.iter().filter(|byte| **byte == b'\n').count();
+            Malformed::new(line, "UTF-8 text", "other bytes").of(path)
+        })
+    }
+
+    /// All of an open file, of which `path` is for errors.
+    pub(crate) fn all_of(
+        &mut self,
+        file: impl AsFd,
+        path: &Path,
+        bytes_max: usize,
+    ) -> Result<&[u8]> {
+        let mut len = 0;
+        loop {
+            // The capacity is what it was, so this writes zeros and allocates nothing.
+            self.buffer.resize(self.buffer.len().max(len + READ_BYTES), 0);
+            match retry_on_intr(|| rustix::io::read(&file, &mut self.buffer[len..])) {
+                Ok(0) => return Ok(&self.buffer[..len]),
+                Ok(read) => len += read,
+                Err(error) => return Err(CollectError::read(path, error)),
+            }
+            if len > bytes_max {
+                return Err(CollectError::TooLarge { path: path.to_owned(), bytes_max });
+            }
+        }
+    }
+
+    /// An attribute of sysfs: one short line, without white space around it.
+    pub(crate) fn attribute(&mut self, path: &Path) -> rustix::io::Result<&[u8]> {
+        self.raw_attribute(path).map(<[u8]>::trim_ascii)
+    }
+
+    /// An attribute with the white space around it. As upstream does, in one call: some drivers
+    /// never say that there is no more.
+    pub(crate) fn raw_attribute(&mut self, path: &Path) -> rustix::io::Result<&[u8]> {
+        let file = open(path)?;
+        self.buffer.resize(self.buffer.len().max(ATTRIBUTE_BYTES_MAX), 0);
+        let buffer = &mut self.buffer[..ATTRIBUTE_BYTES_MAX];
+        let read = retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
+        Ok(&self.buffer[..read])
+    }
+
+    /// An attribute that is a number.
+    pub(crate) fn number<N: std::str::FromStr>(&mut self, path: &Path) -> rustix::io::Result<N> {
+        let text = std::str::from_utf8(self.attribute(path)?).map_err(|_| Errno::INVAL)?;
+        text.parse().map_err(|_| Errno::INVAL)
+    }
+
+    /// For what fills a buffer in other ways.
+    pub(crate) fn buffer(&mut self, len: usize) -> &mut [u8] {
+        self.buffer.resize(self.buffer.len().max(len), 0);
+        &mut self.buffer[..len]
+    }
+
+    /// A round is over.
+    pub(crate) fn shrink(&mut self) {
+        self.buffer.truncate(BUFFER_BYTES_KEPT);
+        self.buffer.shrink_to(BUFFER_BYTES_KEPT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType};
+    use std::fs::File;
+
+    #[test]
+    fn what_is_too_large_or_never_ends_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("large");
+        let file = File::create(&path).expect("a file");
+        let mut reader = Reader::default();
+        // Sparse: it has no bytes on disk.
+        for (len, is_read) in
+            [(FILE_BYTES_MAX, true), (FILE_BYTES_MAX + 1, false), (1 << 30, false)]
+        {
+            file.set_len(len as u64).expect("a length");
+            assert_eq!(reader.bytes(&path).is_ok(), is_read, "{len}");
+            assert!(reader.buffer.len() <= 2 * FILE_BYTES_MAX);
+        }
+        reader.shrink();
+        assert!(reader.buffer.capacity() <= BUFFER_BYTES_KEPT);
+        let endless = reader.bytes(Path::new("/dev/zero"));
+        assert!(matches!(endless, Err(CollectError::TooLarge { .. })), "{endless:?}");
+    }
+
+    #[test]
+    fn a_fifo_without_a_writer_is_empty() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("fifo");
+        rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).expect("a FIFO");
+        let mut reader = Reader::default();
+        assert_eq!(reader.bytes(&path).expect("it ends"), b"");
+        assert_eq!(reader.attribute(&path).expect("it ends"), b"");
+    }
+
+    #[test]
+    fn text_is_utf_8_and_attributes_are_one_short_line() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        let mut reader = Reader::default();
+        fs::write(&path, b"good\nbad \xff\n").expect("written");
+        let error = reader.text(&path).expect_err("no text").to_string();
+        assert!(error.contains("file:2: expected UTF-8 text"), "{error}");
+        fs::write(&path, format!(" {}\n", "7".repeat(200))).expect("written");
+        assert_eq!(reader.attribute(&path).expect("read").len(), ATTRIBUTE_BYTES_MAX - 1);
+        for (text, number) in [("-7\n", Some(-7)), ("+7", Some(7)), ("", None), ("7 8", None)] {
+            fs::write(&path, text).expect("written");
+            assert_eq!(reader.number::<i64>(&path).ok(), number, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbered_entries_are_sorted_as_text() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for name in ["cpu10", "cpu2", "cpu1x", "cpufreq", "cpu", "xcpu1"] {
+            fs::create_dir(directory.path().join(name)).expect("a directory");
+        }
+        let names = numbered(directory.path(), "cpu").expect("read");
+        assert_eq!(names, ["cpu10", "cpu1x", "cpu2"]);
+    }
+}

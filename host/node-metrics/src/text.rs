@@ -1,0 +1,61 @@
+//! Small parts of text, as kernels write them and as labels and names of metrics need them.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// As Go's `strings.ToValidUTF8` with U+FFFD: one for each run of bytes that are no UTF-8.
+pub(crate) fn valid_utf8(bytes: &[u8]) -> Cow<'_, str> {
+    let Err(_) = std::str::from_utf8(bytes) else {
+        // Valid, so this borrows.
+        return String::from_utf8_lossy(bytes);
+    };
+    let mut text = String::with_capacity(bytes.len());
+    let mut is_in_run = false;
+    for chunk in bytes.utf8_chunks() {
+        is_in_run &= chunk.valid().is_empty();
+        text.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() && !is_in_run {
+            text.push(char::REPLACEMENT_CHARACTER);
+            is_in_run = true;
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// May this stand inside the name of a metric, after its beginning?
+pub(crate) fn is_name_part(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Formats into a text that is used again.
+pub(crate) fn format_into<'t>(text: &'t mut String, arguments: std::fmt::Arguments) -> &'t str {
+    text.clear();
+    // Writing to a text cannot fail.
+    let _written = text.write_fmt(arguments);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_of_bytes_that_are_no_text_is_replaced_once() {
+        let cases: [(&[u8], &str); 5] = [
+            (b"", ""),
+            ("grün".as_bytes(), "grün"),
+            (b"a\xff\xfe\x80b\xc3", "a\u{fffd}b\u{fffd}"),
+            (b"\xe2\x82\xe2\x82\xac", "\u{fffd}\u{20ac}"),
+            (b"\xff", "\u{fffd}"),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(valid_utf8(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn parts_of_names() {
+        assert!(["TCP6", "pgfault", "nr_0"].into_iter().all(is_name_part));
+        assert!(!["", "a b", "a-b", "é", "a\n"].into_iter().any(is_name_part));
+    }
+}

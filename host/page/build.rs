@@ -1,0 +1,202 @@
+//! Builds the page in `js/ui` and writes a table of its files.
+//!
+//! | `TIDEPOOL_UI_DIR` | |
+//! | --- | --- |
+//! | not set | npm builds the page in the output folder of this build. Without npm, or if that fails, cargo warns and there is no page |
+//! | a folder | what `node build.mjs` wrote there is taken; that it is no page is an error |
+//! | `off` | there is no page |
+//!
+//! Nothing is written beside the sources. npm installs packages again only if the lock file changed.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const VARIABLE: &str = "TIDEPOOL_UI_DIR";
+/// What the page is built of, in `js/ui`.
+const SOURCES: [&str; 6] =
+    ["src", "build.mjs", "package.json", "package-lock.json", "tsconfig.json", ".npmrc"];
+/// Longest time of npm, which waits long for a network that is not there.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={VARIABLE}");
+    let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
+    let sources = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../js/ui");
+    let page = match std::env::var_os(VARIABLE) {
+        Some(chosen) if chosen == "off" => Err(format!("{VARIABLE}=off when it was built")),
+        Some(folder) => {
+            let folder = fs::canonicalize(&folder)
+                .map_err(|error| format!("{VARIABLE}: {}: {error}", folder.display()))?;
+            println!("cargo::rerun-if-changed={}", folder.display());
+            let files = files_of(&folder).map_err(|error| format!("{VARIABLE}: {error}"))?;
+            Ok((folder, files))
+        }
+        None => {
+            for source in SOURCES {
+                println!("cargo::rerun-if-changed={}", sources.join(source).display());
+            }
+            let folder = out_dir.join("page");
+            let built = build(&sources, &out_dir, &folder).and_then(|()| files_of(&folder));
+            built.map(|files| (folder, files)).map_err(|error| {
+                let reason = one_line(&error.to_string());
+                println!("cargo::warning=there is no page for browsers: {reason}");
+                println!("cargo::warning=the program serves a list of endpoints in its place; {VARIABLE}=off says that this is meant");
+                reason
+            })
+        }
+    };
+    fs::write(out_dir.join("files.rs"), table(&page))?;
+    Ok(())
+}
+
+/// Builds the page with npm into a folder.
+fn build(sources: &Path, out_dir: &Path, page: &Path) -> Result<(), Box<dyn Error>> {
+    let work = out_dir.join("ui");
+    fs::create_dir_all(&work)?;
+    // Sources that are gone must not be found again.
+    remove(&work.join("src"))?;
+    for source in SOURCES {
+        copy(&sources.join(source), &work.join(source))?;
+    }
+    let lock = fs::read(work.join("package-lock.json"))?;
+    let installed = work.join("installed");
+    if fs::read(&installed).ok().as_ref() != Some(&lock) {
+        remove(&installed)?;
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .args(["--fetch-retries=1", "--loglevel=error"]);
+        run(npm.current_dir(&work), "npm ci")?;
+        fs::write(&installed, lock)?;
+    }
+    remove(page)?;
+    run(Command::new("node").arg("build.mjs").arg(page).current_dir(&work), "node build.mjs")
+}
+
+/// Runs a command to its end, or until the deadline.
+fn run(command: &mut Command, name: &str) -> Result<(), Box<dyn Error>> {
+    let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = started.map_err(|error| format!("{name} could not be started: {error}"))?;
+    let stderr = child.stderr.take();
+    let reader = std::thread::spawn(move || stderr.map(io::read_to_string));
+    let status = wait(&mut child)?;
+    let text = reader.join().ok().flatten().and_then(Result::ok).unwrap_or_default();
+    match status {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(format!("{name} failed ({status}): {text}").into()),
+        None => Err(format!("{name} took longer than {} s", DEADLINE.as_secs()).into()),
+    }
+}
+
+/// The status of a process, unless it had to be ended.
+fn wait(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() > DEADLINE {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        sleep(Duration::from_millis(50));
+    }
+}
+
+/// The compressed files of a built page, by their paths below it.
+fn files_of(page: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut names = vec!["index.html".to_owned()];
+    let assets = page.join("ui");
+    let listed = fs::read_dir(&assets).map_err(|error| format!("{}: {error}", assets.display()))?;
+    for entry in listed {
+        let name = entry?.file_name().into_string().map_err(|_| "a name is no text")?;
+        if let Some(name) = name.strip_suffix(".gz") {
+            names.push(format!("ui/{name}"));
+        }
+    }
+    names.sort();
+    for name in &names {
+        let file = page.join(format!("{name}.gz"));
+        if !file.is_file() {
+            return Err(format!("{} is missing", file.display()).into());
+        }
+    }
+    Ok(names)
+}
+
+/// The table of files as Rust, or why there are none.
+fn table(page: &Result<(PathBuf, Vec<String>), String>) -> String {
+    let (folder, files) = match page {
+        Ok(page) => page,
+        Err(reason) => {
+            return format!(
+                "static FILES: &[File] = &[];\nconst MISSING: Option<&str> = Some({reason:?});\n"
+            );
+        }
+    };
+    let mut text = "static FILES: &[File] = &[\n".to_owned();
+    for name in files {
+        let file = folder.join(format!("{name}.gz"));
+        let hash = fs::read(&file).map(|bytes| fnv(&bytes)).unwrap_or_default();
+        let path = if name == "index.html" { "" } else { name };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "    File {{ path: {path:?}, content_type: {:?}, etag: \"\\\"{hash:016x}\\\"\", gzip: include_bytes!({file:?}) }},",
+            content_type(name),
+        );
+    }
+    text + "];\nconst MISSING: Option<&str> = None;\n"
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+/// FNV-1a of 64 bits: tells contents apart that the same people wrote.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Copies a file or a folder.
+fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
+    let named = |error: io::Error| format!("{}: {error}", from.display());
+    if from.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from).map_err(named)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    } else {
+        fs::copy(from, to).map_err(named)?;
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A text for one line of cargo's output.
+fn one_line(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    line.join(" ").chars().take(400).collect()
+}

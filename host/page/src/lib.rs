@@ -1,0 +1,41 @@
+//! The page for browsers (`js/ui`), as the build script made it: compressed files in the program.
+//!
+//! The document is at the empty path. All other files are below `ui/`; their names hold a hash of their
+//! content, so that a browser may keep them for ever.
+
+include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// A file of the page.
+#[derive(Debug)]
+pub struct File {
+    /// Its path, without a leading slash; empty for the document.
+    pub path: &'static str,
+    /// Media type with the character set.
+    pub content_type: &'static str,
+    /// Entity tag in quotation marks (RFC 9110, section 8.8.3).
+    pub etag: &'static str,
+    /// The content, compressed with gzip.
+    pub gzip: &'static [u8],
+}
+
+impl File {
+    /// Whether the path is never used for another content.
+    pub fn is_immutable(&self) -> bool {
+        !self.path.is_empty()
+    }
+}
+
+/// All files; empty if there is no page.
+pub fn files() -> &'static [File] {
+    FILES
+}
+
+/// The file at a path.
+pub fn file(path: &str) -> Option<&'static File> {
+    FILES.iter().find(|file| file.path == path)
+}
+
+/// Why there is no page; `None` if there is one.
+pub fn why_missing() -> Option<&'static str> {
+    MISSING
+}

@@ -1,0 +1,152 @@
+//! The items of a parser, handed to an appender.
+
+use super::{Appender, Exemplar, Series};
+use crate::error::ScrapeError;
+use tidepool_exposition as exposition;
+use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
+
+/// Reads a body piece by piece into an appender.
+pub struct BodyReader {
+    parser: Parser,
+    /// Makes native histograms of classic ones, where that is asked for and the parser of the format
+    /// does not.
+    converter: Option<ClassicToNative>,
+}
+
+impl BodyReader {
+    /// A reader for one body.
+    pub fn new(format: Format, histograms: Histograms) -> BodyReader {
+        let Histograms { native, always_classic, convert_classic } = histograms;
+        let options = HistogramOptions {
+            ignores_native: !native,
+            keeps_classic: always_classic,
+            converts_classic: convert_classic,
+        };
+        let is_text = format != Format::Protobuf;
+        BodyReader {
+            parser: Parser::new(format, options),
+            converter: (is_text && convert_classic).then(|| ClassicToNative::new(always_classic)),
+        }
+    }
+
+    /// Takes the next piece of the body.
+    pub fn feed(&mut self, piece: &[u8], appender: &mut Appender) -> Result<(), ScrapeError> {
+        self.parser.feed(piece);
+        self.take_all(appender)
+    }
+
+    /// Takes the end of the body.
+    pub fn end(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
+        self.parser.end();
+        self.take_all(appender)?;
+        match self.converter.as_mut().and_then(ClassicToNative::finish) {
+            Some(converted) => take_converted(converted, appender),
+            None => Ok(()),
+        }
+    }
+
+    fn take_all(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
+        while let Some(item) = self.parser.next().map_err(parse_error)? {
+            if let Some(converter) = &mut self.converter {
+                let step = converter.step(&item).map_err(parse_error)?;
+                if let Some(converted) = step.converted {
+                    take_converted(converted, appender)?;
+                }
+                if step.is_taken {
+                    continue;
+                }
+            }
+            take(item, appender)?;
+        }
+        Ok(())
+    }
+}
+
+/// What becomes of histograms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Histograms {
+    /// Whether native ones are read.
+    pub native: bool,
+    /// Whether classic ones are read where there is a native one, too.
+    pub always_classic: bool,
+    /// Whether classic ones are made native ones.
+    pub convert_classic: bool,
+}
+
+fn parse_error(error: impl std::fmt::Display) -> ScrapeError {
+    ScrapeError::Parse(error.to_string())
+}
+
+#[inline]
+fn take(item: Item<'_>, appender: &mut Appender) -> Result<(), ScrapeError> {
+    match item {
+        Item::Sample(sample) => {
+            appender.sample(&sample.series, sample.timestamp_ms, sample.value)?;
+            if let Some(exemplar) = sample.exemplar {
+                take_exemplar(&exemplar, appender);
+            }
+        }
+        Item::Histogram(sample) => {
+            appender.histogram(&sample.series, sample.timestamp_ms, sample.histogram)?;
+            sample.exemplars.iter().for_each(|exemplar| take_exemplar(exemplar, appender));
+        }
+        Item::Type { family, kind } => appender.family_kind(&family, kind),
+        Item::Help { family, help } => appender.family_help(&family, &help),
+        Item::Unit { family, unit } => appender.family_unit(&family, &unit),
+        Item::Comment | Item::End => {}
+    }
+    Ok(())
+}
+
+fn take_exemplar(exemplar: &exposition::Exemplar<'_>, appender: &mut Appender) {
+    let (value, timestamp_ms) = (exemplar.value, exemplar.timestamp_ms);
+    appender.exemplar(Exemplar { labels: exemplar.labels(), value, timestamp_ms });
+}
+
+fn take_converted(converted: Converted, appender: &mut Appender) -> Result<(), ScrapeError> {
+    let series = ConvertedSeries::new(converted.labels);
+    appender.histogram(&series, converted.timestamp_ms, converted.histogram)?;
+    for exemplar in converted.exemplars {
+        let exposition::OwnedExemplar { labels, value, timestamp_ms } = exemplar;
+        appender.exemplar(Exemplar { labels, value, timestamp_ms });
+    }
+    Ok(())
+}
+
+impl Series for exposition::Series<'_> {
+    fn text(&self) -> &[u8] {
+        exposition::Series::text(self).as_bytes()
+    }
+
+    fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
+        exposition::Series::labels(self).map_err(parse_error)
+    }
+}
+
+/// A series that is made of several of the exposition.
+struct ConvertedSeries {
+    text: Vec<u8>,
+    labels: Vec<(String, String)>,
+}
+
+impl ConvertedSeries {
+    fn new(labels: Vec<(String, String)>) -> ConvertedSeries {
+        let mut text = Vec::new();
+        for part in labels.iter().flat_map(|(name, value)| [name, value]) {
+            // In no text of an exposition.
+            text.push(0xff);
+            text.extend_from_slice(part.as_bytes());
+        }
+        ConvertedSeries { text, labels }
+    }
+}
+
+impl Series for ConvertedSeries {
+    fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
+        Ok(self.labels.clone())
+    }
+}

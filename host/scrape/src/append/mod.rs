@@ -1,0 +1,379 @@
+//! One scrape on its way to the store: all of it or nothing.
+//!
+//! A source hands over what the target exposes, piece by piece, in the order of the exposition.
+//! Samples are staged as columns, 24 bytes each; labels are made only for series that the cache does
+//! not know. When the source is done, the appender adds markers for what vanished and the report,
+//! and stores everything in one batch. A failure discards what was staged, and makes markers of
+//! what the failed scrape did not have.
+//!
+//! In the steady state a sample costs a comparison of its text with the expected one, and no
+//! allocation. Source: `scrape/scrape_append_v2.go` of prometheus/prometheus.
+
+mod commit;
+mod finish;
+mod items;
+mod labels;
+mod refused;
+
+pub use items::{BodyReader, Histograms};
+pub use labels::{LabelLimits, Mutator, Rules};
+pub use refused::{Refusal, RefusalReason, Refusals};
+
+use crate::cache::{Cache, Families, Lookup, Slot};
+use crate::error::ScrapeError;
+use crate::histogram::{limit_buckets, limit_schema};
+use crate::labels::Labels;
+use crate::metrics::Metrics;
+use crate::report::REPORT_SERIES;
+use crate::store::{Batch, ExemplarRow, HistogramRow, SeriesRef, is_stale_marker};
+use std::sync::{Arc, Mutex, PoisonError};
+use tidepool_exposition::{MetricType, NativeHistogram};
+
+/// How far ahead of the clock a sample may be, in milliseconds.
+const FUTURE_LIMIT_MS: i64 = 10 * 60 * 1000;
+
+/// Maximum length of the names and values of an exemplar's labels, in characters.
+const EXEMPLAR_CHARS_MAX: usize = 128;
+
+/// How a target's samples become rows.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// From exposed labels to those of the stored series.
+    pub mutator: Mutator,
+    /// Whether samples may have times of their own.
+    pub honor_timestamps: bool,
+    /// Whether a series with times of its own gets a marker when it vanishes.
+    pub track_timestamps_staleness: bool,
+    /// `sample_limit`; zero means no limit.
+    pub sample_limit: u64,
+    /// `native_histogram_bucket_limit`; zero means no limit.
+    pub bucket_limit: u64,
+    /// The finest schema of native histograms.
+    pub schema_max: i32,
+    /// Whether the report has the extra series.
+    pub extra_metrics: bool,
+}
+
+/// A series as a target exposes it.
+pub trait Series {
+    /// What identifies it: the same text is the same series in every scrape. Not empty.
+    fn text(&self) -> &[u8];
+    /// Its labels, the metric's name among them, in any order.
+    fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError>;
+}
+
+/// What an exposed exemplar says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exemplar {
+    /// Its labels.
+    pub labels: Vec<(String, String)>,
+    /// Its value.
+    pub value: f64,
+    /// When, if it says so.
+    pub timestamp_ms: Option<i64>,
+}
+
+/// What a scrape had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Samples in the exposition.
+    pub scraped: u64,
+    /// Samples after relabeling.
+    pub added: u64,
+    /// Series that the cache did not know.
+    pub series_added: u64,
+    /// Bytes of the body, uncompressed.
+    pub body_bytes: u64,
+}
+
+/// A row whose reference is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    row: usize,
+    of: Owner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Series(Slot),
+    Report(usize),
+}
+
+/// Makes batches out of the scrapes of one target.
+#[derive(Debug)]
+pub struct Appender {
+    options: Options,
+    metrics: Arc<Metrics>,
+    cache: Cache,
+    families: Arc<Mutex<Families>>,
+    report: [(Labels, Option<SeriesRef>); REPORT_SERIES.len()],
+    /// Rows of the scrape before, for the room of the next one.
+    rows_before: usize,
+    scrape: Scrape,
+    /// Which samples are not stored, where a person looks at them.
+    refusals: Option<Box<Refusals>>,
+}
+
+/// The scrape that is under way.
+#[derive(Debug, Default)]
+struct Scrape {
+    at_ms: i64,
+    newest_ms: i64,
+    batch: Batch,
+    pending: Vec<Pending>,
+    totals: Totals,
+    /// Series that get markers. The cache may not know them any more.
+    ending: Vec<(SeriesRef, Labels)>,
+    /// Samples that count against `sample_limit`.
+    limited: u64,
+    is_over_samples: bool,
+    is_over_buckets: bool,
+    duplicates: u64,
+    out_of_bounds: u64,
+    /// The series of the last sample, which exemplars belong to.
+    last: Option<(Slot, i64, bool)>,
+}
+
+impl Scrape {
+    fn end_series(&mut self, ending: Vec<(SeriesRef, Labels)>) {
+        self.batch.markers = ending.iter().map(|(known, _)| *known).collect();
+        self.ending = ending;
+    }
+}
+
+impl Appender {
+    /// An appender that knows no series. The seed is a random number.
+    pub fn new(options: Options, metrics: Arc<Metrics>, seed: u64) -> Appender {
+        let families = Arc::default();
+        Appender::with_cache(options, metrics, Cache::new(seed), families)
+    }
+
+    /// An appender that goes on with the cache of another one.
+    pub fn with_cache(
+        options: Options,
+        metrics: Arc<Metrics>,
+        cache: Cache,
+        families: Arc<Mutex<Families>>,
+    ) -> Appender {
+        let report = REPORT_SERIES.map(|series| (options.mutator.report(series.name), None));
+        let scrape = Scrape::default();
+        let (rows_before, refusals) = (0, None);
+        Appender { options, metrics, cache, families, report, rows_before, scrape, refusals }
+    }
+
+    /// What another appender goes on with.
+    pub fn into_cache(self) -> (Cache, Arc<Mutex<Families>>) {
+        (self.cache, self.families)
+    }
+
+    /// The metadata of the target's families.
+    pub fn families(&self) -> Arc<Mutex<Families>> {
+        self.families.clone()
+    }
+
+    /// Starts a scrape. `at_ms` is the time of samples without one, `now_ms` the current time.
+    pub fn begin(&mut self, at_ms: i64, now_ms: i64) {
+        self.scrape = Scrape {
+            at_ms,
+            newest_ms: now_ms.saturating_add(FUTURE_LIMIT_MS),
+            batch: Batch {
+                series: Vec::with_capacity(self.rows_before),
+                timestamps_ms: Vec::with_capacity(self.rows_before),
+                values: Vec::with_capacity(self.rows_before),
+                markers_at_ms: at_ms,
+                ..Batch::default()
+            },
+            ..Scrape::default()
+        };
+    }
+
+    /// Counts bytes of the body.
+    pub fn add_body_bytes(&mut self, bytes: u64) {
+        self.scrape.totals.body_bytes += bytes;
+    }
+
+    /// Bytes of the body so far, uncompressed.
+    pub fn body_bytes(&self) -> u64 {
+        self.scrape.totals.body_bytes
+    }
+
+    /// The type of a family.
+    pub fn family_kind(&mut self, family: &str, kind: MetricType) {
+        self.with_families(|families| families.set_kind(family, kind));
+    }
+
+    /// The help of a family.
+    pub fn family_help(&mut self, family: &str, help: &str) {
+        self.with_families(|families| families.set_help(family, help));
+    }
+
+    /// The unit of a family.
+    pub fn family_unit(&mut self, family: &str, unit: &str) {
+        self.with_families(|families| families.set_unit(family, unit));
+    }
+
+    fn with_families<T>(&self, f: impl FnOnce(&mut Families) -> T) -> T {
+        f(&mut self.families.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A sample, with its own time if it has one.
+    #[inline]
+    pub fn sample(
+        &mut self,
+        series: &impl Series,
+        timestamp_ms: Option<i64>,
+        value: f64,
+    ) -> Result<(), ScrapeError> {
+        let is_exempt = |is_known| is_known && is_stale_marker(value);
+        let admitted = self.admit(series, timestamp_ms, true, is_exempt)?;
+        let Some((slot, at_ms, is_timed)) = admitted else { return Ok(()) };
+        let scrape = &mut self.scrape;
+        scrape.last = Some((slot, at_ms, false));
+        let reference = self.cache.reference(slot);
+        if reference.is_none() {
+            let of = Owner::Series(slot);
+            scrape.pending.push(Pending { row: scrape.batch.series.len(), of });
+        }
+        scrape.batch.series.push(reference.unwrap_or_default());
+        scrape.batch.timestamps_ms.push(at_ms);
+        scrape.batch.values.push(value);
+        self.track(slot, is_timed);
+        Ok(())
+    }
+
+    /// A native histogram, with its own time if it has one.
+    pub fn histogram(
+        &mut self,
+        series: &impl Series,
+        timestamp_ms: Option<i64>,
+        mut histogram: NativeHistogram,
+    ) -> Result<(), ScrapeError> {
+        limit_schema(&mut histogram, self.options.schema_max);
+        let limit = self.options.bucket_limit;
+        let fits = limit == 0 || limit_buckets(&mut histogram, limit);
+        let sum = histogram.sum;
+        let is_exempt = |is_known| is_known && is_stale_marker(sum);
+        let admitted = self.admit(series, timestamp_ms, fits, is_exempt)?;
+        let Some((slot, timestamp_ms, is_timed)) = admitted else { return Ok(()) };
+        self.scrape.last = Some((slot, timestamp_ms, true));
+        if let Some(labels) = self.cache.labels(slot).cloned() {
+            self.scrape.batch.histograms.push(HistogramRow { labels, timestamp_ms, histogram });
+        }
+        self.track(slot, is_timed);
+        // A marker needs the series' reference, and no row of a column asks for it.
+        if self.cache.reference(slot).is_none() {
+            self.scrape.pending.push(Pending { row: usize::MAX, of: Owner::Series(slot) });
+        }
+        Ok(())
+    }
+
+    /// An exemplar of the sample before. One that cannot be kept never fails a scrape.
+    pub fn exemplar(&mut self, exemplar: Exemplar) {
+        let Some((slot, sample_ms, is_native)) = self.scrape.last else { return };
+        // Those of native histograms need a time of their own: they come again in each scrape.
+        let timestamp_ms = match exemplar.timestamp_ms {
+            None if is_native => return,
+            own => own.unwrap_or(sample_ms),
+        };
+        let chars = |(name, value): &(String, String)| name.chars().count() + value.chars().count();
+        if exemplar.labels.iter().map(chars).sum::<usize>() > EXEMPLAR_CHARS_MAX {
+            return;
+        }
+        let Some(series) = self.cache.labels(slot).cloned() else { return };
+        let (labels, value) = (exemplar.labels.into_iter().collect(), exemplar.value);
+        let row = ExemplarRow { series, labels, value, timestamp_ms };
+        let exemplars = &mut self.scrape.batch.exemplars;
+        // By time within a series; most have one exemplar.
+        let behind = exemplars.iter().rev().take_while(|other| {
+            other.series == row.series && other.timestamp_ms > row.timestamp_ms
+        });
+        let place = exemplars.len() - behind.count();
+        exemplars.insert(place, row);
+    }
+
+    /// Counts a sample and finds its series. Returns the series, the sample's time and whether that
+    /// is its own; none if the sample is not stored. `fits` is whether a histogram is within its
+    /// limit. `is_exempt` says whether a sample of a series that is known, or not, passes
+    /// `sample_limit`. Where a limit is exceeded, parsing goes on for the totals.
+    #[inline]
+    fn admit(
+        &mut self,
+        series: &impl Series,
+        timestamp_ms: Option<i64>,
+        fits: bool,
+        is_exempt: impl Fn(bool) -> bool,
+    ) -> Result<Option<(Slot, i64, bool)>, ScrapeError> {
+        let scrape = &mut self.scrape;
+        scrape.totals.scraped += 1;
+        scrape.last = None;
+        let own_ms = timestamp_ms.filter(|_| self.options.honor_timestamps);
+        let at_ms = own_ms.unwrap_or(scrape.at_ms);
+        let found = match self.cache.look_up(series.text()) {
+            Lookup::Dropped => {
+                self.note(series, RefusalReason::Relabeled);
+                return Ok(None);
+            }
+            Lookup::Known { slot, is_repeated } => {
+                if is_repeated && own_ms.is_none() {
+                    scrape.duplicates += 1;
+                    scrape.totals.added += 1;
+                    self.note(series, RefusalReason::Repeated);
+                    return Ok(None);
+                }
+                Ok(slot)
+            }
+            Lookup::New => Err(self.new_labels(series)?),
+        };
+        if let Err(None) = found {
+            self.cache.insert(series.text(), None);
+            self.note(series, RefusalReason::Relabeled);
+            return Ok(None);
+        }
+        let scrape = &mut self.scrape;
+        scrape.totals.added += 1;
+        if !fits {
+            scrape.is_over_buckets = true;
+            return Ok(None);
+        }
+        let limit = self.options.sample_limit;
+        if limit > 0 && !is_exempt(found.is_ok()) {
+            scrape.limited += 1;
+            if scrape.limited > limit {
+                scrape.is_over_samples = true;
+                return Ok(None);
+            }
+        }
+        if at_ms > scrape.newest_ms {
+            scrape.out_of_bounds += 1;
+            self.note(series, RefusalReason::TooFarAhead);
+            return Ok(None);
+        }
+        let slot = match found {
+            Ok(slot) => slot,
+            Err(labels) => {
+                let is_over = scrape.is_over_samples || scrape.is_over_buckets;
+                scrape.totals.series_added += u64::from(!is_over);
+                self.cache.insert(series.text(), labels)
+            }
+        };
+        Ok(Some((slot, at_ms, own_ms.is_some())))
+    }
+
+    #[cold]
+    fn new_labels(&self, series: &impl Series) -> Result<Option<Labels>, ScrapeError> {
+        let labels = self.options.mutator.series(series.labels()?);
+        labels.inspect_err(|error| {
+            use ScrapeError::{LabelLimit, LabelNameLimit, LabelValueLimit};
+            if matches!(error, LabelLimit { .. } | LabelNameLimit { .. } | LabelValueLimit { .. }) {
+                self.metrics.exceeded_label_limits.add(1);
+            }
+        })
+    }
+
+    #[inline]
+    fn track(&mut self, slot: Slot, is_timed: bool) {
+        if !is_timed || self.options.track_timestamps_staleness {
+            self.cache.track(slot);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Which samples a scrape exposes and does not store, for a person who looks at one scrape. A server
+//! only counts them.
+
+use super::{Appender, Series};
+use tidepool_exposition::{METRIC_NAME, series_text};
+
+/// A sample that is not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its series; as the target exposes it, if its labels are not those of a stored series.
+    pub series: String,
+    /// Why it is not stored.
+    pub reason: RefusalReason,
+}
+
+/// Why a sample is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// A rule of `metric_relabel_configs` drops its series.
+    Relabeled,
+    /// The scrape has had its series before, and neither has a time of its own.
+    Repeated,
+    /// Its time is too far ahead of the clock.
+    TooFarAhead,
+    /// Its series has a sample that is newer by more than the window for samples out of order.
+    OutOfOrder,
+    /// Another sample of its series has the same time and another value.
+    Duplicate,
+}
+
+impl RefusalReason {
+    /// The reason in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RefusalReason::Relabeled => "dropped by metric_relabel_configs",
+            RefusalReason::Repeated => "the series is exposed twice; the first sample counts",
+            RefusalReason::TooFarAhead => {
+                "its timestamp is more than 10 minutes ahead of the clock"
+            }
+            RefusalReason::OutOfOrder => {
+                "out of order: the series has a sample that is too much newer"
+            }
+            RefusalReason::Duplicate => "the series has another value at the same time",
+        }
+    }
+}
+
+/// What is noted of samples that are not stored.
+#[derive(Clone, Debug, Default)]
+pub struct Refusals {
+    /// The first of them.
+    pub list: Vec<Refusal>,
+    /// All of them.
+    pub count: u64,
+    /// Most that the list has.
+    pub list_max: usize,
+}
+
+impl Refusals {
+    /// Notes one.
+    pub fn add(&mut self, series: impl FnOnce() -> String, reason: RefusalReason) {
+        self.count += 1;
+        if self.list.len() < self.list_max {
+            self.list.push(Refusal { series: series(), reason });
+        }
+    }
+}
+
+impl Appender {
+    /// Notes from now on which samples are not stored, so many of them by their series.
+    pub fn note_refusals(&mut self, list_max: usize) {
+        self.refusals = Some(Box::new(Refusals { list_max, ..Refusals::default() }));
+    }
+
+    /// What was noted.
+    pub fn refusals(&self) -> Refusals {
+        self.refusals.as_deref().cloned().unwrap_or_default()
+    }
+
+    pub(super) fn note(&mut self, series: &impl Series, reason: RefusalReason) {
+        if let Some(refusals) = &mut self.refusals {
+            refusals.add(|| exposed(series), reason);
+        }
+    }
+}
+
+/// A series as its target exposes it.
+fn exposed(series: &impl Series) -> String {
+    let Ok(labels) = series.labels() else {
+        return String::from_utf8_lossy(series.text()).into_owned();
+    };
+    let name = labels.iter().find(|(name, _)| name == METRIC_NAME);
+    let name = name.map_or("", |(_, value)| value.as_str());
+    let others = labels.iter().filter(|(name, _)| name != METRIC_NAME);
+    series_text(name, others.map(|(name, value)| (name.as_str(), value.as_str())))
+}

@@ -1,0 +1,192 @@
+//! The metadata of a target's metric families, as its expositions give it.
+
+use crate::store::FamilyMetadata;
+use std::collections::HashMap;
+use tidepool_exposition::MetricType;
+
+/// Iterations that metadata outlives its family by.
+const ITERATIONS_KEPT: u32 = 10;
+
+/// Metadata by the name of the family.
+#[derive(Debug, Default)]
+pub struct Families {
+    families: HashMap<Box<str>, Family>,
+    iteration: u32,
+    /// Families that have changed since [`Families::take_changed`].
+    changed: usize,
+    /// Bytes of all texts.
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Family {
+    kind: MetricType,
+    help: Box<str>,
+    unit: Box<str>,
+    /// The last iteration that had it.
+    seen: u32,
+    is_changed: bool,
+}
+
+impl Family {
+    fn bytes(&self) -> usize {
+        self.help.len() + self.unit.len() + self.kind.as_str().len()
+    }
+}
+
+impl Families {
+    /// Notes the type of a family.
+    pub fn set_kind(&mut self, family: &str, kind: MetricType) {
+        self.update(family, |known| match known.kind == kind {
+            true => false,
+            false => {
+                known.kind = kind;
+                true
+            }
+        });
+    }
+
+    /// Notes the help of a family.
+    pub fn set_help(&mut self, family: &str, help: &str) {
+        self.update(family, |known| replace(&mut known.help, help));
+    }
+
+    /// Notes the unit of a family.
+    pub fn set_unit(&mut self, family: &str, unit: &str) {
+        self.update(family, |known| replace(&mut known.unit, unit));
+    }
+
+    fn update(&mut self, name: &str, update: impl FnOnce(&mut Family) -> bool) {
+        let family = match self.families.get_mut(name) {
+            Some(family) => family,
+            None => {
+                let family = Family { is_changed: true, ..Family::default() };
+                self.changed += 1;
+                self.bytes += family.bytes();
+                self.families.entry(name.into()).or_insert(family)
+            }
+        };
+        family.seen = self.iteration;
+        let before = family.bytes();
+        if update(family) {
+            self.bytes = self.bytes - before + family.bytes();
+            self.changed += usize::from(!family.is_changed);
+            family.is_changed = true;
+        }
+    }
+
+    /// What has changed since the last call.
+    pub fn take_changed(&mut self) -> Vec<FamilyMetadata> {
+        if self.changed == 0 {
+            return Vec::new();
+        }
+        self.changed = 0;
+        let families = self.families.iter_mut().filter(|(_, family)| family.is_changed);
+        families
+            .map(|(name, family)| {
+                family.is_changed = false;
+                shown(name, family)
+            })
+            .collect()
+    }
+
+    /// Has [`Families::take_changed`] return everything again, because its result was not stored.
+    pub fn change_all(&mut self) {
+        self.families.values_mut().for_each(|family| family.is_changed = true);
+        self.changed = self.families.len();
+    }
+
+    /// Ends an iteration; removes what no family has had for long if the cache is flushed.
+    pub(super) fn finish(&mut self, is_flushed: bool) {
+        if is_flushed {
+            let (iteration, bytes, changed) = (self.iteration, &mut self.bytes, &mut self.changed);
+            self.families.retain(|_, family| {
+                let is_kept = iteration - family.seen <= ITERATIONS_KEPT;
+                if !is_kept {
+                    *bytes -= family.bytes();
+                    *changed -= usize::from(family.is_changed);
+                }
+                is_kept
+            });
+        }
+        self.iteration += 1;
+    }
+
+    /// The metadata of one family.
+    pub fn get(&self, family: &str) -> Option<FamilyMetadata> {
+        self.families.get(family).map(|found| shown(family, found))
+    }
+
+    /// All metadata, by ascending name.
+    pub fn list(&self) -> Vec<FamilyMetadata> {
+        let mut list: Vec<FamilyMetadata> =
+            self.families.iter().map(|(name, family)| shown(name, family)).collect();
+        list.sort_by(|a, b| a.family.cmp(&b.family));
+        list
+    }
+
+    /// The number of families.
+    pub fn len(&self) -> usize {
+        self.families.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.families.is_empty()
+    }
+
+    /// Bytes of types, helps and units.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+fn replace(known: &mut Box<str>, text: &str) -> bool {
+    if **known == *text {
+        return false;
+    }
+    *known = text.into();
+    true
+}
+
+fn shown(name: &str, family: &Family) -> FamilyMetadata {
+    FamilyMetadata {
+        family: name.to_owned(),
+        kind: family.kind,
+        help: family.help.to_string(),
+        unit: family.unit.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_kept_for_ten_scrapes_and_told_once() {
+        let mut families = Families::default();
+        families.set_kind("a_total", MetricType::Counter);
+        families.set_help("a_total", "help");
+        families.set_unit("b", "bytes");
+        let a = FamilyMetadata {
+            family: "a_total".into(),
+            kind: MetricType::Counter,
+            help: "help".into(),
+            unit: String::new(),
+        };
+        assert_eq!(families.get("a_total"), Some(a.clone()));
+        assert_eq!((families.len(), families.bytes()), (2, "counterhelpunknownbytes".len()));
+        assert_eq!(families.take_changed().len(), 2);
+        families.finish(true);
+        for _ in 0..ITERATIONS_KEPT {
+            families.set_help("a_total", "help");
+            families.finish(true);
+        }
+        assert!(families.take_changed().is_empty());
+        assert_eq!(families.len(), 2);
+        families.set_help("a_total", "other");
+        families.finish(true);
+        assert_eq!(families.take_changed(), [FamilyMetadata { help: "other".into(), ..a }]);
+        assert_eq!((families.len(), families.bytes()), (1, "counterother".len()));
+    }
+}

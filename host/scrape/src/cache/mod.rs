@@ -1,0 +1,349 @@
+//! What a target remembers between scrapes: from the text of a series to the store's reference, so
+//! that an unchanged series costs no label work.
+//!
+//! Entries live in one list. A series is found through the entry that followed the last one in the
+//! scrape before, and where the order has changed through a table of hashes of the text. Series that
+//! relabeling drops are entries, too, without labels.
+//!
+//! An iteration is one scrape, good or failed; [`Cache::finish`] ends each exactly once, so a series
+//! of a failed scrape is no duplicate in the next one (prometheus/prometheus#16160). An entry is
+//! *seen* if the iteration's scrape had its text, and *tracked* if the series gets a marker when it
+//! vanishes. Source: `scrapeCache` in `scrape/scrape.go` of prometheus/prometheus.
+
+mod families;
+
+pub use families::Families;
+
+use crate::labels::Labels;
+use crate::store::SeriesRef;
+use hashbrown::{HashSet, HashTable};
+use tidepool_remote_write::{bytes_equal, hash_bytes};
+
+/// Entries that may be added by failing scrapes, on top of twice those of the last good one, before
+/// the cache is flushed.
+const GROWTH_FREE: usize = 1000;
+
+/// A series without a reference.
+const UNRESOLVED: SeriesRef = SeriesRef::MAX;
+
+/// The place of an entry in its cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot(u32);
+
+/// What the cache knows of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// Nothing.
+    New,
+    /// Relabeling drops the series.
+    Dropped,
+    /// The series has an entry.
+    Known {
+        /// Its place.
+        slot: Slot,
+        /// The scrape has had this text before.
+        is_repeated: bool,
+    },
+}
+
+/// The series of one target.
+#[derive(Debug)]
+pub struct Cache {
+    entries: Vec<Entry>,
+    /// Places of entries that were removed.
+    free: Vec<u32>,
+    table: HashTable<u32>,
+    /// Keeps targets from crafting collisions.
+    seed: u64,
+    /// The current iteration. It starts at 2, so that no new entry counts as seen or tracked.
+    iteration: u32,
+    /// The entry of the last lookup.
+    last: u32,
+    /// Entries seen in this iteration.
+    seen: usize,
+    /// Entries tracked in the previous iteration.
+    tracked_before: usize,
+    /// Entries tracked in this iteration.
+    tracked: usize,
+    /// Entries tracked in both.
+    tracked_still: usize,
+    /// Entries and families when a scrape was last good.
+    count_at_success: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// As the exposition has it; empty in a free place.
+    text: Box<[u8]>,
+    /// The final labels; none if relabeling drops the series.
+    labels: Option<Labels>,
+    reference: SeriesRef,
+    /// The last iteration that had the text.
+    seen: u32,
+    /// The last iteration in which the series was tracked.
+    tracked: u32,
+    /// Whether the iteration before that one tracked it, too.
+    was_tracked: bool,
+    /// The entry that came next the last time.
+    next: u32,
+}
+
+impl Cache {
+    /// An empty cache. The seed is a random number.
+    pub fn new(seed: u64) -> Cache {
+        Cache {
+            entries: Vec::new(),
+            free: Vec::new(),
+            table: HashTable::new(),
+            seed,
+            iteration: 2,
+            last: u32::MAX,
+            seen: 0,
+            tracked_before: 0,
+            tracked: 0,
+            tracked_still: 0,
+            count_at_success: 0,
+        }
+    }
+
+    /// Finds a text and marks it as seen.
+    #[inline]
+    pub fn look_up(&mut self, text: &[u8]) -> Lookup {
+        let expected = self.entries.get(self.last as usize).map_or(0, |last| last.next);
+        let place = match self.entries.get(expected as usize) {
+            Some(entry) if bytes_equal(&entry.text, text) => expected,
+            _ => match self.find(text) {
+                Some(place) => {
+                    self.follow(place);
+                    place
+                }
+                None => return Lookup::New,
+            },
+        };
+        self.last = place;
+        let iteration = self.iteration;
+        let entry = &mut self.entries[place as usize];
+        let is_repeated = entry.seen == iteration;
+        if !is_repeated {
+            entry.seen = iteration;
+            self.seen += 1;
+        }
+        match entry.labels {
+            None => Lookup::Dropped,
+            Some(_) => Lookup::Known { slot: Slot(place), is_repeated },
+        }
+    }
+
+    #[cold]
+    fn find(&self, text: &[u8]) -> Option<u32> {
+        let hash = hash_bytes(self.seed, text);
+        let is_same = |place: &u32| bytes_equal(&self.entries[*place as usize].text, text);
+        self.table.find(hash, is_same).copied()
+    }
+
+    /// Remembers that an entry came after the one of the last lookup.
+    fn follow(&mut self, place: u32) {
+        if let Some(last) = self.entries.get_mut(self.last as usize) {
+            last.next = place;
+        }
+    }
+
+    /// Adds a text that [`Cache::look_up`] does not know, seen in this iteration: with its final
+    /// labels, or with none if relabeling drops it.
+    pub fn insert(&mut self, text: &[u8], labels: Option<Labels>) -> Slot {
+        let entry = Entry {
+            text: text.into(),
+            labels,
+            reference: UNRESOLVED,
+            seen: self.iteration,
+            tracked: 0,
+            was_tracked: false,
+            next: 0,
+        };
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.entries[place as usize] = entry;
+                place
+            }
+            None => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as u32
+            }
+        };
+        let (entries, seed) = (&self.entries, self.seed);
+        let hash_of = |place: &u32| hash_bytes(seed, &entries[*place as usize].text);
+        self.table.insert_unique(hash_bytes(seed, text), place, hash_of);
+        self.follow(place);
+        self.last = place;
+        self.seen += 1;
+        Slot(place)
+    }
+
+    /// The store's reference of a series, once it is known.
+    #[inline]
+    pub fn reference(&self, slot: Slot) -> Option<SeriesRef> {
+        let reference = self.entries.get(slot.0 as usize)?.reference;
+        (reference != UNRESOLVED).then_some(reference)
+    }
+
+    /// Sets the store's reference of a series, or takes it away.
+    pub fn set_reference(&mut self, slot: Slot, reference: Option<SeriesRef>) {
+        if let Some(entry) = self.entries.get_mut(slot.0 as usize) {
+            entry.reference = reference.unwrap_or(UNRESOLVED);
+        }
+    }
+
+    /// The final labels of a series.
+    pub fn labels(&self, slot: Slot) -> Option<&Labels> {
+        self.entries.get(slot.0 as usize)?.labels.as_ref()
+    }
+
+    /// Has the series marked when a later scrape lacks it.
+    #[inline]
+    pub fn track(&mut self, slot: Slot) {
+        let iteration = self.iteration;
+        let Some(entry) = self.entries.get_mut(slot.0 as usize) else { return };
+        if entry.tracked == iteration {
+            return;
+        }
+        entry.was_tracked = entry.tracked == iteration - 1;
+        entry.tracked = iteration;
+        self.tracked += 1;
+        self.tracked_still += usize::from(entry.was_tracked);
+    }
+
+    /// Takes back what this iteration has tracked, because its scrape counts as one that had
+    /// nothing.
+    pub fn untrack(&mut self) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.tracked == self.iteration) {
+            entry.tracked = if entry.was_tracked { self.iteration - 1 } else { 0 };
+        }
+        (self.tracked, self.tracked_still) = (0, 0);
+    }
+
+    /// Series that the previous iteration tracked, and this one does not: not under another text,
+    /// either.
+    pub fn stale(&self) -> Vec<(SeriesRef, Labels)> {
+        if self.tracked_still == self.tracked_before {
+            return Vec::new();
+        }
+        let of = |iteration: u32| {
+            let entries = self.entries.iter();
+            entries
+                .filter(move |entry| entry.tracked == iteration && entry.reference != UNRESOLVED)
+                .filter_map(|entry| Some((entry.reference, entry.labels.as_ref()?)))
+        };
+        let mut stale: Vec<(SeriesRef, Labels)> =
+            of(self.iteration - 1).map(|(known, labels)| (known, labels.clone())).collect();
+        if self.tracked > 0 {
+            let now: HashSet<SeriesRef, numbers::State> =
+                of(self.iteration).map(|(known, _)| known).collect();
+            stale.retain(|(known, _)| !now.contains(known));
+        }
+        // Two texts of one series make one marker.
+        stale.sort_unstable_by_key(|(known, _)| *known);
+        stale.dedup_by_key(|(known, _)| *known);
+        stale
+    }
+
+    /// References of all series with their places, for a store that does not know one any more.
+    pub fn slots(&self) -> impl Iterator<Item = (SeriesRef, Slot)> {
+        let entries = self.entries.iter().enumerate();
+        entries
+            .filter(|(_, entry)| entry.reference != UNRESOLVED)
+            .map(|(place, entry)| (entry.reference, Slot(place as u32)))
+    }
+
+    /// Ends the iteration. After a good scrape, entries that it did not have are removed; after a
+    /// failed one, only if the cache has grown far beyond what the last good scrape had, which this
+    /// returns.
+    pub fn finish(&mut self, is_good: bool, families: &mut Families) -> bool {
+        let count = self.len() + families.len();
+        let is_forced = !is_good && count > self.count_at_success * 2 + GROWTH_FREE;
+        if is_good {
+            self.count_at_success = count;
+        }
+        if is_good || is_forced {
+            self.flush();
+        }
+        families.finish(is_good || is_forced);
+        self.tracked_before = self.tracked;
+        (self.tracked, self.tracked_still, self.seen) = (0, 0, 0);
+        self.last = u32::MAX;
+        self.iteration += 1;
+        is_forced
+    }
+
+    fn flush(&mut self) {
+        if self.seen == self.len() {
+            return;
+        }
+        for place in 0..self.entries.len() as u32 {
+            let entry = &mut self.entries[place as usize];
+            if entry.text.is_empty() || entry.seen == self.iteration {
+                continue;
+            }
+            let hash = hash_bytes(self.seed, &entry.text);
+            if let Ok(found) = self.table.find_entry(hash, |found| *found == place) {
+                found.remove();
+            }
+            (entry.text, entry.labels) = (Box::default(), None);
+            (entry.reference, entry.tracked) = (UNRESOLVED, 0);
+            self.free.push(place);
+        }
+        self.shrink();
+    }
+
+    /// Gives memory back where most places are free.
+    fn shrink(&mut self) {
+        if self.free.len() < GROWTH_FREE || self.free.len() < self.entries.len() / 2 {
+            return;
+        }
+        self.entries.retain(|entry| !entry.text.is_empty());
+        self.entries.shrink_to_fit();
+        self.free = Vec::new();
+        let (entries, seed) = (&self.entries, self.seed);
+        let hash_of = |place: &u32| hash_bytes(seed, &entries[*place as usize].text);
+        let mut table = HashTable::with_capacity(entries.len());
+        for place in 0..entries.len() as u32 {
+            table.insert_unique(hash_of(&place), place, hash_of);
+        }
+        self.table = table;
+    }
+
+    /// The number of series, with those that relabeling drops.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether it knows no series.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A hash of numbers that the store returns, which no target chooses.
+mod numbers {
+    use std::hash::{BuildHasherDefault, Hasher};
+    use tidepool_remote_write::hash_word;
+
+    pub type State = BuildHasherDefault<Word>;
+
+    #[derive(Default)]
+    pub struct Word(u64);
+
+    impl Hasher for Word {
+        fn finish(&self) -> u64 {
+            self.0
+        }
+        fn write(&mut self, bytes: &[u8]) {
+            bytes.iter().for_each(|byte| self.0 = hash_word(self.0, u64::from(*byte)));
+        }
+        fn write_u64(&mut self, word: u64) {
+            self.0 = hash_word(self.0, word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

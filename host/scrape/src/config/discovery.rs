@@ -1,0 +1,287 @@
+//! The sections that say where targets come from.
+
+use super::glob::Pattern;
+use crate::target::{LabelMap, TargetGroup, names};
+use serde::{Deserialize, Deserializer};
+use std::path::Path;
+use std::time::Duration;
+use tidepool_client::HttpClientConfig;
+use tidepool_client::config::ShownUrl;
+use tidepool_settings::duration::read_duration;
+use tidepool_settings::yaml;
+use url::Url;
+
+/// How often a list is asked for by HTTP, and how long that may take. Upstream's.
+const HTTP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How often names are looked up. Upstream's.
+const DNS_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How often files are looked at. Upstream watches them and looks every five minutes; there is no
+/// watch here (see [`crate::discovery`]), and a look costs little.
+const FILE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Where targets come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiscoveryConfig {
+    /// They are listed.
+    Static(Vec<TargetGroup>),
+    /// Files list them.
+    File(FileConfig),
+    /// A server lists them.
+    Http(Box<HttpConfig>),
+    /// The DNS does.
+    Dns(DnsConfig),
+}
+
+/// An item of `file_sd_configs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileConfig {
+    /// Which files: JSON or YAML by their extension.
+    pub files: Vec<Pattern>,
+    /// How often they are looked at.
+    pub refresh_interval: Duration,
+}
+
+/// An item of `http_sd_configs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// Who is asked.
+    pub url: ShownUrl,
+    /// The URL as it is written, which is a label of the targets.
+    pub url_text: String,
+    /// How often, and how long an answer may take.
+    pub refresh_interval: Duration,
+    /// How requests are sent.
+    pub client: HttpClientConfig,
+}
+
+/// An item of `dns_sd_configs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DnsConfig {
+    /// Names that are looked up.
+    pub names: Vec<String>,
+    /// How often.
+    pub refresh_interval: Duration,
+    /// Which records.
+    pub kind: DnsType,
+}
+
+/// Which records are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DnsType {
+    /// Hosts with ports.
+    Srv,
+    /// IPv4 addresses, with this port.
+    A(u16),
+    /// IPv6 addresses, with this port.
+    Aaaa(u16),
+}
+
+/// The items of `static_configs`.
+#[derive(Deserialize)]
+#[serde(try_from = "Vec<Option<Group>>")]
+pub(super) struct StaticSection(pub Vec<Group>);
+
+impl TryFrom<Vec<Option<Group>>> for StaticSection {
+    type Error = &'static str;
+
+    fn try_from(groups: Vec<Option<Group>>) -> Result<StaticSection, &'static str> {
+        let checked = |group: Option<Group>| {
+            let group = group.ok_or("empty or null section in static_configs")?;
+            group.check().map(|()| group)
+        };
+        groups.into_iter().map(checked).collect::<Result<_, _>>().map(StaticSection)
+    }
+}
+
+/// Targets as lists have them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Group {
+    #[serde(default)]
+    targets: Vec<String>,
+    /// `null` is none.
+    #[serde(default)]
+    labels: Option<LabelMap>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileSection {
+    #[serde(deserialize_with = "file_patterns")]
+    files: Vec<Pattern>,
+    #[serde(default, deserialize_with = "interval")]
+    refresh_interval: Option<Duration>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HttpSection {
+    #[serde(deserialize_with = "url")]
+    url: (ShownUrl, String),
+    #[serde(default, deserialize_with = "interval")]
+    refresh_interval: Option<Duration>,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "RawDnsSection")]
+pub(super) struct DnsSection(DnsConfig);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDnsSection {
+    names: Vec<String>,
+    #[serde(default, deserialize_with = "interval")]
+    refresh_interval: Option<Duration>,
+    #[serde(default)]
+    r#type: Option<String>,
+    #[serde(default)]
+    port: u16,
+}
+
+impl DiscoveryConfig {
+    pub(super) fn set_directory(&mut self, directory: &Path) {
+        match self {
+            DiscoveryConfig::Static(_) | DiscoveryConfig::Dns(_) => {}
+            DiscoveryConfig::File(file) => {
+                file.files.iter_mut().for_each(|pattern| pattern.set_directory(directory));
+            }
+            DiscoveryConfig::Http(http) => http.client.set_directory(directory),
+        }
+    }
+}
+
+impl Group {
+    /// The addresses of its targets.
+    pub fn addresses(&self) -> impl Iterator<Item = &String> {
+        self.targets.iter()
+    }
+
+    /// Whether all labels have names.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let has_no_name = |labels: &LabelMap| labels.contains_key("");
+        match self.labels.as_ref().is_some_and(has_no_name) {
+            true => Err("a label has no name"),
+            false => Ok(()),
+        }
+    }
+
+    /// The group with this source.
+    pub fn target_group(self, source: String) -> TargetGroup {
+        let target = |address| LabelMap::from([(names::ADDRESS.to_owned(), address)]);
+        TargetGroup {
+            source,
+            targets: self.targets.into_iter().map(target).collect(),
+            labels: self.labels.unwrap_or_default(),
+        }
+    }
+}
+
+impl From<FileSection> for DiscoveryConfig {
+    fn from(section: FileSection) -> DiscoveryConfig {
+        let refresh_interval = section.refresh_interval.unwrap_or(FILE_INTERVAL);
+        DiscoveryConfig::File(FileConfig { files: section.files, refresh_interval })
+    }
+}
+
+impl From<yaml::With<HttpClientConfig, HttpSection>> for DiscoveryConfig {
+    fn from(whole: yaml::With<HttpClientConfig, HttpSection>) -> DiscoveryConfig {
+        let yaml::With { part: client, rest: section } = whole;
+        let (url, url_text) = section.url;
+        let refresh_interval = section.refresh_interval.unwrap_or(HTTP_INTERVAL);
+        DiscoveryConfig::Http(Box::new(HttpConfig { url, url_text, refresh_interval, client }))
+    }
+}
+
+impl From<DnsSection> for DiscoveryConfig {
+    fn from(DnsSection(config): DnsSection) -> DiscoveryConfig {
+        DiscoveryConfig::Dns(config)
+    }
+}
+
+impl TryFrom<RawDnsSection> for DnsSection {
+    type Error = String;
+
+    fn try_from(section: RawDnsSection) -> Result<DnsSection, String> {
+        if section.names.iter().all(String::is_empty) {
+            return Err("DNS-SD config must contain at least one name".into());
+        }
+        let kind = section.r#type.unwrap_or_else(|| "SRV".into()).to_ascii_uppercase();
+        let kind = match (kind.as_str(), section.port) {
+            ("SRV", _) => DnsType::Srv,
+            ("A" | "AAAA", 0) => {
+                return Err("a port is required in DNS-SD configs for all record types except \
+                            SRV"
+                .into());
+            }
+            ("A", port) => DnsType::A(port),
+            ("AAAA", port) => DnsType::Aaaa(port),
+            ("MX" | "NS", _) => {
+                return Err(format!(
+                    "DNS-SD records of type {kind} are not supported; use SRV, A \
+                                    or AAAA"
+                ));
+            }
+            _ => return Err(format!("invalid DNS-SD records type {kind}")),
+        };
+        let refresh_interval = section.refresh_interval.unwrap_or(DNS_INTERVAL);
+        Ok(DnsSection(DnsConfig { names: section.names, refresh_interval, kind }))
+    }
+}
+
+fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    read_duration(deserializer).map(Some)
+}
+
+fn file_patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pattern>, D::Error> {
+    let wrong = <D::Error as serde::de::Error>::custom::<String>;
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    if texts.is_empty() {
+        return Err(wrong(
+            "file service discovery config must contain at least one path name".into(),
+        ));
+    }
+    let is_list = |text: &str| {
+        let extension = text.rsplit_once('.').map_or("", |(_, extension)| extension);
+        matches!(extension, "json" | "yml" | "yaml" | "JSON" | "YML" | "YAML")
+    };
+    let pattern = |text: String| match Pattern::parse(&text) {
+        Some(pattern) if is_list(&text) => Ok(pattern),
+        _ => Err(wrong(format!(
+            "path name {text:?} is not valid for file discovery: it has to end in .json, .yml or \
+             .yaml, and may have one * in its last part"
+        ))),
+    };
+    texts.into_iter().map(pattern).collect()
+}
+
+fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(ShownUrl, String), D::Error> {
+    yaml::parsed(deserializer, |text| {
+        if text.is_empty() {
+            return Err("URL is missing".to_owned());
+        }
+        // Without the text, which may hold a password.
+        let url = Url::parse(text).map_err(|error| match error {
+            url::ParseError::EmptyHost => "host is missing in URL".to_owned(),
+            url::ParseError::RelativeUrlWithoutBase => {
+                "URL scheme must be 'http' or 'https'".to_owned()
+            }
+            error => error.to_string(),
+        })?;
+        match (matches!(url.scheme(), "http" | "https"), url.has_host()) {
+            (false, _) => Err("URL scheme must be 'http' or 'https'".into()),
+            (true, false) => Err("host is missing in URL".into()),
+            (true, true) if url.username().is_empty() && url.password().is_none() => {
+                Ok((ShownUrl(url), text.to_owned()))
+            }
+            // Credentials are no label.
+            (true, true) => {
+                let mut bare = url.clone();
+                let _ = bare.set_username("");
+                let _ = bare.set_password(None);
+                Ok((ShownUrl(url), bare.into()))
+            }
+        }
+    })
+}

@@ -1,0 +1,126 @@
+//! What is scraped: the sections `global`, `scrape_configs` and `scrape_config_files`, with the names,
+//! defaults and strictness of Prometheus 3.15 (`config/config.go`).
+//!
+//! ```text
+//! global ──────────┐
+//! scrape_configs ──┼─▶ ScrapeSettings: global, and one ScrapeConfig a job
+//! the files of     │        (a Job, and where its targets come from)
+//! scrape_config_files
+//! ```
+//!
+//! Begin with [`ScrapeSettings::read`]. `global` has what jobs inherit, `job` one job as it stands in
+//! a file and what becomes of it, `discovery` the sections that say where targets come from, `files`
+//! the further files, `glob` their patterns.
+//!
+//! Where this differs from upstream: discovery by static lists, files, HTTP and DNS only (any other is
+//! an error that says so), DNS without MX and NS, a scheme other than http and https is an error.
+
+mod discovery;
+mod files;
+mod glob;
+mod global;
+mod job;
+
+pub(crate) use discovery::Group;
+pub use discovery::{DiscoveryConfig, DnsConfig, DnsType, FileConfig, HttpConfig};
+pub use files::ConfigError;
+pub use glob::Pattern;
+pub(crate) use glob::matching;
+pub use global::GlobalConfig;
+
+use crate::job::Job;
+use std::path::{Path, PathBuf};
+use tidepool_settings::yaml;
+
+/// A job and where its targets come from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScrapeConfig {
+    /// How targets are made and scraped.
+    pub job: Job,
+    /// Where they come from.
+    pub discovery: Vec<DiscoveryConfig>,
+}
+
+/// All that is configured of scraping.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScrapeSettings {
+    /// What holds for all jobs.
+    pub global: GlobalConfig,
+    /// The jobs in their order, those of further files last.
+    pub jobs: Vec<ScrapeConfig>,
+    /// Which further files there may be.
+    pub files: Vec<Pattern>,
+}
+
+/// How far a configuration is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// The text alone: no file that it names has to be there.
+    Syntax,
+    /// The files that it names, too.
+    #[default]
+    Files,
+}
+
+/// The sections of a configuration file; each may be missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sections<'n> {
+    /// `global`
+    pub global: Option<&'n yaml::Node>,
+    /// `scrape_configs`
+    pub jobs: Option<&'n yaml::Node>,
+    /// `scrape_config_files`
+    pub files: Option<&'n yaml::Node>,
+    /// Whether these files are read.
+    pub depth: Depth,
+}
+
+impl ScrapeSettings {
+    /// The further files that there are now. A directory that cannot be read has none.
+    pub fn further_files(&self) -> Vec<PathBuf> {
+        let found = self.files.iter().filter_map(|pattern| matching(pattern).ok());
+        found.flatten().take(files::FILES_MAX).collect()
+    }
+
+    /// Reads the sections and the files that they name. Relative paths are below the directory of the
+    /// configuration file.
+    pub fn read(sections: Sections<'_>, directory: &Path) -> Result<ScrapeSettings, ConfigError> {
+        let mut global = match sections.global {
+            Some(node) => GlobalConfig::read(node)?,
+            None => GlobalConfig::default(),
+        };
+        let mut jobs = match sections.jobs {
+            Some(node) => job::read_all(node, &global)?,
+            None => Vec::new(),
+        };
+        for job in &mut jobs {
+            job.set_directory(directory);
+        }
+        let files = match sections.files {
+            Some(node) => {
+                let patterns = files::patterns(node, directory)?;
+                if sections.depth == Depth::Files {
+                    files::read_all(&patterns, node.place, &global, &mut jobs)?;
+                }
+                patterns
+            }
+            None => Vec::new(),
+        };
+        global.set_directory(directory);
+        Ok(ScrapeSettings { global, jobs, files })
+    }
+}
+
+impl ScrapeConfig {
+    /// Makes relative paths those below a directory.
+    fn set_directory(&mut self, directory: &Path) {
+        self.job.client.set_directory(directory);
+        self.discovery.iter_mut().for_each(|discovery| discovery.set_directory(directory));
+        if let Some(file) = &mut self.job.failure_log_file {
+            *file = directory.join(&file);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

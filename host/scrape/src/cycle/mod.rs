@@ -1,0 +1,244 @@
+//! The scrapes of one target, one after the other, until the target ends.
+//!
+//! ```text
+//! offset ── scrape ── tick ── scrape ── tick ── … ── ended ── tick ── tick ── 10 % ── markers
+//!                                                └── replaced: the cache goes to the next cycle
+//!                                                └── shutdown: nothing more is written
+//! ```
+//!
+//! Source: `scrapeLoop` in `scrape/scrape.go` of prometheus/prometheus.
+
+mod schedule;
+
+pub use schedule::{Schedule, offset};
+
+use crate::append::Appender;
+use crate::cache::{Cache, Families};
+use crate::clock::{Clock, milliseconds};
+use crate::error::ScrapeError;
+use crate::failure_log::FailureLog;
+use crate::metrics::Metrics;
+use crate::report::Report;
+use crate::source::Source;
+use crate::store::{Appended, Store};
+use crate::target::Target;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
+
+/// What a target remembers.
+pub type Memory = (Cache, Arc<Mutex<Families>>);
+
+/// What a cycle is to do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Orders {
+    /// Whether it goes on.
+    pub phase: Phase,
+    /// An error that all scrapes fail with, without being made.
+    pub forced: Option<ScrapeError>,
+}
+
+/// Whether a cycle goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// It scrapes.
+    #[default]
+    Running,
+    /// Another cycle goes on with its cache.
+    Replaced,
+    /// The target is gone.
+    Ended,
+}
+
+/// Scrapes one target.
+pub struct Cycle<S> {
+    /// The target.
+    pub target: Arc<Target>,
+    /// What makes its batches.
+    pub appender: Appender,
+    /// Where its samples come from; without one, why there is none.
+    pub source: Result<Box<dyn Source>, ScrapeError>,
+    /// Where its samples go.
+    pub store: Arc<S>,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// What separates this server's schedule from others'.
+    pub offset_seed: u64,
+    /// `sample_limit`, for the report.
+    pub sample_limit: u64,
+    /// Own metrics.
+    pub metrics: Arc<Metrics>,
+    /// Where failures go, if they are logged.
+    pub failures: Option<Failures>,
+}
+
+/// Where failures of a target's scrapes are logged.
+pub struct Failures {
+    /// Writes it.
+    pub log: FailureLog,
+    /// The file.
+    pub path: PathBuf,
+    /// The job.
+    pub job: String,
+}
+
+/// How a cycle stopped.
+enum Stop {
+    Replaced,
+    /// With the timer of its scrapes, unless there was none.
+    Ended(Option<Interval>),
+    Shutdown,
+}
+
+impl<S: Store> Cycle<S> {
+    /// Scrapes until it is ordered to stop. `stopped` gets the cache where another cycle goes on with
+    /// it, and is answered before markers are written. Once `shutdown` is true or gone, a scrape under
+    /// way is abandoned and nothing more is written.
+    pub async fn run(
+        mut self,
+        mut orders: watch::Receiver<Orders>,
+        mut shutdown: watch::Receiver<bool>,
+        stopped: oneshot::Sender<Option<Memory>>,
+    ) {
+        let stop = self.scrape_on(&mut orders, &mut shutdown).await;
+        // The receiver may be dropped: the caller does not wait.
+        match stop {
+            Stop::Replaced => drop(stopped.send(Some(self.appender.into_cache()))),
+            Stop::Shutdown | Stop::Ended(None) => drop(stopped.send(None)),
+            Stop::Ended(Some(ticks)) => {
+                let _ = stopped.send(None);
+                tokio::select! {
+                    () = is_shut_down(&mut shutdown) => {}
+                    () = self.mark_end(ticks) => {}
+                }
+            }
+        }
+    }
+
+    async fn scrape_on(
+        &mut self,
+        orders: &mut watch::Receiver<Orders>,
+        shutdown: &mut watch::Receiver<bool>,
+    ) -> Stop {
+        let interval = self.target.interval();
+        let wait = offset(self.clock.now(), interval, self.target.hash(), self.offset_seed);
+        tokio::select! {
+            biased;
+            () = is_shut_down(shutdown) => return Stop::Shutdown,
+            phase = is_stopped(orders) => return stop_of(phase, None),
+            () = sleep(wait) => {}
+        }
+        let mut ticks = interval_at(Instant::now() + interval, interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut schedule = Schedule::new(self.clock.now(), interval);
+        let mut last: Option<Instant> = None;
+        loop {
+            let at = schedule.align(self.clock.now());
+            let start = Instant::now();
+            if let Some(last) = last.replace(start) {
+                self.metrics.observe_interval(interval, start.duration_since(last));
+            }
+            let forced = orders.borrow().forced.clone();
+            tokio::select! {
+                biased;
+                () = is_shut_down(shutdown) => return Stop::Shutdown,
+                _ = self.scrape(at, forced) => {}
+            }
+            tokio::select! {
+                biased;
+                () = is_shut_down(shutdown) => return Stop::Shutdown,
+                phase = is_stopped(orders) => return stop_of(phase, Some(ticks)),
+                _ = ticks.tick() => {}
+            }
+        }
+    }
+
+    /// Does one scrape, whose samples get the time `at`; returns its error.
+    pub async fn scrape(
+        &mut self,
+        at: Duration,
+        forced: Option<ScrapeError>,
+    ) -> Result<(), ScrapeError> {
+        let start = Instant::now();
+        self.appender.begin(milliseconds(at), self.clock.now_ms());
+        let given = match (forced, &mut self.source) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => Err(error.clone()),
+            (None, Ok(source)) => {
+                let length = self.target.timeout();
+                let scraping = source.scrape(&mut self.appender);
+                timeout(length, scraping).await.unwrap_or(Err(ScrapeError::Timeout(length)))
+            }
+        };
+        let (totals, result) = self.appender.finish(given);
+        let duration = start.elapsed();
+        let report = Report {
+            is_up: result.is_ok(),
+            duration,
+            totals,
+            timeout: self.target.timeout(),
+            sample_limit: self.sample_limit,
+            is_body_too_large: matches!(result, Err(ScrapeError::BodySize { .. })),
+        };
+        self.appender.report(&report);
+        self.target.report(at, duration, &result);
+        if let Err(error) = &result {
+            tracing::debug!(target = self.target.url(), %error, "scrape failed");
+            if let Some(Failures { log, path, job }) = &self.failures {
+                log.write(path, job, self.target.url(), error);
+            }
+        }
+        self.commit().await;
+        result
+    }
+
+    async fn commit(&mut self) {
+        let target = self.target.url();
+        match self.appender.commit(&*self.store, self.clock.now_ms()).await {
+            Ok(appended) if appended == Appended::default() => {}
+            Ok(appended) => tracing::warn!(
+                target,
+                out_of_order = appended.out_of_order,
+                duplicates = appended.duplicates,
+                out_of_bounds = appended.out_of_bounds,
+                refused = appended.refused,
+                "the store refused samples of a scrape"
+            ),
+            Err(error) => tracing::error!(target, %error, "a scrape could not be stored"),
+        }
+    }
+
+    /// Marks all series of a target that is gone. It may come back under another cycle, so this waits
+    /// for two intervals and a little; the markers have the time of the first scrape that was not
+    /// made, and are refused where there are newer samples.
+    async fn mark_end(&mut self, mut ticks: Interval) {
+        ticks.tick().await;
+        let at_ms = self.clock.now_ms();
+        ticks.tick().await;
+        sleep(self.target.interval() / 10).await;
+        self.appender.end(at_ms);
+        self.commit().await;
+    }
+}
+
+fn stop_of(phase: Phase, ticks: Option<Interval>) -> Stop {
+    match phase {
+        Phase::Replaced => Stop::Replaced,
+        Phase::Running | Phase::Ended => Stop::Ended(ticks),
+    }
+}
+
+/// Waits until a cycle is ordered to stop. A cycle whose sender of orders was dropped has ended.
+async fn is_stopped(orders: &mut watch::Receiver<Orders>) -> Phase {
+    match orders.wait_for(|orders| orders.phase != Phase::Running).await {
+        Ok(orders) => orders.phase,
+        Err(_) => Phase::Ended,
+    }
+}
+
+async fn is_shut_down(shutdown: &mut watch::Receiver<bool>) {
+    // An error means that the sender was dropped.
+    let _ = shutdown.wait_for(|is_shut_down| *is_shut_down).await;
+}

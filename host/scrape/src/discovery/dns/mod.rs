@@ -1,0 +1,128 @@
+//! Targets that the DNS knows: hosts with ports by SRV records, addresses by A and AAAA.
+//!
+//! Addresses are looked up as the system does it, so that `/etc/hosts` and whatever else it asks
+//! counts. The system has no call for SRV records. They are asked for by [`Resolver`]: one type of
+//! record over UDP and TCP, with the settings of `/etc/resolv.conf`. hickory-resolver can do it, too;
+//! it brings some thirty crates and a cache, and with it DNS over TLS, zones and signatures, of which
+//! nothing is used here.
+//!
+//! Source: `discovery/dns` of prometheus/prometheus. Where that drops all targets of a name that is
+//! not there, this does so for SRV only: the system does not say whether a name is not there, or
+//! no server could be reached.
+
+mod message;
+mod resolv_conf;
+mod resolver;
+
+pub use resolver::{DnsError, Resolver};
+
+use super::{DiscoveryFigures, DiscoveryOptions};
+use crate::config::{DnsConfig, DnsType};
+use crate::target::{LabelMap, TargetGroup, names};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::net::lookup_host;
+
+/// The name that was looked up.
+const NAME_LABEL: &str = "__meta_dns_name";
+
+/// The host of an SRV record.
+const SRV_TARGET_LABEL: &str = "__meta_dns_srv_record_target";
+
+/// The port of an SRV record.
+const SRV_PORT_LABEL: &str = "__meta_dns_srv_record_port";
+
+/// Looks names up.
+pub(super) struct DnsDiscovery {
+    config: DnsConfig,
+    resolver: Option<Resolver>,
+    figures: Arc<DiscoveryFigures>,
+    /// By name.
+    groups: BTreeMap<String, TargetGroup>,
+    /// What was last wrong, by name.
+    wrong: BTreeMap<String, String>,
+}
+
+impl DnsDiscovery {
+    pub fn new(config: &DnsConfig, options: &DiscoveryOptions) -> DnsDiscovery {
+        DnsDiscovery {
+            config: config.clone(),
+            resolver: options.resolver.clone(),
+            figures: Arc::clone(&options.figures),
+            groups: BTreeMap::new(),
+            wrong: BTreeMap::new(),
+        }
+    }
+
+    pub fn interval(&self) -> Duration {
+        self.config.refresh_interval
+    }
+
+    /// Looks all names up; returns all groups if any has changed.
+    pub async fn refresh(&mut self) -> Option<Vec<TargetGroup>> {
+        let mut changes = false;
+        for name in self.config.names.clone() {
+            self.figures.dns_lookups.fetch_add(1, Relaxed);
+            match self.targets(&name).await {
+                Ok(targets) => {
+                    self.wrong.remove(&name);
+                    let group = TargetGroup { source: name.clone(), targets, ..Default::default() };
+                    changes |= self.groups.get(&name) != Some(&group);
+                    self.groups.insert(name, group);
+                }
+                Err(error) => {
+                    self.figures.dns_lookup_failures.fetch_add(1, Relaxed);
+                    if self.wrong.get(&name) != Some(&error) {
+                        tracing::warn!(name, error, "a name of targets could not be looked up");
+                        self.wrong.insert(name, error);
+                    }
+                }
+            }
+        }
+        changes.then(|| self.groups.values().cloned().collect())
+    }
+
+    async fn targets(&self, name: &str) -> Result<Vec<LabelMap>, String> {
+        let mut targets = match self.config.kind {
+            DnsType::Srv => self.services(name).await?,
+            DnsType::A(port) => addresses(name, port, true).await?,
+            DnsType::Aaaa(port) => addresses(name, port, false).await?,
+        };
+        // Servers turn the order around each time.
+        targets.sort();
+        targets.dedup();
+        for labels in &mut targets {
+            labels.insert(NAME_LABEL.to_owned(), name.to_owned());
+        }
+        Ok(targets)
+    }
+
+    async fn services(&self, name: &str) -> Result<Vec<LabelMap>, String> {
+        let resolver = match &self.resolver {
+            Some(resolver) => resolver.clone(),
+            // Read each time: networks come and go.
+            None => Resolver::of_system().map_err(|error| error.to_string())?,
+        };
+        let services = resolver.services(name).await.map_err(|error| error.to_string())?;
+        let labels = services.into_iter().map(|service| {
+            let host = service.target.trim_end_matches('.');
+            LabelMap::from([
+                (names::ADDRESS.to_owned(), format!("{host}:{}", service.port)),
+                (SRV_PORT_LABEL.to_owned(), service.port.to_string()),
+                (SRV_TARGET_LABEL.to_owned(), service.target),
+            ])
+        });
+        Ok(labels.collect())
+    }
+}
+
+async fn addresses(name: &str, port: u16, is_ipv4: bool) -> Result<Vec<LabelMap>, String> {
+    let found = lookup_host((name, port)).await.map_err(|error| error.to_string())?;
+    let of_kind = found.filter(|address| address.is_ipv4() == is_ipv4);
+    let labels = |address: std::net::SocketAddr| {
+        LabelMap::from([(names::ADDRESS.into(), address.to_string())])
+    };
+    Ok(of_kind.map(labels).collect())
+}

@@ -1,0 +1,162 @@
+//! Asks servers of the DNS for SRV records.
+//!
+//! As upstream does (`lookupWithSearchPath`): the first name that is there counts. Only if all
+//! servers say of all names that they are not there, there are no records; otherwise it is unknown.
+
+use super::message::{self, Answer, MessageError, Service, UDP_BYTES_MAX};
+use super::resolv_conf::{self, ResolvConf};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+
+/// Where the system says whom to ask.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// The port of the DNS.
+const PORT: u16 = 53;
+
+/// Why a name could not be looked up.
+#[derive(Debug, thiserror::Error)]
+pub enum DnsError {
+    /// The system's settings cannot be read.
+    #[error("could not read {RESOLV_CONF}: {0}")]
+    Settings(io::Error),
+    /// The name is none.
+    #[error("{name:?} cannot be looked up: {source}")]
+    Name {
+        /// As it is configured.
+        name: String,
+        /// What is wrong with it.
+        source: MessageError,
+    },
+    /// No server has an answer.
+    #[error("could not resolve {name:?}: {last}")]
+    NoAnswer {
+        /// As it is configured.
+        name: String,
+        /// Why the last server had none.
+        last: String,
+    },
+}
+
+/// Whom to ask, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolver {
+    conf: ResolvConf,
+    servers: Vec<SocketAddr>,
+}
+
+impl Resolver {
+    /// With the system's settings. Without any, a server on this machine is asked.
+    pub fn of_system() -> Result<Resolver, DnsError> {
+        match std::fs::read_to_string(RESOLV_CONF) {
+            Ok(text) => Ok(Resolver::parse(&text, PORT)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Resolver::parse("", PORT)),
+            Err(error) => Err(DnsError::Settings(error)),
+        }
+    }
+
+    /// With settings in the form of `/etc/resolv.conf`, and another port.
+    pub fn parse(settings: &str, port: u16) -> Resolver {
+        let conf = resolv_conf::parse(settings);
+        let servers = conf.servers.iter().map(|address| SocketAddr::new(*address, port)).collect();
+        Resolver { conf, servers }
+    }
+
+    /// The services of a name; none if it is not there.
+    pub(super) async fn services(&self, name: &str) -> Result<Vec<Service>, DnsError> {
+        let mut failed = None;
+        for candidate in self.conf.names(name) {
+            match self.ask_any(&candidate).await {
+                Ok(Some(services)) => return Ok(services),
+                Ok(None) => {}
+                Err(Failure::Name(source)) => {
+                    return Err(DnsError::Name { name: name.to_owned(), source });
+                }
+                // A later name may be there.
+                Err(Failure::NoAnswer(why)) => failed = Some(why),
+            }
+        }
+        match failed {
+            None => Ok(Vec::new()),
+            Some(last) => Err(DnsError::NoAnswer { name: name.to_owned(), last }),
+        }
+    }
+
+    /// Asks one server after the other until one has an answer; none if there is no such name.
+    async fn ask_any(&self, name: &str) -> Result<Option<Vec<Service>>, Failure> {
+        message::question(0, name, None).map_err(Failure::Name)?;
+        let mut last = String::new();
+        for _ in 0..self.conf.attempts {
+            for server in &self.servers {
+                let asked = timeout(self.conf.timeout, ask(*server, name)).await;
+                last = match asked {
+                    Ok(Ok(Answer::Found(services))) => return Ok(Some(services)),
+                    Ok(Ok(Answer::NoName)) => return Ok(None),
+                    Ok(Ok(Answer::Truncated)) => format!("{server} cuts its answer off"),
+                    Ok(Ok(Answer::Refused(code))) => format!("{server} answers with code {code}"),
+                    Ok(Err(error)) => format!("{server}: {error}"),
+                    Err(_) => {
+                        format!("{server}: no answer within {} s", self.conf.timeout.as_secs())
+                    }
+                };
+            }
+        }
+        Err(Failure::NoAnswer(last))
+    }
+}
+
+enum Failure {
+    Name(MessageError),
+    NoAnswer(String),
+}
+
+/// Asks by UDP, and by TCP for an answer that is too long for that.
+async fn ask(server: SocketAddr, name: &str) -> io::Result<Answer> {
+    let id = random();
+    match ask_udp(server, name, id).await? {
+        Answer::Truncated => ask_tcp(server, name, id).await,
+        answer => Ok(answer),
+    }
+}
+
+async fn ask_udp(server: SocketAddr, name: &str, id: u16) -> io::Result<Answer> {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // The system chooses an unpredictable port, and passes on only what comes from the server.
+    let socket = UdpSocket::bind((any, 0)).await?;
+    socket.connect(server).await?;
+    let question = message::question(id, name, Some(UDP_BYTES_MAX)).map_err(io::Error::other)?;
+    socket.send(&question).await?;
+    let mut buffer = vec![0; usize::from(UDP_BYTES_MAX)];
+    loop {
+        let bytes = socket.recv(&mut buffer).await?;
+        match message::answer(buffer.get(..bytes).unwrap_or_default(), id, name) {
+            // A forged answer, or one to an earlier question.
+            Err(MessageError::Other) => {}
+            answer => return answer.map_err(io::Error::other),
+        }
+    }
+}
+
+/// By TCP, each message stands behind its length.
+async fn ask_tcp(server: SocketAddr, name: &str, id: u16) -> io::Result<Answer> {
+    let mut stream = TcpStream::connect(server).await?;
+    let question = message::question(id, name, None).map_err(io::Error::other)?;
+    let length = u16::try_from(question.len()).map_err(io::Error::other)?;
+    stream.write_all(&[&length.to_be_bytes()[..], &question].concat()).await?;
+    let length = stream.read_u16().await?;
+    let mut answer = vec![0; usize::from(length)];
+    stream.read_exact(&mut answer).await?;
+    message::answer(&answer, id, name).map_err(io::Error::other)
+}
+
+/// A number that cannot be guessed: what hash tables are seeded with.
+fn random() -> u16 {
+    (RandomState::new().build_hasher().finish() & 0xffff) as u16
+}

@@ -1,0 +1,169 @@
+//! Where targets come from: lists of the configuration, files, a server, the DNS.
+//!
+//! ```text
+//! file  ──┐ each looks now and then, in a task of its own
+//! http  ──┼─▶ groups of each discoverer ─▶ Discovery: all groups of a job, as they are now
+//! dns   ──┘
+//! static ─────────────────────────────────────▲
+//! ```
+//!
+//! Begin with [`Discovery`]. A group is one of upstream's `targetgroup`: its source, the labels of its
+//! targets, and labels of them all.
+//!
+//! What fails changes nothing: a file that does not parse, a server that does not answer and a name
+//! that cannot be looked up leave the targets that there were. The last list of a server is also kept
+//! in a file, so that a node that starts without its uplink knows its targets.
+//!
+//! Files are read and compared, not watched: what swaps a symbolic link of a directory above, as
+//! mounted configuration does, tells no watcher of the file.
+
+pub mod dns;
+mod figures;
+mod file;
+mod http;
+mod saved;
+
+pub use figures::DiscoveryFigures;
+pub use file::listed;
+
+use crate::config::DiscoveryConfig;
+use crate::target::TargetGroup;
+use dns::DnsDiscovery;
+use file::FileDiscovery;
+use http::HttpDiscovery;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tidepool_client::ClientError;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Largest list of targets, in bytes: about 300,000 targets.
+const LIST_BYTES_MAX: u64 = 32 << 20;
+
+/// All groups of a job, by discoverer in the order of the configuration.
+pub type Groups = Arc<Vec<TargetGroup>>;
+
+/// What discoverers work with.
+#[derive(Clone, Debug, Default)]
+pub struct DiscoveryOptions {
+    /// Where lists of servers are kept; without it they are not.
+    pub saved_dir: Option<PathBuf>,
+    /// How names are looked up; without it as the system does.
+    pub resolver: Option<dns::Resolver>,
+    /// What is counted.
+    pub figures: Arc<DiscoveryFigures>,
+}
+
+/// The discovery of one job. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Discovery {
+    groups: watch::Receiver<Groups>,
+    _tasks: JoinSet<()>,
+}
+
+/// One that looks now and then.
+enum Discoverer {
+    File(FileDiscovery),
+    Http(Box<HttpDiscovery>),
+    Dns(DnsDiscovery),
+}
+
+impl Discovery {
+    /// Starts all discoverers of a job, inside of a runtime. What is known at once is there at once:
+    /// static lists, and what was kept of servers'. Fails if requests cannot be made as configured.
+    pub fn start(
+        configs: &[DiscoveryConfig],
+        options: &DiscoveryOptions,
+    ) -> Result<Discovery, ClientError> {
+        let mut parts: Vec<Vec<TargetGroup>> = Vec::with_capacity(configs.len());
+        let mut discoverers = Vec::new();
+        for (number, config) in configs.iter().enumerate() {
+            let discoverer = match config {
+                DiscoveryConfig::Static(groups) => {
+                    parts.push(groups.clone());
+                    continue;
+                }
+                DiscoveryConfig::File(config) => {
+                    Discoverer::File(FileDiscovery::new(config, options))
+                }
+                DiscoveryConfig::Http(config) => {
+                    Discoverer::Http(Box::new(HttpDiscovery::open(config, options)?))
+                }
+                DiscoveryConfig::Dns(config) => Discoverer::Dns(DnsDiscovery::new(config, options)),
+            };
+            parts.push(discoverer.known());
+            discoverers.push((number, discoverer));
+        }
+        let (publish, groups) = watch::channel(all(&parts));
+        let mut tasks = JoinSet::new();
+        if !discoverers.is_empty() {
+            let (send, mut found) = mpsc::channel(discoverers.len());
+            for (number, discoverer) in discoverers {
+                tasks.spawn(discoverer.run(number, send.clone()));
+            }
+            tasks.spawn(async move {
+                while let Some((number, groups)) = found.recv().await {
+                    if let Some(part) = parts.get_mut(number) {
+                        *part = groups;
+                        publish.send_replace(all(&parts));
+                    }
+                }
+            });
+        }
+        Ok(Discovery { groups, _tasks: tasks })
+    }
+
+    /// All groups as they are, and each change of them.
+    pub fn groups(&self) -> watch::Receiver<Groups> {
+        self.groups.clone()
+    }
+}
+
+fn all(parts: &[Vec<TargetGroup>]) -> Groups {
+    Arc::new(parts.concat())
+}
+
+impl Discoverer {
+    /// What is known before the first look.
+    fn known(&self) -> Vec<TargetGroup> {
+        match self {
+            Discoverer::File(_) | Discoverer::Dns(_) => Vec::new(),
+            Discoverer::Http(http) => http.known(),
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        match self {
+            Discoverer::File(file) => file.interval(),
+            Discoverer::Http(http) => http.interval(),
+            Discoverer::Dns(dns) => dns.interval(),
+        }
+    }
+
+    /// Looks; returns all groups if any has changed.
+    async fn refresh(&mut self) -> Option<Vec<TargetGroup>> {
+        match self {
+            Discoverer::File(file) => file.refresh().await,
+            Discoverer::Http(http) => http.refresh().await,
+            Discoverer::Dns(dns) => dns.refresh().await,
+        }
+    }
+
+    async fn run(mut self, number: usize, send: mpsc::Sender<(usize, Vec<TargetGroup>)>) {
+        let mut ticks = interval(self.interval());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Some(groups) = self.refresh().await
+                && send.send((number, groups)).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! The last list of a server, kept in a file for the next start.
+
+use super::LIST_BYTES_MAX;
+use bytes::Bytes;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Where the list of one URL is.
+pub(super) struct Saved {
+    directory: PathBuf,
+    name: String,
+}
+
+impl Saved {
+    /// The file for a URL.
+    pub fn new(directory: &Path, url: &str) -> Saved {
+        let name = format!("{:08x}-{}.json", crc32c::crc32c(url.as_bytes()), url.len());
+        Saved { directory: directory.to_owned(), name }
+    }
+
+    /// The list, if one is there.
+    pub fn read(&self) -> Option<Bytes> {
+        let path = self.directory.join(&self.name);
+        let mut list = Vec::new();
+        let file = File::open(&path).ok()?;
+        let bytes = file.take(LIST_BYTES_MAX + 1).read_to_end(&mut list);
+        match bytes {
+            Ok(bytes) if bytes as u64 <= LIST_BYTES_MAX => Some(list.into()),
+            Ok(_) => None,
+            Err(error) => {
+                let path = path.display();
+                tracing::warn!(%path, %error, "the kept list of targets could not be read");
+                None
+            }
+        }
+    }
+
+    /// Keeps a list. One that is there is whole at any moment.
+    pub fn write(&self, list: &[u8]) -> io::Result<()> {
+        std::fs::create_dir_all(&self.directory)?;
+        let staged = self.directory.join(format!("{}.tmp", self.name));
+        let mut file = File::create(&staged)?;
+        file.write_all(list)?;
+        file.sync_all()?;
+        std::fs::rename(&staged, self.directory.join(&self.name))
+    }
+}

@@ -1,0 +1,159 @@
+//! A label set as one piece of text that clones without copying.
+//!
+//! ```text
+//! 8:__name__2:up3:job4:node
+//! ```
+//!
+//! Each name and value stands behind its length in bytes. Names ascend by their bytes, none twice,
+//! and no value is empty, so equal sets are equal texts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The name of the label that holds the metric's name.
+pub const METRIC_NAME: &str = "__name__";
+
+/// What begins the names of labels that do not reach series.
+pub const RESERVED_PREFIX: &str = "__";
+
+/// Labels of a series or a target, in the order of their names.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Labels(Arc<str>);
+
+impl Labels {
+    /// The labels of a map, without those whose value is empty.
+    pub fn of(map: &BTreeMap<String, String>) -> Labels {
+        Labels::sorted(map.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
+    /// Labels that ascend by name already.
+    fn sorted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Labels {
+        use std::fmt::Write as _;
+        let mut text = String::new();
+        for (name, value) in pairs.filter(|(_, value)| !value.is_empty()) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{}:{name}{}:{value}", name.len(), value.len());
+        }
+        Labels(text.into())
+    }
+
+    /// Names and values, ascending by name.
+    pub fn iter(&self) -> Pairs<'_> {
+        Pairs(&self.0)
+    }
+
+    /// The value of a label; an absent one is empty.
+    pub fn get(&self, name: &str) -> &str {
+        self.iter().find(|(found, _)| *found == name).map_or("", |(_, value)| value)
+    }
+
+    /// The metric's name.
+    pub fn metric(&self) -> &str {
+        self.get(METRIC_NAME)
+    }
+
+    /// Whether there is no label.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The number of labels.
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Bytes that the text takes.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The encoded text, which differs between different sets.
+    pub fn as_text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromIterator<(String, String)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Labels {
+        Labels::of(&pairs.into_iter().collect())
+    }
+}
+
+impl<'a> IntoIterator for &'a Labels {
+    type Item = (&'a str, &'a str);
+    type IntoIter = Pairs<'a>;
+    fn into_iter(self) -> Pairs<'a> {
+        self.iter()
+    }
+}
+
+/// As Prometheus prints a label set: `{__name__="up", job="node"}`.
+impl fmt::Display for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "{";
+        for (name, value) in self {
+            write!(f, "{comma}{name}={value:?}")?;
+            comma = ", ";
+        }
+        f.write_str(if self.is_empty() { "{}" } else { "}" })
+    }
+}
+
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The labels of a set that were not given yet.
+#[derive(Clone)]
+pub struct Pairs<'a>(&'a str);
+
+impl<'a> Pairs<'a> {
+    /// Splits a piece of text off that stands behind its length.
+    fn piece(&mut self) -> Option<&'a str> {
+        let (length, rest) = self.0.split_once(':')?;
+        let (piece, rest) = rest.split_at_checked(length.parse().ok()?)?;
+        self.0 = rest;
+        Some(piece)
+    }
+}
+
+impl<'a> Iterator for Pairs<'a> {
+    type Item = (&'a str, &'a str);
+    fn next(&mut self) -> Option<(&'a str, &'a str)> {
+        Some((self.piece()?, self.piece()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn labels_are_sorted_and_have_values() {
+        let pairs = [("job", "node"), ("__name__", "up"), ("empty", ""), ("ü", "7:x\"")];
+        let labels: Labels =
+            pairs.map(|(name, value)| (name.into(), value.into())).into_iter().collect();
+        assert_eq!(labels.as_text(), "8:__name__2:up3:job4:node2:ü4:7:x\"");
+        assert_eq!(labels.len(), 3);
+        assert_eq!((labels.metric(), labels.get("ü"), labels.get("empty")), ("up", "7:x\"", ""));
+        assert_eq!(labels.to_string(), r#"{__name__="up", job="node", ü="7:x\""}"#);
+        let none = Labels::of(&BTreeMap::new());
+        assert_eq!((none.is_empty(), none.len(), none.to_string()), (true, 0, "{}".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_map_comes_back(map: BTreeMap<String, String>) {
+            let labels = Labels::of(&map);
+            let back: BTreeMap<String, String> =
+                labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            let kept: BTreeMap<String, String> =
+                map.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+            prop_assert_eq!(back, kept);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Scraping as Prometheus does it: from target groups to batches for a store.
+//!
+//! ```text
+//! Manager ─▶ Pool (a job) ─▶ Cycle (a target) ─▶ Source: HTTP, or a part of this process
+//!   jobs, target groups        schedule               │ pieces of a body, items
+//!                                                     ▼
+//!                              Cache ◀──────────▶ Appender ─▶ Batch ─▶ Store
+//!                              text → reference     labels, limits, report
+//! ```
+//!
+//! Begin with [`append::Appender`], which makes one batch of one scrape, and [`cache::Cache`], which
+//! makes that cheap. [`cycle`] repeats it, [`pool`] has a cycle for each target of a [`job::Job`], and
+//! [`manager`] has all jobs. [`check`] looks at what a configuration names, [`trial`] shows one scrape. [`target`] makes targets of what discovery finds. The host implements
+//! [`store::Store`] and [`clock::Clock`], and a [`source::Builtin`] for metrics of its own.
+//!
+//! What holds everywhere:
+//! - A scrape is stored as a whole or not at all, its report always.
+//! - Each iteration of a cache ends once, whatever became of the scrape.
+//! - In the steady state a sample allocates nothing and costs no label work.
+//! - After a shutdown nothing is written, markers least of all.
+//!
+//! What differs from Prometheus 3.15: a clock that is set back begins a new schedule, instead of
+//! giving all scrapes one time; a job without `body_size_limit` has the limit of all jobs; a body
+//! that is parsed is not read on behind an error, so `scrape_body_size_bytes` counts to the error;
+//! series of a failed scrape are not created; a series that is refused by a limit of the store is
+//! left out, and the scrape is good.
+//!
+//! It knows no WIT, no WebAssembly and no flag.
+
+pub mod append;
+pub mod cache;
+pub mod check;
+pub mod clock;
+pub mod config;
+pub mod cycle;
+pub mod discovery;
+pub mod error;
+pub mod failure_log;
+pub mod histogram;
+pub mod job;
+pub mod labels;
+pub mod manager;
+pub mod metrics;
+pub mod pool;
+pub mod report;
+pub mod request;
+pub mod source;
+pub mod store;
+pub mod target;
+pub mod trial;

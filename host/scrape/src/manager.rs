@@ -1,0 +1,246 @@
+//! All jobs: their configuration, their targets, and what the API shows of both.
+//!
+//! Target groups are applied in the background, at most once in [`SYNC_INTERVAL`]. Source:
+//! `scrape/manager.go` of prometheus/prometheus.
+
+use crate::job::Job;
+use crate::pool::{Context, Listed, Pool, PoolError, Shared};
+use crate::source::Builtin;
+use crate::store::Store;
+use crate::target::TargetGroup;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// Shortest time between two changes of the targets.
+pub const SYNC_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Target groups by job.
+pub type TargetSets = BTreeMap<String, Vec<TargetGroup>>;
+
+/// Scrapes all jobs.
+pub struct Manager<S> {
+    context: Arc<Context<S>>,
+    /// Sources of the built-in jobs, by job.
+    builtins: BTreeMap<String, Arc<dyn Builtin>>,
+    inner: tokio::sync::Mutex<Inner<S>>,
+    /// The newest target groups. They wait for the next sync.
+    sets: Mutex<TargetSets>,
+    changed: Notify,
+    /// What the API reads, without waiting for a sync or a reload.
+    listed: Mutex<BTreeMap<String, ListedJob>>,
+}
+
+/// A job's settings, and its targets once it has had some.
+type ListedJob = (Arc<Job>, Option<Arc<Shared>>);
+
+struct Inner<S> {
+    jobs: BTreeMap<String, Arc<Job>>,
+    pools: BTreeMap<String, Pool<S>>,
+    offset_seed: u64,
+    has_stopped: bool,
+}
+
+impl<S: Store> Manager<S> {
+    /// A manager without jobs.
+    pub fn new(
+        context: Arc<Context<S>>,
+        builtins: BTreeMap<String, Arc<dyn Builtin>>,
+    ) -> Manager<S> {
+        let inner = Inner {
+            jobs: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            offset_seed: 0,
+            has_stopped: false,
+        };
+        Manager {
+            context,
+            builtins,
+            inner: tokio::sync::Mutex::new(inner),
+            sets: Mutex::default(),
+            changed: Notify::new(),
+            listed: Mutex::default(),
+        }
+    }
+
+    /// Makes these the jobs. Those that have changed go on with their targets under the new
+    /// settings; those that are gone end. Scrapes under way come to their end, so this may take as
+    /// long as a timeout; it is not to be given up in the middle. A job that cannot go on keeps its
+    /// old settings; the first error is given when all others are applied. `offset_seed` is that of
+    /// [`crate::target::offset_seed`].
+    pub async fn apply(&self, jobs: Vec<Job>, offset_seed: u64) -> Result<(), PoolError> {
+        let mut inner = self.inner.lock().await;
+        inner.jobs = jobs.into_iter().map(|job| (job.name.clone(), Arc::new(job))).collect();
+        inner.offset_seed = offset_seed;
+        let Inner { jobs, pools, .. } = &mut *inner;
+        let mut tasks = JoinSet::new();
+        for (name, mut pool) in std::mem::take(pools) {
+            match jobs.get(&name).cloned() {
+                Some(job) if job == *pool.job() => {
+                    pools.insert(name, pool);
+                }
+                Some(job) if job.is_builtin == pool.job().is_builtin => {
+                    tasks.spawn(async move {
+                        let result = pool.reload(job, offset_seed).await;
+                        (Some((name, pool)), result)
+                    });
+                }
+                // A job that takes the place of a built-in one begins at the next sync.
+                _ => {
+                    tasks.spawn(async move {
+                        pool.stop().await;
+                        (None, Ok(()))
+                    });
+                }
+            }
+        }
+        let mut result = Ok(());
+        while let Some(done) = tasks.join_next().await {
+            // A task that panicked has lost its pool; the next sync makes another.
+            let Ok((pool, reloaded)) = done else { continue };
+            pools.extend(pool);
+            if let Err(error) = reloaded {
+                tracing::error!(%error, "a job keeps its old settings");
+                result = result.and(Err(error));
+            }
+        }
+        self.list(&inner);
+        // Targets are rebuilt with the new relabel settings.
+        self.changed.notify_one();
+        result
+    }
+
+    /// Makes these the target groups, with the next sync. A job that is not among them keeps its
+    /// targets; one without targets has an empty list.
+    pub fn update(&self, sets: TargetSets) {
+        *self.sets.lock().unwrap_or_else(PoisonError::into_inner) = sets;
+        self.changed.notify_one();
+    }
+
+    /// Applies target groups when they change, until the shutdown. Then stops all scrapes.
+    pub async fn run(&self) {
+        let mut shutdown: watch::Receiver<bool> = self.context.shutdown.clone();
+        let mut ticks = interval_at(Instant::now() + SYNC_INTERVAL, SYNC_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let is_shut_down = async {
+            // An error means that the sender was dropped.
+            let _ = shutdown.wait_for(|is_shut_down| *is_shut_down).await;
+        };
+        tokio::select! {
+            () = is_shut_down => {}
+            () = async {
+                loop {
+                    ticks.tick().await;
+                    self.changed.notified().await;
+                    self.sync().await;
+                }
+            } => {}
+        }
+        self.stop().await;
+    }
+
+    /// Applies the newest target groups now.
+    pub async fn sync(&self) {
+        let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut inner = self.inner.lock().await;
+        let Inner { jobs, pools, offset_seed, has_stopped } = &mut *inner;
+        if *has_stopped {
+            return;
+        }
+        // Side by side: a pool waits for scrapes of targets that end.
+        let mut tasks = JoinSet::new();
+        for (name, groups) in sets {
+            // A job that is gone may have groups for a moment.
+            let Some(job) = jobs.get(&name) else { continue };
+            if !pools.contains_key(&name) {
+                self.context.metrics.pools.add(1);
+                let builtin = self.builtins.get(&name).filter(|_| job.is_builtin).cloned();
+                match Pool::new(self.context.clone(), job.clone(), builtin, *offset_seed) {
+                    Ok(pool) => {
+                        pools.insert(name.clone(), pool);
+                    }
+                    Err(error) => {
+                        self.context.metrics.pools_failed.add(1);
+                        tracing::error!(%error, "a job cannot be scraped");
+                    }
+                }
+            }
+            if let Some((name, mut pool)) = pools.remove_entry(&name) {
+                tasks.spawn(async move {
+                    pool.sync(&groups).await;
+                    (name, pool)
+                });
+            }
+        }
+        while let Some(done) = tasks.join_next().await {
+            // A task that panicked has lost its pool; the next sync makes another.
+            pools.extend(done);
+        }
+        self.list(&inner);
+    }
+
+    async fn stop(&self) {
+        let mut inner = self.inner.lock().await;
+        inner.has_stopped = true;
+        for pool in inner.pools.values_mut() {
+            pool.stop().await;
+        }
+        inner.pools.clear();
+        self.list(&inner);
+    }
+
+    fn list(&self, inner: &Inner<S>) {
+        let jobs = inner.jobs.iter().map(|(name, job)| {
+            let pool = inner.pools.get(name);
+            // A reload that failed leaves the pool what it was.
+            let job = pool.map_or(job, Pool::job).clone();
+            (name.clone(), (job, pool.map(Pool::shared)))
+        });
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = jobs.collect();
+    }
+
+    /// Names of the jobs that have had targets.
+    pub fn pools(&self) -> Vec<String> {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        listed
+            .iter()
+            .filter(|(_, (_, pool))| pool.is_some())
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// The settings of a job.
+    pub fn job(&self, name: &str) -> Option<Arc<Job>> {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.get(name).map(|(job, _)| job.clone())
+    }
+
+    /// The targets of all jobs, or of one.
+    pub fn targets(&self, job: Option<&str>) -> BTreeMap<String, Listed> {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let pools = listed.iter().filter(|(name, _)| job.is_none_or(|job| job == name.as_str()));
+        pools.filter_map(|(name, (_, pool))| Some((name.clone(), pool.as_ref()?.list()))).collect()
+    }
+
+    /// Entries and bytes of the metadata of each job's targets:
+    /// `prometheus_target_metadata_cache_entries` and `_bytes`.
+    pub fn metadata_sizes(&self) -> BTreeMap<String, (usize, usize)> {
+        let size = |listed: Listed| {
+            let sizes = listed
+                .active
+                .iter()
+                .map(|target| target.with_families(|families| (families.len(), families.bytes())));
+            sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
+        };
+        self.targets(None).into_iter().map(|(job, listed)| (job, size(listed))).collect()
+    }
+
+    /// The jobs' names.
+    pub fn jobs(&self) -> BTreeSet<String> {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.keys().cloned().collect()
+    }
+}

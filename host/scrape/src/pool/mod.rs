@@ -1,0 +1,356 @@
+//! The targets of one job, each with a cycle of its own.
+//!
+//! Source: `scrapePool` in `scrape/scrape.go` of prometheus/prometheus.
+
+mod clients;
+mod options;
+
+pub(crate) use options::options;
+
+use crate::append::{Appender, Rules};
+use crate::cache::Cache;
+use crate::clock::Clock;
+use crate::cycle::{Cycle, Failures, Memory, Orders, Phase};
+use crate::error::ScrapeError;
+use crate::failure_log::FailureLog;
+use crate::job::Job;
+use crate::metrics::Metrics;
+use crate::request::HttpSource;
+use crate::source::{Builtin, Source};
+use crate::store::Store;
+use crate::target::{
+    DroppedTarget, LabelMap, Target, TargetGroup, discovered_labels, target_labels,
+};
+use clients::Clients;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidepool_relabel::{Rule, RuleError, RuleSpec};
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+/// What all pools share.
+pub struct Context<S> {
+    /// Where samples go.
+    pub store: Arc<S>,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Own metrics.
+    pub metrics: Arc<Metrics>,
+    /// What requests call their sender.
+    pub user_agent: String,
+    /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
+    pub body_bytes_max: u64,
+    /// Where failures of scrapes go, of jobs that log them.
+    pub failure_log: FailureLog,
+    /// A random number, which keeps targets from crafting collisions.
+    pub hash_seed: u64,
+    /// True, or gone, once nothing more is to be written.
+    pub shutdown: watch::Receiver<bool>,
+}
+
+/// Why a pool cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// A rule does not compile.
+    #[error("job {job:?}: {source}")]
+    Rule {
+        /// The job.
+        job: String,
+        /// What is wrong.
+        source: RuleError,
+    },
+    /// The HTTP client cannot be made.
+    #[error("job {job:?}: {source}")]
+    Client {
+        /// The job.
+        job: String,
+        /// What is wrong.
+        source: tidepool_client::ClientError,
+    },
+}
+
+/// The targets of one job.
+pub struct Pool<S> {
+    context: Arc<Context<S>>,
+    builtin: Option<Arc<dyn Builtin>>,
+    settings: Settings,
+    offset_seed: u64,
+    cycles: BTreeMap<Identity, Handle>,
+    shared: Arc<Shared>,
+}
+
+/// Labels and URL. Targets with the same are one.
+type Identity = (LabelMap, String);
+
+/// What follows from a job.
+struct Settings {
+    job: Arc<Job>,
+    relabel: Vec<Rule>,
+    metric_relabel: Rules,
+    clients: Clients,
+}
+
+/// A cycle that runs.
+struct Handle {
+    target: Arc<Target>,
+    orders: watch::Sender<Orders>,
+    stopped: oneshot::Receiver<Option<Memory>>,
+}
+
+/// What the API reads of a pool while it works.
+#[derive(Debug, Default)]
+pub struct Shared(Mutex<Listed>);
+
+/// The targets of a pool.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    /// Those that are scraped, by ascending labels.
+    pub active: Vec<Arc<Target>>,
+    /// Those that relabeling drops, at most `keep_dropped_targets`.
+    pub dropped: Vec<DroppedTarget>,
+    /// All that relabeling drops.
+    pub dropped_total: usize,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Listed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The targets at this moment.
+    pub fn list(&self) -> Listed {
+        self.lock().clone()
+    }
+}
+
+impl Settings {
+    fn new(job: Arc<Job>) -> Result<Settings, PoolError> {
+        let rules = |specs: &[RuleSpec]| rules(&job.name, specs);
+        let (relabel, metric_relabel) = (rules(&job.relabel)?, rules(&job.metric_relabel)?);
+        let clients = Clients::new(&job.client)
+            .map_err(|source| PoolError::Client { job: job.name.clone(), source })?;
+        Ok(Settings { relabel, metric_relabel: Arc::new(Mutex::new(metric_relabel)), clients, job })
+    }
+}
+
+/// The rules of a job, ready for use.
+pub(crate) fn rules(job: &str, specs: &[RuleSpec]) -> Result<Vec<Rule>, PoolError> {
+    let rules: Result<Vec<Rule>, RuleError> = specs.iter().cloned().map(Rule::new).collect();
+    rules.map_err(|source| PoolError::Rule { job: job.to_owned(), source })
+}
+
+impl<S: Store> Pool<S> {
+    /// A pool without targets. With a built-in source, its targets are not asked over HTTP.
+    pub fn new(
+        context: Arc<Context<S>>,
+        job: Arc<Job>,
+        builtin: Option<Arc<dyn Builtin>>,
+        offset_seed: u64,
+    ) -> Result<Pool<S>, PoolError> {
+        let settings = Settings::new(job)?;
+        let (cycles, shared) = (BTreeMap::new(), Arc::default());
+        let pool = Pool { context, builtin, settings, offset_seed, cycles, shared };
+        pool.note_limit();
+        Ok(pool)
+    }
+
+    /// The job.
+    pub fn job(&self) -> &Arc<Job> {
+        &self.settings.job
+    }
+
+    /// What the API reads.
+    pub fn shared(&self) -> Arc<Shared> {
+        self.shared.clone()
+    }
+
+    fn note_limit(&self) {
+        let limit = self.settings.job.limits.targets;
+        let metrics = &self.context.metrics;
+        metrics.of_pool(&self.settings.job.name, |pool| pool.target_limit = limit);
+    }
+
+    /// Makes the targets those of the groups: begins cycles of new ones, and ends those of others.
+    /// Returns when no cycle that ended scrapes any more.
+    pub async fn sync(&mut self, groups: &[TargetGroup]) {
+        let start = Instant::now();
+        let mut found: BTreeMap<Identity, LabelMap> = BTreeMap::new();
+        let mut failed = 0;
+        let mut dropped = Vec::new();
+        let mut dropped_total = 0;
+        let job = self.settings.job.clone();
+        for group in groups {
+            for (index, labels) in group.targets.iter().enumerate() {
+                let discovered = discovered_labels(&job, labels, &group.labels);
+                match target_labels(discovered.clone(), &mut self.settings.relabel) {
+                    Ok(Some(labels)) => {
+                        let target = Target::new(&job, labels, LabelMap::new());
+                        let (labels, url) = target.identity();
+                        found.insert((labels.clone(), url.to_owned()), discovered);
+                    }
+                    Ok(None) => {
+                        let kept = job.limits.dropped_targets;
+                        if kept == 0 || (dropped.len() as u64) < kept {
+                            dropped.push(DroppedTarget { job: job.name.clone(), discovered });
+                        }
+                        dropped_total += 1;
+                    }
+                    Err(error) => {
+                        failed += 1;
+                        let (job, source) = (&job.name, &group.source);
+                        tracing::error!(job, source, index, %error, "a target cannot be scraped");
+                    }
+                }
+            }
+        }
+        let gone: Vec<Identity> =
+            self.cycles.keys().filter(|identity| !found.contains_key(*identity)).cloned().collect();
+        let ended: Vec<Handle> =
+            gone.iter().filter_map(|identity| self.cycles.remove(identity)).collect();
+        ended.iter().for_each(|handle| handle.stop(Phase::Ended));
+        let forced = self.over_limit(found.len());
+        for (identity, discovered) in found {
+            match self.cycles.get(&identity) {
+                // What discovery says may change while the target is the same.
+                Some(handle) => handle.target.set_discovered_labels(discovered),
+                None => {
+                    let target = Arc::new(Target::new(&job, identity.0.clone(), discovered));
+                    let handle = self.spawn(target, None, forced.clone());
+                    self.cycles.insert(identity, handle);
+                }
+            }
+        }
+        for handle in self.cycles.values() {
+            handle.orders.send_if_modified(|orders| {
+                let is_changed = orders.forced != forced;
+                orders.forced.clone_from(&forced);
+                is_changed
+            });
+        }
+        let used = self.cycles.values().filter_map(|handle| handle.target.unix_socket());
+        self.settings.clients.keep_sockets(used);
+        self.list(dropped, dropped_total);
+        for handle in ended {
+            handle.stopped().await;
+        }
+        let targets = self.cycles.len() as u64;
+        self.context.metrics.of_pool(&job.name, |pool| {
+            pool.targets = targets;
+            pool.syncs += 1;
+            pool.sync_failed += failed;
+            pool.sync_length.count += 1;
+            pool.sync_length.sum += start.elapsed();
+        });
+    }
+
+    fn list(&self, dropped: Vec<DroppedTarget>, dropped_total: usize) {
+        let active = self.cycles.values().map(|handle| handle.target.clone()).collect();
+        *self.shared.lock() = Listed { active, dropped, dropped_total };
+    }
+
+    /// The error of all targets of a job that has too many.
+    fn over_limit(&self, targets: usize) -> Option<ScrapeError> {
+        let limit = self.settings.job.limits.targets;
+        let is_over = limit > 0 && targets as u64 > limit;
+        if is_over {
+            self.context.metrics.exceeded_target_limit.add(1);
+        }
+        is_over.then_some(ScrapeError::TargetLimit { targets, limit })
+    }
+
+    /// Goes on with other settings. Targets stay as they are until the next [`Pool::sync`]; where
+    /// the series of an exposition stay the same, they keep what they remember. On an error nothing
+    /// has changed.
+    pub async fn reload(&mut self, job: Arc<Job>, offset_seed: u64) -> Result<(), PoolError> {
+        let metrics = self.context.metrics.clone();
+        metrics.pool_reloads.add(1);
+        let settings = Settings::new(job).inspect_err(|_| metrics.pool_reloads_failed.add(1))?;
+        let keeps = settings.job.keeps_caches(&self.settings.job);
+        self.settings = settings;
+        self.offset_seed = offset_seed;
+        self.note_limit();
+        let phase = if keeps { Phase::Replaced } else { Phase::Ended };
+        let cycles = std::mem::take(&mut self.cycles);
+        // All at once, then each: a scrape under way is not cut off.
+        cycles.values().for_each(|handle| handle.stop(phase));
+        let forced = self.over_limit(cycles.len());
+        for (identity, handle) in cycles {
+            let target = handle.target.clone();
+            let memory = handle.stopped().await;
+            let handle = self.spawn(target, memory, forced.clone());
+            self.cycles.insert(identity, handle);
+        }
+        Ok(())
+    }
+
+    /// Ends all cycles; their series are marked later, unless there is a shutdown. Returns when no
+    /// cycle scrapes any more.
+    pub async fn stop(&mut self) {
+        let cycles = std::mem::take(&mut self.cycles);
+        cycles.values().for_each(|handle| handle.stop(Phase::Ended));
+        for handle in cycles.into_values() {
+            handle.stopped().await;
+        }
+        *self.shared.lock() = Listed::default();
+        self.context.metrics.remove_pool(&self.settings.job.name);
+    }
+
+    fn spawn(
+        &mut self,
+        target: Arc<Target>,
+        memory: Option<Memory>,
+        forced: Option<ScrapeError>,
+    ) -> Handle {
+        let job = self.settings.job.clone();
+        let options = options(&job, &target, self.settings.metric_relabel.clone());
+        let metrics = self.context.metrics.clone();
+        let (cache, families) =
+            memory.unwrap_or_else(|| (Cache::new(self.context.hash_seed), Arc::default()));
+        let appender = Appender::with_cache(options, metrics.clone(), cache, families);
+        target.set_families(appender.families());
+        let source = self.source(&job, &target);
+        let cycle = Cycle {
+            target: target.clone(),
+            appender,
+            source,
+            store: self.context.store.clone(),
+            clock: self.context.clock.clone(),
+            offset_seed: self.offset_seed,
+            sample_limit: job.limits.samples,
+            metrics,
+            failures: job.failure_log_file.clone().map(|path| Failures {
+                log: self.context.failure_log.clone(),
+                path,
+                job: job.name.clone(),
+            }),
+        };
+        let (orders, received) = watch::channel(Orders { phase: Phase::Running, forced });
+        let (answer, stopped) = oneshot::channel();
+        tokio::spawn(cycle.run(received, self.context.shutdown.clone(), answer));
+        Handle { target, orders, stopped }
+    }
+
+    fn source(&mut self, job: &Job, target: &Target) -> Result<Box<dyn Source>, ScrapeError> {
+        if let Some(builtin) = &self.builtin {
+            return Ok(builtin.source());
+        }
+        let client = self.settings.clients.of(&job.client, target.unix_socket());
+        let client = client.map_err(|error| ScrapeError::Settings(error.to_string()))?;
+        let Context { user_agent, body_bytes_max, metrics, .. } = &*self.context;
+        let source =
+            HttpSource::new(job, target, client, user_agent, *body_bytes_max, metrics.clone())?;
+        Ok(Box::new(source))
+    }
+}
+
+impl Handle {
+    fn stop(&self, phase: Phase) {
+        self.orders.send_modify(|orders| orders.phase = phase);
+    }
+
+    /// Waits until the cycle has stopped; returns its cache if another one goes on with it.
+    async fn stopped(self) -> Option<Memory> {
+        // A cycle that is gone without an answer remembers nothing.
+        self.stopped.await.ok().flatten()
+    }
+}

@@ -1,0 +1,286 @@
+//! gzip as a stream: compressed pieces in, uncompressed pieces out, in 16 kB at a time.
+//!
+//! Source: RFC 1952. Members may follow one another.
+
+use flate2::{Crc, Decompress, FlushDecompress, Status};
+
+/// Size of the pieces that come out.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// Longest head of a member, which may hold a name and a remark.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes behind the data of a member: checksum and size.
+const TAIL_BYTES: usize = 8;
+
+/// What is wrong with compressed bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GunzipError {
+    /// It begins like something else.
+    #[error("it does not begin as gzip does")]
+    Head,
+    /// The data cannot be uncompressed.
+    #[error("the compressed data is damaged")]
+    Data,
+    /// Checksum or size differ.
+    #[error("its checksum does not match")]
+    Checksum,
+    /// It ends too early.
+    #[error("it is cut off")]
+    CutOff,
+}
+
+/// Uncompresses one body.
+#[derive(Debug)]
+pub struct Gunzip {
+    state: State,
+    /// Bytes of a head or a tail that is not complete.
+    held: Vec<u8>,
+    inflate: Decompress,
+    crc: Crc,
+    out: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In the head of a member; whether it is the first.
+    Head { is_first: bool },
+    /// In the data of a member.
+    Data,
+    /// Behind it.
+    Tail,
+}
+
+impl Default for Gunzip {
+    fn default() -> Gunzip {
+        Gunzip {
+            state: State::Head { is_first: true },
+            held: Vec::new(),
+            inflate: Decompress::new(false),
+            crc: Crc::new(),
+            out: Vec::new(),
+        }
+    }
+}
+
+impl Gunzip {
+    /// Takes the next compressed piece, and hands out what it says. Stops at the first error of
+    /// either side.
+    pub fn push<E: From<GunzipError>>(
+        &mut self,
+        mut piece: &[u8],
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while !piece.is_empty() {
+            piece = match self.state {
+                State::Head { .. } => self.head(piece)?,
+                State::Data => self.data(piece, &mut take)?,
+                State::Tail => self.tail(piece)?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether the body may end here.
+    pub fn finish(&self) -> Result<(), GunzipError> {
+        match self.state {
+            State::Head { is_first: false } if self.held.is_empty() => Ok(()),
+            _ => Err(GunzipError::CutOff),
+        }
+    }
+
+    /// Begins the next member.
+    fn next_member(&mut self) {
+        self.state = State::Head { is_first: false };
+        self.held.clear();
+        self.inflate.reset(false);
+        self.crc.reset();
+    }
+
+    fn head<'a>(&mut self, piece: &'a [u8]) -> Result<&'a [u8], GunzipError> {
+        let held = self.held.len();
+        let room = HEAD_BYTES_MAX.saturating_sub(held).min(piece.len());
+        self.held.extend_from_slice(&piece[..room]);
+        match head_bytes(&self.held)? {
+            Some(bytes) => {
+                self.held.clear();
+                self.state = State::Data;
+                Ok(&piece[bytes - held..])
+            }
+            None if self.held.len() >= HEAD_BYTES_MAX => Err(GunzipError::Head),
+            None => Ok(&[]),
+        }
+    }
+
+    fn data<'a, E: From<GunzipError>>(
+        &mut self,
+        piece: &'a [u8],
+        take: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<&'a [u8], E> {
+        self.out.resize(PIECE_BYTES, 0);
+        let mut rest = piece;
+        loop {
+            let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
+            let status = self
+                .inflate
+                .decompress(rest, &mut self.out, FlushDecompress::None)
+                .map_err(|_| GunzipError::Data)?;
+            let read = (self.inflate.total_in() - read) as usize;
+            let written = (self.inflate.total_out() - written) as usize;
+            rest = &rest[read..];
+            let uncompressed = &self.out[..written];
+            self.crc.update(uncompressed);
+            if written > 0 {
+                take(uncompressed)?;
+            }
+            if status == Status::StreamEnd {
+                self.state = State::Tail;
+                return Ok(rest);
+            }
+            // Without progress it waits for more.
+            if (read, written) == (0, 0) || rest.is_empty() && written < PIECE_BYTES {
+                return if rest.is_empty() { Ok(rest) } else { Err(GunzipError::Data.into()) };
+            }
+        }
+    }
+
+    fn tail<'a>(&mut self, piece: &'a [u8]) -> Result<&'a [u8], GunzipError> {
+        let room = (TAIL_BYTES - self.held.len()).min(piece.len());
+        self.held.extend_from_slice(&piece[..room]);
+        if let Some(tail) = self.held.first_chunk::<TAIL_BYTES>() {
+            let [a, b, c, d, rest @ ..] = *tail;
+            let is_intact = u32::from_le_bytes([a, b, c, d]) == self.crc.sum()
+                && u32::from_le_bytes(rest) == self.inflate.total_out() as u32;
+            if !is_intact {
+                return Err(GunzipError::Checksum);
+            }
+            self.next_member();
+        }
+        Ok(&piece[room..])
+    }
+}
+
+/// Length of the head that begins here; none if more is needed.
+fn head_bytes(bytes: &[u8]) -> Result<Option<usize>, GunzipError> {
+    const FIXED_BYTES: usize = 10;
+    const CHECKSUM: u8 = 2;
+    const EXTRA: u8 = 4;
+    const NAME: u8 = 8;
+    const REMARK: u8 = 16;
+    let magic = [0x1f, 0x8b, 8];
+    if bytes.iter().zip(magic).any(|(byte, expected)| *byte != expected) {
+        return Err(GunzipError::Head);
+    }
+    let Some(&flags) = bytes.get(3) else { return Ok(None) };
+    if flags & 0xe0 != 0 {
+        return Err(GunzipError::Head);
+    }
+    let mut end = FIXED_BYTES;
+    if flags & EXTRA != 0 {
+        let Some([low, high]) = bytes.get(end..end + 2) else { return Ok(None) };
+        end += 2 + usize::from(u16::from_le_bytes([*low, *high]));
+    }
+    for flag in [NAME, REMARK] {
+        if flags & flag != 0 {
+            let Some(rest) = bytes.get(end..) else { return Ok(None) };
+            let Some(length) = rest.iter().position(|byte| *byte == 0) else { return Ok(None) };
+            end += length + 1;
+        }
+    }
+    if flags & CHECKSUM != 0 {
+        end += 2;
+    }
+    Ok((bytes.len() >= end).then_some(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, GzBuilder, write::GzEncoder};
+    use std::io::Write as _;
+
+    fn compressed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).expect("memory takes it");
+        encoder.finish().expect("memory takes it")
+    }
+
+    fn uncompressed(body: &[u8], piece_bytes: usize) -> Result<Vec<u8>, GunzipError> {
+        let mut gunzip = Gunzip::default();
+        let mut out = Vec::new();
+        for piece in body.chunks(piece_bytes) {
+            gunzip.push(piece, |bytes| {
+                out.extend_from_slice(bytes);
+                Ok::<(), GunzipError>(())
+            })?;
+        }
+        gunzip.finish().map(|()| out)
+    }
+
+    fn text() -> Vec<u8> {
+        (0..20_000u32)
+            .flat_map(|number| format!("metric_{number} {number}\n").into_bytes())
+            .collect()
+    }
+
+    #[test]
+    fn pieces_of_any_size_say_the_same() {
+        let text = text();
+        let named = GzBuilder::new().filename("name").comment("remark").extra(vec![1, 2, 3]);
+        let mut encoder = named.write(Vec::new(), Compression::fast());
+        encoder.write_all(&text[..1000]).expect("memory takes it");
+        let mut body = encoder.finish().expect("memory takes it");
+        body.extend(compressed(&text[1000..]));
+        for piece_bytes in [1, 7, 4096, usize::MAX] {
+            assert_eq!(uncompressed(&body, piece_bytes).as_ref(), Ok(&text), "{piece_bytes}");
+        }
+        assert_eq!(uncompressed(&compressed(b""), 3), Ok(Vec::new()));
+        assert_eq!(
+            uncompressed(&compressed(&vec![b'a'; PIECE_BYTES]), 3).map(|o| o.len()),
+            Ok(PIECE_BYTES)
+        );
+    }
+
+    #[test]
+    fn damage_is_found() {
+        let body = compressed(&text());
+        assert_eq!(uncompressed(b"", 1), Err(GunzipError::CutOff));
+        assert_eq!(uncompressed(b"metric 1\n", 4), Err(GunzipError::Head));
+        for end in [1, 9, 10, 100, body.len() - 9, body.len() - 1] {
+            assert_eq!(uncompressed(&body[..end], 64), Err(GunzipError::CutOff), "{end}");
+        }
+        let mut wrong = body.clone();
+        let checksum = wrong.len() - 8;
+        wrong[checksum] ^= 1;
+        assert_eq!(uncompressed(&wrong, 64), Err(GunzipError::Checksum));
+        let mut head = body[..10].to_vec();
+        head[3] = 8;
+        head.extend([b'a'; HEAD_BYTES_MAX]);
+        assert_eq!(uncompressed(&head, 1024), Err(GunzipError::Head));
+        let mut behind = body;
+        behind.push(0);
+        assert_eq!(uncompressed(&behind, 64), Err(GunzipError::Head));
+    }
+
+    #[test]
+    fn an_error_of_the_reader_ends_a_bomb_at_once() {
+        #[derive(Debug, PartialEq)]
+        enum Stop {
+            Full,
+            Gzip(GunzipError),
+        }
+        impl From<GunzipError> for Stop {
+            fn from(error: GunzipError) -> Stop {
+                Stop::Gzip(error)
+            }
+        }
+        let body = compressed(&vec![0; 64 * 1024 * 1024]);
+        let mut seen = 0;
+        let result = Gunzip::default().push(&body, |bytes| {
+            seen += bytes.len();
+            if seen > 100_000 { Err(Stop::Full) } else { Ok(()) }
+        });
+        assert_eq!(result, Err(Stop::Full));
+        assert!(seen <= 100_000 + PIECE_BYTES);
+    }
+}

@@ -1,0 +1,248 @@
+//! A target that is asked over HTTP: the request, and its body as it comes.
+
+use super::gzip::{Gunzip, GunzipError};
+use super::{TIMEOUT_HEADER, accept_header, format_of, timeout_header};
+use crate::append::{Appender, BodyReader, Histograms};
+use crate::error::ScrapeError;
+use crate::job::Job;
+use crate::metrics::Metrics;
+use crate::source::{Scraping, Source};
+use crate::target::{Target, names};
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    USER_AGENT,
+};
+use hyper::{Method, StatusCode};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tidepool_client::{Answer, Ask, Client, ClientError};
+use tidepool_exposition::Format;
+use tidepool_settings::redact::shown;
+use url::Url;
+
+/// Bytes behind an answer's end or error that are read so that its connection can be used again.
+const DISCARDED_BYTES_MAX: usize = 64 * 1024;
+
+/// A target over HTTP.
+pub struct HttpSource {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    timeout: Duration,
+    fallback: Option<super::Protocol>,
+    histograms: Histograms,
+    body_limit: u64,
+    metrics: Arc<Metrics>,
+    /// Where a person looks at the answer.
+    seen: Option<Arc<Mutex<Seen>>>,
+}
+
+/// What a target has answered, for a person who looks at one scrape.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The head of the answer, once there is one.
+    pub head: Option<Head>,
+    /// Bytes of the body as they came.
+    pub body_bytes: u64,
+}
+
+/// The head of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Number and words.
+    pub status: String,
+    /// The version of HTTP.
+    pub version: String,
+    /// Who has answered, after redirects; without what may be secret.
+    pub url: String,
+    /// `Content-Type`
+    pub content_type: Option<String>,
+    /// `Content-Encoding`
+    pub content_encoding: Option<String>,
+    /// The format that the content type, or the fallback of the job, says.
+    pub format: Option<Format>,
+}
+
+impl HttpSource {
+    /// A source for a target of a job. `body_bytes_max` holds for a job without `body_size_limit`.
+    pub fn new(
+        job: &Job,
+        target: &Target,
+        client: Client,
+        user_agent: &str,
+        body_bytes_max: u64,
+        metrics: Arc<Metrics>,
+    ) -> Result<HttpSource, ScrapeError> {
+        let wrong = |reason: String| ScrapeError::Settings(format!("{}: {reason}", target.url()));
+        let url = Url::parse(target.url()).map_err(|error| wrong(error.to_string()))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            (ACCEPT, accept_header(&job.protocols, job.escaping)),
+            (ACCEPT_ENCODING, if job.compression { "gzip" } else { "identity" }.to_owned()),
+            (USER_AGENT, user_agent.to_owned()),
+            (HeaderName::from_static(TIMEOUT_HEADER), timeout_header(target.timeout())),
+        ] {
+            let value =
+                HeaderValue::try_from(value).map_err(|error| wrong(format!("{name}: {error}")))?;
+            headers.insert(name, value);
+        }
+        let ask = Ask { headers: headers.clone(), ..Ask::get(url.clone()) };
+        client.check(&ask).map_err(|error| wrong(error.to_string()))?;
+        Ok(HttpSource {
+            client,
+            url,
+            headers,
+            timeout: target.timeout(),
+            fallback: job.fallback,
+            histograms: Histograms {
+                native: target.is_on(names::NATIVE_HISTOGRAMS, job.native_histograms),
+                always_classic: target.is_on(names::ALWAYS_CLASSIC, job.always_classic_histograms),
+                convert_classic: target
+                    .is_on(names::CONVERT_CLASSIC, job.convert_classic_histograms),
+            },
+            body_limit: match job.limits.body_bytes {
+                0 => body_bytes_max,
+                bytes => bytes,
+            },
+            metrics,
+            seen: None,
+        })
+    }
+
+    /// The same, which also notes what the target answers.
+    pub fn seen_by(mut self, seen: Arc<Mutex<Seen>>) -> HttpSource {
+        self.seen = Some(seen);
+        self
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Seen)) {
+        if let Some(seen) = &self.seen {
+            change(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    async fn exchange(&self, appender: &mut Appender) -> Result<(), ScrapeError> {
+        let ask = Ask {
+            method: Method::GET,
+            headers: self.headers.clone(),
+            timeout: Some(self.timeout),
+            ..Ask::get(self.url.clone())
+        };
+        let mut answer = self.client.send(ask).await.map_err(|error| self.failed(error))?;
+        self.note(|seen| {
+            *seen = Seen { head: Some(Head::of(&answer, self.fallback)), body_bytes: 0 };
+        });
+        let result = self.read(&mut answer, appender).await;
+        if result.is_err() {
+            discard(answer).await;
+        }
+        result
+    }
+
+    async fn read(&self, answer: &mut Answer, appender: &mut Appender) -> Result<(), ScrapeError> {
+        if answer.status != StatusCode::OK {
+            return Err(ScrapeError::Status(status_text(answer.status)));
+        }
+        let header = |name| answer.headers.get(name).map(HeaderValue::as_bytes);
+        let is_gzip = match header(CONTENT_ENCODING) {
+            None | Some(b"" | b"identity") => false,
+            Some(b"gzip") => true,
+            Some(other) => {
+                let other = String::from_utf8_lossy(other).into_owned();
+                return Err(ScrapeError::Encoding(other));
+            }
+        };
+        let format = format_of(header(CONTENT_TYPE), self.fallback);
+        // An empty body needs no format: it says nothing.
+        let mut reader = None;
+        // Not kept for the next scrape: it takes more memory than all else of a target.
+        let mut gunzip = is_gzip.then(Gunzip::default);
+        while let Some(piece) = answer.chunk().await.map_err(|error| self.failed(error))? {
+            self.note(|seen| seen.body_bytes += piece.len() as u64);
+            let mut take = |bytes: &[u8]| self.take(bytes, &format, &mut reader, appender);
+            match &mut gunzip {
+                Some(gunzip) => gunzip.push::<ScrapeError>(&piece, &mut take)?,
+                None => take(&piece)?,
+            }
+        }
+        if let Some(gunzip) = gunzip {
+            gunzip.finish()?;
+        }
+        match reader {
+            Some(mut reader) => reader.end(appender),
+            None => Ok(()),
+        }
+    }
+
+    fn take(
+        &self,
+        bytes: &[u8],
+        format: &Result<Format, super::ContentTypeError>,
+        reader: &mut Option<BodyReader>,
+        appender: &mut Appender,
+    ) -> Result<(), ScrapeError> {
+        appender.add_body_bytes(bytes.len() as u64);
+        if appender.body_bytes() >= self.body_limit {
+            self.metrics.exceeded_body_size_limit.add(1);
+            return Err(ScrapeError::BodySize { limit_bytes: self.body_limit });
+        }
+        let reader = match reader {
+            Some(reader) => reader,
+            None => {
+                let format = format.clone()?;
+                reader.insert(BodyReader::new(format, self.histograms))
+            }
+        };
+        reader.feed(bytes, appender)
+    }
+
+    fn failed(&self, error: ClientError) -> ScrapeError {
+        match error {
+            ClientError::Timeout(_) => ScrapeError::Timeout(self.timeout),
+            error => ScrapeError::Request(format!("GET {}: {error}", shown(&self.url))),
+        }
+    }
+}
+
+impl Head {
+    fn of(answer: &Answer, fallback: Option<super::Protocol>) -> Head {
+        let header = |name| answer.headers.get(name).map(HeaderValue::as_bytes);
+        let text = |name| header(name).map(|value| String::from_utf8_lossy(value).into_owned());
+        Head {
+            status: status_text(answer.status),
+            version: format!("{:?}", answer.version),
+            url: shown(&answer.url),
+            content_type: text(CONTENT_TYPE),
+            content_encoding: text(CONTENT_ENCODING),
+            format: format_of(header(CONTENT_TYPE), fallback).ok(),
+        }
+    }
+}
+
+fn status_text(status: StatusCode) -> String {
+    let reason = status.canonical_reason().unwrap_or_default();
+    format!("{} {reason}", status.as_u16()).trim_end().to_owned()
+}
+
+impl Source for HttpSource {
+    fn scrape<'a>(&'a mut self, appender: &'a mut Appender) -> Scraping<'a> {
+        Box::pin(self.exchange(appender))
+    }
+}
+
+impl From<GunzipError> for ScrapeError {
+    fn from(error: GunzipError) -> ScrapeError {
+        ScrapeError::Gzip(error.to_string())
+    }
+}
+
+/// Reads what is left of a short body, so that its connection can be used again.
+async fn discard(mut answer: Answer) {
+    let mut left = DISCARDED_BYTES_MAX;
+    while let Ok(Some(piece)) = answer.chunk().await {
+        match left.checked_sub(piece.len()) {
+            Some(less) => left = less,
+            None => return,
+        }
+    }
+}

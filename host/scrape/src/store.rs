@@ -1,0 +1,133 @@
+//! What a scrape needs of the store, and what it gives to it.
+//!
+//! The shape is that of `append` and `series-ref` in the store's interface: rows are columns of
+//! numbers, and labels cross only when a series is new. Times are milliseconds since the epoch.
+
+use crate::labels::Labels;
+use std::future::Future;
+use std::sync::Arc;
+use tidepool_exposition::{MetricType, NativeHistogram};
+
+/// The number by which the store knows a series. It stays valid until the store drops the series;
+/// [`StoreError::UnknownSeries`] tells.
+pub type SeriesRef = u64;
+
+/// The bits of a staleness marker (`model/value` of prometheus/prometheus).
+pub const STALE_MARKER_BITS: u64 = 0x7ff0_0000_0000_0002;
+
+/// The value that ends a series until it has samples again.
+pub fn stale_marker() -> f64 {
+    f64::from_bits(STALE_MARKER_BITS)
+}
+
+/// Whether a value is a staleness marker.
+pub fn is_stale_marker(value: f64) -> bool {
+    value.to_bits() == STALE_MARKER_BITS
+}
+
+/// All that one scrape stores. It becomes visible as a whole or not at all.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Row i is sample (`timestamps_ms[i]`, `values[i]`) of `series[i]`. The samples of the target
+    /// come first, the report is the end.
+    pub series: Vec<SeriesRef>,
+    /// Times of the rows.
+    pub timestamps_ms: Vec<i64>,
+    /// Values of the rows.
+    pub values: Vec<f64>,
+    /// Series that end: each gets a staleness marker, unless it has a sample at that time or
+    /// later. That holds even where the store takes samples out of order.
+    pub markers: Vec<SeriesRef>,
+    /// The time of all markers.
+    pub markers_at_ms: i64,
+    /// Native histograms.
+    pub histograms: Vec<HistogramRow>,
+    /// Exemplars, by ascending time within a series.
+    pub exemplars: Vec<ExemplarRow>,
+    /// Metadata of metric families that is new or has changed.
+    pub metadata: Vec<FamilyMetadata>,
+}
+
+/// A native histogram of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistogramRow {
+    /// The series.
+    pub labels: Labels,
+    /// Time of the sample.
+    pub timestamp_ms: i64,
+    /// The sample.
+    pub histogram: NativeHistogram,
+}
+
+/// An exemplar of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExemplarRow {
+    /// The series.
+    pub series: Labels,
+    /// The exemplar's own labels.
+    pub labels: Labels,
+    /// Its value.
+    pub value: f64,
+    /// Its own time, or that of its sample.
+    pub timestamp_ms: i64,
+}
+
+/// What a target says of a metric family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FamilyMetadata {
+    /// Name of the family.
+    pub family: String,
+    /// Its type.
+    pub kind: MetricType,
+    /// What it counts; may be empty.
+    pub help: String,
+    /// The unit of its values; may be empty.
+    pub unit: String,
+}
+
+/// What became of a batch. Rows are refused one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Appended {
+    /// Rows older than the newest sample of their series.
+    pub out_of_order: u64,
+    /// Rows whose series has another value at their time.
+    pub duplicates: u64,
+    /// Rows that are too old, or too far ahead of the clock.
+    pub out_of_bounds: u64,
+    /// Exemplars older than the newest one of their series.
+    pub exemplars_out_of_order: u64,
+    /// Rows refused for another reason, such as a limit of the store.
+    pub refused: u64,
+}
+
+/// Why the store stored nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// A reference of the batch is not valid any more: ask again for all.
+    #[error("the store does not know a series of the scrape any more")]
+    UnknownSeries,
+    /// The store cannot store now.
+    #[error("the store refused the scrape: {0}")]
+    Unavailable(String),
+}
+
+/// Why the store returns no reference for a label set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store refused a series: {0}")]
+pub struct SeriesRefused(pub String);
+
+/// Where samples go.
+pub trait Store: Send + Sync + 'static {
+    /// References of label sets, in their order; the series are created if needed.
+    fn resolve(
+        &self,
+        sets: Vec<Labels>,
+    ) -> impl Future<Output = Result<Vec<Result<SeriesRef, SeriesRefused>>, StoreError>> + Send;
+
+    /// Stores a batch. `now_ms` is the current time. On an error nothing was stored.
+    fn append(
+        &self,
+        batch: Arc<Batch>,
+        now_ms: i64,
+    ) -> impl Future<Output = Result<Appended, StoreError>> + Send;
+}

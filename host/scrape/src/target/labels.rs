@@ -1,0 +1,301 @@
+//! From what discovery finds to the labels of a target.
+//!
+//! Source: `PopulateDiscoveredLabels` and `PopulateLabels` in `scrape/target.go` of
+//! prometheus/prometheus.
+
+use crate::job::Job;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tidepool_relabel::{Rule, relabel};
+use tidepool_settings::duration::{duration_or_zero, duration_text};
+
+/// Names of the labels that say how a target is scraped.
+pub mod names {
+    /// Host and port.
+    pub const ADDRESS: &str = "__address__";
+    /// `http` or `https`.
+    pub const SCHEME: &str = "__scheme__";
+    /// Path of the URL.
+    pub const METRICS_PATH: &str = "__metrics_path__";
+    /// What begins the names of labels that are parameters of the URL.
+    pub const PARAM_PREFIX: &str = "__param_";
+    /// Time between scrapes.
+    pub const SCRAPE_INTERVAL: &str = "__scrape_interval__";
+    /// Longest time of a scrape.
+    pub const SCRAPE_TIMEOUT: &str = "__scrape_timeout__";
+    /// Whether native histograms are scraped.
+    pub const NATIVE_HISTOGRAMS: &str = "__scrape_native_histograms__";
+    /// Whether classic histograms are scraped beside native ones.
+    pub const ALWAYS_CLASSIC: &str = "__always_scrape_classic_histograms__";
+    /// Whether classic histograms are made native ones.
+    pub const CONVERT_CLASSIC: &str = "__convert_classic_histograms_to_nhcb__";
+    /// Path of a Unix socket that takes the place of the address.
+    pub const UNIX_SOCKET: &str = "__unix_socket__";
+    /// What begins the names of labels that only discovery knows.
+    pub const META_PREFIX: &str = "__meta_";
+    /// The job.
+    pub const JOB: &str = "job";
+    /// The target within its job.
+    pub const INSTANCE: &str = "instance";
+}
+
+/// Labels by name.
+pub type LabelMap = BTreeMap<String, String>;
+
+/// Why something that discovery found is no target.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// There is no `__address__`.
+    #[error("no address")]
+    NoAddress,
+    /// The address has a path.
+    #[error("{0:?} is not a valid hostname")]
+    Address(String),
+    /// A duration does not parse.
+    #[error("error parsing {what}: {reason}")]
+    Duration {
+        /// `scrape interval` or `scrape timeout`.
+        what: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A duration is nothing.
+    #[error("{0} cannot be 0")]
+    Zero(&'static str),
+    /// The timeout is longer than the interval.
+    #[error("scrape timeout cannot be greater than scrape interval ({timeout:?} > {interval:?})")]
+    TimeoutAboveInterval {
+        /// As its label has it.
+        timeout: String,
+        /// As its label has it.
+        interval: String,
+    },
+    /// A truth value is none.
+    #[error("error parsing {what}: {value:?} is neither true nor false")]
+    Truth {
+        /// Which setting.
+        what: &'static str,
+        /// As its label has it.
+        value: String,
+    },
+}
+
+/// The labels that the service discovery page shows: those of the target, of its group, and of the
+/// job where neither has one.
+pub fn discovered_labels(job: &Job, target: &LabelMap, group: &LabelMap) -> LabelMap {
+    let mut labels = group.clone();
+    labels.extend(target.iter().map(|(name, value)| (name.clone(), value.clone())));
+    labels.retain(|_, value| !value.is_empty());
+    let mut default = |name: &str, value: &str| {
+        if !value.is_empty() && !labels.contains_key(name) {
+            labels.insert(name.to_owned(), value.to_owned());
+        }
+    };
+    default(names::JOB, &job.name);
+    default(names::SCRAPE_INTERVAL, &duration_text(job.interval));
+    default(names::SCRAPE_TIMEOUT, &duration_text(job.timeout));
+    default(names::METRICS_PATH, &job.metrics_path);
+    default(names::SCHEME, &job.scheme);
+    default(names::CONVERT_CLASSIC, &job.convert_classic_histograms.to_string());
+    default(names::ALWAYS_CLASSIC, &job.always_classic_histograms.to_string());
+    default(names::NATIVE_HISTOGRAMS, &job.native_histograms.to_string());
+    for (name, values) in &job.params {
+        if let Some(first) = values.first() {
+            default(&format!("{}{name}", names::PARAM_PREFIX), first);
+        }
+    }
+    labels
+}
+
+/// The labels of a target after relabeling; none if it is dropped.
+pub fn target_labels(
+    discovered: LabelMap,
+    rules: &mut [Rule],
+) -> Result<Option<LabelMap>, TargetError> {
+    let mut labels = discovered;
+    if !relabel(rules, &mut labels) {
+        return Ok(None);
+    }
+    labels.retain(|_, value| !value.is_empty());
+    let address = labels.get(names::ADDRESS).ok_or(TargetError::NoAddress)?.clone();
+    if address.contains('/') {
+        return Err(TargetError::Address(address));
+    }
+    let text_of = |name: &str| labels.get(name).map_or("", String::as_str);
+    let (interval, timeout) = (text_of(names::SCRAPE_INTERVAL), text_of(names::SCRAPE_TIMEOUT));
+    let interval_length = positive("scrape interval", interval)?;
+    if positive("scrape timeout", timeout)? > interval_length {
+        let (timeout, interval) = (timeout.to_owned(), interval.to_owned());
+        return Err(TargetError::TimeoutAboveInterval { timeout, interval });
+    }
+    for (name, what) in [
+        (names::CONVERT_CLASSIC, "convert classic histograms to nhcb"),
+        (names::ALWAYS_CLASSIC, "always scrape classic histograms"),
+        (names::NATIVE_HISTOGRAMS, "scrape native histograms"),
+    ] {
+        let value = text_of(name);
+        if !value.is_empty() && truth(value).is_none() {
+            return Err(TargetError::Truth { what, value: value.to_owned() });
+        }
+    }
+    labels.retain(|name, _| !name.starts_with(names::META_PREFIX));
+    labels.entry(names::INSTANCE.to_owned()).or_insert(address);
+    Ok(Some(labels))
+}
+
+fn positive(what: &'static str, text: &str) -> Result<Duration, TargetError> {
+    match duration_or_zero(text) {
+        Ok(Duration::ZERO) => Err(TargetError::Zero(what)),
+        Ok(duration) => Ok(duration),
+        Err(reason) => Err(TargetError::Duration { what, reason }),
+    }
+}
+
+/// A truth value as Go's `strconv.ParseBool` takes it.
+pub fn truth(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidepool_relabel::{Action, RuleSpec};
+
+    fn map(pairs: &[(&str, &str)]) -> LabelMap {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn job() -> Job {
+        let second = Duration::from_secs(1);
+        Job { scheme: "https".into(), interval: second, timeout: second, ..Job::new("job") }
+    }
+
+    fn replace(source: &str, regex: &str, replacement: &str, target: &str) -> Vec<Rule> {
+        let spec = RuleSpec {
+            source_labels: vec![source.into()],
+            regex: regex.into(),
+            replacement: replacement.into(),
+            target_label: target.into(),
+            ..RuleSpec::new(Action::Replace)
+        };
+        vec![Rule::new(spec).expect("a rule")]
+    }
+
+    /// What each target has if nothing says otherwise.
+    const DEFAULTS: [(&str, &str); 8] = [
+        ("__metrics_path__", "/metrics"),
+        ("__scheme__", "https"),
+        ("__scrape_interval__", "1s"),
+        ("__scrape_timeout__", "1s"),
+        (names::CONVERT_CLASSIC, "false"),
+        (names::ALWAYS_CLASSIC, "false"),
+        (names::NATIVE_HISTOGRAMS, "false"),
+        ("job", "job"),
+    ];
+
+    /// Upstream: TestPopulateLabels.
+    #[test]
+    fn labels_are_those_of_upstream() {
+        type Case<'a> = (&'a [(&'a str, &'a str)], Vec<Rule>, &'a [(&'a str, &'a str)]);
+        let cases: [Case; 8] = [
+            (
+                &[("__address__", "1.2.3.4:1000"), ("custom", "value")],
+                vec![],
+                &[("instance", "1.2.3.4:1000")],
+            ),
+            (
+                &[
+                    ("__address__", "1.2.3.4"),
+                    ("__scheme__", "http"),
+                    ("__metrics_path__", "/custom"),
+                    ("job", "custom-job"),
+                    ("__scrape_interval__", "2s"),
+                    ("__scrape_timeout__", "2s"),
+                ],
+                vec![],
+                &[("instance", "1.2.3.4")],
+            ),
+            (&[("__address__", "[::1]"), ("instance", "custom-instance")], vec![], &[]),
+            (
+                &[("custom", "host:1234")],
+                replace("custom", "(.*)", "${1}", "__address__"),
+                &[("__address__", "host:1234"), ("instance", "host:1234")],
+            ),
+            (&[("__address__", "1.2.3.4:80")], vec![], &[("instance", "1.2.3.4:80")]),
+            (&[("__address__", "1.2.3.4:443")], vec![], &[("instance", "1.2.3.4:443")]),
+            (
+                &[("__address__", "a"), ("__meta_x", "y")],
+                replace("__meta_x", "(.*)", "$1", "x"),
+                &[("instance", "a"), ("x", "y")],
+            ),
+            (
+                &[("__address__", "a")],
+                replace(names::CONVERT_CLASSIC, "false", "true", names::CONVERT_CLASSIC),
+                &[("instance", "a"), (names::CONVERT_CLASSIC, "true")],
+            ),
+        ];
+        for (found, mut rules, added) in cases {
+            let mut expected = map(&DEFAULTS);
+            expected.extend(map(found));
+            let discovered = discovered_labels(&job(), &map(found), &LabelMap::new());
+            assert_eq!(discovered, expected, "{found:?}");
+            expected.extend(map(added));
+            expected.remove("__meta_x");
+            assert_eq!(target_labels(discovered, &mut rules), Ok(Some(expected)), "{found:?}");
+        }
+    }
+
+    /// Upstream: TestPopulateLabels, TestTargetsFromGroup.
+    #[test]
+    fn what_is_no_target_says_why() {
+        let address = ("__address__", "1.2.3.4:1000");
+        let cases: [(&[(&str, &str)], &str); 8] = [
+            (&[("custom", "value")], "no address"),
+            (&[("__address__", "a/b")], "\"a/b\" is not a valid hostname"),
+            (&[address, ("__scrape_interval__", "2notseconds")], "error parsing scrape interval: "),
+            (&[address, ("__scrape_timeout__", "2notseconds")], "error parsing scrape timeout: "),
+            (&[address, ("__scrape_interval__", "0s")], "scrape interval cannot be 0"),
+            (&[address, ("__scrape_timeout__", "0s")], "scrape timeout cannot be 0"),
+            (
+                &[address, ("__scrape_interval__", "1s"), ("__scrape_timeout__", "2s")],
+                "scrape timeout cannot be greater than scrape interval (\"2s\" > \"1s\")",
+            ),
+            (
+                &[address, (names::CONVERT_CLASSIC, "maybe")],
+                "error parsing convert classic histograms to nhcb: \"maybe\"",
+            ),
+        ];
+        for (found, expected) in cases {
+            let discovered = discovered_labels(&job(), &map(found), &LabelMap::new());
+            let error = target_labels(discovered, &mut []).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_target_prevails_over_its_group_and_both_over_the_job() {
+        let params = BTreeMap::from([
+            ("a".to_owned(), vec!["1".to_owned(), "2".to_owned()]),
+            ("b".to_owned(), vec!["3".to_owned()]),
+            ("c".to_owned(), vec![]),
+        ]);
+        let job = Job { params, ..job() };
+        let group = map(&[("__param_b", "4"), ("x", "group"), ("y", "group")]);
+        let labels = discovered_labels(&job, &map(&[("x", "target")]), &group);
+        let mut expected = map(&DEFAULTS);
+        let own = [("__param_a", "1"), ("__param_b", "4"), ("x", "target"), ("y", "group")];
+        expected.extend(map(&own));
+        assert_eq!(labels, expected);
+        let drop = RuleSpec {
+            source_labels: vec!["x".into()],
+            regex: "target".into(),
+            ..RuleSpec::new(Action::Drop)
+        };
+        let mut rules = [Rule::new(drop).expect("a rule")];
+        assert_eq!(target_labels(labels, &mut rules), Ok(None));
+    }
+}

@@ -1,0 +1,82 @@
+//! The parts of a URL that a target is made of.
+
+use super::TrialError;
+use std::collections::BTreeMap;
+use tidepool_settings::redact::shown_text;
+use url::Url;
+
+/// What stands between scheme and host.
+const MARK: &str = "://";
+
+/// What a URL says. What it leaves out, the job says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub scheme: Option<String>,
+    /// Host and port as they are written.
+    pub address: String,
+    pub path: Option<String>,
+    pub params: Option<BTreeMap<String, Vec<String>>>,
+}
+
+impl Asked {
+    pub fn parse(text: &str) -> Result<Asked, TrialError> {
+        let text = text.trim();
+        let wrong = |what: String| TrialError::Url { url: shown_text(text), what };
+        let (scheme, rest) = match text.split_once(MARK) {
+            Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
+            None => (None, text),
+        };
+        if scheme.as_deref().is_some_and(|scheme| !matches!(scheme, "http" | "https")) {
+            return Err(wrong("its scheme is neither http nor https".into()));
+        }
+        let whole = format!("{}{MARK}{rest}", scheme.as_deref().unwrap_or("http"));
+        let url = Url::parse(&whole).map_err(|error| wrong(error.to_string()))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(TrialError::Credentials);
+        }
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (address, behind) = rest.split_at(end);
+        let params = url.query().map(|_| {
+            let mut params = BTreeMap::<String, Vec<String>>::new();
+            for (name, value) in url.query_pairs() {
+                params.entry(name.into_owned()).or_default().push(value.into_owned());
+            }
+            params
+        });
+        let path = behind.starts_with('/').then(|| url.path().to_owned());
+        Ok(Asked { scheme, address: address.to_owned(), path, params })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_says_what_it_says_and_no_more() {
+        let asked = |text: &str| {
+            let Asked { scheme, address, path, params } = Asked::parse(text).expect("a URL");
+            (scheme.unwrap_or_default(), address, path.unwrap_or_default(), params)
+        };
+        let own = |scheme: &str, address: &str, path: &str| {
+            (scheme.to_owned(), address.to_owned(), path.to_owned(), None)
+        };
+        assert_eq!(asked("127.0.0.1:9100"), own("", "127.0.0.1:9100", ""));
+        assert_eq!(asked("localhost:9100/x"), own("", "localhost:9100", "/x"));
+        assert_eq!(asked(" HTTPS://[::1]:443"), own("https", "[::1]:443", ""));
+        assert_eq!(asked("http://a:80/"), own("http", "a:80", "/"));
+        let params = [("b".to_owned(), vec!["1 2".to_owned(), "3".to_owned()])];
+        let expected = ("http".to_owned(), "a".to_owned(), String::new(), Some(params.into()));
+        assert_eq!(asked("http://a?b=1%202&b=3#c"), expected);
+        for (text, said) in [
+            ("ftp://a/", "ftp://a/ is no URL such as http://127.0.0.1:9100/metrics: its scheme is"),
+            ("", " is no URL"),
+            ("http://", "empty host"),
+            ("http://a:x/?p=secret", "invalid port"),
+            ("http://me:secret@a/", "the URL has credentials"),
+        ] {
+            let error = Asked::parse(text).map_err(|error| error.to_string()).unwrap_err();
+            assert!(error.contains(said) && !error.contains("secret"), "{text}: {error}");
+        }
+    }
+}

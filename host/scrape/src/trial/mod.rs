@@ -1,0 +1,226 @@
+//! One scrape that stores nothing: what scraping would make of a target, for a person to look at.
+//!
+//! ```text
+//! URL, job ─▶ target ─▶ Cycle, one scrape ─▶ Kept, a store in memory ─▶ Outcome ─▶ text, JSON
+//! ```
+//!
+//! Begin with [`Trial::run`]. All but the store is what scrapes targets all the time: the request, the
+//! parser, relabeling, limits and the report. The store is an empty one, so that what it refuses is
+//! what contradicts itself within the scrape.
+
+mod asked;
+mod json;
+mod kept;
+mod outcome;
+mod text;
+
+pub use outcome::{Outcome, Sample, Value};
+pub use text::Shown;
+
+use crate::append::Appender;
+use crate::clock::{Clock as _, SystemClock, milliseconds};
+use crate::config::{DiscoveryConfig, ScrapeConfig, matching};
+use crate::cycle::Cycle;
+use crate::discovery::listed;
+use crate::error::ScrapeError;
+use crate::job::Job;
+use crate::metrics::Metrics;
+use crate::pool::{PoolError, options, rules};
+use crate::report::report_series;
+use crate::request::{HttpSource, Seen};
+use crate::source::Source;
+use crate::target::{
+    LabelMap, Target, TargetError, TargetGroup, discovered_labels, names, target_labels,
+};
+use asked::Asked;
+use kept::Kept;
+use std::hash::{BuildHasher as _, RandomState};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tidepool_client::Client;
+use tidepool_settings::duration::duration_text;
+
+/// Most samples that are named when they are refused.
+const REFUSALS_MAX: usize = 1000;
+
+/// What is scraped, and as what.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// URL, or host and port. What it does not say is as in the job.
+    pub url: String,
+    /// The job. If it lists a target with this address, that target is scraped, with its labels.
+    pub config: ScrapeConfig,
+    /// Longest time, instead of the job's.
+    pub timeout: Option<Duration>,
+    /// What the request calls its sender.
+    pub user_agent: String,
+    /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
+    pub body_bytes_max: u64,
+    /// How much older than the newest one of its series a sample may be.
+    pub out_of_order_window: Duration,
+}
+
+/// Why there is nothing to scrape.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The URL is none.
+    #[error("{url} is no URL such as http://127.0.0.1:9100/metrics: {what}")]
+    Url {
+        /// Without what may be secret.
+        url: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The URL has a user or a password.
+    #[error(
+        "the URL has credentials: put them into basic_auth of a job, and name the job by --config and --job"
+    )]
+    Credentials,
+    /// A rule does not compile, or the client cannot be made.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// What the job makes of the URL is no target.
+    #[error("job {job:?} makes no target of it: {source}")]
+    Target {
+        /// The job.
+        job: String,
+        /// Why not.
+        source: TargetError,
+    },
+    /// A rule of the job drops the target.
+    #[error("relabel_configs of job {job:?} drop this target: it would not be scraped")]
+    Dropped {
+        /// The job.
+        job: String,
+    },
+}
+
+impl Trial {
+    /// Scrapes once, inside of a runtime. A scrape that fails has an outcome, too.
+    pub async fn run(self) -> Result<Outcome, TrialError> {
+        let job = &self.config.job.name;
+        let (job, target) = self.target(&Asked::parse(&self.url)?)?.ok_or_else(|| {
+            let job = job.clone();
+            TrialError::Dropped { job }
+        })?;
+        let metric_relabel = rules(&job.name, &job.metric_relabel)?;
+        let options = options(&job, &target, Arc::new(Mutex::new(metric_relabel)));
+        let metrics = Arc::<Metrics>::default();
+        // Keeps a target from crafting collisions.
+        let seed = RandomState::new().hash_one(&self.url);
+        let mut appender = Appender::new(options, Arc::clone(&metrics), seed);
+        appender.note_refusals(REFUSALS_MAX);
+        let seen = Arc::<Mutex<Seen>>::default();
+        let store = Arc::new(Kept::new(kept::Rules {
+            report_rows: report_series(job.extra_metrics),
+            out_of_order_ms: milliseconds(self.out_of_order_window),
+        }));
+        let target = Arc::new(target);
+        target.set_families(appender.families());
+        let mut cycle = Cycle {
+            source: self.source(&job, &target, &seen, &metrics)?,
+            target: Arc::clone(&target),
+            appender,
+            store: Arc::clone(&store),
+            clock: Arc::new(SystemClock),
+            offset_seed: 0,
+            sample_limit: job.limits.samples,
+            metrics,
+            failures: None,
+        };
+        let at = SystemClock.now();
+        let result = cycle.scrape(at, None).await;
+        let kept = store.take();
+        let mut refusals = cycle.appender.refusals();
+        for (labels, reason) in kept.refused {
+            refusals.add(|| outcome::series_of(&labels), reason);
+        }
+        Ok(Outcome {
+            target: Arc::clone(&target),
+            answer: seen.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            at_ms: milliseconds(at),
+            took: target.state().last_duration,
+            body_bytes: cycle.appender.body_bytes(),
+            error: result.err(),
+            samples: kept.samples,
+            report: kept.report,
+            refusals,
+            metadata: kept.metadata,
+        })
+    }
+
+    /// The job as the URL has it, and the target; none if a rule drops it.
+    fn target(&self, asked: &Asked) -> Result<Option<(Job, Target)>, TrialError> {
+        let mut job = self.config.job.clone();
+        let (mut labels, mut group) = self.listed(&asked.address);
+        labels.insert(names::ADDRESS.to_owned(), asked.address.clone());
+        let mut say = |name: &str, value: &str| labels.insert(name.to_owned(), value.to_owned());
+        if let Some(scheme) = &asked.scheme {
+            say(names::SCHEME, scheme);
+        }
+        if let Some(path) = &asked.path {
+            say(names::METRICS_PATH, path);
+        }
+        if let Some(timeout) = self.timeout {
+            say(names::SCRAPE_TIMEOUT, &duration_text(timeout));
+            say(names::SCRAPE_INTERVAL, &duration_text(job.interval.max(timeout)));
+        }
+        if let Some(params) = &asked.params {
+            job.params.clone_from(params);
+            for labels in [&mut labels, &mut group] {
+                labels.retain(|name, _| !name.starts_with(names::PARAM_PREFIX));
+            }
+        }
+        let discovered = discovered_labels(&job, &labels, &group);
+        let mut relabel = rules(&job.name, &job.relabel)?;
+        let labels = target_labels(discovered.clone(), &mut relabel)
+            .map_err(|source| TrialError::Target { job: job.name.clone(), source })?;
+        Ok(labels.map(|labels| {
+            let target = Target::new(&job, labels, discovered);
+            (job, target)
+        }))
+    }
+
+    /// The labels of the target with this address, and those of its group, if the job lists it.
+    fn listed(&self, address: &str) -> (LabelMap, LabelMap) {
+        let of = |groups: &[TargetGroup]| {
+            groups.iter().find_map(|group| {
+                let is_asked = |labels: &&LabelMap| {
+                    labels.get(names::ADDRESS).is_some_and(|found| found == address)
+                };
+                let target = group.targets.iter().find(is_asked)?;
+                Some((target.clone(), group.labels.clone()))
+            })
+        };
+        let found = self.config.discovery.iter().find_map(|discovery| match discovery {
+            DiscoveryConfig::Static(groups) => of(groups),
+            DiscoveryConfig::File(files) => {
+                let paths = files.files.iter().filter_map(|pattern| matching(pattern).ok());
+                // A list that cannot be read has no targets now.
+                let groups = |path: &Path| listed(path).ok();
+                paths.flatten().find_map(|path| of(&groups(&path)?))
+            }
+            DiscoveryConfig::Http(_) | DiscoveryConfig::Dns(_) => None,
+        });
+        found.unwrap_or_default()
+    }
+
+    fn source(
+        &self,
+        job: &Job,
+        target: &Target,
+        seen: &Arc<Mutex<Seen>>,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Result<Box<dyn Source>, ScrapeError>, TrialError> {
+        let client = match target.unix_socket() {
+            Some(socket) => Client::open_unix(&job.client, Path::new(socket)),
+            None => Client::open(&job.client),
+        };
+        let wrong = |source| PoolError::Client { job: job.name.clone(), source };
+        let (client, metrics) = (client.map_err(wrong)?, Arc::clone(metrics));
+        let source =
+            HttpSource::new(job, target, client, &self.user_agent, self.body_bytes_max, metrics);
+        Ok(source.map(|source| -> Box<dyn Source> { Box::new(source.seen_by(Arc::clone(seen))) }))
+    }
+}

@@ -1,0 +1,135 @@
+//! What became of the scrape.
+
+use crate::append::Refusals;
+use crate::error::ScrapeError;
+use crate::labels::{Labels, METRIC_NAME};
+use crate::request::Seen;
+use crate::store::{ExemplarRow, FamilyMetadata};
+use crate::target::Target;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tidepool_exposition::{MetricType, NativeHistogram, series_text};
+
+/// What the names of a family's series end in.
+const SUFFIXES: [&str; 8] =
+    ["_total", "_created", "_bucket", "_count", "_sum", "_gcount", "_gsum", "_info"];
+
+/// What one scrape would store.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The target, with its URL and labels.
+    pub target: Arc<Target>,
+    /// What it has answered.
+    pub answer: Seen,
+    /// The time of the scrape, and of samples without one.
+    pub at_ms: i64,
+    /// How long it took.
+    pub took: Duration,
+    /// Bytes of the body, uncompressed.
+    pub body_bytes: u64,
+    /// Why it failed. Nothing but the report is stored then.
+    pub error: Option<ScrapeError>,
+    /// What is stored.
+    pub samples: Vec<Sample>,
+    /// The series that tell how the scrape went.
+    pub report: Vec<(Labels, f64)>,
+    /// What is exposed and not stored.
+    pub refusals: Refusals,
+    /// What is stored of metric families.
+    pub metadata: Vec<FamilyMetadata>,
+}
+
+/// A sample that is stored.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Its series, after relabeling.
+    pub labels: Labels,
+    /// Its time.
+    pub timestamp_ms: i64,
+    /// Whether that is not the time of the scrape.
+    pub is_timed: bool,
+    /// Its value.
+    pub value: Value,
+    /// Its exemplars.
+    pub exemplars: Vec<ExemplarRow>,
+}
+
+/// The value of a sample.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A number.
+    Float(f64),
+    /// A native histogram.
+    Histogram(Box<NativeHistogram>),
+}
+
+impl Sample {
+    pub(super) fn new(labels: Labels, timestamp_ms: i64, value: Value, scrape_ms: i64) -> Sample {
+        let is_timed = timestamp_ms != scrape_ms;
+        Sample { labels, timestamp_ms, is_timed, value, exemplars: Vec::new() }
+    }
+}
+
+impl Value {
+    /// Whether it is the same to the bit.
+    pub(super) fn is_same(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Float(one), Value::Float(other)) => one.to_bits() == other.to_bits(),
+            (Value::Histogram(one), Value::Histogram(other)) => one == other,
+            (Value::Float(_), Value::Histogram(_)) | (Value::Histogram(_), Value::Float(_)) => {
+                false
+            }
+        }
+    }
+}
+
+impl Outcome {
+    /// The samples by family, in the order of the exposition. A family that the target says nothing of
+    /// has the name of its only metric.
+    pub fn by_family(&self) -> Vec<(FamilyMetadata, Vec<&Sample>)> {
+        let known: HashMap<&str, &FamilyMetadata> =
+            self.metadata.iter().map(|family| (family.family.as_str(), family)).collect();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut families: Vec<(FamilyMetadata, Vec<&Sample>)> = Vec::new();
+        for sample in &self.samples {
+            let metric = sample.labels.metric();
+            let family = family_of(metric, &known);
+            let name = family.map_or(metric, |family| family.family.as_str());
+            let place = *places.entry(name).or_insert_with(|| {
+                let family = family.cloned().unwrap_or_else(|| FamilyMetadata {
+                    family: name.to_owned(),
+                    kind: MetricType::Unknown,
+                    help: String::new(),
+                    unit: String::new(),
+                });
+                families.push((family, Vec::new()));
+                families.len() - 1
+            });
+            if let Some((_, samples)) = families.get_mut(place) {
+                samples.push(sample);
+            }
+        }
+        families
+    }
+
+    /// The value of a series of the report.
+    pub(super) fn reported(&self, name: &str) -> Option<f64> {
+        let mut report = self.report.iter();
+        report.find(|(labels, _)| labels.metric() == name).map(|(_, value)| *value)
+    }
+}
+
+/// The family of a metric. Relabeling may have renamed it, so that it has none.
+fn family_of<'f>(
+    metric: &str,
+    known: &HashMap<&str, &'f FamilyMetadata>,
+) -> Option<&'f FamilyMetadata> {
+    let bases = SUFFIXES.iter().filter_map(|suffix| metric.strip_suffix(suffix));
+    [metric].into_iter().chain(bases).find_map(|name| known.get(name).copied())
+}
+
+/// A series as the text formats write it.
+pub(super) fn series_of(labels: &Labels) -> String {
+    series_text(labels.metric(), labels.iter().filter(|(name, _)| *name != METRIC_NAME))
+}

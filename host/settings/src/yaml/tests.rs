@@ -1,0 +1,198 @@
+//! What is read as what, and what is refused where.
+
+use super::*;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+struct Sample {
+    text: String,
+    optional: Option<String>,
+    flag: bool,
+    number: i32,
+    #[serde(deserialize_with = "number::<_, _, 2, 5>")]
+    bounded: u8,
+    float: f64,
+    texts: Vec<String>,
+    kind: Kind,
+    inner: Inner,
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+struct Inner {
+    secret: String,
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    #[default]
+    PlainOne,
+    Other,
+}
+
+fn sample(text: &str) -> Result<Sample, String> {
+    load(text).and_then(|node| read("a", &node)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn values_are_what_is_expected() -> Result<(), String> {
+    let all = "text: 0x10\noptional: 'null'\nflag: true\nnumber: -3\nbounded: 5\nfloat: 1e3\n\
+               texts: [1, \"2\", true]\nkind: other\ninner:\n  secret: |\n    a\n    b\n";
+    let expected = Sample {
+        text: "0x10".into(),
+        optional: Some("null".into()),
+        flag: true,
+        number: -3,
+        bounded: 5,
+        float: 1000.0,
+        texts: ["1", "2", "true"].map(str::to_owned).to_vec(),
+        kind: Kind::Other,
+        inner: Inner { secret: "a\nb\n".into() },
+    };
+    assert_eq!(sample(all), Ok(expected));
+    for nothing in ["", "# only this\n", "---\n", "~\n", "text:\noptional:\ntexts:\ninner: ~\n"] {
+        assert_eq!(sample(nothing), Ok(Sample::default()), "{nothing:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_wrong_has_place_and_key_and_keeps_values_back() {
+    for (text, said) in [
+        ("flag: yes\n", "1:7: a.flag: expected true or false"),
+        ("flag: 'true'\n", "1:7: a.flag: expected true or false"),
+        ("flag: hunter2\n", "1:7: a.flag: expected true or false"),
+        ("flag:\n", "1:1: a.flag: expected true or false"),
+        ("number: hunter2\n", "1:9: a.number: expected a whole number"),
+        ("number: '1'\n", "1:9: a.number: expected a whole number"),
+        ("number: 1.5\n", "1:9: a.number: expected a whole number"),
+        ("number: 3000000000\n", "1:9: a.number: expected a whole number"),
+        ("bounded: 1\n", "1:10: a.bounded: expected a whole number from 2 to 5"),
+        ("bounded: 300\n", "1:10: a.bounded: expected a whole number from 2 to 5"),
+        ("float: hunter2\n", "1:8: a.float: expected a number"),
+        ("text: [hunter2]\n", "1:7: a.text: expected one plain value"),
+        ("texts: hunter2\n", "1:8: a.texts: expected a list"),
+        ("texts:\n  - a\n  - {b: hunter2}\n", "3:5: a.texts[1]: expected one plain value"),
+        ("kind: hunter2\n", "1:7: a.kind: expected one of plain_one, other"),
+        ("inner: hunter2\n", "1:8: a.inner: expected lines of the form `key: value`"),
+        (
+            "inner:\n  secrt: hunter2\n",
+            "2:3: a.inner.secrt: there is no such key; there are secret",
+        ),
+        (
+            "inner: {secret: hunter2, secret: hunter2}\n",
+            "1:26: inner: the key secret is there already, in line 1",
+        ),
+        ("text: a\n'text': hunter2\n", "2:1: the key text is there already, in line 1"),
+        ("texts: [{[a]: hunter2}]\n", "1:10: texts[0]: a key must be plain text"),
+        ("text: !include hunter2\n", "1:7: text: the tag !include means nothing here"),
+        ("text: a\n---\ntext: hunter2\n", "2:1: a second document"),
+        ("text: *hunter\n", "1:7: this is not YAML: "),
+        ("texts: &a [*a]\n", "1:12: texts[0]: an alias stands for what it is a part of"),
+        ("<<: hunter2\n", "1:5: << wants a mapping"),
+        ("- hunter2\n", "1:1: a: expected lines of the form"),
+    ] {
+        let error = sample(text).expect_err(text);
+        assert!(error.starts_with(said) && !error.contains("hunter2"), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn mappings_are_merged_and_what_stands_there_itself_counts() {
+    let text = "x: &x {text: x, number: 1}\ny: &y {text: y, flag: true}\n\
+                merged:\n  <<: [*x, *y]\n  number: 2\nsingle: {<<: *y}\n";
+    #[derive(Deserialize)]
+    struct Whole {
+        merged: Sample,
+        single: Sample,
+    }
+    let whole: Whole = read("", &load(text).expect("YAML")).expect("two samples");
+    let merged = Sample { text: "x".into(), number: 2, flag: true, ..Sample::default() };
+    assert_eq!(whole.merged, merged);
+    assert_eq!(whole.single, Sample { text: "y".into(), flag: true, ..Sample::default() });
+}
+
+#[test]
+fn values_may_know_their_place() {
+    let all: Vec<At<BTreeMap<String, u8>>> =
+        read("a", &load("- x: 1\n-   y: 2\n").expect("YAML")).expect("a list");
+    let found: Vec<(u32, u32, usize)> =
+        all.iter().map(|at| (at.place.line, at.place.column, at.value.len())).collect();
+    assert_eq!(found, [(1, 3, 1), (2, 5, 1)]);
+}
+
+/// Lists of nine aliases of the list before: 9⁹ values, were each made.
+#[test]
+fn aliases_that_expand_to_very_much_are_refused() {
+    let mut text = "l0: &l0 [a, a, a, a, a, a, a, a, a]\n".to_owned();
+    for level in 1..9 {
+        let before = format!("*l{}", level - 1);
+        text += &format!("l{level}: &l{level} [{}]\n", [before.as_str(); 9].join(", "));
+    }
+    let error = load(&text).expect_err("a bomb").to_string();
+    assert!(
+        error.contains("l5[") && error.contains("aliases stand for more than 100000"),
+        "{error}"
+    );
+    // Mappings that are merged into each other expand in the same way.
+    let keys: Vec<String> = (0..1000).map(|key| format!("k{key}: 1")).collect();
+    let mut text = format!("base: &base {{{}}}\nall:\n", keys.join(", "));
+    text += &"  - {<<: *base}\n".repeat(200);
+    let error = load(&text).expect_err("many merges").to_string();
+    assert!(error.contains("aliases stand for more"), "{error}");
+}
+
+#[test]
+fn what_is_nested_too_deeply_is_refused() {
+    for text in ["- ".repeat(100_000), "[".repeat(100_000), "a: {".repeat(100_000)] {
+        assert!(load(&text).is_err(), "{}", &text[..8]);
+    }
+    let error = load(&"- ".repeat(65)).expect_err("65 lists").to_string();
+    assert!(error.contains("more than 64 lists and mappings"), "{error}");
+}
+
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+struct Shared {
+    inner: Inner,
+    number: u8,
+}
+
+impl Part for Shared {
+    const KEYS: &'static [&'static str] = &["inner", "number"];
+}
+
+#[derive(Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct Rest {
+    text: String,
+}
+
+#[test]
+fn keys_of_a_part_are_read_strictly_and_with_their_place() {
+    let read = |text: &str| -> Result<With<Shared, Rest>, String> {
+        let read = load(text).and_then(|node| read("a", &node));
+        read.map_err(|error| error.to_string())
+    };
+    let both = read("number: 3\ntext: b\ninner: {secret: c}\n");
+    let both = both.map(|With { part, rest }| (part.number, part.inner.secret, rest.text));
+    assert_eq!(both, Ok((3, "c".to_owned(), "b".to_owned())));
+    for (text, said) in [
+        ("number: 3\n", "1:1: a: text is missing"),
+        ("text: b\nnumber: c\n", "2:9: a.number: expected a whole number from 0 to 255"),
+        (
+            "text: b\ntexts: c\n",
+            "2:1: a.texts: there is no such key; there are text, inner, number",
+        ),
+        (
+            "text: b\ninner: {text: c}\n",
+            "2:9: a.inner.text: there is no such key; there are secret",
+        ),
+        ("- text: b\n", "1:1: a: expected lines of the form `key: value`"),
+    ] {
+        assert_eq!(read(text).map(|_| ()), Err(said.to_owned()), "{text}");
+    }
+}

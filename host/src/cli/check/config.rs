@@ -1,0 +1,143 @@
+//! `tidepool check config`: whether a server would start with a file.
+
+use super::LINT;
+use crate::cli::progress::print_line;
+use crate::config::ConfigSource;
+use clap::Args;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use tidepool_scrape::check::{MissingList, check, too_long_interval};
+use tidepool_scrape::config::{Depth, ScrapeConfig};
+use tidepool_settings::duration::duration_text;
+
+#[derive(Debug, Clone, Args)]
+pub struct ConfigArgs {
+    /// The configuration files
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Check the text alone: the files that it names need not be there
+    #[arg(long)]
+    syntax_only: bool,
+
+    /// Lint rules, separated by commas: all, duplicate-rules, too-long-scrape-interval or none
+    #[arg(long, value_name = "RULES", default_value = "duplicate-rules")]
+    lint: String,
+
+    /// Let what lint finds end with exit code 3
+    #[arg(long)]
+    lint_fatal: bool,
+
+    /// As for Prometheus' agent; the sections that it must not have are refused in any case
+    #[arg(long)]
+    agent: bool,
+
+    /// For files of rules, which a configuration of tidepool does not name
+    #[arg(long)]
+    ignore_unknown_fields: bool,
+}
+
+/// Which rules of lint apply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lint {
+    too_long_interval: bool,
+}
+
+impl Lint {
+    /// Reads the rules; returns unknown names, too.
+    fn parse(text: &str) -> (Lint, Vec<&str>) {
+        let names: Vec<&str> = text.split(',').collect();
+        if names.contains(&"none") {
+            return (Lint::default(), Vec::new());
+        }
+        let is_interval = |name: &&str| matches!(*name, "all" | "too-long-scrape-interval");
+        let is_known = |name: &&str| is_interval(name) || matches!(*name, "" | "duplicate-rules");
+        let lint = Lint { too_long_interval: names.iter().any(is_interval) };
+        (lint, names.into_iter().filter(|name| !is_known(name)).collect())
+    }
+}
+
+pub fn run(args: &ConfigArgs, lookback: Duration) -> ExitCode {
+    let (lint, unknown) = Lint::parse(&args.lint);
+    for name in unknown {
+        print_line(&format!("WARNING: unknown lint option: {name:?}"));
+    }
+    let depth = if args.syntax_only { Depth::Syntax } else { Depth::Files };
+    let (mut has_errors, mut has_lint) = (false, false);
+    for path in &args.files {
+        let file = path.display();
+        print_line(&format!("Checking {file}"));
+        let mut missing = Vec::new();
+        let jobs = checked(path, depth, &mut missing);
+        for missing in missing {
+            print_line(&format!("  WARNING: {missing}"));
+        }
+        match &jobs {
+            Ok(_) => {
+                print_line(&format!(" SUCCESS: {file} is valid prometheus config file syntax"));
+            }
+            Err(error) => {
+                fail(error);
+                has_errors = true;
+            }
+        }
+        print_line("");
+        let jobs = jobs.unwrap_or_default();
+        let lints = lint.too_long_interval && depth == Depth::Files;
+        if let Some(config) = too_long_interval(&jobs, lookback).filter(|_| lints) {
+            let (job, interval) = (&config.job.name, duration_text(config.job.interval));
+            fail(&format!(
+                "too long scrape interval found, data point will be marked as stale - job: {job}, \
+                 interval: {interval}"
+            ));
+            has_lint = true;
+        }
+    }
+    match (has_errors, has_lint && args.lint_fatal) {
+        (true, _) => ExitCode::FAILURE,
+        (false, true) => ExitCode::from(LINT),
+        (false, false) => ExitCode::SUCCESS,
+    }
+}
+
+/// The jobs of a file that a server would start with.
+fn checked(
+    path: &Path,
+    depth: Depth,
+    missing: &mut Vec<MissingList>,
+) -> Result<Vec<ScrapeConfig>, String> {
+    let source = ConfigSource::of_file(path, depth);
+    let (config, _) = source.serve().map_err(|error| error.to_string())?;
+    let jobs = config.scrape.settings.jobs;
+    check(&jobs, depth, missing).map_err(|error| error.to_string())?;
+    Ok(jobs)
+}
+
+fn fail(what: &str) {
+    // Standard error may be closed; the exit code counts.
+    let _ = writeln!(std::io::stderr(), "  FAILED: {what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As promtool's `newConfigLintConfig`.
+    #[test]
+    fn rules_of_lint_are_promtools() {
+        let on = Lint { too_long_interval: true };
+        for (text, lint, unknown) in [
+            ("duplicate-rules", Lint::default(), &[][..]),
+            ("", Lint::default(), &[]),
+            ("all", on, &[]),
+            ("duplicate-rules,too-long-scrape-interval", on, &[]),
+            ("all,none", Lint::default(), &[]),
+            ("all,x,none", Lint::default(), &[]),
+            ("x,all,y", on, &["x", "y"]),
+        ] {
+            assert_eq!(Lint::parse(text), (lint, unknown.to_vec()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The page for browsers: `GET /` for those that ask for HTML, and the files that it names.
+//!
+//! The document is asked for each time; all other files have a hash of their content in their names
+//! and are kept by browsers. Nothing but this page may run in it, and it may send requests to this
+//! server only (Content Security Policy Level 3).
+
+use super::gzip;
+use super::reply::{Reply, full, text};
+use crate::prom::media_type::MediaType;
+use flate2::read::GzDecoder;
+use hyper::StatusCode;
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, VARY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use std::io::Read;
+use tidepool_page::File;
+
+/// Scripts, styles and requests of this origin only; no frame around the page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The document, if there is a page and the client asks for HTML.
+pub fn document(headers: &HeaderMap) -> Option<Reply> {
+    let file = tidepool_page::file("")?;
+    asks_for_html(headers).then(|| answer(file, headers))
+}
+
+/// `GET /ui/…`: a file that the document names.
+pub fn file(path: &str, headers: &HeaderMap) -> Reply {
+    match tidepool_page::file(path.trim_start_matches('/')) {
+        Some(file) if file.is_immutable() => answer(file, headers),
+        _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+/// `GET /graph`: where links of alerts and of other pages to a query lead.
+pub fn graph(query: Option<&str>) -> Reply {
+    // Relative, so that it stays behind the prefix of a proxy.
+    let target = query.map_or("./#/query".to_owned(), |query| format!("./?{query}#/query"));
+    let target = HeaderValue::from_str(&target).unwrap_or(HeaderValue::from_static("./#/query"));
+    let mut reply = text(StatusCode::FOUND, "");
+    reply.headers_mut().insert(LOCATION, target);
+    reply
+}
+
+/// Why there is no page, as a line under the list of endpoints.
+pub fn why_missing() -> Option<String> {
+    let reason = tidepool_page::why_missing()?;
+    Some(format!(
+        "There is no page for browsers in this program: {reason}.\n\
+         With npm on the machine that builds it, cargo build makes the page, too.\n"
+    ))
+}
+
+fn answer(file: &File, headers: &HeaderMap) -> Reply {
+    let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|tags| has_tag(tags, file.etag));
+    let takes_gzip = gzip::is_taken(headers.get_all(ACCEPT_ENCODING));
+    let mut reply = match (is_known, takes_gzip) {
+        (true, _) => text(StatusCode::NOT_MODIFIED, ""),
+        (false, true) => {
+            full(StatusCode::OK, HeaderValue::from_static(file.content_type), file.gzip)
+        }
+        (false, false) => plain(file),
+    };
+    let caching =
+        if file.is_immutable() { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let varies = if file.is_immutable() { "Accept-Encoding" } else { "Accept, Accept-Encoding" };
+    let headers = reply.headers_mut();
+    if is_known {
+        headers.remove(CONTENT_TYPE);
+    } else if takes_gzip {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    for (name, value) in [
+        (ETAG, file.etag),
+        (CACHE_CONTROL, caching),
+        (VARY, varies),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    reply
+}
+
+/// For the few clients that take no gzip.
+fn plain(file: &File) -> Reply {
+    let mut content = Vec::new();
+    match GzDecoder::new(file.gzip).read_to_end(&mut content) {
+        Ok(_) => full(StatusCode::OK, HeaderValue::from_static(file.content_type), content),
+        Err(error) => {
+            text(StatusCode::INTERNAL_SERVER_ERROR, format!("the page is damaged: {error}\n"))
+        }
+    }
+}
+
+/// Whether a list of entity tags has this one (RFC 9110, section 13.1.2: compared weakly).
+fn has_tag(tags: &HeaderValue, etag: &str) -> bool {
+    let Ok(tags) = tags.to_str() else { return false };
+    let mut tags = tags.split(',').map(str::trim);
+    tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
+}
+
+/// Whether HTML is named among what a client accepts: browsers do, agents and curl do not.
+fn asks_for_html(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).filter_map(|item| MediaType::parse(item.trim())).any(
+        |kind| {
+            let is_refused = kind.values("q").any(|q| q.parse::<f64>().is_ok_and(|q| q == 0.0));
+            kind.is("text/html") && !is_refused
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::InvalidHeaderValue;
+
+    #[test]
+    fn browsers_ask_for_html() -> Result<(), InvalidHeaderValue> {
+        for (accept, expected) in [
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", true),
+            ("application/json, TEXT/HTML;q=0.1", true),
+            ("text/html;q=0, */*", false),
+            ("*/*", false),
+            ("text/plain", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_str(accept)?);
+            assert_eq!(asks_for_html(&headers), expected, "{accept}");
+        }
+        assert!(!asks_for_html(&HeaderMap::new()));
+        Ok(())
+    }
+
+    #[test]
+    fn tags_are_compared_one_by_one() {
+        for (tags, expected) in [
+            ("\"a\"", true),
+            ("W/\"a\"", true),
+            ("\"b\", \"a\"", true),
+            ("*", true),
+            ("\"b\"", false),
+            ("a", false),
+        ] {
+            assert_eq!(has_tag(&HeaderValue::from_static(tags), "\"a\""), expected, "{tags}");
+        }
+    }
+
+    #[test]
+    fn links_to_queries_lead_to_the_page() {
+        let location = |query| graph(query).headers().get(LOCATION).cloned();
+        let expected = HeaderValue::from_static("./?g0.expr=up&g0.tab=1#/query");
+        assert_eq!(location(Some("g0.expr=up&g0.tab=1")), Some(expected));
+        assert_eq!(location(None), Some(HeaderValue::from_static("./#/query")));
+    }
+
+    #[test]
+    fn files_are_kept_and_the_document_is_asked_for() {
+        for file in tidepool_page::files() {
+            let reply = answer(file, &HeaderMap::new());
+            let header = |name| reply.headers().get(name).and_then(|value| value.to_str().ok());
+            assert_eq!(reply.status(), StatusCode::OK, "{}", file.path);
+            assert_eq!(header(CONTENT_ENCODING), None, "{}", file.path);
+            assert_eq!(header(CONTENT_SECURITY_POLICY), Some(POLICY));
+            let is_kept = header(CACHE_CONTROL).is_some_and(|value| value.contains("immutable"));
+            assert_eq!(is_kept, !file.path.is_empty(), "{}", file.path);
+
+            let mut headers = HeaderMap::new();
+            headers.insert(IF_NONE_MATCH, HeaderValue::from_static(file.etag));
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            assert_eq!(answer(file, &headers).status(), StatusCode::NOT_MODIFIED, "{}", file.path);
+        }
+    }
+}

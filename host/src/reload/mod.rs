@@ -1,0 +1,289 @@
+//! Reading the configuration again, on SIGHUP, on request, and when a file changes: what can change
+//! while the store runs changes, and what cannot is named.
+
+mod files;
+
+pub use files::ConfigFiles;
+
+use crate::access::{Access, AccessError};
+use crate::config::{ConfigError, ConfigSource, HttpConfig, Settings};
+use crate::forward::{Destinations, ForwardError};
+use crate::plugin::Plugins;
+use crate::scrape::{Scraping, ScrapingError};
+use crate::shutdown::Shutdown;
+use crate::store::{Store, StoreError, system_now_ms};
+use crate::supervisor::Supervisor;
+use crate::telemetry::LogLevel;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// The flags whose change holds at once; labels only as long as nothing is shipped. All others need a
+/// restart.
+pub const RELOADABLE: [&str; 34] = [
+    "access-log",
+    "admin-credentials-file",
+    "allowed-host",
+    "cors-origin",
+    "disk-reserve",
+    "enable-admin-api",
+    "enable-feature",
+    "enable-lifecycle",
+    "external-label",
+    "idle-timeout",
+    "log-level",
+    "max-request-size",
+    "query-lookback-delta",
+    "query-log-min-duration",
+    "query-max-samples",
+    "query-timeout",
+    "read-credentials-file",
+    "read-max-bytes-in-frame",
+    "read-response-limit",
+    "read-sample-limit",
+    "read-timeout",
+    "remote-write-log-size",
+    "remote-write-url",
+    "remote_write",
+    "request-timeout",
+    "retention-size",
+    "retention-time",
+    "scrape_configs",
+    "send-timeout",
+    "tls-cert-file",
+    "tls-client-ca-file",
+    "tls-key-file",
+    "web-config-file",
+    "write-credentials-file",
+];
+
+/// Why the configuration stays as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// It is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A file of certificates or credentials cannot be used.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The store could not take it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A destination of forwarded samples cannot be used.
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
+    /// A job cannot be scraped.
+    #[error(transparent)]
+    Scraping(#[from] ScrapingError),
+    /// What is logged cannot be changed.
+    #[error("--log-level: {0}")]
+    LogLevel(#[from] tracing_subscriber::reload::Error),
+    /// The process is about to end.
+    #[error("tidepool stops")]
+    Stopping,
+}
+
+/// What holds for requests: both parts always come from one configuration, so that nothing is
+/// offered to those whom only another one would let in.
+#[derive(Clone)]
+pub struct Live {
+    /// Limits, labels and what is offered.
+    pub http: Arc<HttpConfig>,
+    /// To whom.
+    pub access: Arc<Access>,
+}
+
+/// The result of a reload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReloadOutcome {
+    /// Flags whose new value holds now.
+    pub changed: Vec<String>,
+    /// Flags that differ and need a restart.
+    pub need_restart: Vec<String>,
+}
+
+type Request = oneshot::Sender<Result<ReloadOutcome, ReloadError>>;
+
+/// Asks for reloads; clones ask the same.
+#[derive(Clone)]
+pub struct ReloadHandle {
+    requests: mpsc::Sender<Request>,
+    last: Arc<LastReload>,
+}
+
+/// How the last attempt went, a start included.
+struct LastReload {
+    was_successful: AtomicBool,
+    success_ms: AtomicI64,
+}
+
+/// Requests that a [`Reloader`] will work on.
+pub struct ReloadRequests(mpsc::Receiver<Request>);
+
+/// What reloads.
+pub struct Reloader {
+    /// The source of the configuration, which is read again.
+    pub source: ConfigSource,
+    /// Its files.
+    pub files: ConfigFiles,
+    /// What was asked for when the process started: what needs a restart differs from this.
+    pub started_with: Settings,
+    /// What holds now.
+    pub current: Settings,
+    /// Takes retention, reserve and the timeout of reads.
+    pub store: Store,
+    /// Takes what holds for requests that come later.
+    pub live: watch::Sender<Live>,
+    /// Take what the file says of them.
+    pub plugins: Option<Plugins>,
+    /// Get what the file says of them.
+    pub forward: Destinations,
+    /// Scrapes what the file says.
+    pub scraping: Scraping,
+    /// Logs more or less.
+    pub log_level: LogLevel,
+    /// Hears of it.
+    pub supervisor: Supervisor,
+}
+
+impl ReloadHandle {
+    /// A handle, and what it asks for.
+    pub fn new() -> (ReloadHandle, ReloadRequests) {
+        let (requests, queue) = mpsc::channel(1);
+        let last = LastReload {
+            was_successful: AtomicBool::new(true),
+            success_ms: AtomicI64::new(system_now_ms()),
+        };
+        (ReloadHandle { requests, last: Arc::new(last) }, ReloadRequests(queue))
+    }
+
+    /// Reads the configuration again.
+    pub async fn reload(&self) -> Result<ReloadOutcome, ReloadError> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(reply).await.map_err(|_| ReloadError::Stopping)?;
+        let outcome = answer.await.map_err(|_| ReloadError::Stopping)?;
+        self.last.was_successful.store(outcome.is_ok(), Relaxed);
+        match &outcome {
+            Ok(ReloadOutcome { changed, need_restart }) => {
+                self.last.success_ms.store(system_now_ms(), Relaxed);
+                tracing::info!(changed = changed.join(", "), "configuration reloaded");
+                if !need_restart.is_empty() {
+                    let flags = need_restart.join(", ");
+                    tracing::warn!(flags, "changed flags take effect only after a restart");
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "configuration reload failed; the old configuration stays in use");
+            }
+        }
+        outcome
+    }
+
+    /// Whether the last attempt was successful.
+    pub fn was_successful(&self) -> bool {
+        self.last.was_successful.load(Relaxed)
+    }
+
+    /// When the last successful one was, in milliseconds since the epoch.
+    pub fn success_ms(&self) -> i64 {
+        self.last.success_ms.load(Relaxed)
+    }
+
+    /// Reloads on every SIGHUP until the stop signal.
+    pub fn on_hangup(self, mut shutdown: Shutdown) -> io::Result<()> {
+        let mut hangup = signal(SignalKind::hangup())?;
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = shutdown.wait() => return,
+                    _ = hangup.recv() => {}
+                }
+                // It has logged what there is to say.
+                let _ = self.reload().await;
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Reloader {
+    /// Works on requests until all senders are dropped.
+    pub async fn run(mut self, mut requests: ReloadRequests) {
+        while let Some(reply) = requests.0.recv().await {
+            let supervisor = self.supervisor.clone();
+            supervisor.reloading().await;
+            // Files are read.
+            let (reloader, outcome) = match tokio::task::spawn_blocking(move || {
+                let outcome = self.reload();
+                (self, outcome)
+            })
+            .await
+            {
+                Ok(done) => done,
+                Err(_) => return,
+            };
+            self = reloader;
+            supervisor.reloaded().await;
+            // Who asked may have gone.
+            let _ = reply.send(outcome);
+        }
+    }
+
+    fn reload(&mut self) -> Result<ReloadOutcome, ReloadError> {
+        self.files.begin_reading();
+        // In the bucket, these labels distinguish the node's blocks.
+        let ships = self.started_with.is_given("ship");
+        let can = |name: &str| RELOADABLE.contains(&name) && !(ships && name == "external-label");
+        let (config, settings) = self.source.serve_again(&self.started_with, can)?;
+        self.files.include(&config.scrape.settings);
+        let access = Arc::clone(&self.live.borrow().access);
+        let access = Arc::new(access.reopen(&config.access)?);
+        self.log_level.set(&config.log_level)?;
+        let forwards = self.forward.reload(&config.forward, &config.http.external_labels)?;
+        self.store.reload(&config.store)?;
+        // This thread may wait: scrapes under way come to their end.
+        let external_labels = &config.http.external_labels;
+        let applied = self.scraping.apply(&config.scrape, external_labels);
+        Handle::current().block_on(applied)?;
+        config.warn_of_strangers(&access);
+        self.live.send_replace(Live { http: Arc::new(config.http), access });
+        if let Some(plugins) = &self.plugins {
+            plugins.reload(&config.plugins);
+        }
+        let owned = |names: Vec<&str>, reloadable: bool| {
+            let wanted = names.into_iter().filter(|name| can(name) == reloadable);
+            wanted.map(str::to_owned).collect()
+        };
+        let mut changed: Vec<String> = owned(settings.changes(&self.current), true);
+        // A password or a certificate is not among the settings.
+        if forwards && changed.iter().all(|name| !name.starts_with("remote")) {
+            changed.push("remote_write".to_owned());
+        }
+        let outcome = ReloadOutcome {
+            changed,
+            need_restart: owned(settings.changes(&self.started_with), false),
+        };
+        self.current = settings;
+        Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_reloaded_is_a_flag() -> Result<(), ConfigError> {
+        let all =
+            ["tidepool", "--external-label=a=b", "--max-request-size=1MB", "--disk-reserve=1MB"];
+        let (_, settings) = ConfigSource::new(all.iter().map(|text| (*text).into())).serve()?;
+        let flags: Vec<&str> = settings.iter().map(|(name, _)| name).collect();
+        for name in RELOADABLE {
+            assert!(flags.contains(&name), "{name} of {flags:?}");
+        }
+        Ok(())
+    }
+}

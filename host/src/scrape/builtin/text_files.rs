@@ -1,0 +1,176 @@
+//! The files of the textfile collector, as node_exporter takes them (`collector/textfile.go`): one
+//! with an error or a timestamp is refused as a whole; of two helps of a family the first counts, and
+//! the family of the second is left out; a family without help says which file it is from.
+
+use std::collections::HashMap;
+use tidepool_exposition::{Format, HistogramOptions, Item, MetricType, Parser, Sample};
+use tidepool_node_metrics::{Exposition, TextFile, TextFileOutcome};
+
+/// What is kept of the files of a round, and of those before.
+#[derive(Default)]
+pub(super) struct TextFiles {
+    /// The helps of this round by family.
+    helps: HashMap<String, String>,
+    /// What is wrong with files, by path. Each fault is logged once.
+    faults: HashMap<String, String>,
+    faults_before: HashMap<String, String>,
+}
+
+/// A family of a file.
+#[derive(Default)]
+struct Family {
+    /// Its place among the families of the file.
+    number: usize,
+    help: Option<String>,
+    kind: MetricType,
+    /// Each with its end.
+    lines: String,
+}
+
+/// The families of a file by name.
+#[derive(Default)]
+struct Families(HashMap<String, Family>);
+
+impl TextFiles {
+    /// Begins a round.
+    pub fn begin(&mut self) {
+        self.helps.clear();
+        self.faults_before = std::mem::take(&mut self.faults);
+    }
+
+    /// Writes what a file says.
+    pub fn add(&mut self, file: &TextFile<'_>, exposition: &mut Exposition) -> TextFileOutcome {
+        let families = match parse(file.content) {
+            Ok(families) => families,
+            Err(fault) => {
+                self.fault(file.path, fault);
+                return TextFileOutcome::Refused;
+            }
+        };
+        let mut outcome = TextFileOutcome::Taken;
+        for (name, family) in families.in_order() {
+            let default = || format!("Metric read from {}", file.path);
+            let help = family.help.unwrap_or_else(default);
+            if self.helps.get(&name).is_some_and(|before| *before != help) {
+                let fault = format!(
+                    "the metric {name} has another help text in an earlier file: its samples are \
+                     left out; make the texts equal"
+                );
+                self.fault(file.path, fault);
+                outcome = TextFileOutcome::TakenInPart;
+                continue;
+            }
+            exposition.help(&name, &help);
+            let kind = match family.kind {
+                MetricType::Unknown => "untyped",
+                kind => kind.as_str(),
+            };
+            exposition.line(format_args!("# TYPE {name} {kind}\n{}", family.lines));
+            self.helps.insert(name, help);
+        }
+        outcome
+    }
+
+    fn fault(&mut self, path: &str, fault: String) {
+        if self.faults_before.get(path) != Some(&fault) {
+            tracing::warn!(path, fault, "a file of --collector.textfile.directory is not taken");
+        }
+        self.faults.insert(path.to_owned(), fault);
+    }
+}
+
+fn parse(content: &[u8]) -> Result<Families, String> {
+    let mut parser = Parser::new(Format::Prometheus, HistogramOptions::default());
+    parser.feed(content);
+    parser.end();
+    let mut families = Families::default();
+    while let Some(item) = parser.next().map_err(|error| error.to_string())? {
+        match item {
+            Item::Type { family, kind } => families.of(&family).kind = kind,
+            Item::Help { family, help } => {
+                families.of(&family).help = Some(help.into_owned());
+            }
+            Item::Sample(sample) => families.add(&sample)?,
+            // The classic format has no others.
+            _ => {}
+        }
+    }
+    Ok(families)
+}
+
+impl Families {
+    fn of(&mut self, name: &str) -> &mut Family {
+        let number = self.0.len();
+        self.0.entry(name.to_owned()).or_insert_with(|| Family { number, ..Family::default() })
+    }
+
+    /// Those that have samples.
+    fn in_order(self) -> Vec<(String, Family)> {
+        let has_samples = |(_, family): &(String, Family)| !family.lines.is_empty();
+        let mut all: Vec<_> = self.0.into_iter().filter(has_samples).collect();
+        all.sort_unstable_by_key(|(_, family)| family.number);
+        all
+    }
+
+    fn add(&mut self, sample: &Sample<'_>) -> Result<(), String> {
+        let series = sample.series;
+        if sample.timestamp_ms.is_some() {
+            return Err(format!("the sample {} has a timestamp: leave it out", series.text()));
+        }
+        let labels = series.labels().map_err(|error| error.to_string())?;
+        let name = labels.iter().find(|(name, _)| name == "__name__").map(|(_, name)| name);
+        let name = name.map(String::as_str).unwrap_or_default();
+        let family = self.family_of(name);
+        let line = format!("{} {}\n", series.text(), sample.value);
+        self.of(&family).lines.push_str(&line);
+        Ok(())
+    }
+
+    /// The family that samples of this name belong to.
+    fn family_of(&self, name: &str) -> String {
+        let parts = ["_bucket", "_sum", "_count"].into_iter();
+        let mut owners = parts.filter_map(|part| name.strip_suffix(part));
+        let is_owner = |owner: &&str| {
+            let kind = self.0.get(*owner).map(|family| family.kind);
+            matches!(kind, Some(MetricType::Histogram | MetricType::Summary))
+        };
+        owners.find(is_owner).unwrap_or(name).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(files: &mut TextFiles, path: &str, content: &str) -> (TextFileOutcome, String) {
+        let mut exposition = Exposition::default();
+        let file = TextFile { path, content: content.as_bytes() };
+        let outcome = files.add(&file, &mut exposition);
+        (outcome, exposition.take())
+    }
+
+    /// Upstream: `collector/fixtures/textfile/*`.
+    #[test]
+    fn files_are_taken_as_upstream_takes_them() {
+        let mut files = TextFiles::default();
+        files.begin();
+        let histogram = "# HELP h A histogram.\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 3\nh_sum 2\nh_count 3\n";
+        let (outcome, text) = add(&mut files, "a.prom", histogram);
+        assert_eq!((outcome, text.trim_end()), (TextFileOutcome::Taken, histogram.trim_end()));
+        let (outcome, text) = add(&mut files, "b.prom", "x{a=\"b\"} 1\nx 2");
+        let expected = "# HELP x Metric read from b.prom\n# TYPE x untyped\nx{a=\"b\"} 1\nx 2";
+        assert_eq!((outcome, text.trim_end()), (TextFileOutcome::Taken, expected));
+        for refused in ["x 1 1234\n", "x\n", "x{a=\"1\",a=\"2\"} 1\n", "{}\n"] {
+            let (outcome, text) = add(&mut files, "c.prom", refused);
+            assert_eq!((outcome, text.as_str()), (TextFileOutcome::Refused, ""), "{refused}");
+        }
+        // Another help than before: that family is left out.
+        let (outcome, text) = add(&mut files, "d.prom", "# HELP x Other.\nx 3\ny 4\n");
+        let expected = "# HELP y Metric read from d.prom\n# TYPE y untyped\ny 4";
+        assert_eq!((outcome, text.trim_end()), (TextFileOutcome::TakenInPart, expected));
+        // In the next round, it is first.
+        files.begin();
+        let (outcome, _) = add(&mut files, "d.prom", "# HELP x Other.\nx 3\ny 4\n");
+        assert_eq!(outcome, TextFileOutcome::Taken);
+    }
+}

@@ -1,0 +1,270 @@
+//! Scraping: what `tidepool_scrape` needs of this program, and what the program tells of it.
+//!
+//! - [`Scraping`]: starts what is configured, and takes over what a reload changes.
+//! - `builtin`: jobs that need no configuration.
+//! - `store`: where samples go, by the numbers of their series; `request`: what of them has no columns;
+//!   `labelled`: what plugins look at.
+
+mod builtin;
+mod labelled;
+mod request;
+mod store;
+
+pub use builtin::{BuiltinConfig, OwnMetrics};
+
+use crate::intake::Intake;
+use crate::prom::external_labels::ExternalLabels;
+use crate::shutdown::Shutdown;
+use crate::store::system_now_ms;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use store::ScrapeStore;
+use tidepool_client::ClientError;
+use tidepool_scrape::clock::Clock;
+use tidepool_scrape::config::{DiscoveryConfig, ScrapeConfig as JobConfig, ScrapeSettings};
+use tidepool_scrape::discovery::{Discovery, DiscoveryOptions};
+use tidepool_scrape::failure_log::FailureLog;
+use tidepool_scrape::job::Job;
+use tidepool_scrape::manager::{Manager, TargetSets};
+use tidepool_scrape::metrics::Metrics;
+use tidepool_scrape::pool::{Context, Listed, PoolError};
+use tidepool_scrape::target::offset_seed;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
+
+/// Where the last lists of servers that name targets are kept, in the data directory.
+const SAVED_DIRECTORY: &str = "targets";
+
+/// Where the kernel says what this machine is called.
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// What requests call their sender.
+pub(crate) const USER_AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
+
+/// What is scraped.
+#[derive(Clone, Debug, Default)]
+pub struct ScrapeConfig {
+    /// The sections of the configuration file.
+    pub settings: ScrapeSettings,
+    /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
+    pub body_bytes_max: u64,
+    /// Largest size of a file of failed scrapes, in bytes.
+    pub failure_log_bytes_max: u64,
+    /// What needs no section.
+    pub builtin: BuiltinConfig,
+}
+
+/// Why something cannot be scraped as it is configured.
+#[derive(Debug, thiserror::Error)]
+pub enum ScrapingError {
+    /// The server that names targets cannot be asked.
+    #[error("scrape_configs: job {job:?}: {source}")]
+    Discovery {
+        /// The job.
+        job: String,
+        /// Why not.
+        source: ClientError,
+    },
+    /// A job cannot be scraped.
+    #[error("scrape_configs: {0}")]
+    Pool(#[from] PoolError),
+}
+
+/// All scraping of this process; clones share it.
+#[derive(Clone)]
+pub struct Scraping(Arc<Shared>);
+
+struct Shared {
+    manager: Manager<ScrapeStore>,
+    metrics: Arc<Metrics>,
+    discovery: DiscoveryOptions,
+    jobs: Mutex<HashMap<String, FoundTargets>>,
+    /// The newest target groups of all jobs.
+    sets: Arc<Mutex<TargetSets>>,
+    own_metrics: OwnMetrics,
+    host_name: String,
+}
+
+/// The clock of the store, so that scrapes and writes have the same.
+struct StoreClock;
+
+impl Clock for StoreClock {
+    fn now(&self) -> Duration {
+        // A clock before the epoch is one that is not set.
+        Duration::from_millis(u64::try_from(system_now_ms()).unwrap_or_default())
+    }
+}
+
+/// The discovery of one job, and the task that hands on what it finds.
+struct FoundTargets {
+    config: Vec<DiscoveryConfig>,
+    _discovery: Discovery,
+    task: AbortHandle,
+}
+
+impl Drop for FoundTargets {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Scraping {
+    /// Starts scraping, in the background. It ends at the stop signal; the task is done when the last
+    /// scrape is.
+    pub async fn start(
+        config: &ScrapeConfig,
+        intake: Intake,
+        external_labels: &ExternalLabels,
+        data_dir: &Path,
+        mut shutdown: Shutdown,
+    ) -> Result<(Scraping, JoinHandle<()>), ScrapingError> {
+        let metrics = Arc::new(Metrics::default());
+        let (stop, stopped) = watch::channel(false);
+        let context = Context {
+            store: Arc::new(ScrapeStore::new(intake)),
+            clock: Arc::new(StoreClock),
+            metrics: Arc::clone(&metrics),
+            user_agent: USER_AGENT.to_owned(),
+            body_bytes_max: config.body_bytes_max,
+            failure_log: FailureLog::new(config.failure_log_bytes_max),
+            hash_seed: crate::store::random_seed(),
+            shutdown: stopped,
+        };
+        let saved_dir = Some(data_dir.join(SAVED_DIRECTORY));
+        let own_metrics = OwnMetrics::default();
+        let builtins = config.builtin.sources(own_metrics.clone());
+        let scraping = Scraping(Arc::new(Shared {
+            manager: Manager::new(Arc::new(context), builtins),
+            metrics,
+            discovery: DiscoveryOptions { saved_dir, ..DiscoveryOptions::default() },
+            jobs: Mutex::default(),
+            sets: Arc::default(),
+            own_metrics,
+            host_name: host_name(),
+        }));
+        scraping.apply(config, external_labels).await?;
+        tokio::spawn(async move {
+            shutdown.wait().await;
+            // The receivers may be dropped: all has ended.
+            let _ = stop.send(true);
+        });
+        let running = scraping.clone();
+        let task = tokio::spawn(async move {
+            running.0.manager.run().await;
+            // It holds the store, and this.
+            running.0.own_metrics.clear();
+        });
+        Ok((scraping, task))
+    }
+
+    /// Takes over a configuration. Targets whose job did not change go on; so does everything if a
+    /// server that names targets cannot be asked as configured.
+    pub async fn apply(
+        &self,
+        config: &ScrapeConfig,
+        external_labels: &ExternalLabels,
+    ) -> Result<(), ScrapingError> {
+        let configured = &config.settings.jobs;
+        let builtin = config.builtin.jobs(configured, &self.0.host_name);
+        let jobs: Vec<&JobConfig> = configured.iter().chain(&builtin).collect();
+        let mut new = Vec::new();
+        for job in &jobs {
+            let name = &job.job.name;
+            let is_same = |found: &FoundTargets| found.config == job.discovery;
+            if self.jobs().get(name).is_some_and(is_same) {
+                continue;
+            }
+            let discovery = Discovery::start(&job.discovery, &self.0.discovery)
+                .map_err(|source| ScrapingError::Discovery { job: name.clone(), source })?;
+            new.push((name.clone(), job.discovery.clone(), discovery));
+        }
+        self.jobs().retain(|name, _| jobs.iter().any(|job| job.job.name == *name));
+        lock(&self.0.sets).retain(|name, _| jobs.iter().any(|job| job.job.name == *name));
+        let seed = self.seed(external_labels);
+        let all = jobs.iter().map(|job| job.job.clone()).collect();
+        let applied = self.0.manager.apply(all, seed).await;
+        for (name, config, discovery) in new {
+            let task = tokio::spawn(self.clone().hand_on(name.clone(), discovery.groups()));
+            let task = task.abort_handle();
+            self.jobs().insert(name, FoundTargets { config, _discovery: discovery, task });
+        }
+        Ok(applied?)
+    }
+
+    /// Hands on the target groups of a job, as often as they change.
+    async fn hand_on(
+        self,
+        job: String,
+        mut groups: watch::Receiver<tidepool_scrape::discovery::Groups>,
+    ) {
+        loop {
+            let found = groups.borrow_and_update().to_vec();
+            let sets = {
+                let mut sets = lock(&self.0.sets);
+                sets.insert(job.clone(), found);
+                sets.clone()
+            };
+            self.0.manager.update(sets);
+            if groups.changed().await.is_err() {
+                // Static groups never change.
+                return;
+            }
+        }
+    }
+
+    /// What spreads the scrapes of servers that scrape the same targets.
+    fn seed(&self, external_labels: &ExternalLabels) -> u64 {
+        let labels = external_labels.iter();
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        offset_seed(&self.0.host_name, &labels.collect())
+    }
+
+    fn jobs(&self) -> std::sync::MutexGuard<'_, HashMap<String, FoundTargets>> {
+        lock(&self.0.jobs)
+    }
+
+    /// The source of this process' own metrics.
+    pub fn own_metrics(&self) -> &OwnMetrics {
+        &self.0.own_metrics
+    }
+
+    /// The targets of all jobs, or of one.
+    pub fn targets(&self, job: Option<&str>) -> BTreeMap<String, Listed> {
+        self.0.manager.targets(job)
+    }
+
+    /// Names of the jobs that have had targets.
+    pub fn pools(&self) -> Vec<String> {
+        self.0.manager.pools()
+    }
+
+    /// The settings of a job.
+    pub fn job(&self, name: &str) -> Option<Arc<Job>> {
+        self.0.manager.job(name)
+    }
+
+    /// What scraping counts.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// What discovery counts: names, helps and values.
+    pub fn discovery_counters(&self) -> [(&'static str, &'static str, u64); 4] {
+        self.0.discovery.figures.counters()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What this machine is called.
+fn host_name() -> String {
+    let name = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
+    match name.trim() {
+        "" => "localhost".to_owned(),
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,109 @@
+//! A scrape as remote-write requests: the parts that have no columns, or all of it.
+
+use crate::prom::native::{BucketSpan, Histogram, ResetHint};
+use crate::prom::native::{Count, ZeroCount};
+use crate::prom::rows::{
+    Exemplar, Family, Gone, LabelSet, Piece, RequestWriter, RowSink as _, RowValue,
+};
+use crate::text::type_of;
+use tidepool_exposition::{Counts, NativeHistogram, Span};
+use tidepool_scrape::labels::Labels;
+use tidepool_scrape::store::{Batch, ExemplarRow, HistogramRow, stale_marker};
+
+/// The labels of a batch's rows and markers.
+pub struct Rows {
+    /// Of its rows.
+    pub series: Vec<Labels>,
+    /// Of the series that end.
+    pub markers: Vec<Labels>,
+}
+
+/// What has no columns, as requests; with labels for the rest, all.
+pub fn pieces(batch: &Batch, rows: Option<&Rows>) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut writer = RequestWriter::new(|piece| {
+        pieces.push(piece);
+        Ok(())
+    });
+    // The pieces go into memory: writing them cannot fail.
+    let _ = write(batch, rows, &mut writer);
+    drop(writer);
+    pieces
+}
+
+fn write(
+    batch: &Batch,
+    rows: Option<&Rows>,
+    writer: &mut RequestWriter<impl FnMut(Piece) -> Result<(), Gone>>,
+) -> Result<(), Gone> {
+    if let Some(Rows { series, markers }) = rows {
+        let samples = series.iter().zip(batch.timestamps_ms.iter().zip(&batch.values));
+        for (labels, (timestamp_ms, value)) in samples {
+            writer.row(&set(labels), *timestamp_ms, RowValue::Float(*value), &[])?;
+        }
+        let marker = RowValue::Float(stale_marker());
+        for labels in markers {
+            writer.row(&set(labels), batch.markers_at_ms, marker, &[])?;
+        }
+    }
+    for HistogramRow { labels, timestamp_ms, histogram } in &batch.histograms {
+        let histogram = wire(histogram, *timestamp_ms);
+        writer.row(&set(labels), *timestamp_ms, RowValue::Histogram(&histogram), &[])?;
+    }
+    for ExemplarRow { series, labels, value, timestamp_ms } in &batch.exemplars {
+        let labels = labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let exemplar =
+            Exemplar { labels: labels.collect(), value: *value, timestamp_ms: *timestamp_ms };
+        writer.exemplar(&set(series), &exemplar)?;
+    }
+    for family in &batch.metadata {
+        let kind = type_of(family.kind);
+        let (name, help, unit) = (&family.family, &family.help, &family.unit);
+        writer.family(Family { name, kind, help, unit })?;
+    }
+    writer.finish()
+}
+
+fn set(labels: &Labels) -> LabelSet {
+    let mut set = LabelSet::default();
+    for (name, value) in labels.iter() {
+        set.set(name, value);
+    }
+    set
+}
+
+/// A histogram of an exposition as remote write carries it. Its counter may have been reset.
+fn wire(histogram: &NativeHistogram, timestamp_ms: i64) -> Histogram {
+    let spans = |spans: &[Span]| {
+        let span = |span: &Span| BucketSpan { offset: span.offset, length: span.length };
+        spans.iter().map(span).collect()
+    };
+    let hint = if histogram.is_gauge { ResetHint::Gauge } else { ResetHint::Unknown };
+    let base = Histogram {
+        sum: histogram.sum,
+        schema: histogram.schema,
+        zero_threshold: histogram.zero_threshold,
+        positive_spans: spans(&histogram.positive_spans),
+        negative_spans: spans(&histogram.negative_spans),
+        custom_values: histogram.custom_values.clone(),
+        reset_hint: hint.into(),
+        timestamp: timestamp_ms,
+        ..Histogram::default()
+    };
+    match &histogram.counts {
+        Counts::Integer { count, zero_count, positive, negative } => Histogram {
+            count: Some(Count::CountInt(*count)),
+            zero_count: Some(ZeroCount::ZeroCountInt(*zero_count)),
+            positive_deltas: positive.clone(),
+            negative_deltas: negative.clone(),
+            ..base
+        },
+        Counts::Float { count, zero_count, positive, negative } => Histogram {
+            count: Some(Count::CountFloat(*count)),
+            zero_count: Some(ZeroCount::ZeroCountFloat(*zero_count)),
+            positive_counts: positive.clone(),
+            negative_counts: negative.clone(),
+            ..base
+        },
+    }
+}

@@ -1,0 +1,139 @@
+// Builds the page.
+//
+//   node build.mjs [FOLDER]   writes the page to FOLDER, by default dist
+//   node build.mjs --tests    writes the tests to build/test
+//
+// The page is index.html and the folder ui, whose files have a hash of their content in their names
+// and never change. All addresses are relative. `ui/licences-*.txt` names the packages in the
+// bundle with their licences. Each file is there a second time, compressed, as NAME.gz.
+
+import { build } from 'esbuild';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+
+/** Bundles an entry point: minified script and style sheet, and the packages that they hold. */
+export async function bundle(entry) {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: here,
+    entryPoints: [entry],
+    outdir: 'dist',
+    write: false,
+    bundle: true,
+    minify: true,
+    metafile: true,
+    format: 'iife',
+    target: ['es2022'],
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
+  const text = (ending) => outputFiles.find((file) => file.path.endsWith(ending))?.text ?? '';
+  return { script: text('.js'), style: text('.css'), packages: packagesOf(Object.keys(metafile.inputs)) };
+}
+
+/** The notices of these packages, in one text. */
+export function licences(packages) {
+  const texts = packages.map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    const file = readdirSync(folder).find((file) => /^(licen[cs]e|copying)/i.test(file));
+    if (file === undefined) throw new Error(`${name} has no licence file`);
+    return `${name} ${version}: ${license}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`;
+  });
+  return `This page contains software of third parties.\n\n${texts.join(`\n${'='.repeat(80)}\n\n`)}`;
+}
+
+/** The document that loads a script and a style sheet at these addresses. */
+export function documentOf(script, style, licences) {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>tidepool</title>
+<link rel="icon" href="${ICON}">
+<link rel="license" href="${licences}">
+<link rel="stylesheet" href="${style}">
+<script src="${script}" defer></script>
+</head>
+<body>
+<div id="app"><noscript>This page needs JavaScript. Programs that do not ask for HTML, such as curl, get a list of endpoints here.</noscript></div>
+</body>
+</html>
+`;
+}
+
+const ICON = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#0b6e99"/>' +
+    '<path d="M1 8q3-5 5 0t5 0t4-1M1 12q3-5 5 0t5 0t4-1" fill="none" stroke="#fff" stroke-width="1.6"/></svg>',
+)}`;
+
+/** The folders of the packages that files belong to, by name. */
+function packagesOf(files) {
+  const marker = 'node_modules/';
+  const folders = files.filter((file) => file.includes(marker)).map((file) => {
+    const at = file.lastIndexOf(marker) + marker.length;
+    const [scope, name] = file.slice(at).split('/');
+    return join(here, file.slice(0, at), scope.startsWith('@') ? `${scope}/${name}` : scope);
+  });
+  return [...new Set(folders)].sort();
+}
+
+function hashed(name, content) {
+  const hash = createHash('sha256').update(content).digest('hex').slice(0, 12);
+  return `ui/${name.replace('.', `-${hash}.`)}`;
+}
+
+async function buildPage(folder) {
+  const { script, style, packages } = await bundle('src/main.tsx');
+  const files = { script: ['app.js', script], style: ['app.css', style], licences: ['licences.txt', licences(packages)] };
+  const names = {};
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(join(folder, 'ui'), { recursive: true });
+  for (const [key, [name, content]] of Object.entries(files)) {
+    names[key] = hashed(name, content);
+    write(folder, names[key], content);
+  }
+  write(folder, 'index.html', documentOf(names.script, names.style, names.licences));
+}
+
+function write(folder, name, content) {
+  writeFileSync(join(folder, name), content);
+  writeFileSync(join(folder, `${name}.gz`), gzipSync(content, { level: 9 }));
+}
+
+async function buildTests(folder) {
+  rmSync(folder, { recursive: true, force: true });
+  const tests = join(here, 'test');
+  const entryPoints = readdirSync(tests, { recursive: true })
+    .filter((file) => file.endsWith('.test.ts'))
+    .map((file) => join(tests, file));
+  await build({
+    absWorkingDir: here,
+    entryPoints,
+    outbase: tests,
+    outdir: folder,
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    target: ['node20'],
+    sourcemap: 'inline',
+    logLevel: 'warning',
+  });
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(resolve(process.argv[1])).href) {
+  const argument = process.argv[2];
+  if (argument === '--tests') {
+    await buildTests(join(here, 'build/test'));
+  } else {
+    await buildPage(argument === undefined ? join(here, 'dist') : resolve(argument));
+  }
+}

@@ -1,0 +1,57 @@
+/** Whether what was accepted is on the disk, and whether what is on the disk is whole. */
+
+import type { Metrics } from '../source/exposition';
+import { changeOf, type Snapshot } from './snapshots';
+
+/** Figures of the log and of damage. */
+export interface Durability {
+  /** When the log was last synced, in milliseconds; only from a node that says so. */
+  lastSyncMs: number | undefined;
+  /** Syncs in a second, while the page is open. */
+  syncsPerSecond: number | undefined;
+  syncs: number | undefined;
+  /** Seconds of a sync, in the mean. */
+  syncSeconds: number | undefined;
+  syncsFailed: number;
+  writesFailed: number;
+  /** Bytes that were accepted and wait in memory. */
+  unwrittenBytes: number;
+  walBytes: number | undefined;
+  damagedPlaces: number;
+  damagedBytes: number;
+  blocksDamaged: number;
+  quarantineBytes: number;
+  quarantinedSegments: number;
+  quarantinedLogs: number;
+  crashes: number;
+  failedStarts: number;
+  compactionsFailed: number;
+}
+
+/** The figures of the newest snapshot. */
+export function durability(snapshots: readonly Snapshot[]): Durability {
+  const metrics = snapshots.at(-1)?.metrics;
+  const value = (name: string): number | undefined => metrics?.value(name);
+  const count = (name: string): number => value(name) ?? 0;
+  const syncs = value('tidepool_wal_fsyncs_total');
+  const lastSync = value('tidepool_wal_last_fsync_timestamp_seconds');
+  return {
+    lastSyncMs: lastSync === undefined || lastSync === 0 ? undefined : lastSync * 1000,
+    syncsPerSecond: changeOf(snapshots, (metrics: Metrics) => metrics.value('tidepool_wal_fsyncs_total')),
+    syncs,
+    syncSeconds: syncs === undefined || syncs === 0 ? undefined : count('tidepool_wal_fsync_seconds_total') / syncs,
+    syncsFailed: count('tidepool_wal_fsyncs_failed_total'),
+    writesFailed: count('prometheus_tsdb_wal_writes_failed_total'),
+    unwrittenBytes: count('tidepool_wal_unwritten_bytes'),
+    walBytes: value('prometheus_tsdb_wal_storage_size_bytes'),
+    damagedPlaces: count('prometheus_tsdb_wal_corruptions_total'),
+    damagedBytes: count('tidepool_wal_damaged_bytes_total'),
+    blocksDamaged: count('tidepool_blocks_damaged_total'),
+    quarantineBytes: count('tidepool_quarantine_bytes'),
+    quarantinedSegments: count('tidepool_wal_quarantined_total'),
+    quarantinedLogs: count('tidepool_logs_quarantined_total'),
+    crashes: metrics?.sum('tidepool_instance_crashes_total') ?? 0,
+    failedStarts: count('tidepool_failed_starts_total'),
+    compactionsFailed: count('prometheus_tsdb_compactions_failed_total'),
+  };
+}

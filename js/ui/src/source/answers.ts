@@ -1,0 +1,133 @@
+/** Shapes of `data` in the answers of Prometheus' HTTP API, as far as the pages use them. */
+
+/** Values by name. */
+export type Labels = Record<string, string>;
+
+/** A time in seconds and a number as text: `NaN`, `+Inf`, `-Inf` included. */
+export type Point = [number, string];
+
+/** A native histogram: buckets are rule, lower and upper bound, and count. */
+export interface Histogram {
+  count: string;
+  sum: string;
+  buckets?: [number, string, string, string][];
+}
+
+/** A series of an instant vector. */
+export interface InstantSeries {
+  metric: Labels;
+  value?: Point;
+  histogram?: [number, Histogram];
+}
+
+/** A series of a range. */
+export interface RangeSeries {
+  metric: Labels;
+  values?: Point[];
+  histograms?: [number, Histogram][];
+}
+
+/** What a query gives. */
+export type QueryData = { stats?: QueryStats } & (
+  | { resultType: 'vector'; result: InstantSeries[] }
+  | { resultType: 'matrix'; result: RangeSeries[] }
+  | { resultType: 'scalar' | 'string'; result: Point }
+);
+
+/** What a query has cost. */
+export interface QueryStats {
+  /** Seconds by phase. */
+  timings?: Record<string, number>;
+  samples?: {
+    totalQueryableSamples?: number;
+    samplesRead?: number;
+    peakSamples?: number;
+    /** Pairs of a time in seconds and a count. */
+    totalQueryableSamplesPerStep?: [number, number][];
+  };
+}
+
+/** What is said of a family of metrics. */
+export interface FamilyMetadata {
+  type: string;
+  help: string;
+  unit: string;
+}
+
+/** `metadata`: entries by family. */
+export type MetadataMap = Record<string, FamilyMetadata[]>;
+
+/** A count of something with a name. */
+export interface Ranked {
+  name: string;
+  value: number;
+}
+
+/** `status/tsdb`. */
+export interface TsdbStatus {
+  headStats: { numSeries: number; numLabelPairs: number; chunkCount: number; minTime: number; maxTime: number };
+  seriesCountByMetricName?: Ranked[];
+  labelValueCountByLabelName?: Ranked[];
+  memoryInBytesByLabelName?: Ranked[];
+  seriesCountByLabelValuePair?: Ranked[];
+  seriesCountByLabelName?: Ranked[];
+}
+
+/** `status/tsdb/blocks`; sizes are ours. */
+export interface BlocksStatus {
+  blocks: Block[];
+}
+
+/** A block. Times are milliseconds. */
+export interface Block {
+  ulid: string;
+  minTime: number;
+  maxTime: number;
+  stats?: { numSamples?: number; numSeries?: number; numChunks?: number; numTombstones?: number };
+  compaction?: { level?: number; sources?: string[] };
+  /** Bytes of its files. */
+  size?: number;
+  /** Why it cannot be read. */
+  error?: string;
+}
+
+/** `status/runtimeinfo`. */
+export interface RuntimeInfo {
+  startTime: string;
+  serverTime: string;
+  hostname: string;
+  CWD: string;
+  reloadConfigSuccess: boolean;
+  lastConfigTime: string;
+  corruptionCount: number;
+  GOMAXPROCS: number;
+  GOMEMLIMIT: number;
+  storageRetention: string;
+}
+
+/** A target of `targets`. */
+export interface Target {
+  discoveredLabels: Labels;
+  labels: Labels;
+  scrapePool: string;
+  scrapeUrl: string;
+  lastError: string;
+  lastScrape: string;
+  /** Seconds. */
+  lastScrapeDuration: number;
+  health: 'up' | 'down' | 'unknown';
+  scrapeInterval: string;
+  scrapeTimeout: string;
+}
+
+/** `targets`. */
+export interface Targets {
+  activeTargets: Target[];
+  droppedTargets: { discoveredLabels: Labels; scrapePool: string }[];
+  droppedTargetCounts: Record<string, number> | null;
+}
+
+/** `targets/relabel_steps`. */
+export interface RelabelSteps {
+  steps: { rule: Record<string, unknown>; output: Labels; keep: boolean }[];
+}

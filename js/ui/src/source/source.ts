@@ -1,0 +1,68 @@
+/**
+ * Where a page's data come from. All pages are written against {@link Source}: a node that answers
+ * over HTTP, or a data directory that a Worker has open.
+ */
+
+/** What an endpoint of Prometheus' HTTP API answers. */
+export interface ApiAnswer {
+  /** The field `data`, in the shape of the endpoint. */
+  data: unknown;
+  /** What was left out or is doubtful. */
+  warnings: string[];
+  /** Notes that may be of no importance. */
+  infos: string[];
+  /**
+   * Entries of the whole list that `data` is a part of. Only from a source that pages the list:
+   * one that knows the parameters `search`, `limit` and `offset`.
+   */
+  total?: number;
+}
+
+/** Data in the shapes of Prometheus' HTTP API. */
+export interface Source {
+  /** A running node, or the files of one. */
+  readonly kind: 'node' | 'directory';
+  /**
+   * The end of the data in milliseconds, if it is not now: instant queries and ranges without an
+   * end are asked for at this time.
+   */
+  readonly endMs?: number;
+  /**
+   * Answers one request.
+   *
+   * @param path such as `api/v1/query_range`, without a leading slash
+   * @throws ApiError if there is no answer, with its reason; an `AbortError` if the signal ended it
+   */
+  request(path: string, params: URLSearchParams, signal: AbortSignal): Promise<ApiAnswer>;
+  /** The text of `/metrics`; only a node has it. */
+  metrics?(signal: AbortSignal): Promise<string>;
+}
+
+/** Reasons beside those of Prometheus' API (`bad_data`, `execution`, `timeout`, `unavailable`, …). */
+export type ErrorType = 'unreachable' | 'unauthorized' | 'missing' | 'too_large' | (string & {});
+
+/** Why a request has no answer. */
+export class ApiError extends Error {
+  /**
+   * @param errorType the field of the same name in the answer; `unreachable` if nothing answered,
+   *   `missing` if the source has no such endpoint
+   * @param message for people
+   */
+  constructor(
+    readonly errorType: ErrorType,
+    message: string,
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+/** Whether an error is the end of a request that its caller ended. */
+export function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
+
+/** Whether the source lacks what was asked for, so that a page does without it. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && error.errorType === 'missing';
+}

@@ -1,0 +1,97 @@
+/** Debian's Chromium, and what a page may not do in it. */
+
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { after } from 'node:test';
+import { chromium, type Browser, type Page } from 'playwright-core';
+
+const EXECUTABLES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+const executablePath = process.env['CHROMIUM'] ?? EXECUTABLES.find(existsSync);
+if (executablePath === undefined) throw new Error('there is no Chromium: apt-get install chromium, or set CHROMIUM to its path');
+
+/** What takes longer has failed: much, for machines that do other things besides. */
+const TIMEOUT_MS = 60_000;
+
+/** Pictures of the pages, to be looked at. */
+const screens = fileURLToPath(new URL('../../screens/', import.meta.url));
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let browser: Promise<Browser> | undefined;
+after(async () => (await browser)?.close());
+
+/** A tab, with what went wrong in it. */
+export interface Tab {
+  page: Page;
+  /** Errors of the console, of scripts and of the content security policy, and requests to other hosts. */
+  errors: string[];
+}
+
+export interface TabOptions {
+  width?: number;
+  scheme?: 'light' | 'dark';
+  /** Whether the test moves the page's time. */
+  hasClock?: boolean;
+  /** Texts in errors that are expected. */
+  expected?: string[];
+}
+
+/** Opens an address in a profile of its own. */
+export async function open(url: string, { width = 1280, scheme = 'light', hasClock = false, expected = [] }: TabOptions = {}): Promise<Tab> {
+  browser ??= chromium.launch({ executablePath: executablePath!, args: ['--no-sandbox'] });
+  const context = await (await browser).newContext({ viewport: { width, height: width < 600 ? 740 : 900 }, colorScheme: scheme, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  page.setDefaultTimeout(TIMEOUT_MS);
+  const errors: string[] = [];
+  const report = (text: string): void => {
+    if (!expected.some((known) => text.includes(known))) errors.push(text);
+  };
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') report(`${message.text()} ${message.location().url}`);
+  });
+  page.on('pageerror', (error) => report(String(error)));
+  page.on('request', (request) => {
+    if (!request.url().startsWith(new URL(url).origin) && !request.url().startsWith('data:')) report(`request to ${request.url()}`);
+  });
+  if (hasClock) await page.clock.install();
+  await page.goto(url);
+  return { page, errors };
+}
+
+/** Nothing stands beyond the right edge of the window. */
+export async function assertFits(page: Page): Promise<void> {
+  const beyond = await page.evaluate(() => {
+    const width = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth <= width) return [];
+    const all = [...document.querySelectorAll('main *')].filter((element) => element.getBoundingClientRect().right > width + 1);
+    return all.slice(0, 5).map((element) => `${element.tagName}.${element.className} ${element.textContent?.slice(0, 40)}`);
+  });
+  assert.deepEqual(beyond, []);
+}
+
+/** axe-core finds nothing serious. */
+export async function assertAccessible(page: Page): Promise<void> {
+  await page.evaluate(axeSource);
+  const found = await page.evaluate(async () => {
+    const axe = (window as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } }).axe;
+    interface Violation {
+      id: string;
+      impact: string;
+      nodes: { html: string; failureSummary: string }[];
+    }
+    const { violations } = await axe.run();
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.html.slice(0, 200)} (${node.failureSummary.split('\n')[1]?.trim()})`).join(' | ')}`);
+  });
+  assert.deepEqual(found, []);
+}
+
+/** Takes a picture of the whole page. */
+export async function picture(page: Page, name: string): Promise<void> {
+  mkdirSync(screens, { recursive: true });
+  await page.screenshot({ path: join(screens, `${name}.png`), fullPage: true });
+}

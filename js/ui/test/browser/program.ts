@@ -1,0 +1,79 @@
+/** The real program, with data that the tests know. */
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+const executable = process.env['TIDEPOOL_BIN'] ?? '';
+if (!existsSync(executable)) throw new Error('there is no program: set TIDEPOOL_BIN to the path of tidepool');
+
+/** A running tidepool with a data directory of its own. */
+export class Program {
+  readonly #dir = mkdtempSync(join(tmpdir(), 'tidepool-ui-'));
+  readonly #flags: string[];
+  #process: ChildProcess | undefined;
+  #url = '';
+
+  /** @param files files by name, for flags that name them as `{name}` */
+  constructor(flags: string[] = [], files: Record<string, string> = {}) {
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(this.#dir, name), text);
+    this.#flags = flags.map((flag) => flag.replace(/\{(.+)\}/, (_, name: string) => join(this.#dir, name)));
+  }
+
+  /** Where it listens. */
+  get url(): string {
+    return this.#url;
+  }
+
+  /** Starts it, and waits until it is ready. */
+  async start(): Promise<this> {
+    const flags = [`--data-dir=${join(this.#dir, 'data')}`, '--listen=127.0.0.1:0', '--log-format=json', ...this.#flags];
+    const child = spawn(executable, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.#process = child;
+    this.#url = '';
+    let isReplayed = false;
+    for await (const line of createInterface({ input: child.stderr! })) {
+      const { message, address } = (JSON.parse(line) as { fields: Record<string, string> }).fields;
+      if (message === 'listening') this.#url = `http://${address}/`;
+      isReplayed ||= message?.startsWith('log replayed') === true;
+      if (isReplayed && this.#url !== '') break;
+    }
+    if (!isReplayed) throw new Error('tidepool did not start');
+    // What it logs from now on is not read.
+    child.stderr!.resume();
+    return this;
+  }
+
+  /** Stops it and keeps its data. */
+  async stop(): Promise<void> {
+    const child = this.#process;
+    if (child === undefined) return;
+    this.#process = undefined;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill();
+    await ended;
+  }
+
+  /** Stops it and removes its data. */
+  async remove(): Promise<void> {
+    await this.stop();
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  /** Imports lines of the text format. */
+  async import(lines: readonly string[]): Promise<void> {
+    for (let at = 0; at < lines.length; at += 10_000) {
+      const body = `${lines.slice(at, at + 10_000).join('\n')}\n`;
+      const response = await fetch(`${this.#url}api/v1/import/prometheus`, { method: 'POST', body });
+      if (!response.ok) throw new Error(`import: ${response.status} ${await response.text()}`);
+    }
+  }
+
+  /** The field `data` of an answer. */
+  async api(path: string, params: Record<string, string> = {}): Promise<any> {
+    const response = await fetch(`${this.#url}api/v1/${path}?${new URLSearchParams(params)}`);
+    return ((await response.json()) as { data: unknown }).data;
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * Serves the built page as the program does, with its headers, and passes everything else on to the
+ * program. May stand behind a path prefix, and may be without the program for a while.
+ */
+
+import { readFileSync } from 'node:fs';
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+// The compiled test stands in build/test/browser.
+const dist = fileURLToPath(new URL('../../../dist/', import.meta.url));
+
+/** What the program sends along with the page (`host/src/http/ui.rs`). */
+export const HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+};
+const TYPES: Record<string, string> = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.txt': 'text/plain; charset=utf-8' };
+
+/** The page and a program behind it. */
+export class Site {
+  /** Where the program listens; nothing while it is gone. */
+  target: string | undefined;
+  /** What was asked of the program: methods and paths. */
+  readonly asked: string[] = [];
+  readonly #prefix: string;
+  readonly #server: Server;
+
+  constructor(target: string, prefix = '/') {
+    this.target = target;
+    this.#prefix = prefix;
+    this.#server = createServer((incoming, outgoing) => this.#answer(incoming, outgoing));
+  }
+
+  async start(): Promise<this> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    return this;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as { port: number }).port}${this.#prefix}`;
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  #answer(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const address = incoming.url ?? '/';
+    const { pathname } = new URL(address, 'http://localhost');
+    if (!pathname.startsWith(this.#prefix)) {
+      outgoing.writeHead(404).end();
+      return;
+    }
+    const path = normalize(pathname.slice(this.#prefix.length));
+    if (path === '.' || path.startsWith('ui/')) {
+      const name = path === '.' ? 'index.html' : path;
+      outgoing.writeHead(200, { ...HEADERS, 'content-type': TYPES[extname(name)] ?? '' }).end(readFileSync(join(dist, name)));
+      return;
+    }
+    if (this.target === undefined) {
+      incoming.socket.destroy();
+      return;
+    }
+    this.asked.push(`${incoming.method} /${address.slice(this.#prefix.length)}`);
+    const passed = request(new URL(address.slice(this.#prefix.length), this.target), { method: incoming.method ?? 'GET', headers: incoming.headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    passed.on('error', () => outgoing.destroy());
+    incoming.pipe(passed);
+  }
+}

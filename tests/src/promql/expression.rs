@@ -1,0 +1,323 @@
+//! Random expressions whose types are right.
+
+use crate::series::Random;
+
+/// Metrics with floats, and the labels that tell their series apart.
+const FLOATS: [(&str, &str); 7] = [
+    ("up", ""),
+    ("build_info", "version"),
+    ("cpu_seconds_total", "mode"),
+    ("temperature", "room"),
+    ("request_seconds_bucket", "le"),
+    ("request_seconds_count", ""),
+    ("request_seconds_sum", ""),
+];
+
+/// Metrics with native histograms.
+const HISTOGRAMS: [&str; 4] =
+    ["latency_counter", "latency_gauge", "latency_custom", "latency_counter_fractions"];
+
+const MATCHERS: [&str; 9] = [
+    "job=\"api\"",
+    "job!=\"api\"",
+    "job=~\"a.*|db\"",
+    "instance=~\"[ab]:.\"",
+    "instance!~\"d.*\"",
+    "mode=~\"user|idle\"",
+    "room=\"\"",
+    "le=\"1\"",
+    "none=\"\"",
+];
+
+const DURATIONS: [&str; 8] = ["1s", "15s", "45s", "1m", "5m", "7m30s", "20m", "1h"];
+
+const GROUPS: [&str; 6] =
+    ["", " by (job)", " by (instance, mode)", " without (instance)", " by (le)", " without (le)"];
+
+/// Functions of ranges.
+const OVER_TIME: [&str; 24] = [
+    "rate",
+    "increase",
+    "irate",
+    "delta",
+    "idelta",
+    "deriv",
+    "resets",
+    "changes",
+    "avg_over_time",
+    "sum_over_time",
+    "count_over_time",
+    "min_over_time",
+    "max_over_time",
+    "last_over_time",
+    "first_over_time",
+    "present_over_time",
+    "stddev_over_time",
+    "stdvar_over_time",
+    "mad_over_time",
+    "absent_over_time",
+    "ts_of_max_over_time",
+    "ts_of_min_over_time",
+    "ts_of_last_over_time",
+    "ts_of_first_over_time",
+];
+
+/// Functions of one number.
+const OF_NUMBERS: [&str; 26] = [
+    "abs",
+    "ceil",
+    "floor",
+    "exp",
+    "ln",
+    "log2",
+    "log10",
+    "sqrt",
+    "sgn",
+    "round",
+    "sin",
+    "cos",
+    "tan",
+    "atan",
+    "tanh",
+    "deg",
+    "rad",
+    "timestamp",
+    "minute",
+    "hour",
+    "day_of_week",
+    "month",
+    "histogram_count",
+    "histogram_sum",
+    "histogram_avg",
+    "absent",
+];
+
+const AGGREGATIONS: [&str; 8] = ["sum", "avg", "min", "max", "count", "group", "stddev", "stdvar"];
+
+const ARITHMETIC: [&str; 7] = ["+", "-", "*", "/", "%", "^", "atan2"];
+
+const COMPARISONS: [&str; 6] = ["==", "!=", "<", ">", "<=", ">="];
+
+/// A source of expressions.
+pub struct Expressions {
+    random: Random,
+    /// Times that `@` may name, in seconds.
+    at: (i64, i64),
+}
+
+impl Expressions {
+    /// The expressions of a seed; `@` names times between two, in seconds.
+    pub fn new(seed: u64, at: (i64, i64)) -> Expressions {
+        Expressions { random: Random::new(seed, 77), at }
+    }
+
+    /// The next one, which returns an instant vector or a scalar.
+    pub fn next_expression(&mut self) -> String {
+        let depth = 1 + self.random.below(4);
+        match self.random.one_in(12) {
+            true => self.scalar(depth),
+            false => self.vector(depth),
+        }
+    }
+
+    fn pick(&mut self, items: &[&'static str]) -> &'static str {
+        self.random.pick(items)
+    }
+
+    fn number(&mut self) -> String {
+        let number = self.pick(&["0", "1", "2", "0.5", "-1", "3e5", "1e-3", "NaN", "+Inf", "90"]);
+        number.to_owned()
+    }
+
+    fn scalar(&mut self, depth: u64) -> String {
+        match (depth, self.random.below(6)) {
+            (0, 0..4) => self.number(),
+            (0, _) => self.pick(&["time()", "pi()"]).to_owned(),
+            (_, 0) => self.number(),
+            (_, 1) => "time()".to_owned(),
+            (_, 2) => format!("scalar({})", self.vector(depth - 1)),
+            (_, 3) => {
+                let op = self.pick(&COMPARISONS);
+                format!("({} {op} bool {})", self.scalar(depth - 1), self.scalar(depth - 1))
+            }
+            _ => {
+                let op = self.pick(&ARITHMETIC);
+                format!("({} {op} {})", self.scalar(depth - 1), self.scalar(depth - 1))
+            }
+        }
+    }
+
+    fn shift(&mut self) -> String {
+        let offset = match self.random.below(8) {
+            0 => format!(" offset {}", self.pick(&DURATIONS)),
+            1 => format!(" offset -{}", self.pick(&DURATIONS)),
+            _ => String::new(),
+        };
+        let at = match self.random.below(12) {
+            0 => {
+                let (first, last) = self.at;
+                format!(" @ {}", first + self.random.below((last - first) as u64) as i64)
+            }
+            1 => self.pick(&[" @ start()", " @ end()"]).to_owned(),
+            _ => String::new(),
+        };
+        format!("{at}{offset}")
+    }
+
+    fn selector(&mut self) -> String {
+        let name = match self.random.one_in(4) {
+            true => self.pick(&HISTOGRAMS),
+            false => self.random.pick(&FLOATS).0,
+        };
+        // Most selectors have none, lest they select nothing.
+        let count = self.random.pick(&[0, 0, 0, 0, 1, 1, 2]);
+        let matchers: Vec<_> = (0..count).map(|_| self.random.pick(&MATCHERS)).collect();
+        match matchers.is_empty() {
+            true => name.to_owned(),
+            false => format!("{name}{{{}}}", matchers.join(",")),
+        }
+    }
+
+    fn range(&mut self, depth: u64) -> String {
+        let (duration, shift) = (self.pick(&DURATIONS), self.shift());
+        match depth > 0 && self.random.one_in(5) {
+            false => format!("{}[{duration}]{shift}", self.selector()),
+            true => {
+                let step = self.pick(&["", "30s", "1m", "45s", "2m"]);
+                format!("({})[{duration}:{step}]{shift}", self.vector(depth - 1))
+            }
+        }
+    }
+
+    fn vector(&mut self, depth: u64) -> String {
+        if depth == 0 {
+            return match self.random.below(3) {
+                0 => format!("{}{}", self.selector(), self.shift()),
+                _ => self.over_time(0),
+            };
+        }
+        let below = depth - 1;
+        match self.random.below(13) {
+            0 => self.over_time(depth),
+            1 => format!("{}({})", self.pick(&OF_NUMBERS), self.vector(below)),
+            2 | 3 => self.aggregation(below),
+            4 => format!("({} {} {})", self.vector(below), self.pick(&ARITHMETIC), self.scalar(0)),
+            5 => {
+                let is_bool = self.pick(&["", " bool"]);
+                let op = self.pick(&COMPARISONS);
+                format!("({} {op}{is_bool} {})", self.vector(below), self.scalar(0))
+            }
+            6 | 7 => self.binary(below),
+            8 => {
+                let op = self.pick(&["and", "or", "unless"]);
+                let by = self.pick(&["", " on (job)", " ignoring (mode, room, le)", " on ()"]);
+                format!("({} {op}{by} {})", self.vector(below), self.vector(below))
+            }
+            9 => self.labels(below),
+            10 => self.of_buckets(below),
+            11 => match self.random.below(3) {
+                0 => format!("clamp({}, {}, {})", self.vector(below), self.number(), self.number()),
+                1 => format!("clamp_min({}, {})", self.vector(below), self.scalar(below)),
+                _ => format!("vector({})", self.scalar(below)),
+            },
+            _ => format!("-{}", self.vector(below)),
+        }
+    }
+
+    fn over_time(&mut self, depth: u64) -> String {
+        match self.random.below(12) {
+            0 => format!("quantile_over_time({}, {})", self.number(), self.range(depth)),
+            1 => format!("predict_linear({}, {})", self.range(depth), self.number()),
+            2 => {
+                let factors = ["0.1", "0.5", "0.9"];
+                let (level, trend) = (self.pick(&factors), self.pick(&factors));
+                let range = self.range(depth);
+                format!("double_exponential_smoothing({range}, {level}, {trend})")
+            }
+            _ => format!("{}({})", self.pick(&OVER_TIME), self.range(depth)),
+        }
+    }
+
+    fn aggregation(&mut self, depth: u64) -> String {
+        let by = self.pick(&GROUPS);
+        // Which series limitk and limit_ratio take, upstream leaves open.
+        match self.random.below(6) {
+            0 => {
+                let op = self.pick(&["topk", "bottomk"]);
+                let count = self.pick(&["1", "2", "5", "0"]);
+                format!("{op}{by} ({count}, {})", self.vector(depth))
+            }
+            1 => format!("quantile{by} ({}, {})", self.number(), self.vector(depth)),
+            2 => format!("count_values{by} (\"value\", {})", self.vector(depth)),
+            _ => format!("{}{by} ({})", self.pick(&AGGREGATIONS), self.vector(depth)),
+        }
+    }
+
+    fn binary(&mut self, depth: u64) -> String {
+        let op = match self.random.one_in(3) {
+            true => format!("{}{}", self.pick(&COMPARISONS), self.pick(&["", " bool"])),
+            false => self.pick(&ARITHMETIC).to_owned(),
+        };
+        let by = self.pick(&[
+            "",
+            "",
+            " on (job, instance)",
+            " ignoring (mode)",
+            " on (instance) group_left",
+            " on (job, instance) group_left (version)",
+            " on (instance) group_right",
+        ]);
+        let (left, right) = match self.random.one_in(3) {
+            // The same on both sides, so that they meet.
+            true => {
+                let vector = self.vector(depth);
+                (vector.clone(), vector)
+            }
+            false => (self.vector(depth), self.vector(depth)),
+        };
+        format!("({left} {op}{by} {right})")
+    }
+
+    fn labels(&mut self, depth: u64) -> String {
+        let vector = self.vector(depth);
+        match self.random.below(4) {
+            0 => format!("label_replace({vector}, \"new\", \"$1-x\", \"instance\", \"(.):.*\")"),
+            1 => format!("label_replace({vector}, \"job\", \"\", \"job\", \"a(.*)\")"),
+            2 => format!("label_join({vector}, \"both\", \"/\", \"job\", \"instance\")"),
+            _ => format!("sort_by_label({vector}, \"instance\", \"mode\")"),
+        }
+    }
+
+    fn of_buckets(&mut self, depth: u64) -> String {
+        let duration = self.pick(&DURATIONS);
+        let of = match self.random.below(4) {
+            0 => format!("rate(request_seconds_bucket[{duration}])"),
+            1 => format!("sum by (le, job) (rate(request_seconds_bucket[{duration}]))"),
+            2 => format!("rate({}[{duration}])", self.pick(&HISTOGRAMS)),
+            _ => self.vector(depth),
+        };
+        match self.random.below(4) {
+            0 => format!("histogram_fraction({}, {}, {of})", self.number(), self.number()),
+            1 => format!("histogram_stddev({of})"),
+            _ => {
+                let quantile = self.pick(&["0", "0.5", "0.9", "0.99", "1", "-1", "2", "NaN"]);
+                format!("histogram_quantile({quantile}, {of})")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_expressions_and_another_seed_others() {
+        let some = |seed| {
+            let mut expressions = Expressions::new(seed, (0, 100));
+            (0..50).map(|_| expressions.next_expression()).collect::<Vec<_>>()
+        };
+        assert_eq!(some(1), some(1));
+        assert_ne!(some(1), some(2));
+    }
+}

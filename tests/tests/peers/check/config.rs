@@ -1,0 +1,157 @@
+//! Configuration files: upstream's own, and some that name files of every kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tidepool_tests::cli::{self, run_command};
+use tidepool_tests::peers::{Release, go_module};
+use tidepool_tests::promtool;
+use tidepool_tests::{arguments, data_dir};
+
+const MODULE: &str = "github.com/prometheus/prometheus";
+
+/// Upstream's files of which the verdicts differ, as `FILE REASON` each.
+const LEFT_OUT: &str = include_str!("left_out.txt");
+
+/// Fewest files that upstream has: a folder that is not found has none.
+const FILES_MIN: usize = 200;
+
+/// The same of both: promtool's first.
+fn both(arguments: &[&OsStr]) -> (promtool::Output, cli::Output) {
+    let all = [&[OsStr::new("check")], arguments].concat();
+    let theirs = promtool::run(Release::V3, all, Stdio::null()).expect("promtool runs");
+    (theirs, run_command("check", arguments, ""))
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let files = paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] });
+    files.collect()
+}
+
+#[test]
+fn upstreams_own_files_have_its_verdict() {
+    let upstream = go_module(MODULE).unwrap_or_else(|error| panic!("{error}"));
+    let directory = tempfile::tempdir().expect("a directory");
+    data_dir::copy(&upstream.join("config/testdata"), directory.path()).expect("a copy");
+    let lines = LEFT_OUT.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let left_out: BTreeMap<&str, &str> =
+        lines.map(|line| line.split_once(' ').expect("a reason")).collect();
+    let (mut differing, mut wrong) = (BTreeSet::new(), Vec::new());
+    let files = files(directory.path());
+    assert!(files.len() >= FILES_MIN, "{} files", files.len());
+    for file in files {
+        let name = file.strip_prefix(directory.path()).expect("a file of the folder");
+        let name = name.to_str().expect("a name").to_owned();
+        let (theirs, ours) = both(arguments!["config", file.as_path()]);
+        let differs = theirs.code != ours.code || theirs.stdout != ours.stdout;
+        if differs && !left_out.contains_key(name.as_str()) {
+            wrong.push(format!("{name}: {theirs:?}\n{ours:?}"));
+        }
+        let has_said = ours.stderr.contains("  FAILED: ");
+        assert_eq!(has_said, ours.code == Some(1), "{name}: {ours:?}");
+        if differs {
+            differing.insert(name);
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ: {wrong:#?}", wrong.len());
+    let same: Vec<&&str> = left_out.keys().filter(|name| !differing.contains(**name)).collect();
+    assert!(same.is_empty(), "left out, but they are the same or are not there: {same:?}");
+}
+
+/// What a file says of its only job, and the flags.
+const CASES: [(&str, &[&str]); 36] = [
+    ("", &[]),
+    ("", &["--lint=all", "--lint-fatal"]),
+    ("scrape_interval: 5m", &["--lint=too-long-scrape-interval"]),
+    ("scrape_interval: 5m", &["--lint=all", "--lint-fatal"]),
+    ("scrape_interval: 5m", &["--lint=all,none", "--lint-fatal"]),
+    ("scrape_interval: 5m", &["--lint=all", "--lint-fatal", "--syntax-only"]),
+    ("scrape_interval: 1m", &["--lint=all", "--lint-fatal", "--query.lookback-delta=1m"]),
+    ("", &["--lint=unknown"]),
+    ("", &["--agent"]),
+    ("", &["--ignore-unknown-fields"]),
+    ("bearer_token_file: there", &[]),
+    ("bearer_token_file: none", &[]),
+    ("bearer_token_file: none", &["--syntax-only"]),
+    ("authorization: {credentials_file: none}", &[]),
+    ("basic_auth: {username: a, password_file: none}", &[]),
+    ("tls_config: {ca_file: none}", &[]),
+    ("tls_config: {cert_file: there, key_file: there}", &[]),
+    ("tls_config: {cert_file: none, key_file: there}", &[]),
+    ("tls_config: {cert_file: there, key_file: none}", &[]),
+    ("tls_config: {cert_file: none, key_file: none}", &["--syntax-only"]),
+    ("tls_config: {cert_file: there, key: x}", &["--syntax-only"]),
+    ("tls_config: {cert_file: there}", &[]),
+    ("oauth2: {client_id: a, client_secret_file: none, token_url: 'http://a/'}", &[]),
+    ("static_configs: [{targets: ['a:1', b]}]", &[]),
+    ("static_configs: [{targets: [a], labels: {__scrape_interval__: 1s}}]", &[]),
+    ("static_configs: [{targets: [a], labels: {__scrape_interval__: 1s}}]", &["--syntax-only"]),
+    ("static_configs: [{targets: [a/b]}]", &[]),
+    ("static_configs: [{targets: [a/b]}], relabel_configs: [{action: drop, regex: ''}]", &[]),
+    (
+        "static_configs: [{targets: [a/b]}], \
+         relabel_configs: [{target_label: __address__, replacement: c}]",
+        &[],
+    ),
+    ("file_sd_configs: [{files: [good.json, 'g*.json']}]", &[]),
+    ("file_sd_configs: [{files: [none.json, 'n*e.yml']}]", &[]),
+    ("file_sd_configs: [{files: [none.json]}]", &["--syntax-only"]),
+    ("file_sd_configs: [{files: [bad.json]}]", &[]),
+    ("file_sd_configs: [{files: [bad.json]}]", &["--syntax-only"]),
+    ("file_sd_configs: [{files: [path.yml]}]", &[]),
+    ("file_sd_configs: [{files: [null.yml]}]", &[]),
+];
+
+#[test]
+fn files_that_are_named_are_looked_at() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (name, text) in [
+        ("there", "x"),
+        ("good.json", r#"[{"targets": ["a:1"], "labels": {"x": "y"}}]"#),
+        ("bad.json", r#"[{"targets": ["a:1"], "x": 1}]"#),
+        ("path.yml", "- targets: ['a/b']\n"),
+        ("null.yml", "- \n"),
+        ("further.yml", "scrape_configs: [{job_name: k, bearer_token_file: none}]\n"),
+        ("good.yml", "scrape_configs: [{job_name: k}]\n"),
+    ] {
+        fs::write(directory.path().join(name), text).expect("a file");
+    }
+    let path = directory.path().join("prometheus.yml");
+    let job = |(text, flags): &(&str, &'static [&'static str])| {
+        let comma = if text.is_empty() { "" } else { ", " };
+        (format!("scrape_configs: [{{job_name: j{comma}{text}}}]\n"), *flags)
+    };
+    let further = |pattern: &str| format!("scrape_config_files: ['{pattern}']\n");
+    let more: [(String, &[&str]); 7] = [
+        (further("further.yml"), &[]),
+        (further("further.yml"), &["--syntax-only"]),
+        (further("none.yml"), &[]),
+        (further("go*.yml"), &["--lint=all", "--lint-fatal", "--query.lookback-delta=1m"]),
+        (further("a*/b"), &["--syntax-only"]),
+        (String::new(), &[]),
+        ("scrape_configs: [\n".to_owned(), &[]),
+    ];
+    for (text, flags) in CASES.iter().map(job).chain(more) {
+        fs::write(&path, &text).expect("a file");
+        let mut arguments = vec![OsStr::new("config"), path.as_os_str()];
+        arguments.extend(flags.iter().map(OsStr::new));
+        let (theirs, ours) = both(&arguments);
+        assert_eq!(ours.code, theirs.code, "{text} {flags:?}: {theirs:?}\n{ours:?}");
+        assert_eq!(ours.stdout, theirs.stdout, "{text} {flags:?}");
+        let long = |said: &str| said.contains("  FAILED: too long scrape interval found");
+        assert_eq!(long(&ours.stderr), long(&theirs.stderr), "{text} {flags:?}");
+    }
+    // Several at once, one of them wrong.
+    let bad = directory.path().join("bad.yml");
+    fs::write(&bad, "scrape_configs: [{}]\n").expect("a file");
+    fs::write(&path, "").expect("a file");
+    let (theirs, ours) = both(arguments!["config", bad.as_path(), path.as_path()]);
+    assert_eq!((ours.code, ours.stdout), (theirs.code, theirs.stdout));
+    let (theirs, ours) = both(arguments!["config", directory.path().join("none").as_path()]);
+    assert_eq!((ours.code, theirs.code), (Some(1), Some(1)));
+}
