@@ -30,6 +30,9 @@ before(async () => {
     '--enable-admin-api',
     '--enable-lifecycle',
     '--allowed-host=node.example',
+    // What is stored is what the test and its pages sent.
+    '--no-host-metrics',
+    '--no-own-metrics',
   ]);
   ({ port } = new URL(server.url));
   await send(server.url, request('kept', [[Date.now(), 1]]));
