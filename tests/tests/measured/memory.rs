@@ -152,9 +152,8 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
         }
         let begun = Instant::now();
         // Asked while it lasts: a cut afterwards may leave no series in the head.
-        let seen = wait::until("the explosion in the head's status", EXPLOSION, || {
-            explosion_seen(&store)
-        });
+        let seen =
+            wait::until("the explosion in the head's status", EXPLOSION, || explosion_seen(&store));
         std::thread::sleep(EXPLOSION.saturating_sub(begun.elapsed()));
         stop.store(true, Relaxed);
         seen.unwrap_or_else(|error| panic!("{error}; the log says:\n{}", store.server.log()));
