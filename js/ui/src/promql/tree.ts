@@ -137,7 +137,9 @@ function matching(matching: TreeMatching | null): string {
   if (matching === null) return '';
   let text = '';
   const labels = matching.labels.map(labelName).join(', ');
-  if (matching.on || matching.labels.length > 0) text += ` ${matching.on ? 'on' : 'ignoring'} (${labels})`;
+  // The grammar wants `on` or `ignoring` before `group_left`, even without labels.
+  const isGroup = matching.card === 'many-to-one' || matching.card === 'one-to-many';
+  if (matching.on || matching.labels.length > 0 || isGroup) text += ` ${matching.on ? 'on' : 'ignoring'} (${labels})`;
   const include = matching.include.map(labelName).join(', ');
   if (matching.card === 'many-to-one') text += ` group_left (${include})`;
   if (matching.card === 'one-to-many') text += ` group_right (${include})`;

@@ -152,13 +152,13 @@ test('a node that wants a token gets it, and keeps asking for the right one', as
 
 test('colours and the zone of times are chosen, and kept', async () => {
   const { page } = await open(`${site.url}#/explore/configuration`);
-  const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
-  const light = await ground();
+  const light = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const isDark = () => page.waitForFunction((light) => getComputedStyle(document.documentElement).backgroundColor !== light, light);
   await page.getByLabel('Colours').selectOption('dark');
-  assert.notEqual(await ground(), light);
+  await isDark();
   await page.getByRole('button', { name: 'Local time' }).click();
   await page.reload();
   await page.getByRole('button', { name: 'UTC' }).waitFor();
-  assert.notEqual(await ground(), light);
+  await isDark();
   await page.context().close();
 });

@@ -37,7 +37,7 @@ const PAGES: [string, string, string][] = [
   ['query-graph', `${QUERY}graph&g0.display_mode=stacked`, 'a point each'],
   ['query-table', `${QUERY}table`, 'samples read'],
   ['query-explain', `${QUERY}explain`, 'evaluation'],
-  ['query-wrong', '?g0.expr=sum+by+(&g0.tab=graph', 'unexpected'],
+  ['query-wrong', '?g0.expr=sum+by+(&g0.tab=graph', 'unclosed left parenthesis'],
   ['metrics', '#/explore/metrics', 'node_cpu_seconds_total'],
   ['metric', '#/explore/metrics?metric=node_load1', '1m load average'],
   ['hostile', '#/explore/metrics?metric=hostile', 'direction'],
