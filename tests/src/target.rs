@@ -46,6 +46,11 @@ pub struct Target {
 impl Target {
     /// Starts on a free port.
     pub fn start() -> Result<Target, ProcessError> {
+        Target::start_with(page)
+    }
+
+    /// Starts with other pages, by the number of the scrape.
+    pub fn start_with(page: fn(u64) -> String) -> Result<Target, ProcessError> {
         let address = free_address()?;
         let system = |source| ProcessError::System { what: "listening as a target", source };
         let listener = TcpListener::bind(address).map_err(system)?;
@@ -58,7 +63,7 @@ impl Target {
                     break;
                 }
                 // A scraper that disconnects asks again.
-                let _ = stream.and_then(|stream| answer(stream, &counter));
+                let _ = stream.and_then(|stream| answer(stream, &counter, page));
             }
         });
         Ok(Target { address, scrapes, ends, thread: Some(thread) })
@@ -128,7 +133,7 @@ pub fn page(scrape: u64) -> String {
 }
 
 /// Reads a request's head and answers it; each scrape has a connection of its own.
-fn answer(mut stream: TcpStream, scrapes: &AtomicU64) -> io::Result<()> {
+fn answer(mut stream: TcpStream, scrapes: &AtomicU64, page: fn(u64) -> String) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut line = String::new();
     while reader.read_line(&mut line)? > 2 {

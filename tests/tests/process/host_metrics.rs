@@ -2,6 +2,7 @@
 
 use super::configuration::reload;
 use super::scrape::api;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -86,9 +87,12 @@ fn the_machine_and_the_program_are_recorded_without_any_configuration() {
     );
     let targets = api(&store.server, "targets");
     let pools = targets["activeTargets"].as_array().expect("targets").iter();
-    let mut pools: Vec<_> = pools.map(|target| target["scrapePool"].as_str()).collect();
+    let text = |target: &Value, key: &str| target[key].as_str().map(str::to_owned);
+    let mut pools: Vec<_> =
+        pools.map(|one| (text(one, "scrapePool"), text(one, "scrapeUrl"))).collect();
     pools.sort_unstable();
-    assert_eq!(pools, [Some("node"), Some("tidepool")]);
+    let expected = [("node", "builtin://node/"), ("tidepool", "builtin://tidepool/")];
+    assert_eq!(pools, expected.map(|(pool, url)| (Some(pool.into()), Some(url.into()))));
 }
 
 #[test]

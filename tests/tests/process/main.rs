@@ -31,6 +31,7 @@ mod remote_write;
 mod replay_cut;
 mod request_log;
 mod scrape;
+mod scrape_violence;
 mod ship;
 mod supervisor;
 mod text_import;

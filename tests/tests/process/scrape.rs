@@ -16,31 +16,34 @@ use tidepool_tests::target::{self, COUNTER, Target};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A job that scrapes targets each 500 ms.
-fn job(name: &str, targets: &[&Target]) -> String {
+/// The interval of most jobs here.
+const INTERVAL: &str = "500ms";
+
+/// A job that scrapes targets at an interval.
+pub fn job(name: &str, targets: &[&Target], interval: &str) -> String {
     let addresses: Vec<String> = targets.iter().map(|one| one.address().to_string()).collect();
     format!(
-        "  - job_name: {name}\n    scrape_interval: 500ms\n    scrape_timeout: 500ms\n    \
+        "  - job_name: {name}\n    scrape_interval: {interval}\n    scrape_timeout: {interval}\n    \
          static_configs:\n      - targets: [{}]\n",
         addresses.iter().map(|address| format!("'{address}'")).collect::<Vec<_>>().join(", ")
     )
 }
 
-fn series_of(store: &Store, job: &str) -> Vec<Series> {
+pub fn series_of(store: &Store, job: &str) -> Vec<Series> {
     let read = store.reader().streamed(&[read_all()]).expect("an answer");
     read.into_iter().flatten().filter(|series| series.labels.value("job") == job).collect()
 }
 
-fn samples(series: &[Series], name: &str) -> Vec<Sample> {
+pub fn samples(series: &[Series], name: &str) -> Vec<Sample> {
     let found = series.iter().find(|series| series.labels.value("__name__") == name);
     found.map(|series| series.samples.clone()).unwrap_or_default()
 }
 
 /// Waits until so many scrapes of a job are stored.
 #[track_caller]
-fn wait_for_scrapes(store: &Store, job: &str, count: usize) {
+pub fn wait_for_scrapes(store: &Store, job: &str, count: usize) {
     wait::until("scrapes", TIMEOUT, || {
         (samples(&series_of(store, job), COUNTER).len() >= count).then_some(())
     })
@@ -66,7 +69,7 @@ fn page_of(series: Vec<Series>) -> Vec<Series> {
 }
 
 #[track_caller]
-fn assert_page(store: &Store, job: &str, target: &Target) {
+pub fn assert_page(store: &Store, job: &str, target: &Target) {
     let found = page_of(series_of(store, job));
     let counter = samples(&found, COUNTER);
     let numbers: Vec<f64> = counter.iter().map(|sample| sample.value).collect();
@@ -81,7 +84,7 @@ fn pages_are_scraped_and_a_reload_changes_the_targets() {
     let directory = tempfile::tempdir().expect("a directory");
     let (first, second) = (Target::start().expect("a target"), Target::start().expect("another"));
     let lifecycle = "enable-lifecycle: true\n";
-    let text = format!("{lifecycle}scrape_configs:\n{}", job("page", &[&first]));
+    let text = format!("{lifecycle}scrape_configs:\n{}", job("page", &[&first], INTERVAL));
     let (store, path) = start(directory.path(), &text, &[]);
     wait_for_scrapes(&store, "page", 4);
     assert_page(&store, "page", &first);
@@ -107,7 +110,7 @@ fn pages_are_scraped_and_a_reload_changes_the_targets() {
     assert_eq!(active["labels"]["instance"], first.address().to_string());
     assert_eq!(api(&store.server, "scrape_pools")["scrapePools"], serde_json::json!(["page"]));
 
-    let text = format!("{lifecycle}scrape_configs:\n{}", job("other", &[&second]));
+    let text = format!("{lifecycle}scrape_configs:\n{}", job("other", &[&second], INTERVAL));
     fs::write(&path, text).expect("a file");
     assert_eq!(reload(&store).0, 200);
     wait_for_scrapes(&store, "other", 2);
@@ -130,7 +133,7 @@ fn pages_are_scraped_and_a_reload_changes_the_targets() {
 fn a_target_that_cannot_be_scraped_is_down_and_says_why() {
     let directory = tempfile::tempdir().expect("a directory");
     let target = Target::start().expect("a target");
-    let mut text = format!("scrape_configs:\n{}", job("page", &[&target]));
+    let mut text = format!("scrape_configs:\n{}", job("page", &[&target], INTERVAL));
     text.push_str("    scrape_failure_log_file: failures.log\n");
     drop(target);
     let (store, _) = start(directory.path(), &text, &[]);
@@ -168,7 +171,7 @@ fn a_scrape_from_the_command_line_shows_what_a_server_stores() {
     let target = Target::start().expect("a target");
     let more = "    metric_relabel_configs:\n      - {source_labels: [__name__], regex: \
                 wait_.*, action: drop}\n      - {target_label: added, replacement: x}\n";
-    let text = format!("scrape_configs:\n{}{more}", job("page", &[&target]));
+    let text = format!("scrape_configs:\n{}{more}", job("page", &[&target], INTERVAL));
     let (store, path) = start(directory.path(), &text, &[]);
     wait_for_scrapes(&store, "page", 1);
     let stored = series_of(&store, "page");

@@ -21,6 +21,8 @@ use tidepool_scrape::target::{LabelMap, TargetGroup};
 const NODE: &str = "node";
 /// The job of this process' own metrics.
 const OWN: &str = "tidepool";
+/// The scheme of their targets' URLs.
+const SCHEME: &str = "builtin";
 /// As the scrape timeout of a job, but not above the interval.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
@@ -58,11 +60,14 @@ impl BuiltinConfig {
             interval: self.interval,
             timeout: self.interval.min(TIMEOUT_MAX),
             is_builtin: true,
+            // Nothing is asked over HTTP: the URL in lists of targets says so.
+            scheme: SCHEME.to_owned(),
+            metrics_path: String::new(),
             ..Job::new(name)
         };
         let instance = self.instance.as_deref().unwrap_or(host_name);
         let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let target = LabelMap::from([label("__address__", "localhost")]);
+        let target = LabelMap::from([label("__address__", name)]);
         let group = TargetGroup {
             source: "built in".to_owned(),
             targets: vec![target],

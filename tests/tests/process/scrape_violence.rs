@@ -1,0 +1,125 @@
+//! Scraping through kills, a full disk and targets whose series change all the time.
+
+use super::configuration::start;
+use super::scrape::{TIMEOUT, assert_page, job, samples, series_of, wait_for_scrapes};
+use std::collections::BTreeMap;
+use tidepool_tests::process::Server;
+use tidepool_tests::series::{STALE_MARKER_BITS, Sample};
+use tidepool_tests::small_disk::on_small_disk;
+use tidepool_tests::soak;
+use tidepool_tests::target::{COUNTER, Target};
+use tidepool_tests::tidepool::{Config, Store};
+use tidepool_tests::wait;
+
+const JOB: &str = "page";
+
+/// Kills: in each run of the tests, and in a soak.
+const KILLS: (usize, usize) = (8, 200);
+
+/// The counter's samples, without the marks of its end.
+fn counted(store: &Store) -> Vec<Sample> {
+    let mut counter = samples(&series_of(store, JOB), COUNTER);
+    counter.retain(|sample| sample.value.to_bits() != STALE_MARKER_BITS);
+    counter
+}
+
+#[test]
+fn a_kill_costs_no_scrape_that_was_seen_and_leaves_none_in_part() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let target = Target::start().expect("a target");
+    let text = format!("scrape_configs:\n{}", job(JOB, &[&target], "50ms"));
+    let flags = ["--wal-sync=always", "--block-duration=1s", "--max-block-duration=1s"];
+    let (mut store, _) = start(directory.path(), &text, &flags);
+    for kill in 0..soak::count(KILLS.0, KILLS.1) {
+        let before = counted(&store).len();
+        // A kill at another moment of the cycle each time.
+        wait_for_scrapes(&store, JOB, before + 3 + kill % 5);
+        let seen = counted(&store);
+        store = store.restart(Server::kill).expect("tidepool starts again");
+        let found = counted(&store);
+        assert_eq!(found[..seen.len()], seen, "after kill {kill}");
+        assert_page(&store, JOB, &target);
+    }
+}
+
+#[test]
+fn a_full_disk_pauses_scrapes_which_go_on_by_themselves() {
+    let name = "scrape_violence::a_full_disk_pauses_scrapes_which_go_on_by_themselves";
+    on_small_disk(name, 24, |disk| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = Target::start().expect("a target");
+        let path = directory.path().join("tidepool.yml");
+        let text = format!("scrape_configs:\n{}", job(JOB, &[&target], "100ms"));
+        std::fs::write(&path, text).expect("a file");
+        let config = Config::new(directory.path()).data_in(&disk.path().join("data"));
+        let config = config.flag(&format!("--config={}", path.display()));
+        let config = config.flag("--wal-sync=always").flag("--disk-reserve=4MiB");
+        let server = config.start().expect("tidepool starts");
+        let store = Store { server, config, directory };
+        wait_for_scrapes(&store, JOB, 3);
+
+        let filler = disk.fill(2 << 20);
+        let paused = || (store.metric("tidepool_writes_paused")? == 1.0).then_some(());
+        wait::until("the pause", TIMEOUT, paused).unwrap_or_else(|error| panic!("{error}"));
+        let stored = counted(&store);
+        let scrapes = target.scrapes();
+        let asked = || (target.scrapes() >= scrapes + 5).then_some(());
+        wait::until("scrapes while the disk is full", TIMEOUT, asked)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(counted(&store), stored, "nothing is stored on a full disk");
+        let log = store.server.log();
+        assert!(log.contains("a scrape could not be stored"), "{log}");
+
+        filler.remove();
+        wait_for_scrapes(&store, JOB, stored.len() + 5);
+        assert_eq!(counted(&store)[..stored.len()], stored);
+        assert_page(&store, JOB, &target);
+        let store = store.restart(Server::terminate).expect("tidepool starts again");
+        assert_page(&store, JOB, &target);
+    });
+}
+
+/// Series that only one scrape has.
+const NEW_EACH_SCRAPE: u64 = 200;
+
+fn changing_page(scrape: u64) -> String {
+    let mut page = format!("{COUNTER} {scrape}\n");
+    for number in 0..NEW_EACH_SCRAPE {
+        page += &format!("changing{{scrape=\"{scrape}\",number=\"{number}\"}} {number}\n");
+    }
+    page
+}
+
+/// Each series has the sample of its scrape, and ends with a marker at the next one.
+#[test]
+fn series_that_change_with_each_scrape_are_stored_and_end() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let target = Target::start_with(changing_page).expect("a target");
+    let text = format!("scrape_configs:\n{}", job(JOB, &[&target], "100ms"));
+    let (store, _) = start(directory.path(), &text, &[]);
+    wait_for_scrapes(&store, JOB, 30);
+    let series = series_of(&store, JOB);
+    let up = samples(&series, "up");
+    let next: BTreeMap<i64, i64> =
+        up.windows(2).map(|pair| (pair[0].timestamp_ms, pair[1].timestamp_ms)).collect();
+    let mut checked = 0;
+    for scrape in samples(&series, COUNTER) {
+        // A scrape that failed is a marker of the counter.
+        let Some(&next_ms) = next.get(&scrape.timestamp_ms) else { continue };
+        if scrape.value.to_bits() == STALE_MARKER_BITS {
+            continue;
+        }
+        let number = scrape.value.to_string();
+        let of_it: Vec<_> =
+            series.iter().filter(|one| one.labels.value("scrape") == number).collect();
+        assert_eq!(of_it.len() as u64, NEW_EACH_SCRAPE, "scrape {number}");
+        for one in of_it {
+            let value: f64 = one.labels.value("number").parse().expect("a number");
+            let [sample, end] = one.samples[..] else { panic!("{one:?}") };
+            assert_eq!((sample.timestamp_ms, sample.value), (scrape.timestamp_ms, value));
+            assert_eq!((end.timestamp_ms, end.value.to_bits()), (next_ms, STALE_MARKER_BITS));
+        }
+        checked += 1;
+    }
+    assert!(checked >= 20, "{checked} scrapes of {}", up.len());
+}
