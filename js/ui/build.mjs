@@ -117,7 +117,7 @@ async function buildViewer(folder) {
     process.exit(1);
   }
   const page = await bundle('src/viewer/main.tsx');
-  const worker = await bundle('../src/viewer/worker.ts', {
+  const worker = await bundle('src/viewer/worker.mjs', {
     // The modules come from the page: nothing is loaded from an address or by Node.
     define: { 'import.meta.url': '"about:blank"' },
     external: ['node:*'],
@@ -128,7 +128,7 @@ async function buildViewer(folder) {
     ...modules.map((name) => dataOf(name, readFileSync(join(generated, name)), ' data-module="' + name + '"')),
   ];
   mkdirSync(folder, { recursive: true });
-  const document = viewerOf(page.script, page.style, parts, licences(page.packages));
+  const document = viewerOf(page.script, page.style, parts, licences([...new Set([...page.packages, ...worker.packages])]));
   const file = join(folder, 'viewer.html');
   writeFileSync(file, document);
   console.log(`${file}: ${Buffer.byteLength(document)} bytes, ${gzipSync(document, { level: 9 }).length} with gzip -9`);

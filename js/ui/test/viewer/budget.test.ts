@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 /** Bytes of the file: page, worker, and the component with PromQL. */
-const BYTES_MAX = 2.5 * 1024 * 1024;
+const BYTES_MAX = 1.75 * 1024 * 1024;
 
 const viewer = readFileSync(fileURLToPath(new URL('../../../dist-viewer/viewer.html', import.meta.url)), 'utf8');
 

@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +14,7 @@ import type { Page } from 'playwright-core';
 import { assertAccessible, assertFits, open, picture } from '../browser/browser';
 import { hostileLines, machineLines } from '../browser/data';
 import { Program } from '../browser/program';
+import { repackLog } from './zstd';
 
 const address = new URL('../../../dist-viewer/viewer.html', import.meta.url).href;
 const program = new Program(['--no-host-metrics', '--no-own-metrics']);
@@ -90,6 +91,24 @@ test('a directory of the program gives the answers of the program', async () => 
   await page.context().close();
 });
 
+const skip = spawnSync('zstd', ['--version']).error === undefined ? false : 'zstd is not on the path';
+
+test('a log that Prometheus would write with --wal-compression=zstd', { skip }, async () => {
+  const packed = join(work, 'packed');
+  cpSync(copy, packed, { recursive: true });
+  assert.ok(repackLog(join(packed, 'wal')) > 0);
+  const query = EXPRESSIONS[1]!;
+  const { page, errors } = await open(`${address}?${new URLSearchParams({ 'g0.expr': query, 'g0.tab': 'table' })}`);
+  await pickDirectory(page, packed);
+  const rows = await rowsOf(page);
+  const known = HTTP.get(query)!;
+  assert.equal(rows.length, known.length);
+  for (const { metric, value } of known) assert.ok(rows.some((row) => row.includes(metric['mode']!) && row.includes(value[1])), value[1]);
+  assert.equal(await page.getByText('damaged').count(), 0);
+  assert.deepEqual(errors, []);
+  await page.context().close();
+});
+
 test('the pages that files have, on a phone; a live directory; an archive; damage', async () => {
   const { page, errors } = await open(address, { width: 360 });
   // The program works in this one.
@@ -116,6 +135,7 @@ test('the pages that files have, on a phone; a live directory; an archive; damag
   truncateSync(join(copy, block, 'index'), 100);
   await pickDirectory(page, copy);
   await page.getByText(`Block ${block} is left out`).waitFor();
+  await assertAccessible(page);
   await picture(page, 'viewer-damage-360');
 
   const nothing = join(work, 'nothing');

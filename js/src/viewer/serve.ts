@@ -1,20 +1,21 @@
-/** What the viewer's worker runs: one directory, whose requests are answered one after the other. */
+/** The viewer's worker: one directory, whose requests are answered one after the other. */
 
-import { build } from '../promql/build.js';
 import type { Build } from '../component.js';
-import type { ExportsWithQueries } from '../promql/build.js';
+import type { Unzstd } from '../files/reader.js';
+import { build, type ExportsWithQueries } from '../promql/build.js';
 import { answer, failureOf } from './api.js';
 import type { FromViewer, ToViewer } from './protocol.js';
 import { Viewer } from './viewer.js';
 import { fileReaderSync } from './windows.js';
 
-interface Port {
+/** A worker's own end of the port to its page. */
+export interface Port {
   postMessage(message: FromViewer): void;
   addEventListener(type: 'message', listener: (event: MessageEvent<ToViewer>) => void): void;
 }
 
-/** Serves a page on a port. */
-export function serveViewer(port: Port): void {
+/** Serves a page on a port. `unzstd` unpacks logs: no browser does that by itself. */
+export function serveViewer(port: Port, unzstd: Unzstd): void {
   const read = fileReaderSync();
   let modules: Readonly<Record<string, Blob>> = {};
   let viewer: Viewer | undefined;
@@ -27,7 +28,7 @@ export function serveViewer(port: Port): void {
     await viewer?.close();
     viewer = undefined;
     try {
-      viewer = await Viewer.open(picked, { build: unpacking(modules), read });
+      viewer = await Viewer.open(picked, { build: unpacking(modules), read, unzstd });
       const summary = await viewer.summary();
       endMs = summary.endMs ?? Date.now();
       damage = summary.damage.join('\n');
@@ -83,5 +84,3 @@ function unpacking(modules: Readonly<Record<string, Blob>>): Build<ExportsWithQu
     },
   };
 }
-
-serveViewer(globalThis as unknown as Port);
