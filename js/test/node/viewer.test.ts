@@ -104,7 +104,8 @@ test('a data directory, its blocks and an archive of it give all samples, and do
 
 test('damage is named, and the rest is shown', async () => {
   const { dir, blocks } = await written();
-  const [first, second] = blocks.toSorted() as [string, string];
+  // The oldest: without the newest, the log would give some of its samples again.
+  const [first, second] = blocks as [string, string];
   const all = pick(dir);
   const samples = (block: string): number => JSON.parse(readFileSync(join(dir, block, 'meta.json'), 'utf8')).stats.numSamples;
   const changed = (path: string, change: (bytes: Buffer) => Buffer) =>
