@@ -20,9 +20,13 @@ export interface ViewedBlock {
 /** Bytes of an index's table of contents: six places and their checksum. */
 const CONTENTS_BYTES = 6 * 8 + 4;
 
-/** First bytes of an index and of a file of chunks. Source: Prometheus' `tsdb/docs/format`. */
+/** First bytes of an index, of a file of chunks and of tombstones. Source: Prometheus' `tsdb/docs/format`. */
 const INDEX_MAGIC = 0xbaaad700;
 const CHUNKS_MAGIC = 0x85bd40dd;
+const TOMBSTONES_MAGIC = 0x0130ba30;
+
+/** Sections of an index that are larger are not checked before they are read: they would take memory. */
+const SECTION_BYTES_MAX = 128 * 1024 * 1024;
 
 /** All blocks, oldest first. Those that cannot be opened have an `error`. */
 export async function blocksOf(files: Files): Promise<ViewedBlock[]> {
@@ -80,6 +84,7 @@ async function metaOf(file: Blob | undefined): Promise<Meta> {
 async function checkFiles(parts: ReadonlyMap<string, Blob>, chunks: number): Promise<void> {
   await checkMagic('index', parts.get('index'), INDEX_MAGIC);
   await checkContents(parts.get('index')!);
+  await checkTombstones(parts.get('tombstones'));
   const names = [...parts.keys()].filter((name) => /^chunks\/[0-9]{6}$/.test(name)).sort();
   for (const [i, name] of names.entries()) {
     if (Number(name.slice(7)) !== i + 1) throw new Error(`chunks/${String(i + 1).padStart(6, '0')} is missing`);
@@ -95,10 +100,43 @@ async function checkMagic(name: string, file: Blob | undefined, magic: number): 
   if (bytes.length < 4 || found !== magic) throw new Error(`${name} is damaged: it does not begin as such a file does`);
 }
 
-/** The engine leaves out blocks without this table, and does not say so to those who only read. */
+/**
+ * Checks what the engine reads of an index when it opens a block: it leaves the block out if that
+ * is damaged, and does not say so to those who only read.
+ */
 async function checkContents(index: Blob): Promise<void> {
+  const version = new Uint8Array(await index.slice(4, 5).arrayBuffer())[0];
+  if (version !== 1 && version !== 2) throw new Error(`index has the version ${version}, which is not known`);
   const bytes = new Uint8Array(await index.slice(-CONTENTS_BYTES).arrayBuffer());
   const table = new DataView(bytes.buffer);
   const isWhole = bytes.length === CONTENTS_BYTES && table.getUint32(48) === crc32c(bytes.subarray(0, 48));
   if (!isWhole) throw new Error('index is damaged at its end: it was cut off, or never finished');
+  await checkSection('symbols', index, Number(table.getBigUint64(0)));
+  await checkSection('postings offset table', index, Number(table.getBigUint64(40)));
+}
+
+/** A length in four bytes, so many bytes, and their checksum. */
+async function checkSection(name: string, index: Blob, offset: number): Promise<void> {
+  const head = new DataView(await index.slice(offset, offset + 4).arrayBuffer());
+  const length = head.byteLength < 4 ? Infinity : head.getUint32(0);
+  const end = offset + 4 + length;
+  if (end + 4 > index.size) throw new Error(`index is damaged at byte ${offset}: the ${name} reach past its end`);
+  if (length > SECTION_BYTES_MAX) return;
+  const bytes = new Uint8Array(await index.slice(offset + 4, end + 4).arrayBuffer());
+  if (!isSummed(bytes)) throw new Error(`index is damaged at byte ${offset}: the checksum of the ${name} is wrong`);
+}
+
+async function checkTombstones(file: Blob | undefined): Promise<void> {
+  if (file === undefined) return;
+  await checkMagic('tombstones', file, TOMBSTONES_MAGIC);
+  // Behind the first four bytes there is the version, which the checksum does not cover.
+  const bytes = new Uint8Array(await file.slice(5).arrayBuffer());
+  if (!isSummed(bytes)) throw new Error('tombstones is damaged: its checksum is wrong');
+}
+
+/** Whether the last four bytes are the checksum of the others. */
+function isSummed(bytes: Uint8Array): boolean {
+  if (bytes.length < 4) return false;
+  const end = bytes.length - 4;
+  return new DataView(bytes.buffer).getUint32(end) === crc32c(bytes.subarray(0, end));
 }

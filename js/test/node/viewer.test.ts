@@ -125,6 +125,10 @@ test('damage is named, and the rest is shown', async () => {
     ['chunks', missing(`${first}/chunks/000001`), /chunks\/000001 is missing/],
     ['first byte', changed(`${first}/index`, flipped(0)), /index is damaged/],
     ['last byte', changed(`${first}/index`, flipped(-1)), /index/],
+    ['version', changed(`${first}/index`, flipped(4)), /index has the version/],
+    ['symbols', changed(`${first}/index`, flipped(20)), /checksum of the symbols/],
+    ['postings', changed(`${first}/index`, flipped(-60)), /checksum of the postings offset table/],
+    ['tombstones', changed(`${first}/tombstones`, flipped(-1)), /tombstones/],
     ['cut', changed(`${first}/index`, (bytes) => bytes.subarray(0, bytes.length >> 1)), /index/],
     ['chunk', changed(`${first}/chunks/000001`, flipped(100)), /chunks|000001/],
   ];
