@@ -23,6 +23,8 @@ export interface Build<All extends Exports> {
   ): Promise<All>;
   /** Address of a file of the component. */
   file(name: string): URL;
+  /** Compiles a file of a component that is not at an address. */
+  compile?(name: string): Promise<WebAssembly.Module>;
 }
 
 /** One instance of the component. Once it has ended it refuses every call. */
@@ -45,7 +47,8 @@ export class Instance<All extends Exports = Exports> {
   ): Promise<Instance<All>> {
     const output = new Output();
     const imports = { ...storageImports(storage), ...wasiImports(output) };
-    const exports = await build.instantiate((name) => compiled(build.file(name)), imports);
+    const compile = (name: string) => build.compile?.(name) ?? compiled(build.file(name));
+    const exports = await build.instantiate(compile, imports);
     return new Instance(exports, output);
   }
 

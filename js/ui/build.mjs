@@ -1,15 +1,19 @@
 // Builds the page.
 //
 //   node build.mjs [FOLDER]   writes the page to FOLDER, by default dist
+//   node build.mjs --viewer   writes the viewer to dist-viewer/viewer.html
 //   node build.mjs --tests    writes the tests to build/test
 //
 // The page is index.html and the folder ui, whose files have a hash of their content in their names
 // and never change. All addresses are relative. `ui/licences-*.txt` names the packages in the
 // bundle with their licences. Each file is there a second time, compressed, as NAME.gz.
+//
+// The viewer is one document with everything in it: script, style sheet, the worker's script and the
+// component of `@tidepool/engine/promql`, which `npm run build` in `js` makes.
 
 import { build } from 'esbuild';
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -17,7 +21,7 @@ import { gzipSync } from 'node:zlib';
 const here = fileURLToPath(new URL('.', import.meta.url));
 
 /** Bundles an entry point: minified script and style sheet, and the packages that they hold. */
-export async function bundle(entry) {
+export async function bundle(entry, options = {}) {
   const { outputFiles, metafile } = await build({
     absWorkingDir: here,
     entryPoints: [entry],
@@ -32,6 +36,7 @@ export async function bundle(entry) {
     jsxImportSource: 'preact',
     legalComments: 'none',
     logLevel: 'warning',
+    ...options,
   });
   const text = (ending) => outputFiles.find((file) => file.path.endsWith(ending))?.text ?? '';
   return { script: text('.js'), style: text('.css'), packages: packagesOf(Object.keys(metafile.inputs)) };
@@ -103,6 +108,80 @@ async function buildPage(folder) {
   write(folder, 'index.html', documentOf(names.script, names.style, names.licences));
 }
 
+/** Where js keeps the component with PromQL and its JavaScript. */
+const generated = join(here, '../src/promql/generated');
+
+async function buildViewer(folder) {
+  if (!existsSync(join(generated, 'engine.js'))) {
+    console.error(`${generated} is missing: run "npm ci" and "npm run build" in js first`);
+    process.exit(1);
+  }
+  const page = await bundle('src/viewer/main.tsx');
+  const worker = await bundle('src/viewer/worker.mjs', {
+    // The modules come from the page: nothing is loaded from an address or by Node.
+    define: { 'import.meta.url': '"about:blank"' },
+    external: ['node:*'],
+  });
+  const modules = readdirSync(generated).filter((name) => name.endsWith('.wasm')).sort();
+  const parts = [
+    dataOf('worker', Buffer.from(worker.script)),
+    ...modules.map((name) => dataOf(name, readFileSync(join(generated, name)), ' data-module="' + name + '"')),
+  ];
+  mkdirSync(folder, { recursive: true });
+  const document = viewerOf(page.script, page.style, parts, licences([...new Set([...page.packages, ...worker.packages])]));
+  const file = join(folder, 'viewer.html');
+  writeFileSync(file, document);
+  console.log(`${file}: ${Buffer.byteLength(document)} bytes, ${gzipSync(document, { level: 9 }).length} with gzip -9`);
+}
+
+/** A part of the viewer's document: a block of data, which no browser runs. */
+function dataOf(id, bytes, attributes = '') {
+  return `<script type="application/gzip" id="${id}"${attributes}>${gzipSync(bytes, { level: 9 }).toString('base64')}</script>`;
+}
+
+/**
+ * The viewer's document. Its policy allows its own script and style sheet by their hashes, a worker
+ * and the component; it forbids every request. A document cannot forbid frames around itself.
+ */
+function viewerOf(script, style, parts, licences) {
+  const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+  const policy = [
+    "default-src 'none'",
+    `script-src ${hash(script)} 'wasm-unsafe-eval'`,
+    `style-src ${hash(style)}`,
+    'img-src data:',
+    'worker-src blob:',
+    "connect-src 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join('; ');
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>tidepool viewer</title>
+<link rel="icon" href="${ICON}">
+<style>${style}</style>
+</head>
+<body>
+<div id="start"><noscript>This page needs JavaScript.</noscript></div>
+<div id="app"></div>
+<footer><details><summary>Licences</summary><pre>${escaped(licences)}</pre></details></footer>
+${parts.join('\n')}
+<script>${script}</script>
+</body>
+</html>
+`;
+}
+
+function escaped(text) {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+}
+
 function write(folder, name, content) {
   writeFileSync(join(folder, name), content);
   writeFileSync(join(folder, `${name}.gz`), gzipSync(content, { level: 9 }));
@@ -133,6 +212,8 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(resolve(p
   const argument = process.argv[2];
   if (argument === '--tests') {
     await buildTests(join(here, 'build/test'));
+  } else if (argument === '--viewer') {
+    await buildViewer(join(here, 'dist-viewer'));
   } else {
     await buildPage(argument === undefined ? join(here, 'dist') : resolve(argument));
   }

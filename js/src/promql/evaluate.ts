@@ -18,7 +18,7 @@ const PIECE_BYTES = 256 * 1024;
 /** After this time other work has its turn. */
 const TURN_MS = 10;
 
-type QueryErrorValue = Parameters<typeof toError>[0] | QueryExports.QueryError;
+export type QueryErrorValue = Parameters<typeof toError>[0] | QueryExports.QueryError;
 type ParseErrorValue = QueryExports.ParseError;
 
 /** Begins a query; arguments that are not valid, and expressions, throw at its first piece. */
@@ -105,7 +105,8 @@ function read(
   );
 }
 
-function toOptions(settings: QuerySettings): QueryExports.QueryOptions {
+/** Options as the component takes them. */
+export function toOptions(settings: QuerySettings): QueryExports.QueryOptions {
   const {
     lookbackMs = 0,
     subqueryStepMs = 0,
@@ -128,7 +129,7 @@ function toOptions(settings: QuerySettings): QueryExports.QueryOptions {
 }
 
 /** Whatever syntax an evaluation may be allowed. */
-const PARSER_OPTIONS = toOptions({
+export const PARSER_OPTIONS = toOptions({
   experimentalFunctions: true,
   extendedRangeSelectors: true,
   binopFillModifiers: true,
@@ -175,7 +176,8 @@ function fromHistogram(timestampMs: number, value: QueryExports.NativeHistogram)
   return { timestampMs, kind: 'float', isStale: false, ...rest, customBounds: customValues };
 }
 
-function toQueryError(value: QueryErrorValue, expression: string): errors.TidepoolError {
+/** The exception for an error of a query. */
+export function toQueryError(value: QueryErrorValue, expression: string): errors.TidepoolError {
   switch (value.tag) {
     case 'parse':
       return toParseError(value.val, expression);

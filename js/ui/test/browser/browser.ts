@@ -54,7 +54,8 @@ export async function open(url: string, { width = 1280, scheme = 'light', hasClo
   });
   page.on('pageerror', (error) => report(String(error)));
   page.on('request', (request) => {
-    if (!request.url().startsWith(new URL(url).origin) && !request.url().startsWith('data:')) report(`request to ${request.url()}`);
+    const isOwn = url.startsWith('file:') ? request.url().split(/[?#]/)[0] === url.split(/[?#]/)[0] : request.url().startsWith(new URL(url).origin);
+    if (!isOwn && !/^(data|blob):/.test(request.url())) report(`request to ${request.url()}`);
   });
   if (hasClock) await page.clock.install();
   await page.goto(url);

@@ -27,9 +27,14 @@ export class Program {
     return this.#url;
   }
 
+  /** Its data directory. */
+  get dataDir(): string {
+    return join(this.#dir, 'data');
+  }
+
   /** Starts it, and waits until it is ready. */
   async start(): Promise<this> {
-    const flags = [`--data-dir=${join(this.#dir, 'data')}`, '--listen=127.0.0.1:0', '--log-format=json', ...this.#flags];
+    const flags = [`--data-dir=${this.dataDir}`, '--listen=127.0.0.1:0', '--log-format=json', ...this.#flags];
     const child = spawn(executable, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
     this.#process = child;
     this.#url = '';
