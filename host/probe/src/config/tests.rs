@@ -83,7 +83,7 @@ fn what_is_wrong_is_named() {
         ("a: {prober: http, icmp: {}}", "icmp"),
         ("a: {prober: http, http: {method: 'G T'}}", "method"),
         ("a: {prober: http, http: {valid_http_versions: [HTTP/2]}}", "HTTP/2.0"),
-        ("a: {prober: http, http: {preferred_ip_protocol: ip5}}", "ip5"),
+        ("a: {prober: http, http: {preferred_ip_protocol: ip5}}", "ip4, ip6"),
         ("a: {prober: http, http: {fail_if_body_matches_regexp: ['(']}}", "regular expression"),
         ("a: {prober: http, http: {proxy_url: 'http://a:1'}}", "proxy"),
         ("a: {prober: tcp, tcp: {tls_config: {cert_file: x}}}", "key_file"),

@@ -210,7 +210,7 @@ mod tests {
             ("127.0.0.1:9090/x?y", Some("http://127.0.0.1:9090/x?y")),
             ("HTTPS://a/", Some("https://a/")),
             ("http://", None),
-            ("ftp://a/", None),
+            ("http://[::1", None),
             ("", None),
         ] {
             let url = url_of(target).ok().map(String::from);
