@@ -304,7 +304,7 @@ fn uri(url: &Url) -> Result<Uri, ClientError> {
 
 /// Headers for a host that is another one than the configured. Those that Go leaves out, and what is
 /// marked as secret.
-fn without_secrets(headers: HeaderMap) -> HeaderMap {
+pub fn without_secrets(headers: HeaderMap) -> HeaderMap {
     const SECRET: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
     const SECRET_TEXTS: [&str; 3] = ["cookie2", "proxy-authenticate", "www-authenticate"];
     let mut kept = HeaderMap::with_capacity(headers.len());

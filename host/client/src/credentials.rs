@@ -8,7 +8,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tidepool_settings::Secret;
 
 /// The value of `Authorization`; none without credentials, nor for those that take a token.
-pub(crate) fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, ClientError> {
+pub fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, ClientError> {
     match credentials {
         Credentials::None | Credentials::OAuth2(_) => Ok(None),
         Credentials::Basic { username, password } => {
@@ -41,7 +41,7 @@ pub(crate) fn secret_value(key: &'static str, text: &str) -> Result<HeaderValue,
 }
 
 /// Adds the headers that are configured.
-pub(crate) fn add_headers(
+pub fn add_headers(
     to: &mut HeaderMap,
     headers: &[(HeaderName, HeaderConfig)],
 ) -> Result<(), ClientError> {

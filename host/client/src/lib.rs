@@ -28,6 +28,15 @@ mod redirect;
 mod stream;
 mod tls;
 
+/// What clients that make connections of their own share with [`Client`].
+pub mod parts {
+    pub use crate::client::without_secrets;
+    pub use crate::credentials::{add_headers, authorization};
+    pub use crate::proxy::url_credentials;
+    pub use crate::redirect::{REDIRECTS_MAX, Redirect, is_trusted, method, redirect};
+    pub use crate::tls::LazyTls;
+}
+
 pub use answer::Answer;
 pub use client::{Ask, Client};
 pub use config::HttpClientConfig;

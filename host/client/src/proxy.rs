@@ -107,7 +107,7 @@ impl Proxy {
 }
 
 /// The credentials that a URL has in it. Errors call it by this key.
-pub(crate) fn url_credentials(
+pub fn url_credentials(
     key: &'static str,
     url: &Url,
 ) -> Result<Option<HeaderValue>, ClientError> {

@@ -10,11 +10,11 @@ use tidepool_settings::redact::shown;
 use url::Url;
 
 /// Redirects that are answered before it is given up.
-pub(crate) const REDIRECTS_MAX: usize = 10;
+pub const REDIRECTS_MAX: usize = 10;
 
 /// What an answer asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Redirect {
+pub struct Redirect {
     /// Where to ask.
     pub url: Url,
     /// Whether the request is repeated with its body, instead of asked by GET.
@@ -22,7 +22,7 @@ pub(crate) struct Redirect {
 }
 
 /// What an answer to a request for a URL asks for; nothing if it is no redirect.
-pub(crate) fn redirect(
+pub fn redirect(
     url: &Url,
     status: StatusCode,
     headers: &HeaderMap,
@@ -46,7 +46,7 @@ pub(crate) fn redirect(
 }
 
 /// How a request is repeated after a redirect that does not ask for the same one again.
-pub(crate) fn method(method: &Method) -> Method {
+pub fn method(method: &Method) -> Method {
     match *method {
         Method::HEAD => Method::HEAD,
         _ => Method::GET,
@@ -54,7 +54,7 @@ pub(crate) fn method(method: &Method) -> Method {
 }
 
 /// Whether a host may hear what is secret to the first: it is the same one, or below it.
-pub(crate) fn is_trusted(first: &Url, next: &Url) -> bool {
+pub fn is_trusted(first: &Url, next: &Url) -> bool {
     let (Some(first), Some(next)) = (first.host_str(), next.host_str()) else { return false };
     if first == next {
         return true;

@@ -31,7 +31,7 @@ const KEY_FILE: &str = "tls_config.key_file";
 pub(crate) type Stamps = Vec<Option<[i64; 6]>>;
 
 /// TLS, made when it is first needed: what the system trusts takes time and memory.
-pub(crate) struct LazyTls {
+pub struct LazyTls {
     config: TlsConfig,
     offers_http2: bool,
     made: OnceLock<Arc<ClientConfig>>,

@@ -159,11 +159,13 @@ fn check_targets(
     for group in groups {
         for (index, labels) in group.targets.iter().enumerate() {
             let discovered = discovered_labels(&config.job, labels, &group.labels);
-            target_labels(discovered, relabel).map_err(|source| CheckError::Target {
-                job: config.job.name.clone(),
-                index,
-                group: group.source.clone(),
-                source,
+            target_labels(&config.job, discovered, relabel).map_err(|source| {
+                CheckError::Target {
+                    job: config.job.name.clone(),
+                    index,
+                    group: group.source.clone(),
+                    source,
+                }
             })?;
         }
     }

@@ -4,9 +4,11 @@ use crate::append::LabelLimits;
 use crate::request::Protocol;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tidepool_client::HttpClientConfig;
 use tidepool_exposition::{NameEscaping, NameValidation};
+use tidepool_probe::Module;
 use tidepool_relabel::RuleSpec;
 
 /// Limits of a job; zero means no limit.
@@ -79,6 +81,8 @@ pub struct Job {
     pub client: HttpClientConfig,
     /// Whether a part of this process has its samples: [`crate::source::Builtin`].
     pub is_builtin: bool,
+    /// How its targets are probed, instead of scraped.
+    pub probe: Option<Arc<Module>>,
 }
 
 impl Job {
@@ -110,6 +114,7 @@ impl Job {
             failure_log_file: None,
             client: HttpClientConfig::default(),
             is_builtin: false,
+            probe: None,
         }
     }
 

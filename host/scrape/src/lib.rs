@@ -1,7 +1,7 @@
 //! Scraping as Prometheus does it: from target groups to batches for a store.
 //!
 //! ```text
-//! Manager ─▶ Pool (a job) ─▶ Cycle (a target) ─▶ Source: HTTP, or a part of this process
+//! Manager ─▶ Pool (a job) ─▶ Cycle (a target) ─▶ Source: HTTP, a probe, or a part of this process
 //!   jobs, target groups        schedule               │ pieces of a body, items
 //!                                                     ▼
 //!                              Cache ◀──────────▶ Appender ─▶ Batch ─▶ Store
@@ -42,6 +42,7 @@ pub mod labels;
 pub mod manager;
 pub mod metrics;
 pub mod pool;
+mod probe;
 pub mod report;
 pub mod request;
 pub mod source;

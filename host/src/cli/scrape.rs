@@ -97,6 +97,8 @@ fn scrape(args: &ScrapeCommandArgs) -> Result<Outcome, String> {
 
 /// The job of a name, or the only one.
 fn chosen(mut jobs: Vec<ScrapeConfig>, name: Option<&str>) -> Result<ScrapeConfig, String> {
+    // A probe is not a scrape of a URL.
+    jobs.retain(|config| config.job.probe.is_none());
     let names = jobs.iter().map(|config| config.job.name.as_str()).collect::<Vec<_>>().join(", ");
     let place = match (name, jobs.len()) {
         (_, 0) => return Err("the configuration file has no job in scrape_configs".to_owned()),

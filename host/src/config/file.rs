@@ -43,6 +43,10 @@ const GLOBAL: &str = "global";
 const SCRAPE_CONFIGS: &str = "scrape_configs";
 const SCRAPE_CONFIG_FILES: &str = "scrape_config_files";
 
+/// The sections that say what is probed, and how.
+const PROBE_CONFIGS: &str = "probe_configs";
+const PROBE_MODULES: &str = "probe_modules";
+
 /// The flag that `global.external_labels` stands for.
 const EXTERNAL_LABEL: &str = "external-label";
 
@@ -114,6 +118,8 @@ struct Content {
     global: Option<Rc<Node>>,
     jobs: Option<Rc<Node>>,
     job_files: Option<Rc<Node>>,
+    probes: Option<Rc<Node>>,
+    probe_modules: Option<Rc<Node>>,
 }
 
 impl ConfigFile {
@@ -208,6 +214,8 @@ impl Content {
             global: self.global.as_deref(),
             jobs: self.jobs.as_deref(),
             files: self.job_files.as_deref(),
+            probe_modules: self.probe_modules.as_deref(),
+            probes: self.probes.as_deref(),
             depth,
         };
         self.sections.scrape = ScrapeSettings::read(sections, directory)?;
@@ -242,6 +250,8 @@ impl Content {
             (GLOBAL, _) => self.global = Some(Rc::clone(&entry.value)),
             (SCRAPE_CONFIGS, _) => self.jobs = Some(Rc::clone(&entry.value)),
             (SCRAPE_CONFIG_FILES, _) => self.job_files = Some(Rc::clone(&entry.value)),
+            (PROBE_CONFIGS, _) => self.probes = Some(Rc::clone(&entry.value)),
+            (PROBE_MODULES, _) => self.probe_modules = Some(Rc::clone(&entry.value)),
             // As in the example that comes with Prometheus.
             ("alerting" | "rule_files", data) if is_empty(data) => {}
             _ => self.settings.push(setting(command, entry)?),

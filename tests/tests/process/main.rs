@@ -24,6 +24,7 @@ mod out_of_order;
 mod own_figures;
 mod pages;
 mod plugins;
+mod probes;
 mod query;
 mod reload;
 mod remote_read;

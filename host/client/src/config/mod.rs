@@ -83,7 +83,8 @@ pub struct OAuth2Config {
 }
 
 /// What connections by TLS need.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "section::TlsSection")]
 pub struct TlsConfig {
     /// Whom the server's certificate must be signed by, instead of whom the system trusts; PEM.
     pub ca: Option<Secret>,
@@ -190,7 +191,8 @@ impl TlsConfig {
         })
     }
 
-    fn set_directory(&mut self, directory: &Path) {
+    /// Makes relative paths those below a directory.
+    pub fn set_directory(&mut self, directory: &Path) {
         let client = self.client.iter_mut().flat_map(|(certificate, key)| [certificate, key]);
         self.ca.iter_mut().chain(client).for_each(|pem| pem.set_directory(directory));
     }

@@ -93,7 +93,7 @@ struct OAuth2Section {
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct TlsSection {
+pub(super) struct TlsSection {
     ca: Option<String>,
     ca_file: Option<PathBuf>,
     cert: Option<String>,

@@ -37,52 +37,52 @@ const PROTOCOLS: [Protocol; 5] = [
 ];
 
 /// A job: the keys of all HTTP clients, and its own.
-type Whole = yaml::With<HttpClientConfig, Section>;
+pub(super) type Whole = yaml::With<HttpClientConfig, Section>;
 
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Section {
-    job_name: String,
-    honor_labels: bool,
-    honor_timestamps: bool,
-    track_timestamps_staleness: bool,
-    params: BTreeMap<String, Vec<String>>,
+pub(super) struct Section {
+    pub job_name: String,
+    pub honor_labels: bool,
+    pub honor_timestamps: bool,
+    pub track_timestamps_staleness: bool,
+    pub params: BTreeMap<String, Vec<String>>,
     #[serde(deserialize_with = "read_duration_or_zero")]
-    scrape_interval: Duration,
+    pub scrape_interval: Duration,
     #[serde(deserialize_with = "read_duration_or_zero")]
-    scrape_timeout: Duration,
-    scrape_protocols: Option<Protocols>,
+    pub scrape_timeout: Duration,
+    pub scrape_protocols: Option<Protocols>,
     #[serde(deserialize_with = "fallback")]
-    fallback_scrape_protocol: Option<Protocol>,
-    scrape_native_histograms: Option<bool>,
-    always_scrape_classic_histograms: Option<bool>,
-    convert_classic_histograms_to_nhcb: Option<bool>,
-    scrape_failure_log_file: Option<PathBuf>,
-    metrics_path: String,
+    pub fallback_scrape_protocol: Option<Protocol>,
+    pub scrape_native_histograms: Option<bool>,
+    pub always_scrape_classic_histograms: Option<bool>,
+    pub convert_classic_histograms_to_nhcb: Option<bool>,
+    pub scrape_failure_log_file: Option<PathBuf>,
+    pub metrics_path: String,
     #[serde(deserialize_with = "scheme")]
-    scheme: String,
-    enable_compression: bool,
+    pub scheme: String,
+    pub enable_compression: bool,
     #[serde(deserialize_with = "size")]
-    body_size_limit: u64,
-    sample_limit: u64,
-    target_limit: u64,
-    label_limit: u64,
-    label_name_length_limit: u64,
-    label_value_length_limit: u64,
-    native_histogram_bucket_limit: u64,
-    native_histogram_min_bucket_factor: f64,
-    keep_dropped_targets: u64,
+    pub body_size_limit: u64,
+    pub sample_limit: u64,
+    pub target_limit: u64,
+    pub label_limit: u64,
+    pub label_name_length_limit: u64,
+    pub label_value_length_limit: u64,
+    pub native_histogram_bucket_limit: u64,
+    pub native_histogram_min_bucket_factor: f64,
+    pub keep_dropped_targets: u64,
     #[serde(deserialize_with = "validation")]
-    metric_name_validation_scheme: Option<NameValidation>,
+    pub metric_name_validation_scheme: Option<NameValidation>,
     #[serde(deserialize_with = "escaping")]
-    metric_name_escaping_scheme: Option<NameEscaping>,
-    extra_scrape_metrics: Option<bool>,
-    static_configs: StaticSection,
-    file_sd_configs: Vec<FileSection>,
-    http_sd_configs: Vec<yaml::With<HttpClientConfig, HttpSection>>,
-    dns_sd_configs: Vec<DnsSection>,
-    relabel_configs: Vec<RelabelConfig>,
-    metric_relabel_configs: Vec<RelabelConfig>,
+    pub metric_name_escaping_scheme: Option<NameEscaping>,
+    pub extra_scrape_metrics: Option<bool>,
+    pub static_configs: StaticSection,
+    pub file_sd_configs: Vec<FileSection>,
+    pub http_sd_configs: Vec<yaml::With<HttpClientConfig, HttpSection>>,
+    pub dns_sd_configs: Vec<DnsSection>,
+    pub relabel_configs: Vec<RelabelConfig>,
+    pub metric_relabel_configs: Vec<RelabelConfig>,
 }
 
 impl Default for Section {
@@ -136,13 +136,14 @@ pub(super) fn read_all(
     node: &yaml::Node,
     global: &GlobalConfig,
 ) -> Result<Vec<ScrapeConfig>, yaml::Error> {
-    check_discovery(node)?;
+    check_discovery(KEY, node)?;
     let items: Vec<At<Option<Whole>>> = yaml::read(KEY, node)?;
     let mut names = HashSet::new();
     let mut jobs = Vec::with_capacity(items.len());
     for (number, At { place, value }) in items.into_iter().enumerate() {
         let wrong = |what: String| yaml::Error::new(place, format!("{KEY}[{number}]"), what);
         let whole = value.ok_or_else(|| wrong("empty or null scrape config section".into()))?;
+        check_addresses(&whole.rest).map_err(wrong)?;
         let job = resolved(whole, global).map_err(wrong)?;
         if !names.insert(job.job.name.clone()) {
             let name = &job.job.name;
@@ -154,7 +155,7 @@ pub(super) fn read_all(
 }
 
 /// Names discovery that there is not before anything else is said of its keys.
-fn check_discovery(node: &yaml::Node) -> Result<(), yaml::Error> {
+pub(super) fn check_discovery(section: &str, node: &yaml::Node) -> Result<(), yaml::Error> {
     let Data::List(items) = &node.data else { return Ok(()) };
     for (number, item) in items.iter().enumerate() {
         let Data::Map(entries) = &item.data else { continue };
@@ -162,15 +163,26 @@ fn check_discovery(node: &yaml::Node) -> Result<(), yaml::Error> {
         if let Some(entry) = entries.iter().find(|entry| is_absent(&entry.key)) {
             let what = "this discovery is not supported; write its targets to a file for \
                         file_sd_configs, or serve them as JSON for http_sd_configs";
-            let key = format!("{KEY}[{number}].{}", entry.key);
+            let key = format!("{section}[{number}].{}", entry.key);
             return Err(yaml::Error::new(entry.place, key, what));
         }
     }
     Ok(())
 }
 
+/// Whether all listed addresses can be scraped, unless rules change them.
+fn check_addresses(section: &Section) -> Result<(), String> {
+    let StaticSection(groups) = &section.static_configs;
+    let mut addresses = groups.iter().flat_map(Group::addresses);
+    let wrong = addresses.find(|address| address.contains('/'));
+    match wrong.filter(|_| section.relabel_configs.is_empty()) {
+        Some(wrong) => Err(format!("static_configs: {wrong:?} is not a valid hostname")),
+        None => Ok(()),
+    }
+}
+
 /// A job with what it inherits.
-fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConfig, String> {
+pub(super) fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConfig, String> {
     let yaml::With { part: client, rest: section } = whole;
     let name = section.job_name;
     if name.is_empty() {
@@ -228,12 +240,6 @@ fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConfig, String>
     let relabel = rules(section.relabel_configs)?;
     let metric_relabel = rules(section.metric_relabel_configs)?;
     let StaticSection(static_groups) = section.static_configs;
-    if relabel.is_empty() {
-        let mut addresses = static_groups.iter().flat_map(Group::addresses);
-        if let Some(wrong) = addresses.find(|address| address.contains('/')) {
-            return Err(format!("static_configs: {wrong:?} is not a valid hostname"));
-        }
-    }
     let mut discovery = Vec::new();
     if !static_groups.is_empty() {
         let groups = static_groups.into_iter().enumerate();

@@ -1,5 +1,6 @@
 //! What is scraped: the sections `global`, `scrape_configs` and `scrape_config_files`, with the names,
-//! defaults and strictness of Prometheus 3.15 (`config/config.go`).
+//! defaults and strictness of Prometheus 3.15 (`config/config.go`); and what is probed: `probe_modules`
+//! and `probe_configs`.
 //!
 //! ```text
 //! global ──────────┐
@@ -9,7 +10,7 @@
 //! ```
 //!
 //! Begin with [`ScrapeSettings::read`]. `global` has what jobs inherit, `job` one job as it stands in
-//! a file and what becomes of it, `discovery` the sections that say where targets come from, `files`
+//! a file and what becomes of it, `probe` a job of probes, `discovery` the sections that say where targets come from, `files`
 //! the further files, `glob` their patterns.
 //!
 //! Where this differs from upstream: discovery by static lists, files, HTTP and DNS only (any other is
@@ -20,6 +21,7 @@ mod files;
 mod glob;
 mod global;
 mod job;
+mod probe;
 
 pub(crate) use discovery::Group;
 pub use discovery::{DiscoveryConfig, DnsConfig, DnsType, FileConfig, HttpConfig};
@@ -71,6 +73,10 @@ pub struct Sections<'n> {
     pub jobs: Option<&'n yaml::Node>,
     /// `scrape_config_files`
     pub files: Option<&'n yaml::Node>,
+    /// `probe_modules`
+    pub probe_modules: Option<&'n yaml::Node>,
+    /// `probe_configs`
+    pub probes: Option<&'n yaml::Node>,
     /// Whether these files are read.
     pub depth: Depth,
 }
@@ -106,6 +112,12 @@ impl ScrapeSettings {
             }
             None => Vec::new(),
         };
+        let modules = tidepool_probe::config::read(sections.probe_modules, directory)?;
+        if let Some(node) = sections.probes {
+            let first = jobs.len();
+            probe::read_all(node, &global, &modules, &mut jobs)?;
+            jobs[first..].iter_mut().for_each(|job| job.set_directory(directory));
+        }
         global.set_directory(directory);
         Ok(ScrapeSettings { global, jobs, files })
     }

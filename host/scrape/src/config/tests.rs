@@ -15,7 +15,8 @@ fn settings(text: &str, directory: &Path) -> Result<ScrapeSettings, String> {
     };
     let (global, jobs) = (section("global"), section("scrape_configs"));
     let files = section("scrape_config_files");
-    let sections = Sections { global, jobs, files, ..Sections::default() };
+    let (probe_modules, probes) = (section("probe_modules"), section("probe_configs"));
+    let sections = Sections { global, jobs, files, probe_modules, probes, ..Sections::default() };
     ScrapeSettings::read(sections, directory).map_err(|error| error.to_string())
 }
 
@@ -249,4 +250,65 @@ fn further_files_are_named_in_errors() -> std::io::Result<()> {
         assert!(error.starts_with(&said), "{error}");
     }
     Ok(())
+}
+
+#[test]
+fn probes_are_jobs() {
+    let text = "
+global: {scrape_interval: 30s}
+scrape_configs: [{job_name: a}]
+probe_modules:
+  own: {prober: tcp, timeout: 2s}
+probe_configs:
+  - job_name: web
+    scrape_timeout: 5s
+    sample_limit: 40
+    static_configs: [{targets: ['https://a.example/x?y=1', 'b.example']}]
+    file_sd_configs: [{files: [probed.yml]}]
+    relabel_configs: [{source_labels: [instance], target_label: site}]
+    metric_relabel_configs: [{source_labels: [phase], regex: tls, action: drop}]
+  - {job_name: ports, module: own, static_configs: [{targets: ['127.0.0.1:22']}]}
+";
+    let settings = settings(text, Path::new("/etc/x")).expect("a configuration");
+    let [scraped, web, ports] = settings.jobs.as_slice() else { panic!("{settings:?}") };
+    assert_eq!(scraped.job.probe, None);
+    let job = &web.job;
+    assert_eq!((job.interval.as_secs(), job.timeout.as_secs()), (30, 5));
+    assert_eq!((job.limits.samples, job.relabel.len(), job.metric_relabel.len()), (40, 1, 1));
+    let [DiscoveryConfig::Static(groups), DiscoveryConfig::File(files)] = web.discovery.as_slice()
+    else {
+        panic!("{:?}", web.discovery)
+    };
+    assert_eq!(files.files, [Pattern::parse("/etc/x/probed.yml").expect("a pattern")]);
+    let target = |labels: &LabelMap| {
+        let discovered = crate::target::discovered_labels(job, labels, &LabelMap::new());
+        let labels = crate::target::target_labels(job, discovered, &mut []);
+        let labels = labels.expect("a target").expect("kept");
+        let target = crate::target::Target::new(job, labels, LabelMap::new());
+        let own = |(name, value): &(String, String)| (name == "instance").then(|| value.clone());
+        let instance = target.public_labels().iter().find_map(own);
+        (instance.expect("an instance"), target.url().to_owned())
+    };
+    let page = "https://a.example/x?y=1".to_owned();
+    assert_eq!(target(&groups[0].targets[0]), (page.clone(), page));
+    let host = ("b.example".to_owned(), "http://b.example".to_owned());
+    assert_eq!(target(&groups[0].targets[1]), host);
+    let module = ports.job.probe.as_ref().expect("a module");
+    assert_eq!(module.timeout, Some(Duration::from_secs(2)));
+}
+
+#[test]
+fn what_is_wrong_with_probes_is_named() {
+    for (text, expected) in [
+        ("probe_configs: [{job_name: a, module: none}]", "http_2xx, tcp_connect"),
+        ("probe_configs: [{module: http_2xx}]", "job_name is empty"),
+        ("probe_configs: [{job_name: a, metrics_path: /x}]", "metrics_path"),
+        ("probe_configs: [{job_name: a}, {job_name: a}]", "job name \"a\""),
+        ("{scrape_configs: [{job_name: a}], probe_configs: [{job_name: a}]}", "probe_configs[0]"),
+        ("probe_configs: [{job_name: a, ec2_sd_configs: []}]", "not supported"),
+        ("probe_modules: {a: {prober: dns}}", "\"dns\" is not supported"),
+    ] {
+        let error = settings(text, Path::new("")).expect_err(text);
+        assert!(error.contains(expected), "{text}: {error}");
+    }
 }

@@ -15,6 +15,7 @@ use crate::error::ScrapeError;
 use crate::failure_log::FailureLog;
 use crate::job::Job;
 use crate::metrics::Metrics;
+use crate::probe::ProbeSource;
 use crate::request::HttpSource;
 use crate::source::{Builtin, Source};
 use crate::store::Store;
@@ -182,7 +183,7 @@ impl<S: Store> Pool<S> {
         for group in groups {
             for (index, labels) in group.targets.iter().enumerate() {
                 let discovered = discovered_labels(&job, labels, &group.labels);
-                match target_labels(discovered.clone(), &mut self.settings.relabel) {
+                match target_labels(&job, discovered.clone(), &mut self.settings.relabel) {
                     Ok(Some(labels)) => {
                         let target = Target::new(&job, labels, LabelMap::new());
                         let (labels, url) = target.identity();
@@ -333,6 +334,9 @@ impl<S: Store> Pool<S> {
     fn source(&mut self, job: &Job, target: &Target) -> Result<Box<dyn Source>, ScrapeError> {
         if let Some(builtin) = &self.builtin {
             return Ok(builtin.source());
+        }
+        if let Some(module) = &job.probe {
+            return Ok(Box::new(ProbeSource::new(Arc::clone(module), target)));
         }
         let client = self.settings.clients.of(&job.client, target.unix_socket());
         let client = client.map_err(|error| ScrapeError::Settings(error.to_string()))?;

@@ -107,8 +107,9 @@ pub fn discovered_labels(job: &Job, target: &LabelMap, group: &LabelMap) -> Labe
     labels
 }
 
-/// The labels of a target after relabeling; none if it is dropped.
+/// The labels of a target after relabeling; none if it is dropped. What is probed may be a URL.
 pub fn target_labels(
+    job: &Job,
     discovered: LabelMap,
     rules: &mut [Rule],
 ) -> Result<Option<LabelMap>, TargetError> {
@@ -118,7 +119,7 @@ pub fn target_labels(
     }
     labels.retain(|_, value| !value.is_empty());
     let address = labels.get(names::ADDRESS).ok_or(TargetError::NoAddress)?.clone();
-    if address.contains('/') {
+    if job.probe.is_none() && address.contains('/') {
         return Err(TargetError::Address(address));
     }
     let text_of = |name: &str| labels.get(name).map_or("", String::as_str);
@@ -245,7 +246,11 @@ mod tests {
             assert_eq!(discovered, expected, "{found:?}");
             expected.extend(map(added));
             expected.remove("__meta_x");
-            assert_eq!(target_labels(discovered, &mut rules), Ok(Some(expected)), "{found:?}");
+            assert_eq!(
+                target_labels(&job(), discovered, &mut rules),
+                Ok(Some(expected)),
+                "{found:?}"
+            );
         }
     }
 
@@ -271,7 +276,7 @@ mod tests {
         ];
         for (found, expected) in cases {
             let discovered = discovered_labels(&job(), &map(found), &LabelMap::new());
-            let error = target_labels(discovered, &mut []).unwrap_err().to_string();
+            let error = target_labels(&job(), discovered, &mut []).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
     }
@@ -296,6 +301,6 @@ mod tests {
             ..RuleSpec::new(Action::Drop)
         };
         let mut rules = [Rule::new(drop).expect("a rule")];
-        assert_eq!(target_labels(labels, &mut rules), Ok(None));
+        assert_eq!(target_labels(&job, labels, &mut rules), Ok(None));
     }
 }

@@ -14,6 +14,7 @@ use crate::store::FamilyMetadata;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tidepool_probe::Module;
 use tidepool_settings::duration::duration;
 use url::Url;
 
@@ -97,7 +98,10 @@ impl Target {
             labels.get(name).and_then(|text| duration(text).ok()).unwrap_or(default)
         };
         Target {
-            url: url_text(&labels, &job.params),
+            url: match &job.probe {
+                Some(module) => probed_url(module, &labels),
+                None => url_text(&labels, &job.params),
+            },
             interval: length(names::SCRAPE_INTERVAL, job.interval),
             timeout: length(names::SCRAPE_TIMEOUT, job.timeout),
             labels,
@@ -249,6 +253,15 @@ fn url_text(labels: &LabelMap, params: &BTreeMap<String, Vec<String>>) -> String
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
     let mark = if query.is_empty() { "" } else { "?" };
     format!("{}://{host}{}{mark}{query}", of(names::SCHEME), escaped_path(of(names::METRICS_PATH)))
+}
+
+/// What is probed, with the scheme that it has if it names none.
+fn probed_url(module: &Module, labels: &LabelMap) -> String {
+    let address = labels.get(names::ADDRESS).map_or("", String::as_str);
+    match module.scheme() {
+        Some(scheme) if !address.contains("://") => format!("{scheme}://{address}"),
+        _ => address.to_owned(),
+    }
 }
 
 /// A path as URLs have it.

@@ -174,7 +174,7 @@ impl Trial {
         }
         let discovered = discovered_labels(&job, &labels, &group);
         let mut relabel = rules(&job.name, &job.relabel)?;
-        let labels = target_labels(discovered.clone(), &mut relabel)
+        let labels = target_labels(&job, discovered.clone(), &mut relabel)
             .map_err(|source| TrialError::Target { job: job.name.clone(), source })?;
         Ok(labels.map(|labels| {
             let target = Target::new(&job, labels, discovered);

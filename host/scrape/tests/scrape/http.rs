@@ -137,7 +137,7 @@ fn target(job: &Job, address: &str, labels: &[(&str, &str)]) -> Target {
     let mut found = LabelMap::from([(names::ADDRESS.to_owned(), address.to_owned())]);
     found.extend(labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     let discovered = discovered_labels(job, &found, &LabelMap::new());
-    let labels = target_labels(discovered.clone(), &mut []).expect("a good target");
+    let labels = target_labels(job, discovered.clone(), &mut []).expect("a good target");
     Target::new(job, labels.expect("it is not dropped"), discovered)
 }
 

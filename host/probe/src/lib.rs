@@ -1,0 +1,59 @@
+//! Probes: whether an address answers by TCP or HTTP, and how fast, with the metric names of
+//! blackbox_exporter.
+//!
+//! ```text
+//! Module ─▶ run ─▶ resolve ─▶ connect ─▶ tls ─▶ http: request, redirects, body ─▶ Report
+//! (config)                                └──▶ tcp: connected                      families
+//! ```
+//!
+//! Begin with [`Module`], which says how is probed, then [`run`] and [`Report`]. `resolve` picks an
+//! address, `connect` opens a connection and measures its phases, `tls` and `certificate` say what the
+//! handshake has shown.
+//!
+//! Invariants: a probe ends by its timeout, and its report has what was known until then; a body is
+//! read up to a limit; a redirect is followed at most ten times; no connection outlives its probe.
+//!
+//! Source: prometheus/blackbox_exporter, `prober/*.go` and `config/config.go`. What differs: a proxy,
+//! OAuth 2, compressed bodies and the conversation of `query_response` are not supported; cookies are
+//! not kept between redirects; there is no `probe_ssl_last_chain_info`; certificates that the server
+//! does not send are not part of `probe_ssl_last_chain_expiry_timestamp_seconds`; a body without
+//! `body_size_limit` has a limit, too.
+
+mod certificate;
+pub mod config;
+mod connect;
+mod error;
+mod http;
+mod pattern;
+pub mod report;
+mod resolve;
+mod tcp;
+mod tls;
+
+pub use config::{Module, ModuleSet};
+pub use report::Report;
+
+use config::Prober;
+use std::time::{Duration, Instant};
+
+/// Probes a target as a module says, for at most this long.
+pub async fn run(module: &Module, target: &str, timeout: Duration) -> Report {
+    let begun = Instant::now();
+    let mut report = Report::default();
+    let probe = async {
+        match &module.prober {
+            Prober::Http(probe) => http::probe(probe, target, &mut report).await,
+            Prober::Tcp(probe) => tcp::probe(probe, target, &mut report).await,
+        }
+    };
+    let probed = tokio::time::timeout(timeout, probe).await;
+    let result = probed.unwrap_or(Err(error::ProbeError::Timeout(timeout)));
+    report.set(report::SUCCESS, if result.is_ok() { 1.0 } else { 0.0 });
+    report.set(report::DURATION, begun.elapsed().as_secs_f64());
+    report.set(report::TIMEOUT, timeout.as_secs_f64());
+    if let Err(error) = result {
+        tracing::debug!(target, %error, "probe failed");
+        report.failure = Some(error.to_string());
+    }
+    report
+}

@@ -1,0 +1,47 @@
+//! A source that probes its target.
+
+use crate::append::Appender;
+use crate::source::{FamilyWriter, Scraping, Source};
+use crate::target::{Target, names};
+use std::sync::Arc;
+use std::time::Duration;
+use tidepool_exposition::MetricType;
+use tidepool_probe::{Module, run};
+
+/// Probes a target. A probe that fails is a scrape that is good: its metrics say so.
+pub struct ProbeSource {
+    module: Arc<Module>,
+    /// As it is written: a URL, or host and port.
+    target: String,
+    timeout: Duration,
+}
+
+impl ProbeSource {
+    /// A source for a target.
+    pub fn new(module: Arc<Module>, target: &Target) -> ProbeSource {
+        let address = target.labels().get(names::ADDRESS).cloned().unwrap_or_default();
+        let timeout = module.timeout_within(target.timeout());
+        ProbeSource { module, target: address, timeout }
+    }
+}
+
+impl Source for ProbeSource {
+    fn scrape<'a>(&'a mut self, appender: &'a mut Appender) -> Scraping<'a> {
+        Box::pin(async move {
+            let report = run(&self.module, &self.target, self.timeout).await;
+            let mut writer = FamilyWriter::new(appender);
+            for (family, values) in report.families() {
+                writer.family(family.name, MetricType::Gauge, family.help);
+                for (value_of_label, value) in values {
+                    match family.label {
+                        Some(label) => {
+                            writer.sample(family.name, &[(label, value_of_label)], value)?;
+                        }
+                        None => writer.sample(family.name, &[], value)?,
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
