@@ -25,6 +25,7 @@ const target = process.env['CARGO_TARGET_DIR'] ?? join(root, 'target');
 const tidepool = process.env['TIDEPOOL_BIN'] ?? join(target, 'release', 'tidepool');
 const skip = existsSync(tidepool) ? false : `${tidepool} is missing: cargo build --release`;
 const promtool = spawnSync('promtool', ['--version']).error === undefined;
+const prometheus = spawnSync('prometheus', ['--version']).error === undefined;
 
 const reader = new SyncReader();
 const END_MS = START_MS + STEP_MS * 1600;
@@ -237,4 +238,24 @@ test('blocks that promtool wrote give its samples', { skip: promtool ? false : '
   assert.equal((await ask(viewer, 'query', count)).result[0].value[1], '500');
   assert.deepEqual(viewer.damage, []);
   await viewer.close();
+});
+
+test('a directory that Prometheus works in', { skip: prometheus ? false : 'prometheus is not on the path' }, async () => {
+  const [config, dir] = [join(freshDir(), 'prometheus.yml'), join(freshDir(), 'data')];
+  writeFileSync(config, 'storage: {tsdb: {out_of_order_time_window: 1h}}\n');
+  const nowMs = Date.now();
+  const server = await serve('prometheus', (address) => [
+    `--config.file=${config}`, `--storage.tsdb.path=${dir}`, '--web.enable-remote-write-receiver', `--web.listen-address=${address}`,
+  ]);
+  const samples = (count: number, offsetMs: number) =>
+    Array.from({ length: count }, (_, i) => [nowMs - 1_200_000 + 1000 * i + offsetMs, i] as const);
+  await send(server.url, request('a', samples(1000, 0)));
+  await send(server.url, request('a', samples(300, 500)));
+  const viewer = await openViewer(pick(dir));
+  assert.deepEqual(viewer.damage, []);
+  const params = { query: 'sum_over_time(host_samples[1h])', time: `${nowMs / 1000}` };
+  const response = await fetch(`${server.url}/api/v1/query?${new URLSearchParams(params)}`);
+  assert.deepEqual(await ask(viewer, 'query', params), ((await response.json()) as { data: unknown }).data);
+  await viewer.close();
+  await stop(server, 'SIGTERM');
 });

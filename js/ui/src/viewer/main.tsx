@@ -8,7 +8,7 @@ import type { ViewerSummary } from '../../../src/viewer/protocol';
 import { mount } from '../app/mount';
 import { ViewerWorker, WorkerSource } from '../source/worker';
 import type { Picked } from './picked';
-import { Start, type StartState } from './start';
+import { Start, type Pick, type StartState } from './start';
 import './viewer.css';
 
 const SCRIPT = 'text/javascript';
@@ -20,8 +20,8 @@ function main(start: HTMLElement, app: HTMLElement): void {
     state = { ...state, ...changes };
     render(<Start state={state} onPick={pick} />, start);
   };
-  const pick = (picked: Picked[]): void => void open(picked);
-  const open = async (picked: Picked[]): Promise<void> => {
+  const pick: Pick = (picked) => void open(picked);
+  const open = async (picked: Picked[] | Promise<Picked[]>): Promise<void> => {
     if (state.isOpening) return;
     show({ isOpening: true, failure: undefined });
     // What was mounted shows the files that were open.
@@ -31,7 +31,7 @@ function main(start: HTMLElement, app: HTMLElement): void {
     try {
       worker ??= startWorker((damage) => show({ damage }));
       const running = await worker;
-      opened = await running.open(picked);
+      opened = await running.open(await picked);
       mount(app, new WorkerSource(running, opened));
     } catch (error) {
       failure = error instanceof Error ? error.message : String(error);

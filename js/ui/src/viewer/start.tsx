@@ -17,8 +17,11 @@ export interface StartState {
   damage: readonly string[];
 }
 
+/** Called with what a person picked, or will have picked when its files are known. */
+export type Pick = (picked: Picked[] | Promise<Picked[]>) => void;
+
 /** The part of the page above the data. */
-export function Start({ state, onPick }: { state: StartState; onPick: (picked: Picked[]) => void }) {
+export function Start({ state, onPick }: { state: StartState; onPick: Pick }) {
   const { opened, isOpening, failure, damage } = state;
   const isOver = useDrop(onPick);
   return (
@@ -32,8 +35,8 @@ export function Start({ state, onPick }: { state: StartState; onPick: (picked: P
         </p>
       )}
       <p class="picks">
-        <Pick label="Open a directory" isDirectory onPick={onPick} />
-        <Pick label="Open an archive" onPick={onPick} />
+        <Picker label="Open a directory" isDirectory onPick={onPick} />
+        <Picker label="Open an archive" onPick={onPick} />
         {isOpening && (
           <span class="loading" role="status">
             Opening…
@@ -79,7 +82,7 @@ function Damage({ damage }: { damage: readonly string[] }) {
   );
 }
 
-function Pick({ label, isDirectory = false, onPick }: { label: string; isDirectory?: boolean; onPick: (picked: Picked[]) => void }): ComponentChildren {
+function Picker({ label, isDirectory = false, onPick }: { label: string; isDirectory?: boolean; onPick: Pick }): ComponentChildren {
   const input = useRef<HTMLInputElement>(null);
   const directory = isDirectory ? { webkitdirectory: true } : {};
   const pick = (): void => {
@@ -99,7 +102,7 @@ function Pick({ label, isDirectory = false, onPick }: { label: string; isDirecto
 }
 
 /** Whether something is held over the window; what is dropped there is picked. */
-function useDrop(onPick: (picked: Picked[]) => void): boolean {
+function useDrop(onPick: Pick): boolean {
   const [isOver, setIsOver] = useState(false);
   useEffect(() => {
     const over = (event: DragEvent): void => {
@@ -112,7 +115,7 @@ function useDrop(onPick: (picked: Picked[]) => void): boolean {
     const drop = (event: DragEvent): void => {
       event.preventDefault();
       setIsOver(false);
-      if (event.dataTransfer !== null) void droppedFiles(event.dataTransfer).then(onPick);
+      if (event.dataTransfer !== null) onPick(droppedFiles(event.dataTransfer));
     };
     addEventListener('dragover', over);
     addEventListener('dragleave', leave);

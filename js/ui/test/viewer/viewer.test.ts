@@ -109,6 +109,19 @@ test('a log that Prometheus would write with --wal-compression=zstd', { skip }, 
   await page.context().close();
 });
 
+test('a directory that is dropped onto the page', async () => {
+  const { page, errors } = await open(`${address}?g0.expr=node_load1&g0.tab=table`);
+  await page.getByRole('heading', { name: 'Query a data directory' }).waitFor();
+  const session = await page.context().newCDPSession(page);
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+    await session.send('Input.dispatchDragEvent', { type, x: 200, y: 200, data: { items: [], files: [copy], dragOperationsMask: 1 } });
+  }
+  await page.getByText(/copy: .*2 blocks/).waitFor();
+  assert.equal((await rowsOf(page)).length, 1);
+  assert.deepEqual(errors, []);
+  await page.context().close();
+});
+
 test('the pages that files have, on a phone; a live directory; an archive; damage', async () => {
   const { page, errors } = await open(address, { width: 360 });
   // The program works in this one.
