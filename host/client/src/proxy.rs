@@ -107,10 +107,7 @@ impl Proxy {
 }
 
 /// The credentials that a URL has in it. Errors call it by this key.
-pub fn url_credentials(
-    key: &'static str,
-    url: &Url,
-) -> Result<Option<HeaderValue>, ClientError> {
+pub fn url_credentials(key: &'static str, url: &Url) -> Result<Option<HeaderValue>, ClientError> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok(None);
     }
