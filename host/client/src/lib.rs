@@ -33,7 +33,7 @@ pub mod parts {
     pub use crate::client::without_secrets;
     pub use crate::credentials::{add_headers, authorization};
     pub use crate::proxy::url_credentials;
-    pub use crate::redirect::{REDIRECTS_MAX, Redirect, is_trusted, method, redirect};
+    pub use crate::redirect::{Redirect, is_trusted, method, redirect};
     pub use crate::tls::LazyTls;
 }
 
