@@ -3,8 +3,8 @@
 //! A pure library: no clock, thread, socket, path or global state. It builds natively (tests,
 //! fuzzing, benchmarks) and for `wasm32-wasip2` as the component that everyone runs.
 //!
-//! Reading order: [`model`], [`memory`] and [`storage`] give the words and the outside world; [`codec`],
-//! [`chunk`] and [`index`] the small formats; [`head`], [`wal`] and [`wire`] the way in;
+//! Reading order: [`model`], [`memory`] and [`storage`] give the words and the outside world;
+//! [`codec`], [`chunk`] and [`index`] the small formats; [`head`], [`wal`] and [`wire`] the way in;
 //! [`block`], [`select`] and [`compact`] the way to disk and back, [`text`] the way to people;
 //! [`backfill`] makes blocks of old samples, [`inspect`] looks at what is there; [`forward`] makes
 //! requests to other receivers of it, after [`relabel`] changed its labels;
@@ -29,7 +29,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (wal, blocks) = (MemoryWal::default(), Rc::new(MemoryBlocks::default()));
 //! let storage = Storage { wal: Box::new(wal), blocks, head: None };
-//! // The seed keeps crafted labels from slowing the series table: a real program takes a random one.
+//! // The seed keeps crafted labels from slowing the series table: a program takes a random one.
 //! let mut store = Engine::open(Role::All, HeadOptions::new(7), storage)?;
 //! while !store.replay(1 << 20)?.done {}
 //!

@@ -6,9 +6,9 @@
 //!               45 %           55 %           65 %            80 %
 //! ```
 //!
-//! The last part is room for what a request takes while it is worked on, and for tables that double.
-//! WebAssembly's memory never shrinks, so it is the memory in use that counts, not what was taken
-//! from the machine.
+//! The last part is room for what a request takes while it is worked on, and for tables that
+//! double. WebAssembly's memory never shrinks, so it is the memory in use that counts, not what was
+//! taken from the machine.
 
 /// The part of the memory beyond which caches are dropped.
 const CACHES_PERCENT: u64 = 45;

@@ -1,4 +1,5 @@
-//! Builds the engine's component and compiles it to machine code. `cargo run` is then the whole set-up.
+//! Builds the engine's component and compiles it to machine code. `cargo run` is then the whole
+//! set-up.
 
 // The runtime's configuration, which must be the same here and in the host.
 #[path = "../src/wasm/tuning.rs"]
@@ -46,8 +47,8 @@ fn build_component(
     profile: &str,
 ) -> Result<PathBuf, Box<dyn Error>> {
     require_target()?;
-    // A target folder of its own, since the outer cargo holds the lock of the usual one. All builds of the
-    // host share it: the folders above are <target>/<profile>/build/<package>/out.
+    // A target folder of its own, since the outer cargo holds the lock of the usual one. All builds
+    // of the host share it: the folders above are <target>/<profile>/build/<package>/out.
     let target = out_dir.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?;
     let is_for_size = is_for_size()?;
     let target_dir = target.join(if is_for_size { "engine-small" } else { "engine" });
@@ -93,8 +94,8 @@ fn require_target() -> Result<(), Box<dyn Error>> {
     .into())
 }
 
-/// What every x86-64 processor has that was made in the last ten years: x86-64-v2 of the psABI. Without
-/// them, a shuffle of vectors is a call. More (AVX2, BMI) was measured and gave nothing.
+/// What every x86-64 processor has that was made in the last ten years: x86-64-v2 of the psABI.
+/// Without them, a shuffle of vectors is a call. More (AVX2, BMI) was measured and gave nothing.
 const X86_64_V2: [&str; 6] =
     ["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt", "has_cmpxchg16b"];
 
@@ -110,8 +111,8 @@ fn precompile(component: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
             unsafe { config.cranelift_flag_enable(flag) };
         }
     }
-    // Backtraces of traps name functions without these tables, which take an eighth of the file: places
-    // in the bytecode, and what debuggers unwind by.
+    // Backtraces of traps name functions without these tables, which take an eighth of the file:
+    // places in the bytecode, and what debuggers unwind by.
     config.generate_address_map(false).native_unwind_info(false);
     let engine = wasmtime::Engine::new(&config)?;
     Ok(engine.precompile_component(&std::fs::read(component)?)?)

@@ -6,7 +6,8 @@
 //! | a folder | what `node build.mjs` wrote there is taken; that it is no page is an error |
 //! | `off` | there is no page |
 //!
-//! Nothing is written beside the sources. npm installs packages again only if the lock file changed.
+//! Nothing is written beside the sources. npm installs packages again only if the lock file
+//! changed.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -1,13 +1,13 @@
 //! Returns memory to the system that only the start, or a rare large request, needed.
 //!
-//! Large pieces of memory: once glibc has seen one freed, it keeps as many bytes of each thread's for
-//! the next one, for ever. A few request bodies of the largest size would leave a node with ten times
-//! the memory that it needs.
+//! Large pieces of memory: once glibc has seen one freed, it keeps as many bytes of each thread's
+//! for the next one, for ever. A few request bodies of the largest size would leave a node with ten
+//! times the memory that it needs.
 //!
-//! Pages of code: what reads the command line, the configuration and the log is used once, but counts
-//! as memory of the process for as long as nothing else wants the room: a quarter of what an idle
-//! node shows, and what a limit on a container counts. The pages stay in the system's cache, so what
-//! is used again comes back without a read.
+//! Pages of code: what reads the command line, the configuration and the log is used once, but
+//! counts as memory of the process for as long as nothing else wants the room: a quarter of what an
+//! idle node shows, and what a limit on a container counts. The pages stay in the system's cache,
+//! so what is used again comes back without a read.
 
 #[cfg(target_env = "gnu")]
 use libc::{M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, c_int, mallopt};
@@ -20,8 +20,8 @@ use std::time::Duration;
 /// not come before what it needs is given back.
 const START_POLL: Duration = Duration::from_secs(1);
 
-/// Allocations of so many bytes go back to the system when they are freed. What is made all the time
-/// is smaller: to get such memory again costs a page fault for each 4 KiB.
+/// Allocations of so many bytes go back to the system when they are freed. What is made all the
+/// time is smaller: to get such memory again costs a page fault for each 4 KiB.
 #[cfg(target_env = "gnu")]
 const LARGE_BYTES: c_int = 2 << 20;
 

@@ -19,9 +19,10 @@
  * ```
  *
  * `int` and `uint` are {@link VARBIT_WIDTHS} after as many ones; `dod` is an int, how much the step
- * to the value differs from the step before; `xor` is that of floats, with a window for each number.
- * Integer buckets are differences, each to its neighbour's. A sample with the stale marker as its
- * sum has no buckets. Any bytes are survived: what does not decode throws a {@link ChunkError}.
+ * to the value differs from the step before; `xor` is that of floats, with a window for each
+ * number. Integer buckets are differences, each to its neighbour's. A sample with the stale marker
+ * as its sum has no buckets. Any bytes are survived: what does not decode throws a {@link
+ * ChunkError}.
  */
 
 import { BitReader } from './bits.js';

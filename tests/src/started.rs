@@ -23,8 +23,8 @@ pub struct StartedData {
 }
 
 impl StartedData {
-    /// Counters that begin anew now and then, with stale markers and odd values; every fourth series
-    /// has no start timestamps.
+    /// Counters that begin anew now and then, with stale markers and odd values; every fourth
+    /// series has no start timestamps.
     pub fn generate(
         seed: u64,
         series: usize,

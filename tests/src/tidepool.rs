@@ -164,8 +164,8 @@ impl Config {
         }
     }
 
-    /// With the built-in jobs, which are on unless a flag says otherwise. All other tests look at what
-    /// they wrote.
+    /// With the built-in jobs, which are on unless a flag says otherwise. All other tests look at
+    /// what they wrote.
     pub fn with_builtin_metrics(self) -> Config {
         Config { has_builtin_metrics: true, ..self }
     }
@@ -208,8 +208,8 @@ impl Config {
         self
     }
 
-    /// At an address that stays free while no server runs: for one that comes back there, and for one
-    /// that does not log where it listens.
+    /// At an address that stays free while no server runs: for one that comes back there, and for
+    /// one that does not log where it listens.
     pub fn keeps_address(self) -> Config {
         Config { keeps_address: true, ..self }
     }
@@ -265,8 +265,8 @@ pub fn command() -> Command {
     command
 }
 
-/// The binary under test: the one that `TIDEPOOL_BIN` names, else the one that cargo built beside this
-/// program.
+/// The binary under test: the one that `TIDEPOOL_BIN` names, else the one that cargo built beside
+/// this program.
 ///
 /// # Panics
 ///

@@ -26,8 +26,8 @@ pub fn is_installed() -> bool {
     built(BINARY).is_ok()
 }
 
-/// What to start, with its data in `data` and its log beside it; it keeps data of any age, and shows
-/// what it has at once.
+/// What to start, with its data in `data` and its log beside it; it keeps data of any age, and
+/// shows what it has at once.
 pub fn launch(directory: &Path) -> Result<Launch, StartError> {
     let address = free_address()?;
     let mut data = OsString::from("-storageDataPath=");

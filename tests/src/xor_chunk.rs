@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A `dod` of n bits holds -(2^(n-1))+1 to 2^(n-1), both included: unlike two's complement, the
-//! pattern of a one followed by zeros is the largest positive number. A width of 64 is written as 0.
+//! pattern of a one followed by zeros is the largest positive number. A width of 64 is written as
+//! 0.
 
 use crate::series::Sample;
 

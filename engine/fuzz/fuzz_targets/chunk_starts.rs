@@ -1,5 +1,5 @@
-//! A chunk with start timestamps of any bytes gives values or an error. What decodes loses its start
-//! timestamps and keeps its values; encoded again it has both.
+//! A chunk with start timestamps of any bytes gives values or an error. What decodes loses its
+//! start timestamps and keeps its values; encoded again it has both.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

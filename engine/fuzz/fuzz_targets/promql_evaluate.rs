@@ -1,5 +1,5 @@
-//! Any expression over a few series of any values: it ends with an answer or an error, and holds no more
-//! memory than its limits allow, counted at the allocator.
+//! Any expression over a few series of any values: it ends with an answer or an error, and holds no
+//! more memory than its limits allow, counted at the allocator.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -20,8 +20,8 @@ use tidepool_relabel::Pattern;
 const LIMITS: Limits =
     Limits { bytes_max: 1 << 20, samples_max: 20_000, steps_max: 1_000, depth_max: 200 };
 
-/// What an evaluation may take of the allocator: a multiple of the limit, since counts are estimates, and
-/// what a plan and a column of each operator take.
+/// What an evaluation may take of the allocator: a multiple of the limit, since counts are
+/// estimates, and what a plan and a column of each operator take.
 const ALLOCATED_MAX: usize = 8 << 20;
 
 const GAP_MS: i64 = 15_000;

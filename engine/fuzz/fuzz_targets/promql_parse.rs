@@ -1,5 +1,5 @@
-//! Any text as an expression: it is refused with a place within the text, or it is printed as a text
-//! that gives the same tree. Each part of a tree has its place within the text.
+//! Any text as an expression: it is refused with a place within the text, or it is printed as a
+//! text that gives the same tree. Each part of a tree has its place within the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -65,8 +65,8 @@ fn check_places(text: &str, expr: &Expr) {
     }
 }
 
-/// The tree as text, without the places, which differ, and with matchers in the order in which they are
-/// printed.
+/// The tree as text, without the places, which differ, and with matchers in the order in which they
+/// are printed.
 fn without_places(expr: &Expr) -> String {
     let mut expr = expr.clone();
     sort_matchers(&mut expr);

@@ -1,5 +1,5 @@
-//! Log records of any bytes are understood or skipped: an engine starts with them, reads all that it
-//! took from them, and starts again with the same.
+//! Log records of any bytes are understood or skipped: an engine starts with them, reads all that
+//! it took from them, and starts again with the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -112,8 +112,8 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// `scientific` if the exponent is below `low` or at least `high`, else the plain form. Go writes at
-/// least two digits of an exponent, and its sign.
+/// `scientific` if the exponent is below `low` or at least `high`, else the plain form. Go writes
+/// at least two digits of an exponent, and its sign.
 fn by_exponent(value: f64, scientific: &str, low: i32, high: i32) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -139,9 +139,9 @@ fn shortest(value: f64) -> String {
     if rounded.parse() == Ok(value) { rounded } else { text }
 }
 
-/// Whether two shortest texts may be equally near to a number. Then all its digits are one more than
-/// the 17 that any text needs: it is an integer, or a fraction by a small power of two, each of which
-/// adds a digit.
+/// Whether two shortest texts may be equally near to a number. Then all its digits are one more
+/// than the 17 that any text needs: it is an integer, or a fraction by a small power of two, each
+/// of which adds a digit.
 fn may_tie(value: f64) -> bool {
     const FRACTION_BITS_MAX: i64 = 26;
     const MANTISSA_BITS: u32 = 52;

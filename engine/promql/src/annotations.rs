@@ -211,8 +211,8 @@ impl Annotations {
         self.entries.iter().map(|(entry, _)| entry)
     }
 
-    /// Texts of one severity as upstream's API gives them: at most `limit`, then how many more there
-    /// were; all that are kept if the limit is 0.
+    /// Texts of one severity as upstream's API gives them: at most `limit`, then how many more
+    /// there were; all that are kept if the limit is 0.
     pub fn messages(&self, severity: Severity, query: &str, limit: usize) -> Vec<String> {
         let all = self.iter().filter(|entry| entry.severity == severity);
         let kept = all.clone().count();

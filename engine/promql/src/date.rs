@@ -2,8 +2,8 @@
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// Days from the earliest date that Go's clock knows to 1970. Go counts seconds from there in 64 bits
-/// without sign, so that times before it wrap around.
+/// Days from the earliest date that Go's clock knows to 1970. Go counts seconds from there in 64
+/// bits without sign, so that times before it wrap around.
 const DAYS_TO_EPOCH: u64 = 106_751_991_073_400;
 
 /// A time of day at a date.
@@ -57,8 +57,8 @@ impl Date {
         }
     }
 
-    /// The date of a sample's value in seconds, whose fraction does not count. What is no number, or
-    /// is too large, is what Go makes of it: the earliest of all times.
+    /// The date of a sample's value in seconds, whose fraction does not count. What is no number,
+    /// or is too large, is what Go makes of it: the earliest of all times.
     pub fn of_value(value: f64) -> Date {
         const LIMIT: f64 = 9_223_372_036_854_775_808.0;
         match (-LIMIT..LIMIT).contains(&value) {

@@ -2,8 +2,8 @@
 
 use crate::model::FloatPoint;
 
-/// Adds to a sum and its compensation. What is lost by rounding goes into the compensation, which is
-/// added once at the end; it is dropped when the sum becomes infinite.
+/// Adds to a sum and its compensation. What is lost by rounding goes into the compensation, which
+/// is added once at the end; it is dropped when the sum becomes infinite.
 #[inline]
 pub fn add(value: f64, sum: &mut f64, compensation: &mut f64) {
     let total = *sum + value;

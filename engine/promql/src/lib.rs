@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The crate knows nothing of files, threads, clocks, hosts or WIT. It reads series from a
-//! [`source::Source`] and counts its memory against a limit. Times are milliseconds since the epoch.
+//! [`source::Source`] and counts its memory against a limit. Times are milliseconds since the
+//! epoch.
 //!
 //! Source: prometheus/prometheus 3.15, `promql`. Its test scripts are the judge.
 

@@ -2,8 +2,8 @@
 
 use std::f64::consts::LN_2;
 
-/// The binary logarithm: that of the fraction from a half to one, plus the exponent. Near one it has
-/// less digits than the library's; those are the ones that Prometheus computes with.
+/// The binary logarithm: that of the fraction from a half to one, plus the exponent. Near one it
+/// has less digits than the library's; those are the ones that Prometheus computes with.
 pub fn log2(value: f64) -> f64 {
     if !(f64::MIN_POSITIVE..=f64::MAX).contains(&value) {
         return value.log2();

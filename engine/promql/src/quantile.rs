@@ -10,8 +10,8 @@ pub use native::{Skew, histogram_fraction, histogram_quantile};
 
 use std::cmp::Ordering;
 
-/// The quantile of values, which change their places; between two values it is interpolated. What is
-/// no number counts as the lowest. NaN of no values; infinity for what is no quantile.
+/// The quantile of values, which change their places; between two values it is interpolated. What
+/// is no number counts as the lowest. NaN of no values; infinity for what is no quantile.
 pub fn of_values(q: f64, values: &mut [f64]) -> f64 {
     if values.is_empty() || q.is_nan() {
         return f64::NAN;

@@ -43,7 +43,8 @@ pub struct SourceError {
 /// A store that is read.
 pub trait Source {
     /// The series of a selection, in ascending order of their label sets. Several scans may be open
-    /// at once; they borrow nothing, so that an evaluation (`Rc<dyn Source>`) can outlive its caller.
+    /// at once; they borrow nothing, so that an evaluation (`Rc<dyn Source>`) can outlive its
+    /// caller.
     fn select(&self, selection: &Selection) -> Result<Box<dyn SeriesSet>, SourceError>;
 }
 

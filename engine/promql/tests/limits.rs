@@ -291,8 +291,8 @@ fn series_that_come_by_labels_do_not_wait() {
 
 #[test]
 fn samples_are_counted_as_upstream_counts_them() {
-    // What a step sees counts for it, what is evaluated once counts at each step, and what is within
-    // a subquery counts where the outer function sees it.
+    // What a step sees counts for it, what is evaluated once counts at each step, and what is
+    // within a subquery counts where the outer function sees it.
     let options = || Options { stats_per_step: true, ..Options::range(300_000, 420_000, 60_000) };
     for (text, per_step) in [
         ("x", 2),

@@ -2,7 +2,8 @@
 
 mod promqltest;
 
-/// What upstream's scripts do not say, in their form; what is expected was asked of upstream's engine.
+/// What upstream's scripts do not say, in their form; what is expected was asked of upstream's
+/// engine.
 #[test]
 fn statements_of_ours() {
     promqltest::run_text("ours", include_str!("cases/ours.test"));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 /// Labels in the order in which upstream's `labels.Builder` goes through them, which decides what
-/// `labelmap` leaves when two labels get one name: those that were there, by name, then those that were
-/// set, as they were set first.
+/// `labelmap` leaves when two labels get one name: those that were there, by name, then those that
+/// were set, as they were set first.
 pub struct Labels {
     pairs: Vec<(String, String)>,
     /// From here on they were set.

@@ -1,8 +1,8 @@
 //! Rules that change or drop label sets, as Prometheus' `relabel_config` says.
 //!
 //! Source: prometheus/prometheus, `model/relabel` and `docs/configuration/configuration.md`. Rules
-//! are applied in their order. An expression is anchored at both ends, and its dot matches a newline.
-//! Upstream is the judge: `tests/upstream.rs` compares with it.
+//! are applied in their order. An expression is anchored at both ends, and its dot matches a
+//! newline. Upstream is the judge: `tests/upstream.rs` compares with it.
 
 mod case;
 mod labels;

@@ -1,6 +1,6 @@
 //! Expressions of RE2's syntax as our library reads them. Where the two differ: `\d`, `\s`, `\w`,
-//! `\b` and `\B` know ASCII alone, `\Q…\E` quotes, and a bracket or `&&` within a class is a letter like
-//! others.
+//! `\b` and `\B` know ASCII alone, `\Q…\E` quotes, and a bracket or `&&` within a class is a letter
+//! like others.
 //!
 //! Source: RE2's page "Syntax".
 

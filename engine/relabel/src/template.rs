@@ -1,5 +1,5 @@
-//! Templates that name groups of a match, as Go's `Regexp.Expand` reads them: `$1`, `${1}`, `$name`,
-//! `${name}`; `$$` is a dollar, and a dollar before anything else stays.
+//! Templates that name groups of a match, as Go's `Regexp.Expand` reads them: `$1`, `${1}`,
+//! `$name`, `${name}`; `$$` is a dollar, and a dollar before anything else stays.
 
 /// A part of a template.
 #[derive(Debug, PartialEq, Eq)]

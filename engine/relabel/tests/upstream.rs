@@ -1,5 +1,5 @@
-//! Rules and label sets made at random have the outcome that they have upstream. `tests/peers/build`
-//! makes the program that asks upstream's own package.
+//! Rules and label sets made at random have the outcome that they have upstream.
+//! `tests/peers/build` makes the program that asks upstream's own package.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Frames of a streamed remote read. Their checksums may be put in later, by whom that costs less: a
-//! host has instructions for it.
+//! Frames of a streamed remote read. Their checksums may be put in later, by whom that costs less:
+//! a host has instructions for it.
 //!
 //! ```text
 //! ┌────────────────┬──────────────────────────────┬─────────┐

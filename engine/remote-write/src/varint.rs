@@ -1,5 +1,5 @@
-//! Unsigned variable-length integers: seven bits a byte, least significant first, at most ten bytes.
-//! Those of protobuf and of Go's `encoding/binary` are the same.
+//! Unsigned variable-length integers: seven bits a byte, least significant first, at most ten
+//! bytes. Those of protobuf and of Go's `encoding/binary` are the same.
 
 /// Longest encoding of a 64-bit value, in bytes.
 const VARINT_BYTES_MAX: usize = 10;

@@ -96,7 +96,8 @@ impl Window {
             }
             builder.add_series(labels, &chunks)?;
         }
-        // As tight as can be: what is newer than the newest block's end counts as not yet in blocks.
+        // As tight as can be: what is newer than the newest block's end counts as not yet in
+        // blocks.
         builder.finish(BlockMetaParams {
             min_time_ms: range.start_ms,
             max_time_ms: range.end_ms.saturating_add(1),

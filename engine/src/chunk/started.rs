@@ -1,8 +1,8 @@
 //! Values with their start timestamps, and chunks that gain or lose them.
 //!
 //! The head takes no start timestamps, and few readers know the encodings that hold them. So they
-//! stay where upstream wrote them, in blocks: chunks are copied as they are, and where one has to be
-//! taken apart, what is kept of it is written in its encoding again. Answers get plain chunks.
+//! stay where upstream wrote them, in blocks: chunks are copied as they are, and where one has to
+//! be taken apart, what is kept of it is written in its encoding again. Answers get plain chunks.
 
 use super::histogram::{put_starts, take_starts};
 use super::xor2::encode_xor2;

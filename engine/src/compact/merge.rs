@@ -12,8 +12,8 @@
 //! of small ones are joined (`repack.rs`). Chunks of histograms are copied whole.
 //!
 //! Memory: the new block's symbols, each once, with some 40 bytes each; four bytes for each label
-//! of each series, and eight for each series of each parent; per parent some hundred KiB of index and
-//! chunks read ahead, a part of its symbols, and two series' chunks. It does not grow with
+//! of each series, and eight for each series of each parent; per parent some hundred KiB of index
+//! and chunks read ahead, a part of its symbols, and two series' chunks. It does not grow with
 //! the samples, but that of one series all chunks are in memory at once. A merge that comes to
 //! need more than it may take gives up.
 

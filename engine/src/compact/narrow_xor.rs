@@ -10,8 +10,8 @@
 //! bits of a span of n differences with a window of w bits: 11 + n (2 + w)
 //! ```
 //!
-//! The cheapest cut is found by going from left to right, keeping the cheapest way to each place and
-//! the spans that may still become part of the answer. A span is given up when it is 11 bits
+//! The cheapest cut is found by going from left to right, keeping the cheapest way to each place
+//! and the spans that may still become part of the answer. A span is given up when it is 11 bits
 //! dearer than the best way to its end, since a new one from there never does worse; when a later
 //! one has the same window and is no dearer; and, so that work is bounded, when it is the dearest
 //! of too many.

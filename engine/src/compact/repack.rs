@@ -8,9 +8,9 @@
 //! Invariants: samples stay what they are, bit by bit; what does not get smaller, or is not in time
 //! order, is left as it is; a chunk that is at least half as long as it may become is left alone,
 //! so that a sample is encoded again about once in its life. Chunks of histograms pass, and so do
-//! chunks with start timestamps: an XOR chunk cannot hold these, and in upstream's encoding of them a
-//! chunk of more than 127 samples takes up to three bytes for each further one. XOR2 chunks without
-//! start timestamps are joined like XOR chunks, and become such, which every reader knows.
+//! chunks with start timestamps: an XOR chunk cannot hold these, and in upstream's encoding of them
+//! a chunk of more than 127 samples takes up to three bytes for each further one. XOR2 chunks
+//! without start timestamps are joined like XOR chunks, and become such, which every reader knows.
 
 use super::narrow_xor::NarrowXor;
 use crate::chunk::{Chunk, ChunkError, Encoding, Xor2Iter, is_plain_floats, sample_count, samples};

@@ -19,8 +19,9 @@ pub struct Deleted {
 
 impl Engine {
     /// Deletes the samples in a range of all series that any of the selectors selects: those of the
-    /// head, also of another instance's, and then those of the blocks, if the role has them. What is written later counts, wherever
-    /// it lies in time. If storage fails half way, doing it again completes it.
+    /// head, also of another instance's, and then those of the blocks, if the role has them. What
+    /// is written later counts, wherever it lies in time. If storage fails half way, doing it again
+    /// completes it.
     pub fn delete(&mut self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<Deleted> {
         if self.role == Role::Query {
             return Err(Error::WrongRole { call: "delete" });

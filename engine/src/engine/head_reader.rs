@@ -63,7 +63,8 @@ pub struct HeadDeletion {
 }
 
 impl Engine {
-    /// Opens a cursor on the own head alone, of the series that any of the sets of matchers selects.
+    /// Opens a cursor on the own head alone, of the series that any of the sets of matchers
+    /// selects.
     pub fn read_head(
         &self,
         sets: &[Vec<MatcherSpec>],

@@ -139,9 +139,9 @@ fn out_of_order_chunk(source: ChunkError) -> Error {
     Error::Chunk { series: "with out-of-order samples".into(), source }
 }
 
-/// Lets the plan of a cut stand if the log could not be truncated for want of space: then it is done
-/// again, with nothing left to cut, until the log has shrunk. What else fails is made up for by the
-/// next cut, which it must not block.
+/// Lets the plan of a cut stand if the log could not be truncated for want of space: then it is
+/// done again, with nothing left to cut, until the log has shrunk. What else fails is made up for
+/// by the next cut, which it must not block.
 fn without_room(head: &mut Head, before_ms: i64, error: Error) -> Error {
     if !matches!(error, Error::Storage(StorageError::NoSpace { .. })) {
         head.end_plan(before_ms);

@@ -111,7 +111,8 @@ impl Log {
         if self.ends_segment(in_order.newest_ms) {
             self.cut_in_order().inspect_err(|_| self.restart_columns())?;
             if is_chained {
-                // A segment that this log ends can be dropped: the next one builds on nothing in it.
+                // A segment that this log ends can be dropped: the next one builds on nothing in
+                // it.
                 self.restart_columns();
                 is_chained = false;
                 in_order = self.in_order_rows(head, batch);

@@ -231,8 +231,8 @@ impl Engine {
         Ok(progress)
     }
 
-    /// Writes floats that come in order to the log by columns from now on, which takes a fraction of
-    /// the bytes, and which upstream does not read.
+    /// Writes floats that come in order to the log by columns from now on, which takes a fraction
+    /// of the bytes, and which upstream does not read.
     pub fn log_by_columns(&mut self) -> Result<()> {
         let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "log-by-columns" })?;
         let seed = owned.head.borrow().options().hash_seed;

@@ -1,9 +1,9 @@
 //! Requests of which only times and values are new.
 //!
 //! A 2.0 sender that scrapes the same targets sends the same symbols and the same references to
-//! them, request for request. What they lead to is kept as a *template*: the bytes of the symbols, and
-//! of each series its encoded references and its slot. A request that has the same bytes is known
-//! without decoding or hashing any of them.
+//! them, request for request. What they lead to is kept as a *template*: the bytes of the symbols,
+//! and of each series its encoded references and its slot. A request that has the same bytes is
+//! known without decoding or hashing any of them.
 //!
 //! Series that come one after the other share most references, and have neighbouring slots. So a
 //! template holds of each series what differs from the one before:
@@ -17,9 +17,9 @@
 //!   end that are those of the series before
 //! ```
 //!
-//! Invariants: nothing is taken for known but by comparing all its bytes; a slot in a template holds
-//! the series that it held when the template was made, since templates go when series are dropped;
-//! bytes are bounded, and what is seen but once is not kept.
+//! Invariants: nothing is taken for known but by comparing all its bytes; a slot in a template
+//! holds the series that it held when the template was made, since templates go when series are
+//! dropped; bytes are bounded, and what is seen but once is not kept.
 
 use crate::codec::{bytes_equal, hash_bytes};
 use crate::head::{Head, HeadOptions, Slot};

@@ -138,7 +138,8 @@ impl Gap {
         !self.begun.is_empty()
     }
 
-    /// Whether nothing is left to be taken, nor of the out-of-order log, read to here, to be left out.
+    /// Whether nothing is left to be taken, nor of the out-of-order log, read to here, to be left
+    /// out.
     pub fn is_over(&self, out_of_order: Place) -> bool {
         self.windows.is_empty()
             && self.begun.values().all(|out_of_order_end| *out_of_order_end <= out_of_order)

@@ -12,12 +12,12 @@
 //! log although there is no room for it in queues is noted in a *gap*, and comes from the store
 //! later.
 //!
-//! Reading order: `series` (labels as they are sent), `row`, `shard` (a queue), `read` (of records),
-//! `gap`, `stored` (of blocks and head), `request`, `place` (where delivery stands), `metadata`.
-//! Sockets, compression, clocks and files are the host's.
+//! Reading order: `series` (labels as they are sent), `row`, `shard` (a queue), `read` (of
+//! records), `gap`, `stored` (of blocks and head), `request`, `place` (where delivery stands),
+//! `metadata`. Sockets, compression, clocks and files are the host's.
 //!
-//! Invariants: queues hold no more than the rows asked for and those of one record or stored series;
-//! a row is in one queue or gap, or delivered, or counted as dropped.
+//! Invariants: queues hold no more than the rows asked for and those of one record or stored
+//! series; a row is in one queue or gap, or delivered, or counted as dropped.
 
 mod gap;
 mod metadata;
@@ -248,8 +248,8 @@ impl Forwarder {
         self.shards.iter().any(|shard| shard.queue.len() >= capacity)
     }
 
-    /// The request of the rows at the front of a queue, at most so many; `None` if it is empty. They
-    /// stay there until [`Forwarder::done`]; until then the same ones are given again.
+    /// The request of the rows at the front of a queue, at most so many; `None` if it is empty.
+    /// They stay there until [`Forwarder::done`]; until then the same ones are given again.
     pub fn take(
         &mut self,
         shard: u32,

@@ -90,8 +90,8 @@ impl RequestSymbols {
         met.1
     }
 
-    /// Appends the symbols of up to [`PART_SYMBOLS`] symbols of the table as varints. They are gathered
-    /// on the stack: twenty times a row a vector would be asked for room.
+    /// Appends the symbols of up to [`PART_SYMBOLS`] symbols of the table as varints. They are
+    /// gathered on the stack: twenty times a row a vector would be asked for room.
     fn put_refs(&mut self, symbols: &[u32], out: &mut Vec<u8>) {
         let mut bytes = [0; 5 * PART_SYMBOLS];
         let mut at = 0;

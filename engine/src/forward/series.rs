@@ -1,5 +1,5 @@
-//! The series of the logs, as they are sent: labels with external ones added and rules applied once,
-//! every text kept once.
+//! The series of the logs, as they are sent: labels with external ones added and rules applied
+//! once, every text kept once.
 
 use super::ForwardError;
 use crate::codec::hash_bytes;

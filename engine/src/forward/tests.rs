@@ -505,8 +505,8 @@ impl<'w> Run<'w> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
-    /// Each row arrives; one comes twice only if it arrived without being acknowledged; in-order rows
-    /// of a series come in their order for the first time.
+    /// Each row arrives; one comes twice only if it arrived without being acknowledged; in-order
+    /// rows of a series come in their order for the first time.
     #[test]
     fn every_row_arrives_and_in_order(
         world in world(), steps in prop::collection::vec(step(), 0..80), is_v2: bool,

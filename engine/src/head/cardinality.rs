@@ -237,8 +237,8 @@ impl WalkedIndex<'_> {
         met
     }
 
-    /// The next items of a list of a walk that is done, about so many bytes of them; `None` if series
-    /// were dropped since.
+    /// The next items of a list of a walk that is done, about so many bytes of them; `None` if
+    /// series were dropped since.
     pub fn next_items(
         &self,
         walk: &mut CardinalityWalk,

@@ -110,7 +110,8 @@ impl Batch {
     ) {
         let row = self.rows.len() as u32;
         let pending_row = &mut series.pending_row;
-        // Out-of-order rows are found by their time. Among the others they would only be in the way.
+        // Out-of-order rows are found by their time. Among the others they would only be in the
+        // way.
         let previous = match is_out_of_order && *pending_row != NO_ROW {
             true => NO_ROW,
             false => std::mem::replace(pending_row, row),
@@ -178,8 +179,8 @@ impl Batch {
         self.by_time.get(&(slot, time_ms)).copied()
     }
 
-    /// The batch's rows of a series that came in order, latest first, and at their end one that came
-    /// out of order, if it was the first.
+    /// The batch's rows of a series that came in order, latest first, and at their end one that
+    /// came out of order, if it was the first.
     fn pending(&self, series: &Series) -> impl Iterator<Item = &Row> {
         let latest = self.rows.get(series.pending_row as usize);
         std::iter::successors(latest, |row| self.rows.get(row.previous as usize))

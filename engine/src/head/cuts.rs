@@ -128,8 +128,8 @@ impl Cuts {
         range
     }
 
-    /// In-order samples before this time are in committed blocks, or in nothing at all, once the log
-    /// is read. A cut that is planned has no block before it is truncated.
+    /// In-order samples before this time are in committed blocks, or in nothing at all, once the
+    /// log is read. A cut that is planned has no block before it is truncated.
     pub fn floor_ms(&self, window: &Window) -> i64 {
         self.planned.map_or(window.min_valid_ms(), |planned| planned.floor_ms)
     }

@@ -1,9 +1,9 @@
 //! The newest exemplars, of all series together: a ring that drops the oldest arrival.
 //!
 //! Rules, row by row: an exemplar that is kept already counts as written and changes nothing, so
-//! that a batch may be sent twice. Later ones of a series are taken, and those that come out of order
-//! within the out-of-order window. Older ones are refused, as are those further ahead of the clock
-//! than a sample may be and those with more label text than OpenMetrics allows.
+//! that a batch may be sent twice. Later ones of a series are taken, and those that come out of
+//! order within the out-of-order window. Older ones are refused, as are those further ahead of the
+//! clock than a sample may be and those with more label text than OpenMetrics allows.
 
 mod state;
 
@@ -49,7 +49,8 @@ pub struct SeriesExemplars {
     pub exemplars: Vec<Exemplar>,
 }
 
-/// A position among the exemplars that were kept when it was made, by the numbers in which they came.
+/// A position among the exemplars that were kept when it was made, by the numbers in which they
+/// came.
 pub struct ExemplarScan {
     range: TimeRange,
     next: u64,

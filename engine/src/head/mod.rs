@@ -128,7 +128,8 @@ impl Head {
         self.table.symbols().len()
     }
 
-    /// Times of the oldest and newest in-order sample; without any, the range ends before it starts.
+    /// Times of the oldest and newest in-order sample; without any, the range ends before it
+    /// starts.
     pub fn range(&self) -> TimeRange {
         let held = self.window.held();
         TimeRange { start_ms: held.oldest_ms, end_ms: held.newest_ms }

@@ -1,9 +1,9 @@
 //! Guessing the series of a request from the one before.
 //!
 //! Senders name their series in the same order again and again, if not in the same requests, and
-//! slots were given to them in that order. So the next slot's series is held against the labels that
-//! come: no hash is computed and no table is searched. A wrong guess costs a comparison and changes
-//! nothing.
+//! slots were given to them in that order. So the next slot's series is held against the labels
+//! that come: no hash is computed and no table is searched. A wrong guess costs a comparison and
+//! changes nothing.
 
 use super::series::Slot;
 use super::series_table::{RequestSymbols, SeriesTable};

@@ -1,7 +1,7 @@
 //! What the head is asked: series, label names and values, cardinality, metadata.
 //!
-//! The work is done by `cursor`, `labels`, `cardinality` and `metadata`; here they are given the parts
-//! of the head that they read.
+//! The work is done by `cursor`, `labels`, `cardinality` and `metadata`; here they are given the
+//! parts of the head that they read.
 
 use super::cardinality::WalkedIndex;
 use super::metadata::Families;
@@ -126,8 +126,8 @@ impl Head {
         self.walked().walk(walk)
     }
 
-    /// The next items of a list of a walk that is done, about so many bytes of them; `None` if series
-    /// were dropped since.
+    /// The next items of a list of a walk that is done, about so many bytes of them; `None` if
+    /// series were dropped since.
     pub fn next_of_cardinality(
         &self,
         walk: &mut CardinalityWalk,

@@ -1,4 +1,5 @@
-//! What leaves the head: series without samples, samples that blocks hold, samples that are deleted.
+//! What leaves the head: series without samples, samples that blocks hold, samples that are
+//! deleted.
 //!
 //! `cuts` decides what a block takes, `deletion` what a deletion takes; here it is taken out of the
 //! table of series, the lists by label and the times together.
@@ -55,8 +56,8 @@ impl Head {
     }
 
     /// Whether all before this time may be truncated: it is in blocks, or it ends with the cut that
-    /// is planned. A head that was restarted knows nothing of an earlier plan, and has taken samples
-    /// of its range since, which are not in that cut's block.
+    /// is planned. A head that was restarted knows nothing of an earlier plan, and has taken
+    /// samples of its range since, which are not in that cut's block.
     pub fn may_truncate(&self, before_ms: i64) -> bool {
         before_ms <= self.floor_ms() || self.cuts.ends_before(before_ms)
     }
@@ -128,8 +129,8 @@ impl Head {
         next_spans(&self.table, cursor, range)
     }
 
-    /// Takes samples out, once the log knows. [`Head::find_times_again`] follows the last of several
-    /// such calls.
+    /// Takes samples out, once the log knows. [`Head::find_times_again`] follows the last of
+    /// several such calls.
     pub fn delete(&mut self, spans: &[DeletedSpan]) -> Result<(), ChunkError> {
         for DeletedSpan { slot, range } in spans {
             self.table.delete_in_order(*slot, *range)?;

@@ -6,8 +6,8 @@
 //!
 //! A log may hold far more than a head should. Then blocks are cut while it is read, but only up to
 //! where nothing recent belongs, and what comes *behind* a cut all the same is kept as what comes
-//! out-of-order is. Nothing is lost of a series without samples either: rows that follow name it by the
-//! number that it has. The cut's blocks count only once the log was read to its end: the
+//! out-of-order is. Nothing is lost of a series without samples either: rows that follow name it by
+//! the number that it has. The cut's blocks count only once the log was read to its end: the
 //! caller commits them then.
 
 use super::deletion::TimesScan;
@@ -24,7 +24,8 @@ const WAITING_ROWS: usize = 24;
 /// rarely for several to be there soon.
 const WAITING_SERIES_MAX: usize = 64 * 1024;
 
-/// Rows of the log that count as recent: so many parts, of so many rows for each series, on average.
+/// Rows of the log that count as recent: so many parts, of so many rows for each series, on
+/// average.
 const RECENT_PARTS: usize = 16;
 const PART_ROWS_PER_SERIES: usize = 4;
 
@@ -267,8 +268,8 @@ impl Head {
         self.table.delete_in_order(slot, range)
     }
 
-    /// Takes back from the log that in-order samples before this time are in blocks, or were deleted
-    /// with them.
+    /// Takes back from the log that in-order samples before this time are in blocks, or were
+    /// deleted with them.
     pub fn replay_floor(&mut self, floor_ms: i64) -> Result<(), ChunkError> {
         let Some(end_ms) = floor_ms.checked_sub(1) else { return Ok(()) };
         self.settle_replay();
@@ -291,7 +292,8 @@ impl Head {
         });
     }
 
-    /// Whether samples came behind a cut, so that no block has them and no log as out-of-order ones.
+    /// Whether samples came behind a cut, so that no block has them and no log as out-of-order
+    /// ones.
     pub fn has_behind(&self) -> bool {
         self.replay.as_ref().is_some_and(|replay| replay.has_behind)
     }

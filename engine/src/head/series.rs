@@ -145,8 +145,8 @@ impl Series {
         self.append(timestamp_ms, &Value::Float(value), block_duration_ms)
     }
 
-    /// Adds the first of these floats to the chunk that is being filled, as long as they ascend from
-    /// the newest value and belong there; returns how many.
+    /// Adds the first of these floats to the chunk that is being filled, as long as they ascend
+    /// from the newest value and belong there; returns how many.
     #[inline]
     pub(super) fn append_floats(&mut self, rows: &[(i64, f64)]) -> usize {
         let Some(open) = &mut self.open else { return 0 };

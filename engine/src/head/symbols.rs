@@ -79,7 +79,8 @@ impl Symbols {
         id
     }
 
-    /// Stores a string that nothing uses yet, under the next number; `None` if it is stored already.
+    /// Stores a string that nothing uses yet, under the next number; `None` if it is stored
+    /// already.
     pub fn add_unused(&mut self, text: &str) -> Option<SymbolId> {
         let hash = self.hash(text.as_bytes());
         if self.find(text.as_bytes(), hash).is_some() {

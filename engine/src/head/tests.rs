@@ -331,7 +331,8 @@ fn short_memory_asks_for_a_cut_then_refuses_new_series_then_all() {
     assert!(writer.head.is_out_of_memory());
 }
 
-/// Memory ran short soon after a block's time began: a cut of what came before frees next to nothing.
+/// Memory ran short soon after a block's time began: a cut of what came before frees next to
+/// nothing.
 #[test]
 fn short_memory_is_cut_over_the_end_of_a_block() {
     let mut writer = with_memory(1000);

@@ -51,8 +51,8 @@ impl IndexReader {
         IndexReader::open_with(blocks, block, false)
     }
 
-    /// Opens the index of a block with the summary of its tables that was kept when it was opened this
-    /// way before, if it was: the tables are not read and checked again then.
+    /// Opens the index of a block with the summary of its tables that was kept when it was opened
+    /// this way before, if it was: the tables are not read and checked again then.
     pub fn reopen(blocks: &dyn Blocks, block: &str) -> Result<IndexReader, IndexError> {
         IndexReader::open_with(blocks, block, true)
     }

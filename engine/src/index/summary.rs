@@ -2,9 +2,9 @@
 //! instance that opens the index.
 //!
 //! To open an index, its symbols and its postings offset table are read from front to back and
-//! checked, and one entry in 32 is kept: for a read of few series that is most of the work. A summary
-//! says where these entries are, so that the tables need not be read again. Storage keeps it as
-//! long as it likes, outside of the block; it never reaches a disk.
+//! checked, and one entry in 32 is kept: for a read of few series that is most of the work. A
+//! summary says where these entries are, so that the tables need not be read again. Storage keeps
+//! it as long as it likes, outside of the block; it never reaches a disk.
 //!
 //! ```text
 //! ┌───────────────────────┬───────────────────────────────┬─────────┬────────────────┐

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A symbol's number is its place in the table, from 0. Series name symbols by their numbers; in
-//! version 1, by the byte offset in the file at which the symbol begins. [`SymbolTable`] keeps the place of every
-//! 32nd symbol in memory, and a bounded cache of groups of 32 decoded ones.
+//! version 1, by the byte offset in the file at which the symbol begins. [`SymbolTable`] keeps the
+//! place of every 32nd symbol in memory, and a bounded cache of groups of 32 decoded ones.
 
 use super::postings_table::{put_string, split_string};
 use super::summary::split_u32;

@@ -1,7 +1,7 @@
 //! The strings of a new index: collected in a first pass, numbered in a second.
 //!
-//! Strings live in pages, not one allocation each; an index may have millions. Pages never move, and
-//! sorting moves places only, so that the text is in memory once.
+//! Strings live in pages, not one allocation each; an index may have millions. Pages never move,
+//! and sorting moves places only, so that the text is in memory once.
 
 use super::IndexError;
 use crate::codec::{bytes_equal, hash_bytes};

@@ -9,7 +9,8 @@ const DENSE_MIN: u64 = 64 * 1024;
 /// Marks a number without a series.
 const NONE: u32 = u32::MAX;
 
-/// A table where numbers lie close together, as they do in all but the oldest logs; a map elsewhere.
+/// A table where numbers lie close together, as they do in all but the oldest logs; a map
+/// elsewhere.
 #[derive(Debug, Default)]
 pub struct RefTable {
     first: u64,

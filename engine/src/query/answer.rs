@@ -160,8 +160,8 @@ impl Answer {
         Ok(out)
     }
 
-    /// Remarks of a severity until now, with their places; at most so many, then how many more there
-    /// are. With 0 all.
+    /// Remarks of a severity until now, with their places; at most so many, then how many more
+    /// there are. With 0 all.
     pub fn annotations(&self, severity: Severity, texts_max: usize) -> Vec<String> {
         let mut texts =
             self.evaluation.annotations().messages(severity, &self.expression, texts_max);

@@ -67,8 +67,8 @@ impl SeriesSet for StoreSeries {
     }
 }
 
-/// Appends the samples of a chunk that lie in a range. Only chunks that others wrote have start times
-/// of counters.
+/// Appends the samples of a chunk that lie in a range. Only chunks that others wrote have start
+/// times of counters.
 fn decode(
     chunk: &Chunk,
     range: TimeRange,
@@ -121,8 +121,8 @@ fn decode(
     Ok(())
 }
 
-/// The hint of a histogram that is given without its buckets. The first one of a chunk has none, and
-/// a reset may show in the buckets alone.
+/// The hint of a histogram that is given without its buckets. The first one of a chunk has none,
+/// and a reset may show in the buckets alone.
 fn reset_of(value: &Value, hint: CounterReset, before: &Option<Value>) -> CounterReset {
     match before {
         Some(before) if hint == CounterReset::Unknown && !value.is_stale() => {

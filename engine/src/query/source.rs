@@ -22,7 +22,8 @@ pub struct StoreSource {
 }
 
 impl StoreSource {
-    /// A store of which `open` opens series, such as [`Engine::series_of`](crate::engine::Engine::series_of).
+    /// A store of which `open` opens series, such as
+    /// [`Engine::series_of`](crate::engine::Engine::series_of).
     pub fn new(
         open: impl Fn(&[MatcherSpec], TimeRange) -> Result<Box<dyn SeriesSource>> + 'static,
     ) -> StoreSource {

@@ -87,8 +87,8 @@ impl ExemplarCursor {
         Ok(ExemplarCursor { selected: selected.into_iter(), pending: None })
     }
 
-    /// Series until they fill `bytes_max`: at least one, none at the end. One that does not fit comes
-    /// again with the rest of its exemplars.
+    /// Series until they fill `bytes_max`: at least one, none at the end. One that does not fit
+    /// comes again with the rest of its exemplars.
     pub fn next(&mut self, bytes_max: u32) -> Vec<SeriesExemplars> {
         let (mut page, mut bytes) = (Vec::new(), 0);
         while page.is_empty() || bytes < bytes_max as usize {

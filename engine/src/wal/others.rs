@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Labels are those of a series record. Of metadata's fields `UNIT` and `HELP` are upstream's, and
-//! `FAMILY` is ours: upstream passes over fields it does not know, as we do. Markers stand only in the out-of-order log, and say that samples of a series
-//! up to there are in a file of chunks.
+//! `FAMILY` is ours: upstream passes over fields it does not know, as we do. Markers stand only in
+//! the out-of-order log, and say that samples of a series up to there are in a file of chunks.
 
 use super::decode::{LabelPairs, RecordError, split_be_u64, split_labels, split_string};
 use super::encode::put_labels;

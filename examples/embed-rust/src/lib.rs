@@ -1,8 +1,8 @@
 //! The tidepool component in a host of your own, with storage in plain memory.
 //!
 //! This file is the surroundings that the component needs, `storage.rs` the storage behind its
-//! imports, `query.rs` evaluates expressions, and `main.rs` uses all of them: opens a store, writes,
-//! reads, and queries.
+//! imports, `query.rs` evaluates expressions, and `main.rs` uses all of them: opens a store,
+//! writes, reads, and queries.
 
 #[allow(missing_docs, clippy::all)]
 pub mod bindings {

@@ -54,8 +54,8 @@ pub const OPTIONS: QueryOptions = QueryOptions {
     stats_per_step: false,
 };
 
-/// Evaluates an expression over the store that is open in an instance. The outer error is a crash of
-/// the component, the inner one the query's.
+/// Evaluates an expression over the store that is open in an instance. The outer error is a crash
+/// of the component, the inner one the query's.
 pub fn evaluate(
     tidepool: &EngineWithQueries,
     store: &mut Store<State>,

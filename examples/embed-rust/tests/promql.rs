@@ -1,5 +1,5 @@
-//! Queries give what Prometheus gives for the same samples: the cases of `tests/contract/queries`, over
-//! this example's storage, from the head and from blocks.
+//! Queries give what Prometheus gives for the same samples: the cases of `tests/contract/queries`,
+//! over this example's storage, from the head and from blocks.
 
 use embed_rust::bindings::EngineWithQueries;
 use embed_rust::bindings::exports::tidepool::tsdb::query::{QueryError, ResultSeries, ValueType};

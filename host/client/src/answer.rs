@@ -78,8 +78,8 @@ impl Answer {
         }
     }
 
-    /// The next bytes of the body; none at its end. One that is longer than the request allows ends in
-    /// [`ClientError::TooLarge`], after all bytes that the request allows.
+    /// The next bytes of the body; none at its end. One that is longer than the request allows ends
+    /// in [`ClientError::TooLarge`], after all bytes that the request allows.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             if self.is_too_large {

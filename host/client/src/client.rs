@@ -29,10 +29,12 @@ use url::Url;
 /// Connections to one host that wait to be used again.
 const IDLE_MAX: usize = 256;
 
-/// How long a connection waits to be used again; longer than what is asked periodically takes. Upstream's.
+/// How long a connection waits to be used again; longer than what is asked periodically takes.
+/// Upstream's.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// How often a connection of HTTP/2 by which nothing comes is asked whether it is still there. Upstream's.
+/// How often a connection of HTTP/2 by which nothing comes is asked whether it is still there.
+/// Upstream's.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What requests call their sender, unless they say something else.
@@ -220,8 +222,8 @@ impl Inner {
         Ok(request)
     }
 
-    /// Sends a request. The server may close a connection that waited at the very moment at which it is
-    /// used again: that is no failure of a request that changes nothing.
+    /// Sends a request. The server may close a connection that waited at the very moment at which
+    /// it is used again: that is no failure of a request that changes nothing.
     async fn once(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ClientError> {
         let pool = self.pool();
         let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -237,7 +239,8 @@ impl Inner {
         Ok(answer)
     }
 
-    /// Connections that are made as the files are now. Files that cannot be used leave what there was.
+    /// Connections that are made as the files are now. Files that cannot be used leave what there
+    /// was.
     fn pool(&self) -> Pool {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.stamps.is_empty() {
@@ -302,8 +305,8 @@ fn uri(url: &Url) -> Result<Uri, ClientError> {
     uri.build().map_err(|error| wrong(&error.to_string()))
 }
 
-/// Headers for a host that is another one than the configured. Those that Go leaves out, and what is
-/// marked as secret.
+/// Headers for a host that is another one than the configured. Those that Go leaves out, and what
+/// is marked as secret.
 pub fn without_secrets(headers: HeaderMap) -> HeaderMap {
     const SECRET: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
     const SECRET_TEXTS: [&str; 3] = ["cookie2", "proxy-authenticate", "www-authenticate"];
@@ -317,7 +320,8 @@ pub fn without_secrets(headers: HeaderMap) -> HeaderMap {
     kept
 }
 
-/// Whether a request failed by a connection that had been used before, before any of an answer came.
+/// Whether a request failed by a connection that had been used before, before any of an answer
+/// came.
 fn has_waited(error: &legacy::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     let mut is_closed = false;

@@ -1,4 +1,5 @@
-//! Connections: to a host, to a Unix socket, or through a proxy; with TLS where the URL asks for it.
+//! Connections: to a host, to a Unix socket, or through a proxy; with TLS where the URL asks for
+//! it.
 
 use crate::ClientError;
 use crate::proxy::{Proxies, Proxy};

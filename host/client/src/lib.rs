@@ -7,14 +7,16 @@
 //!       └── redirect? ◀── Answer: status, headers, a bounded stream of bytes ◀──┘
 //! ```
 //!
-//! Begin with [`HttpClientConfig`], then [`Client`] and [`Answer`]. `redirect` decides where a request
-//! goes next; `connect` makes connections, by `proxy` and `tls`; `credentials` and `oauth2` say who
-//! sends.
+//! Begin with [`HttpClientConfig`], then [`Client`] and [`Answer`]. `redirect` decides where a
+//! request goes next; `connect` makes connections, by `proxy` and `tls`; `credentials` and `oauth2`
+//! say who sends.
 //!
-//! Invariants: nothing secret is shown by an error; secrets are not sent to another host than the one
-//! that is configured; whatever takes time ends by the request's deadline, its answer's body included.
+//! Invariants: nothing secret is shown by an error; secrets are not sent to another host than the
+//! one that is configured; whatever takes time ends by the request's deadline, its answer's body
+//! included.
 //!
-//! Source: prometheus/common, `config/http_config.go`; what it leaves to Go is as `net/http` has it.
+//! Source: prometheus/common, `config/http_config.go`; what it leaves to Go is as `net/http` has
+//! it.
 
 mod answer;
 mod client;

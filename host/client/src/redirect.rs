@@ -1,7 +1,7 @@
 //! Where a request goes next.
 //!
-//! Source: `net/http` of Go, `client.go`: a redirect of 301, 302 or 303 asks by GET, one of 307 or 308
-//! in the same way again; ten of them are the end.
+//! Source: `net/http` of Go, `client.go`: a redirect of 301, 302 or 303 asks by GET, one of 307 or
+//! 308 in the same way again; ten of them are the end.
 
 use crate::ClientError;
 use hyper::header::{HeaderMap, LOCATION};

@@ -26,8 +26,8 @@ const CA_FILE: &str = "tls_config.ca_file";
 const CERT_FILE: &str = "tls_config.cert_file";
 const KEY_FILE: &str = "tls_config.key_file";
 
-/// What is another one once a file has changed: of each file, which one it is, how long, and when it
-/// was written and changed; `None` for one that cannot be looked at.
+/// What is another one once a file has changed: of each file, which one it is, how long, and when
+/// it was written and changed; `None` for one that cannot be looked at.
 pub(crate) type Stamps = Vec<Option<[i64; 6]>>;
 
 /// TLS, made when it is first needed: what the system trusts takes time and memory.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The count is a name: that needs no room on a full disk, and a rename is atomic. It is durable.
-//! `starting` is not, and need not be: it is read after a kill, and tells nothing after a power cut.
-//! Upstream's programs ignore both.
+//! `starting` is not, and need not be: it is read after a kill, and tells nothing after a power
+//! cut. Upstream's programs ignore both.
 
 use super::error::{Action, Result};
 use super::fs::{Access, Disk, DiskFile, tree_bytes};

@@ -23,8 +23,8 @@ mod wasi;
 #[cfg(target_os = "wasi")]
 use wasi as platform;
 
-/// Whether another process holds the exclusive lock on a file. A file that is missing is not locked, nor
-/// is any where there are no locks.
+/// Whether another process holds the exclusive lock on a file. A file that is missing is not
+/// locked, nor is any where there are no locks.
 pub fn is_locked(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -141,8 +141,8 @@ impl DataDir {
         Ok(DataDir { disk, path, lock, quarantine, holding, block_names, is_read_only: true })
     }
 
-    /// Whether a process works in it at this moment: for one that is opened only to be looked at. An
-    /// existing lock is tried for that moment; nothing is created.
+    /// Whether a process works in it at this moment: for one that is opened only to be looked at.
+    /// An existing lock is tried for that moment; nothing is created.
     pub fn is_in_use(&self) -> Result<bool> {
         let lock_path = self.path.join(LOCK_FILE);
         fs::is_locked(&lock_path).map_err(Action::Lock.failed(&lock_path))

@@ -29,11 +29,11 @@
 //!   returns items until it needs the next piece, `end` says that there is none. It holds one piece
 //!   and one line ([`LINE_BYTES_MAX`]) or metric family ([`FAMILY_BYTES_MAX`]). [`TextReader`] does
 //!   the same over [`std::io::BufRead`].
-//! - [`Item`] is what a line or part of a message says. A [`Sample`] borrows from the parser and has no
-//!   labels yet: [`Series::text`] is the key of a cache, [`Series::labels`] parses it. In the protobuf
-//!   format the text is written in the same notation.
-//! - [`ParseError`] names line and column, or family and metric. After [`ParseError::is_line`] the next
-//!   line can be read, as import does; a scrape ends at the first error.
+//! - [`Item`] is what a line or part of a message says. A [`Sample`] borrows from the parser and
+//!   has no labels yet: [`Series::text`] is the key of a cache, [`Series::labels`] parses it. In
+//!   the protobuf format the text is written in the same notation.
+//! - [`ParseError`] names line and column, or family and metric. After [`ParseError::is_line`] the
+//!   next line can be read, as import does; a scrape ends at the first error.
 //! - `le` and `quantile` are written in one way ([`Series::labels`]).
 //! - [`ClassicToNative`] makes native histograms of classic ones among the items of a text;
 //!   [`HistogramOptions`] does that in the protobuf format. [`NativeHistogram::validate`] is for

@@ -1,8 +1,8 @@
 //! Classic histograms made native ones with custom bounds.
 //!
 //! Sources: `util/convertnhcb` and `model/textparse/nhcbparse.go` in prometheus/prometheus. Unlike
-//! there, a converted histogram has the time of its own samples and not of the next one, and classic
-//! samples that are kept keep their exemplars.
+//! there, a converted histogram has the time of its own samples and not of the next one, and
+//! classic samples that are kept keep their exemplars.
 
 use crate::error::LabelError;
 use crate::histogram::{CUSTOM_BUCKETS_SCHEMA, Counts, HistogramError, NativeHistogram, Span};

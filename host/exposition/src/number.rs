@@ -40,8 +40,8 @@ pub fn parse_digits(text: &str) -> Option<i64> {
     if is_plain { text.parse().ok() } else { None }
 }
 
-/// Seconds, as OpenMetrics writes times, in milliseconds. What is finer is cut off; what is beyond the
-/// range becomes its end.
+/// Seconds, as OpenMetrics writes times, in milliseconds. What is finer is cut off; what is beyond
+/// the range becomes its end.
 pub fn parse_seconds(text: &str) -> Option<i64> {
     exact_seconds(text).or_else(|| {
         let seconds = parse_value(text)?;

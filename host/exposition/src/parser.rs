@@ -12,7 +12,8 @@ pub enum Format {
     Prometheus,
     /// OpenMetrics' text format: `application/openmetrics-text`.
     Openmetrics,
-    /// Families of `io.prometheus.client`, each behind its length: `application/vnd.google.protobuf`.
+    /// Families of `io.prometheus.client`, each behind its length:
+    /// `application/vnd.google.protobuf`.
     Protobuf,
 }
 
@@ -35,8 +36,8 @@ impl Parser {
         }
     }
 
-    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed is
-    /// kept.
+    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed
+    /// is kept.
     pub fn feed(&mut self, piece: &[u8]) {
         match self {
             Parser::Text(parser) => parser.feed(piece),
@@ -61,8 +62,8 @@ impl Parser {
     }
 
     /// The next item. `None`: there is none before the next piece, or before [`Self::end`]; after
-    /// that, there is none at all. After an error that is not [`ParseError::is_line`] there is no next
-    /// item.
+    /// that, there is none at all. After an error that is not [`ParseError::is_line`] there is no
+    /// next item.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, ParseError> {
         match self {

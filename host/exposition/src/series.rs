@@ -54,8 +54,8 @@ pub(crate) fn parse_exemplar(text: &str) -> LabelPairs {
     labels
 }
 
-/// A series as the text formats write it: `name{label="value"}`, or `{"name",label="value"}` if the name
-/// needs quotes.
+/// A series as the text formats write it: `name{label="value"}`, or `{"name",label="value"}` if the
+/// name needs quotes.
 pub fn series_text<'l>(name: &str, labels: impl IntoIterator<Item = (&'l str, &'l str)>) -> String {
     let mut text = SeriesText::default();
     text.begin(name);

@@ -1,8 +1,8 @@
 //! What Prometheus' own parsers give for a body, this crate gives, too; where it does not, the case
 //! says what it gives instead, and why.
 //!
-//! The cases are made by `tests/peers/expositioncases`, which asks Prometheus 3.15. Each body is read at
-//! once and byte by byte. A longer table may be given in `TIDEPOOL_EXPOSITION_CASES`.
+//! The cases are made by `tests/peers/expositioncases`, which asks Prometheus 3.15. Each body is
+//! read at once and byte by byte. A longer table may be given in `TIDEPOOL_EXPOSITION_CASES`.
 
 use serde_json::Value;
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! The engine's component as machine code, which the build script compiled for the target of the build.
+//! The engine's component as machine code, which the build script compiled for the target of the
+//! build.
 
 /// Bytes that begin on a page, whatever the size of pages: the code runs where it lies.
 #[repr(C, align(65536))]

@@ -31,11 +31,11 @@
 //! `node_scrape_collector_success` and `node_scrape_collector_duration_seconds`.
 //!
 //! What differs from upstream: the collectors of `cpu` and `stat` share one reading of `stat`, the
-//! most expensive file; a mount point that is mounted over gives one set of series, where upstream's
-//! scrape reports duplicates; a mount without an answer delays one round by the timeout and no
-//! other, where upstream's scrape waits for ever; where sandboxes forbid netlink sockets, `net/dev`
-//! gives all but `node_network_receive_nohandler_total`; directories of the textfile collector are
-//! no patterns; files have a largest size.
+//! most expensive file; a mount point that is mounted over gives one set of series, where
+//! upstream's scrape reports duplicates; a mount without an answer delays one round by the timeout
+//! and no other, where upstream's scrape waits for ever; where sandboxes forbid netlink sockets,
+//! `net/dev` gives all but `node_network_receive_nohandler_total`; directories of the textfile
+//! collector are no patterns; files have a largest size.
 //!
 //! A collector that fails costs its own series only. All files are read with bounds and without
 //! waiting. On a busy virtual machine with two processors, 20 mounts and five network devices, a

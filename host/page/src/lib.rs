@@ -1,7 +1,7 @@
 //! The page for browsers (`js/ui`), as the build script made it: compressed files in the program.
 //!
-//! The document is at the empty path. All other files are below `ui/`; their names hold a hash of their
-//! content, so that a browser may keep them for ever.
+//! The document is at the empty path. All other files are below `ui/`; their names hold a hash of
+//! their content, so that a browser may keep them for ever.
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 

@@ -86,8 +86,8 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
     Some(days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-/// Days since the epoch of a day of the Gregorian calendar; years begin in March, so that the leap day
-/// is the last.
+/// Days since the epoch of a day of the Gregorian calendar; years begin in March, so that the leap
+/// day is the last.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);

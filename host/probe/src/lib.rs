@@ -7,17 +7,17 @@
 //! ```
 //!
 //! Begin with [`Module`], which says how is probed, then [`run`] and [`Report`]. `resolve` picks an
-//! address, `connect` opens a connection and measures its phases, `tls` and `certificate` say what the
-//! handshake has shown.
+//! address, `connect` opens a connection and measures its phases, `tls` and `certificate` say what
+//! the handshake has shown.
 //!
 //! Invariants: a probe ends by its timeout, and its report has what was known until then; a body is
 //! read up to a limit; a redirect is followed at most ten times; no connection outlives its probe.
 //!
-//! Source: prometheus/blackbox_exporter, `prober/*.go` and `config/config.go`. What differs: a proxy,
-//! OAuth 2, compressed bodies and the conversation of `query_response` are not supported; cookies are
-//! not kept between redirects; there is no `probe_ssl_last_chain_info`; certificates that the server
-//! does not send are not part of `probe_ssl_last_chain_expiry_timestamp_seconds`; a body without
-//! `body_size_limit` has a limit, too.
+//! Source: prometheus/blackbox_exporter, `prober/*.go` and `config/config.go`. What differs: a
+//! proxy, OAuth 2, compressed bodies and the conversation of `query_response` are not supported;
+//! cookies are not kept between redirects; there is no `probe_ssl_last_chain_info`; certificates
+//! that the server does not send are not part of `probe_ssl_last_chain_expiry_timestamp_seconds`; a
+//! body without `body_size_limit` has a limit, too.
 
 mod certificate;
 pub mod config;

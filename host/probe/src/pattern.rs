@@ -1,4 +1,5 @@
-//! Regular expressions over headers and bodies, as Go has them: RE2's syntax, anywhere in the bytes.
+//! Regular expressions over headers and bodies, as Go has them: RE2's syntax, anywhere in the
+//! bytes.
 
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;

@@ -1,6 +1,6 @@
-//! What a configuration names beside itself: whether files are there, whether lists of targets can be
-//! read, and whether all listed targets can be scraped. What `promtool check config` looks at, and no
-//! more.
+//! What a configuration names beside itself: whether files are there, whether lists of targets can
+//! be read, and whether all listed targets can be scraped. What `promtool check config` looks at,
+//! and no more.
 //!
 //! Source: `checkConfig` in `cmd/promtool/main.go` of prometheus/prometheus 3.15.
 
@@ -90,7 +90,8 @@ pub fn check(
     jobs.iter().try_for_each(|job| check_job(job, depth, missing))
 }
 
-/// The first job whose samples are stale before the next ones come, for queries that look back so far.
+/// The first job whose samples are stale before the next ones come, for queries that look back so
+/// far.
 pub fn too_long_interval(jobs: &[ScrapeConfig], lookback: Duration) -> Option<&ScrapeConfig> {
     jobs.iter().find(|job| job.job.interval >= lookback)
 }

@@ -1,7 +1,8 @@
-//! The files that failures of scrapes are logged to (`scrape_failure_log_file`): a line of JSON each.
+//! The files that failures of scrapes are logged to (`scrape_failure_log_file`): a line of JSON
+//! each.
 //!
-//! A file is opened for each line, so that others may move it. It has a largest size; what is older is
-//! in one file beside it.
+//! A file is opened for each line, so that others may move it. It has a largest size; what is older
+//! is in one file beside it.
 
 use crate::error::ScrapeError;
 use jiff::Timestamp;

@@ -25,7 +25,8 @@ pub fn limit_buckets(histogram: &mut NativeHistogram, buckets_max: u64) -> bool 
     true
 }
 
-/// The finest schema whose buckets grow at least by a factor (`native_histogram_min_bucket_factor`).
+/// The finest schema whose buckets grow at least by a factor
+/// (`native_histogram_min_bucket_factor`).
 pub fn schema_of_factor(factor: f64) -> i32 {
     /// The factor of the finest schema, rounded up.
     const FACTOR_MIN: f64 = 1.00271;

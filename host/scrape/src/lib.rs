@@ -8,10 +8,12 @@
 //!                              text → reference     labels, limits, report
 //! ```
 //!
-//! Begin with [`append::Appender`], which makes one batch of one scrape, and [`cache::Cache`], which
-//! makes that cheap. [`cycle`] repeats it, [`pool`] has a cycle for each target of a [`job::Job`], and
-//! [`manager`] has all jobs. [`check`] looks at what a configuration names, [`trial`] shows one scrape. [`target`] makes targets of what discovery finds. The host implements
-//! [`store::Store`] and [`clock::Clock`], and a [`source::Builtin`] for metrics of its own.
+//! Begin with [`append::Appender`], which makes one batch of one scrape, and [`cache::Cache`],
+//! which makes that cheap. [`cycle`] repeats it, [`pool`] has a cycle for each target of a
+//! [`job::Job`], and [`manager`] has all jobs. [`check`] looks at what a configuration names,
+//! [`trial`] shows one scrape. [`target`] makes targets of what discovery finds. The host
+//! implements [`store::Store`] and [`clock::Clock`], and a [`source::Builtin`] for metrics of its
+//! own.
 //!
 //! What holds everywhere:
 //! - A scrape is stored as a whole or not at all, its report always.

@@ -1,5 +1,5 @@
-//! Upstream's own configuration files have upstream's verdicts (`config/config_test.go`). The files are
-//! read where Go keeps the module that the peers are built of.
+//! Upstream's own configuration files have upstream's verdicts (`config/config_test.go`). The files
+//! are read where Go keeps the module that the peers are built of.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Largest file of a secret, a key or certificates: a bundle of the world's authorities has 300 KiB.
+/// Largest file of a secret, a key or certificates: a bundle of the world's authorities has 300
+/// KiB.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// A file that cannot be used.

@@ -1,9 +1,9 @@
 //! What sections of configuration files are read with, for the crates that own a section.
 //!
 //! Begin with [`yaml`]: text to nodes that know their place, and nodes to types. [`duration`] has
-//! durations and sizes as Prometheus writes them; [`mod@file`] reads a file that a key names, within a
-//! bound; [`secret`] is a value that is never shown; [`relabel`] is a relabel rule; [`redact`]
-//! shows URLs without what may be secret in them.
+//! durations and sizes as Prometheus writes them; [`mod@file`] reads a file that a key names,
+//! within a bound; [`secret`] is a value that is never shown; [`relabel`] is a relabel rule;
+//! [`redact`] shows URLs without what may be secret in them.
 //!
 //! It knows no section, no network and no flag.
 

@@ -5,8 +5,8 @@ use url::Url;
 /// What stands for a value that is not shown, as in Go's `URL.Redacted`.
 const HIDDEN: &str = "xxxxx";
 
-/// A URL without user information and fragment, and with the names of its query but not their values:
-/// some receivers take a token there.
+/// A URL without user information and fragment, and with the names of its query but not their
+/// values: some receivers take a token there.
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
     // A URL without a host has none of them.

@@ -40,8 +40,8 @@ struct State<T> {
     current: Arc<T>,
     /// The files that it was made of.
     files: Vec<PathBuf>,
-    /// Hash of their contents. Contents, not times: a file may be replaced within a clock's tick, or
-    /// through a link.
+    /// Hash of their contents. Contents, not times: a file may be replaced within a clock's tick,
+    /// or through a link.
     used: u64,
     /// Problems are logged once.
     problem: String,
@@ -65,8 +65,8 @@ impl<T> Reloaded<T> {
         Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).current)
     }
 
-    /// Reads the files again, takes a version that may follow the current one, and logs what is wrong
-    /// with them.
+    /// Reads the files again, takes a version that may follow the current one, and logs what is
+    /// wrong with them.
     pub fn refresh(&self, may_follow: impl FnOnce(&T, &T) -> Result<(), AccessError>) {
         let Err(error) = self.renew(may_follow) else { return };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

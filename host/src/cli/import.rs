@@ -1,8 +1,8 @@
 //! `tidepool tsdb import`: OpenMetrics or classic text to blocks.
 //!
 //! The text is read as often as the memory asks for; what comes from a pipe is kept in a file
-//! beside the new blocks first, since a pipe gives it once. All blocks become visible together, after
-//! the last line was read.
+//! beside the new blocks first, since a pipe gives it once. All blocks become visible together,
+//! after the last line was read.
 
 use super::list::{BlockList, print_blocks};
 use super::progress::warn_line;

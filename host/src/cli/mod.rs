@@ -1,6 +1,7 @@
 //! Commands that do not serve: `tidepool tsdb` looks at and works on a data directory,
-//! `tidepool query` asks a server or a data directory, `tidepool check` judges configuration files and
-//! metrics, `tidepool scrape` shows one scrape, `tidepool plugin` makes, checks and tries plugins.
+//! `tidepool query` asks a server or a data directory, `tidepool check` judges configuration files
+//! and metrics, `tidepool scrape` shows one scrape, `tidepool plugin` makes, checks and tries
+//! plugins.
 //!
 //! One file per command. What they print goes to standard output, line for line as `promtool`
 //! prints it where that has the same command; everything else goes to standard error. `list`,

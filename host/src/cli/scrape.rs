@@ -28,8 +28,8 @@ pub struct ScrapeCommandArgs {
 
     /// Take the settings of a job in this configuration file
     ///
-    /// Authentication, TLS, relabeling, limits and all else are those of the job. If the job lists a
-    /// target with the address of the URL, the target's labels count, too.
+    /// Authentication, TLS, relabeling, limits and all else are those of the job. If the job lists
+    /// a target with the address of the URL, the target's labels count, too.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 

@@ -9,8 +9,8 @@
 //!
 //! Sections that flags cannot say, such as `remote_write`, are read by whom they concern.
 //!
-//! Each other key becomes the flag of its name and is judged by the same rules, so that the two cannot
-//! differ. What the command line says as well holds as the command line says it.
+//! Each other key becomes the flag of its name and is judged by the same rules, so that the two
+//! cannot differ. What the command line says as well holds as the command line says it.
 
 use super::ServeArgs;
 use super::upstream::{absent_flag, absent_section, our_name, with_names};
@@ -260,7 +260,8 @@ impl Content {
     }
 }
 
-/// Whether a section says nothing, however deep. An item that is nothing is a mistake, as for upstream.
+/// Whether a section says nothing, however deep. An item that is nothing is a mistake, as for
+/// upstream.
 fn is_empty(data: &Data) -> bool {
     match data {
         Data::Nothing => true,

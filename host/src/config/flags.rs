@@ -15,8 +15,8 @@ const BLOCK_DURATION_MAX: Duration = Duration::from_secs(31 * 86400);
 /// Flags whose values are URLs, in which there may be secrets.
 const URLS: [&str; 2] = ["remote-write-url", "ship"];
 
-/// Flags by name, without the dashes. What was not given and has no fixed default is empty; what may
-/// be given several times is joined by commas.
+/// Flags by name, without the dashes. What was not given and has no fixed default is empty; what
+/// may be given several times is joined by commas.
 pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<String, String> {
     let own = settings.iter().map(|(name, values)| {
         let text = match URLS.contains(&name) {

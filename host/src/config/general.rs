@@ -12,15 +12,15 @@ use tidepool_settings::duration::duration;
 pub(super) struct GeneralArgs {
     /// Configuration file in YAML, read again when it changes
     ///
-    /// Its keys are the names of these flags. A flag on the command line overrides its key. It is also
-    /// read again on SIGHUP.
+    /// Its keys are the names of these flags. A flag on the command line overrides its key. It is
+    /// also read again on SIGHUP.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
     /// Interval between looks whether the configuration file has changed
     ///
-    /// A file that it includes counts. A file that is not valid changes nothing: the log and the metric
-    /// prometheus_config_last_reload_successful say so.
+    /// A file that it includes counts. A file that is not valid changes nothing: the log and the
+    /// metric prometheus_config_last_reload_successful say so.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub config_auto_reload_interval: Duration,
 

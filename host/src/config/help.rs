@@ -1,7 +1,7 @@
 //! The help of the server's flags: a short list that most people need, and all flags by topic.
 //!
-//! A topic is a section of [`ServeArgs`](super::ServeArgs), whose fields' comments are the texts: the
-//! first line for the list, all of it for the whole.
+//! A topic is a section of [`ServeArgs`](super::ServeArgs), whose fields' comments are the texts:
+//! the first line for the list, all of it for the whole.
 
 use clap::{Arg, ArgAction, Command};
 

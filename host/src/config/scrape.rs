@@ -1,4 +1,5 @@
-//! Flags for scraping and for built-in metrics. What else is scraped stands in the configuration file.
+//! Flags for scraping and for built-in metrics. What else is scraped stands in the configuration
+//! file.
 
 use crate::scrape::{BuiltinConfig, ScrapeConfig};
 use clap::Args;

@@ -135,8 +135,8 @@ pub(super) fn with_names(command: Command) -> Command {
     command.args(names)
 }
 
-/// What was said by Prometheus' names and not by ours, as flags by our names. The command is the one
-/// that gave the matches.
+/// What was said by Prometheus' names and not by ours, as flags by our names. The command is the
+/// one that gave the matches.
 pub(super) fn by_our_names(
     command: &Command,
     matches: &ArgMatches,

@@ -146,9 +146,9 @@ impl Forwarding {
 
 impl Destinations {
     /// Makes the destinations those of a configuration, and returns whether any is another one than
-    /// before. Those that are as they were go on; one that is changed goes on where it stood; one that
-    /// is new begins with what is written from now on; one that is gone is dropped. Nothing changes
-    /// if a new one cannot be used.
+    /// before. Those that are as they were go on; one that is changed goes on where it stood; one
+    /// that is new begins with what is written from now on; one that is gone is dropped. Nothing
+    /// changes if a new one cannot be used.
     pub fn reload(
         &self,
         config: &ForwardConfig,
@@ -322,8 +322,8 @@ impl Shared {
         }
     }
 
-    /// Removes where delivery stood to those that are not configured, and counts it. If that fails it is
-    /// tried again at the next start.
+    /// Removes where delivery stood to those that are not configured, and counts it. If that fails
+    /// it is tried again at the next start.
     fn drop_others(&self, config: &ForwardConfig) {
         let dir = self.store.data().path().join(FORWARD_DIR);
         match PositionFile::keep_only(&dir, &names(config)) {

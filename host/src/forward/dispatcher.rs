@@ -175,8 +175,8 @@ impl<'w> Dispatcher<'w> {
         Ok(true)
     }
 
-    /// Sends of each shard that has none on its way what waits long enough, or all if nothing more is
-    /// to come for it; returns whether anything was sent.
+    /// Sends of each shard that has none on its way what waits long enough, or all if nothing more
+    /// is to come for it; returns whether anything was sent.
     pub fn send(
         &mut self,
         shared: &mut Shared<'_>,

@@ -36,8 +36,8 @@ impl Housekeeper {
         self.wanted.is_some()
     }
 
-    /// Shows at once how far an earlier run had come; a destination that is new begins behind what is
-    /// stored now, unless it has the log from its beginning.
+    /// Shows at once how far an earlier run had come; a destination that is new begins behind what
+    /// is stored now, unless it has the log from its beginning.
     pub fn begin(&self, shared: &mut Shared<'_>, reader: &Reader) -> Result<(), ForwardError> {
         let positions = shared.destination.positions()?;
         let is_first = |p: &ShardPosition| p.in_order.segment == 0 && p.in_order.record == 0;
@@ -184,8 +184,8 @@ fn look(shared: &mut Shared<'_>, reader: &Reader) -> Result<(u64, u64), ForwardE
     Ok((gap_rows, bytes_left))
 }
 
-/// Times of the oldest sample of the head, if that is asked for, and of the newest one stored; nothing
-/// without any, or if the store does not tell now.
+/// Times of the oldest sample of the head, if that is asked for, and of the newest one stored;
+/// nothing without any, or if the store does not tell now.
 pub(super) async fn stored_ms(store: &Store, with_oldest: bool) -> Option<(i64, i64)> {
     let newest_ms = store.newest_time_ms().await.ok().filter(|time_ms| *time_ms > i64::MIN)?;
     let oldest_ms = match with_oldest {

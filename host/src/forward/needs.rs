@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// First segments of both logs that are needed: the in-order one's, the out-of-order one's.
 pub(super) type Needed = (u32, u32);
 
-/// By number of the destination, with the newest checkpoint that knows all series of what it has yet to
-/// send.
+/// By number of the destination, with the newest checkpoint that knows all series of what it has
+/// yet to send.
 type ByDestination = BTreeMap<u64, (Needed, Option<u32>)>;
 
 /// What all destinations need.
@@ -44,8 +44,8 @@ impl Needs {
         }
     }
 
-    /// Notes what a destination needs by now, and the newest checkpoint that knows all series of it, if
-    /// there is one; deletes what no destination needs.
+    /// Notes what a destination needs by now, and the newest checkpoint that knows all series of
+    /// it, if there is one; deletes what no destination needs.
     pub fn note(
         &self,
         destination: u64,
@@ -75,8 +75,8 @@ impl Needs {
         self.held.bytes() > self.log_bytes_max.load(Relaxed)
     }
 
-    /// What is left of a need if the oldest segments go that are held beyond the bound, and the bytes
-    /// of those.
+    /// What is left of a need if the oldest segments go that are held beyond the bound, and the
+    /// bytes of those.
     pub fn within_bound(&self, (in_order, out_of_order): Needed) -> (Needed, u64) {
         let bytes_max = self.log_bytes_max.load(Relaxed);
         let mut beyond = self.held.bytes().saturating_sub(bytes_max);

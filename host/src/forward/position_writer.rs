@@ -32,7 +32,8 @@ pub(super) struct PositionWriter<'w> {
 }
 
 impl<'w> PositionWriter<'w> {
-    /// Goes on from what the file holds: these positions, and this time if delivery had come so far.
+    /// Goes on from what the file holds: these positions, and this time if delivery had come so
+    /// far.
     pub fn new(
         parts: &'w Parts,
         file: &'w mut PositionFile,

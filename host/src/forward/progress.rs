@@ -1,16 +1,16 @@
 //! How far delivery has come, as a time: the lag is what the newest sample stored is ahead of it.
 //!
 //! It is the time of the newest sample that was delivered, or of the newest stored when nothing was
-//! left to be delivered. It is written down with the position, so that a node whose receiver is away
-//! knows after a restart, too, how far it lags.
+//! left to be delivered. It is written down with the position, so that a node whose receiver is
+//! away knows after a restart, too, how far it lags.
 
 use std::time::{Duration, Instant};
 
 /// How far delivery has come.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// Everything before this is delivered, in the order in which rows are sent; none of a destination
-    /// that has begun with an empty store and had nothing to deliver yet.
+    /// Everything before this is delivered, in the order in which rows are sent; none of a
+    /// destination that has begun with an empty store and had nothing to deliver yet.
     delivered_ms: Option<i64>,
     /// When this began, by the node's clock.
     begun_ms: i64,

@@ -1,8 +1,8 @@
 //! One request, sent until it is answered for good: delivered, or refused.
 //!
-//! What the receiver or the network may do better another time ([`Meaning::Again`]) is sent again, at
-//! growing distances or when `Retry-After` says. Everything else that is no success would be refused
-//! each time: it is given up, and counted.
+//! What the receiver or the network may do better another time ([`Meaning::Again`]) is sent again,
+//! at growing distances or when `Retry-After` says. Everything else that is no success would be
+//! refused each time: it is given up, and counted.
 
 use super::answer::{Asked, Counts, Meaning, meaning};
 use super::client::Client;
@@ -157,7 +157,8 @@ impl Sender {
         self.figures.requests.fetch_add(1, Relaxed);
         let lost = request.counts.without(written);
         if !lost.is_nothing() {
-            // Against the specification, which has 4xx for that: it would not be written another time.
+            // Against the specification, which has 4xx for that: it would not be written another
+            // time.
             self.figures.failed.add(&lost);
             let Counts { samples, histograms, exemplars } = lost;
             tracing::error!(

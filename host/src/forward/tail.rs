@@ -1,5 +1,5 @@
-//! Reading both logs for one destination, in an order in which nothing is missing: what is out of order
-//! comes when all was read that was written before it.
+//! Reading both logs for one destination, in an order in which nothing is missing: what is out of
+//! order comes when all was read that was written before it.
 //!
 //! ```text
 //! look where the out-of-order log ends ─▶ read the in-order log ─▶ read the out-of-order log to there ─┐

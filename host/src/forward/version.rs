@@ -1,8 +1,8 @@
-//! Which version of remote write a receiver gets: the configured one, or 1.0 for a while after it did
-//! not take 2.0.
+//! Which version of remote write a receiver gets: the configured one, or 1.0 for a while after it
+//! did not take 2.0.
 //!
-//! Source: Remote-Write 2.0 specification, sections "Required Written Response Headers" and "2.x vs 1.x
-//! Compatibility".
+//! Source: Remote-Write 2.0 specification, sections "Required Written Response Headers" and "2.x vs
+//! 1.x Compatibility".
 
 use crate::wasm::RemoteWriteVersion;
 use std::time::{Duration, Instant};

@@ -81,8 +81,8 @@ pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Stand> {
     Some(Worker { parts, sender, stand, version, begun_ms: system_now_ms() }.run())
 }
 
-/// Waits for the worker before this one, if there is one; nothing if it is time to stop before it is
-/// known where delivery stands.
+/// Waits for the worker before this one, if there is one; nothing if it is time to stop before it
+/// is known where delivery stands.
 fn begin(parts: &Parts, start: Start) -> Option<Stand> {
     let (thread, number) = match start {
         Start::At(stand) => return Some(*stand),

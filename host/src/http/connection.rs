@@ -1,8 +1,9 @@
 //! One connection from its first byte to its last.
 //!
 //! A connection that is between requests, or has sent a part of a request's head, may be closed at
-//! any time: after a while anyway, and after a second when others wait for its place. A request that is
-//! being worked on is never cut off from here; its body and its answer have limits of their own.
+//! any time: after a while anyway, and after a second when others wait for its place. A request
+//! that is being worked on is never cut off from here; its body and its answer have limits of their
+//! own.
 
 use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
 use super::context::{Context, HttpCounters};

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Upper bounds in seconds: Prometheus', and some below for what should be quick.
 const BOUNDS: [f64; 12] = [0.001, 0.005, 0.025, 0.1, 0.2, 0.4, 1.0, 3.0, 8.0, 20.0, 60.0, 120.0];
 
-/// The histograms: of each handler, one for each status that it gave. Statuses are the program's own,
-/// so that there are few.
+/// The histograms: of each handler, one for each status that it gave. Statuses are the program's
+/// own, so that there are few.
 pub struct Durations(Vec<OfHandler>);
 
 struct OfHandler {

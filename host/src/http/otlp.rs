@@ -1,4 +1,5 @@
-//! `POST /api/v1/otlp/v1/metrics`: metrics of OpenTelemetry, as OTLP/HTTP with protobuf brings them.
+//! `POST /api/v1/otlp/v1/metrics`: metrics of OpenTelemetry, as OTLP/HTTP with protobuf brings
+//! them.
 //!
 //! Source: OpenTelemetry Protocol Specification 1.x, sections "OTLP/HTTP Request", "Response".
 

@@ -2,8 +2,8 @@
 //! server, from inside the network and without asking the user:
 //!
 //! - What changes something is refused to pages of other origins. A browser says where a request
-//!   comes from (Fetch metadata), or, where it sends none because the connection is not secure, names
-//!   the origin of the page. Agents say neither, and are let in.
+//!   comes from (Fetch metadata), or, where it sends none because the connection is not secure,
+//!   names the origin of the page. Agents say neither, and are let in.
 //! - A page whose own name was pointed at this server is of the same origin. If no credential is
 //!   needed, the host name of a request must be one that this server knows.
 //!

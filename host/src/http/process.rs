@@ -69,8 +69,8 @@ fn boot_seconds(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
 
-/// A column of the table `IpExt` in `/proc/self/net/netstat`: a line of names, one of values. It is of
-/// the network namespace.
+/// A column of the table `IpExt` in `/proc/self/net/netstat`: a line of names, one of values. It is
+/// of the network namespace.
 fn of_all_addresses(netstat: &str, column: &str) -> Option<u64> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("IpExt:"));
     let (names, values) = (lines.next()?, lines.next()?);

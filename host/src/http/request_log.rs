@@ -4,8 +4,9 @@
 //! request, which carries the request's id. It has no header and no query, since credentials and
 //! queries are private; reasons that may quote a query are cut before the quotation.
 //!
-//! Of each endpoint and status, [`LINES_MAX`] lines are written in a window of [`WINDOW`], which begins
-//! with its first line. What comes beyond is counted, and the window ends with a line that has the number.
+//! Of each endpoint and status, [`LINES_MAX`] lines are written in a window of [`WINDOW`], which
+//! begins with its first line. What comes beyond is counted, and the window ends with a line that
+//! has the number.
 
 use super::answered::cut;
 use super::handler::Handler;
@@ -142,8 +143,8 @@ impl RequestLog {
     }
 }
 
-/// Server errors are warnings. A client's error is the client's affair, and an answer that the store
-/// is not ready is what such a question is for.
+/// Server errors are warnings. A client's error is the client's affair, and an answer that the
+/// store is not ready is what such a question is for.
 fn write(asked: &Asked, handler: Handler, reply: &Reply) {
     let Asked { method, uri, client, .. } = asked;
     let status = reply.status();

@@ -123,7 +123,8 @@ impl<S> Watched<S> {
         self.keeps_back = true;
     }
 
-    /// The status of an answer that was kept back, if there was one; from now on everything goes out.
+    /// The status of an answer that was kept back, if there was one; from now on everything goes
+    /// out.
     pub fn take_refusal(&mut self) -> Option<u16> {
         self.keeps_back = false;
         self.refusal.take()

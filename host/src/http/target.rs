@@ -1,6 +1,6 @@
-//! Request targets as people type them. `GET /api/v1/series?match[]=up{job="x"}` is what Prometheus'
-//! documentation shows and Prometheus takes, though RFC 3986 wants some of these characters
-//! percent-encoded, and the parser insists. They are encoded before it sees them.
+//! Request targets as people type them. `GET /api/v1/series?match[]=up{job="x"}` is what
+//! Prometheus' documentation shows and Prometheus takes, though RFC 3986 wants some of these
+//! characters percent-encoded, and the parser insists. They are encoded before it sees them.
 //!
 //! Heads and bodies of requests are distinguished by the parser's own rules where they leave no
 //! doubt. At the first doubt this gives up for the rest of the connection, and everything goes on

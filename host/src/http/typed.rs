@@ -1,5 +1,6 @@
 //! A connection whose request targets are encoded on their way to the parser: see
-//! [`super::target`]. What needs no change is read to where the parser wants it and looked at there.
+//! [`super::target`]. What needs no change is read to where the parser wants it and looked at
+//! there.
 
 use super::target::Requests;
 use bytes::{Buf, Bytes, BytesMut};

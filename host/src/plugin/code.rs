@@ -1,8 +1,9 @@
 //! Machine code of plugins: compiled in a process of its own, kept in the data directory.
 //!
-//! A compiler takes hundreds of megabytes for a large plugin; a child process gives them back, has a
-//! limit of its own, runs at low priority, and can crash alone. It is this program, as `tidepool plugin
-//! compile`. It ends when its standard input does, which is when the process that started it is gone.
+//! A compiler takes hundreds of megabytes for a large plugin; a child process gives them back, has
+//! a limit of its own, runs at low priority, and can crash alone. It is this program, as `tidepool
+//! plugin compile`. It ends when its standard input does, which is when the process that started it
+//! is gone.
 //!
 //! ```text
 //! <data>/plugin-cache/<sha256 of the .wasm, runtime's version and settings>.code
@@ -43,8 +44,8 @@ const COMPILE_TIME: Duration = Duration::from_secs(600);
 /// How often it is looked after.
 const COMPILE_LOOK: Duration = Duration::from_millis(20);
 
-/// What a compiler says that has no memory left: Rust's words, and the operating system's for what it
-/// maps and for threads.
+/// What a compiler says that has no memory left: Rust's words, and the operating system's for what
+/// it maps and for threads.
 const OUT_OF_MEMORY: [&str; 3] =
     ["memory allocation of", "Cannot allocate memory", "Resource temporarily unavailable"];
 
@@ -168,7 +169,8 @@ impl CodeCache {
         }
     }
 
-    /// As [`CodeCache::find`], compiled if it has to be. Blocks until it is; for one caller at a time.
+    /// As [`CodeCache::find`], compiled if it has to be. Blocks until it is; for one caller at a
+    /// time.
     pub fn load(&self, engine: &Engine, wasm: &[u8], cancel: &Cancel) -> Result<Code, CodeError> {
         if let Some(found) = self.find(engine, wasm)? {
             return Ok(found);

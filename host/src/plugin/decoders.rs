@@ -1,5 +1,5 @@
-//! Decoders: bodies of `POST /api/v1/push/NAME`, and of paths that the configuration gives them, become
-//! remote-write requests.
+//! Decoders: bodies of `POST /api/v1/push/NAME`, and of paths that the configuration gives them,
+//! become remote-write requests.
 
 use super::batch::write;
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies::{Refusal, Request};

@@ -76,8 +76,8 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Whether the same file will fail in the same way another time. What a plugin says when it starts
-    /// may depend on a directory of its own, and how long that takes on what else runs.
+    /// Whether the same file will fail in the same way another time. What a plugin says when it
+    /// starts may depend on a directory of its own, and how long that takes on what else runs.
     pub fn is_lasting(&self) -> bool {
         match self {
             LoadError::Code(error) => error.is_lasting(),

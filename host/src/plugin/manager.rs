@@ -6,9 +6,9 @@
 //!  write ──▶ transforms ──▶ store ──▶ observers        push/NAME ──▶ decoder
 //! ```
 //!
-//! A request takes the set as it is when it comes, and keeps it to its end: a plugin that is replaced
-//! meanwhile finishes its calls. A file that cannot be loaded changes nothing: what was loaded from it
-//! before goes on.
+//! A request takes the set as it is when it comes, and keeps it to its end: a plugin that is
+//! replaced meanwhile finishes its calls. A file that cannot be loaded changes nothing: what was
+//! loaded from it before goes on.
 
 use super::config::{PluginsConfig, World, is_reserved};
 use super::figures::PluginFigures;

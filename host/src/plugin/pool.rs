@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// An instance that has grown to this part of what it may have is not kept, as one that leaves cursors
-/// open: memory never shrinks, and what it leaks must not become a fault.
+/// An instance that has grown to this part of what it may have is not kept, as one that leaves
+/// cursors open: memory never shrinks, and what it leaks must not become a fault.
 const KEPT_PART: (usize, usize) = (3, 4);
 
 /// A loaded plugin.

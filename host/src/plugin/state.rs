@@ -18,8 +18,8 @@ use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 /// The place at which a plugin sees its directory.
 const DIRECTORY: &str = "/data";
 
-/// Files, streams and the like that an instance may have open: the process has so many descriptors for
-/// everything.
+/// Files, streams and the like that an instance may have open: the process has so many descriptors
+/// for everything.
 const RESOURCES_MAX: usize = 256;
 
 /// Cursors that a job may have open: each is a read with an instance of its own.
@@ -103,8 +103,8 @@ impl PluginState {
 }
 
 impl PluginState {
-    /// Ends cursors that a call has left open: what a plugin leaks must not keep readers waiting, nor
-    /// the head from giving memory back.
+    /// Ends cursors that a call has left open: what a plugin leaks must not keep readers waiting,
+    /// nor the head from giving memory back.
     pub fn end_cursors(&mut self) {
         let open = std::mem::take(&mut self.open_cursors);
         for cursor in &open {

@@ -3,8 +3,8 @@
 /// Longest text of a plugin that is logged or given to a sender, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// A text within bounds, on one line: a plugin must not fill the log, nor write lines that look like
-/// those of others.
+/// A text within bounds, on one line: a plugin must not fill the log, nor write lines that look
+/// like those of others.
 pub fn bounded(text: &str) -> String {
     let end = text.floor_char_boundary(TEXT_BYTES_MAX);
     let (kept, rest) = text.split_at(end);

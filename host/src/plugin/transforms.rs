@@ -61,8 +61,8 @@ enum Next {
 }
 
 impl Transforms {
-    /// Whether none of them has anything to say of a request at the moment, so that it can be stored
-    /// as it is. Must be called in the async runtime.
+    /// Whether none of them has anything to say of a request at the moment, so that it can be
+    /// stored as it is. Must be called in the async runtime.
     pub fn pass_by(&self, request: &Request) -> bool {
         let pass = |link: &Link| matches!(link, Link::Loaded(plugin) if passes_by(plugin));
         if !self.chain.iter().all(pass) {
@@ -311,8 +311,8 @@ fn invalid(error: ViewError) -> StoreError {
     StoreError::Refused(Error::Invalid(error.to_string()))
 }
 
-/// A request that a needed plugin has no room for. A sender may send smaller ones; what other plugins
-/// made so large is no fault of the sender's.
+/// A request that a needed plugin has no room for. A sender may send smaller ones; what other
+/// plugins made so large is no fault of the sender's.
 fn too_large(plugin: &Plugin, sent_bytes: usize) -> StoreError {
     let bytes_max = columns_bytes_max(&plugin.settings);
     if sent_bytes > bytes_max {

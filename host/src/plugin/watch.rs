@@ -6,8 +6,9 @@
 //!                                        └── failed: again after 1 s … 5 min ◀────┘
 //! ```
 //!
-//! One thread owns the entries and does nothing that takes time. What is loaded takes the place of what
-//! was there before as a whole; what cannot be loaded changes nothing but for a file that is gone.
+//! One thread owns the entries and does nothing that takes time. What is loaded takes the place of
+//! what was there before as a whole; what cannot be loaded changes nothing but for a file that is
+//! gone.
 
 use super::code::Cancel;
 use super::config::{OnFault, PluginsConfig, World};

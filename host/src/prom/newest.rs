@@ -81,7 +81,8 @@ impl FloatHistogram {
         self.schema == CUSTOM_SCHEMA
     }
 
-    /// Upper bounds with cumulative counts, without the last one, which is infinite; for custom bounds.
+    /// Upper bounds with cumulative counts, without the last one, which is infinite; for custom
+    /// bounds.
     pub fn classic_buckets(&self) -> Vec<(f64, f64)> {
         let mut counts = vec![0.0; self.custom_values.len()];
         let mut index = 0_i64;
@@ -105,8 +106,8 @@ impl FloatHistogram {
     }
 }
 
-/// The newest samples in whole fields of a `prometheus.QueryResult`. Series whose newest sample marks
-/// them as stale are left out, and so are those without a name.
+/// The newest samples in whole fields of a `prometheus.QueryResult`. Series whose newest sample
+/// marks them as stale are left out, and so are those without a name.
 pub fn newest(fields: &[u8]) -> Result<Vec<Newest>, DecodeError> {
     let result = QueryResult::decode(fields)?;
     Ok(result.timeseries.into_iter().filter_map(of_series).collect())

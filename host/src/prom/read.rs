@@ -43,8 +43,8 @@ pub enum ReadFormat {
         /// Size of a frame.
         frame_bytes_max: u32,
     },
-    /// The fields `timeseries` of one `prometheus.QueryResult` after the other: series in label order,
-    /// each with just the samples inside the range. A part may end inside of one.
+    /// The fields `timeseries` of one `prometheus.QueryResult` after the other: series in label
+    /// order, each with just the samples inside the range. A part may end inside of one.
     TimeSeries,
     /// Series as one instance hands them to another; a part ends between two.
     ChunkedSeries,

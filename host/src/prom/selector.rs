@@ -1,9 +1,9 @@
 //! Series selectors as PromQL writes them: `up{job="x",instance=~"a.*"}`, or with names of any
 //! characters in quotes, `{"my.metric","my.label"="x"}`.
 //!
-//! Only what selects series is read: no offset, no range, no function. Rules of names and quotes are
-//! upstream's (`promql/parser/lex.go` and `util/strutil/quote.go` in prometheus/prometheus); the
-//! expressions of `=~` and `!~` are checked by the engine.
+//! Only what selects series is read: no offset, no range, no function. Rules of names and quotes
+//! are upstream's (`promql/parser/lex.go` and `util/strutil/quote.go` in prometheus/prometheus);
+//! the expressions of `=~` and `!~` are checked by the engine.
 
 use super::selection::{SelectionCount, SelectionError};
 use crate::wasm::{MatchOp, Matcher};
@@ -253,7 +253,8 @@ pub fn matches_empty(matcher: &Matcher) -> bool {
 }
 
 /// Whether an expression matches the empty text. Nothing is compiled, and no class of characters
-/// spelled out, so that this costs no more than its length; the parser bounds how deep it is nested.
+/// spelled out, so that this costs no more than its length; the parser bounds how deep it is
+/// nested.
 fn takes_empty(regex: &Ast) -> bool {
     match regex {
         Ast::Empty(_) | Ast::Flags(_) => true,

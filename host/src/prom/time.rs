@@ -29,8 +29,8 @@ pub fn parse_time(text: &str) -> Option<i64> {
     }
 }
 
-/// Times of the last day of the year 9999, which stand for ever: a `jiff::Timestamp` ends before it,
-/// so that it has a date in every time zone.
+/// Times of the last day of the year 9999, which stand for ever: a `jiff::Timestamp` ends before
+/// it, so that it has a date in every time zone.
 fn last_day(text: &str) -> Option<i64> {
     let utc = text.strip_suffix('Z').filter(|text| text.starts_with("9999-12-3"))?;
     let time = utc.parse::<DateTime>().ok().filter(|_| utc.contains('T'))?;

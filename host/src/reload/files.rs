@@ -1,7 +1,7 @@
 //! Reloads when the configuration file changes, or a file that it includes.
 //!
-//! Contents are compared, not times: mounted directories swap symbolic links, and an editor may write
-//! what was there before.
+//! Contents are compared, not times: mounted directories swap symbolic links, and an editor may
+//! write what was there before.
 
 use super::ReloadHandle;
 use crate::config::ConfigSource;

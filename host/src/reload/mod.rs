@@ -21,8 +21,8 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// The flags whose change holds at once; labels only as long as nothing is shipped. All others need a
-/// restart.
+/// The flags whose change holds at once; labels only as long as nothing is shipped. All others need
+/// a restart.
 pub const RELOADABLE: [&str; 34] = [
     "access-log",
     "admin-credentials-file",

@@ -1,7 +1,8 @@
-//! References to label sets, for scrapes that plugins look at: their rows go as requests, with labels.
+//! References to label sets, for scrapes that plugins look at: their rows go as requests, with
+//! labels.
 //!
-//! A series that ends is dropped. All are dropped when there are too many, as after a long time with
-//! series that never end by a marker; a scrape then asks again.
+//! A series that ends is dropped. All are dropped when there are too many, as after a long time
+//! with series that never end by a marker; a scrape then asks again.
 
 use std::collections::HashMap;
 use tidepool_scrape::labels::Labels;

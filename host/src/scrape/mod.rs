@@ -2,8 +2,8 @@
 //!
 //! - [`Scraping`]: starts what is configured, and takes over what a reload changes.
 //! - `builtin`: jobs that need no configuration.
-//! - `store`: where samples go, by the numbers of their series; `request`: what of them has no columns;
-//!   `labelled`: what plugins look at.
+//! - `store`: where samples go, by the numbers of their series; `request`: what of them has no
+//!   columns; `labelled`: what plugins look at.
 
 mod builtin;
 mod labelled;
@@ -111,8 +111,8 @@ impl Drop for FoundTargets {
 }
 
 impl Scraping {
-    /// Starts scraping, in the background. It ends at the stop signal; the task is done when the last
-    /// scrape is.
+    /// Starts scraping, in the background. It ends at the stop signal; the task is done when the
+    /// last scrape is.
     pub async fn start(
         config: &ScrapeConfig,
         intake: Intake,

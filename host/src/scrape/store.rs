@@ -27,8 +27,8 @@ use tidepool_scrape::store::{self as scrape, Appended, Batch, SeriesRef, SeriesR
 /// Rows that one call of the head stores: some milliseconds.
 const ROWS_PER_CALL: usize = 4096;
 
-/// Bits of a reference that hold the number; those above hold which head gave it, so that a reference
-/// of an earlier head is never taken for one of this.
+/// Bits of a reference that hold the number; those above hold which head gave it, so that a
+/// reference of an earlier head is never taken for one of this.
 const NUMBER_BITS: u32 = 48;
 
 /// The store, for scrapes.

@@ -1,8 +1,8 @@
 //! The current time on a node whose clock may be wrong.
 //!
 //! The system's clock counts as long as it is plausible: not before this software existed, and not
-//! behind what is stored. Otherwise (a board without a battery starts in 1970, a clock was set back)
-//! the senders are believed: the median time of the samples in a request, and of the last few
+//! behind what is stored. Otherwise (a board without a battery starts in 1970, a clock was set
+//! back) the senders are believed: the median time of the samples in a request, and of the last few
 //! requests the median again, so that a sender that is wrong must be in the majority to matter.
 
 use super::millis;
@@ -14,8 +14,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A clock that is earlier than 1 January 2025 is not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
 
-/// Moves the system's clock for this program, in milliseconds. Only tests set it, so that they do not
-/// depend on the time of day.
+/// Moves the system's clock for this program, in milliseconds. Only tests set it, so that they do
+/// not depend on the time of day.
 const OFFSET_VARIABLE: &str = "TIDEPOOL_CLOCK_OFFSET_MS";
 
 /// How many requests are asked for the time.

@@ -1,5 +1,5 @@
-//! Rows by the numbers of their series: for writers inside of the process that store the same series
-//! again and again, and need not tell their labels each time.
+//! Rows by the numbers of their series: for writers inside of the process that store the same
+//! series again and again, and need not tell their labels each time.
 
 use super::head::Rows;
 use super::{BodyRoom, Store, StoreError};
@@ -18,8 +18,8 @@ pub struct SeriesNumbers {
 }
 
 impl Store {
-    /// The numbers of series, which are created if needed. They are valid until the series is dropped
-    /// or the head restarts.
+    /// The numbers of series, which are created if needed. They are valid until the series is
+    /// dropped or the head restarts.
     pub async fn series_numbers(
         &self,
         mut label_sets: Vec<Vec<Label>>,

@@ -6,8 +6,9 @@
 //!                 ├─ reads             all query instances together
 //!                 ├─ head              one instance: caches go, then a block is cut early, then
 //!                 │                    new series are refused, then writes (the engine decides)
-//!                 └─ compactor         one instance, a third of the head's: what it cuts from a head
-//!                                      whose labels take more is several blocks (the engine decides)
+//!                 └─ compactor         one instance, a third of the head's: what it cuts from
+//!                                      a head whose labels take more is several blocks (the engine
+//!                                      decides)
 //! ```
 //!
 //! Each part has a bound of its own, so that none can take what another needs. Reads are refused
@@ -174,8 +175,8 @@ fn machine_bytes() -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The memory limit of this process' control group, of either version (cgroups(7)): the least of the
-/// group and the groups around it.
+/// The memory limit of this process' control group, of either version (cgroups(7)): the least of
+/// the group and the groups around it.
 fn cgroup_limit_bytes() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let limit_in = |dir: &str, path: &str, file: &str| -> Option<u64> {

@@ -96,7 +96,8 @@ pub struct StoreConfig {
     pub block_duration_max: Option<Duration>,
     /// How far ahead of the clock a sample may be.
     pub future_limit: Duration,
-    /// How far behind the newest sample an out-of-order one may be; zero takes samples in order only.
+    /// How far behind the newest sample an out-of-order one may be; zero takes samples in order
+    /// only.
     pub out_of_order_window: Duration,
     /// A block goes when it ends this long before the newest; zero keeps all.
     pub retention: Duration,
@@ -264,8 +265,8 @@ impl Store {
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
     }
 
-    /// Takes over what can change while the store runs: retention, reserve, and what reads and queries
-    /// may take. What runs already is not changed.
+    /// Takes over what can change while the store runs: retention, reserve, and what reads and
+    /// queries may take. What runs already is not changed.
     pub fn reload(&self, config: &StoreConfig) -> Result<(), StoreError> {
         let mut live = Live::of(config, &self.shared.data)?;
         // How much memory there is was settled at the start.
@@ -299,7 +300,8 @@ impl Store {
         answer.await.map_err(|_| StoreError::Stopped)?
     }
 
-    /// Starts a read; series get external labels besides their own. The answer comes part by part; dropping the receiver ends the read.
+    /// Starts a read; series get external labels besides their own. The answer comes part by part;
+    /// dropping the receiver ends the read.
     pub async fn read(
         &self,
         queries: Vec<ReadQuery>,

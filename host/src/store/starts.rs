@@ -1,6 +1,6 @@
-//! Starts that fail at the log, counted in the data directory across lives of the process: a log that
-//! cannot be replayed must not keep a node from serving for good, and one that can be must not be
-//! given up because the node was killed, or lost its power, while it was read.
+//! Starts that fail at the log, counted in the data directory across lives of the process: a log
+//! that cannot be replayed must not keep a node from serving for good, and one that can be must not
+//! be given up because the node was killed, or lost its power, while it was read.
 //!
 //! ```text
 //! begin ──▶ replay ─┬─ ready ───────────────────────────────▶ count = 0
@@ -235,8 +235,8 @@ impl Machine {
         format!("{boot} {oom_kills:020} {records:020}\n")
     }
 
-    /// How many records a start had replayed that said this and was killed by the kernel since; `None`
-    /// if there is no sign of that.
+    /// How many records a start had replayed that said this and was killed by the kernel since;
+    /// `None` if there is no sign of that.
     fn killed_at(&self, said: &str) -> Option<u64> {
         let mut words = said.split_whitespace();
         let (boot, oom_kills) = (words.next()?, words.next()?.parse().ok()?);

@@ -37,9 +37,9 @@ pub struct Cardinality {
 }
 
 impl Store {
-    /// Exemplars of the series that at least one of the sets of matchers selects, in label order. The
-    /// answer comes part by part; a series whose exemplars do not fit into one comes again in the
-    /// next.
+    /// Exemplars of the series that at least one of the sets of matchers selects, in label order.
+    /// The answer comes part by part; a series whose exemplars do not fit into one comes again in
+    /// the next.
     pub async fn exemplars(
         &self,
         matcher_sets: Vec<Vec<Matcher>>,

@@ -5,8 +5,8 @@
 //! info,tidepool_host::store=debug    and all that the store says
 //! ```
 //!
-//! The library beneath takes any word for the name of a target whose lines are all written, and none
-//! of others': `warning` would silence everything. So words are checked here.
+//! The library beneath takes any word for the name of a target whose lines are all written, and
+//! none of others': `warning` would silence everything. So words are checked here.
 
 use std::fmt;
 use std::str::FromStr;

@@ -66,8 +66,8 @@ impl Drop for PoolShare {
     }
 }
 
-/// No instance has more: its addresses have 32 bits, which reach 4 GiB. Less by a MiB, so that it is
-/// always a bound of ours that refuses, with a reason.
+/// No instance has more: its addresses have 32 bits, which reach 4 GiB. Less by a MiB, so that it
+/// is always a bound of ours that refuses, with a reason.
 pub const INSTANCE_BYTES_MAX: u64 = (4 << 30) - (1 << 20);
 
 /// Which bound kept an instance from growing.

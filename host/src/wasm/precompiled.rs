@@ -5,12 +5,12 @@
 //!
 //! # Safety, once
 //!
-//! `Component::deserialize_raw` trusts its input to be what `Engine::precompile_component` made, and
-//! to stay as it is: who makes an [`Image`] promises that. The runtime itself refuses code of
+//! `Component::deserialize_raw` trusts its input to be what `Engine::precompile_component` made,
+//! and to stay as it is: who makes an [`Image`] promises that. The runtime itself refuses code of
 //! another version or configuration.
 //!
-//! Profilers name machine code by where it lies, and take this for a part of the program. So with the
-//! feature `profiling` it is copied after all. A program built for size carries it packed, and
+//! Profilers name machine code by where it lies, and take this for a part of the program. So with
+//! the feature `profiling` it is copied after all. A program built for size carries it packed, and
 //! unpacks it into memory: a third of the flash for as much memory as the code takes.
 //!
 //! What is made executable is the range that the runtime names, which holds code and nothing else,

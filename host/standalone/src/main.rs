@@ -1,9 +1,9 @@
 //! `cargo build-standalone`: builds the engine's component and the two around it, and composes them
 //! into `tidepool-standalone.wasm`, which needs nothing but a directory.
 //!
-//! With `--promql`, the engine has PromQL, and the result is `tidepool-standalone-promql.wasm`. With
-//! `--contract`, the checks of a host's storage (`tests/contract`) take the engine's place, and
-//! the result is `tidepool-contract-standalone.wasm`.
+//! With `--promql`, the engine has PromQL, and the result is `tidepool-standalone-promql.wasm`.
+//! With `--contract`, the checks of a host's storage (`tests/contract`) take the engine's place,
+//! and the result is `tidepool-contract-standalone.wasm`.
 //!
 //! ```text
 //!  store inspect query …        packed wasi:cli/run        directory

@@ -126,7 +126,8 @@ impl<'a> Run<'a> {
         self.node.as_mut().ok_or_else(|| "the store is not open".into())
     }
 
-    /// An error is one of the test unless errors are what is tested; the end of an instance always is.
+    /// An error is one of the test unless errors are what is tested; the end of an instance always
+    /// is.
     fn note(&mut self, result: TestResult, what: &str) -> TestResult {
         let Err(error) = result else { return Ok(()) };
         let is_end = error.downcast_ref().is_some_and(CallError::is_end)

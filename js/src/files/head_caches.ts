@@ -1,5 +1,6 @@
 /**
- * What Prometheus keeps of its head beside the log: `chunks_head/` and `chunk_snapshot.*` directories.
+ * What Prometheus keeps of its head beside the log: `chunks_head/` and `chunk_snapshot.*`
+ * directories.
  *
  * Both are made from the log and name series by their numbers in it. Once another program has
  * written to the log, their numbers may mean other series, and Prometheus, back on the directory,

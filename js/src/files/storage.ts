@@ -8,8 +8,8 @@
  * ```
  *
  * Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work, which
- * is swept at start. What is damaged goes to `set-aside/`. `head_snapshot`, from which `tidepool` starts faster, goes before anything is
- * written, as it does there.
+ * is swept at start. What is damaged goes to `set-aside/`. `head_snapshot`, from which `tidepool`
+ * starts faster, goes before anything is written, as it does there.
  */
 
 import { StorageError } from '../errors.js';

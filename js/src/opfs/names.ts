@@ -11,14 +11,14 @@
  * ```
  *
  * The file with the higher generation counts, if its first entry is whole. Each change is one
- * entry, so that a crash leaves all of it or nothing: the rename of a directory as much as that of a
- * file. When the log has grown, the table is rewritten to the other file. If that fails, the log
+ * entry, so that a crash leaves all of it or nothing: the rename of a directory as much as that of
+ * a file. When the log has grown, the table is rewritten to the other file. If that fails, the log
  * says a generation above the one that was tried. Both files have reserved room, so that changes
  * that free space can be written when there is none.
  *
- * A power cut may keep a later page of the log and lose an earlier one: whole entries then lie behind
- * the place where the log ends. They are overwritten with zeros before anything is appended, since a
- * new entry of the right length would make them part of the log again.
+ * A power cut may keep a later page of the log and lose an earlier one: whole entries then lie
+ * behind the place where the log ends. They are overwritten with zeros before anything is appended,
+ * since a new entry of the right length would make them part of the log again.
  */
 
 import { crc32c } from '../files/crc32c.js';

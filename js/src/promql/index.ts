@@ -1,6 +1,6 @@
 /**
- * `@tidepool/engine/promql`: as `@tidepool/engine`, with a component that has PromQL. A program loads
- * one of the two.
+ * `@tidepool/engine/promql`: as `@tidepool/engine`, with a component that has PromQL. A program
+ * loads one of the two.
  */
 
 export * from '../common.js';

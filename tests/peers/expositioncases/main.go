@@ -31,8 +31,8 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// one case. Of text, body, or bytes where it is not UTF-8; of protobuf, families, of which the bytes
-// are made.
+// one case. Of text, body, or bytes where it is not UTF-8; of protobuf, families, of which the
+// bytes are made.
 type one struct {
 	Format   string   `json:"format"`
 	Body     string   `json:"body,omitempty"`

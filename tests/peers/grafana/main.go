@@ -1,5 +1,5 @@
-// go-grafana asks a server what Grafana asks a data source of the type Prometheus, with Grafana's own
-// backend library, and prints one line for each question: its name and the answer as JSON.
+// go-grafana asks a server what Grafana asks a data source of the type Prometheus, with Grafana's
+// own backend library, and prints one line for each question: its name and the answer as JSON.
 //
 //	go-grafana URL FIRST_SECOND LAST_SECOND
 //

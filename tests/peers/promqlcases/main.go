@@ -1,6 +1,6 @@
-// promqlcases prints what Prometheus computes with random native histograms, what its functions give,
-// and what whole expressions give: the tables histograms.tsv, functions.tsv and evaluation.tsv in
-// engine/promql/tests/cases.
+// promqlcases prints what Prometheus computes with random native histograms, what its functions
+// give, and what whole expressions give: the tables histograms.tsv, functions.tsv and
+// evaluation.tsv in engine/promql/tests/cases.
 //
 //	go run ./promqlcases -cases 25 > ../../engine/promql/tests/cases/histograms.tsv
 //	go run ./promqlcases -functions -cases 8 > ../../engine/promql/tests/cases/functions.tsv

@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// server is a tidepool of its own, with an empty data directory. The parts of storage.Storage that the
-// harness does not call are nil.
+// server is a tidepool of its own, with an empty data directory. The parts of storage.Storage that
+// the harness does not call are nil.
 type server struct {
 	storage.Storage
 	command *exec.Cmd

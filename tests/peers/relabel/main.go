@@ -1,11 +1,12 @@
-// Relabel makes rules and label sets at random, and says what upstream's own relabeling makes of them:
+// Relabel makes rules and label sets at random, and says what upstream's own relabeling makes of
+// them:
 //
 //	go-relabel SEED COUNT
 //
 // The text of the rules is JSON, which is YAML.
-// Each line of the output is a JSON object: `rules`, a text as in `write_relabel_configs`; `error`, why
-// upstream refuses them, empty if it does not; and `cases`, each with `labels` and what becomes of
-// them, `result`, which is null if the set is dropped or has no labels left.
+// Each line of the output is a JSON object: `rules`, a text as in `write_relabel_configs`; `error`,
+// why upstream refuses them, empty if it does not; and `cases`, each with `labels` and what becomes
+// of them, `result`, which is null if the set is dropped or has no labels left.
 package main
 
 import (

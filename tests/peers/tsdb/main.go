@@ -7,11 +7,11 @@
 //	go-tsdb starts DIR SPAN_MS    as blocks, of a server that keeps start timestamps
 //	go-tsdb read DIR              prints what the blocks of a directory hold
 //
-// All but compact and read take series from the standard input; all numbers are little-endian: a 32-bit count
-// of series; for each of them a 32-bit count of labels, and names and values in turn, sorted, each
-// with its 32-bit length; then, until the end, scrapes: a 64-bit time in milliseconds and a 64-bit
-// float for each of the series. For starts, a 64-bit start timestamp comes before each float, 0 if it
-// is not known.
+// All but compact and read take series from the standard input; all numbers are little-endian: a
+// 32-bit count of series; for each of them a 32-bit count of labels, and names and values in turn,
+// sorted, each with its 32-bit length; then, until the end, scrapes: a 64-bit time in milliseconds
+// and a 64-bit float for each of the series. For starts, a 64-bit start timestamp comes before each
+// float, 0 if it is not known.
 //
 // What read prints is a line for each sample, series by series: labels, time and start timestamp in
 // milliseconds, and the kind of the value and the value: f and the bits of a float, or h and a

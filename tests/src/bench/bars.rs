@@ -1,7 +1,7 @@
 //! The rows of the table, and the bar of each: how much is enough.
 //!
-//! The same binary drifts by a third within the hour, and bytes on disk depend on the data, so these
-//! bars are ratios to Prometheus in the same run; those of memory are absolute.
+//! The same binary drifts by a third within the hour, and bytes on disk depend on the data, so
+//! these bars are ratios to Prometheus in the same run; those of memory are absolute.
 
 use super::scenario::Scenario::{self, *};
 

@@ -1,8 +1,8 @@
 //! Writes at a steady rate, first alone and then beside heavy reads: how long each request takes.
 //!
 //! Sender, readers and server share the machine, so the figures say something where both phases
-//! reach the wanted rate, or else by their ratio. Readers ask for all of the history, over and over,
-//! half of them as SAMPLES.
+//! reach the wanted rate, or else by their ratio. Readers ask for all of the history, over and
+//! over, half of them as SAMPLES.
 
 use super::BenchError;
 use super::load::{Load, Paced};

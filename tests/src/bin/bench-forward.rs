@@ -23,12 +23,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const ROWS_PER_REQUEST: usize = 2_000;
 const CONNECTIONS: usize = 2;
 
-/// Gives a node the same load without and with a destination, which is a second tidepool, and prints
-/// what forwarding adds; then cuts the way to it for as many hours as the outage has, lets the log
-/// be cut into blocks meanwhile, and measures how fast blocks are drained on one core.
+/// Gives a node the same load without and with a destination, which is a second tidepool, and
+/// prints what forwarding adds; then cuts the way to it for as many hours as the outage has, lets
+/// the log be cut into blocks meanwhile, and measures how fast blocks are drained on one core.
 ///
-/// Build first: `cargo build --release`. TIDEPOOL_BIN names another program. Nothing else should run
-/// on the machine. Needs `taskset`.
+/// Build first: `cargo build --release`. TIDEPOOL_BIN names another program. Nothing else should
+/// run on the machine. Needs `taskset`.
 #[derive(Parser)]
 struct Options {
     /// Number of series, of about ten labels each.

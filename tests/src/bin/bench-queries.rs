@@ -11,20 +11,20 @@ use tidepool_tests::bench::{BenchError, Context, docs, outcome};
 use tidepool_tests::victoria_metrics;
 use tidepool_tests::wait::chain;
 
-/// Stores the same samples in tidepool, Prometheus 3.x and VictoriaMetrics, asks each of them the same
-/// queries, and prints for each query and server: CPU seconds until the server is idle again / seconds
-/// until the end of the answer / peak of anonymous memory in MB of a million bytes (of which the query's
-/// own). Each query is the first that a freshly started server is asked; its files are in the page
-/// cache. Who begins changes from query to query. tidepool's answers have to be Prometheus': the same
-/// series, the same times, and values that differ by a part of 1e-12 at most; otherwise the exit code
-/// is 1.
+/// Stores the same samples in tidepool, Prometheus 3.x and VictoriaMetrics, asks each of them the
+/// same queries, and prints for each query and server: CPU seconds until the server is idle again /
+/// seconds until the end of the answer / peak of anonymous memory in MB of a million bytes (of
+/// which the query's own). Each query is the first that a freshly started server is asked; its
+/// files are in the page cache. Who begins changes from query to query. tidepool's answers have to
+/// be Prometheus': the same series, the same times, and values that differ by a part of 1e-12 at
+/// most; otherwise the exit code is 1.
 ///
-/// There are two data sets: *long* with --series series over --hours hours, and *wide* with ten times as
-/// many over one hour. Both have a sample every 15 s and end some minutes ago. tidepool and Prometheus
-/// get the same two-hour blocks, VictoriaMetrics the same remote writes.
+/// There are two data sets: *long* with --series series over --hours hours, and *wide* with ten
+/// times as many over one hour. Both have a sample every 15 s and end some minutes ago. tidepool
+/// and Prometheus get the same two-hour blocks, VictoriaMetrics the same remote writes.
 ///
-/// Build what it measures first: `cargo build --release` and `tests/peers/build`. TIDEPOOL_BIN names
-/// another tidepool. Nothing else should run on the machine.
+/// Build what it measures first: `cargo build --release` and `tests/peers/build`. TIDEPOOL_BIN
+/// names another tidepool. Nothing else should run on the machine.
 #[derive(Parser)]
 struct Options {
     /// Which queries, such as --queries rate-8h,topk; all without it.
@@ -36,22 +36,22 @@ struct Options {
     /// Hours of the data set *long*; ranges of queries that are longer are cut to it.
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=720))]
     hours: u32,
-    /// How often each server is asked each query, freshly started each time; the table has the most of
-    /// each figure.
+    /// How often each server is asked each query, freshly started each time; the table has the most
+    /// of each figure.
     #[arg(long, default_value_t = 1)]
     runs: usize,
     /// Decides the data.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A flag for `tidepool serve` when it is asked, such as --tidepool-flag=--query-memory-limit=64MiB;
-    /// may be repeated.
+    /// A flag for `tidepool serve` when it is asked, such as
+    /// --tidepool-flag=--query-memory-limit=64MiB; may be repeated.
     #[arg(long)]
     tidepool_flag: Vec<String>,
     /// Where the servers' data goes; some two GB.
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     directory: PathBuf,
-    /// Ends with exit code 1 unless every aim is reached: CPU at most half of Prometheus' in total and as
-    /// geometric mean, memory at most 48 MB and no more than Prometheus' in each query.
+    /// Ends with exit code 1 unless every aim is reached: CPU at most half of Prometheus' in total
+    /// and as geometric mean, memory at most 48 MB and no more than Prometheus' in each query.
     #[arg(long)]
     check: bool,
 }

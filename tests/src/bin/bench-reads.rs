@@ -20,12 +20,13 @@ const WORST_MAX: Duration = Duration::from_millis(250);
 /// Most by which reads may let the head's memory grow, as a part of what it was.
 const GROWTH_MAX: f64 = 0.1;
 
-/// For each kind of read: starts a server, fills its head, and sends writes at a steady rate, in turns
-/// quiet and beside readers that ask over and over. Prints the medians of the 99th percentiles, the
-/// longest write, and the head's memory; fails if writes are delayed or memory is kept.
+/// For each kind of read: starts a server, fills its head, and sends writes at a steady rate, in
+/// turns quiet and beside readers that ask over and over. Prints the medians of the 99th
+/// percentiles, the longest write, and the head's memory; fails if writes are delayed or memory is
+/// kept.
 ///
-/// Build what it measures first: `cargo build --release`. TIDEPOOL_BIN names another tidepool. Nothing
-/// else should run on the machine.
+/// Build what it measures first: `cargo build --release`. TIDEPOOL_BIN names another tidepool.
+/// Nothing else should run on the machine.
 #[derive(Parser)]
 struct Options {
     /// Kinds of reads; all without one.

@@ -23,8 +23,8 @@ const IDLE_WINDOW_QUICK: Duration = Duration::from_millis(50);
 /// Starts real servers, gives them the same work over real sockets, checks that everything they
 /// took is there, and prints what it cost each of them: CPU of the server first, wall time second.
 ///
-/// Build what it measures first: `cargo build --release` and `tests/peers/build`. TIDEPOOL_BIN names
-/// another tidepool. Nothing else should run on the machine.
+/// Build what it measures first: `cargo build --release` and `tests/peers/build`. TIDEPOOL_BIN
+/// names another tidepool. Nothing else should run on the machine.
 #[derive(Parser)]
 struct Options {
     #[command(subcommand)]

@@ -209,12 +209,13 @@ fn int(bits: &mut Bits<'_>) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// Two samples by hand: t = 1, 2; count 2 (both in bucket 1), sum 0.0; schema 0, no zero bucket.
+    /// Two samples by hand: t = 1, 2; count 2 (both in bucket 1), sum 0.0; schema 0, no zero
+    /// bucket.
     ///
     /// After the count 2 and the flags 0: threshold `00000000`; schema 0 `0`; one positive span
-    /// `10 001` of length 1 `10 001` and offset 1 `10 001`; no negative span `0`. First sample: time
-    /// 1 `10 001`, count 2 `10 010`, zero count `0`, sum 64 zeros, bucket 2 `10 010`. Second: time
-    /// step 1 `10 001`, count `0`, zero count `0`, sum `0`, bucket `0`.
+    /// `10 001` of length 1 `10 001` and offset 1 `10 001`; no negative span `0`. First sample:
+    /// time 1 `10 001`, count 2 `10 010`, zero count `0`, sum 64 zeros, bucket 2 `10 010`. Second:
+    /// time step 1 `10 001`, count `0`, zero count `0`, sum `0`, bucket `0`.
     fn worked() -> Vec<u8> {
         let text = [
             "00000000",

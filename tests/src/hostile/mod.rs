@@ -1,9 +1,10 @@
-//! Writes beside reads that ask for as much as they may: how long each write takes, quiet and beside
-//! them.
+//! Writes beside reads that ask for as much as they may: how long each write takes, quiet and
+//! beside them.
 //!
-//! [`filled`] starts a server whose head holds a flood of series of one metric, exemplars and metadata;
-//! [`Writes`] sends other series at a steady rate; [`Kind`] is what is asked beside them, over and over.
-//! Each write counts from when it is sent, so that a server that stands still shows in one of them.
+//! [`filled`] starts a server whose head holds a flood of series of one metric, exemplars and
+//! metadata; [`Writes`] sends other series at a steady rate; [`Kind`] is what is asked beside them,
+//! over and over. Each write counts from when it is sent, so that a server that stands still shows
+//! in one of them.
 
 mod kind;
 mod writes;

@@ -13,8 +13,8 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// Locks on the files of the ports that this process has been given.
 static TAKEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// A loopback address that nothing listens on, that no outgoing connection takes meanwhile, and that
-/// no test of another process is given while this one runs.
+/// A loopback address that nothing listens on, that no outgoing connection takes meanwhile, and
+/// that no test of another process is given while this one runs.
 ///
 /// For programs that cannot say which port they were given, and for those that have to come back at
 /// the same one. Each port has a file in the directory for temporary files, which is locked.

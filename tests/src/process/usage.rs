@@ -1,10 +1,10 @@
 //! What a process has used, as Linux tells in `/proc/PID`.
 //!
-//! CPU time is that of the process' own clock (clock_getcpuclockid(3)), in nanoseconds: `stat` counts
-//! ticks of 10 ms, which is more than a small query takes. Only its children are counted by `stat`
-//! (fields 16 and 17; the second field may hold spaces, so counting starts after its closing
-//! parenthesis). `status` has resident memory (`VmRSS`), its anonymous part (`RssAnon`) and its peak
-//! (`VmHWM`), `io` the bytes that went towards storage. See proc(5).
+//! CPU time is that of the process' own clock (clock_getcpuclockid(3)), in nanoseconds: `stat`
+//! counts ticks of 10 ms, which is more than a small query takes. Only its children are counted by
+//! `stat` (fields 16 and 17; the second field may hold spaces, so counting starts after its closing
+//! parenthesis). `status` has resident memory (`VmRSS`), its anonymous part (`RssAnon`) and its
+//! peak (`VmHWM`), `io` the bytes that went towards storage. See proc(5).
 
 use nix::errno::Errno;
 use nix::time::clock_getcpuclockid;

@@ -1,5 +1,5 @@
-//! Seeded series of the kinds that functions tell apart: gauges, counters, flags, classic and native
-//! histograms, with gaps, stale markers, resets and values that are no numbers.
+//! Seeded series of the kinds that functions tell apart: gauges, counters, flags, classic and
+//! native histograms, with gaps, stale markers, resets and values that are no numbers.
 
 use crate::histogram::generate::{Family, HistogramShape, SentSeries, SentValue, generate};
 use crate::series::{Labels, Random, STALE_MARKER_BITS};
@@ -22,7 +22,8 @@ pub struct Data {
 pub fn data(seed: u64, scrapes: usize, end_ms: i64) -> Data {
     let start_ms = end_ms - scrapes as i64 * INTERVAL_MS;
     let shape = HistogramShape { seed, series: 18, scrapes, start_ms, interval_ms: INTERVAL_MS };
-    // Finer resolutions than a server stores are brought down, which upstream does only when scraping.
+    // Finer resolutions than a server stores are brought down, which upstream does only when
+    // scraping.
     let is_stored_as_sent = |series: &SentSeries| !matches!(series.family, Family::Fine { .. });
     let mut series: Vec<_> = generate(shape).into_iter().filter(is_stored_as_sent).collect();
     let mut out_of_order = Vec::new();

@@ -1,5 +1,6 @@
 //! A model of what a Kubernetes fleet exposes: per node, the families that node exporter, the
-//! kubelet and an HTTP service have, about ten labels each, with values that move as such values do.
+//! kubelet and an HTTP service have, about ten labels each, with values that move as such values
+//! do.
 //!
 //! The sizes matter for benchmarks: a row of one sample takes about 345 bytes in remote write 1.0
 //! and about 64 in 2.0 (a test holds both).

@@ -105,8 +105,8 @@ fn explosion_seen(store: &Store) -> Option<()> {
 
 #[test]
 fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
-    // Not everybody may make control groups; the peak that the kernel counts is held against the limit in
-    // any case.
+    // Not everybody may make control groups; the peak that the kernel counts is held against the
+    // limit in any case.
     let group = MemoryGroup::new(LIMIT_BYTES);
     let store = Store::start_with(|config| {
         config.flag(&format!("--memory-limit={LIMIT_BYTES}")).flag("--wal-sync=off")
@@ -201,7 +201,8 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     assert_same("the known series", &known, &read[0]);
 }
 
-/// Without a flag: three quarters of what the group may have, wherever among the groups the limit is.
+/// Without a flag: three quarters of what the group may have, wherever among the groups the limit
+/// is.
 #[test]
 fn the_limit_of_a_control_group_is_the_default() {
     let outer =

@@ -1,4 +1,5 @@
-//! Ingestion beside hostile queries in PromQL: writes at a steady rate take hardly longer than alone.
+//! Ingestion beside hostile queries in PromQL: writes at a steady rate take hardly longer than
+//! alone.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -21,8 +22,8 @@ const PAIRS: usize = 5;
 /// Clients that ask hostile queries at a time.
 const CLIENTS: usize = 2;
 
-/// What the 99th percentile may be beside queries: the larger of a multiple of the quiet one, and of
-/// some milliseconds more.
+/// What the 99th percentile may be beside queries: the larger of a multiple of the quiet one, and
+/// of some milliseconds more.
 const RATIO_MAX: f64 = 1.2;
 const MORE_MAX: Duration = Duration::from_millis(10);
 

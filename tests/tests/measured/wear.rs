@@ -1,5 +1,5 @@
-//! What the store writes to its disk: counted, agreeing with what the kernel counts, and little when
-//! the log is gathered in memory, which is paid for by what a kill costs.
+//! What the store writes to its disk: counted, agreeing with what the kernel counts, and little
+//! when the log is gathered in memory, which is paid for by what a kill costs.
 
 use std::time::Duration;
 use tidepool_tests::checksum::Checksum;
@@ -47,8 +47,8 @@ fn the_counters_agree_with_the_kernel() {
     let syncs_of =
         |purpose: &&str| store.metric(&format!("tidepool_disk_syncs_total{{for=\"{purpose}\"}}"));
     let syncs: f64 = purposes.iter().filter_map(syncs_of).sum();
-    // Each sync writes the last page of a file, however little of it is new, and what the file system
-    // has to say of the file.
+    // Each sync writes the last page of a file, however little of it is new, and what the file
+    // system has to say of the file.
     let most = counted + syncs * 4.0 * PAGE_BYTES;
     assert!(
         kernel >= counted && kernel <= most,

@@ -1,5 +1,5 @@
-//! Grafana's backend library gets the same answers from tidepool as from Prometheus 3: "Save & test",
-//! the query editor, panels, exemplars and annotations.
+//! Grafana's backend library gets the same answers from tidepool as from Prometheus 3: "Save &
+//! test", the query editor, panels, exemplars and annotations.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -22,7 +22,8 @@ fn hours(seed: u64, hours: usize, series: usize) -> Dataset {
 }
 
 /// Lets the owners work in turn, each on its part of the data. Every series is away in one part of
-/// four. With out-of-order samples, every fifth scrape of 25 minutes comes after the others, backwards.
+/// four. With out-of-order samples, every fifth scrape of 25 minutes comes after the others,
+/// backwards.
 fn take_turns(node: &mut Node, data: &Dataset, out_of_order: bool, turns: &[(Owner, End)]) {
     let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
     let per_turn = scrapes.len().div_ceil(turns.len());

@@ -222,8 +222,8 @@ fn assert_holds(server: &Server, expected: &Expected, when: &str) {
     panic!("{when}: found and expected {count:?}; expected and found: {differ:#?}");
 }
 
-/// Prometheus 2.x answers remote reads of this kind without histograms: here their number has to do.
-/// The next server is asked for the histograms themselves.
+/// Prometheus 2.x answers remote reads of this kind without histograms: here their number has to
+/// do. The next server is asked for the histograms themselves.
 #[track_caller]
 fn assert_counts(server: &Server, expected: &Expected, when: &str) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,5 +1,6 @@
 //! A Prometheus that keeps start timestamps (`--enable-feature=st-storage`) writes chunks of other
-//! encodings (XOR2 and its like). tidepool serves such blocks, merges them and keeps what is in them.
+//! encodings (XOR2 and its like). tidepool serves such blocks, merges them and keeps what is in
+//! them.
 
 use std::collections::BTreeSet;
 use std::path::Path;

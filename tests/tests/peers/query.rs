@@ -1,5 +1,5 @@
-//! `tidepool query` prints what `promtool query` prints, byte for byte, against the same server; and the
-//! same again with `--dir`, once that server has ended.
+//! `tidepool query` prints what `promtool query` prints, byte for byte, against the same server;
+//! and the same again with `--dir`, once that server has ended.
 
 use serde_json::Value;
 use std::ffi::OsStr;

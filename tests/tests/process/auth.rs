@@ -211,8 +211,8 @@ fn a_refused_body_is_answered_by_http_2() {
     }
 }
 
-/// Prometheus' web configuration: TLS, then users for all endpoints, then headers and HTTP/1.1 only,
-/// each as soon as the file says so.
+/// Prometheus' web configuration: TLS, then users for all endpoints, then headers and HTTP/1.1
+/// only, each as soon as the file says so.
 #[test]
 fn the_web_configuration_guards_everything_and_is_read_again() {
     let authority = Authority::new();

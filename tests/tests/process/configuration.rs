@@ -308,8 +308,8 @@ fn nothing_is_offered_by_a_reload_that_a_start_would_refuse() {
     assert_eq!((status("/api/v1/labels", ""), status(PATH, "")), (200, 400));
 }
 
-/// What needs a restart counts as it is when a reload is judged: here the largest request would find
-/// no room.
+/// What needs a restart counts as it is when a reload is judged: here the largest request would
+/// find no room.
 #[test]
 fn a_reload_is_judged_by_what_will_hold() {
     let directory = tempfile::tempdir().expect("a directory");

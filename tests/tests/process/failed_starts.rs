@@ -1,5 +1,6 @@
-//! Starts that fail while the log is replayed: if the engine does, again and again and no further than
-//! before, the log is quarantined, whole, and the node serves; what was in the log can be had back.
+//! Starts that fail while the log is replayed: if the engine does, again and again and no further
+//! than before, the log is quarantined, whole, and the node serves; what was in the log can be had
+//! back.
 
 use rustix::process::Signal;
 use std::fs;

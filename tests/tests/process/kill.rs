@@ -124,7 +124,8 @@ fn check_newest(store: &Store, senders: &[Sender], what: &str) {
     let got = store.reader().streamed(&query).unwrap_or_else(|e| panic!("{what}: {}", chain(&e)));
     let start_ms = query[0].start_timestamp_ms;
     let since = |series: Series| series.between(start_ms, i64::MAX);
-    // Each sender has at most one request without an answer: in or out, but for its out-of-order part.
+    // Each sender has at most one request without an answer: in or out, but for its out-of-order
+    // part.
     let of = |sender: &Sender, from: usize, to: usize| -> Vec<Series> {
         sender.requests(from..to).into_iter().map(since).collect()
     };

@@ -1,5 +1,5 @@
-//! Out-of-order samples: within the out-of-order window they are accepted whatever came before, survive
-//! `kill -9`, end up in blocks, and change nothing when they come twice.
+//! Out-of-order samples: within the out-of-order window they are accepted whatever came before,
+//! survive `kill -9`, end up in blocks, and change nothing when they come twice.
 
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;

@@ -101,7 +101,8 @@ fn pages_of_other_origins_change_nothing() {
     assert!(store.metric(refused).is_some_and(|count| count >= 84.0));
 }
 
-/// Before it sends what is no simple request, a browser asks. Only for questions is there an answer.
+/// Before it sends what is no simple request, a browser asks. Only for questions is there an
+/// answer.
 #[test]
 fn nobody_is_invited_to_change_something() {
     let store = start(&[]);

@@ -1,5 +1,5 @@
-//! `tidepool query` by itself: credentials and TLS, a data directory, mistakes. What it prints is judged
-//! beside promtool, in `tests/tests/peers/query.rs`.
+//! `tidepool query` by itself: credentials and TLS, a data directory, mistakes. What it prints is
+//! judged beside promtool, in `tests/tests/peers/query.rs`.
 
 use std::ffi::OsStr;
 use tidepool_tests::authority::Authority;

@@ -1,5 +1,5 @@
-//! Flags that a reload changes hold from then on. Those of retention, credentials and forwarding are
-//! tested where these are; what a start would refuse, in `configuration.rs`.
+//! Flags that a reload changes hold from then on. Those of retention, credentials and forwarding
+//! are tested where these are; what a start would refuse, in `configuration.rs`.
 
 use super::configuration::{reload, start};
 use std::fs;

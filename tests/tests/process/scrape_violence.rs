@@ -13,7 +13,8 @@ use tidepool_tests::wait;
 
 const JOB: &str = "page";
 
-/// Kills: in each run of the tests, and in a soak. After each, targets are known after five seconds.
+/// Kills: in each run of the tests, and in a soak. After each, targets are known after five
+/// seconds.
 const KILLS: (usize, usize) = (3, 40);
 
 /// The counter's samples, without the marks of its end.

@@ -64,7 +64,8 @@ fn host_dump(data: &Path) -> String {
     cli::tsdb(arguments!["dump", data])
 }
 
-/// Blocks, a log in Zstandard, out-of-order samples, and a head snapshot: the component reads them all.
+/// Blocks, a log in Zstandard, out-of-order samples, and a head snapshot: the component reads them
+/// all.
 #[test]
 fn it_reads_what_the_program_wrote() {
     let configure = |c: Config| c.block_duration("10m").flag("--wal-compression=zstd");

@@ -1,5 +1,5 @@
-//! The command `query` of the standalone component with PromQL answers as Prometheus does: some of the
-//! cases of `tests/contract/queries`, since each takes a process that compiles the component.
+//! The command `query` of the standalone component with PromQL answers as Prometheus does: some of
+//! the cases of `tests/contract/queries`, since each takes a process that compiles the component.
 
 use serde_json::{Value as Json, json};
 use std::io::Write as _;

@@ -9,8 +9,8 @@ const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 
-/// Writes a series as a field of a `QueryResult`, which is nothing but its series: those written one
-/// behind the other are the message. A scalar is a series without labels.
+/// Writes a series as a field of a `QueryResult`, which is nothing but its series: those written
+/// one behind the other are the message. A scalar is a series without labels.
 pub fn protobuf_series(labels: &Labels, samples: &Samples, out: &mut Vec<u8>) {
     message(1, out, |out| {
         for (name, value) in labels.iter() {
@@ -65,8 +65,8 @@ fn zigzag(value: i32) -> u64 {
     ((value << 1) ^ (value >> 31)) as u32 as u64
 }
 
-/// A message within the message; its length is known when it is written, so that is moved behind the
-/// length then.
+/// A message within the message; its length is known when it is written, so that is moved behind
+/// the length then.
 fn message(field: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     varint(field << 3 | BYTES, out);
     let start = out.len();

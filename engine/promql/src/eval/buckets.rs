@@ -128,8 +128,8 @@ impl OfBuckets {
         }
     }
 
-    /// The result of one histogram; `numbers` are those of the arguments that it takes. There may be
-    /// one for some steps only, those of this quantile.
+    /// The result of one histogram; `numbers` are those of the arguments that it takes. There may
+    /// be one for some steps only, those of this quantile.
     fn column(
         &self,
         group: &Group,

@@ -11,8 +11,8 @@ use std::rc::Rc;
 /// Samples at the front that no one needs are taken out when they are so many.
 const DROP_MIN: usize = 512;
 
-/// Samples that were read and may still be needed. Places count from the first sample of the series,
-/// also when samples at the front were taken out.
+/// Samples that were read and may still be needed. Places count from the first sample of the
+/// series, also when samples at the front were taken out.
 #[derive(Debug, Default)]
 pub struct Buffer {
     samples: Samples,
@@ -108,8 +108,8 @@ impl Buffer {
         held
     }
 
-    /// Takes all values of a subquery. Histograms lose what is known of their counter: values between
-    /// them are missing, and some may come twice.
+    /// Takes all values of a subquery. Histograms lose what is known of their counter: values
+    /// between them are missing, and some may come twice.
     pub fn fill(&mut self, column: &Column, grid: Grid) {
         self.clear();
         self.samples.floats.reserve_exact(column.present().count());

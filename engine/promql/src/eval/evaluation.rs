@@ -74,8 +74,8 @@ impl Query {
     }
 }
 
-/// Counts what passes through the operators: each holds a column while a series goes from its leaf to
-/// the root.
+/// Counts what passes through the operators: each holds a column while a series goes from its leaf
+/// to the root.
 fn take_columns(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
     // The inputs of a node come before it.
     let mut below = vec![0; nodes.len()];
@@ -237,9 +237,9 @@ impl Evaluation {
     }
 }
 
-/// The series of the answer. Those of ranges come by ascending labels, unless to sort them would take
-/// more than a quarter of a limit; those of an instant vector come in no certain order, but for
-/// expressions that sort. Nothing comes behind an error.
+/// The series of the answer. Those of ranges come by ascending labels, unless to sort them would
+/// take more than a quarter of a limit; those of an instant vector come in no certain order, but
+/// for expressions that sort. Nothing comes behind an error.
 impl Iterator for Evaluation {
     type Item = Result<ResultSeries, EvalError>;
 

@@ -23,8 +23,8 @@ pub trait Change {
         Ok(())
     }
 
-    /// Whether no other series can have this one's labels now; `was` says whether that held for what
-    /// came in, once name and metadata are out.
+    /// Whether no other series can have this one's labels now; `was` says whether that held for
+    /// what came in, once name and metadata are out.
     fn is_distinct(&self, was: bool) -> bool {
         was
     }

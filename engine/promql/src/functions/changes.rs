@@ -88,8 +88,8 @@ fn count(
     Ok(Some(Value::Float(f64::from(count))))
 }
 
-/// The first float and the first histogram that count. An anchored window begins with the last sample
-/// of either kind at or before its start; without a sample behind that, none counts.
+/// The first float and the first histogram that count. An anchored window begins with the last
+/// sample of either kind at or before its start; without a sample behind that, none counts.
 fn first_places(window: &Window<'_>) -> Option<(usize, usize)> {
     if window.bounds != RangeBounds::Anchored {
         return Some((0, 0));

@@ -32,7 +32,8 @@ pub struct Window<'a> {
     pub histograms: &'a [HistogramPoint],
     /// Start times of `floats` in milliseconds, 0 for unknown ones; empty if none is to be used.
     pub float_starts: &'a [i64],
-    /// Start times of `histograms` in milliseconds, 0 for unknown ones; empty if none is to be used.
+    /// Start times of `histograms` in milliseconds, 0 for unknown ones; empty if none is to be
+    /// used.
     pub histogram_starts: &'a [i64],
     /// Start of the window in milliseconds, excluded.
     pub start_ms: i64,
@@ -127,7 +128,8 @@ pub type RangeFunction =
 pub enum Body {
     /// Over a window.
     Range(RangeFunction),
-    /// Over a float; histograms are left out. Scalars of the step follow; optional ones may be absent.
+    /// Over a float; histograms are left out. Scalars of the step follow; optional ones may be
+    /// absent.
     Float(fn(f64, &[f64]) -> Option<f64>),
     /// Over a histogram; floats are left out.
     Histogram(fn(&Histogram) -> f64),
@@ -180,8 +182,8 @@ const TABLES: [&[Entry]; 7] = [
     trend::TABLE,
 ];
 
-/// Adds or subtracts a histogram, and says what had to be reconciled; none if their buckets are of two
-/// kinds.
+/// Adds or subtracts a histogram, and says what had to be reconciled; none if their buckets are of
+/// two kinds.
 fn combine(
     histogram: &mut Histogram,
     other: &Histogram,

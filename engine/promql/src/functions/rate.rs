@@ -199,8 +199,9 @@ impl StartPair {
 
     /// Whether the counter was reset between two samples.
     ///
-    /// A start at the very time of the sample before is one of deltas, unless that sample's own start
-    /// is not known or makes no sense. A start at the time of its own sample means "not known".
+    /// A start at the very time of the sample before is one of deltas, unless that sample's own
+    /// start is not known or makes no sense. A start at the time of its own sample means "not
+    /// known".
     pub(super) fn is_reset(self, sample_before_ms: i64, sample_ms: i64) -> bool {
         let StartPair { before_ms, here_ms } = self;
         if before_ms == here_ms || here_ms == 0 || here_ms >= sample_ms {

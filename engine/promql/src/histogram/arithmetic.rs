@@ -35,7 +35,8 @@ impl Histogram {
         }
     }
 
-    /// Divides counts and sum. Below zero the histogram becomes a gauge; zero takes the buckets away.
+    /// Divides counts and sum. Below zero the histogram becomes a gauge; zero takes the buckets
+    /// away.
     pub fn divide(&mut self, divisor: f64) {
         self.for_each_number(|number| *number /= divisor);
         if divisor == 0.0 {
@@ -170,8 +171,8 @@ impl Histogram {
         }
     }
 
-    /// A copy of a resolution that is at most this one's. A lower one forgets what is known about the
-    /// counter.
+    /// A copy of a resolution that is at most this one's. A lower one forgets what is known about
+    /// the counter.
     pub fn with_schema(&self, schema: i32) -> Histogram {
         let mut copy = self.clone();
         if schema < self.schema && !self.has_custom_buckets() {

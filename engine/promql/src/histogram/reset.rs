@@ -55,8 +55,8 @@ impl Histogram {
         mapped(self).iter().zip(&mapped(previous)).any(|(count, before)| count < before)
     }
 
-    /// Whether a bucket of one side counts less than that of the previous histogram, whose resolution
-    /// is at least as high.
+    /// Whether a bucket of one side counts less than that of the previous histogram, whose
+    /// resolution is at least as high.
     fn has_less(
         &self,
         previous: &Histogram,

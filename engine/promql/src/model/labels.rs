@@ -11,8 +11,8 @@ const ALLOCATION_BYTES: usize = 12;
 pub struct Labels(Vec<(Box<str>, Box<str>)>);
 
 impl Labels {
-    /// The set of these labels, in any order. Of several with one name the last counts; empty values
-    /// are left out.
+    /// The set of these labels, in any order. Of several with one name the last counts; empty
+    /// values are left out.
     pub fn new<N: Into<Box<str>>, V: Into<Box<str>>>(
         labels: impl IntoIterator<Item = (N, V)>,
     ) -> Labels {

@@ -357,8 +357,8 @@ impl Builder<'_> {
         Ok((node, When { range_ms, ..when }))
     }
 
-    /// Whether a selector here needs no buckets: what takes them away is around it, and nothing that
-    /// needs them, be it to find out whether a counter was reset.
+    /// Whether a selector here needs no buckets: what takes them away is around it, and nothing
+    /// that needs them, be it to find out whether a counter was reset.
     pub(super) fn is_without_buckets(&self) -> bool {
         self.without_buckets > 0 && self.with_buckets == 0
     }

@@ -308,8 +308,8 @@ impl Builder<'_> {
     }
 }
 
-/// Where something is noted of an argument. The end is that of the call: of equal notes the last one
-/// counts, and a call is evaluated behind all of its arguments.
+/// Where something is noted of an argument. The end is that of the call: of equal notes the last
+/// one counts, and a call is evaluated behind all of its arguments.
 pub(super) fn noted_at(arg: Span, call: Span) -> Span {
     Span { end: call.end, ..arg }
 }

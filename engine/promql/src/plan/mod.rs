@@ -1,8 +1,9 @@
-//! What is done to evaluate an expression: durations and times are resolved, constants folded, parts
-//! that are the same at all steps are evaluated once, equal selectors are one scan.
+//! What is done to evaluate an expression: durations and times are resolved, constants folded,
+//! parts that are the same at all steps are evaluated once, equal selectors are one scan.
 //!
-//! Nodes stand in an order in which each comes behind those that it takes series from. Scans are run
-//! one after the other, in an order in which what must be held is there before what flows past it.
+//! Nodes stand in an order in which each comes behind those that it takes series from. Scans are
+//! run one after the other, in an order in which what must be held is there before what flows past
+//! it.
 
 mod binary;
 mod build;

@@ -14,9 +14,9 @@ pub(super) struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Whether the series of a node come by ascending labels. To take out a name that all of them have
-    /// keeps the order, but for a series without any other label: it comes behind those that have
-    /// labels before the name alone, such as `A`.
+    /// Whether the series of a node come by ascending labels. To take out a name that all of them
+    /// have keeps the order, but for a series without any other label: it comes behind those that
+    /// have labels before the name alone, such as `A`.
     pub fn is_by_labels(&self, id: NodeId) -> bool {
         let node = &self.nodes[id];
         match &node.kind {

@@ -13,8 +13,8 @@ use std::collections::HashMap;
 
 use super::invariant::bare;
 
-/// How many scans a selector is compared with, and most consumers of a scan: expressions of thousands of
-/// selectors would take long to plan.
+/// How many scans a selector is compared with, and most consumers of a scan: expressions of
+/// thousands of selectors would take long to plan.
 const SHARED_MAX: usize = 100;
 
 impl Builder<'_> {

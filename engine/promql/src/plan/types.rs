@@ -227,8 +227,8 @@ pub enum FoldKind {
 pub enum Kind {
     /// Makes values of samples of a scan; inputs are scalars.
     Fold(FoldPlan),
-    /// Makes values of the values of a subquery, which are on this grid; inputs are scalars, then the
-    /// series.
+    /// Makes values of the values of a subquery, which are on this grid; inputs are scalars, then
+    /// the series.
     Subquery(FoldPlan, Grid),
     /// One value without labels at each step.
     Number(f64),

@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_upstream() {
-        // From upstream's `TestBucketQuantile_ForcedMonotonicity`, buckets that are as they should be.
+        // From upstream's `TestBucketQuantile_ForcedMonotonicity`, buckets that are as they should
+        // be.
         let inf = f64::INFINITY;
         let simple = [(10.0, 10.0), (15.0, 15.0), (20.0, 15.0), (30.0, 15.0), (inf, 15.0)];
         for (q, expected) in

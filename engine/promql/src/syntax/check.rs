@@ -128,8 +128,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// From the operator to the last byte before the right operand, without blanks around; the end is
-    /// upstream's, which leaves out that last byte.
+    /// From the operator to the last byte before the right operand, without blanks around; the end
+    /// is upstream's, which leaves out that last byte.
     fn operator_span(&self, binary: &Binary) -> Span {
         let is_blank = |at: u32| {
             matches!(self.text.as_bytes().get(at as usize), Some(b' ' | b'\t' | b'\n' | b'\r'))

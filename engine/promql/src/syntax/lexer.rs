@@ -1,7 +1,7 @@
 //! From a text to tokens, one at a time.
 //!
-//! Which tokens there are depends on the place: within braces there are no keywords, within brackets
-//! only those of duration expressions.
+//! Which tokens there are depends on the place: within braces there are no keywords, within
+//! brackets only those of duration expressions.
 
 mod literal;
 

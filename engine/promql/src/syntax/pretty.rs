@@ -15,8 +15,8 @@ impl Expr {
     }
 }
 
-/// Appends an expression at a level, with the blanks before it. It is written on one line first, and
-/// anew if that is too long.
+/// Appends an expression at a level, with the blanks before it. It is written on one line first,
+/// and anew if that is too long.
 fn push(expr: &Expr, level: usize, line_bytes_max: usize, out: &mut String) {
     let start = out.len();
     indent(level, out);

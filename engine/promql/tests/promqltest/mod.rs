@@ -20,8 +20,8 @@ use store::Store;
 /// Statements that are left out, as `file:line reason` each.
 const LEFT_OUT: &str = include_str!("../left_out.txt");
 
-/// Runs one of upstream's scripts. Without Go's module cache it is skipped, or fails where peers are
-/// required.
+/// Runs one of upstream's scripts. Without Go's module cache it is skipped, or fails where peers
+/// are required.
 pub fn run_file(name: &str) {
     let Some(directory) = upstream::scripts() else { return };
     let path = directory.join(format!("{name}.test"));

@@ -74,8 +74,8 @@ impl Store {
     }
 }
 
-/// Samples of a series as upstream's storage gives them back: within a chunk histograms of a counter
-/// are known not to have been reset, and nothing is known of the first.
+/// Samples of a series as upstream's storage gives them back: within a chunk histograms of a
+/// counter are known not to have been reset, and nothing is known of the first.
 fn read_back(entries: &Entries) -> Vec<(i64, Entry)> {
     let mut previous: Option<Rc<Histogram>> = None;
     let mut out = Vec::with_capacity(entries.len());

@@ -1,5 +1,5 @@
-//! Histogram chunks: encodings 2 (whole counts) and 3 (fractional counts), and 5 and 6, which are the
-//! same with start timestamps.
+//! Histogram chunks: encodings 2 (whole counts) and 3 (fractional counts), and 5 and 6, which are
+//! the same with start timestamps.
 //!
 //! Owns the layout that upstream's `tsdb/docs/format/chunks.md` ("Histogram chunk data", "Float
 //! histogram chunk data") gives. Bits from the third byte on; `int` and `uint` as in

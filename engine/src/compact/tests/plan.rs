@@ -137,7 +137,8 @@ fn parts_of_a_head_are_merged_among_themselves() {
     assert_eq!(due.map(|plan| plan.hints), Some(vec!["from-stale-series".to_owned()]));
 }
 
-/// Upstream makes blocks of out-of-order samples whose neighbours in time are still in the head's log.
+/// Upstream makes blocks of out-of-order samples whose neighbours in time are still in the head's
+/// log.
 #[test]
 fn out_of_order_blocks_of_the_heads_time_wait() {
     let mut metas = metas(&[(0, 20), (20, 40), (60, 80), (65, 85), (90, 120), (120, 140)]);

@@ -1,8 +1,8 @@
 //! Floats by columns in the in-order log.
 //!
 //! A record builds on those before it, which may lie in the segment before: the host ends segments
-//! as well, and says so only once a record lies behind the end. From then on a new chain begins, and
-//! the segment before is kept until what builds on it is in blocks.
+//! as well, and says so only once a record lies behind the end. From then on a new chain begins,
+//! and the segment before is kept until what builds on it is in blocks.
 
 use super::{Head, Log};
 use crate::codec::hash_word;

@@ -54,7 +54,8 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Those, requests of several rows, cuts of all that there is, a clock that jumps, and storage that fails.
+/// Those, requests of several rows, cuts of all that there is, a clock that jumps, and storage that
+/// fails.
 fn any_operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         24 => operation(),

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Upstream's rule for targets that vanish: a marker is refused if there are newer samples, also where
-/// samples may come out of order.
+/// Upstream's rule for targets that vanish: a marker is refused if there are newer samples, also
+/// where samples may come out of order.
 #[test]
 fn only_series_without_newer_values_end() -> Result<()> {
     for options in [OPTIONS, WITH_OUT_OF_ORDER] {
@@ -17,7 +17,8 @@ fn only_series_without_newer_values_end() -> Result<()> {
         for labels in &label_sets {
             numbers.push(node.engine.series_ref(labels)?);
         }
-        // A series that is not known any more needs no mark, and keeps no other from getting its own.
+        // A series that is not known any more needs no mark, and keeps no other from getting its
+        // own.
         numbers.insert(1, u64::MAX);
         let outcome = node.engine.end_series(&numbers, 1_000, 1_000_000)?;
         assert_eq!((outcome.samples_written, outcome.refused), (2, 0));

@@ -147,7 +147,8 @@ proptest! {
                         }
                         None => {
                             prop_assert_eq!(outcome.samples_written + outcome.histograms_written, 1);
-                            // What only a block holds may be written over by an out-of-order sample.
+                            // What only a block holds may be written over by an out-of-order
+                            // sample.
                             prop_assert!(with_out_of_order || is_same != Some(false));
                             samples.entry(time_ms).and_modify(|held| replace(held, &value)).or_insert(value);
                             newest_ms = newest_ms.max(time_ms);

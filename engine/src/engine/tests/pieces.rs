@@ -1,5 +1,5 @@
-//! Heads whose labels take more memory than a compactor has: they are cut in pieces, of which a crash
-//! costs nothing, and which become one block once there is memory for it.
+//! Heads whose labels take more memory than a compactor has: they are cut in pieces, of which a
+//! crash costs nothing, and which become one block once there is memory for it.
 
 use super::*;
 use crate::block::BlockMeta;

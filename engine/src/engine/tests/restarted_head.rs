@@ -1,6 +1,6 @@
-//! A head that is restarted while a block is cut from it, at any call of the head or of the blocks, and
-//! goes on taking samples: what it takes meanwhile is in no block, and must not be dropped as if it
-//! were.
+//! A head that is restarted while a block is cut from it, at any call of the head or of the blocks,
+//! and goes on taking samples: what it takes meanwhile is in no block, and must not be dropped as
+//! if it were.
 
 use super::*;
 use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, StringSource};

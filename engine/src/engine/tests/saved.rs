@@ -74,9 +74,9 @@ fn assert_keeps_exemplars(saved: &Node, replayed: &Node) -> std::result::Result<
 
 /// A saved head has the metadata that a replay brings back, and that of families without a series.
 ///
-/// After a replay of its log that may be less: a family whose last series was dropped before the log was
-/// truncated is in the log no more, whereas the other node's replay may have kept that series for the
-/// out-of-order samples that it takes back.
+/// After a replay of its log that may be less: a family whose last series was dropped before the
+/// log was truncated is in the log no more, whereas the other node's replay may have kept that
+/// series for the out-of-order samples that it takes back.
 fn assert_keeps_metadata(saved: &Node, replayed: &Node) -> std::result::Result<(), TestCaseError> {
     let known = saved.engine.metadata("", u32::MAX);
     for family in replayed.engine.metadata("", u32::MAX) {

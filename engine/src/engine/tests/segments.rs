@@ -10,7 +10,8 @@ fn node(by_columns: bool) -> Node {
     node
 }
 
-/// Two agents, of which one sends what was measured 600 ms ago, and an exemplar that is older still.
+/// Two agents, of which one sends what was measured 600 ms ago, and an exemplar that is older
+/// still.
 #[test]
 fn an_agent_that_catches_up_ends_no_segments() -> Result<()> {
     for by_columns in [false, true] {

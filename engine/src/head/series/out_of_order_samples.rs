@@ -103,8 +103,8 @@ impl OutOfOrderSamples {
         })
     }
 
-    /// All chunks, the oldest part first. [`OutOfOrderSamples::from_parts`] makes the same samples of
-    /// them, of the first generation.
+    /// All chunks, the oldest part first. [`OutOfOrderSamples::from_parts`] makes the same samples
+    /// of them, of the first generation.
     pub fn parts(&self) -> Vec<Chunk> {
         let sealed = self.sealed.iter().map(|out_of_order| out_of_order.chunk.clone());
         sealed.chain(encode(self.open.iter().cloned())).collect()

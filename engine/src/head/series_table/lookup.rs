@@ -2,8 +2,8 @@
 //!
 //! Labels arrive as strings (remote write 1.0) or as references into a table of symbols (2.0). A
 //! series' hash is folded from the hashes of its names and values, so that both ways lead to the
-//! same entry, and 2.0 hashes each symbol at most once a request. A hit is verified label by label against
-//! the stored set, which is sorted and valid; only a miss needs sorting and checks.
+//! same entry, and 2.0 hashes each symbol at most once a request. A hit is verified label by label
+//! against the stored set, which is sorted and valid; only a miss needs sorting and checks.
 
 use super::SeriesTable;
 use crate::codec::{bytes_equal, hash_word};

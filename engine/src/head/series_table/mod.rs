@@ -1,8 +1,8 @@
 //! The series of the head: by place, by labels and by the number that the log knows them by.
 //!
 //! A slot, a key and the labels of a series come and go together. Which label is carried by which
-//! series stands beside the table, in `postings`: [`SeriesTable::insert`] and [`SeriesTable::remove`]
-//! are followed and preceded by a call there.
+//! series stands beside the table, in `postings`: [`SeriesTable::insert`] and
+//! [`SeriesTable::remove`] are followed and preceded by a call there.
 
 mod load;
 mod lookup;

@@ -14,11 +14,11 @@
 //!
 //! Age is measured against what is stored, since all senders may lag, and a clock may be wrong. A
 //! store that holds nothing takes rows of any age, but for times that only a clock shows that was
-//! never set: from the beginning of time up to [`FIRST_AGE_MS_MAX`] ago. The smallest and the largest
-//! time are no times: they stand for none, and no block's range reaches beyond the latter.
+//! never set: from the beginning of time up to [`FIRST_AGE_MS_MAX`] ago. The smallest and the
+//! largest time are no times: they stand for none, and no block's range reaches beyond the latter.
 //!
-//! This file has the times of points 2 to 4; `check` looks a row up in its series and its batch, and
-//! applies them. Where accepted out-of-order samples are kept: `series/out_of_order_samples`.
+//! This file has the times of points 2 to 4; `check` looks a row up in its series and its batch,
+//! and applies them. Where accepted out-of-order samples are kept: `series/out_of_order_samples`.
 
 use super::Window;
 use crate::head::RefusalReason;
@@ -76,8 +76,8 @@ impl Window {
         self.newest_ms() > self.clock_limit_ms()
     }
 
-    /// Whether a row that is newer than all of its series is appended in order, if the clock's limit
-    /// allows its time.
+    /// Whether a row that is newer than all of its series is appended in order, if the clock's
+    /// limit allows its time.
     pub fn takes_in_order(&self, time_ms: i64) -> bool {
         // The smallest time stands for none.
         time_ms >= self.in_order_from_ms() && time_ms != i64::MIN

@@ -21,9 +21,9 @@
 //!   10 + 8   110 + 12   1110 + 20   11110 + 32   11111 + 64, in two's complement
 //! ```
 //!
-//! The scales are those of [`SCALES`], at first the first. A value is *exact* at a scale if it times
-//! the scale, rounded to the nearest integer, lies below 2^53 and, divided by the scale, gives the
-//! value again, bit by bit: -0 and NaN never are.
+//! The scales are those of [`SCALES`], at first the first. A value is *exact* at a scale if it
+//! times the scale, rounded to the nearest integer, lies below 2^53 and, divided by the scale,
+//! gives the value again, bit by bit: -0 and NaN never are.
 //!
 //! A record goes on where the one before left off, so that what it says needs few bytes: the
 //! *epoch* names a chain of records, `seq` counts them from 0. Only the first needs none before it.

@@ -12,11 +12,11 @@ pub fn applied(batch: &Batch, mut edit: Edit) -> Batch {
     joined(edited(batch, &mut edit).0, added)
 }
 
-/// What an edit makes of the series of a batch, and the place that each of them had. A series that is
-/// left without labels is dropped: the edit says so from then on.
+/// What an edit makes of the series of a batch, and the place that each of them had. A series that
+/// is left without labels is dropped: the edit says so from then on.
 ///
-/// The symbols are the batch's and those of the edit, so that an edit of the result counts its own on
-/// from there.
+/// The symbols are the batch's and those of the edit, so that an edit of the result counts its own
+/// on from there.
 pub fn edited(batch: &Batch, edit: &mut Edit) -> (Batch, Vec<u32>) {
     let mut symbols = batch.symbols.clone();
     let mut symbol_ends = batch.symbol_ends.clone();
@@ -56,8 +56,8 @@ pub fn edited(batch: &Batch, edit: &mut Edit) -> (Batch, Vec<u32>) {
     (Batch { symbols, symbol_ends, label_refs, series_ends, samples, histograms }, places)
 }
 
-/// One edit that does what the second does to the outcome of the first, of which the series had these
-/// places.
+/// One edit that does what the second does to the outcome of the first, of which the series had
+/// these places.
 pub fn both(first: Edit, second: Edit, places: &[u32]) -> Edit {
     let old = |place: &u32| places.get(*place as usize).copied();
     let mut dropped = first.dropped.clone();

@@ -1,5 +1,5 @@
-//! The two transforms that are put in. Their types are the same as those of every transform, but for
-//! the names that the compiler knows them by.
+//! The two transforms that are put in. Their types are the same as those of every transform, but
+//! for the names that the compiler knows them by.
 
 use tidepool_plugin::transform::{Edit, Verdict};
 

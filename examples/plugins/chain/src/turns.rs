@@ -120,7 +120,8 @@ mod tests {
                         2 => replaces(batch),
                         _ => edits(batch, second.0, non_empty(second.1), more),
                     };
-                    // In turn, with what the first added as a batch of its own: as tidepool does it.
+                    // In turn, with what the first added as a batch of its own: as tidepool does
+                    // it.
                     let mut expected = Vec::new();
                     let parts = match one() {
                         Verdict::Unchanged => vec![before.clone()],

@@ -1,8 +1,9 @@
-//! Every five minutes, the minimum, maximum, average, count and sum of each series in the five minutes
-//! before: `temperature` becomes `temperature:5m_min`, `…_max`, `…_avg`, `…_count` and `…_sum`.
+//! Every five minutes, the minimum, maximum, average, count and sum of each series in the five
+//! minutes before: `temperature` becomes `temperature:5m_min`, `…_max`, `…_avg`, `…_count` and
+//! `…_sum`.
 //!
-//! The configuration is a regular expression for the names of metrics, anchored at both ends; without
-//! one, all are taken. Set `schedule: 5m`.
+//! The configuration is a regular expression for the names of metrics, anchored at both ends;
+//! without one, all are taken. Set `schedule: 5m`.
 
 use std::cell::RefCell;
 use tidepool_plugin::job::Guest;

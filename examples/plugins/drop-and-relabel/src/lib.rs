@@ -25,7 +25,8 @@ enum Fate {
     Relabeled(Box<[u32]>),
 }
 
-/// What was seen: the same label sets come again with every batch, and most strings with every series.
+/// What was seen: the same label sets come again with every batch, and most strings with every
+/// series.
 #[derive(Default)]
 struct Known {
     numbers: HashMap<Rc<str>, u32>,

@@ -1,5 +1,5 @@
-//! InfluxDB's line protocol at `POST /api/v1/push/NAME`, and at `/write` and `/api/v2/write` below it,
-//! where Telegraf and client libraries look for it.
+//! InfluxDB's line protocol at `POST /api/v1/push/NAME`, and at `/write` and `/api/v2/write` below
+//! it, where Telegraf and client libraries look for it.
 //!
 //! ```text
 //! weather,site=north temperature=21.5,humid=true 1700000000000000000

@@ -2,11 +2,11 @@
 //! `config/http_config.go` and `config/headers.go`).
 //!
 //! A section that has these keys among its own is read as
-//! [`With`](tidepool_settings::yaml::With)`<HttpClientConfig, Rest>`. Paths are as they stand in the
-//! file until [`HttpClientConfig::set_directory`] says what they are relative to.
+//! [`With`](tidepool_settings::yaml::With)`<HttpClientConfig, Rest>`. Paths are as they stand in
+//! the file until [`HttpClientConfig::set_directory`] says what they are relative to.
 //!
-//! What upstream has and this has not: secrets by reference (`*_ref`), SOCKS proxies, and tokens by a
-//! signed JWT (RFC 7523). Each is an error that says so.
+//! What upstream has and this has not: secrets by reference (`*_ref`), SOCKS proxies, and tokens by
+//! a signed JWT (RFC 7523). Each is an error that says so.
 
 mod section;
 
@@ -31,11 +31,11 @@ pub struct HttpClientConfig {
     pub proxy: ProxyConfig,
     /// Further headers of each request.
     pub headers: Vec<(HeaderName, HeaderConfig)>,
-    /// Whether redirects are followed; if it is not said, as the section's default is, which is that
-    /// they are.
+    /// Whether redirects are followed; if it is not said, as the section's default is, which is
+    /// that they are.
     pub follow_redirects: Option<bool>,
-    /// Whether HTTP/2 is offered in TLS; if it is not said, as the section's default is, which is that
-    /// it is.
+    /// Whether HTTP/2 is offered in TLS; if it is not said, as the section's default is, which is
+    /// that it is.
     pub enable_http2: Option<bool>,
 }
 
@@ -100,8 +100,8 @@ pub struct TlsConfig {
     pub max_version: Option<TlsVersion>,
 }
 
-/// A version of TLS. The two oldest are nothing that this client speaks: they only stand for the end
-/// of a range.
+/// A version of TLS. The two oldest are nothing that this client speaks: they only stand for the
+/// end of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// 1.0

@@ -107,7 +107,8 @@ async fn redirects_keep_the_request_or_make_it_a_get() {
     assert_eq!(sent(&staying, get(&url("found"))).await, Ok((302, String::new())));
 }
 
-/// Upstream's `TestCrossHostRedirect…`: what is secret goes neither to another host, nor back from there.
+/// Upstream's `TestCrossHostRedirect…`: what is secret goes neither to another host, nor back from
+/// there.
 #[tokio::test]
 async fn secrets_are_not_sent_to_another_host() {
     let server = Server::start(|seen| {
@@ -222,8 +223,9 @@ async fn a_timeout_is_that_of_the_whole_exchange() {
     assert_eq!(ClientError::Timeout(timeout).to_string(), "no answer within 0.3 s");
 }
 
-/// A connection is used again, and one that was closed while it waited is no error. One that is closed
-/// when a request comes may have been closed just before: what changes nothing is asked again.
+/// A connection is used again, and one that was closed while it waited is no error. One that is
+/// closed when a request comes may have been closed just before: what changes nothing is asked
+/// again.
 #[tokio::test]
 async fn connections_that_waited_may_be_closed() {
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -261,7 +263,8 @@ async fn connections_that_waited_may_be_closed() {
     for _ in 0..20 {
         let empty = Ask { method: Method::POST, ..get(&format!("http://{address}/")) };
         assert_eq!(sent(&asking, get(&format!("http://{address}/"))).await, ok("ok"));
-        // The end of the connection is seen before the next request, or else it is no failure of ours.
+        // The end of the connection is seen before the next request, or else it is no failure of
+        // ours.
         tokio::time::timeout(TIMEOUT, async {
             while sent(&asking, empty.clone()).await.is_err() {}
         })

@@ -15,8 +15,8 @@ pub enum LogKind {
     OutOfOrder,
 }
 
-/// Both logs. The one of out-of-order samples is made when the first of them comes: older versions of
-/// upstream's tools stumble over an empty one.
+/// Both logs. The one of out-of-order samples is made when the first of them comes: older versions
+/// of upstream's tools stumble over an empty one.
 pub struct Logs {
     data: DataDir,
     options: WalOptions,

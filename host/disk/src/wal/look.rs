@@ -1,7 +1,8 @@
 //! Reading the logs without a change: nothing is created, truncated, repaired or locked, and
 //! another process may be writing meanwhile.
 //!
-//! All files are opened at once, so that what a checkpoint replaces while it is read stays readable.
+//! All files are opened at once, so that what a checkpoint replaces while it is read stays
+//! readable.
 
 use super::logs::LogKind;
 use super::pack::Unpacker;
@@ -20,7 +21,8 @@ use std::sync::Arc;
 /// How often the directory is listed again if a listed file is gone before it is opened.
 const LIST_TRIES: usize = 10;
 
-/// Reads both logs from their fronts to their ends: all of the in-order one, then the out-of-order one.
+/// Reads both logs from their fronts to their ends: all of the in-order one, then the out-of-order
+/// one.
 #[derive(Default)]
 pub struct LogReader {
     files: VecDeque<OpenSource>,

@@ -13,8 +13,9 @@
 //! whole or nowhere; a sync that failed is reported, and never made good by another one.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
-//! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` (without touching), `checkpoint`,
-//! `removal`, `held` (moved, not deleted), `behind` (a new log), `follow` (behind the writer), `rewrite`, `sync` (when), `stats` (figures).
+//! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` (without
+//! touching), `checkpoint`, `removal`, `held` (moved, not deleted), `behind` (a new log), `follow`
+//! (behind the writer), `rewrite`, `sync` (when), `stats` (figures).
 
 mod ahead;
 mod behind;
@@ -261,8 +262,8 @@ impl Wal {
     }
 
     /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. It is
-    /// written beside the log, which goes on meanwhile. If there is one up to there already, since a
-    /// commit came that far and failed, that one is kept and finished.
+    /// written beside the log, which goes on meanwhile. If there is one up to there already, since
+    /// a commit came that far and failed, that one is kept and finished.
     pub fn checkpoint(&mut self, last_segment: u32) -> Result<CheckpointWriter> {
         self.check_replayed()?;
         let busy = BusyFlag::raise(&self.is_checkpointing)?;

@@ -202,8 +202,8 @@ pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
 }
 
 /// Where the next fragment begins behind damage: the first one from `from` on that has data and
-/// whose checksum is right. An empty one is not looked for, since seven bytes of any record may look
-/// like it.
+/// whose checksum is right. An empty one is not looked for, since seven bytes of any record may
+/// look like it.
 pub fn find_fragment(page: &[u8], from: usize) -> Option<usize> {
     let mut bytes_left = SEARCH_BYTES_MAX;
     for at in from..page.len().saturating_sub(HEADER_BYTES) {

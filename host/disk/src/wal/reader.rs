@@ -1,7 +1,7 @@
 //! Reading one segment back, around whatever is damaged in it.
 //!
-//! Damage never ends reading. After it, reading goes on at the next fragment whose checksum is right,
-//! in the same page or behind it, and records begin again at the next full or first one:
+//! Damage never ends reading. After it, reading goes on at the next fragment whose checksum is
+//! right, in the same page or behind it, and records begin again at the next full or first one:
 //!
 //! ```text
 //! page 0                            page 1                    page 2

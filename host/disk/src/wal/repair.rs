@@ -1,15 +1,15 @@
-//! Damaged segments, once all of the log was read: each is quarantined as it was found, and one with
-//! all of its readable records takes its place, so that neither the next start nor upstream's
+//! Damaged segments, once all of the log was read: each is quarantined as it was found, and one
+//! with all of its readable records takes its place, so that neither the next start nor upstream's
 //! programs, which cut a log off at the first damage, stumble over it.
 //!
 //! ```text
 //! 00000007 ── rewrite.tmp/00000000, synced ── link to set-aside/…-wal-00000007 ── rename over it
 //! ```
 //!
-//! A crash at any place leaves the damaged segment or the repaired one, and once there is a repaired
-//! one the other is quarantined. Whatever fails leaves the segment as it was: it was read as far as it
-//! can be, and it will be again. What the device would not read stays, too: it may be readable next
-//! time.
+//! A crash at any place leaves the damaged segment or the repaired one, and once there is a
+//! repaired one the other is quarantined. Whatever fails leaves the segment as it was: it was read
+//! as far as it can be, and it will be again. What the device would not read stays, too: it may be
+//! readable next time.
 
 use super::Wal;
 use super::reader::DamageTally;

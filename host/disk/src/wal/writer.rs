@@ -10,8 +10,9 @@
 //!                                                           └─ failed too: abandon the segment
 //! ```
 //!
-//! Records may be gathered in memory before they are written (see `gather`). They are written before
-//! a segment ends, so only the open one has any. As long as they cannot be, no batch is taken.
+//! Records may be gathered in memory before they are written (see `gather`). They are written
+//! before a segment ends, so only the open one has any. As long as they cannot be, no batch is
+//! taken.
 //!
 //! A segment is *retired* (padded to a whole page, synced) when the next one exists. It is given
 //! up for new records when it is full, when a failed write could not be undone, and when a sync

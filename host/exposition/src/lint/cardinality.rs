@@ -17,8 +17,8 @@ pub struct Cardinality {
 }
 
 impl Families {
-    /// How many series there are. Those of a histogram or summary are counted as if each had as many
-    /// buckets or quantiles as the first.
+    /// How many series there are. Those of a histogram or summary are counted as if each had as
+    /// many buckets or quantiles as the first.
     pub fn cardinality(&self) -> Cardinality {
         let series = |family: &Family| match family.kind {
             Some(MetricType::Histogram | MetricType::Summary) => {

@@ -25,7 +25,8 @@ pub(super) struct Family {
     pub has_help: bool,
     /// None before its `TYPE` or its first sample.
     pub kind: Option<MetricType>,
-    /// Hashes of the labels of its series, in their order; a series that comes twice is there twice.
+    /// Hashes of the labels of its series, in their order; a series that comes twice is there
+    /// twice.
     pub series: Vec<u64>,
     pub labels: LabelCounts,
     /// Hashes of the labels of histograms and summaries, whose series have several lines.
@@ -83,8 +84,8 @@ impl Family {
         self.kind == Some(MetricType::Summary)
     }
 
-    /// Notes a sample. `is_part` is whether it is a bucket or a quantile, whose own label is not among
-    /// the pairs.
+    /// Notes a sample. `is_part` is whether it is a bucket or a quantile, whose own label is not
+    /// among the pairs.
     pub fn add_sample(&mut self, pairs: Pairs, is_part: bool) {
         if !self.is_histogram() && !self.is_summary() {
             return self.add_series(&pairs);

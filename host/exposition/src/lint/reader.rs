@@ -158,8 +158,8 @@ impl Reader {
         }
     }
 
-    /// Reads labels, from the opening brace to the byte of the value. In braces a name may stand among
-    /// them.
+    /// Reads labels, from the opening brace to the byte of the value. In braces a name may stand
+    /// among them.
     fn labels(
         &mut self,
         line: &mut Scanner<'_>,

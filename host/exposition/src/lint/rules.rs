@@ -22,8 +22,8 @@ impl fmt::Display for Problem {
 }
 
 impl Families {
-    /// What is wrong with them, by metric and text. A rule that several labels or series break is there
-    /// for each.
+    /// What is wrong with them, by metric and text. A rule that several labels or series break is
+    /// there for each.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems: Vec<Problem> = self.iter().flat_map(judged).collect();
         problems.sort_unstable();

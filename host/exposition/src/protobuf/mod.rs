@@ -5,9 +5,10 @@
 //! ```
 //!
 //! Items come in the order of upstream's parser (`model/textparse/protobufparse.go` in
-//! prometheus/prometheus): help, unit and type of a family, then its metrics; of a histogram or summary
-//! its count, its sum, its buckets or quantiles. Unlike there, a native histogram keeps its exemplars
-//! whatever stands before it, and the first metric is decoded before the family's items are given.
+//! prometheus/prometheus): help, unit and type of a family, then its metrics; of a histogram or
+//! summary its count, its sum, its buckets or quantiles. Unlike there, a native histogram keeps its
+//! exemplars whatever stands before it, and the first metric is decoded before the family's items
+//! are given.
 
 mod family;
 mod parser;

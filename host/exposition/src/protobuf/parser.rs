@@ -1,7 +1,7 @@
 //! Takes messages in pieces, and returns their items.
 //!
-//! A family is held as it came, and its metrics are decoded one after the other: memory is one family
-//! and one piece.
+//! A family is held as it came, and its metrics are decoded one after the other: memory is one
+//! family and one piece.
 
 use super::HistogramOptions;
 use super::client::Metric;
@@ -71,8 +71,8 @@ impl ProtobufParser {
         }
     }
 
-    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed is
-    /// kept.
+    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed
+    /// is kept.
     pub fn feed(&mut self, piece: &[u8]) {
         let parsed = self.current.as_ref().map_or(self.start, |current| current.message.start);
         self.buffer.drain(..parsed);

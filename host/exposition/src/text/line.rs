@@ -39,8 +39,8 @@ pub(super) fn is_blank(line: &[u8]) -> bool {
     blanks(line, 0) == line.len()
 }
 
-/// Measures a sample. In OpenMetrics it is one line; in the classic format line breaks may be within
-/// quotes.
+/// Measures a sample. In OpenMetrics it is one line; in the classic format line breaks may be
+/// within quotes.
 pub(super) fn measure(line: &[u8], format: TextFormat) -> Result<SampleParts, LineError> {
     let is_lax = format == TextFormat::Prometheus;
     let start = if is_lax { blanks(line, 0) } else { 0 };
@@ -160,8 +160,8 @@ fn braces_end(line: &[u8], open: usize) -> Result<usize, LineError> {
     }
 }
 
-/// A number and where it ends. Before it stands one space, or any blanks in the classic format, which
-/// needs none behind a brace.
+/// A number and where it ends. Before it stands one space, or any blanks in the classic format,
+/// which needs none behind a brace.
 fn number<T>(
     line: &[u8],
     at: usize,

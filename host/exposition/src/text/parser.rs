@@ -63,8 +63,8 @@ impl TextParser {
         }
     }
 
-    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed is
-    /// kept.
+    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed
+    /// is kept.
     pub fn feed(&mut self, piece: &[u8]) {
         self.buffer.drain(..self.start);
         self.dropped += self.start as u64;
@@ -227,8 +227,8 @@ impl TextParser {
 
     /// A sample with a line break in a label value.
     ///
-    /// Each look at it is at all that is there. So that hostile pieces do not make that the square of
-    /// its length, the next look comes when there is a quarter more.
+    /// Each look at it is at all that is there. So that hostile pieces do not make that the square
+    /// of its length, the next look comes when there is a quarter more.
     fn longer_entry(&mut self, open: LineError) -> Longer {
         let all = self.buffer.get(self.start..).unwrap_or_default();
         let bounded = all.get(..LINE_BYTES_MAX).unwrap_or(all);
@@ -264,8 +264,8 @@ fn count_breaks(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// Where a sample ends that has an open string at `open`: at the first line break that is not within
-/// quotes.
+/// Where a sample ends that has an open string at `open`: at the first line break that is not
+/// within quotes.
 fn sample_end(text: &[u8], open: usize, is_complete: bool) -> Option<usize> {
     let mut at = open;
     loop {

@@ -160,7 +160,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Where a quoted string ends, behind its closing quote; `open` is the place of the one that opens it.
+/// Where a quoted string ends, behind its closing quote; `open` is the place of the one that opens
+/// it.
 pub(crate) fn string_end(text: &[u8], open: usize) -> Result<usize, LineError> {
     let mut at = open + 1;
     while let Some(byte) = text.get(at) {

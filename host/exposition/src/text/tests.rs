@@ -250,7 +250,8 @@ fn an_open_string_ends_with_its_line() {
 
 #[test]
 fn hostile_pieces_cost_no_square() {
-    // Each line break ends a piece, and a string is open at each: a sample of a whole line's length.
+    // Each line break ends a piece, and a string is open at each: a sample of a whole line's
+    // length.
     let mut parser = TextParser::new(Prometheus);
     parser.feed(b"a{");
     for _ in 0..LINE_BYTES_MAX / 6 - 10 {

@@ -1,5 +1,6 @@
 //! `cpu`: the time of each processor by mode, throttling, and which are isolated or online.
-//! Upstream: `collector/cpu_linux.go`; `sysfs-devices-system-cpu` in the kernel's ABI documentation.
+//! Upstream: `collector/cpu_linux.go`; `sysfs-devices-system-cpu` in the kernel's ABI
+//! documentation.
 //!
 //! The topology is read again only when the processors of `stat` change: it takes four files for
 //! each processor, and is the same until one goes on- or offline.

@@ -1,8 +1,8 @@
 //! `filesystem`: how full mounts are. Upstream: `collector/filesystem_common.go` and
 //! `collector/filesystem_linux.go`.
 //!
-//! The mounts are those of the first process, or of this one where that is hidden; they are asked by
-//! other threads, because some never answer: see [`ask`].
+//! The mounts are those of the first process, or of this one where that is hidden; they are asked
+//! by other threads, because some never answer: see [`ask`].
 
 mod ask;
 mod mounts;

@@ -1,5 +1,5 @@
-//! `stat` of procfs, which the collectors of `cpu` and `stat` share: where there are many interrupts
-//! and processors, the kernel takes longer for it than for all else.
+//! `stat` of procfs, which the collectors of `cpu` and `stat` share: where there are many
+//! interrupts and processors, the kernel takes longer for it than for all else.
 //!
 //! `proc_stat(5)`. Lines that are missing count as 0, as upstream has it.
 

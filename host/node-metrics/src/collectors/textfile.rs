@@ -102,8 +102,8 @@ fn names(directory: &Path, errors: &mut Vec<Option<CollectError>>) -> Vec<OsStri
     names
 }
 
-/// What became of it, and when it was changed: asked after it was read, so that what failed does not
-/// look fresh.
+/// What became of it, and when it was changed: asked after it was read, so that what failed does
+/// not look fresh.
 fn read(
     path: &Path,
     reader: &mut Reader,

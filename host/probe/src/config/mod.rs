@@ -111,8 +111,8 @@ impl Module {
         }
     }
 
-    /// The longest time of a probe in a scrape that may take this long. Some of that is left to store
-    /// what the probe has found: half a second as upstream, but no more than a quarter.
+    /// The longest time of a probe in a scrape that may take this long. Some of that is left to
+    /// store what the probe has found: half a second as upstream, but no more than a quarter.
     pub fn timeout_within(&self, scrape_timeout: Duration) -> Duration {
         let reserved = Duration::from_millis(500).min(scrape_timeout / 4);
         let available = scrape_timeout - reserved;

@@ -112,8 +112,8 @@ impl Default for TcpSection {
 #[serde(transparent)]
 struct All(#[serde(deserialize_with = "yaml::pairs")] Vec<(String, Module)>);
 
-/// The modules of the section, if there is one, and those that need none. Relative paths are below the
-/// directory.
+/// The modules of the section, if there is one, and those that need none. Relative paths are below
+/// the directory.
 pub fn read(node: Option<&yaml::Node>, directory: &Path) -> Result<ModuleSet, yaml::Error> {
     let mut modules = ModuleSet::new();
     for (name, prober) in BUILTIN {

@@ -2,8 +2,8 @@
 //!
 //! Source: `prober/http.go` of prometheus/blackbox_exporter.
 //!
-//! `exchange` makes one request by a connection of its own; `judge` says whether the last response is
-//! as the module wants it.
+//! `exchange` makes one request by a connection of its own; `judge` says whether the last response
+//! is as the module wants it.
 
 mod exchange;
 mod judge;

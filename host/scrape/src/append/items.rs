@@ -8,8 +8,8 @@ use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, 
 /// Reads a body piece by piece into an appender.
 pub struct BodyReader {
     parser: Parser,
-    /// Makes native histograms of classic ones, where that is asked for and the parser of the format
-    /// does not.
+    /// Makes native histograms of classic ones, where that is asked for and the parser of the
+    /// format does not.
     converter: Option<ClassicToNative>,
 }
 

@@ -182,7 +182,8 @@ mod tests {
     type Case<'a> =
         (bool, &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)]);
 
-    /// Upstream: TestScrapeLoopAppend_HonorLabels, TestScrapeLoopAppendForConflictingPrefixedLabels.
+    /// Upstream: TestScrapeLoopAppend_HonorLabels,
+    /// TestScrapeLoopAppendForConflictingPrefixedLabels.
     #[test]
     fn conflicting_labels_are_exported_or_honored() {
         let cases: [Case; 12] = [

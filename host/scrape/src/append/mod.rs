@@ -1,10 +1,10 @@
 //! One scrape on its way to the store: all of it or nothing.
 //!
 //! A source hands over what the target exposes, piece by piece, in the order of the exposition.
-//! Samples are staged as columns, 24 bytes each; labels are made only for series that the cache does
-//! not know. When the source is done, the appender adds markers for what vanished and the report,
-//! and stores everything in one batch. A failure discards what was staged, and makes markers of
-//! what the failed scrape did not have.
+//! Samples are staged as columns, 24 bytes each; labels are made only for series that the cache
+//! does not know. When the source is done, the appender adds markers for what vanished and the
+//! report, and stores everything in one batch. A failure discards what was staged, and makes
+//! markers of what the failed scrape did not have.
 //!
 //! In the steady state a sample costs a comparison of its text with the expected one, and no
 //! allocation. Source: `scrape/scrape_append_v2.go` of prometheus/prometheus.

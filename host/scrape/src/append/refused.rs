@@ -1,5 +1,5 @@
-//! Which samples a scrape exposes and does not store, for a person who looks at one scrape. A server
-//! only counts them.
+//! Which samples a scrape exposes and does not store, for a person who looks at one scrape. A
+//! server only counts them.
 
 use super::{Appender, Series};
 use tidepool_exposition::{METRIC_NAME, series_text};

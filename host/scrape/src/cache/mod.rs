@@ -2,13 +2,13 @@
 //! that an unchanged series costs no label work.
 //!
 //! Entries live in one list. A series is found through the entry that followed the last one in the
-//! scrape before, and where the order has changed through a table of hashes of the text. Series that
-//! relabeling drops are entries, too, without labels.
+//! scrape before, and where the order has changed through a table of hashes of the text. Series
+//! that relabeling drops are entries, too, without labels.
 //!
-//! An iteration is one scrape, good or failed; [`Cache::finish`] ends each exactly once, so a series
-//! of a failed scrape is no duplicate in the next one (prometheus/prometheus#16160). An entry is
-//! *seen* if the iteration's scrape had its text, and *tracked* if the series gets a marker when it
-//! vanishes. Source: `scrapeCache` in `scrape/scrape.go` of prometheus/prometheus.
+//! An iteration is one scrape, good or failed; [`Cache::finish`] ends each exactly once, so a
+//! series of a failed scrape is no duplicate in the next one (prometheus/prometheus#16160). An
+//! entry is *seen* if the iteration's scrape had its text, and *tracked* if the series gets a
+//! marker when it vanishes. Source: `scrapeCache` in `scrape/scrape.go` of prometheus/prometheus.
 
 mod families;
 

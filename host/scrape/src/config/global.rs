@@ -16,7 +16,8 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// Longest time of a scrape, unless something else is said.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What holds for all jobs, and is inherited by those that say nothing else. Limits of zero are none.
+/// What holds for all jobs, and is inherited by those that say nothing else. Limits of zero are
+/// none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GlobalConfig {
     /// `scrape_interval`
@@ -180,8 +181,8 @@ impl Section {
     }
 }
 
-/// A text with variables in the places of `$name` and `${name}`; `$$` is a dollar. One that is not set
-/// is nothing, as for upstream (`os.Expand` of Go).
+/// A text with variables in the places of `$name` and `${name}`; `$$` is a dollar. One that is not
+/// set is nothing, as for upstream (`os.Expand` of Go).
 fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

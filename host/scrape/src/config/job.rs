@@ -1,4 +1,5 @@
-//! An item of `scrape_configs`, as it stands in the file, and what it becomes with what is inherited.
+//! An item of `scrape_configs`, as it stands in the file, and what it becomes with what is
+//! inherited.
 
 use super::discovery::{
     DiscoveryConfig, DnsSection, FileSection, Group, HttpSection, StaticSection,

@@ -1,6 +1,6 @@
-//! What is scraped: the sections `global`, `scrape_configs` and `scrape_config_files`, with the names,
-//! defaults and strictness of Prometheus 3.15 (`config/config.go`); and what is probed: `probe_modules`
-//! and `probe_configs`.
+//! What is scraped: the sections `global`, `scrape_configs` and `scrape_config_files`, with the
+//! names, defaults and strictness of Prometheus 3.15 (`config/config.go`); and what is probed:
+//! `probe_modules` and `probe_configs`.
 //!
 //! ```text
 //! global ──────────┐
@@ -9,12 +9,13 @@
 //! scrape_config_files
 //! ```
 //!
-//! Begin with [`ScrapeSettings::read`]. `global` has what jobs inherit, `job` one job as it stands in
-//! a file and what becomes of it, `probe` a job of probes, `discovery` the sections that say where targets come from, `files`
-//! the further files, `glob` their patterns.
+//! Begin with [`ScrapeSettings::read`]. `global` has what jobs inherit, `job` one job as it stands
+//! in a file and what becomes of it, `probe` a job of probes, `discovery` the sections that say
+//! where targets come from, `files` the further files, `glob` their patterns.
 //!
-//! Where this differs from upstream: discovery by static lists, files, HTTP and DNS only (any other is
-//! an error that says so), DNS without MX and NS, a scheme other than http and https is an error.
+//! Where this differs from upstream: discovery by static lists, files, HTTP and DNS only (any other
+//! is an error that says so), DNS without MX and NS, a scheme other than http and https is an
+//! error.
 
 mod discovery;
 mod files;
@@ -88,8 +89,8 @@ impl ScrapeSettings {
         found.flatten().take(files::FILES_MAX).collect()
     }
 
-    /// Reads the sections and the files that they name. Relative paths are below the directory of the
-    /// configuration file.
+    /// Reads the sections and the files that they name. Relative paths are below the directory of
+    /// the configuration file.
     pub fn read(sections: Sections<'_>, directory: &Path) -> Result<ScrapeSettings, ConfigError> {
         let mut global = match sections.global {
             Some(node) => GlobalConfig::read(node)?,

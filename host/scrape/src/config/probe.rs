@@ -1,5 +1,5 @@
-//! The items of `probe_configs`: jobs whose targets are probed. They have the keys of a scrape job that
-//! concern targets, schedule, labels and limits, and `module`.
+//! The items of `probe_configs`: jobs whose targets are probed. They have the keys of a scrape job
+//! that concern targets, schedule, labels and limits, and `module`.
 
 use super::discovery::{DnsSection, FileSection, HttpSection, StaticSection};
 use super::job::{Section, Whole, check_discovery, resolved};

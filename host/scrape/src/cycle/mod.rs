@@ -93,9 +93,9 @@ enum Stop {
 }
 
 impl<S: Store> Cycle<S> {
-    /// Scrapes until it is ordered to stop. `stopped` gets the cache where another cycle goes on with
-    /// it, and is answered before markers are written. Once `shutdown` is true or gone, a scrape under
-    /// way is abandoned and nothing more is written.
+    /// Scrapes until it is ordered to stop. `stopped` gets the cache where another cycle goes on
+    /// with it, and is answered before markers are written. Once `shutdown` is true or gone, a
+    /// scrape under way is abandoned and nothing more is written.
     pub async fn run(
         mut self,
         mut orders: watch::Receiver<Orders>,
@@ -210,9 +210,9 @@ impl<S: Store> Cycle<S> {
         }
     }
 
-    /// Marks all series of a target that is gone. It may come back under another cycle, so this waits
-    /// for two intervals and a little; the markers have the time of the first scrape that was not
-    /// made, and are refused where there are newer samples.
+    /// Marks all series of a target that is gone. It may come back under another cycle, so this
+    /// waits for two intervals and a little; the markers have the time of the first scrape that was
+    /// not made, and are refused where there are newer samples.
     async fn mark_end(&mut self, mut ticks: Interval) {
         ticks.tick().await;
         let at_ms = self.clock.now_ms();

@@ -7,12 +7,12 @@
 //! static ─────────────────────────────────────▲
 //! ```
 //!
-//! Begin with [`Discovery`]. A group is one of upstream's `targetgroup`: its source, the labels of its
-//! targets, and labels of them all.
+//! Begin with [`Discovery`]. A group is one of upstream's `targetgroup`: its source, the labels of
+//! its targets, and labels of them all.
 //!
 //! What fails changes nothing: a file that does not parse, a server that does not answer and a name
-//! that cannot be looked up leave the targets that there were. The last list of a server is also kept
-//! in a file, so that a node that starts without its uplink knows its targets.
+//! that cannot be looked up leave the targets that there were. The last list of a server is also
+//! kept in a file, so that a node that starts without its uplink knows its targets.
 //!
 //! Files are read and compared, not watched: what swaps a symbolic link of a directory above, as
 //! mounted configuration does, tells no watcher of the file.
@@ -71,8 +71,9 @@ enum Discoverer {
 }
 
 impl Discovery {
-    /// Starts all discoverers of a job, inside of a runtime. What is known at once is there at once:
-    /// static lists, and what was kept of servers'. Fails if requests cannot be made as configured.
+    /// Starts all discoverers of a job, inside of a runtime. What is known at once is there at
+    /// once: static lists, and what was kept of servers'. Fails if requests cannot be made as
+    /// configured.
     pub fn start(
         configs: &[DiscoveryConfig],
         options: &DiscoveryOptions,

@@ -123,7 +123,8 @@ async fn files_are_read_again_and_a_bad_one_keeps_its_targets() -> std::io::Resu
     Ok(())
 }
 
-/// As mounted configuration changes: the link of the folder above is another one, and no file of it.
+/// As mounted configuration changes: the link of the folder above is another one, and no file of
+/// it.
 #[tokio::test]
 async fn a_swapped_link_is_seen() -> std::io::Result<()> {
     let folder = tempfile::tempdir()?;
@@ -248,7 +249,8 @@ async fn a_server_lists_targets_and_its_last_list_survives_it() {
     assert_eq!(shown(&other.groups().borrow()), [""; 0]);
 }
 
-/// A server of the DNS that answers by UDP and TCP as a test says: a code, and a host by its first label.
+/// A server of the DNS that answers by UDP and TCP as a test says: a code, and a host by its first
+/// label.
 struct Dns {
     port: u16,
     code: Arc<AtomicUsize>,

@@ -4,9 +4,9 @@
 //! URL, job ─▶ target ─▶ Cycle, one scrape ─▶ Kept, a store in memory ─▶ Outcome ─▶ text, JSON
 //! ```
 //!
-//! Begin with [`Trial::run`]. All but the store is what scrapes targets all the time: the request, the
-//! parser, relabeling, limits and the report. The store is an empty one, so that what it refuses is
-//! what contradicts itself within the scrape.
+//! Begin with [`Trial::run`]. All but the store is what scrapes targets all the time: the request,
+//! the parser, relabeling, limits and the report. The store is an empty one, so that what it
+//! refuses is what contradicts itself within the scrape.
 
 mod asked;
 mod json;

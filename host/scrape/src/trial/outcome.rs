@@ -85,8 +85,8 @@ impl Value {
 }
 
 impl Outcome {
-    /// The samples by family, in the order of the exposition. A family that the target says nothing of
-    /// has the name of its only metric.
+    /// The samples by family, in the order of the exposition. A family that the target says nothing
+    /// of has the name of its only metric.
     pub fn by_family(&self) -> Vec<(FamilyMetadata, Vec<&Sample>)> {
         let known: HashMap<&str, &FamilyMetadata> =
             self.metadata.iter().map(|family| (family.family.as_str(), family)).collect();

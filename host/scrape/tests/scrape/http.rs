@@ -1,5 +1,5 @@
-//! Targets over loopback HTTP, most of which misbehave. The exposer writes its bytes itself, so that
-//! it can break off, lie about lengths and never end.
+//! Targets over loopback HTTP, most of which misbehave. The exposer writes its bytes itself, so
+//! that it can break off, lie about lengths and never end.
 
 use crate::store::MemoryStore;
 use flate2::{Compression, write::GzEncoder};

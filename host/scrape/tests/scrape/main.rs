@@ -1,5 +1,5 @@
-//! Scraping against a store in memory: single scrapes, cycles under a paused clock, and targets over
-//! loopback HTTP that misbehave.
+//! Scraping against a store in memory: single scrapes, cycles under a paused clock, and targets
+//! over loopback HTTP that misbehave.
 
 mod append;
 mod cycle;

@@ -83,7 +83,8 @@ impl Loader {
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor).map(Rc::clone) else {
-                    // Only an alias inside of what it stands for is known to the parser and not here.
+                    // Only an alias inside of what it stands for is known to the parser and not
+                    // here.
                     return Err(self.wrong(place, "an alias stands for what it is a part of"));
                 };
                 self.aliased_values += node.values;

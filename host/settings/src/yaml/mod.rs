@@ -2,8 +2,8 @@
 //! the features that own them, by serde. Errors name line, column and key, and never contain a
 //! value, which may be a secret.
 //!
-//! As strict as Prometheus' own reading: a key twice, an unknown key or a value of another kind is an
-//! error. Anchors, aliases and merge keys are read; what aliases may expand to has a bound.
+//! As strict as Prometheus' own reading: a key twice, an unknown key or a value of another kind is
+//! an error. Anchors, aliases and merge keys are read; what aliases may expand to has a bound.
 //!
 //! Begin with `node`, then `load`, `de` and `fields`. Knows nothing of any section.
 

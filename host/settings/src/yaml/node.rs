@@ -49,8 +49,8 @@ pub struct Entry {
 }
 
 impl Node {
-    /// The text of a plain value as it was written; nothing is the empty text. `None` for a list or a
-    /// mapping.
+    /// The text of a plain value as it was written; nothing is the empty text. `None` for a list or
+    /// a mapping.
     pub fn text(&self) -> Option<&str> {
         match &self.data {
             Data::Nothing => Some(""),

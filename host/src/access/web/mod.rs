@@ -1,5 +1,5 @@
-//! Prometheus' web configuration file (prometheus/exporter-toolkit, `web/tls_config.go`): TLS, users and
-//! HTTP in one file, read again when it changes.
+//! Prometheus' web configuration file (prometheus/exporter-toolkit, `web/tls_config.go`): TLS,
+//! users and HTTP in one file, read again when it changes.
 //!
 //! ```yaml
 //! tls_server_config: {cert_file: node.crt, key_file: node.key}

@@ -1,5 +1,5 @@
-//! `tidepool check`: whether configuration files and metrics are as they should be, with the words and
-//! the exit codes of `promtool check`.
+//! `tidepool check`: whether configuration files and metrics are as they should be, with the words
+//! and the exit codes of `promtool check`.
 //!
 //! Exit codes: 0 all is well; 1 something is wrong; 3 lint found something, and that counts.
 

@@ -5,8 +5,8 @@
 //! + http_requests_total{job="a"} 5 1700000000000                 came out and did not go in
 //! ```
 //!
-//! A job finds the samples in a store of its own, in which it runs once. What it posts to webhooks is
-//! shown and not sent.
+//! A job finds the samples in a store of its own, in which it runs once. What it posts to webhooks
+//! is shown and not sent.
 
 use super::{Done, PluginArg, block_on};
 use crate::cli::progress::{print_line, warn_line};
@@ -55,8 +55,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "MS")]
     timestamp: Option<i64>,
 
-    /// For jobs: the time for which it is scheduled, in milliseconds; by default the first minute that
-    /// begins after all samples
+    /// For jobs: the time for which it is scheduled, in milliseconds; by default the first minute
+    /// that begins after all samples
     #[arg(long, value_name = "MS")]
     scheduled: Option<i64>,
 }

@@ -1,6 +1,6 @@
-//! `tidepool query analyze`: how many buckets of histograms hold something, as `promtool query analyze`
-//! counts them (`cmd/promtool/analyze.go` in prometheus/prometheus). promtool prints the classic
-//! histograms of a selector in any order; here they come by name.
+//! `tidepool query analyze`: how many buckets of histograms hold something, as `promtool query
+//! analyze` counts them (`cmd/promtool/analyze.go` in prometheus/prometheus). promtool prints the
+//! classic histograms of a selector in any order; here they come by name.
 
 use super::go::duration_text;
 use super::print::{NAME, label_set, metric};

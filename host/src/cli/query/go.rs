@@ -1,9 +1,10 @@
-//! Texts and durations as Go's `encoding/json` and `time` write and read them: what promtool prints is
-//! made of these.
+//! Texts and durations as Go's `encoding/json` and `time` write and read them: what promtool prints
+//! is made of these.
 
 use std::fmt::Write as _;
 
-/// Nanoseconds of the units of a duration. Days, weeks and years are Prometheus'; Go has none of them.
+/// Nanoseconds of the units of a duration. Days, weeks and years are Prometheus'; Go has none of
+/// them.
 const UNITS: [(&str, f64); 10] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -17,7 +18,8 @@ const UNITS: [(&str, f64); 10] = [
     ("y", 31_536_000e9),
 ];
 
-/// JSON as Go writes it for a page of HTML, which is its default. These letters stand in texts only.
+/// JSON as Go writes it for a page of HTML, which is its default. These letters stand in texts
+/// only.
 pub fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for letter in json.chars() {

@@ -50,8 +50,8 @@ pub fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-/// The file of `--http.config.file`, with the keys of Prometheus' HTTP client. Paths are relative to
-/// its directory.
+/// The file of `--http.config.file`, with the keys of Prometheus' HTTP client. Paths are relative
+/// to its directory.
 fn read_config(path: &Path) -> Result<HttpClientConfig, CliError> {
     let text = std::fs::read_to_string(path).map_err(CliError::file("read", path))?;
     let read = yaml::load(&text).and_then(|node| yaml::read::<HttpClientConfig>("", &node));

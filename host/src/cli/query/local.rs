@@ -1,5 +1,5 @@
-//! Questions to a data directory without a server: blocks and what is only in the logs, in one engine
-//! instance. Failures have the texts that a server would answer with.
+//! Questions to a data directory without a server: blocks and what is only in the logs, in one
+//! engine instance. Failures have the texts that a server would answer with.
 
 use super::Failure;
 use super::time::Time;
@@ -18,13 +18,13 @@ use std::path::Path;
 /// Bytes of answer that one call into the instance returns at least, if there are as many.
 const PART_BYTES: u32 = 1024 * 1024;
 
-/// Most points of a series in a range query, and most samples that a query may hold at a time: those of
-/// a server by default.
+/// Most points of a series in a range query, and most samples that a query may hold at a time:
+/// those of a server by default.
 const POINTS_MAX: i64 = 11_000;
 const SAMPLES_MAX: u64 = 50_000_000;
 
-/// Part of the instance's memory that an evaluation may hold, in percent: what is only in the logs, and
-/// blocks that are open, take the rest.
+/// Part of the instance's memory that an evaluation may hold, in percent: what is only in the logs,
+/// and blocks that are open, take the rest.
 const MEMORY_PERCENT: u64 = 70;
 
 /// A data directory.

@@ -1,5 +1,5 @@
-//! `tidepool query`: PromQL from the command line, with the flags and the output of `promtool query`;
-//! asks a server, or with `--dir` a data directory without one.
+//! `tidepool query`: PromQL from the command line, with the flags and the output of `promtool
+//! query`; asks a server, or with `--dir` a data directory without one.
 //!
 //! Begin with [`Source`]: [`server`] over [`http`], or [`local`]; both return what [`value`] holds.
 //! [`mod@print`] prints it in the way of [`go`]; [`analyze`] counts buckets.
@@ -86,8 +86,8 @@ enum QueryCommand {
 struct DirArgs {
     /// Ask this data directory, tidepool's or Prometheus', without a server
     ///
-    /// It is only read. Samples that are only in the logs are read into memory first. No server may be
-    /// running on it.
+    /// It is only read. Samples that are only in the logs are read into memory first. No server may
+    /// be running on it.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -170,8 +170,8 @@ struct SeriesArgs {
     #[arg(value_name = "SERVER", required_unless_present = "dir", conflicts_with = "dir")]
     server: Option<String>,
 
-    /// Series selector such as 'up{job="node"}'; may be given several times, for all that any of them
-    /// selects
+    /// Series selector such as 'up{job="node"}'; may be given several times, for all that any of
+    /// them selects
     #[arg(long = "match", value_name = "SELECTOR", required = true)]
     selectors: Vec<String>,
 
@@ -219,8 +219,8 @@ struct AnalyzeArgs {
     #[arg(long, allow_hyphen_values = true)]
     time: Option<String>,
 
-    /// Series selector, of native histograms or of the buckets of classic ones; may be given several
-    /// times
+    /// Series selector, of native histograms or of the buckets of classic ones; may be given
+    /// several times
     #[arg(long = "match", value_name = "SELECTOR", required = true)]
     selectors: Vec<String>,
 

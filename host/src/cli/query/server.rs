@@ -1,5 +1,5 @@
-//! Questions to a server, as client_golang asks them (`api/prometheus/v1`): POST with a form, and GET
-//! where a server refuses that.
+//! Questions to a server, as client_golang asks them (`api/prometheus/v1`): POST with a form, and
+//! GET where a server refuses that.
 
 use super::Failure;
 use super::http::{HttpClient, Question};

@@ -1,5 +1,5 @@
-//! Answers to queries: the `data` of Prometheus' HTTP API, read from JSON. Times are milliseconds since
-//! the epoch.
+//! Answers to queries: the `data` of Prometheus' HTTP API, read from JSON. Times are milliseconds
+//! since the epoch.
 
 use serde::{Deserialize, Deserializer, de};
 use std::cmp::Ordering;

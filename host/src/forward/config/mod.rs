@@ -1,5 +1,6 @@
-//! Who else gets all samples: the section `remote_write` of the configuration file, with Prometheus'
-//! names and defaults (prometheus/prometheus, `config/config.go`), and `backlog`, which is ours.
+//! Who else gets all samples: the section `remote_write` of the configuration file, with
+//! Prometheus' names and defaults (prometheus/prometheus, `config/config.go`), and `backlog`, which
+//! is ours.
 //!
 //! ```yaml
 //! remote_write:

@@ -7,8 +7,8 @@ use crate::prom::newest::{FloatHistogram, Newest, NewestValue};
 use std::borrow::Cow;
 use tidepool_exposition::NameEscaping;
 
-/// Writes series, which are sorted by name. Native histograms with powers of two have no place in this
-/// format.
+/// Writes series, which are sorted by name. Native histograms with powers of two have no place in
+/// this format.
 pub fn text(series: &[Newest], external: &[(String, String)], escaping: NameEscaping) -> String {
     let mut out = String::new();
     let mut family = None;

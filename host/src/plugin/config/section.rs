@@ -1,4 +1,5 @@
-//! The section as it stands in the file: every key is known, and what is wrong is named with its place.
+//! The section as it stands in the file: every key is known, and what is wrong is named with its
+//! place.
 
 use super::{Grants, Limits, OnFault, PluginSettings, World, check_name, is_reserved};
 use serde::{Deserialize, Deserializer};

@@ -1,5 +1,6 @@
-//! The metrics of the machine. They pass as text, so that the files of the textfile collector and the
-//! kernel's figures take the way of every other scrape; the parser takes a fifth of a round's time.
+//! The metrics of the machine. They pass as text, so that the files of the textfile collector and
+//! the kernel's figures take the way of every other scrape; the parser takes a fifth of a round's
+//! time.
 
 use super::text_files::TextFiles;
 use std::sync::{Arc, Mutex, TryLockError};

@@ -1,6 +1,6 @@
 //! The files of the textfile collector, as node_exporter takes them (`collector/textfile.go`): one
-//! with an error or a timestamp is refused as a whole; of two helps of a family the first counts, and
-//! the family of the second is left out; a family without help says which file it is from.
+//! with an error or a timestamp is refused as a whole; of two helps of a family the first counts,
+//! and the family of the second is left out; a family without help says which file it is from.
 
 use std::collections::HashMap;
 use tidepool_exposition::{Format, HistogramOptions, Item, MetricType, Parser, Sample};

@@ -1,8 +1,8 @@
 //! Starting the head from the logs.
 //!
 //! The logs are read, checked and unpacked on a thread of their own while the head takes what came
-//! before. If they hold more than a head should, and it takes much memory, blocks are cut from it in
-//! between, by instances of the compactor as ever:
+//! before. If they hold more than a head should, and it takes much memory, blocks are cut from it
+//! in between, by instances of the compactor as ever:
 //!
 //! ```text
 //! replay … cut ─▶ staging/A … cut ─▶ staging/B … the end ─▶ publish A, then B ─▶ logs may shrink
@@ -13,8 +13,8 @@
 //! durably, the out-of-order samples of these ranges, and a crash in the middle leaves the oldest:
 //! their samples are not taken from the logs again, all others are.
 //!
-//! A deletion in the logs concerns what stands before it, of which blocks may hold some by then. The
-//! replay starts over, and cuts nothing before it is past that.
+//! A deletion in the logs concerns what stands before it, of which blocks may hold some by then.
+//! The replay starts over, and cuts nothing before it is past that.
 
 use super::handle::{CallsHead, HeadState};
 use super::{HeadInstance, HeadThread, Started, lock};

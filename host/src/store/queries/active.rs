@@ -1,13 +1,13 @@
-//! `queries.active`: the queries that run, in the data directory, so that those which a crash ended can
-//! be named at the next start.
+//! `queries.active`: the queries that run, in the data directory, so that those which a crash ended
+//! can be named at the next start.
 //!
 //! ```text
 //! '['  entry  entry  …            one of 1000 bytes for each query that may run
 //! entry: {"query":"…","timestamp_sec":…}  zeros  ','      or zeros alone
 //! ```
 //!
-//! The file is written without being synced: it outlives the process, not the power. It is a help and
-//! nothing more, so that a disk that does not take it keeps no query from running.
+//! The file is written without being synced: it outlives the process, not the power. It is a help
+//! and nothing more, so that a disk that does not take it keeps no query from running.
 //! Source: `promql/query_logger.go` in prometheus/prometheus.
 
 use crate::store::system_now_ms;
@@ -24,7 +24,8 @@ const NAME: &str = "queries.active";
 /// Bytes of an entry, with the comma at its end.
 const ENTRY_BYTES: usize = 1000;
 
-/// Bytes that are read of what the last run left: so many that none of Prometheus' default is left out.
+/// Bytes that are read of what the last run left: so many that none of Prometheus' default is left
+/// out.
 const READ_BYTES_MAX: u64 = 64 << 10;
 
 /// The file, if there is one.

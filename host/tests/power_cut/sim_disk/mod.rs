@@ -255,7 +255,8 @@ impl State {
         Err(io::Error::new(fault.kind, format!("made to fail: {}", about())))
     }
 
-    /// Keeps this moment. Changes call it when they are done but not durable, syncs before they are.
+    /// Keeps this moment. Changes call it when they are done but not durable, syncs before they
+    /// are.
     fn remember(&mut self, about: impl Fn() -> String) {
         if self.moments.is_some() {
             let moment = (self.at_rest(), about());

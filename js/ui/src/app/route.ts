@@ -1,7 +1,7 @@
 /**
- * Addresses. The page stands in the hash, `#/metrics?search=cpu`; the panels of the query page stand
- * in the query, as in Prometheus: `?g0.expr=up#/query`. Paths do not matter, so that the page works
- * behind any prefix.
+ * Addresses. The page stands in the hash, `#/metrics?search=cpu`; the panels of the query page
+ * stand in the query, as in Prometheus: `?g0.expr=up#/query`. Paths do not matter, so that the page
+ * works behind any prefix.
  */
 
 import { useEffect, useState } from 'preact/hooks';

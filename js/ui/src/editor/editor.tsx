@@ -1,6 +1,7 @@
 /**
  * A field for an expression: a text field whose letters are not seen, over a coloured copy of them.
- * Enter runs, Shift and Enter begin a line, Tab takes the completion, Ctrl and the space bar ask for one.
+ * Enter runs, Shift and Enter begin a line, Tab takes the completion, Ctrl and the space bar ask
+ * for one.
  */
 
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';

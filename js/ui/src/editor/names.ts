@@ -1,6 +1,6 @@
 /**
- * Names of metrics and labels, and values of labels, asked of the source as they are typed. The source
- * filters: a node can have more names than a page should hold.
+ * Names of metrics and labels, and values of labels, asked of the source as they are typed. The
+ * source filters: a node can have more names than a page should hold.
  */
 
 import { ranked } from '../promql/rank';

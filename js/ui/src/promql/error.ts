@@ -10,8 +10,8 @@ export interface Misplaced {
 const POSITION = /(?:^|\s)(\d+):(\d+): parse error: ([\s\S]*)$/;
 
 /**
- * The place that a message such as `1:5: parse error: …` names. Columns count bytes of UTF-8 from 1.
- * The mark covers the word at the place, or the last character before the end.
+ * The place that a message such as `1:5: parse error: …` names. Columns count bytes of UTF-8 from
+ * 1. The mark covers the word at the place, or the last character before the end.
  */
 export function misplacedOf(message: string, expression: string): Misplaced | undefined {
   const parts = POSITION.exec(message);

@@ -1,6 +1,6 @@
 /**
- * A text to be copied. Over plain HTTP a page has no clipboard: the text stands selected in a field,
- * and the browser's own command copies it where there is one.
+ * A text to be copied. Over plain HTTP a page has no clipboard: the text stands selected in a
+ * field, and the browser's own command copies it where there is one.
  */
 
 import { useEffect, useRef, useState } from 'preact/hooks';

@@ -1,14 +1,14 @@
-//! The series that queries read: counters `x` and `y`, classic buckets `b`, gauges `g` and `h`, each
-//! a fifth of all.
+//! The series that queries read: counters `x` and `y`, classic buckets `b`, gauges `g` and `h`,
+//! each a fifth of all.
 //!
-//! An instance has ten series of each metric, which differ in `device`, in `interface` of `y`, in `le`
-//! of `b`; so `x` and `y` can be aggregated together without their names. An instance is scraped every
-//! 15 s at a time of its own, belongs to one of ten jobs and four clusters, and restarts now and then,
-//! which resets its counters. `x`, `g` and `h` have values with all their bits, `y` and `b` whole
-//! numbers. `g` and `h` have the same label sets but for their name.
+//! An instance has ten series of each metric, which differ in `device`, in `interface` of `y`, in
+//! `le` of `b`; so `x` and `y` can be aggregated together without their names. An instance is
+//! scraped every 15 s at a time of its own, belongs to one of ten jobs and four clusters, and
+//! restarts now and then, which resets its counters. `x`, `g` and `h` have values with all their
+//! bits, `y` and `b` whole numbers. `g` and `h` have the same label sets but for their name.
 //!
-//! [`Source`] makes all series for some minutes, one batch after the other: a day of them would take
-//! gigabytes.
+//! [`Source`] makes all series for some minutes, one batch after the other: a day of them would
+//! take gigabytes.
 
 use crate::clock::now_ms;
 use crate::series::{Dataset, Labels, Random, Sample, Series, Shape, Texture};

@@ -1,8 +1,9 @@
 //! The servers' data: written once; each query starts from it again.
 //!
-//! tidepool takes remote writes and makes two-hour blocks of them; a snapshot adds one with what its
-//! head still has, up to three hours. tidepool and Prometheus each get a directory with these blocks
-//! and nothing else. VictoriaMetrics takes the same requests, and merges what it made of them.
+//! tidepool takes remote writes and makes two-hour blocks of them; a snapshot adds one with what
+//! its head still has, up to three hours. tidepool and Prometheus each get a directory with these
+//! blocks and nothing else. VictoriaMetrics takes the same requests, and merges what it made of
+//! them.
 
 use super::super::contender::Contender;
 use super::super::load::{Load, SendError};

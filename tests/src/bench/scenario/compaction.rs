@@ -1,6 +1,6 @@
-//! Merging blocks, by the command of each on the same blocks: `tidepool tsdb compact` and upstream's
-//! compactor as a program of its own, so that nothing else counts. VictoriaMetrics merges all the
-//! time, so only what it keeps in the end is reported.
+//! Merging blocks, by the command of each on the same blocks: `tidepool tsdb compact` and
+//! upstream's compactor as a program of its own, so that nothing else counts. VictoriaMetrics
+//! merges all the time, so only what it keeps in the end is reported.
 
 use super::super::contender::Contender;
 use super::super::made::{self, CommandCost};
@@ -30,8 +30,9 @@ const INTERVAL_QUICK_MS: i64 = 600_000;
 const SERIES_PER_REQUEST: usize = 50;
 const VISIBLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One whole range, and two blocks more: the newest is left alone, and what ends a moment before its
-/// range, as upstream's maker of blocks leaves it, is merged when another block begins after it.
+/// One whole range, and two blocks more: the newest is left alone, and what ends a moment before
+/// its range, as upstream's maker of blocks leaves it, is merged when another block begins after
+/// it.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     let interval_ms = context.sized(INTERVAL_MS as usize, INTERVAL_QUICK_MS as usize) as i64;

@@ -1,5 +1,5 @@
-//! Metrics: texts that are right, wrong in every way, and changed at random. What promtool says of each
-//! is the judge, to the letter; only the order of metrics with equally many series is its own.
+//! Metrics: texts that are right, wrong in every way, and changed at random. What promtool says of
+//! each is the judge, to the letter; only the order of metrics with equally many series is its own.
 
 use std::ffi::OsStr;
 use std::io::{Seek as _, Write as _};
@@ -142,8 +142,8 @@ fn changed(random: &mut Random) -> String {
     text
 }
 
-/// Whether a sample begins with a brace. Where it also has no name, or labels in front of it, upstream
-/// takes it for a part of the sample before, and tidepool does not.
+/// Whether a sample begins with a brace. Where it also has no name, or labels in front of it,
+/// upstream takes it for a part of the sample before, and tidepool does not.
 fn has_brace_in_front(text: &str) -> bool {
     text.lines().any(|line| line.trim_start_matches([' ', '\t']).starts_with('{'))
 }

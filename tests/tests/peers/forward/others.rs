@@ -1,5 +1,5 @@
-//! What real receivers of others have in the end: VictoriaMetrics by its own export, Prometheus with
-//! exemplars and native histograms.
+//! What real receivers of others have in the end: VictoriaMetrics by its own export, Prometheus
+//! with exemplars and native histograms.
 
 use serde_json::Value as Json;
 use tidepool_tests::checksum::{Checksum, differences};

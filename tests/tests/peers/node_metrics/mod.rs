@@ -42,8 +42,8 @@ const COLLECTORS: [&str; 22] = [
 ];
 /// Other programs come and go meanwhile, and so do their mounts and network devices.
 const ATTEMPTS: usize = 50;
-/// Gauges that go up and down all the time, or that node_exporter itself adds to. They may be off by
-/// this share, or by this much if they count few things; others are equal.
+/// Gauges that go up and down all the time, or that node_exporter itself adds to. They may be off
+/// by this share, or by this much if they count few things; others are equal.
 const RESTLESS: [&str; 15] = [
     "node_cooling_device_cur_state",
     "node_disk_io_now",

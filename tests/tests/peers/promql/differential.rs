@@ -1,5 +1,5 @@
-//! Random expressions over random data: the real Prometheus and two stores with the same samples must
-//! answer alike. One store has all in its head, the other one blocks and a head.
+//! Random expressions over random data: the real Prometheus and two stores with the same samples
+//! must answer alike. One store has all in its head, the other one blocks and a head.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -82,8 +82,8 @@ fn ask(server: &Server, expression: &str, times: &Times) -> Answer {
     Answer::Value { kind, series, remarks }
 }
 
-/// A remark without the number of samples that it is about: upstream counts them twice each time that
-/// it meets the remark again.
+/// A remark without the number of samples that it is about: upstream counts them twice each time
+/// that it meets the remark again.
 fn without_count(remark: &str) -> String {
     match (remark.split_once(", over "), remark.split_once(" samples from ")) {
         (Some((before, _)), Some((_, after))) => {

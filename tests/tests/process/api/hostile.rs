@@ -1,5 +1,5 @@
-//! Queries in PromQL that ask for more than they may: each ends with an error that says why, and the
-//! next one is answered.
+//! Queries in PromQL that ask for more than they may: each ends with an error that says why, and
+//! the next one is answered.
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -16,7 +16,8 @@ const SERIES: usize = 1000;
 /// What a query's instance may have, in bytes; most of it is for the evaluation.
 const MEMORY_BYTES: u64 = 32 << 20;
 
-/// What a query may take beside its instance: its body, its answer, a thread, freed memory that stays.
+/// What a query may take beside its instance: its body, its answer, a thread, freed memory that
+/// stays.
 const BESIDE_BYTES: u64 = 32 << 20;
 
 /// All series.

@@ -1,5 +1,5 @@
-//! Answers that mean something else than they seem to: pages in place of a receiver's answers, times
-//! that are no times, limits that time lifts.
+//! Answers that mean something else than they seem to: pages in place of a receiver's answers,
+//! times that are no times, limits that time lifts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

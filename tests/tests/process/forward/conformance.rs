@@ -507,8 +507,8 @@ fn requests_are_batches() {
     }
 }
 
-/// Answers that are too long, cut, endless or no HTTP at all cost nothing but their own request, and
-/// what their first line says counts.
+/// Answers that are too long, cut, endless or no HTTP at all cost nothing but their own request,
+/// and what their first line says counts.
 #[test]
 fn odd_answers_end_nothing() {
     let huge = [b"HTTP/1.1 500 Oh\r\ncontent-length: 1000000\r\n\r\n", &[b'x'; 1_000_000][..]];

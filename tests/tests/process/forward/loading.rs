@@ -1,5 +1,5 @@
-//! What can be checked when the configuration is loaded is checked then, and what works goes on; what
-//! is secret in it is shown nowhere.
+//! What can be checked when the configuration is loaded is checked then, and what works goes on;
+//! what is secret in it is shown nowhere.
 
 use std::path::Path;
 use tidepool_tests::forwarding::{TIMEOUT, figure, wait_for_delivery};
@@ -144,8 +144,8 @@ fn a_token_in_a_url_is_not_shown() {
     assert!(receiver.received().iter().any(|request| request.path.contains("tenant=a")));
 }
 
-/// A destination that is known by its URL alone is another one once that changes: what goes with its
-/// position is counted, and the log says how to keep it.
+/// A destination that is known by its URL alone is another one once that changes: what goes with
+/// its position is counted, and the log says how to keep it.
 #[test]
 fn a_position_that_is_lost_is_counted() {
     const LOST: &str = "tidepool_remote_storage_positions_dropped_total";

@@ -46,9 +46,9 @@ fn send(sender: &Sender<'_>, node: &Store, requests: usize) {
     }
 }
 
-/// Six hours of data while the centre is gone, of which the log keeps next to nothing: the node cuts
-/// blocks, is killed over and over, and delivers it all once the centre is back. Then the centre is
-/// killed in the middle of that.
+/// Six hours of data while the centre is gone, of which the log keeps next to nothing: the node
+/// cuts blocks, is killed over and over, and delivers it all once the centre is back. Then the
+/// centre is killed in the middle of that.
 #[test]
 fn hours_without_the_centre_and_kills_on_both_sides() {
     for (version, order) in [

@@ -24,8 +24,8 @@ fn a_preface_of_http2_alone_is_answered_in_http2() {
     assert_left_nothing(&store);
 }
 
-/// In HTTP/2 a client can take nothing of its answers and everything else: it grants them no window.
-/// Such clients lose their places in time, too.
+/// In HTTP/2 a client can take nothing of its answers and everything else: it grants them no
+/// window. Such clients lose their places in time, too.
 #[test]
 fn answers_that_nobody_takes_over_http2_are_given_up() {
     let store = start(&["--max-connections=4", "--send-timeout=1s"]);

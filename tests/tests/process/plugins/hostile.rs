@@ -1,5 +1,5 @@
-//! Plugins that misbehave: each ends alone, and what is sent meanwhile is stored, bit by bit, and as
-//! soon as in a store without plugins.
+//! Plugins that misbehave: each ends alone, and what is sent meanwhile is stored, bit by bit, and
+//! as soon as in a store without plugins.
 
 use super::{TIMEOUT, lines, post, stored};
 use std::time::{Duration, Instant};

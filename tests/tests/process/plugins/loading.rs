@@ -66,7 +66,8 @@ fn a_plugin_is_replaced_while_it_is_in_use() {
         }
     };
     push_some();
-    // Another plugin under the same name: its configuration is empty, so that it passes all as well.
+    // Another plugin under the same name: its configuration is empty, so that it passes all as
+    // well.
     for (of, world) in [("drop-and-relabel", "transform"), ("pass-all", "transform")] {
         let loaded = format!("a plugin was loaded plugin=\"changing\" world=\"{world}\"");
         let before = store.server.log().matches(&loaded).count();

@@ -92,7 +92,8 @@ fn a_bad_line_leaves_nothing_behind() {
     assert!(!data_dir.exists() && !directory.path().join("of-nothing").exists());
 }
 
-/// Milliseconds where seconds belong would become blocks of a far future, from which retention counts.
+/// Milliseconds where seconds belong would become blocks of a far future, from which retention
+/// counts.
 #[test]
 fn times_of_the_future_are_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");

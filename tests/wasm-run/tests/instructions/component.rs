@@ -1,4 +1,5 @@
-//! The component with storage in memory, in the host that the example shows, and the instructions that its calls take.
+//! The component with storage in memory, in the host that the example shows, and the instructions
+//! that its calls take.
 
 use embed_rust::State;
 use embed_rust::bindings;

@@ -1,7 +1,8 @@
 //! The values that are ahead.
 //!
-//! Of equal values upstream keeps those that its heap happens to keep, and gives them in the order of
-//! that heap. So that answers are the same, this heap moves its entries as Go's `container/heap` does.
+//! Of equal values upstream keeps those that its heap happens to keep, and gives them in the order
+//! of that heap. So that answers are the same, this heap moves its entries as Go's `container/heap`
+//! does.
 
 /// Heaps of at most so many entries keep the order of equal ones, as Go's sorting does.
 const STABLE_MAX: usize = 12;

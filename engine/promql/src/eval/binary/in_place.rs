@@ -10,8 +10,8 @@ use crate::model::Value;
 use std::rc::Rc;
 
 impl Joiner {
-    /// Whether results of a join to one may take the place of what is held: there is one for each key,
-    /// of which several flowing series may give parts.
+    /// Whether results of a join to one may take the place of what is held: there is one for each
+    /// key, of which several flowing series may give parts.
     pub(super) fn may_replace(&self) -> bool {
         let matching = &self.plan.matching;
         let has_fill = matching.fill_lhs.is_some() || matching.fill_rhs.is_some();

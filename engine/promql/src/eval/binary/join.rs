@@ -48,7 +48,8 @@ pub(super) struct Group {
     pub(super) matched: Bits,
     /// The same for each label set that a join to many gave, if they may be equal.
     given: HashMap<u64, Bits>,
-    /// Labels of the result, if that stands in the place of the held values where they were matched.
+    /// Labels of the result, if that stands in the place of the held values where they were
+    /// matched.
     pub(super) result: Option<Labels>,
     /// Then the steps at which a histogram was held.
     pub(super) histograms: Bits,

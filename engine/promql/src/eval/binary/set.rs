@@ -91,8 +91,8 @@ impl Operator for And {
     }
 }
 
-/// `or`: the right side is held; the left side flows past it, but for series of which the right side
-/// has one with the same labels.
+/// `or`: the right side is held; the left side flows past it, but for series of which the right
+/// side has one with the same labels.
 pub struct Or {
     left: Presence,
     right: Vec<Series>,

@@ -1,7 +1,7 @@
 //! From tokens to a tree, by precedence climbing with one token of look-ahead.
 //!
-//! The look-ahead is read only where the grammar needs it, so that of several errors the same one is
-//! found first as by upstream's parser.
+//! The look-ahead is read only where the grammar needs it, so that of several errors the same one
+//! is found first as by upstream's parser.
 
 mod aggregate;
 mod binary;

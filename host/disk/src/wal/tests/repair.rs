@@ -1,5 +1,5 @@
-//! Damaged segments are quarantined as they were found, and repaired: the next start reads the same,
-//! and finds nothing wrong any more.
+//! Damaged segments are quarantined as they were found, and repaired: the next start reads the
+//! same, and finds nothing wrong any more.
 
 use super::*;
 use crate::testing::{CHANGES, Fault, Op};

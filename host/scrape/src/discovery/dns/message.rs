@@ -1,15 +1,17 @@
-//! Messages of the DNS (RFC 1035, section 4): a question for SRV records (RFC 2782), and its answer.
+//! Messages of the DNS (RFC 1035, section 4): a question for SRV records (RFC 2782), and its
+//! answer.
 //!
 //! ```text
 //! 0      2       4          6          8             10            12
 //! │ id   │ flags │ questions │ answers │ authorities │ additional │ question │ records …
 //! ```
 //!
-//! Numbers are big-endian. A name is a run of labels, each behind its length, that ends with a length
-//! of zero or with a pointer (two bytes, `0xc0` above the offset) to the rest of it, which stands
-//! before.
+//! Numbers are big-endian. A name is a run of labels, each behind its length, that ends with a
+//! length of zero or with a pointer (two bytes, `0xc0` above the offset) to the rest of it, which
+//! stands before.
 
-/// Largest answer by UDP that is asked for, in bytes (RFC 6891): what passes nearly everywhere whole.
+/// Largest answer by UDP that is asked for, in bytes (RFC 6891): what passes nearly everywhere
+/// whole.
 pub(super) const UDP_BYTES_MAX: u16 = 1232;
 
 /// Most answers of a message that are read.

@@ -2,9 +2,9 @@
 //!
 //! Addresses are looked up as the system does it, so that `/etc/hosts` and whatever else it asks
 //! counts. The system has no call for SRV records. They are asked for by [`Resolver`]: one type of
-//! record over UDP and TCP, with the settings of `/etc/resolv.conf`. hickory-resolver can do it, too;
-//! it brings some thirty crates and a cache, and with it DNS over TLS, zones and signatures, of which
-//! nothing is used here.
+//! record over UDP and TCP, with the settings of `/etc/resolv.conf`. hickory-resolver can do it,
+//! too; it brings some thirty crates and a cache, and with it DNS over TLS, zones and signatures,
+//! of which nothing is used here.
 //!
 //! Source: `discovery/dns` of prometheus/prometheus. Where that drops all targets of a name that is
 //! not there, this does so for SRV only: the system does not say whether a name is not there, or

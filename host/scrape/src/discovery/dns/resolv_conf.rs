@@ -33,7 +33,8 @@ pub(super) fn parse(text: &str) -> ResolvConf {
         let mut words = line.split_whitespace();
         match words.next() {
             Some("nameserver") if conf.servers.len() < SERVERS_MAX => {
-                // An address may name the interface by which it is reached; that needs no name here.
+                // An address may name the interface by which it is reached; that needs no name
+                // here.
                 let address = words.next().map(|word| word.split('%').next().unwrap_or(word));
                 conf.servers.extend(address.and_then(|word| word.parse::<IpAddr>().ok()));
             }

@@ -1,7 +1,7 @@
 /**
  * The panels of the query page as an address has them: `g0.expr=up&g0.tab=graph&…`. The names and
- * values are those of Prometheus' own page (`web/ui/mantine-ui`, `urlStateEncoding.ts`), so that links
- * work in both; `log` and `hidden` are ours.
+ * values are those of Prometheus' own page (`web/ui/mantine-ui`, `urlStateEncoding.ts`), so that
+ * links work in both; `log` and `hidden` are ours.
  */
 
 import { formatTime, parseTime } from '../../format/time';

@@ -13,8 +13,8 @@ const CONTENTS: Contents = Contents { series: 100_000, exemplars: 100_000, famil
 const PHASE: Duration = Duration::from_secs(2);
 
 /// Three of four writes take no longer beside reads, or no more than so many times what they take
-/// alone: machines that run tests do other things, too. Where a call goes over the head at once, nearly
-/// each write waits for one, some hundred milliseconds.
+/// alone: machines that run tests do other things, too. Where a call goes over the head at once,
+/// nearly each write waits for one, some hundred milliseconds.
 const PART: f64 = 0.75;
 const TIME_MAX: Duration = Duration::from_millis(50);
 const RATIO_MAX: u32 = 4;

@@ -1,11 +1,11 @@
-//! The protocol line by line, each test with the line that it proves: [`negotiation`] which requests
-//! are remote write at all, [`statuses`] what the sender is to do next, [`headers`] which counts it
-//! gets. The others are about rows: which are written, which are refused while the rest of their
-//! request stays.
+//! The protocol line by line, each test with the line that it proves: [`negotiation`] which
+//! requests are remote write at all, [`statuses`] what the sender is to do next, [`headers`] which
+//! counts it gets. The others are about rows: which are written, which are refused while the rest
+//! of their request stays.
 //!
 //! Beside these: `tests/histograms` (which native histograms are taken, by the side of Prometheus),
-//! `exemplars`, `metadata`, `disk_full` and `lifecycle` (503 while a pause lasts), `compliance` (the
-//! suite of upstream).
+//! `exemplars`, `metadata`, `disk_full` and `lifecycle` (503 while a pause lasts), `compliance`
+//! (the suite of upstream).
 
 mod headers;
 mod labels;

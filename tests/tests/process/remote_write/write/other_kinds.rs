@@ -195,7 +195,8 @@ fn metadata_spoils_nothing() {
     assert_accepted(Version::V1, &response, 0);
 }
 
-/// References that lead nowhere, types that do not exist, text that is none, a family without a name.
+/// References that lead nowhere, types that do not exist, text that is none, a family without a
+/// name.
 #[test]
 fn metadata_however_odd_spoils_nothing() {
     let store = Checked::start();
