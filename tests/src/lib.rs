@@ -15,8 +15,8 @@
 //! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory,
 //!   [`fake_clock`] its time; [`tidepool`] and [`prometheus`] start the two that matter, [`node`]
 //!   lets both work in one directory;
-//!   [`promtool`] and [`data_dir`] look into data directories; [`peers`] says where the
-//!   foreign binaries are; [`thanos`] starts those that read shipped blocks, [`victoria_metrics`]
+//!   [`promtool`] and [`data_dir`] look into data directories; [`built`] says where our own
+//!   binaries are, and [`peers`] where the foreign ones; [`thanos`] starts those that read shipped blocks, [`victoria_metrics`]
 //!   what the benchmark compares with as well.
 //! - Stores in a state that tests of more than one program begin with: [`busy`] (blocks and a log),
 //!   [`deletions`], [`forwarding`], [`guarded`], [`head_snapshot`], [`shipped`], [`text_push`].
@@ -29,6 +29,7 @@
 pub mod admin;
 pub mod authority;
 pub mod bench;
+pub mod built;
 pub mod busy;
 pub mod cgroup;
 pub mod checksum;

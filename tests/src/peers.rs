@@ -5,7 +5,8 @@
 //! itself. `tests/run --quick` has none of them: there it is refused to look for one, so that every
 //! test that needs one is in `tests/tests/peers`, which is left out.
 
-use std::path::{Path, PathBuf};
+use crate::built::{target_dir, workspace};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Set by `tests/run --quick`.
@@ -69,18 +70,18 @@ pub fn go_module(module: &str) -> Result<PathBuf, MissingPeer> {
 
 /// A binary that `tests/peers/build` builds, by the name that it has there.
 pub fn built(name: &str) -> Result<PathBuf, MissingPeer> {
-    existing(workspace().join("target/peers").join(name), "tests/peers/build")
+    existing(target_dir().join("peers").join(name), "tests/peers/build")
 }
 
 /// Python with the packages of an environment that `tests/venv` makes, by its folder in `target`.
 pub fn python(environment: &'static str) -> Result<PathBuf, MissingPeer> {
-    let path = workspace().join("target").join(environment).join("bin/python");
+    let path = target_dir().join(environment).join("bin/python");
     existing(path, "tests/venv, for this folder and its list in tests/*/requirements.txt")
 }
 
 /// A tool that `tests/run` installs with cargo.
 pub fn tool(name: &str) -> Result<PathBuf, MissingPeer> {
-    existing(workspace().join("target/tools/bin").join(name), "tests/run rust")
+    existing(target_dir().join("tools/bin").join(name), "tests/run rust")
 }
 
 /// The example of a plugin in Python, which is built with tools of Python's.
@@ -98,18 +99,4 @@ fn existing(path: PathBuf, command: &'static str) -> Result<PathBuf, MissingPeer
         panic!("{path} is a foreign program: move this test to tests/tests/peers");
     }
     if path.is_file() { Ok(path) } else { Err(MissingPeer { path, command }) }
-}
-
-/// Where cargo puts what it builds: this program is in a folder of it.
-pub fn target_dir() -> PathBuf {
-    let program = std::env::current_exe().unwrap_or_default();
-    let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
-    let found = program.ancestors().skip(1).find(is_target);
-    found.map_or_else(|| workspace().join("target"), Path::to_path_buf)
-}
-
-/// The root of the repository.
-pub fn workspace() -> &'static Path {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests.parent().unwrap_or(tests)
 }

@@ -1,7 +1,7 @@
 //! Plugins for tests: builds those of `examples/plugins` and `tests/plugins`, and puts them where a
 //! server finds them.
 
-use crate::peers::workspace;
+use crate::built::workspace;
 use crate::process::Server;
 use crate::tidepool::{Config, Store, StoreError};
 use crate::wait;

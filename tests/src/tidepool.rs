@@ -4,8 +4,8 @@
 //! starts any number of servers one after the other on one data directory; [`Store`] is one server
 //! on a directory of its own, for tests that need no more.
 
+use crate::built;
 use crate::clock;
-use crate::peers::{target_dir, workspace};
 use crate::process::{Ending, Launch, ProcessError, Server, free_address};
 use crate::remote_read::Reader;
 use crate::remote_write::Writer;
@@ -18,31 +18,6 @@ use tempfile::TempDir;
 
 /// The variable that names another binary.
 pub const BINARY_VARIABLE: &str = "TIDEPOOL_BIN";
-/// What the program is built from.
-const SOURCES: [&str; 22] = [
-    "Cargo.lock",
-    "engine/src",
-    "engine/buckets/src",
-    "engine/number/src",
-    "engine/promql/src",
-    "engine/relabel/src",
-    "engine/remote-write/src",
-    "host/build.rs",
-    "host/client/src",
-    "host/disk/src",
-    "host/exposition/src",
-    "host/image",
-    "host/node-metrics/src",
-    "host/page/build.rs",
-    "host/page/src",
-    "host/program",
-    "host/scrape/src",
-    "host/settings/src",
-    "host/src",
-    "js/ui/src",
-    "proto",
-    "wit",
-];
 /// How errors call it.
 pub const NAME: &str = "tidepool";
 /// The page that says whether it is ready.
@@ -270,32 +245,7 @@ pub fn command() -> Command {
 ///
 /// # Panics
 ///
-/// If the latter is older than its sources: a test must not pass by what was there before.
+/// If the latter is older than its sources.
 pub fn binary() -> PathBuf {
-    if let Some(path) = std::env::var_os(BINARY_VARIABLE) {
-        return path.into();
-    }
-    let path = target_dir().join("release/tidepool");
-    if let Some(newer) = newest_source(&path) {
-        panic!("{} is newer than {}; run: cargo build --release", newer.display(), path.display());
-    }
-    path
-}
-
-/// A source of the program that is newer than it, if there is one.
-fn newest_source(program: &Path) -> Option<PathBuf> {
-    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
-    let built = modified(program);
-    let mut left: Vec<PathBuf> = SOURCES.iter().map(|source| workspace().join(source)).collect();
-    while let Some(path) = left.pop() {
-        if path.is_dir() {
-            let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
-            left.extend(entries.map(|entry| entry.path()));
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            continue;
-        } else if built.is_none() || modified(&path) > built {
-            return Some(path);
-        }
-    }
-    None
+    std::env::var_os(BINARY_VARIABLE).map_or_else(built::program, PathBuf::from)
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tidepool_relabel::{Action, Rule, RuleError, RuleSpec, relabel};
 
@@ -53,7 +53,9 @@ fn labels(value: &Value) -> BTreeMap<String, String> {
 
 #[test]
 fn rules_do_what_upstreams_do() {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers/go-relabel");
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
+    let program = target.join("peers/go-relabel");
     let output = Command::new(&program).args([SEED, COUNT]).output();
     let output = output.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -70,17 +70,30 @@ fn main() -> Outcome<()> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     let folder = target_dir(&workspace).join("wasm32-wasip2").join(product.profile);
     let mut parts = Vec::new();
+    let mut sources = String::new();
     for &part in product.parts {
         build(&workspace, part, &product)?;
         let built = folder.join(part.replace('-', "_")).with_extension("wasm");
         parts.push((part, std::fs::read(&built).map_err(|error| named(&built, error))?));
+        sources += &sources_of(&built)?;
     }
     let composed = compose(parts)?;
     let composed = strip::stripped(&composed).ok_or("what was composed is no component")?;
     let output = folder.join(product.file);
     std::fs::write(&output, &composed).map_err(|error| named(&output, error))?;
+    // What it was made of, as cargo says it of each part.
+    let rule = format!("{}:{sources}\n", output.display());
+    std::fs::write(output.with_extension("d"), rule)?;
     println!("{}: {} bytes", output.display(), composed.len());
     Ok(())
+}
+
+/// The sources in the rule that cargo writes beside what it builds, each after a blank.
+fn sources_of(built: &Path) -> Outcome<String> {
+    let path = built.with_extension("d");
+    let rule = std::fs::read_to_string(&path).map_err(|error| named(&path, error))?;
+    let (_, sources) = rule.trim_end().split_once(':').ok_or("cargo wrote no rule")?;
+    Ok(sources.to_owned())
 }
 
 fn named(path: &Path, error: std::io::Error) -> String {

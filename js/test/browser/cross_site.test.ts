@@ -7,14 +7,11 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { freshDir, lines, request, run, send, serve, stop, type Server } from '../shared/programs.js';
+import { tidepool } from '../shared/tidepool.js';
 import { Profile, url } from './browser.js';
 
-const root = fileURLToPath(new URL('../../../../', import.meta.url));
-const target = process.env['CARGO_TARGET_DIR'] ?? join(root, 'target');
-const tidepool = process.env['TIDEPOOL_BIN'] ?? join(target, 'release', 'tidepool');
 
 // A stranger's name server may say anything. To names other than localhost and addresses no
 // browser tells over plain HTTP where a request comes from.

@@ -8,16 +8,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { open, StorageError } from '../../src/index.js';
 import { NodeFiles } from '../../src/node/index.js';
-import { freshDir, lines, request, run, send, serve, stop, type Server } from '../shared/programs.js';
+import { freshDir, lines, request, run, send, serve, skipWithout, stop, type Server } from '../shared/programs.js';
 import { dump, START_MS, STEP_MS, write } from '../shared/series.js';
+import { tidepool } from '../shared/tidepool.js';
 
-const root = fileURLToPath(new URL('../../../../', import.meta.url));
-const target = process.env['CARGO_TARGET_DIR'] ?? join(root, 'target');
-const tidepool = process.env['TIDEPOOL_BIN'] ?? join(target, 'release', 'tidepool');
-const skip = existsSync(tidepool) ? false : `${tidepool} is missing: cargo build --release`;
+const skip = skipWithout('promtool');
 
 /** Starts the program on a directory. */
 function start(dir: string): Promise<Server> {
@@ -47,7 +44,7 @@ test('what JavaScript writes, the program and promtool read', { skip }, async ()
   assert.deepEqual(upstream.toSorted(), expected.toSorted());
 });
 
-test('what the program writes, JavaScript reads and goes on, and back', { skip }, async () => {
+test('what the program writes, JavaScript reads and goes on, and back', async () => {
   const dir = freshDir();
   const nowMs = Date.now();
   const at = (i: number) => nowMs - 600_000 + 1000 * i;
@@ -94,7 +91,7 @@ test('what the program writes, JavaScript reads and goes on, and back', { skip }
   assert.equal(lines(run(tidepool, 'tsdb', 'dump', dir)).length, 353);
 });
 
-test('two stores, and two processes, never have one directory open', { skip }, async () => {
+test('two stores, and two processes, never have one directory open', async () => {
   const dir = freshDir();
   const store = await open({ storage: new NodeFiles(dir) });
   await assert.rejects(open({ storage: new NodeFiles(dir) }), /another process works in/);

@@ -1,16 +1,14 @@
 /** One data directory, Prometheus and JavaScript in turn. Needs Prometheus on the path. */
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { open } from '../../src/index.js';
 import { NodeFiles } from '../../src/node/index.js';
-import { freshDir, request, send, serve, stop, type Server } from '../shared/programs.js';
+import { freshDir, request, send, serve, skipWithout, stop, type Server } from '../shared/programs.js';
 
-const { error } = spawnSync('prometheus', ['--version']);
-const skip = error === undefined ? false : 'prometheus is not on the path';
+const skip = skipWithout('prometheus');
 
 function start(dir: string): Promise<Server> {
   const config = join(dir, '..', 'prometheus.yml');

@@ -5,10 +5,9 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { NodeFiles } from '../../src/node/index.js';
 import { open, type Store } from '../../src/promql/index.js';
@@ -17,15 +16,10 @@ import { answer, failureOf } from '../../src/viewer/api.js';
 import type { Picked } from '../../src/viewer/find.js';
 import { Viewer } from '../../src/viewer/viewer.js';
 import { SyncReader, pick } from '../shared/picked.js';
-import { freshDir, request, send, serve, stop } from '../shared/programs.js';
+import { freshDir, request, send, serve, skipWithout, stop } from '../shared/programs.js';
 import { START_MS, STEP_MS, write } from '../shared/series.js';
+import { tidepool } from '../shared/tidepool.js';
 
-const root = fileURLToPath(new URL('../../../../', import.meta.url));
-const target = process.env['CARGO_TARGET_DIR'] ?? join(root, 'target');
-const tidepool = process.env['TIDEPOOL_BIN'] ?? join(target, 'release', 'tidepool');
-const skip = existsSync(tidepool) ? false : `${tidepool} is missing: cargo build --release`;
-const promtool = spawnSync('promtool', ['--version']).error === undefined;
-const prometheus = spawnSync('prometheus', ['--version']).error === undefined;
 
 const reader = new SyncReader();
 const END_MS = START_MS + STEP_MS * 1600;
@@ -184,7 +178,7 @@ test('writes are refused', async () => {
   await viewer.close();
 });
 
-test('answers are those of the program for the same files, also while it runs', { skip }, async () => {
+test('answers are those of the program for the same files, also while it runs', async () => {
   const dir = freshDir();
   const nowMs = Date.now();
   const at = (i: number) => nowMs - 600_000 + 1000 * i;
@@ -228,7 +222,7 @@ test('answers are those of the program for the same files, also while it runs', 
   await stop(host, 'SIGTERM');
 });
 
-test('blocks that promtool wrote give its samples', { skip: promtool ? false : 'promtool is not on the path' }, async () => {
+test('blocks that promtool wrote give its samples', { skip: skipWithout('promtool') }, async () => {
   const [text, dir] = [join(freshDir(), 'text'), freshDir()];
   const lines = Array.from({ length: 500 }, (_, i) => `js_samples{n="${i % 5}"} ${i} ${START_MS / 1000 + 60 * i}`);
   writeFileSync(text, `# TYPE js_samples gauge\n${lines.join('\n')}\n# EOF\n`);
@@ -240,7 +234,7 @@ test('blocks that promtool wrote give its samples', { skip: promtool ? false : '
   await viewer.close();
 });
 
-test('a directory that Prometheus works in', { skip: prometheus ? false : 'prometheus is not on the path' }, async () => {
+test('a directory that Prometheus works in', { skip: skipWithout('prometheus') }, async () => {
   const [config, dir] = [join(freshDir(), 'prometheus.yml'), join(freshDir(), 'data')];
   writeFileSync(config, 'storage: {tsdb: {out_of_order_time_window: 1h}}\n');
   const nowMs = Date.now();

@@ -31,6 +31,18 @@ export function run(program: string, ...args: string[]): string {
   return stdout;
 }
 
+/**
+ * Why a test that needs a foreign program is skipped; false if the program is on the path.
+ *
+ * @throws where nothing may be skipped.
+ */
+export function skipWithout(program: string): string | false {
+  if (spawnSync(program, ['--version']).error === undefined) return false;
+  const reason = `${program} is not on the path`;
+  if (process.env['TIDEPOOL_REQUIRE_PEERS'] !== undefined) throw new Error(reason);
+  return reason;
+}
+
 /** The samples in what a dump printed. */
 export const lines = (output: string) => output.split('\n').filter((line) => line.startsWith('{'));
 

@@ -6,7 +6,7 @@ use super::bars::Bar;
 use super::outcome::{Kept, Point};
 use super::plot::{self, Panel, RatioBar};
 use super::report::{self, COLUMNS};
-use crate::peers::workspace;
+use crate::built::workspace;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use super::bars::row_of;
 use super::contender::Contender;
 use super::scenario::Scenario;
 use super::{BenchError, Context};
-use crate::peers::workspace;
+use crate::built::{target_dir, workspace};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -158,7 +158,7 @@ pub fn keep(scenario: Scenario, measured: &Measured) -> Result<(), BenchError> {
 }
 
 fn kept_path() -> PathBuf {
-    workspace().join("target/bench/figures.json")
+    target_dir().join("bench/figures.json")
 }
 
 /// The commit that is checked out; with a sign after it, if files were changed.

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tidepool_tests::built::workspace;
 use tidepool_tests::cli::run_command;
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
@@ -40,7 +41,7 @@ fn influxdbs_client_for_python_writes_as_to_influxdb() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = influx_store(directory.path());
     let python = peers::python("influx").unwrap_or_else(|missing| panic!("{missing}"));
-    let script = peers::workspace().join("tests/influx/write.py");
+    let script = workspace().join("tests/influx/write.py");
     let now = now_ms() / 1000 * 1000;
     let said = run(Command::new(python).arg(script).args([
         store.server.url().as_str(),
@@ -99,7 +100,7 @@ fn tried(plugin: &Path, config: &str, samples: &str) -> String {
 /// Two plugins as one, made by wac.
 fn composed(directory: &Path, first: &str, second: &str) -> PathBuf {
     let out = directory.join("composed.wasm");
-    let compose = peers::workspace().join("examples/plugins/chain/compose");
+    let compose = workspace().join("examples/plugins/chain/compose");
     let (first, second) = (built(first), built(second));
     let wac = peers::tool("wac").unwrap_or_else(|missing| panic!("{missing}"));
     run(Command::new(compose).env("WAC", wac).args([&first, &second, &out]));

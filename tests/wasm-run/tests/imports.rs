@@ -1,13 +1,8 @@
 //! What the engine's component asks of its host, and what it offers: held here, so that a new
 //! import is a decision and no accident. Every embedder must answer each of these.
 
-use std::path::Path;
+use tidepool_tests::built;
 use wasmparser::{Parser, Payload};
-
-const COMPONENT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../target/engine/wasm32-wasip2/component/tidepool_engine.wasm"
-);
 
 /// Our own interfaces; `types` holds no functions, only words.
 const TIDEPOOL: [&str; 4] = [
@@ -65,9 +60,7 @@ fn interfaces(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), wasmparser::Bi
 
 #[test]
 fn the_component_imports_our_interfaces_and_what_std_needs() {
-    let path = Path::new(COMPONENT);
-    let bytes = std::fs::read(path)
-        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo build-component`", path.display()));
+    let bytes = std::fs::read(built::component()).expect("it was built");
     let (imports, exports) = interfaces(&bytes).expect("the build gives a valid component");
 
     let (wasi, ours): (Vec<&str>, Vec<&str>) =

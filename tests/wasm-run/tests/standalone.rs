@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use tidepool_tests::built;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -16,27 +17,20 @@ use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 use tidepool_tests::{arguments, cli, data_dir};
 
-const COMPONENT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../target/wasm32-wasip2/component-small/tidepool-standalone.wasm"
-);
+const COMPONENT: &str = "component-small/tidepool-standalone.wasm";
 
-const CONTRACT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../target/wasm32-wasip2/component-small/tidepool-contract-standalone.wasm"
-);
+const CONTRACT: &str = "component-small/tidepool-contract-standalone.wasm";
 
 /// Starts the component's command in a directory.
 #[track_caller]
 fn start(directory: &Path, words: &[&str]) -> Child {
-    assert!(Path::new(COMPONENT).exists(), "`cargo build-standalone` makes {COMPONENT}");
     start_component(COMPONENT, directory, words)
 }
 
 #[track_caller]
 fn start_component(component: &str, directory: &Path, words: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_wasm-run"))
-        .arg(component)
+        .arg(built::standalone(component))
         .args(words)
         .current_dir(directory)
         .stdin(Stdio::piped())
@@ -193,7 +187,6 @@ fn mistakes_are_named() {
 
 #[test]
 fn its_storage_keeps_the_contract() {
-    assert!(Path::new(CONTRACT).exists(), "`cargo build-standalone --contract` makes {CONTRACT}");
     let directory = tempfile::tempdir().expect("a directory");
     for life in ["write", "read-back"] {
         let child = start_component(CONTRACT, directory.path(), &[life]);

@@ -5,18 +5,15 @@ use serde_json::{Value as Json, json};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use tidepool_tests::built;
 
-const COMPONENT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../target/wasm32-wasip2/component-small-promql/tidepool-standalone-promql.wasm"
-);
+const COMPONENT: &str = "component-small-promql/tidepool-standalone-promql.wasm";
 
 const CASES: &str = include_str!("../../contract/queries/cases.json");
 
 fn run(directory: &Path, words: &[&str], input: &str) -> Output {
-    assert!(Path::new(COMPONENT).exists(), "`cargo build-standalone --promql` makes {COMPONENT}");
     let mut child = Command::new(env!("CARGO_BIN_EXE_wasm-run"))
-        .arg(COMPONENT)
+        .arg(built::standalone(COMPONENT))
         .args(words)
         .current_dir(directory)
         .stdin(Stdio::piped())

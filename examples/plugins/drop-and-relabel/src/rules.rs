@@ -80,6 +80,7 @@ fn text(key: &str, value: &Yaml<'_>) -> Result<String, String> {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
     use tidepool_relabel::relabel;
 
@@ -121,9 +122,11 @@ mod tests {
     #[test]
     #[ignore = "needs what tests/peers/build makes"]
     fn upstream_reads_and_applies_rules_alike() -> Result<(), Box<dyn std::error::Error>> {
-        let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/peers/go-relabel");
-        let output = Command::new(program).args(["8", "1000"]).output()?;
-        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target"), PathBuf::from);
+        let program = target.join("peers/go-relabel");
+        let output = Command::new(&program).args(["8", "1000"]).output()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let labels_of = |value: &Yaml<'_>| -> Option<BTreeMap<String, String>> {
             let pairs = value.as_mapping()?.iter();
             pairs.map(|(k, v)| Some((k.as_str()?.to_owned(), v.as_str()?.to_owned()))).collect()

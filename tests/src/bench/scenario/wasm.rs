@@ -4,7 +4,7 @@
 use super::super::contender::Contender;
 use super::super::outcome::Outcome;
 use super::super::{BenchError, Context};
-use crate::peers::{target_dir, workspace};
+use crate::built::{target_dir, workspace};
 use crate::remote_write::Version;
 use serde_json::Value;
 use std::process::Command;

@@ -8,16 +8,10 @@ use embed_rust::bindings::exports::tidepool::tsdb::store::{
 };
 use embed_rust::bindings::tidepool::tsdb::types::{Error, Matcher, TimeRange};
 use embed_rust::storage::Storage;
-use std::path::Path;
+use tidepool_tests::built;
 use wasmtime::component::{Component, Linker};
-use wasmtime::error::Context;
 use wasmtime::{Config, Engine, Result, Store};
 use wasmtime_wasi::WasiCtx;
-
-const COMPONENT: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../target/engine/wasm32-wasip2/component/tidepool_engine.wasm"
-);
 
 /// Blocks of two hours, as Prometheus has them.
 pub const BLOCK_DURATION_MS: i64 = 7_200_000;
@@ -45,8 +39,7 @@ impl Runtime {
         // machine makes of it. What the host does is none.
         config.consume_fuel(true);
         let engine = Engine::new(&config)?;
-        let component = Component::from_file(&engine, Path::new(COMPONENT))
-            .context(format!("cannot load {COMPONENT}; `cargo build-component` makes it"))?;
+        let component = Component::from_file(&engine, built::component())?;
         let linker = embed_rust::linker(&engine)?;
         Ok(Runtime { engine, component, linker })
     }

@@ -1,6 +1,7 @@
 //! Counts, and how they compare with those that were written down.
 //!
-//! `expected.txt` has a line for each piece of work: its name, a colon, and its instructions.
+//! `expected.txt` has a line for each piece of work: its name, a colon, and its instructions. A line
+//! before it that begins with `#` says why the count was once raised.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +10,13 @@ use std::fmt;
 /// this and not that.
 pub const TOLERANCE_PERCENT: u64 = 2;
 
+/// Holds the reason for counts that are higher than written down, or anything if none is.
+pub const ACCEPT_VARIABLE: &str = "ACCEPT_COUNTS";
+
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/instructions/expected.txt");
 
 const HOW_TO_ACCEPT: &str = "If that is meant, write it down and commit it:\n  \
-     cargo build-component && ACCEPT_COUNTS=1 \
+     cargo build-component && ACCEPT_COUNTS='why a count is higher' \
      cargo test --release --workspace --test instructions";
 
 /// What each piece of work took.
@@ -26,6 +30,14 @@ struct Count {
     samples: u64,
 }
 
+/// What the file says of a piece of work.
+#[derive(Default)]
+struct Written<'a> {
+    instructions: u64,
+    /// The line before it.
+    reason: Option<&'a str>,
+}
+
 impl Counts {
     pub fn add(&mut self, name: &str, instructions: u64, samples: u64) {
         self.0.push(Count { name: name.into(), instructions, samples });
@@ -36,11 +48,11 @@ impl Counts {
         let mut expected = parse(expected)?;
         let mut failures = Vec::new();
         for Count { name, instructions, .. } in &self.0 {
-            let Some(written) = expected.remove(name.as_str()) else {
+            let Some(Written { instructions: written, .. }) = expected.remove(name.as_str()) else {
                 failures.push(format!("{name}: {instructions} instructions, none written down"));
                 continue;
             };
-            if instructions.abs_diff(written) * 100 > written * TOLERANCE_PERCENT {
+            if !is_tolerated(*instructions, written) {
                 let percent = (*instructions as f64 / written as f64 - 1.0) * 100.0;
                 failures.push(format!(
                     "{name}: {instructions} instructions, {percent:+.1} % of the {written} \
@@ -55,14 +67,39 @@ impl Counts {
         Err(format!("{}\n{HOW_TO_ACCEPT}", failures.join("\n")))
     }
 
-    /// Writes the counts down.
-    pub fn accept(&self) -> std::io::Result<()> {
-        std::fs::write(FILE, self.to_file())
+    /// Writes the counts down, with the reason for those that are higher than before.
+    pub fn accept(&self, expected: &str, reason: &str) -> Result<(), String> {
+        let text = self.to_file(expected, reason)?;
+        std::fs::write(FILE, text).map_err(|error| format!("{FILE}: {error}"))
     }
 
-    fn to_file(&self) -> String {
-        let line = |count: &Count| format!("{}: {}\n", count.name, count.instructions);
-        self.0.iter().map(line).collect()
+    /// The new text of the file.
+    fn to_file(&self, expected: &str, reason: &str) -> Result<String, String> {
+        let mut expected = parse(expected)?;
+        let mut text = String::new();
+        for Count { name, instructions, .. } in &self.0 {
+            let written = expected.remove(name.as_str()).unwrap_or_default();
+            let is_known = written.instructions > 0;
+            let is_higher = *instructions > written.instructions
+                && !is_tolerated(*instructions, written.instructions);
+            if is_known && is_higher {
+                // One word, such as `1` or `yes`, is no reason.
+                if reason.split_whitespace().nth(1).is_none() {
+                    return Err(format!(
+                        "{name}: {instructions} instructions instead of {}: {ACCEPT_VARIABLE} has \
+                         to say why",
+                        written.instructions
+                    ));
+                }
+                text += &format!("# {} before: {reason}\n", written.instructions);
+            } else if let Some(kept) =
+                written.reason.filter(|_| *instructions >= written.instructions)
+            {
+                text += &format!("{kept}\n");
+            }
+            text += &format!("{name}: {instructions}\n");
+        }
+        Ok(text)
     }
 }
 
@@ -76,13 +113,25 @@ impl fmt::Display for Counts {
     }
 }
 
-fn parse(expected: &str) -> Result<BTreeMap<&str, u64>, String> {
-    let count = |line| {
-        let (name, number): (&str, &str) = str::rsplit_once(line, ": ")?;
-        Some((name, number.parse().ok()?))
-    };
-    let counted = |line| count(line).ok_or_else(|| format!("expected.txt: {line:?} is no count"));
-    expected.lines().map(counted).collect()
+fn is_tolerated(instructions: u64, written: u64) -> bool {
+    instructions.abs_diff(written) * 100 <= written * TOLERANCE_PERCENT
+}
+
+fn parse(expected: &str) -> Result<BTreeMap<&str, Written<'_>>, String> {
+    let mut reason = None;
+    let mut counts = BTreeMap::new();
+    for line in expected.lines() {
+        if line.starts_with('#') {
+            reason = Some(line);
+            continue;
+        }
+        let count =
+            line.rsplit_once(": ").and_then(|(name, number)| Some((name, number.parse().ok()?)));
+        let (name, instructions) =
+            count.ok_or_else(|| format!("expected.txt: {line:?} is no count"))?;
+        counts.insert(name, Written { instructions, reason: reason.take() });
+    }
+    Ok(counts)
 }
 
 fn counts(instructions: u64) -> Counts {
@@ -92,18 +141,30 @@ fn counts(instructions: u64) -> Counts {
 }
 
 #[test]
-fn more_and_fewer_are_told_with_the_way_to_accept_them() {
-    let written = counts(1000).to_file();
-    assert_eq!(written, "a, b: 1000\n");
+fn differences_are_named_with_the_way_to_accept_them() {
+    let written = "a, b: 1000\n";
+    assert_eq!(counts(1000).to_file("", "").as_deref(), Ok(written));
     for within in [980, 1000, 1020] {
-        assert_eq!(counts(within).judge(&written), Ok(()));
+        assert_eq!(counts(within).judge(written), Ok(()));
     }
     for (beyond, percent) in [(979, "-2.1 %"), (1021, "+2.1 %")] {
-        let failure = counts(beyond).judge(&written).expect_err("it is too far off");
+        let failure = counts(beyond).judge(written).expect_err("it is too far off");
         assert!(failure.starts_with("a, b: ") && failure.contains(percent), "{failure}");
-        assert!(failure.contains("ACCEPT_COUNTS=1"), "{failure}");
+        assert!(failure.contains("ACCEPT_COUNTS="), "{failure}");
     }
     for other in ["", "a, b: 1000\nc: 1\n", "a, b\n"] {
         assert!(counts(1000).judge(other).is_err(), "{other:?}");
     }
+}
+
+#[test]
+fn a_higher_count_needs_a_reason() {
+    let written = "a, b: 1000\n";
+    assert!(counts(2000).to_file(written, "1").is_err());
+    let raised = "# 1000 before: a reason why\na, b: 2000\n";
+    assert_eq!(counts(2000).to_file(written, "a reason why").as_deref(), Ok(raised));
+    // It stays until the count falls.
+    assert_eq!(counts(2000).judge(raised), Ok(()));
+    assert_eq!(counts(2000).to_file(raised, "1").as_deref(), Ok(raised));
+    assert_eq!(counts(500).to_file(raised, "1").as_deref(), Ok("a, b: 500\n"));
 }

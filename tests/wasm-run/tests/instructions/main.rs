@@ -4,10 +4,11 @@
 //! Seconds differ from machine to machine and hour to hour; these counts are the same everywhere,
 //! as long as compiler and sources are. `expected.txt` holds them, and a count that is off by more
 //! than [`expected::TOLERANCE_PERCENT`] fails, upwards and downwards: a gain that is not written
-//! down would be lost again without a word. To accept new counts, and then to commit them:
+//! down would be lost again without a word. To accept new counts, and then to commit them, with the
+//! reason if one is higher:
 //!
 //! ```text
-//! cargo build-component && ACCEPT_COUNTS=1 cargo test --release --workspace --test instructions
+//! cargo build-component && ACCEPT_COUNTS='why' cargo test --release --workspace --test instructions
 //! ```
 //!
 //! A byte that is copied counts as an instruction. Not counted: the host's work, and what a machine
@@ -183,11 +184,12 @@ fn count() -> Result<Counts> {
 fn no_work_takes_more_or_fewer_instructions_than_written_down() {
     let counts = count().expect("the component does the work");
     print!("{counts}");
-    if std::env::var_os("ACCEPT_COUNTS").is_some() {
-        counts.accept().expect("expected.txt can be written");
-        return;
-    }
-    if let Err(failure) = counts.judge(include_str!("expected.txt")) {
+    let expected = include_str!("expected.txt");
+    let judged = match std::env::var(expected::ACCEPT_VARIABLE) {
+        Ok(reason) => counts.accept(expected, &reason),
+        Err(_) => counts.judge(expected),
+    };
+    if let Err(failure) = judged {
         panic!("{failure}");
     }
 }
