@@ -6,7 +6,7 @@
 //! test that needs one is in `tests/tests/peers`, which is left out.
 
 use crate::built::{target_dir, workspace};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Set by `tests/run --quick`.
