@@ -3,6 +3,7 @@
 mod churn;
 mod footprint;
 mod head_memory;
+mod host_metrics;
 mod memory;
 mod queries;
 mod runaway;
