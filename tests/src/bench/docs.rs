@@ -1,6 +1,6 @@
-//! The pages about speed: the table and the charts of all that was measured, with the commit and the
-//! machine, between two marks of a page whose other text is written by hand. Scraping has a page of
-//! its own.
+//! The pages about speed: the table and the charts of all that was measured, with the commit and
+//! the machine, between two marks of a page whose other text is written by hand. Scraping has a
+//! page of its own.
 
 use super::BenchError;
 use super::bars::Bar;

@@ -51,7 +51,8 @@ struct Options {
 enum Command {
     /// Measures scenarios, keeps their figures in target/bench, and prints the table of them.
     Table(TableOptions),
-    /// Writes host/docs/speed.md with its charts, and speed/scraping.md, from the figures that are kept.
+    /// Writes host/docs/speed.md with its charts, and speed/scraping.md, from the figures that
+    /// are kept.
     Docs {
         /// The folder of the page.
         #[arg(long, default_value_os_t = workspace().join("host/docs"))]

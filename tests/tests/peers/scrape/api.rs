@@ -17,7 +17,7 @@ fn asked(side: &Side, path: &str) -> (u16, Value) {
     let text = response.text().replace(&side.exposer.address().to_string(), "ADDRESS");
     let text = text.replace(&side.exposer.address().port().to_string(), "PORT");
     let mut answer: Value = serde_json::from_str(&text).expect("JSON");
-    if let Some(targets) = answer["data"]["activeTargets"].as_array_mut() {
+    if let Some(targets) = answer.pointer_mut("/data/activeTargets").and_then(Value::as_array_mut) {
         for target in targets.iter_mut() {
             let has_failed = target["lastError"] != "";
             for key in OWN {
@@ -29,7 +29,7 @@ fn asked(side: &Side, path: &str) -> (u16, Value) {
         targets.sort_by_key(Value::to_string);
     }
     // Those of several targets come in any order.
-    if let Some(entries) = answer["data"].as_array_mut() {
+    if let Some(entries) = answer.pointer_mut("/data").and_then(Value::as_array_mut) {
         entries.sort_by_key(Value::to_string);
     }
     // What is wrong is said in other words.

@@ -88,7 +88,7 @@ fn content_types_count_as_for_prometheus() {
         Page::text(body).header("Content-Type: text/html"),
     ];
     let odd = vec![
-        Page::openmetrics("# TYPE u unknown\nu 1 1.5\n# EOF\nv 1\n"),
+        Page::openmetrics("# TYPE u unknown\nu 1\n# EOF\nv 1\n"),
         Page::openmetrics("# TYPE u_seconds gauge\n# UNIT u_seconds seconds\nu_seconds 1e3\n# EOF"),
         Page::text("a{x=\"1\",x=\"2\"} 1\n"),
         Page::text("a{__name__=\"b\"} 1\n"),

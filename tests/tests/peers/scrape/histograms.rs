@@ -2,7 +2,7 @@
 
 use super::exposer::{Page, Scripts};
 use super::messages::{self, COUNTER, GAUGE, GAUGE_HISTOGRAM, HISTOGRAM, Message};
-use super::messages::{counter, exemplar, family, metric, native, with_buckets};
+use super::messages::{counted, counter, exemplar, family, metric, native, with_buckets};
 use super::{Pair, Side, TIMEOUT, configuration, job};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ fn histogram(labels: &[(&str, &str)], histogram: &Message) -> Message {
 }
 
 fn protobuf_pages() -> Vec<Page> {
-    let both = |count, deltas: &[i64]| with_buckets(native(count, 3.5, 3, -2, deltas), &BUCKETS);
+    let both = |deltas: &[i64]| with_buckets(native(3.5, 3, -2, deltas), &BUCKETS);
     let page = |histograms: &[Message]| {
         let gauge = metric(&[]).message(2, &Message::default().double(1, 0.25));
         messages::page(&[
@@ -33,29 +33,29 @@ fn protobuf_pages() -> Vec<Page> {
         .message(3, &Message::default().double(1, 0.5).double(2, 0.1))
         .message(3, &Message::default().double(1, 1.0).double(2, 0.9));
     vec![
-        one(both(7, &[1, 2, 0])),
-        one(both(9, &[2, 1, 1])),
+        one(both(&[1, 2, 0])),
+        one(both(&[2, 1, 1])),
         // A reset, another schema, none at all.
-        one(both(4, &[1, 0, 0])),
-        one(native(8, 1.0, 5, 4, &[3, 1])),
+        one(both(&[1, 0, 0])),
+        one(native(1.0, 5, 4, &[3, 1])),
         page(&[]),
         // Classic only.
         one(with_buckets(Message::default().number(1, 7).double(2, 3.5), &BUCKETS)),
         page(&[
-            histogram(&[("path", "/a")], &both(7, &[1, 2, 0])),
-            histogram(&[("path", "/b")], &native(3, 0.5, 0, 0, &[2])),
+            histogram(&[("path", "/a")], &both(&[1, 2, 0])),
+            histogram(&[("path", "/b")], &native(0.5, 0, 0, &[2])),
         ]),
         // Its buckets do not add up to its count.
-        one(native(100, 1.0, 3, 0, &[1, 1])),
+        one(counted(100, 1.0, 3, 0, &[1, 1])),
         messages::page(&[
-            family("level_seconds", GAUGE_HISTOGRAM, &[histogram(&[], &both(7, &[1, 2, 0]))]),
+            family("level_seconds", GAUGE_HISTOGRAM, &[histogram(&[], &both(&[1, 2, 0]))]),
             family("quantiles", 2, &[metric(&[]).message(4, &summary)]),
         ]),
         // Many buckets, for the limit.
-        one(native(41, 9.0, 3, 0, &[1; 8])),
+        one(native(9.0, 3, 0, &[1; 8])),
         Page::new(messages::KIND, b"\x05\x0a\x09".as_slice()),
-        // A custom schema without bounds, and one that nobody knows.
-        one(native(4, 1.0, 77, 0, &[3])),
+        // A schema that nobody knows.
+        one(native(1.0, 77, 0, &[3])),
         Page::text("requests_total{code=\"200\"} 6\n"),
     ]
 }
@@ -175,20 +175,24 @@ fn exemplars_are_those_of_prometheus() {
             Page::openmetrics(&format!("# TYPE c counter\n# TYPE h histogram\n{lines}# EOF\n"))
         };
         let text = vec![
-            open("c_total 1 # {id=\"a\"} 0.5\nh_bucket{le=\"1\"} 1 # {id=\"b\"} 0.7\n"),
+            open("c_total 1\nh_bucket{le=\"1\"} 1 # {id=\"b\"} 0.7\n"),
             open(&format!("c_total 2 # {{id=\"c\"}} 1.5 {}\n", second(50))),
-            // The same again, an older one, one without labels.
+            // The same again, an older one, one that is newer.
             open(&format!("c_total 3 # {{id=\"c\"}} 1.5 {}\n", second(50))),
             open(&format!("c_total 4 # {{id=\"d\"}} 2.5 {}\n", second(90))),
+            open(&format!("c_total 4 # {{id=\"e\"}} 3.5 {}.5\n", second(40))),
+            // Without a time, without labels, and the same again.
+            open("c_total 5 # {id=\"f\"} 9\n"),
             open("c_total 5 # {} 9\n"),
+            open("c_total 6 # {} 9\n"),
             // Longer than an exemplar may be.
             open(&format!("c_total 6 # {{id=\"{}\"}} 1\n", "x".repeat(200))),
-            open("c_total 7\nc_total{x=\"1\"} 1 # {id=\"e\"} NaN\n"),
+            open("c_total 7\nc_total{x=\"1\"} 1 # {id=\"g\"} NaN\n"),
             open("c_total 8\n"),
         ];
         let timed = |id: &str, ago: i64| exemplar(id, 0.25, Some(second(ago)));
         let page = |exemplars: &[Message], of_counter: Option<&Message>| {
-            let all = native(7, 3.5, 3, -2, &[1, 2, 0]);
+            let all = native(3.5, 3, -2, &[1, 2, 0]);
             let all = exemplars.iter().fold(all, |message, one| message.message(16, one));
             messages::page(&[
                 family("c_total", COUNTER, &[counter(&[], 1.0, of_counter)]),
@@ -196,11 +200,11 @@ fn exemplars_are_those_of_prometheus() {
             ])
         };
         let protobuf = vec![
-            page(&[timed("a", 60)], Some(&exemplar("x", 1.0, None))),
+            page(&[timed("a", 60)], Some(&timed("x", 60))),
             page(&[timed("c", 40), timed("b", 45)], Some(&timed("y", 30))),
             // Without a time, those of native histograms do not count; and the same again.
             page(&[exemplar("d", 1.0, None), timed("c", 40)], Some(&timed("y", 30))),
-            page(&[timed("e", 50)], None),
+            page(&[timed("e", 50)], Some(&exemplar("z", 1.0, None))),
             page(&[], None),
         ];
         Scripts::from([("/text", text), ("/protobuf", protobuf)])
@@ -208,7 +212,7 @@ fn exemplars_are_those_of_prometheus() {
     let jobs = [job("text", ""), job("protobuf", "scrape_native_histograms: true")];
     let pair = Pair::start(&configuration(&jobs), scripts);
     // One more scrape than there are pages: what the last one brought is stored.
-    pair.assert_same(2, 8, 2.0);
+    pair.assert_same(2, 11, 2.0);
     let theirs = exemplars(&pair.theirs, pair.base_ms);
     assert!(theirs.values().map(Vec::len).sum::<usize>() > 5, "{theirs:?}");
     let same = || (exemplars(&pair.ours, pair.base_ms) == theirs).then_some(());

@@ -86,8 +86,18 @@ pub fn exemplar(id: &str, value: f64, seconds: Option<i64>) -> Message {
     }
 }
 
-/// A native histogram of one span of positive buckets, whose counts are given as differences.
-pub fn native(count: u64, sum: f64, schema: i64, offset: i64, deltas: &[i64]) -> Message {
+/// A native histogram of one span of positive buckets, whose counts are given as differences, with
+/// one observation in the zero bucket.
+pub fn native(sum: f64, schema: i64, offset: i64, deltas: &[i64]) -> Message {
+    let counts = deltas.iter().scan(0, |count, delta| {
+        *count += delta;
+        Some(*count as u64)
+    });
+    counted(1 + counts.sum::<u64>(), sum, schema, offset, deltas)
+}
+
+/// The same with a count that may be wrong.
+pub fn counted(count: u64, sum: f64, schema: i64, offset: i64, deltas: &[i64]) -> Message {
     let span = Message::default().signed(1, offset).number(2, deltas.len() as u64);
     let head = Message::default().number(1, count).double(2, sum).signed(5, schema);
     let head = head.double(6, 0.001).number(7, 1).message(12, &span);

@@ -1,5 +1,5 @@
 //! Prometheus 3.15 and tidepool scrape the same scripts of pages with the same configuration: what
-//! each has of them must be the same, staleness markers and the series that a scraper adds included.
+//! each has of them must be the same, with staleness markers and the series that a scraper adds.
 //!
 //! Each server has an exposer of its own. The page of a scrape follows from its number, and samples
 //! are compared by that number, not by time: the n-th sample of a target's `up` tells when its n-th
@@ -148,7 +148,7 @@ impl Side {
         }
         let mut scraped = Scraped::new();
         for all in by_target.values() {
-            let up = all.iter().find(|one| one.labels.value("__name__") == "up")?;
+            let up = up_of(all)?;
             let numbers: BTreeMap<i64, usize> =
                 up.points.iter().enumerate().map(|(at, point)| (point.timestamp_ms, at)).collect();
             if numbers.len() <= scrapes {
@@ -185,6 +185,12 @@ impl Side {
         std::fs::write(&self.config, text).expect("a file");
         self.server.signal(rustix::process::Signal::HUP).expect("the signal is sent");
     }
+}
+
+/// The series `up` of a target; a page may have one of that name, too.
+fn up_of(all: &[ValueSeries]) -> Option<&ValueSeries> {
+    let named = all.iter().filter(|one| one.labels.value("__name__") == "up");
+    named.max_by_key(|one| one.points.len())
 }
 
 fn filled(yaml: &str, exposer: &Exposer, folder: &Path) -> String {
