@@ -11,7 +11,7 @@ fn conflicts_of_labels_end_as_in_prometheus() {
         Page::text("a{site=\"theirs\"} 1\na{exported_site=\"e\"} 2\n"),
         // Two series become one.
         Page::text("a{zone=\"1\"} 1\na{zone=\"2\"} 2\n"),
-        Page::text("up 7\nscrape_samples_scraped{x=\"1\"} 1\n"),
+        Page::text("up{x=\"1\"} 7\nscrape_samples_scraped{x=\"1\"} 1\n"),
         Page::text("gone 1\nrenamed{old=\"v\"} 2\nmiXed{le=\"1\",quantile=\"0.50\"} 3\n"),
         Page::text("keep_1 1\nkeep_2{path=\"/api/v1/x\"} 2\ndrop_1 3\n"),
         Page::text("c 3\n"),

@@ -93,11 +93,7 @@ pub fn native(sum: f64, schema: i64, offset: i64, deltas: &[i64]) -> Message {
         *count += delta;
         Some(*count as u64)
     });
-    counted(1 + counts.sum::<u64>(), sum, schema, offset, deltas)
-}
-
-/// The same with a count that may be wrong.
-pub fn counted(count: u64, sum: f64, schema: i64, offset: i64, deltas: &[i64]) -> Message {
+    let count = 1 + counts.sum::<u64>();
     let span = Message::default().signed(1, offset).number(2, deltas.len() as u64);
     let head = Message::default().number(1, count).double(2, sum).signed(5, schema);
     let head = head.double(6, 0.001).number(7, 1).message(12, &span);
