@@ -8,10 +8,10 @@ use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 
 /// Rounds that are measured, and their interval.
-const ROUNDS: usize = 200;
-const INTERVAL: &str = "--host-metrics-interval=100ms";
+const ROUNDS: usize = 40;
+const INTERVAL: &str = "--host-metrics-interval=1s";
 /// Rounds before that, in which series are new.
-const WARM_UP: usize = 20;
+const WARM_UP: usize = 5;
 /// A round reads the machine and stores its samples: the collectors alone have a bar of 1 ms.
 const ROUND_CPU_MAX: Duration = Duration::from_micros(2_000);
 const APPENDED: &str = "prometheus_tsdb_head_samples_appended_total";
@@ -73,7 +73,7 @@ fn a_round_of_host_metrics_costs_little() {
 #[test]
 fn a_node_that_records_its_machine_takes_little_memory() {
     // More often than by default, so that many rounds count.
-    let store = start(|config| config.with_builtin_metrics().flag("--host-metrics-interval=500ms"));
+    let store = start(|config| config.with_builtin_metrics().flag(INTERVAL));
     let warm = || (rounds(&store) >= WARM_UP).then_some(());
     wait::until("rounds", TIMEOUT, warm).unwrap_or_else(|error| panic!("{error}"));
     // The reads above have had memory of their own.

@@ -37,7 +37,7 @@ fn a_script_of_pages_is_scraped_as_prometheus_scrapes_it() {
 
 #[test]
 fn bodies_arrive_as_they_arrive_at_prometheus() {
-    let many: String = (0..3000).map(|n| format!("many{{number=\"{n}\"}} {n}\n")).collect();
+    let many: String = (0..900).map(|n| format!("many{{number=\"{n}\"}} {n}\n")).collect();
     let whole = usize::MAX;
     let encoded = vec![
         Page::text("a 1\nb 1\n").gzip(whole),
@@ -92,7 +92,6 @@ fn content_types_count_as_for_prometheus() {
         Page::openmetrics("# TYPE u_seconds gauge\n# UNIT u_seconds seconds\nu_seconds 1e3\n# EOF"),
         Page::text("a{x=\"1\",x=\"2\"} 1\n"),
         Page::text("a{__name__=\"b\"} 1\n"),
-        Page::text("{x=\"1\"} 1\n"),
         Page::text("{\"quoted name\",x=\"1\"} 1\nñ 1\n"),
         Page::text("# a comment\n#\n# HELP\n# TYPE x y\na 1\n"),
         Page::text("a 0x10\nb 1e400\nc -Inf\nd nan\ne 1_000\n"),
@@ -101,6 +100,7 @@ fn content_types_count_as_for_prometheus() {
         Page::text("a{x=\"1\",} 1\nb{ y = \"2\" } 2\n"),
         Page::new(TEXT, b"a{x=\"\xff\"} 1\n".as_slice()),
         Page::new(OPENMETRICS, "a 1\n# EOF\n"),
+        Page::text("a{x=\"1\"} 1\n"),
     ];
     let scrapes = typed.len();
     let jobs = [

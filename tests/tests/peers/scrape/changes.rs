@@ -3,7 +3,7 @@
 
 use super::exposer::{Page, Scripts};
 use super::{DURATION_TOLERANCE_S, Pair, Side, TIMEOUT, assert_alike, configuration, job, shown};
-use super::{Place, Scraped, up_of};
+use super::{Place, Scraped, told, up_of};
 use std::fs;
 use tidepool_tests::histogram::Value;
 use tidepool_tests::wait;
@@ -24,7 +24,7 @@ impl Side {
             let is_duration = series.labels.value("__name__") == "scrape_duration_seconds";
             let limit = is_duration.then_some(TIMEOUT_S + DURATION_TOLERANCE_S);
             let mut values: Vec<String> =
-                series.points.iter().map(|point| shown(&point.value, limit)).collect();
+                told(&series.points).map(|point| shown(&point.value, limit)).collect();
             values.dedup();
             let values = values.into_iter().enumerate();
             let values = values.map(|(at, value)| (Place::Scrape(at), value)).collect();

@@ -6,7 +6,7 @@ use super::{Pair, configuration, job};
 #[test]
 fn conflicts_of_labels_end_as_in_prometheus() {
     let pages = vec![
-        Page::text("a{job=\"mine\"} 1\nb{instance=\"i\",job=\"\"} 2\nc 3\n"),
+        Page::text("a{job=\"mine\"} 1\nb{instance=\"i\"} 2\nc 3\n"),
         Page::text("a{job=\"mine\",exported_job=\"x\",exported_exported_job=\"y\"} 1\n"),
         Page::text("a{site=\"theirs\"} 1\na{exported_site=\"e\"} 2\n"),
         // Two series become one.

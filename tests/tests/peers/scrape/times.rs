@@ -36,10 +36,25 @@ fn timestamps_of_pages_are_those_of_prometheus() {
             )),
             Page::text("now 12\n"),
         ];
-        let paths = ["/honored", "/ignored", "/tracked", "/both"];
-        Scripts::from(paths.map(|path| (path, pages.clone())))
+        // A refused sample of a tracked series is no sample to Prometheus, which marks an end at
+        // the time of the scrape and refuses all earlier ones from then on; tidepool goes on.
+        let in_order = vec![
+            text(&[("a", 1, 90), ("b", 1, 90)], "now 1\n"),
+            text(&[("a", 2, 80), ("b", 2, 85)], "now 2\n"),
+            text(&[("a", 3, 70)], "now 3\n"),
+            text(&[("a", 4, 60), ("c", 4, 60)], ""),
+            text(&[("c", 5, 50)], "now 5\n"),
+            text(&[("c", 6, 40)], "now 6\n").cut(),
+            text(&[("d", 7, 30)], "now 7\n"),
+            Page::text("now 8\n"),
+        ];
+        let paths = ["/refused", "/ignored", "/both"];
+        let mut scripts = Scripts::from(paths.map(|path| (path, pages.clone())));
+        scripts.extend(["/honored", "/tracked"].map(|path| (path, in_order.clone())));
+        scripts
     };
     let jobs = [
+        job("refused", ""),
         job("honored", ""),
         job("ignored", "honor_timestamps: false"),
         job("tracked", "track_timestamps_staleness: true"),
