@@ -12,13 +12,16 @@ const ROUNDS: usize = 40;
 const INTERVAL: &str = "--host-metrics-interval=1s";
 /// Rounds before that, in which series are new.
 const WARM_UP: usize = 5;
-/// A round reads the machine and stores its samples: the collectors alone have a bar of 1 ms.
-const ROUND_CPU_MAX: Duration = Duration::from_micros(2_000);
+/// A round reads the machine, for which the collectors have a bar of 1 ms, and stores some 340
+/// samples; busy machines have cold caches.
+const ROUND_CPU_MAX: Duration = Duration::from_millis(3);
 const APPENDED: &str = "prometheus_tsdb_head_samples_appended_total";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// All that a node takes that records its machine and itself.
-const MEMORY_BYTES_MAX: u64 = 20_000_000;
+/// All that a node takes that records its machine and itself, and what of it no page cache could
+/// give back: most are pages of the program's file.
+const RESIDENT_BYTES_MAX: u64 = 30_000_000;
+const ANONYMOUS_BYTES_MAX: u64 = 8_000_000;
 
 fn start(configure: impl FnOnce(Config) -> Config) -> Store {
     Store::start_with(configure).expect("tidepool starts")
@@ -72,15 +75,20 @@ fn a_round_of_host_metrics_costs_little() {
 
 #[test]
 fn a_node_that_records_its_machine_takes_little_memory() {
-    // More often than by default, so that many rounds count.
+    // More often than by default, so that some rounds count. Nothing else is asked, which would
+    // take memory of its own.
     let store = start(|config| config.with_builtin_metrics().flag(INTERVAL));
-    let warm = || (rounds(&store) >= WARM_UP).then_some(());
-    wait::until("rounds", TIMEOUT, warm).unwrap_or_else(|error| panic!("{error}"));
-    // The reads above have had memory of their own.
-    let settled = || {
-        let bytes = usage(&store).memory_bytes;
-        println!("{} KiB", bytes >> 10);
-        (bytes <= MEMORY_BYTES_MAX).then_some(())
+    let warm = || {
+        let series = store.metric("prometheus_tsdb_head_series").filter(|series| *series > 0.0)?;
+        (store.metric(APPENDED)? >= series * WARM_UP as f64).then_some(())
     };
-    wait::until("little memory", Duration::from_secs(30), settled).expect("20 MB are enough");
+    wait::until("rounds", TIMEOUT, warm).unwrap_or_else(|error| panic!("{error}"));
+    let settled = || {
+        let Usage { memory_bytes, anonymous_memory_bytes, .. } = usage(&store);
+        println!("{} KiB, {} KiB of its own", memory_bytes >> 10, anonymous_memory_bytes >> 10);
+        let is_little =
+            memory_bytes <= RESIDENT_BYTES_MAX && anonymous_memory_bytes <= ANONYMOUS_BYTES_MAX;
+        is_little.then_some(())
+    };
+    wait::until("little memory", Duration::from_secs(30), settled).expect("it is within bounds");
 }

@@ -7,4 +7,5 @@ mod host_metrics;
 mod memory;
 mod queries;
 mod runaway;
+mod scrape_churn;
 mod wear;

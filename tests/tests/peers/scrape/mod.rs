@@ -12,8 +12,9 @@
 //! What may differ: Prometheus marks the end of series that it has seen in a scrape that failed
 //! half-way, and which it rolled back, although they have ended already or have never had a sample;
 //! and it counts series as added by what it had parsed of such a scrape. Marks behind a mark, and
-//! `scrape_series_added` behind a failed scrape, say nothing and are not compared. Nor is the latter
-//! where the head refuses the only sample of a new series ([`REFUSED`]), which tidepool counts.
+//! `scrape_series_added` behind a failed scrape, say nothing and are not compared. Nor is the
+//! latter where the head refuses the only sample of a new series ([`REFUSED`]), which tidepool
+//! counts.
 
 mod api;
 mod bodies;
