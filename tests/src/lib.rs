@@ -71,6 +71,7 @@ pub mod text_push;
 pub mod thanos;
 pub mod tidepool;
 pub mod victoria_metrics;
+pub mod vmagent;
 pub mod wait;
 pub mod wit_reference;
 pub mod xor_chunk;

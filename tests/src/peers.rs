@@ -55,7 +55,12 @@ impl Release {
 
 /// The folder of a Go module whose version `tests/peers/go.mod` pins.
 pub fn go_module(module: &str) -> Result<PathBuf, MissingPeer> {
-    let folder = workspace().join("tests/peers");
+    go_module_of(".", module)
+}
+
+/// The same of a module below `tests/peers`.
+pub fn go_module_of(folder: &str, module: &str) -> Result<PathBuf, MissingPeer> {
+    let folder = workspace().join("tests/peers").join(folder);
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])
         .current_dir(&folder)

@@ -3,6 +3,9 @@
 //
 //	go run ./expositioncases < ../../host/exposition/tests/cases/text.jsonl > /tmp/text.jsonl
 //
+// With a folder, it makes cases of every text in the tests of upstream's parsers there
+// (upstream.go).
+//
 // A case that has no `upstream` gets it, and one that has it gets a new one. What is refused when
 // the labels of a sample are looked at, as a scrape does, is an error here.
 package main
@@ -34,6 +37,8 @@ import (
 // one case. Of text, body, or bytes where it is not UTF-8; of protobuf, families, of which the
 // bytes are made.
 type one struct {
+	// Where the text stands in upstream's tests.
+	Name   string   `json:"name,omitempty"`
 	Format   string   `json:"format"`
 	Body     string   `json:"body,omitempty"`
 	Families []string `json:"families,omitempty"`
@@ -55,10 +60,19 @@ var contentTypes = map[string]string{
 }
 
 func main() {
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 1<<24)
 	out := json.NewEncoder(os.Stdout)
 	out.SetEscapeHTML(false)
+	if len(os.Args) > 1 {
+		for _, c := range upstreamsCases(os.Args[1]) {
+			c.Upstream = c.entries()
+			if err := out.Encode(c); err != nil {
+				log.Fatal(err)
+			}
+		}
+		return
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
 		var c one
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {

@@ -96,6 +96,12 @@ pub const ROWS: &[Row] = &[
     row(Idle, "idle-memory", "resident when idle, empty, MB", Bar::AtMost(20.0)),
     row(Wasm, "wasm-1.0", "engine work of 1.0, wasm against native, times", Bar::AtMost(1.4)),
     row(Wasm, "wasm-2.0", "engine work of 2.0, wasm against native, times", Bar::AtMost(1.4)),
+    row(Scraping, "scrape-10x1000-cpu", "10 targets of 1000 series each second: CPU s per M samples", ratio(0.25, 1.0)),
+    row(Scraping, "scrape-10x1000-seconds", "10 targets of 1000 series each second, 60 times: CPU s (wall)", NO),
+    row(Scraping, "scrape-10x1000-memory", "10 targets of 1000 series each second: peak memory, MB", Bar::AtMost(35.0)),
+    row(Scraping, "scrape-1000x100-cpu", "1000 targets of 100 series each 15 s: CPU s per M samples", ratio(0.25, 1.0)),
+    row(Scraping, "scrape-1000x100-seconds", "1000 targets of 100 series each 15 s, 8 times: CPU s (wall)", NO),
+    row(Scraping, "scrape-1000x100-memory", "1000 targets of 100 series each 15 s: peak memory, MB", Bar::AtMost(60.0)),
 ];
 
 /// The row of a key.

@@ -5,7 +5,7 @@ use crate::peers::Release;
 use crate::process::{Launch, Server};
 use crate::remote_read::{Reader, everything};
 use crate::remote_write::Version;
-use crate::{prometheus, tidepool, victoria_metrics, wait};
+use crate::{prometheus, tidepool, victoria_metrics, vmagent, wait};
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub enum Contender {
     Prometheus(Release),
     /// VictoriaMetrics as one process.
     VictoriaMetrics,
+    /// VictoriaMetrics' scraper, which stores nothing.
+    Vmagent,
 }
 
 impl Contender {
@@ -34,6 +36,7 @@ impl Contender {
                 prometheus::Config::new(release, directory)?.receiver().launch()?
             }
             Contender::VictoriaMetrics => victoria_metrics::launch(directory)?,
+            Contender::Vmagent => vmagent::launch(directory)?,
         };
         launch.arguments.extend(flags.iter().map(Into::into));
         Ok(launch)
@@ -48,7 +51,7 @@ impl Contender {
                 "--storage.tsdb.max-block-duration=24h",
                 "--storage.tsdb.retention.time=",
             ],
-            Contender::VictoriaMetrics => &[],
+            Contender::VictoriaMetrics | Contender::Vmagent => &[],
         };
         let mut flags: Vec<String> = words.iter().map(|word| word.to_string()).collect();
         if let Some(retention) = flags.last_mut() {
@@ -60,16 +63,16 @@ impl Contender {
     /// Whether it takes this version of remote write.
     pub fn takes(self, version: Version) -> bool {
         match self {
-            Contender::Prometheus(Release::V2) | Contender::VictoriaMetrics => {
-                version == Version::V1
-            }
+            Contender::Prometheus(Release::V2)
+            | Contender::VictoriaMetrics
+            | Contender::Vmagent => version == Version::V1,
             Contender::Tidepool | Contender::Prometheus(Release::V3) => true,
         }
     }
 
     /// Whether it answers remote reads and keeps a write-ahead log and blocks of Prometheus'.
     pub fn is_like_prometheus(self) -> bool {
-        self != Contender::VictoriaMetrics
+        !matches!(self, Contender::VictoriaMetrics | Contender::Vmagent)
     }
 
     /// How long what was taken may stay in memory alone before it is written.
@@ -77,7 +80,7 @@ impl Contender {
         match self {
             // By default its memory goes to disk every 5 s.
             Contender::VictoriaMetrics => Duration::from_secs(6),
-            Contender::Tidepool | Contender::Prometheus(_) => Duration::ZERO,
+            Contender::Tidepool | Contender::Prometheus(_) | Contender::Vmagent => Duration::ZERO,
         }
     }
 
@@ -92,6 +95,8 @@ impl Contender {
             // Chunks that 2.x still appends to may end in a byte of padding, which our decoder
             // refuses.
             Contender::Prometheus(Release::V2) => return Ok(()),
+            // What it wrote is at its destination.
+            Contender::Vmagent => return Ok(()),
             Contender::VictoriaMetrics => {
                 let found = wait::until("all samples", VISIBLE_TIMEOUT, || {
                     let found = counted(server, time_range_ms).ok()?;
@@ -117,6 +122,7 @@ impl std::fmt::Display for Contender {
             Contender::Prometheus(Release::V2) => prometheus::NAME_V2,
             Contender::Prometheus(Release::V3) => prometheus::NAME_V3,
             Contender::VictoriaMetrics => victoria_metrics::NAME,
+            Contender::Vmagent => vmagent::NAME,
         })
     }
 }

@@ -1,11 +1,13 @@
-//! The page about speed: the table and the charts of all that was measured, with the commit and the
-//! machine, between two marks of a page whose other text is written by hand.
+//! The pages about speed: the table and the charts of all that was measured, with the commit and
+//! the machine, between two marks of a page whose other text is written by hand. Scraping has a
+//! page of its own.
 
 use super::BenchError;
 use super::bars::Bar;
 use super::outcome::{Kept, Point};
 use super::plot::{self, Panel, RatioBar};
 use super::report::{self, COLUMNS};
+use super::scenario::Scenario;
 use crate::built::workspace;
 use std::fmt::Write as _;
 use std::fs;
@@ -41,13 +43,45 @@ const SHEETS: [Sheet; 2] = [
     ),
 ];
 
-/// Writes page and charts into a folder, and returns the page's path.
-pub fn write(kept: &Kept, folder: &Path) -> Result<PathBuf, BenchError> {
+/// Writes pages and charts into a folder, and returns the paths of the pages.
+pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
     if kept.is_empty() {
         return Err(BenchError::NoFigures);
     }
+    let is_of_scraping = |name: &String| *name == Scenario::Scraping.name();
+    let (scraping, others): (Kept, Kept) =
+        kept.clone().into_iter().partition(|(name, _)| is_of_scraping(name));
     let charts = folder.join("speed");
     fs::create_dir_all(&charts)?;
+    let mut written = Vec::new();
+    if !others.is_empty() {
+        let images = write_charts(&others, &charts)?;
+        written.push(write_page(folder.join("speed.md"), "Speed", &others, &images)?);
+    }
+    if !scraping.is_empty() {
+        let path = charts.join("scraping.md");
+        written.push(write_page(path, "Speed of scraping", &scraping, "")?);
+    }
+    Ok(written)
+}
+
+/// Replaces what stands between the marks of a page.
+fn write_page(
+    path: PathBuf,
+    title: &str,
+    kept: &Kept,
+    images: &str,
+) -> Result<PathBuf, BenchError> {
+    let written = format!("{BEGIN}\n{}\n{}\n{images}{END}", origin(kept)?, report::table(kept));
+    let page = fs::read_to_string(&path).unwrap_or_else(|_| format!("# {title}\n\n{BEGIN}{END}"));
+    let before = page.split_once(BEGIN).map_or(page.as_str(), |(before, _)| before);
+    let after = page.split_once(END).map_or("", |(_, after)| after);
+    fs::write(&path, format!("{before}{written}{after}"))?;
+    Ok(path)
+}
+
+/// Writes the charts, and returns the lines that show them.
+fn write_charts(kept: &Kept, charts: &Path) -> Result<String, BenchError> {
     let mut images = String::new();
     let mut image = |file: &str, title: &str, svg: String| -> Result<(), BenchError> {
         // Writing to a string does not fail, here and below.
@@ -65,13 +99,7 @@ pub fn write(kept: &Kept, folder: &Path) -> Result<PathBuf, BenchError> {
             image(file, title, plot::panels(&panels))?;
         }
     }
-    let written = format!("{BEGIN}\n{}\n{}\n{images}{END}", origin(kept)?, report::table(kept));
-    let path = folder.join("speed.md");
-    let page = fs::read_to_string(&path).unwrap_or_else(|_| format!("# Speed\n\n{BEGIN}{END}"));
-    let before = page.split_once(BEGIN).map_or(page.as_str(), |(before, _)| before);
-    let after = page.split_once(END).map_or("", |(_, after)| after);
-    fs::write(&path, format!("{before}{written}{after}"))?;
-    Ok(path)
+    Ok(images)
 }
 
 /// Of which commits, on which machine, beside whom.

@@ -3,8 +3,9 @@
 //! [`scenario`] has what is measured, one module each; all of them return figures for rows of the
 //! table in [`bars`], which [`outcome`] keeps, [`report`] prints and [`docs`] writes with charts
 //! ([`plot`]). They are made of a [`load`] that is encoded before the clock starts, of data
-//! directories that upstream's packages make ([`made`]), and of a [`trial`]: one server
-//! ([`contender`]) on a fresh directory, and what each thing that it is asked for costs.
+//! directories that upstream's packages make ([`made`]), of targets to scrape ([`fleet`]), and of a
+//! [`trial`]: one server ([`contender`]) on a fresh directory, and what each thing that it is asked
+//! for costs.
 //! [`custom`] measures one load of any shape, [`beside`] how long writes take beside heavy reads,
 //! [`queries`] what queries in PromQL cost.
 //!
@@ -18,6 +19,7 @@ pub mod beside;
 pub mod contender;
 pub mod custom;
 pub mod docs;
+pub mod fleet;
 pub mod load;
 pub mod made;
 pub mod outcome;
@@ -32,7 +34,7 @@ use crate::http::HttpError;
 use crate::process::{ProcessError, UsageError};
 use crate::remote_read::ReadError;
 use crate::series::{Shape, Texture};
-use crate::{peers, prometheus, victoria_metrics};
+use crate::{peers, prometheus, victoria_metrics, vmagent};
 use contender::Contender;
 use load::SendError;
 use std::io;
@@ -69,6 +71,9 @@ pub enum BenchError {
     /// VictoriaMetrics did not start.
     #[error(transparent)]
     VictoriaMetrics(#[from] victoria_metrics::StartError),
+    /// vmagent did not start.
+    #[error(transparent)]
+    Vmagent(#[from] vmagent::StartError),
     /// A server did not start or end.
     #[error(transparent)]
     Process(#[from] ProcessError),
@@ -122,6 +127,9 @@ pub enum BenchError {
         /// What is wrong.
         source: serde_json::Error,
     },
+    /// Files differ from the commit that the figures would be of.
+    #[error("files differ from the commit: commit them, and measure again")]
+    Uncommitted,
     /// There is nothing to write about.
     #[error("nothing was measured yet: run `bench table`")]
     NoFigures,

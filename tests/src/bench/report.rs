@@ -5,12 +5,13 @@ use super::custom::Measurement;
 use super::outcome::{Figure, Kept};
 use super::plot::short;
 use super::trial::ReadCost;
-use crate::{prometheus, tidepool, victoria_metrics};
+use crate::{prometheus, tidepool, victoria_metrics, vmagent};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The servers that have a column.
-pub const COLUMNS: [&str; 3] = [tidepool::NAME, prometheus::NAME_V3, victoria_metrics::NAME];
+/// The servers that have a column, the last two only if they were measured.
+pub const COLUMNS: [&str; 4] =
+    [tidepool::NAME, prometheus::NAME_V3, victoria_metrics::NAME, vmagent::NAME];
 
 const HEADINGS: [&str; 13] = [
     "server",
@@ -33,18 +34,18 @@ pub struct Filled<'a> {
     /// The row.
     pub row: &'static Row,
     /// By [`COLUMNS`].
-    pub figures: [Option<&'a Figure>; 3],
+    pub figures: [Option<&'a Figure>; 4],
 }
 
 impl Filled<'_> {
     /// What tidepool needs of what Prometheus needs.
     pub fn ratio(&self) -> Option<f64> {
-        let [ours, theirs, _] = self.figures;
+        let [ours, theirs, ..] = self.figures;
         Some(ours?.value / theirs?.value).filter(|ratio| ratio.is_finite())
     }
 
     fn is_reached(&self) -> Option<bool> {
-        let [ours, theirs, _] = self.figures;
+        let [ours, theirs, ..] = self.figures;
         self.row.bar.is_reached(ours?.value, theirs.map(|figure| figure.value))
     }
 }
@@ -63,20 +64,26 @@ pub fn filled(kept: &Kept) -> Vec<Filled<'_>> {
 
 /// The table of all bars that were measured.
 pub fn table(kept: &Kept) -> String {
-    let [ours, prometheus, victoria] = COLUMNS;
-    let mut text = line(["", ours, prometheus, victoria, "ratio", "bar", "reached"]);
-    text += &line(["---"; 7]);
-    for filled in filled(kept) {
-        let cells = filled.figures.map(|figure| figure.map_or_else(String::new, cell));
-        let ratio = filled.ratio().map_or_else(String::new, |ratio| format!("{} ×", short(ratio)));
+    let rows = filled(kept);
+    let is_measured = |column: usize| rows.iter().any(|row| row.figures[column].is_some());
+    let columns: Vec<usize> =
+        (0..COLUMNS.len()).filter(|&column| column < 2 || is_measured(column)).collect();
+    let names = columns.iter().map(|&column| COLUMNS[column]);
+    let mut text = line(std::iter::once("").chain(names).chain(["ratio", "bar", "reached"]));
+    text += &line(vec!["---"; columns.len() + 4]);
+    for filled in rows {
+        let mut cells = vec![filled.row.title.to_string()];
+        let figures = columns.iter().map(|&column| filled.figures[column]);
+        cells.extend(figures.map(|figure| figure.map_or_else(String::new, cell)));
+        cells.push(filled.ratio().map_or_else(String::new, |ratio| format!("{} ×", short(ratio))));
+        cells.push(filled.row.bar.to_string());
         let reached = match filled.is_reached() {
             Some(true) => "yes",
             Some(false) => "**no**",
             None => "",
         };
-        let [ours, prometheus, victoria] = &cells;
-        let bar = filled.row.bar.to_string();
-        text += &line([filled.row.title, ours, prometheus, victoria, &ratio, &bar, reached]);
+        cells.push(reached.to_string());
+        text += &line(&cells);
     }
     text
 }

@@ -52,7 +52,8 @@ struct Options {
 enum Command {
     /// Measures scenarios, keeps their figures in target/bench, and prints the table of them.
     Table(TableOptions),
-    /// Writes host/docs/speed.md and its charts from the figures that are kept.
+    /// Writes host/docs/speed.md with its charts, and speed/scraping.md, from the figures that
+    /// are kept.
     Docs {
         /// The folder of the page.
         #[arg(long, default_value_os_t = workspace().join("host/docs"))]
@@ -231,6 +232,10 @@ fn measure_table(
         let usual = Scenario::value_variants().iter().copied();
         scenarios = usual.filter(|scenario| scenario.is_usual(context.quick)).collect();
     }
+    // Figures say of which commit they are.
+    if !context.quick && outcome::commit()?.ends_with('+') {
+        return Err(BenchError::Uncommitted);
+    }
     let mut kept = Kept::new();
     for scenario in scenarios {
         let measured = outcome::measure(context, scenario, rounds.max(1))?;
@@ -240,13 +245,15 @@ fn measure_table(
         }
         kept.insert(scenario.name(), measured);
     }
+    println!("Commit {}. {}\n", outcome::commit()?, docs::machine()?);
     print!("{}", report::table(&kept));
     Ok(())
 }
 
 fn write_docs(folder: &std::path::Path) -> Result<(), BenchError> {
-    let path = docs::write(&outcome::load_kept()?, folder)?;
-    println!("{}", path.display());
+    for path in docs::write(&outcome::load_kept()?, folder)? {
+        println!("{}", path.display());
+    }
     Ok(())
 }
 

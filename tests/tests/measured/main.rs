@@ -3,7 +3,9 @@
 mod churn;
 mod footprint;
 mod head_memory;
+mod host_metrics;
 mod memory;
 mod queries;
 mod runaway;
+mod scrape_churn;
 mod wear;

@@ -10,6 +10,7 @@ mod compliance;
 mod configuration;
 mod damaged_log;
 mod exemplars;
+mod exposition;
 mod external_labels;
 mod forward;
 mod grafana;

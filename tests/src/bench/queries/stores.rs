@@ -127,7 +127,7 @@ fn flags(contender: Contender) -> Vec<String> {
         Contender::Prometheus(_) => {
             &["--storage.tsdb.min-block-duration=2h", "--storage.tsdb.max-block-duration=2h"]
         }
-        Contender::VictoriaMetrics => &[],
+        Contender::VictoriaMetrics | Contender::Vmagent => &[],
     };
     words.iter().map(|word| word.to_string()).collect()
 }

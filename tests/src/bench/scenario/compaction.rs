@@ -47,7 +47,7 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     made::write_blocks(blocks.path(), &shape, BLOCK_MS)?;
     for &contender in &context.servers {
         let kept_bytes = match contender {
-            Contender::Prometheus(Release::V2) => continue,
+            Contender::Prometheus(Release::V2) | Contender::Vmagent => continue,
             Contender::VictoriaMetrics => victoria_metrics(context, &shape)?,
             Contender::Prometheus(Release::V3) | Contender::Tidepool => {
                 let copy = tempfile::tempdir_in(&context.directory)?;

@@ -7,6 +7,7 @@ mod idle;
 mod reads;
 mod replay;
 mod restart;
+mod scraping;
 mod series;
 mod wasm;
 mod write;
@@ -46,6 +47,8 @@ pub enum Scenario {
     Series,
     /// Writes and reads beside 1 to 30 days of blocks.
     Days,
+    /// Scrapes of ten large targets each second, and of a thousand small ones; beside vmagent.
+    Scraping,
 }
 
 impl Scenario {
@@ -81,6 +84,7 @@ impl Scenario {
             Scenario::Wasm => wasm::measure(context),
             Scenario::Series => series::measure(context),
             Scenario::Days => days::measure(context),
+            Scenario::Scraping => scraping::measure(context),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! families, the same series, and values that lie between what we read before and after it.
 
 mod machine;
+mod mixin;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -7,30 +7,18 @@ use super::TIMEOUT;
 use super::scrapers::{assert_all_arrives, break_off};
 use std::path::Path;
 use tidepool_tests::http::Client;
-use tidepool_tests::peers;
-use tidepool_tests::process::{Launch, Server, free_address};
+use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::sender::{assert_holds, recent_data};
 use tidepool_tests::target::{COUNTER, COUNTER_HELP, Target};
 use tidepool_tests::tidepool::{Config, Store};
+use tidepool_tests::vmagent;
 use tidepool_tests::wait;
 
 fn start(directory: &Path, store: &Store, flags: &[&str]) -> Server {
-    let address = free_address().expect("a free port");
-    let mut arguments = vec![
-        format!("-httpListenAddr={address}"),
-        format!("-remoteWrite.url={}/api/v1/write", store.server.url()),
-        format!("-remoteWrite.tmpDataPath={}", directory.join("queue").display()),
-    ];
-    arguments.extend(flags.iter().map(|flag| flag.to_string()));
-    let launch = Launch {
-        name: "vmagent",
-        program: peers::built("vmagent").unwrap_or_else(|e| panic!("{e}")),
-        arguments: arguments.into_iter().map(Into::into).collect(),
-        address,
-        ready_path: "/health",
-        log_path: directory.join("vmagent.log"),
-    };
+    let mut launch = vmagent::launch(directory).unwrap_or_else(|e| panic!("{e}"));
+    launch.arguments.push(format!("-remoteWrite.url={}/api/v1/write", store.server.url()).into());
+    launch.arguments.extend(flags.iter().map(Into::into));
     launch.start().unwrap_or_else(|e| panic!("{e}"))
 }
 
