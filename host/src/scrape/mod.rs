@@ -326,3 +326,30 @@ fn host_name() -> String {
         name => name.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(source: &str) -> TargetGroup {
+        TargetGroup { source: source.to_owned(), ..TargetGroup::default() }
+    }
+
+    /// The story of a reload that gave a job another list: until the list was read, the job had no
+    /// targets, so all of them ended and lost what was remembered of their series.
+    #[tokio::test]
+    async fn targets_stay_until_the_new_discovery_has_answered() {
+        let (publish, groups) = watch::channel(Groups::default());
+        let (answer, has_answered) = watch::channel(false);
+        let mut found = JobGroups { groups, has_answered, before: vec![group("before")] };
+        assert_eq!(found.take(), [group("before")]);
+        publish.send_replace(Arc::new(vec![group("first")]));
+        assert!(found.changed().await);
+        assert_eq!(found.take(), [group("before"), group("first")]);
+        answer.send_replace(true);
+        assert!(found.changed().await);
+        assert_eq!(found.take(), [group("first")]);
+        drop((publish, answer));
+        assert!(!found.changed().await);
+    }
+}

@@ -43,20 +43,19 @@ impl ScrapeStore {
     }
 
     /// All of a scrape in one go.
-    async fn append_at_once(&self, batch: &Batch) -> Result<Appended, scrape::StoreError> {
-        let (generation, mut numbers) = numbers(&batch.series, &batch.markers)?;
-        let ended = numbers.split_off(batch.series.len());
-        let bodies = request::pieces(batch, None);
+    async fn append_at_once(&self, batch: Arc<Batch>) -> Result<Appended, scrape::StoreError> {
+        let bodies = request::pieces(&batch, None);
         let rows = ScrapeRows {
             bodies: bodies.into_iter().map(|piece| (piece.version, piece.body.into())).collect(),
-            generation,
-            rows: Columns {
-                series: numbers,
-                timestamps_ms: batch.timestamps_ms.clone(),
-                values: batch.values.clone(),
-            },
-            ended,
+            generation: generation(&batch)?,
+            count: batch.series.len(),
+            ended: numbers(&batch.markers),
             ended_at_ms: batch.markers_at_ms,
+            rows: Box::new(move |range| Columns {
+                series: numbers(&batch.series[range.clone()]),
+                timestamps_ms: batch.timestamps_ms[range.clone()].to_vec(),
+                values: batch.values[range].to_vec(),
+            }),
         };
         let (of_bodies, refused_rows) =
             self.intake.store().append_scrape(rows).await.map_err(refused)?;
@@ -127,7 +126,7 @@ impl scrape::Store for ScrapeStore {
         _now_ms: i64,
     ) -> Result<Appended, scrape::StoreError> {
         match self.labelled_rows(&batch)? {
-            None => self.append_at_once(&batch).await,
+            None => self.append_at_once(batch).await,
             Some(rows) => {
                 let appended = self.append_requests(request::pieces(&batch, Some(&rows))).await?;
                 self.labelled().note(&batch.series, &batch.timestamps_ms);
@@ -137,19 +136,19 @@ impl scrape::Store for ScrapeStore {
     }
 }
 
-/// The numbers behind references, and the head that gave them. Of two heads, one is gone.
-fn numbers(
-    rows: &[SeriesRef],
-    markers: &[SeriesRef],
-) -> Result<(u64, Vec<u64>), scrape::StoreError> {
-    let first = rows.first().or(markers.first());
-    let generation = first.map_or(0, |reference| reference >> NUMBER_BITS);
-    let number = |reference: &SeriesRef| match reference >> NUMBER_BITS == generation {
-        true => Ok(reference & ((1 << NUMBER_BITS) - 1)),
+/// The head that gave all references of a batch. Of two heads, one is gone.
+fn generation(batch: &Batch) -> Result<u64, scrape::StoreError> {
+    let mut references = batch.series.iter().chain(&batch.markers);
+    let generation = references.clone().next().map_or(0, |reference| reference >> NUMBER_BITS);
+    match references.all(|reference| reference >> NUMBER_BITS == generation) {
+        true => Ok(generation),
         false => Err(scrape::StoreError::UnknownSeries),
-    };
-    let all = rows.iter().chain(markers).map(number);
-    Ok((generation, all.collect::<Result<_, _>>()?))
+    }
+}
+
+/// The numbers behind references.
+fn numbers(references: &[SeriesRef]) -> Vec<u64> {
+    references.iter().map(|reference| reference & ((1 << NUMBER_BITS) - 1)).collect()
 }
 
 fn refused(error: StoreError) -> scrape::StoreError {

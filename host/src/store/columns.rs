@@ -4,6 +4,7 @@
 use super::head::{Rows, Stored};
 use super::{Body, BodyRoom, Store, StoreError};
 use crate::wasm::{CallError, Columns, Error, Label, RefusedRow, RemoteWriteVersion, WriteOutcome};
+use std::ops::Range;
 
 /// Most series whose numbers are asked for in one call, so that writes do not wait for long.
 const NUMBERS_PER_CALL: usize = 256;
@@ -18,24 +19,20 @@ pub struct SeriesNumbers {
 }
 
 /// All that a scrape stores.
-#[derive(Default)]
 pub struct ScrapeRows {
     /// What has no columns.
     pub bodies: Vec<(RemoteWriteVersion, Body)>,
     /// Which start of the head gave the numbers.
     pub generation: u64,
-    /// Samples by number; the report is their end.
-    pub rows: Columns,
+    /// How many samples there are.
+    pub count: usize,
+    /// Makes columns of some of them: a copy of all would be as large as what is scraped. The
+    /// report is their end.
+    pub rows: Box<dyn Fn(Range<usize>) -> Columns + Send>,
     /// Series that end, unless they have values at that time or later.
     pub ended: Vec<u64>,
     /// The time of their markers.
     pub ended_at_ms: i64,
-}
-
-impl Default for Columns {
-    fn default() -> Columns {
-        Columns { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() }
-    }
 }
 
 impl Store {

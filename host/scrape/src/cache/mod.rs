@@ -113,6 +113,9 @@ pub struct Finished {
     pub ended: Vec<Ended>,
 }
 
+// There are hundreds of thousands of them.
+const _: () = assert!(size_of::<Entry>() <= 40);
+
 impl Cache {
     /// An empty cache. The seed is a random number.
     pub fn new(seed: u64) -> Cache {

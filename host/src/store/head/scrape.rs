@@ -27,8 +27,8 @@ impl HeadThread {
         head: &mut HeadInstance,
         scrape: &ScrapeRows,
     ) -> Result<Stored, StoreError> {
-        let ScrapeRows { bodies, generation, rows, ended, .. } = scrape;
-        let has_numbers = !rows.series.is_empty() || !ended.is_empty();
+        let ScrapeRows { bodies, generation, count, rows, ended, .. } = scrape;
+        let has_numbers = *count > 0 || !ended.is_empty();
         if has_numbers && *generation != self.shared.head.generation() {
             return Err(StoreError::SeriesGone);
         }
@@ -38,25 +38,18 @@ impl HeadThread {
             let stored = head.noting_crash(stored);
             all.add(stored.map_err(|error| StoreError::from(error).of_head())?.into(), 0);
         }
-        if rows.series.len() + ended.len() <= ROWS_PER_CALL {
+        if count + ended.len() <= ROWS_PER_CALL {
             if has_numbers {
-                all.add(self.append_columns(head, scrape, rows, ended)?, 0);
+                all.add(self.append_columns(head, scrape, &rows(0..*count), ended)?, 0);
             }
             return Ok(all);
         }
-        let none = Columns::default();
         for ended in ended.chunks(ROWS_PER_CALL) {
-            all.add(self.append_columns(head, scrape, &none, ended)?, 0);
+            all.add(self.append_columns(head, scrape, &rows(0..0), ended)?, 0);
         }
-        let parts = rows.series.chunks(ROWS_PER_CALL).zip(rows.timestamps_ms.chunks(ROWS_PER_CALL));
-        let parts = parts.zip(rows.values.chunks(ROWS_PER_CALL));
-        for (part, ((series, timestamps_ms), values)) in (0..).zip(parts) {
-            let rows = Columns {
-                series: series.to_vec(),
-                timestamps_ms: timestamps_ms.to_vec(),
-                values: values.to_vec(),
-            };
-            all.add(self.append_columns(head, scrape, &rows, &[])?, part * ROWS_PER_CALL as u32);
+        for first in (0..*count).step_by(ROWS_PER_CALL) {
+            let rows = rows(first..*count.min(&(first + ROWS_PER_CALL)));
+            all.add(self.append_columns(head, scrape, &rows, &[])?, first as u32);
         }
         Ok(all)
     }
