@@ -10,6 +10,9 @@ use std::sync::{Arc, PoisonError};
 /// never in memory together.
 const SETS_PER_REQUEST: usize = 1024;
 
+/// Those of one reference.
+type Owners<'a> = &'a [(SeriesRef, Owner)];
+
 impl Appender {
     /// Stores the batch. `now_ms` is the current time. On an error nothing was stored, except that
     /// new series may exist.
@@ -134,14 +137,14 @@ impl Appender {
         owners.extend(ended.map(|(at, ended)| (ended.reference, Owner::Ended(at))));
         owners.sort_unstable();
         drop(used);
-        let groups: Vec<&[(SeriesRef, Owner)]> = owners.chunk_by(|(a, _), (b, _)| a == b).collect();
+        let groups: Vec<Owners<'_>> = owners.chunk_by(|(a, _), (b, _)| a == b).collect();
         let mut renewed: Vec<(SeriesRef, SeriesRef)> = Vec::with_capacity(groups.len());
         for groups in groups.chunks(SETS_PER_REQUEST) {
             let asked = groups.iter().filter_map(|group| {
                 let (_, owner) = group.first()?;
                 Some((*group, self.labels_of(*owner)?))
             });
-            let (asked, sets): (Vec<&[(SeriesRef, Owner)]>, Vec<Labels>) = asked.unzip();
+            let (asked, sets): (Vec<Owners<'_>>, Vec<Labels>) = asked.unzip();
             for (group, reference) in asked.into_iter().zip(resolve(store, sets).await?) {
                 group.iter().for_each(|(_, owner)| self.set_reference(*owner, reference));
                 let old = group.first().map(|(old, _)| *old);

@@ -235,9 +235,7 @@ impl Cache {
 
     /// Keeps the final labels of a series until it is removed.
     pub fn keep_labels(&mut self, slot: Slot, labels: &Labels) {
-        if !self.labels.contains_key(&slot) {
-            self.labels.insert(slot, labels.clone());
-        }
+        self.labels.entry(slot).or_insert_with(|| labels.clone());
     }
 
     /// Has the series marked when a later scrape lacks it.
