@@ -79,20 +79,19 @@ impl ScrapeStore {
 
     /// The labels of all rows and markers, if these are known by labels.
     fn labelled_rows(&self, batch: &Batch) -> Result<Option<Rows>, scrape::StoreError> {
-        let first = batch.series.first().or(batch.markers.first()).copied();
-        // What has neither rows nor markers goes as requests in any case.
-        let is_labelled = first.is_some_and(is_labelled);
-        if is_labelled != self.intake.is_watched() {
+        let is_watched = self.intake.is_watched();
+        let first = batch.series.first().or(batch.markers.first());
+        if first.is_some_and(|first| is_labelled(*first) != is_watched) {
             // A plugin came or went: others are given now.
-            return if first.is_some() { Err(scrape::StoreError::UnknownSeries) } else { Ok(None) };
+            return Err(scrape::StoreError::UnknownSeries);
         }
-        if !is_labelled {
+        if !is_watched {
             return Ok(None);
         }
         let mut labelled = self.labelled();
+        let series = labelled.labels(&batch.series)?;
         let markers = labelled.end(&batch.markers, batch.markers_at_ms)?;
-        let rows = Rows { series: labelled.labels(&batch.series)?, markers };
-        Ok(Some(rows))
+        Ok(Some(Rows { series, markers }))
     }
 }
 

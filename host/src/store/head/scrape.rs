@@ -17,7 +17,7 @@ use crate::wasm::{CallError, Columns, ColumnsOutcome, Error, RefusedRow, nothing
 
 /// Rows and markers of one call, which the log holds as one record: some ten milliseconds, and 1.5
 /// MB in the instance.
-pub(in crate::store) const ROWS_PER_CALL: usize = 64 * 1024;
+const ROWS_PER_CALL: usize = 64 * 1024;
 
 impl HeadThread {
     /// Stores a scrape. With [`StoreError::SeriesGone`] the numbers have to be asked for again, and
