@@ -79,8 +79,8 @@ fn peak_bytes(targets: &[Target], label: &str) -> u64 {
 }
 
 /// The story of a first scrape that held the labels of all its series at once. What the series need
-/// in the store and in what scrapes remember is the same whether one page has them or fifty; what is
-/// more must be far less than the page.
+/// in the store and in what scrapes remember is the same whether one page has them or fifty; what
+/// is more must be far less than the page.
 #[test]
 fn a_page_of_half_a_million_series_is_not_held() {
     let body_bytes = whole(1).len() as u64;

@@ -93,8 +93,8 @@ fn wide_page(scrape: u64) -> String {
     page
 }
 
-/// Each scrape that is there is there as a whole, with its report, and is of one page; returns their
-/// number.
+/// Each scrape that is there is there as a whole, with its report, and is of one page; returns
+/// their number.
 #[track_caller]
 fn assert_whole(store: &Store) -> usize {
     let series = series_of(store, JOB);

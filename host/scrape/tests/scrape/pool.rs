@@ -208,8 +208,8 @@ async fn a_reload_keeps_what_stays_valid() {
     assert_eq!(setup.scraped(), [""; 0]);
 }
 
-/// Groups of a job without targets are applied at once, others at most each five seconds, and nothing
-/// is written after the shutdown.
+/// Groups of a job without targets are applied at once, others at most each five seconds, and
+/// nothing is written after the shutdown.
 #[tokio::test(start_paused = true)]
 async fn the_manager_runs_until_the_shutdown() {
     let setup = setup();

@@ -1,5 +1,5 @@
-//! What a scrape stores, in one job: no other write, no read and no check of the disk's room comes in
-//! between.
+//! What a scrape stores, in one job: no other write, no read and no check of the disk's room comes
+//! in between.
 //!
 //! ```text
 //! histograms, exemplars, metadata   remote-write bodies, by labels
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Columns of more than [`ROWS_PER_CALL`] take several calls: first the markers, then the samples,
-//! and the report, which ends the columns, with the last. So what a crash or an error of the disk in
-//! the midst of it leaves is without report.
+//! and the report, which ends the columns, with the last. So what a crash or an error of the disk
+//! in the midst of it leaves is without report.
 
 use super::handle::{HeadInstance, Stored};
 use super::{HeadThread, StoreError};
