@@ -1,8 +1,8 @@
 //! All jobs: their configuration, their targets, and what the API shows of both.
 //!
-//! Target groups are applied in the background, at most once in [`SYNC_INTERVAL`], but at once where
-//! a job has no targets yet. Source: `scrape/manager.go` of prometheus/prometheus, which waits there,
-//! too.
+//! Target groups are applied in the background, at most once in [`SYNC_INTERVAL`], but at once
+//! where a job has no targets yet. Source: `scrape/manager.go` of prometheus/prometheus, which
+//! waits there, too.
 
 use crate::job::Job;
 use crate::pool::{Context, Listed, Pool, PoolError, Shared};

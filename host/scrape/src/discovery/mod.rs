@@ -84,8 +84,8 @@ struct Found {
 
 impl Discovery {
     /// Starts all discoverers of a job, inside of a runtime. What is known at once is there at
-    /// once: static lists, and what was kept of servers and of the DNS. Fails if requests cannot be made as
-    /// configured.
+    /// once: static lists, and what was kept of servers and of the DNS. Fails if requests cannot be
+    /// made as configured.
     pub fn start(
         configs: &[DiscoveryConfig],
         options: &DiscoveryOptions,

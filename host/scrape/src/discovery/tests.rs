@@ -365,8 +365,8 @@ async fn addresses_are_those_of_the_system() {
     assert_eq!(found[0].targets[0]["__meta_dns_name"], "localhost");
 }
 
-/// The story of a node that started without its uplink: the names of its targets could not be looked
-/// up, so it scraped none of them.
+/// The story of a node that started without its uplink: the names of its targets could not be
+/// looked up, so it scraped none of them.
 #[tokio::test]
 async fn answers_of_the_dns_survive_it() {
     let folder = tempfile::tempdir().expect("a folder");
