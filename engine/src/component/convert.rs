@@ -11,7 +11,7 @@ use crate::engine::{
 use crate::error::Error;
 use crate::head::{Exemplar, RefusalReason, SavedHeadError, SeriesExemplars, WriteOutcome};
 use crate::index::IndexError;
-use crate::model::{Labels, MatchOp, MatcherSpec, TimeRange};
+use crate::model::{Labels, MatchOp, MatcherSpec, Sample, TimeRange};
 use crate::select::Lookup;
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
@@ -99,6 +99,26 @@ impl From<Error> for wit::Error {
             Error::Remote(_) => wit::Error::Storage(wit::StorageError::Io(text)),
         }
     }
+}
+
+/// Rows of columns, which must be as long as each other.
+pub(super) fn to_rows(
+    columns: store::Columns,
+) -> Result<impl Iterator<Item = (u64, Sample)>, wit::Error> {
+    let store::Columns { series, timestamps_ms, values } = columns;
+    if series.len() != timestamps_ms.len() || series.len() != values.len() {
+        return Err(wit::Error::Invalid(format!(
+            "the columns differ in length: {} series, {} timestamps, {} values",
+            series.len(),
+            timestamps_ms.len(),
+            values.len()
+        )));
+    }
+    let samples = timestamps_ms
+        .into_iter()
+        .zip(values)
+        .map(|(timestamp_ms, value)| Sample { timestamp_ms, value });
+    Ok(series.into_iter().zip(samples))
 }
 
 /// A label set, given in any order.
@@ -224,9 +244,9 @@ impl From<Chunk> for wit::Chunk {
     }
 }
 
-impl From<WriteOutcome> for store::WriteOutcome {
-    fn from(outcome: WriteOutcome) -> store::WriteOutcome {
-        let reason = |reason| match reason {
+impl From<RefusalReason> for store::RefusalReason {
+    fn from(reason: RefusalReason) -> store::RefusalReason {
+        match reason {
             RefusalReason::DuplicateSample => store::RefusalReason::DuplicateSample,
             RefusalReason::OutOfOrder => store::RefusalReason::OutOfOrder,
             RefusalReason::TooOld => store::RefusalReason::TooOld,
@@ -239,9 +259,14 @@ impl From<WriteOutcome> for store::WriteOutcome {
             RefusalReason::InvalidHistogram => store::RefusalReason::InvalidHistogram,
             RefusalReason::InvalidExemplar => store::RefusalReason::InvalidExemplar,
             RefusalReason::ExemplarsOff => store::RefusalReason::ExemplarsOff,
-        };
+        }
+    }
+}
+
+impl From<WriteOutcome> for store::WriteOutcome {
+    fn from(outcome: WriteOutcome) -> store::WriteOutcome {
         let refusals = outcome.refusals.into_iter().map(|refusal| store::Refusal {
-            reason: reason(refusal.reason),
+            reason: refusal.reason.into(),
             detail: refusal.detail,
             timestamp_ms: refusal.timestamp_ms,
         });

@@ -29,14 +29,14 @@ mod status;
 use crate::engine::{self, Engine, HeadStringReader, SavedHead, Storage};
 use crate::head::HeadOptions;
 use crate::memory::MemoryBudget;
-use crate::model::{LabelLimits, MatcherSpec, Sample};
+use crate::model::{LabelLimits, MatcherSpec};
 use crate::select::{Cursor, FrameFormat, LineCursor, Measured, Selection, StringCursor};
 use crate::text::TextFormat;
 use bindings::exports::tidepool::tsdb::store::{
     self, Guest, GuestCursor, GuestLineCursor, GuestSavedHead, GuestStrings,
 };
 use bindings::tidepool::tsdb::types as wit;
-use convert::to_labels;
+use convert::{to_labels, to_rows};
 use head_reader::OpenHeadCursor;
 use imports::{HostBlocks, HostHead, HostWal};
 use std::cell::RefCell;
@@ -142,29 +142,23 @@ impl Guest for Component {
     }
 
     fn append(rows: store::Columns, now_ms: i64) -> Result<store::WriteOutcome, wit::Error> {
-        let store::Columns { series, timestamps_ms, values } = rows;
-        if series.len() != timestamps_ms.len() || series.len() != values.len() {
-            return Err(wit::Error::Invalid(format!(
-                "the columns differ in length: {} series, {} timestamps, {} values",
-                series.len(),
-                timestamps_ms.len(),
-                values.len()
-            )));
-        }
-        let samples = timestamps_ms
-            .into_iter()
-            .zip(values)
-            .map(|(timestamp_ms, value)| Sample { timestamp_ms, value });
-        let rows = series.into_iter().zip(samples);
+        let rows = to_rows(rows)?;
         Ok(with_engine(|engine| engine.append(rows, now_ms))?.into())
     }
 
-    fn end_series(
-        series: Vec<u64>,
-        at_ms: i64,
+    fn append_and_end(
+        rows: store::Columns,
+        ended: Vec<u64>,
+        ended_at_ms: i64,
         now_ms: i64,
-    ) -> Result<store::WriteOutcome, wit::Error> {
-        Ok(with_engine(|engine| engine.end_series(&series, at_ms, now_ms))?.into())
+    ) -> Result<store::ColumnsOutcome, wit::Error> {
+        let rows = to_rows(rows)?;
+        let ended = (&*ended, ended_at_ms);
+        let (written, refused) = with_engine(|engine| engine.append_and_end(rows, ended, now_ms))?;
+        let refused = refused
+            .into_iter()
+            .map(|(row, reason)| store::RefusedRow { row, reason: reason.into() });
+        Ok(store::ColumnsOutcome { written: written.into(), refused_rows: refused.collect() })
     }
 
     fn select(selection: store::Selection) -> Result<store::Cursor, wit::Error> {

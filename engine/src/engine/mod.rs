@@ -18,7 +18,9 @@ mod upkeep;
 
 use crate::compact::{head_start_ms, survey};
 use crate::error::{Error, Result};
-use crate::head::{Batch, Head, HeadCounters, HeadOptions, LookupError, WriteOutcome};
+use crate::head::{
+    Batch, Head, HeadCounters, HeadOptions, LookupError, RefusalReason, WriteOutcome,
+};
 use crate::model::{
     Labels, Matcher, MatcherError, MatcherSpec, OrderGroup, Sample, TimeRange, Value,
 };
@@ -272,36 +274,52 @@ impl Engine {
         now_ms: i64,
     ) -> Result<WriteOutcome> {
         self.append_batch("append", now_ms, |head, batch| {
-            for (series_ref, sample) in rows {
-                let slot = head.by_ref(series_ref).ok_or_else(|| {
-                    Error::Invalid(format!(
-                        "series {series_ref} is unknown or was dropped; ask series-ref for it"
-                    ))
-                })?;
-                let value = Value::Float(sample.value);
-                Ingest::check(head, batch, slot, sample.timestamp_ms, value)?;
-            }
-            Ok(())
+            Engine::check_rows(head, batch, rows, |_, _| {})
         })
     }
 
-    /// Marks the end of series that have no value at a time or after it; on an error, of none.
-    pub fn end_series(
+    /// As [`Engine::append`], and in the same batch marks the end of series that have no value at a
+    /// time or after it. Returns which rows were refused, too.
+    pub fn append_and_end(
         &mut self,
-        series_refs: &[u64],
-        at_ms: i64,
+        rows: impl Iterator<Item = (u64, Sample)>,
+        (ended, ended_at_ms): (&[u64], i64),
         now_ms: i64,
-    ) -> Result<WriteOutcome> {
-        self.append_batch("end-series", now_ms, |head, batch| {
-            for series_ref in series_refs {
+    ) -> Result<(WriteOutcome, Vec<(u32, RefusalReason)>)> {
+        let mut refused = Vec::new();
+        let written = self.append_batch("append-and-end", now_ms, |head, batch| {
+            Engine::check_rows(head, batch, rows, |row, reason| refused.push((row, reason)))?;
+            for series_ref in ended {
                 // A series that was dropped has ended.
                 let Some(slot) = head.by_ref(*series_ref) else { continue };
-                if !head.has_value_since(batch, slot, at_ms) {
-                    Ingest::check(head, batch, slot, at_ms, Value::STALE)?;
+                if !head.has_value_since(batch, slot, ended_at_ms) {
+                    Ingest::check(head, batch, slot, ended_at_ms, Value::STALE)?;
                 }
             }
             Ok(())
-        })
+        })?;
+        Ok((written, refused))
+    }
+
+    fn check_rows(
+        head: &mut Head,
+        batch: &mut Batch,
+        rows: impl Iterator<Item = (u64, Sample)>,
+        mut refused: impl FnMut(u32, RefusalReason),
+    ) -> Result<()> {
+        for (row, (series_ref, sample)) in (0..).zip(rows) {
+            let slot = head.by_ref(series_ref).ok_or_else(|| {
+                Error::Invalid(format!(
+                    "series {series_ref} is unknown or was dropped; ask series-ref for it"
+                ))
+            })?;
+            let value = Value::Float(sample.value);
+            Ingest::check(head, batch, slot, sample.timestamp_ms, value)?;
+            if let Some(reason) = batch.take_refused() {
+                refused(row, reason);
+            }
+        }
+        Ok(())
     }
 
     /// The number by which [`Engine::append`] knows a series, which is made if it is new.

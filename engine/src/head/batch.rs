@@ -144,12 +144,15 @@ pub struct Batch {
     /// Floats newer than all of their series come in order within these times, ends included.
     pub(super) in_order_ms: (i64, i64),
     pub(super) outcome: WriteOutcome,
+    /// Why the last row was refused, until that is taken.
+    refused: Option<RefusalReason>,
 }
 
 impl Batch {
     pub(super) fn begin(&mut self) {
         self.clear();
         self.outcome = WriteOutcome::default();
+        self.refused = None;
     }
 
     pub(super) fn clear(&mut self) {
@@ -216,7 +219,13 @@ impl Batch {
         rows: u64,
         detail: impl FnOnce() -> String,
     ) {
+        self.refused = Some(reason);
         self.outcome.refuse(reason, timestamp_ms, rows, detail);
+    }
+
+    /// Why a row was refused since the last call.
+    pub fn take_refused(&mut self) -> Option<RefusalReason> {
+        self.refused.take()
     }
 }
 

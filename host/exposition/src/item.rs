@@ -160,6 +160,26 @@ impl<'a> Series<'a> {
             place: self.place.map(|place| error.place(place, self.text.as_bytes())),
         })
     }
+
+    /// What a reader that keeps the text needs to read its labels again.
+    pub fn form(&self) -> SeriesForm {
+        SeriesForm { format: self.format, kind: self.kind }
+    }
+}
+
+/// What the labels of a series hang on besides its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeriesForm {
+    format: TextFormat,
+    kind: MetricType,
+}
+
+impl SeriesForm {
+    /// The labels of a text that was in this form: those of [`Series::labels`].
+    pub fn labels(self, text: &str) -> Result<LabelPairs, LabelError> {
+        let SeriesForm { format, kind } = self;
+        Series { text, format, kind, place: None }.labels()
+    }
 }
 
 /// An exemplar.

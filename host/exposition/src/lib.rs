@@ -62,7 +62,7 @@ pub use histogram::{
 };
 pub use item::{
     Exemplar, HistogramSample, Item, LabelPairs, METRIC_NAME, MetricType, Sample, Series,
-    TextFormat,
+    SeriesForm, TextFormat,
 };
 pub use names::{NameEscaping, NameValidation};
 pub use nhcb::{

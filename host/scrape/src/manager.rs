@@ -1,7 +1,8 @@
 //! All jobs: their configuration, their targets, and what the API shows of both.
 //!
-//! Target groups are applied in the background, at most once in [`SYNC_INTERVAL`]. Source:
-//! `scrape/manager.go` of prometheus/prometheus.
+//! Target groups are applied in the background, at most once in [`SYNC_INTERVAL`], but at once
+//! where a job has no targets yet. Source: `scrape/manager.go` of prometheus/prometheus, which
+//! waits there, too.
 
 use crate::job::Job;
 use crate::pool::{Context, Listed, Pool, PoolError, Shared};
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, sleep_until};
 
 /// Shortest time between two changes of the targets.
 pub const SYNC_INTERVAL: Duration = Duration::from_secs(5);
@@ -123,8 +124,6 @@ impl<S: Store> Manager<S> {
     /// Applies target groups when they change, until the shutdown. Then stops all scrapes.
     pub async fn run(&self) {
         let mut shutdown: watch::Receiver<bool> = self.context.shutdown.clone();
-        let mut ticks = interval_at(Instant::now() + SYNC_INTERVAL, SYNC_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let is_shut_down = async {
             // An error means that the sender was dropped.
             let _ = shutdown.wait_for(|is_shut_down| *is_shut_down).await;
@@ -132,14 +131,33 @@ impl<S: Store> Manager<S> {
         tokio::select! {
             () = is_shut_down => {}
             () = async {
+                let mut next = Instant::now();
                 loop {
-                    ticks.tick().await;
                     self.changed.notified().await;
+                    while !self.has_job_to_begin() {
+                        tokio::select! {
+                            () = sleep_until(next) => break,
+                            () = self.changed.notified() => {}
+                        }
+                    }
+                    next = Instant::now() + SYNC_INTERVAL;
                     self.sync().await;
                 }
             } => {}
         }
         self.stop().await;
+    }
+
+    /// Whether a job has none of the targets that there are for it.
+    fn has_job_to_begin(&self) -> bool {
+        let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        sets.iter().any(|(name, groups)| {
+            let is_empty = |shared: &Arc<Shared>| shared.is_empty();
+            let begins = |(_, pool): &ListedJob| pool.as_ref().is_none_or(is_empty);
+            groups.iter().any(|group| !group.targets.is_empty())
+                && listed.get(name).is_some_and(begins)
+        })
     }
 
     /// Applies the newest target groups now.

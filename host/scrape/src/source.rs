@@ -1,6 +1,6 @@
 //! Where samples come from: a target that is asked over HTTP, or a part of this process.
 
-use crate::append::{Appender, Series};
+use crate::append::{Appender, Parts};
 use crate::error::ScrapeError;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +13,12 @@ pub type Scraping<'a> = Pin<Box<dyn Future<Output = Result<(), ScrapeError>> + S
 pub trait Source: Send {
     /// Hands all that it has to the appender, in the order of the exposition.
     fn scrape<'a>(&'a mut self, appender: &'a mut Appender) -> Scraping<'a>;
+
+    /// Whether the first scrape comes at once, and not at a place in the interval that spreads the
+    /// scrapes of many targets.
+    fn begins_at_once(&self) -> bool {
+        false
+    }
 }
 
 /// A part of this process whose metrics a job has instead of targets' over HTTP.
@@ -47,32 +53,7 @@ impl<'a> FamilyWriter<'a> {
         labels: &[(&str, &str)],
         value: f64,
     ) -> Result<(), ScrapeError> {
-        self.text.clear();
-        self.text.extend_from_slice(name.as_bytes());
-        for text in labels.iter().flat_map(|(name, value)| [name, value]) {
-            // In no text, so different labels are different keys.
-            self.text.push(0xff);
-            self.text.extend_from_slice(text.as_bytes());
-        }
-        let series = Parts { text: &self.text, name, labels };
+        let series = Parts::write(&mut self.text, name, labels.iter().copied());
         self.appender.sample(&series, None, value)
-    }
-}
-
-struct Parts<'a> {
-    text: &'a [u8],
-    name: &'a str,
-    labels: &'a [(&'a str, &'a str)],
-}
-
-impl Series for Parts<'_> {
-    fn text(&self) -> &[u8] {
-        self.text
-    }
-
-    fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
-        let name = [(crate::labels::METRIC_NAME, self.name)];
-        let pairs = self.labels.iter().copied().chain(name);
-        Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 }

@@ -25,7 +25,10 @@ pub fn is_stale_marker(value: f64) -> bool {
     value.to_bits() == STALE_MARKER_BITS
 }
 
-/// All that one scrape stores. It becomes visible as a whole or not at all.
+/// All that one scrape stores. The store takes it in one go: readers see it as a whole or not at
+/// all, and other writes come before or after it. The report is stored last, so that all of a
+/// scrape is there whose `up` is there. What a crash or a full disk in the midst of it may leave of
+/// a batch says [`Store::append`].
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Row i is sample (`timestamps_ms[i]`, `values[i]`) of `series[i]`. The samples of the target
@@ -86,7 +89,7 @@ pub struct FamilyMetadata {
 }
 
 /// What became of a batch. Rows are refused one by one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Appended {
     /// Rows older than the newest sample of their series.
     pub out_of_order: u64,
@@ -98,6 +101,8 @@ pub struct Appended {
     pub exemplars_out_of_order: u64,
     /// Rows refused for another reason, such as a limit of the store.
     pub refused: u64,
+    /// Which rows of the columns were refused, ascending, if the store knows.
+    pub refused_rows: Vec<u32>,
 }
 
 /// Why the store stored nothing.
@@ -124,7 +129,9 @@ pub trait Store: Send + Sync + 'static {
         sets: Vec<Labels>,
     ) -> impl Future<Output = Result<Vec<Result<SeriesRef, SeriesRefused>>, StoreError>> + Send;
 
-    /// Stores a batch. `now_ms` is the current time. On an error nothing was stored.
+    /// Stores a batch. `now_ms` is the current time. On an error the report was not stored, and of
+    /// the rest nothing either if it is within the store's limit for one record; what was stored of
+    /// a larger one may stay.
     fn append(
         &self,
         batch: Arc<Batch>,

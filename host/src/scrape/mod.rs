@@ -24,13 +24,13 @@ use store::ScrapeStore;
 use tidepool_client::ClientError;
 use tidepool_scrape::clock::Clock;
 use tidepool_scrape::config::{DiscoveryConfig, ScrapeConfig as JobConfig, ScrapeSettings};
-use tidepool_scrape::discovery::{Discovery, DiscoveryOptions};
+use tidepool_scrape::discovery::{Discovery, DiscoveryOptions, Groups};
 use tidepool_scrape::failure_log::FailureLog;
 use tidepool_scrape::job::Job;
 use tidepool_scrape::manager::{Manager, TargetSets};
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::pool::{Context, Listed, PoolError};
-use tidepool_scrape::target::offset_seed;
+use tidepool_scrape::target::{TargetGroup, offset_seed};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -39,6 +39,9 @@ const SAVED_DIRECTORY: &str = "targets";
 
 /// Where the kernel says what this machine is called.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// How often is looked whether the log has been read.
+const READY_POLL: Duration = Duration::from_millis(20);
 
 /// What requests call their sender.
 pub(crate) const USER_AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
@@ -110,6 +113,36 @@ impl Drop for FoundTargets {
     }
 }
 
+/// The target groups of a job. Until its discovery has answered, those that it had with an earlier
+/// configuration are among them: what stays must not end because a file is not read yet or a server
+/// cannot be reached.
+struct JobGroups {
+    groups: watch::Receiver<Groups>,
+    has_answered: watch::Receiver<bool>,
+    /// Those of the earlier configuration.
+    before: Vec<TargetGroup>,
+}
+
+impl JobGroups {
+    /// The groups as they are now. Of two that list a target, the last one describes it.
+    fn take(&mut self) -> Vec<TargetGroup> {
+        if *self.has_answered.borrow_and_update() {
+            self.before = Vec::new();
+        }
+        let mut groups = self.before.clone();
+        groups.extend_from_slice(&self.groups.borrow_and_update());
+        groups
+    }
+
+    /// Waits until they change; returns whether they can.
+    async fn changed(&mut self) -> bool {
+        tokio::select! {
+            changed = self.groups.changed() => changed.is_ok(),
+            Ok(()) = self.has_answered.changed() => true,
+        }
+    }
+}
+
 impl Scraping {
     /// Starts scraping, in the background. It ends at the stop signal; the task is done when the
     /// last scrape is.
@@ -122,6 +155,7 @@ impl Scraping {
     ) -> Result<(Scraping, JoinHandle<()>), ScrapingError> {
         let metrics = Arc::new(Metrics::default());
         let (stop, stopped) = watch::channel(false);
+        let store = intake.store().clone();
         let context = Context {
             store: Arc::new(ScrapeStore::new(intake)),
             clock: Arc::new(StoreClock),
@@ -145,6 +179,7 @@ impl Scraping {
             host_name: host_name(),
         }));
         scraping.apply(config, external_labels).await?;
+        let mut stopping = shutdown.clone();
         tokio::spawn(async move {
             shutdown.wait().await;
             // The receivers may be dropped: all has ended.
@@ -152,6 +187,17 @@ impl Scraping {
         });
         let running = scraping.clone();
         let task = tokio::spawn(async move {
+            // What is scraped before that could not be stored.
+            let can_store = async {
+                while !(store.is_ready() && running.0.own_metrics.is_set()) {
+                    tokio::time::sleep(READY_POLL).await;
+                }
+            };
+            tokio::select! {
+                () = can_store => {}
+                () = stopping.wait() => {}
+            }
+            drop(store);
             running.0.manager.run().await;
             // It holds the store, and this.
             running.0.own_metrics.clear();
@@ -180,37 +226,49 @@ impl Scraping {
                 .map_err(|source| ScrapingError::Discovery { job: name.clone(), source })?;
             new.push((name.clone(), job.discovery.clone(), discovery));
         }
+        let unused = &config.settings.global.unused;
+        if !unused.is_empty() {
+            tracing::info!(
+                settings = unused.join(", "),
+                "settings of the section global have no effect: there are no rules, and slow queries \
+                 are logged by --query-log-min-duration"
+            );
+        }
         self.jobs().retain(|name, _| jobs.iter().any(|job| job.job.name == *name));
         lock(&self.0.sets).retain(|name, _| jobs.iter().any(|job| job.job.name == *name));
         let seed = self.seed(external_labels);
         let all = jobs.iter().map(|job| job.job.clone()).collect();
         let applied = self.0.manager.apply(all, seed).await;
         for (name, config, discovery) in new {
-            let task = tokio::spawn(self.clone().hand_on(name.clone(), discovery.groups()));
+            // What found targets for the job before ends here.
+            self.jobs().remove(&name);
+            let before = lock(&self.0.sets).get(&name).cloned().unwrap_or_default();
+            let mut found = JobGroups {
+                groups: discovery.groups(),
+                has_answered: discovery.has_answered(),
+                before,
+            };
+            lock(&self.0.sets).insert(name.clone(), found.take());
+            let task = tokio::spawn(self.clone().hand_on(name.clone(), found));
             let task = task.abort_handle();
             self.jobs().insert(name, FoundTargets { config, _discovery: discovery, task });
         }
+        let sets = lock(&self.0.sets).clone();
+        self.0.manager.update(sets);
         Ok(applied?)
     }
 
     /// Hands on the target groups of a job, as often as they change.
-    async fn hand_on(
-        self,
-        job: String,
-        mut groups: watch::Receiver<tidepool_scrape::discovery::Groups>,
-    ) {
-        loop {
-            let found = groups.borrow_and_update().to_vec();
+    async fn hand_on(self, job: String, mut found: JobGroups) {
+        // Static groups never change.
+        while found.changed().await {
+            let groups = found.take();
             let sets = {
                 let mut sets = lock(&self.0.sets);
-                sets.insert(job.clone(), found);
+                sets.insert(job.clone(), groups);
                 sets.clone()
             };
             self.0.manager.update(sets);
-            if groups.changed().await.is_err() {
-                // Static groups never change.
-                return;
-            }
         }
     }
 
@@ -266,5 +324,32 @@ fn host_name() -> String {
     match name.trim() {
         "" => "localhost".to_owned(),
         name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(source: &str) -> TargetGroup {
+        TargetGroup { source: source.to_owned(), ..TargetGroup::default() }
+    }
+
+    /// The story of a reload that gave a job another list: until the list was read, the job had no
+    /// targets, so all of them ended and lost what was remembered of their series.
+    #[tokio::test]
+    async fn targets_stay_until_the_new_discovery_has_answered() {
+        let (publish, groups) = watch::channel(Groups::default());
+        let (answer, has_answered) = watch::channel(false);
+        let mut found = JobGroups { groups, has_answered, before: vec![group("before")] };
+        assert_eq!(found.take(), [group("before")]);
+        publish.send_replace(Arc::new(vec![group("first")]));
+        assert!(found.changed().await);
+        assert_eq!(found.take(), [group("before"), group("first")]);
+        answer.send_replace(true);
+        assert!(found.changed().await);
+        assert_eq!(found.take(), [group("first")]);
+        drop((publish, answer));
+        assert!(!found.changed().await);
     }
 }

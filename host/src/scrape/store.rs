@@ -1,31 +1,25 @@
 //! The store as scraping uses it.
 //!
 //! ```text
-//! samples ─▶ columns, by the numbers of their series    ROWS_PER_CALL at a time
-//! markers ─▶ end-series
-//! histograms, exemplars, metadata ─▶ requests, by labels
+//! samples, report ─▶ columns, by the numbers of their series ─┐
+//! markers ─▶ numbers of series that end                       ├─▶ one job of the head
+//! histograms, exemplars, metadata ─▶ requests, by labels ─────┘
 //! ```
 //!
-//! While a plugin looks at writes, all goes as requests, markers as samples.
+//! While a plugin looks at writes, all goes as requests, one after the other, markers as samples.
 //!
-//! Writes of others come in between, so that a large scrape does not block them. If the store drops
-//! a series in the middle, the scrape is stored again from its beginning: what is there already is
-//! the same.
+//! If the store drops a series in the middle, the scrape is stored again from its beginning: what
+//! is there already is the same.
 
 use super::labelled::{LabelledSeries, is_labelled};
 use super::request::{self, Rows};
 use crate::intake::Intake;
 use crate::prom::rows::Piece;
-use crate::store::{BodyRoom, StoreError};
-use crate::wasm::{
-    Columns, Label, Refusal, RefusalReason, WriteOutcome, in_words, nothing_written,
-};
+use crate::store::{BodyRoom, ScrapeRows, StoreError};
+use crate::wasm::{Columns, Label, Refusal, RefusalReason, RefusedRow, WriteOutcome, in_words};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{self as scrape, Appended, Batch, SeriesRef, SeriesRefused};
-
-/// Rows that one call of the head stores: some milliseconds.
-const ROWS_PER_CALL: usize = 4096;
 
 /// Bits of a reference that hold the number; those above hold which head gave it, so that a
 /// reference of an earlier head is never taken for one of this.
@@ -48,59 +42,56 @@ impl ScrapeStore {
         self.labelled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn append_rows(&self, batch: &Batch) -> Result<WriteOutcome, scrape::StoreError> {
-        let mut total = nothing_written();
-        let rows = batch.series.chunks(ROWS_PER_CALL);
-        let rows = rows.zip(batch.timestamps_ms.chunks(ROWS_PER_CALL));
-        for ((series, times), values) in rows.zip(batch.values.chunks(ROWS_PER_CALL)) {
-            let (generation, series) = numbers(series)?;
-            let (timestamps_ms, values) = (times.to_vec(), values.to_vec());
-            let rows = Columns { series, timestamps_ms, values };
-            add(
-                &mut total,
-                self.intake.store().append_columns(generation, rows).await.map_err(refused)?,
-            );
+    /// All of a scrape in one go.
+    async fn append_at_once(&self, batch: Arc<Batch>) -> Result<Appended, scrape::StoreError> {
+        let bodies = request::pieces(&batch, None);
+        let rows = ScrapeRows {
+            bodies: bodies.into_iter().map(|piece| (piece.version, piece.body.into())).collect(),
+            generation: generation(&batch)?,
+            count: batch.series.len(),
+            ended: numbers(&batch.markers),
+            ended_at_ms: batch.markers_at_ms,
+            rows: Box::new(move |range| Columns {
+                series: numbers(&batch.series[range.clone()]),
+                timestamps_ms: batch.timestamps_ms[range.clone()].to_vec(),
+                values: batch.values[range].to_vec(),
+            }),
+        };
+        let (of_bodies, refused_rows) =
+            self.intake.store().append_scrape(rows).await.map_err(refused)?;
+        let mut appended = Appended::default();
+        count_refusals(&mut appended, &of_bodies);
+        for RefusedRow { row, reason } in refused_rows {
+            *count_of(&mut appended, reason) += 1;
+            appended.refused_rows.push(row);
         }
-        for markers in batch.markers.chunks(ROWS_PER_CALL) {
-            let (generation, series) = numbers(markers)?;
-            let ended =
-                self.intake.store().end_series(generation, series, batch.markers_at_ms).await;
-            add(&mut total, ended.map_err(refused)?);
-        }
-        Ok(total)
+        Ok(appended)
     }
 
-    async fn append_requests(
-        &self,
-        pieces: Vec<Piece>,
-    ) -> Result<WriteOutcome, scrape::StoreError> {
-        let mut total = nothing_written();
+    async fn append_requests(&self, pieces: Vec<Piece>) -> Result<Appended, scrape::StoreError> {
+        let mut appended = Appended::default();
         for Piece { version, body } in pieces {
             let stored = self.intake.append(version, body, BodyRoom::none()).await;
-            add(&mut total, stored.map_err(refused)?);
+            count_refusals(&mut appended, &stored.map_err(refused)?);
         }
-        Ok(total)
+        Ok(appended)
     }
 
     /// The labels of all rows and markers, if these are known by labels.
     fn labelled_rows(&self, batch: &Batch) -> Result<Option<Rows>, scrape::StoreError> {
-        let first = batch.series.first().or(batch.markers.first()).copied();
-        // What has neither rows nor markers goes as requests in any case.
-        let is_labelled = first.is_some_and(is_labelled);
-        if is_labelled != self.intake.is_watched() {
+        let is_watched = self.intake.is_watched();
+        let first = batch.series.first().or(batch.markers.first());
+        if first.is_some_and(|first| is_labelled(*first) != is_watched) {
             // A plugin came or went: others are given now.
-            return if first.is_some() { Err(scrape::StoreError::UnknownSeries) } else { Ok(None) };
+            return Err(scrape::StoreError::UnknownSeries);
         }
-        if !is_labelled {
+        if !is_watched {
             return Ok(None);
         }
         let mut labelled = self.labelled();
-        let rows = Rows {
-            series: labelled.labels(&batch.series)?,
-            markers: labelled.labels(&batch.markers)?,
-        };
-        labelled.end(&batch.markers);
-        Ok(Some(rows))
+        let series = labelled.labels(&batch.series)?;
+        let markers = labelled.end(&batch.markers, batch.markers_at_ms)?;
+        Ok(Some(Rows { series, markers }))
     }
 }
 
@@ -113,13 +104,12 @@ impl scrape::Store for ScrapeStore {
             let mut labelled = self.labelled();
             return Ok(sets.iter().map(|labels| Ok(labelled.reference(labels))).collect());
         }
-        let label_sets = sets.iter().map(|labels| {
+        let label_sets = sets.into_iter().map(|labels| {
             let label =
                 |(name, value): (&str, &str)| Label { name: name.into(), value: value.into() };
             labels.iter().map(label).collect()
         });
-        let found =
-            self.intake.store().series_numbers(label_sets.collect()).await.map_err(refused)?;
+        let found = self.intake.store().series_numbers(label_sets).await.map_err(refused)?;
         let reference = |number: u64| match number >> NUMBER_BITS {
             0 => Ok(found.generation << NUMBER_BITS | number),
             _ => Err(SeriesRefused("the store has no numbers left".into())),
@@ -134,25 +124,30 @@ impl scrape::Store for ScrapeStore {
         batch: Arc<Batch>,
         _now_ms: i64,
     ) -> Result<Appended, scrape::StoreError> {
-        let rows = self.labelled_rows(&batch)?;
-        let mut outcome = match &rows {
-            None => self.append_rows(&batch).await?,
-            Some(_) => nothing_written(),
-        };
-        let pieces = request::pieces(&batch, rows.as_ref());
-        add(&mut outcome, self.append_requests(pieces).await?);
-        Ok(appended(&outcome))
+        match self.labelled_rows(&batch)? {
+            None => self.append_at_once(batch).await,
+            Some(rows) => {
+                let appended = self.append_requests(request::pieces(&batch, Some(&rows))).await?;
+                self.labelled().note(&batch.series, &batch.timestamps_ms);
+                Ok(appended)
+            }
+        }
     }
 }
 
-/// The numbers behind references, and the head that gave them. Of two heads, one is gone.
-fn numbers(references: &[SeriesRef]) -> Result<(u64, Vec<u64>), scrape::StoreError> {
-    let generation = references.first().map_or(0, |reference| reference >> NUMBER_BITS);
-    let number = |reference: &SeriesRef| match reference >> NUMBER_BITS == generation {
-        true => Ok(reference & ((1 << NUMBER_BITS) - 1)),
+/// The head that gave all references of a batch. Of two heads, one is gone.
+fn generation(batch: &Batch) -> Result<u64, scrape::StoreError> {
+    let mut references = batch.series.iter().chain(&batch.markers);
+    let generation = references.clone().next().map_or(0, |reference| reference >> NUMBER_BITS);
+    match references.all(|reference| reference >> NUMBER_BITS == generation) {
+        true => Ok(generation),
         false => Err(scrape::StoreError::UnknownSeries),
-    };
-    Ok((generation, references.iter().map(number).collect::<Result<_, _>>()?))
+    }
+}
+
+/// The numbers behind references.
+fn numbers(references: &[SeriesRef]) -> Vec<u64> {
+    references.iter().map(|reference| reference & ((1 << NUMBER_BITS) - 1)).collect()
 }
 
 fn refused(error: StoreError) -> scrape::StoreError {
@@ -162,25 +157,20 @@ fn refused(error: StoreError) -> scrape::StoreError {
     }
 }
 
-fn add(total: &mut WriteOutcome, more: WriteOutcome) {
-    total.samples_written += more.samples_written;
-    total.histograms_written += more.histograms_written;
-    total.exemplars_written += more.exemplars_written;
-    total.refused += more.refused;
-    total.refusals.extend(more.refusals);
-}
-
-/// What became of the rows. The engine tells the reasons of the first refusals of each call.
-fn appended(outcome: &WriteOutcome) -> Appended {
-    let mut appended = Appended::default();
+/// Counts what was refused. The engine tells the reasons of the first refusals of each call.
+fn count_refusals(appended: &mut Appended, outcome: &WriteOutcome) {
     for Refusal { reason, .. } in &outcome.refusals {
-        *match reason {
-            RefusalReason::OutOfOrder => &mut appended.out_of_order,
-            RefusalReason::DuplicateSample => &mut appended.duplicates,
-            RefusalReason::TooOld | RefusalReason::TooFarInFuture => &mut appended.out_of_bounds,
-            _ => &mut appended.refused,
-        } += 1;
+        *count_of(appended, *reason) += 1;
     }
     appended.refused += outcome.refused.saturating_sub(outcome.refusals.len() as u64);
-    appended
+}
+
+/// Where refusals for a reason are counted.
+fn count_of(appended: &mut Appended, reason: RefusalReason) -> &mut u64 {
+    match reason {
+        RefusalReason::OutOfOrder => &mut appended.out_of_order,
+        RefusalReason::DuplicateSample => &mut appended.duplicates,
+        RefusalReason::TooOld | RefusalReason::TooFarInFuture => &mut appended.out_of_bounds,
+        _ => &mut appended.refused,
+    }
 }

@@ -1,9 +1,10 @@
 //! Rows by the numbers of their series: for writers inside of the process that store the same
 //! series again and again, and need not tell their labels each time.
 
-use super::head::Rows;
-use super::{BodyRoom, Store, StoreError};
-use crate::wasm::{CallError, Columns, Error, Label, WriteOutcome};
+use super::head::{Rows, Stored};
+use super::{Body, BodyRoom, Store, StoreError};
+use crate::wasm::{CallError, Columns, Error, Label, RefusedRow, RemoteWriteVersion, WriteOutcome};
+use std::ops::Range;
 
 /// Most series whose numbers are asked for in one call, so that writes do not wait for long.
 const NUMBERS_PER_CALL: usize = 256;
@@ -11,23 +12,40 @@ const NUMBERS_PER_CALL: usize = 256;
 /// Numbers of series.
 #[derive(Debug)]
 pub struct SeriesNumbers {
-    /// Of which start of the head they are: [`Store::append_columns`] wants it.
+    /// Of which start of the head they are: [`ScrapeRows::generation`].
     pub generation: u64,
     /// For each label set its number, or why it can have none.
     pub numbers: Vec<Result<u64, Error>>,
 }
 
+/// All that a scrape stores.
+pub struct ScrapeRows {
+    /// What has no columns.
+    pub bodies: Vec<(RemoteWriteVersion, Body)>,
+    /// Which start of the head gave the numbers.
+    pub generation: u64,
+    /// How many samples there are.
+    pub count: usize,
+    /// Makes columns of some of them: a copy of all would be as large as what is scraped. The
+    /// report is their end.
+    pub rows: Box<dyn Fn(Range<usize>) -> Columns + Send>,
+    /// Series that end, unless they have values at that time or later.
+    pub ended: Vec<u64>,
+    /// The time of their markers.
+    pub ended_at_ms: i64,
+}
+
 impl Store {
     /// The numbers of series, which are created if needed. They are valid until the series is
-    /// dropped or the head restarts.
+    /// dropped or the head restarts. Not all label sets are in memory at once.
     pub async fn series_numbers(
         &self,
-        mut label_sets: Vec<Vec<Label>>,
+        label_sets: impl Iterator<Item = Vec<Label>> + Send,
     ) -> Result<SeriesNumbers, StoreError> {
         let mut all: Option<SeriesNumbers> = None;
-        while !label_sets.is_empty() {
-            let later = label_sets.split_off(label_sets.len().min(NUMBERS_PER_CALL));
-            let now = std::mem::replace(&mut label_sets, later);
+        let mut label_sets = label_sets.peekable();
+        while label_sets.peek().is_some() {
+            let now: Vec<Vec<Label>> = label_sets.by_ref().take(NUMBERS_PER_CALL).collect();
             let state = self.shared.head.clone();
             let found = self.shared.head.call(move |head| {
                 let numbers = now.iter().map(|labels| match head.instance.series_ref(labels) {
@@ -52,23 +70,15 @@ impl Store {
         Ok(all.unwrap_or(nothing))
     }
 
-    /// Stores rows of series by their numbers, as [`Store::append`] stores bodies. With
-    /// [`StoreError::SeriesGone`] nothing was stored: the numbers have to be asked for again.
-    pub async fn append_columns(
+    /// Stores a scrape, in one go: nothing else is stored or read in between. With
+    /// [`StoreError::SeriesGone`] the numbers have to be asked for again, and all is to be stored
+    /// again. Returns which rows were refused, which are not among the refusals of the outcome.
+    pub async fn append_scrape(
         &self,
-        generation: u64,
-        rows: Columns,
-    ) -> Result<WriteOutcome, StoreError> {
-        self.append_rows(Rows::Columns { generation, rows }, BodyRoom::none()).await
-    }
-
-    /// Marks the end of series by their numbers, unless they have values at that time or later.
-    pub async fn end_series(
-        &self,
-        generation: u64,
-        series: Vec<u64>,
-        at_ms: i64,
-    ) -> Result<WriteOutcome, StoreError> {
-        self.append_rows(Rows::Ends { generation, series, at_ms }, BodyRoom::none()).await
+        rows: ScrapeRows,
+    ) -> Result<(WriteOutcome, Vec<RefusedRow>), StoreError> {
+        let stored = self.append_rows(Rows::Scrape(rows), BodyRoom::none()).await?;
+        let Stored { written, refused_rows } = stored;
+        Ok((written, refused_rows))
     }
 }

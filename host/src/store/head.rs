@@ -6,10 +6,11 @@
 
 mod handle;
 mod replay;
+mod scrape;
 mod snapshot;
 mod walk;
 
-pub(super) use handle::{HeadHandle, HeadInstance, Job, Rows};
+pub(super) use handle::{HeadHandle, HeadInstance, Job, Rows, Stored};
 pub(super) use walk::OnHead;
 
 use super::starts::{StartError, Starts};
@@ -17,8 +18,8 @@ use super::{BodyRoom, Shared, StoreError};
 use crate::disk::wal::Logs;
 use crate::disk::{DataDir, DiskError};
 use crate::wasm::{
-    CallError, Error, Instance, InstanceLimits, InstanceLogs, InstanceStorage, RemoteWriteVersion,
-    Role, WriteOutcome,
+    CallError, Instance, InstanceLimits, InstanceLogs, InstanceStorage, RemoteWriteVersion, Role,
+    WriteOutcome,
 };
 use handle::Call;
 use std::collections::VecDeque;
@@ -44,7 +45,7 @@ pub(super) struct HeadThread {
 type Started = (HeadInstance, Arc<Mutex<Logs>>);
 
 /// A write that is in the log and waits for its group's sync.
-type Written = (oneshot::Sender<Result<WriteOutcome, StoreError>>, WriteOutcome, BodyRoom);
+type Written = (oneshot::Sender<Result<Stored, StoreError>>, Stored, BodyRoom);
 
 impl HeadThread {
     pub fn new(shared: Arc<Shared>, data: DataDir) -> HeadThread {
@@ -169,34 +170,15 @@ impl HeadThread {
     }
 
     /// Stores rows.
-    fn append(&self, head: &mut HeadInstance, rows: Rows) -> Result<WriteOutcome, StoreError> {
-        let stored = match rows {
+    fn append(&self, head: &mut HeadInstance, rows: Rows) -> Result<Stored, StoreError> {
+        match rows {
             Rows::RemoteWrite { version, body } => {
                 let stored = self.append_body(&mut head.instance, version, &body);
-                head.noting_crash(stored)
+                let stored = head.noting_crash(stored);
+                stored.map(Stored::from).map_err(|error| StoreError::from(error).of_head())
             }
-            Rows::Columns { generation, .. } | Rows::Ends { generation, .. }
-                if generation != self.shared.head.generation() =>
-            {
-                return Err(StoreError::SeriesGone);
-            }
-            Rows::Ends { series, at_ms, .. } => {
-                let now_ms = self.shared.clock.now_ms();
-                let ended = head.instance.end_series(&series, at_ms, now_ms);
-                head.noting_crash(ended)
-            }
-            Rows::Columns { rows, .. } => {
-                let stored = head.instance.append(&rows, self.shared.clock.now_ms());
-                match head.noting_crash(stored) {
-                    // The columns are as long as each other.
-                    Err(CallError::Refused(Error::Invalid(_))) => {
-                        return Err(StoreError::SeriesGone);
-                    }
-                    stored => stored,
-                }
-            }
-        };
-        stored.map_err(|error| StoreError::from(error).of_head())
+            Rows::Scrape(rows) => self.append_scrape(head, &rows),
+        }
     }
 
     /// Stores a body. If the clock cannot be right, the body tells the time as well.
@@ -308,10 +290,7 @@ impl HeadThread {
     }
 }
 
-fn answer(
-    reply: oneshot::Sender<Result<WriteOutcome, StoreError>>,
-    result: Result<WriteOutcome, StoreError>,
-) {
+fn answer(reply: oneshot::Sender<Result<Stored, StoreError>>, result: Result<Stored, StoreError>) {
     // A sender that went away gets no answer, and needs none.
     let _ = reply.send(result);
 }

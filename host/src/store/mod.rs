@@ -33,7 +33,7 @@ mod tasks;
 
 pub use crate::prom::read::{ReadFormat, ReadQuery};
 pub use buffer::Body;
-pub use columns::SeriesNumbers;
+pub use columns::{ScrapeRows, SeriesNumbers};
 pub use error::StoreError;
 pub use lookup::LookupPart;
 pub use memory::{
@@ -63,7 +63,7 @@ use crate::wasm::{
 use clock::Clock;
 pub(crate) use clock::system_now_ms;
 use compactor::Compactor;
-use head::{HeadHandle, HeadInstance, HeadThread, Job, Rows};
+use head::{HeadHandle, HeadInstance, HeadThread, Job, Rows, Stored};
 use lookup::Strings;
 use memory::ReadMemory;
 use oldest::OldestTimes;
@@ -289,10 +289,11 @@ impl Store {
         body: impl Into<Body>,
         room: BodyRoom,
     ) -> Result<WriteOutcome, StoreError> {
-        self.append_rows(Rows::RemoteWrite { version, body: body.into() }, room).await
+        let rows = Rows::RemoteWrite { version, body: body.into() };
+        Ok(self.append_rows(rows, room).await?.written)
     }
 
-    async fn append_rows(&self, rows: Rows, room: BodyRoom) -> Result<WriteOutcome, StoreError> {
+    async fn append_rows(&self, rows: Rows, room: BodyRoom) -> Result<Stored, StoreError> {
         self.shared.head.check_ready()?;
         self.shared.space.check()?;
         let (reply, answer) = oneshot::channel();

@@ -7,9 +7,9 @@ use super::runtime::epoch_ticks;
 use super::state::InstanceState;
 use super::words::with_flags;
 use super::{
-    BriefFigures, Columns, CompactProgress, Deletion, Error, Figures, HeadLost, Label, Lookup,
-    Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room, Selection, TextFormat,
-    TimeRange, WriteOutcome,
+    BriefFigures, Columns, ColumnsOutcome, CompactProgress, Deletion, Error, Figures, HeadLost,
+    Label, Lookup, Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room, Selection,
+    TextFormat, TimeRange, WriteOutcome,
 };
 use std::time::{Duration, Instant};
 use wasmtime::component::ResourceAny;
@@ -204,20 +204,22 @@ impl Instance {
         self.call(|guest, store| guest.call_series_ref(store, labels))
     }
 
-    /// `store.append`
-    pub fn append(&mut self, rows: &Columns, now_ms: i64) -> Result<WriteOutcome, CallError> {
-        self.call(|guest, store| guest.call_append(store, rows, now_ms)).map(with_flags)
-    }
-
-    /// `store.end-series`
-    pub fn end_series(
+    /// `store.append-and-end`
+    pub fn append_and_end(
         &mut self,
-        series: &[u64],
-        at_ms: i64,
+        rows: &Columns,
+        ended: &[u64],
+        ended_at_ms: i64,
         now_ms: i64,
-    ) -> Result<WriteOutcome, CallError> {
-        let ended = self.call(|guest, store| guest.call_end_series(store, series, at_ms, now_ms));
-        ended.map(with_flags)
+    ) -> Result<ColumnsOutcome, CallError> {
+        let stored = self.call(|guest, store| {
+            guest.call_append_and_end(store, rows, ended, ended_at_ms, now_ms)
+        });
+        let named = |ColumnsOutcome { written, refused_rows }| ColumnsOutcome {
+            written: with_flags(written),
+            refused_rows,
+        };
+        stored.map(named)
     }
 
     /// `store.select`

@@ -35,10 +35,11 @@ pub use bindings::exports::tidepool::tsdb::inspect::{
     Finding, LogCounts, Occurrence, RecordFinding, Severity,
 };
 pub use bindings::exports::tidepool::tsdb::store::{
-    BriefFigures, CardinalityList, Columns, CompactProgress, Deletion, DeletionReason, Exemplar,
-    FamilyMetadata, Figures, FrameFormat, HeadDeletion, HeadPage, LabelLimits, Measured, NewBlock,
-    Options, Refusal, RefusalReason, RemoteWriteVersion, ReplayProgress, Role, Room, Selection,
-    SeriesExemplars, TextFormat, WriteOutcome,
+    BriefFigures, CardinalityList, Columns, ColumnsOutcome, CompactProgress, Deletion,
+    DeletionReason, Exemplar, FamilyMetadata, Figures, FrameFormat, HeadDeletion, HeadPage,
+    LabelLimits, Measured, NewBlock, Options, Refusal, RefusalReason, RefusedRow,
+    RemoteWriteVersion, ReplayProgress, Role, Room, Selection, SeriesExemplars, TextFormat,
+    WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
     Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,

@@ -3,6 +3,7 @@
 use super::configuration::start;
 use super::scrape::{TIMEOUT, assert_page, job, samples, series_of, wait_for_scrapes};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use tidepool_tests::process::Server;
 use tidepool_tests::series::{STALE_MARKER_BITS, Sample};
 use tidepool_tests::small_disk::on_small_disk;
@@ -77,6 +78,94 @@ fn a_full_disk_pauses_scrapes_which_go_on_by_themselves() {
         assert_page(&store, JOB, &target);
         let store = store.restart(Server::terminate).expect("tidepool starts again");
         assert_page(&store, JOB, &target);
+    });
+}
+
+/// Series of a page that took several calls of the store.
+const WIDE: usize = 20_000;
+
+/// One whose values all are the number of the scrape.
+fn wide_page(scrape: u64) -> String {
+    let mut page = format!("{COUNTER} {scrape}\n");
+    for number in 0..WIDE {
+        page += &format!("wide{{number=\"{number}\"}} {scrape}\n");
+    }
+    page
+}
+
+/// Each scrape that is there is there as a whole, with its report, and is of one page; returns
+/// their number.
+#[track_caller]
+fn assert_whole(store: &Store) -> usize {
+    let series = series_of(store, JOB);
+    let up = samples(&series, "up");
+    let good = up.iter().filter(|sample| sample.value == 1.0).map(|sample| sample.timestamp_ms);
+    let mut found: BTreeMap<i64, (u64, usize)> = BTreeMap::new();
+    for one in series.iter().filter(|one| one.labels.value("__name__") == "wide") {
+        for sample in &one.samples {
+            if sample.value.to_bits() == STALE_MARKER_BITS {
+                continue;
+            }
+            let entry = found.entry(sample.timestamp_ms).or_insert((sample.value.to_bits(), 0));
+            assert_eq!(entry.0, sample.value.to_bits(), "two pages at {}", sample.timestamp_ms);
+            entry.1 += 1;
+        }
+    }
+    let expected: BTreeMap<i64, usize> = good.map(|at_ms| (at_ms, WIDE)).collect();
+    let found: BTreeMap<i64, usize> =
+        found.into_iter().map(|(at_ms, (_, count))| (at_ms, count)).collect();
+    assert_eq!(found, expected);
+    found.len()
+}
+
+/// The story of a scrape that was stored 4,096 samples at a time: a kill left a part of it.
+#[test]
+fn kills_leave_large_scrapes_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let target = Target::start_with(wide_page).expect("a target");
+    let text = format!("scrape_configs:\n{}", job(JOB, &[&target], "250ms"));
+    let (mut store, _) = start(directory.path(), &text, &["--wal-sync=always"]);
+    let mut before = 0;
+    for kill in 0..soak::count(KILLS.0, KILLS.1) {
+        wait_for_scrapes(&store, JOB, before + 2);
+        let scrapes = target.scrapes();
+        let is_asked = || (target.scrapes() > scrapes).then_some(());
+        wait::until("a scrape", TIMEOUT, is_asked).unwrap_or_else(|error| panic!("{error}"));
+        // The page is on its way: another moment of what comes then, each time.
+        std::thread::sleep(Duration::from_millis(7 * kill as u64));
+        store = store.restart(Server::kill).expect("tidepool starts again");
+        let found = assert_whole(&store);
+        assert!(found >= before + 2, "{found} scrapes after kill {kill}");
+        before = found;
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_large_scrapes_whole() {
+    let name = "scrape_violence::a_full_disk_leaves_large_scrapes_whole";
+    on_small_disk(name, 64, |disk| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = Target::start_with(wide_page).expect("a target");
+        let path = directory.path().join("tidepool.yml");
+        let text = format!("scrape_configs:\n{}", job(JOB, &[&target], "250ms"));
+        std::fs::write(&path, text).expect("a file");
+        let config = Config::new(directory.path()).data_in(&disk.path().join("data"));
+        let config = config.flag(&format!("--config={}", path.display()));
+        // Without reserve a write fails in the midst of it.
+        let config = config.flag("--wal-sync=always").flag("--disk-reserve=0");
+        let server = config.start().expect("tidepool starts");
+        let store = Store { server, config, directory };
+        wait_for_scrapes(&store, JOB, 2);
+        let filler = disk.fill(48 << 10);
+        let failed = || store.server.log().contains("a scrape could not be stored").then_some(());
+        wait::until("a scrape that is not stored", TIMEOUT, failed)
+            .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
+        let stored = assert_whole(&store);
+        filler.remove();
+        wait_for_scrapes(&store, JOB, stored + 2);
+        let stored = assert_whole(&store);
+        let store = store.restart(Server::kill).expect("tidepool starts again");
+        assert!(assert_whole(&store) >= stored);
     });
 }
 

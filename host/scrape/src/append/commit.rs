@@ -1,10 +1,17 @@
 //! References for what is new, and the batch to the store.
 
-use super::{Appender, Owner};
+use super::{Appender, Owner, Pending};
 use crate::labels::Labels;
 use crate::store::{Appended, Batch, SeriesRef, Store, StoreError};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
+
+/// Most label sets that are asked for at once, so that those of a first scrape of many series are
+/// never in memory together.
+const SETS_PER_REQUEST: usize = 1024;
+
+/// Those of one reference.
+type Owners<'a> = &'a [(SeriesRef, Owner)];
 
 impl Appender {
     /// Stores the batch. `now_ms` is the current time. On an error nothing was stored, except that
@@ -36,46 +43,72 @@ impl Appender {
         now_ms: i64,
     ) -> Result<Appended, StoreError> {
         let refused = self.resolve_pending(store).await?;
-        let batch = Arc::new(std::mem::take(&mut self.scrape.batch));
+        let mut batch = Arc::new(std::mem::take(&mut self.scrape.batch));
         let appended = match store.append(batch.clone(), now_ms).await {
             Err(StoreError::UnknownSeries) => {
-                let mut batch = Arc::unwrap_or_clone(batch);
-                self.resolve_again(store, &mut batch).await?;
-                store.append(Arc::new(batch), now_ms).await
+                let mut renewed = Arc::unwrap_or_clone(batch);
+                self.resolve_again(store, &mut renewed).await?;
+                batch = Arc::new(renewed);
+                store.append(batch.clone(), now_ms).await
             }
             result => result,
         };
-        let add_refused =
-            |appended: Appended| Appended { refused: refused + appended.refused, ..appended };
-        appended.map(add_refused)
-    }
-
-    /// Asks for the references of new series. Rows of series that the store refuses are taken out;
-    /// returns their number.
-    async fn resolve_pending<S: Store>(&mut self, store: &S) -> Result<u64, StoreError> {
-        let pending = std::mem::take(&mut self.scrape.pending);
-        if pending.is_empty() {
-            return Ok(0);
-        }
-        let owners: BTreeSet<Owner> = pending.iter().map(|pending| pending.of).collect();
-        // Those without labels are none that an appender adds.
-        let has_labels = |owner: &Owner| self.labels_of(*owner).is_some();
-        let owners: Vec<Owner> = owners.into_iter().filter(has_labels).collect();
-        let labels = owners.iter().filter_map(|owner| self.labels_of(*owner).cloned());
-        let references = resolve(store, labels.collect()).await?;
-        for (owner, reference) in owners.iter().zip(references) {
-            self.set_reference(*owner, reference);
-        }
-        let mut refused = BTreeSet::new();
-        for pending in pending {
-            match (self.reference_of(pending.of), self.scrape.batch.series.get_mut(pending.row)) {
-                (Some(reference), Some(row)) => *row = reference,
-                (None, Some(_)) => {
-                    refused.insert(pending.row);
-                }
-                (_, None) => {}
+        let mut appended = appended?;
+        if !appended.refused_rows.is_empty() {
+            let ends = self.end_refused(&batch, &appended.refused_rows);
+            if !ends.markers.is_empty() {
+                // Without rows: nothing of it counts.
+                store.append(Arc::new(ends), now_ms).await?;
             }
         }
+        appended.refused += refused;
+        Ok(appended)
+    }
+
+    /// Series whose samples were all refused have not been in the scrape: if they were in the one
+    /// before, they end. Upstream: TestScrapeLoopCreatesStaleMarkersOnOOOAppend.
+    fn end_refused(&mut self, batch: &Batch, refused_rows: &[u32]) -> Batch {
+        let rows: HashSet<u32> = refused_rows.iter().copied().collect();
+        let (mut refused, mut stored) = (HashSet::new(), HashSet::new());
+        for (row, series) in (0..).zip(&batch.series) {
+            if rows.contains(&row) {
+                refused.insert(*series)
+            } else {
+                stored.insert(*series)
+            };
+        }
+        let is_refused = |series| refused.contains(&series) && !stored.contains(&series);
+        let markers = self.cache.untrack_refused(is_refused);
+        Batch { markers, markers_at_ms: batch.markers_at_ms, ..Batch::default() }
+    }
+
+    /// Asks for the references of new series, some at a time. Rows of series that the store refuses
+    /// are taken out; returns their number.
+    async fn resolve_pending<S: Store>(&mut self, store: &S) -> Result<u64, StoreError> {
+        let pending = std::mem::take(&mut self.scrape.pending);
+        let mut refused = BTreeSet::new();
+        for pending in pending.chunks(SETS_PER_REQUEST) {
+            let owners: BTreeSet<Owner> = pending.iter().map(|pending| pending.of).collect();
+            let is_new = |owner: &Owner| self.reference_of(*owner).is_none();
+            let new = owners.into_iter().filter(is_new);
+            // Those without labels are none that an appender adds.
+            let new = new.filter_map(|owner| Some((owner, self.labels_of(owner)?)));
+            let (new, sets): (Vec<Owner>, Vec<Labels>) = new.unzip();
+            for (owner, reference) in new.into_iter().zip(resolve(store, sets).await?) {
+                self.set_reference(owner, reference);
+            }
+            for Pending { row, of } in pending {
+                let place = *row as usize;
+                match (self.reference_of(*of), self.scrape.batch.series.get_mut(place)) {
+                    (Some(reference), Some(row)) => *row = reference,
+                    (None, Some(_)) => {
+                        refused.insert(place);
+                    }
+                    (_, None) => {}
+                }
+            }
+        }
+        self.scrape.new_labels = HashMap::new();
         if !refused.is_empty() {
             let batch = &mut self.scrape.batch;
             without(&mut batch.series, &refused);
@@ -91,67 +124,78 @@ impl Appender {
         store: &S,
         batch: &mut Batch,
     ) -> Result<(), StoreError> {
-        let used: BTreeSet<SeriesRef> =
-            batch.series.iter().chain(&batch.markers).copied().collect();
+        let mut used: Vec<SeriesRef> = batch.series.iter().chain(&batch.markers).copied().collect();
+        used.sort_unstable();
+        used.dedup();
         // Several texts of one series have one reference, old and new.
-        let mut owners: BTreeMap<SeriesRef, Vec<Owner>> = BTreeMap::new();
-        for (old, slot) in self.cache.slots().filter(|(old, _)| used.contains(old)) {
-            owners.entry(old).or_default().push(Owner::Series(slot));
-        }
-        for (index, (_, old)) in self.report.iter().enumerate() {
-            if let Some(old) = old {
-                owners.entry(*old).or_default().push(Owner::Report(index));
+        let mut owners: Vec<(SeriesRef, Owner)> = Vec::with_capacity(used.len());
+        owners.extend(self.cache.slots().map(|(old, slot)| (old, Owner::Series(slot))));
+        owners.retain(|(old, _)| used.binary_search(old).is_ok());
+        let report = (0..).zip(&self.report);
+        owners.extend(report.filter_map(|(at, (_, old))| Some(((*old)?, Owner::Report(at)))));
+        let ended = (0..).zip(&self.scrape.ended);
+        owners.extend(ended.map(|(at, ended)| (ended.reference, Owner::Ended(at))));
+        owners.sort_unstable();
+        drop(used);
+        let groups: Vec<Owners<'_>> = owners.chunk_by(|(a, _), (b, _)| a == b).collect();
+        let mut renewed: Vec<(SeriesRef, SeriesRef)> = Vec::with_capacity(groups.len());
+        for groups in groups.chunks(SETS_PER_REQUEST) {
+            let asked = groups.iter().filter_map(|group| {
+                let (_, owner) = group.first()?;
+                Some((*group, self.labels_of(*owner)?))
+            });
+            let (asked, sets): (Vec<Owners<'_>>, Vec<Labels>) = asked.unzip();
+            for (group, reference) in asked.into_iter().zip(resolve(store, sets).await?) {
+                group.iter().for_each(|(_, owner)| self.set_reference(*owner, reference));
+                let old = group.first().map(|(old, _)| *old);
+                renewed.extend(old.zip(reference));
             }
         }
-        let mut sets: BTreeMap<SeriesRef, Labels> = self.scrape.ending.iter().cloned().collect();
-        for (old, owners) in &owners {
-            let labels = owners.first().and_then(|owner| self.labels_of(*owner));
-            sets.extend(labels.map(|labels| (*old, labels.clone())));
-        }
-        let (old, sets): (Vec<SeriesRef>, Vec<Labels>) = sets.into_iter().unzip();
-        let references = resolve(store, sets).await?;
-        let mut renewed: BTreeMap<SeriesRef, SeriesRef> = BTreeMap::new();
-        for (old, reference) in old.into_iter().zip(references) {
-            for owner in owners.remove(&old).unwrap_or_default() {
-                self.set_reference(owner, reference);
-            }
-            renewed.extend(reference.map(|reference| (old, reference)));
-        }
+        let new = |old: &SeriesRef| {
+            let found = renewed.binary_search_by_key(old, |(old, _)| *old).ok()?;
+            Some(renewed.get(found)?.1)
+        };
         let rows = batch.series.iter().enumerate();
         let lost: BTreeSet<usize> =
-            rows.filter(|(_, old)| !renewed.contains_key(old)).map(|(row, _)| row).collect();
+            rows.filter(|(_, old)| new(old).is_none()).map(|(row, _)| row).collect();
         without(&mut batch.series, &lost);
         without(&mut batch.timestamps_ms, &lost);
         without(&mut batch.values, &lost);
-        batch.markers.retain(|old| renewed.contains_key(old));
+        batch.markers.retain(|old| new(old).is_some());
         for reference in batch.series.iter_mut().chain(&mut batch.markers) {
-            *reference = renewed.get(reference).copied().unwrap_or(*reference);
+            *reference = new(reference).unwrap_or(*reference);
         }
         Ok(())
     }
 
-    fn labels_of(&self, owner: Owner) -> Option<&Labels> {
+    fn labels_of(&self, owner: Owner) -> Option<Labels> {
         match owner {
-            Owner::Series(slot) => self.cache.labels(slot),
-            Owner::Report(index) => self.report.get(index).map(|(labels, _)| labels),
+            Owner::Series(slot) => self.labels_of_series(slot),
+            Owner::Report(at) => self.report.get(at as usize).map(|(labels, _)| labels.clone()),
+            Owner::Ended(at) => {
+                let ended = self.scrape.ended.get(at as usize)?;
+                self.labels_of_text(&ended.text, ended.form)
+            }
         }
     }
 
     fn reference_of(&self, owner: Owner) -> Option<SeriesRef> {
         match owner {
             Owner::Series(slot) => self.cache.reference(slot),
-            Owner::Report(index) => self.report.get(index).and_then(|(_, reference)| *reference),
+            Owner::Report(at) => self.report.get(at as usize).and_then(|(_, known)| *known),
+            Owner::Ended(_) => None,
         }
     }
 
     fn set_reference(&mut self, owner: Owner, reference: Option<SeriesRef>) {
         match owner {
             Owner::Series(slot) => self.cache.set_reference(slot, reference),
-            Owner::Report(index) => {
-                if let Some((_, known)) = self.report.get_mut(index) {
+            Owner::Report(at) => {
+                if let Some((_, known)) = self.report.get_mut(at as usize) {
                     *known = reference;
                 }
             }
+            Owner::Ended(_) => {}
         }
     }
 }
@@ -161,6 +205,9 @@ async fn resolve<S: Store>(
     store: &S,
     sets: Vec<Labels>,
 ) -> Result<Vec<Option<SeriesRef>>, StoreError> {
+    if sets.is_empty() {
+        return Ok(Vec::new());
+    }
     let answers = store.resolve(sets.clone()).await?;
     if answers.len() != sets.len() {
         let (asked, answered) = (sets.len(), answers.len());

@@ -1,6 +1,6 @@
 //! The end of a scrape: its outcome, markers, and the report.
 
-use super::{Appender, Owner, Pending, Totals};
+use super::{Appender, Owner, Totals};
 use crate::error::ScrapeError;
 use crate::report::{REPORT_SERIES, Report};
 use crate::store::{Batch, FamilyMetadata};
@@ -40,14 +40,17 @@ impl Appender {
             let markers_at_ms = scrape.at_ms;
             scrape.batch = Batch { markers_at_ms, ..Batch::default() };
             scrape.pending.clear();
+            scrape.new_labels.clear();
         } else {
             self.rows_before = scrape.batch.series.len() + REPORT_SERIES.len();
         }
-        scrape.end_series(self.cache.stale());
+        scrape.batch.markers = self.cache.stale();
         // An empty body is no reason to lose what is known.
         let is_good = result.is_ok() && totals.scraped + totals.body_bytes > 0;
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.cache.finish(is_good, &mut families) {
+        let finished = self.cache.finish(is_good, &scrape.batch.markers, &mut families);
+        scrape.ended = finished.ended;
+        if finished.is_forced {
             self.metrics.cache_flushes_forced.add(1);
         }
         if result.is_ok() {
@@ -76,8 +79,7 @@ impl Appender {
                 continue;
             }
             if reference.is_none() {
-                let of = Owner::Report(index);
-                scrape.pending.push(Pending { row: scrape.batch.series.len(), of });
+                scrape.ask(Owner::Report(index as u8), true);
             }
             scrape.batch.series.push(reference.unwrap_or_default());
             scrape.batch.timestamps_ms.push(scrape.at_ms);
@@ -100,9 +102,10 @@ impl Appender {
     pub fn end(&mut self, at_ms: i64) {
         self.begin(at_ms, at_ms);
         // The target failed, so to speak: nothing is flushed, and metadata stays as it is.
-        self.scrape.end_series(self.cache.stale());
+        self.scrape.batch.markers = self.cache.stale();
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
-        self.cache.finish(false, &mut families);
+        let finished = self.cache.finish(false, &self.scrape.batch.markers, &mut families);
+        self.scrape.ended = finished.ended;
         drop(families);
         self.report_ends();
     }

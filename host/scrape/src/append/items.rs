@@ -1,6 +1,6 @@
 //! The items of a parser, handed to an appender.
 
-use super::{Appender, Exemplar, Series};
+use super::{Appender, Exemplar, Parts};
 use crate::error::ScrapeError;
 use tidepool_exposition as exposition;
 use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
@@ -73,7 +73,7 @@ pub struct Histograms {
     pub convert_classic: bool,
 }
 
-fn parse_error(error: impl std::fmt::Display) -> ScrapeError {
+pub(super) fn parse_error(error: impl std::fmt::Display) -> ScrapeError {
     ScrapeError::Parse(error.to_string())
 }
 
@@ -104,49 +104,13 @@ fn take_exemplar(exemplar: &exposition::Exemplar<'_>, appender: &mut Appender) {
 }
 
 fn take_converted(converted: Converted, appender: &mut Appender) -> Result<(), ScrapeError> {
-    let series = ConvertedSeries::new(converted.labels);
+    let mut text = Vec::new();
+    let labels = converted.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let series = Parts::write(&mut text, "", labels);
     appender.histogram(&series, converted.timestamp_ms, converted.histogram)?;
     for exemplar in converted.exemplars {
         let exposition::OwnedExemplar { labels, value, timestamp_ms } = exemplar;
         appender.exemplar(Exemplar { labels, value, timestamp_ms });
     }
     Ok(())
-}
-
-impl Series for exposition::Series<'_> {
-    fn text(&self) -> &[u8] {
-        exposition::Series::text(self).as_bytes()
-    }
-
-    fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
-        exposition::Series::labels(self).map_err(parse_error)
-    }
-}
-
-/// A series that is made of several of the exposition.
-struct ConvertedSeries {
-    text: Vec<u8>,
-    labels: Vec<(String, String)>,
-}
-
-impl ConvertedSeries {
-    fn new(labels: Vec<(String, String)>) -> ConvertedSeries {
-        let mut text = Vec::new();
-        for part in labels.iter().flat_map(|(name, value)| [name, value]) {
-            // In no text of an exposition.
-            text.push(0xff);
-            text.extend_from_slice(part.as_bytes());
-        }
-        ConvertedSeries { text, labels }
-    }
-}
-
-impl Series for ConvertedSeries {
-    fn text(&self) -> &[u8] {
-        &self.text
-    }
-
-    fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
-        Ok(self.labels.clone())
-    }
 }

@@ -1,4 +1,4 @@
-//! One scrape on its way to the store: all of it or nothing.
+//! One scrape on its way to the store, as one batch: of a scrape that fails nothing but its report.
 //!
 //! A source hands over what the target exposes, piece by piece, in the order of the exposition.
 //! Samples are staged as columns, 24 bytes each; labels are made only for series that the cache
@@ -11,21 +11,25 @@
 
 mod commit;
 mod finish;
+mod form;
 mod items;
 mod labels;
 mod refused;
 
+pub use form::{Form, Parts, Series};
 pub use items::{BodyReader, Histograms};
 pub use labels::{LabelLimits, Mutator, Rules};
 pub use refused::{Refusal, RefusalReason, Refusals};
 
-use crate::cache::{Cache, Families, Lookup, Slot};
+use crate::cache::{Cache, Ended, Families, Lookup, Slot};
 use crate::error::ScrapeError;
 use crate::histogram::{limit_buckets, limit_schema};
 use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::report::REPORT_SERIES;
 use crate::store::{Batch, ExemplarRow, HistogramRow, SeriesRef, is_stale_marker};
+use items::parse_error;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidepool_exposition::{MetricType, NativeHistogram};
 
@@ -34,6 +38,10 @@ const FUTURE_LIMIT_MS: i64 = 10 * 60 * 1000;
 
 /// Maximum length of the names and values of an exemplar's labels, in characters.
 const EXEMPLAR_CHARS_MAX: usize = 128;
+
+/// Label sets of new series that are kept until their references are asked for. Those of more are
+/// made a second time, so that a first scrape of many series does not hold all of them at once.
+const NEW_LABELS_MAX: usize = 4096;
 
 /// How a target's samples become rows.
 #[derive(Clone, Debug)]
@@ -52,14 +60,6 @@ pub struct Options {
     pub schema_max: i32,
     /// Whether the report has the extra series.
     pub extra_metrics: bool,
-}
-
-/// A series as a target exposes it.
-pub trait Series {
-    /// What identifies it: the same text is the same series in every scrape. Not empty.
-    fn text(&self) -> &[u8];
-    /// Its labels, the metric's name among them, in any order.
-    fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError>;
 }
 
 /// What an exposed exemplar says.
@@ -89,14 +89,20 @@ pub struct Totals {
 /// A row whose reference is not known yet.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    row: usize,
+    /// [`NO_ROW`] if only the reference is needed.
+    row: u32,
     of: Owner,
 }
+
+/// Stands in [`Pending::row`].
+const NO_ROW: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Series(Slot),
-    Report(usize),
+    Report(u8),
+    /// What [`Scrape::ended`] has at this place.
+    Ended(u32),
 }
 
 /// Makes batches out of the scrapes of one target.
@@ -122,8 +128,10 @@ struct Scrape {
     batch: Batch,
     pending: Vec<Pending>,
     totals: Totals,
-    /// Series that get markers. The cache may not know them any more.
-    ending: Vec<(SeriesRef, Labels)>,
+    /// Labels of the first new series.
+    new_labels: HashMap<Slot, Labels>,
+    /// Series that get markers and that the cache does not know any more.
+    ended: Vec<Ended>,
     /// Samples that count against `sample_limit`.
     limited: u64,
     is_over_samples: bool,
@@ -135,9 +143,10 @@ struct Scrape {
 }
 
 impl Scrape {
-    fn end_series(&mut self, ending: Vec<(SeriesRef, Labels)>) {
-        self.batch.markers = ending.iter().map(|(known, _)| *known).collect();
-        self.ending = ending;
+    /// Notes that a reference is to be asked for, for the row that comes next or for none.
+    fn ask(&mut self, of: Owner, has_row: bool) {
+        let next = u32::try_from(self.batch.series.len()).unwrap_or(NO_ROW);
+        self.pending.push(Pending { row: if has_row { next } else { NO_ROW }, of });
     }
 }
 
@@ -231,8 +240,7 @@ impl Appender {
         scrape.last = Some((slot, at_ms, false));
         let reference = self.cache.reference(slot);
         if reference.is_none() {
-            let of = Owner::Series(slot);
-            scrape.pending.push(Pending { row: scrape.batch.series.len(), of });
+            scrape.ask(Owner::Series(slot), true);
         }
         scrape.batch.series.push(reference.unwrap_or_default());
         scrape.batch.timestamps_ms.push(at_ms);
@@ -256,13 +264,13 @@ impl Appender {
         let admitted = self.admit(series, timestamp_ms, fits, is_exempt)?;
         let Some((slot, timestamp_ms, is_timed)) = admitted else { return Ok(()) };
         self.scrape.last = Some((slot, timestamp_ms, true));
-        if let Some(labels) = self.cache.labels(slot).cloned() {
+        if let Some(labels) = self.kept_labels(slot) {
             self.scrape.batch.histograms.push(HistogramRow { labels, timestamp_ms, histogram });
         }
         self.track(slot, is_timed);
         // A marker needs the series' reference, and no row of a column asks for it.
         if self.cache.reference(slot).is_none() {
-            self.scrape.pending.push(Pending { row: usize::MAX, of: Owner::Series(slot) });
+            self.scrape.ask(Owner::Series(slot), false);
         }
         Ok(())
     }
@@ -279,7 +287,7 @@ impl Appender {
         if exemplar.labels.iter().map(chars).sum::<usize>() > EXEMPLAR_CHARS_MAX {
             return;
         }
-        let Some(series) = self.cache.labels(slot).cloned() else { return };
+        let Some(series) = self.kept_labels(slot) else { return };
         let (labels, value) = (exemplar.labels.into_iter().collect(), exemplar.value);
         let row = ExemplarRow { series, labels, value, timestamp_ms };
         let exemplars = &mut self.scrape.batch.exemplars;
@@ -353,10 +361,35 @@ impl Appender {
             Err(labels) => {
                 let is_over = scrape.is_over_samples || scrape.is_over_buckets;
                 scrape.totals.series_added += u64::from(!is_over);
-                self.cache.insert(series.text(), labels)
+                let slot = self.cache.insert(series.text(), Some(series.form()));
+                if scrape.new_labels.len() < NEW_LABELS_MAX {
+                    scrape.new_labels.extend(labels.map(|labels| (slot, labels)));
+                }
+                slot
             }
         };
         Ok(Some((slot, at_ms, own_ms.is_some())))
+    }
+
+    /// The final labels of a series.
+    fn labels_of_series(&self, slot: Slot) -> Option<Labels> {
+        let known = self.cache.kept_labels(slot).or_else(|| self.scrape.new_labels.get(&slot));
+        match known {
+            Some(labels) => Some(labels.clone()),
+            None => self.cache.text(slot).and_then(|(text, form)| self.labels_of_text(text, form)),
+        }
+    }
+
+    /// The final labels of a text, which were good before.
+    fn labels_of_text(&self, text: &[u8], form: Form) -> Option<Labels> {
+        self.options.mutator.series(form.labels(text).ok()?).ok()?
+    }
+
+    /// The final labels of a series that needs them in each scrape.
+    fn kept_labels(&mut self, slot: Slot) -> Option<Labels> {
+        let labels = self.labels_of_series(slot)?;
+        self.cache.keep_labels(slot, &labels);
+        Some(labels)
     }
 
     #[cold]

@@ -3,7 +3,8 @@
 //!
 //! Entries live in one list. A series is found through the entry that followed the last one in the
 //! scrape before, and where the order has changed through a table of hashes of the text. Series
-//! that relabeling drops are entries, too, without labels.
+//! that relabeling drops are entries, too. Labels are not kept: the text and its form make them
+//! again, for the few that need them after the first scrape.
 //!
 //! An iteration is one scrape, good or failed; [`Cache::finish`] ends each exactly once, so a
 //! series of a failed scrape is no duplicate in the next one (prometheus/prometheus#16160). An
@@ -14,9 +15,11 @@ mod families;
 
 pub use families::Families;
 
+use crate::append::Form;
 use crate::labels::Labels;
 use crate::store::SeriesRef;
 use hashbrown::{HashSet, HashTable};
+use std::collections::HashMap;
 use tidepool_remote_write::{bytes_equal, hash_bytes};
 
 /// Entries that may be added by failing scrapes, on top of twice those of the last good one, before
@@ -27,7 +30,7 @@ const GROWTH_FREE: usize = 1000;
 const UNRESOLVED: SeriesRef = SeriesRef::MAX;
 
 /// The place of an entry in its cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
 /// What the cache knows of a text.
@@ -53,6 +56,8 @@ pub struct Cache {
     /// Places of entries that were removed.
     free: Vec<u32>,
     table: HashTable<u32>,
+    /// Labels of series that need them in each scrape.
+    labels: HashMap<Slot, Labels>,
     /// Keeps targets from crafting collisions.
     seed: u64,
     /// The current iteration. It starts at 2, so that no new entry counts as seen or tracked.
@@ -75,8 +80,8 @@ pub struct Cache {
 struct Entry {
     /// As the exposition has it; empty in a free place.
     text: Box<[u8]>,
-    /// The final labels; none if relabeling drops the series.
-    labels: Option<Labels>,
+    /// How the text is to be read; none if relabeling drops the series.
+    form: Option<Form>,
     reference: SeriesRef,
     /// The last iteration that had the text.
     seen: u32,
@@ -88,6 +93,29 @@ struct Entry {
     next: u32,
 }
 
+/// A series that the cache does not know any more.
+#[derive(Debug)]
+pub struct Ended {
+    /// The store's reference.
+    pub reference: SeriesRef,
+    /// As the exposition had it.
+    pub text: Box<[u8]>,
+    /// How the text is to be read.
+    pub form: Form,
+}
+
+/// What the end of an iteration removed.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// Whether the cache had grown too far.
+    pub is_forced: bool,
+    /// Those of the series in question that were removed.
+    pub ended: Vec<Ended>,
+}
+
+// There are hundreds of thousands of them.
+const _: () = assert!(size_of::<Entry>() <= 40);
+
 impl Cache {
     /// An empty cache. The seed is a random number.
     pub fn new(seed: u64) -> Cache {
@@ -95,6 +123,7 @@ impl Cache {
             entries: Vec::new(),
             free: Vec::new(),
             table: HashTable::new(),
+            labels: HashMap::new(),
             seed,
             iteration: 2,
             last: u32::MAX,
@@ -128,7 +157,7 @@ impl Cache {
             entry.seen = iteration;
             self.seen += 1;
         }
-        match entry.labels {
+        match entry.form {
             None => Lookup::Dropped,
             Some(_) => Lookup::Known { slot: Slot(place), is_repeated },
         }
@@ -148,12 +177,12 @@ impl Cache {
         }
     }
 
-    /// Adds a text that [`Cache::look_up`] does not know, seen in this iteration: with its final
-    /// labels, or with none if relabeling drops it.
-    pub fn insert(&mut self, text: &[u8], labels: Option<Labels>) -> Slot {
+    /// Adds a text that [`Cache::look_up`] does not know, seen in this iteration: with its form, or
+    /// with none if relabeling drops it.
+    pub fn insert(&mut self, text: &[u8], form: Option<Form>) -> Slot {
         let entry = Entry {
             text: text.into(),
-            labels,
+            form,
             reference: UNRESOLVED,
             seen: self.iteration,
             tracked: 0,
@@ -193,9 +222,20 @@ impl Cache {
         }
     }
 
-    /// The final labels of a series.
-    pub fn labels(&self, slot: Slot) -> Option<&Labels> {
-        self.entries.get(slot.0 as usize)?.labels.as_ref()
+    /// The text of a series that relabeling keeps, and how it is to be read.
+    pub fn text(&self, slot: Slot) -> Option<(&[u8], Form)> {
+        let entry = self.entries.get(slot.0 as usize)?;
+        Some((&entry.text, entry.form?))
+    }
+
+    /// The final labels of a series, if they are kept.
+    pub fn kept_labels(&self, slot: Slot) -> Option<&Labels> {
+        self.labels.get(&slot)
+    }
+
+    /// Keeps the final labels of a series until it is removed.
+    pub fn keep_labels(&mut self, slot: Slot, labels: &Labels) {
+        self.labels.entry(slot).or_insert_with(|| labels.clone());
     }
 
     /// Has the series marked when a later scrape lacks it.
@@ -221,9 +261,27 @@ impl Cache {
         (self.tracked, self.tracked_still) = (0, 0);
     }
 
+    /// Takes back that the iteration before, which has ended, tracked series: the store refused all
+    /// their samples. Returns those that were tracked until then: they end with it.
+    pub fn untrack_refused(&mut self, is_refused: impl Fn(SeriesRef) -> bool) -> Vec<SeriesRef> {
+        let last = self.iteration - 1;
+        let mut ended = Vec::new();
+        for entry in self.entries.iter_mut().filter(|entry| entry.tracked == last) {
+            if entry.reference == UNRESOLVED || !is_refused(entry.reference) {
+                continue;
+            }
+            entry.tracked = 0;
+            self.tracked_before -= 1;
+            if entry.was_tracked {
+                ended.push(entry.reference);
+            }
+        }
+        ended
+    }
+
     /// Series that the previous iteration tracked, and this one does not: not under another text,
-    /// either.
-    pub fn stale(&self) -> Vec<(SeriesRef, Labels)> {
+    /// either. Ascending, none twice.
+    pub fn stale(&self) -> Vec<SeriesRef> {
         if self.tracked_still == self.tracked_before {
             return Vec::new();
         }
@@ -231,18 +289,16 @@ impl Cache {
             let entries = self.entries.iter();
             entries
                 .filter(move |entry| entry.tracked == iteration && entry.reference != UNRESOLVED)
-                .filter_map(|entry| Some((entry.reference, entry.labels.as_ref()?)))
+                .map(|entry| entry.reference)
         };
-        let mut stale: Vec<(SeriesRef, Labels)> =
-            of(self.iteration - 1).map(|(known, labels)| (known, labels.clone())).collect();
+        let mut stale: Vec<SeriesRef> = of(self.iteration - 1).collect();
         if self.tracked > 0 {
-            let now: HashSet<SeriesRef, numbers::State> =
-                of(self.iteration).map(|(known, _)| known).collect();
-            stale.retain(|(known, _)| !now.contains(known));
+            let now: HashSet<SeriesRef, numbers::State> = of(self.iteration).collect();
+            stale.retain(|known| !now.contains(known));
         }
         // Two texts of one series make one marker.
-        stale.sort_unstable_by_key(|(known, _)| *known);
-        stale.dedup_by_key(|(known, _)| *known);
+        stale.sort_unstable();
+        stale.dedup();
         stale
     }
 
@@ -255,28 +311,35 @@ impl Cache {
     }
 
     /// Ends the iteration. After a good scrape, entries that it did not have are removed; after a
-    /// failed one, only if the cache has grown far beyond what the last good scrape had, which this
-    /// returns.
-    pub fn finish(&mut self, is_good: bool, families: &mut Families) -> bool {
+    /// failed one, only if the cache has grown far beyond what the last good scrape had. `stale` is
+    /// what [`Cache::stale`] returned.
+    pub fn finish(
+        &mut self,
+        is_good: bool,
+        stale: &[SeriesRef],
+        families: &mut Families,
+    ) -> Finished {
+        let mut ended = Vec::new();
         let count = self.len() + families.len();
         let is_forced = !is_good && count > self.count_at_success * 2 + GROWTH_FREE;
         if is_good {
             self.count_at_success = count;
         }
         if is_good || is_forced {
-            self.flush();
+            ended = self.flush(stale);
         }
         families.finish(is_good || is_forced);
         self.tracked_before = self.tracked;
         (self.tracked, self.tracked_still, self.seen) = (0, 0, 0);
         self.last = u32::MAX;
         self.iteration += 1;
-        is_forced
+        Finished { is_forced, ended }
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self, stale: &[SeriesRef]) -> Vec<Ended> {
+        let mut ended = Vec::new();
         if self.seen == self.len() {
-            return;
+            return ended;
         }
         for place in 0..self.entries.len() as u32 {
             let entry = &mut self.entries[place as usize];
@@ -287,11 +350,19 @@ impl Cache {
             if let Ok(found) = self.table.find_entry(hash, |found| *found == place) {
                 found.remove();
             }
-            (entry.text, entry.labels) = (Box::default(), None);
-            (entry.reference, entry.tracked) = (UNRESOLVED, 0);
+            let (text, form) = (std::mem::take(&mut entry.text), entry.form.take());
+            let reference = std::mem::replace(&mut entry.reference, UNRESOLVED);
+            entry.tracked = 0;
+            self.labels.remove(&Slot(place));
             self.free.push(place);
+            if let Some(form) = form
+                && stale.binary_search(&reference).is_ok()
+            {
+                ended.push(Ended { reference, text, form });
+            }
         }
         self.shrink();
+        ended
     }
 
     /// Gives memory back where most places are free.
@@ -301,6 +372,8 @@ impl Cache {
         }
         self.entries.retain(|entry| !entry.text.is_empty());
         self.entries.shrink_to_fit();
+        // Places have changed; those that need labels keep them again.
+        self.labels = HashMap::new();
         self.free = Vec::new();
         let (entries, seed) = (&self.entries, self.seed);
         let hash_of = |place: &u32| hash_bytes(seed, &entries[*place as usize].text);

@@ -2,22 +2,20 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn labels(text: &str) -> Option<Labels> {
-    Some([("__name__".to_owned(), text.to_owned())].into_iter().collect())
-}
+const FORM: Option<Form> = Some(Form::Parts);
 
 /// One scrape of these texts, all tracked, with references by name; returns what vanished.
 fn scrape(cache: &mut Cache, texts: &[(&str, SeriesRef)], is_good: bool) -> Vec<SeriesRef> {
     for (text, reference) in texts {
         let slot = match cache.look_up(text.as_bytes()) {
             Lookup::Known { slot, .. } => slot,
-            _ => cache.insert(text.as_bytes(), labels(text)),
+            _ => cache.insert(text.as_bytes(), FORM),
         };
         cache.set_reference(slot, Some(*reference));
         cache.track(slot);
     }
-    let stale = cache.stale().into_iter().map(|(known, _)| known).collect();
-    cache.finish(is_good, &mut Families::default());
+    let stale = cache.stale();
+    cache.finish(is_good, &stale, &mut Families::default());
     stale
 }
 
@@ -65,10 +63,10 @@ fn a_reference_may_change_while_the_series_is_exposed() {
 fn dropped_series_are_remembered_while_they_are_exposed() {
     let mut cache = Cache::new(7);
     cache.insert(b"a", None);
-    cache.finish(true, &mut Families::default());
+    cache.finish(true, &[], &mut Families::default());
     assert_eq!(cache.look_up(b"a"), Lookup::Dropped);
-    cache.finish(true, &mut Families::default());
-    cache.finish(true, &mut Families::default());
+    cache.finish(true, &[], &mut Families::default());
+    cache.finish(true, &[], &mut Families::default());
     assert_eq!(cache.look_up(b"a"), Lookup::New);
 }
 
@@ -81,9 +79,9 @@ fn failing_scrapes_with_changing_series_do_not_grow_the_cache() {
         for number in 0..500 {
             let text = format!("metric_{number}_{iteration}");
             assert_eq!(cache.look_up(text.as_bytes()), Lookup::New);
-            cache.insert(text.as_bytes(), labels(&text));
+            cache.insert(text.as_bytes(), FORM);
         }
-        forced += u32::from(cache.finish(false, &mut Families::default()));
+        forced += u32::from(cache.finish(false, &[], &mut Families::default()).is_forced);
         assert!(cache.len() <= 1500, "{} entries", cache.len());
     }
     assert_eq!(forced, 2);
@@ -99,6 +97,29 @@ fn memory_is_given_back() {
     assert_eq!(scrape(&mut cache, &rows[..10], true).len(), 4990);
     assert!(cache.entries.capacity() < 100);
     assert!(scrape(&mut cache, &rows[..10], true).is_empty());
+}
+
+#[test]
+fn what_the_store_refuses_is_tracked_no_more() {
+    let mut cache = Cache::new(7);
+    scrape(&mut cache, &[("a", 1), ("b", 2)], true);
+    // Of b and c all samples are refused; c is new.
+    scrape(&mut cache, &[("a", 1), ("b", 2), ("c", 3)], true);
+    assert_eq!(cache.untrack_refused(|reference| reference > 1), [2]);
+    assert_eq!(scrape(&mut cache, &[], true), [1]);
+}
+
+#[test]
+fn series_that_end_are_returned_with_their_texts() {
+    let mut cache = Cache::new(7);
+    scrape(&mut cache, &[("a", 1), ("b", 2)], true);
+    let Lookup::Known { slot, .. } = cache.look_up(b"b") else { panic!("b is known") };
+    cache.track(slot);
+    let stale = cache.stale();
+    let finished = cache.finish(true, &stale, &mut Families::default());
+    let ended: Vec<(SeriesRef, &[u8])> =
+        finished.ended.iter().map(|ended| (ended.reference, &*ended.text)).collect();
+    assert_eq!((stale, ended), (vec![1], vec![(1, &b"a"[..])]));
 }
 
 proptest! {
@@ -120,7 +141,7 @@ proptest! {
                     }
                     _ => {
                         prop_assert_eq!(expected, None);
-                        cache.insert(text.as_bytes(), labels(&text))
+                        cache.insert(text.as_bytes(), FORM)
                     }
                 };
                 cache.set_reference(slot, Some(u64::from(number % 16)));
@@ -129,9 +150,9 @@ proptest! {
                     now.insert(u64::from(number % 16));
                 }
             }
-            let stale: BTreeSet<SeriesRef> = cache.stale().into_iter().map(|(known, _)| known).collect();
+            let stale: BTreeSet<SeriesRef> = cache.stale().into_iter().collect();
             prop_assert_eq!(stale, before.difference(&now).copied().collect::<BTreeSet<_>>());
-            cache.finish(is_good, &mut Families::default());
+            cache.finish(is_good, &[], &mut Families::default());
             if is_good {
                 known.retain(|_, seen| *seen == iteration as u32);
             }

@@ -50,6 +50,8 @@ pub struct GlobalConfig {
     pub always_classic_histograms: bool,
     /// `extra_scrape_metrics`
     pub extra_metrics: bool,
+    /// Settings that are given and have no effect: there are neither rules nor a query log.
+    pub unused: Vec<&'static str>,
 }
 
 #[derive(Default, Deserialize)]
@@ -104,6 +106,7 @@ impl Default for GlobalConfig {
             convert_classic_histograms: false,
             always_classic_histograms: false,
             extra_metrics: false,
+            unused: Vec::new(),
         }
     }
 }
@@ -135,7 +138,17 @@ impl GlobalConfig {
 }
 
 impl Section {
+    fn unused(&self) -> Vec<&'static str> {
+        let given = [
+            ("evaluation_interval", !self.evaluation_interval.is_zero()),
+            ("query_log_file", self.query_log_file.is_some()),
+            ("rule_query_offset", !self.rule_query_offset.is_zero()),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name).collect()
+    }
+
     fn global(self, variable: impl Fn(&str) -> Option<String>) -> Result<GlobalConfig, String> {
+        let unused = self.unused();
         let validation = self.metric_name_validation_scheme.unwrap_or_default();
         let mut external_labels = BTreeMap::new();
         for (name, value) in self.external_labels {
@@ -177,6 +190,7 @@ impl Section {
             convert_classic_histograms: self.convert_classic_histograms_to_nhcb,
             always_classic_histograms: self.always_scrape_classic_histograms,
             extra_metrics: self.extra_scrape_metrics,
+            unused,
         })
     }
 }

@@ -123,7 +123,10 @@ impl<S: Store> Cycle<S> {
         shutdown: &mut watch::Receiver<bool>,
     ) -> Stop {
         let interval = self.target.interval();
-        let wait = offset(self.clock.now(), interval, self.target.hash(), self.offset_seed);
+        let wait = match &self.source {
+            Ok(source) if source.begins_at_once() => Duration::ZERO,
+            _ => offset(self.clock.now(), interval, self.target.hash(), self.offset_seed),
+        };
         tokio::select! {
             biased;
             () = is_shut_down(shutdown) => return Stop::Shutdown,

@@ -46,6 +46,11 @@ impl FileDiscovery {
         self.config.refresh_interval
     }
 
+    /// Whether all files were read that there are.
+    pub fn has_answered(&self) -> bool {
+        self.has_looked && self.files.values().all(|seen| seen.wrong.is_none())
+    }
+
     /// Looks at all files; returns all groups if any has changed.
     pub async fn refresh(&mut self) -> Option<Vec<TargetGroup>> {
         let (config, figures) = (self.config.clone(), Arc::clone(&self.figures));

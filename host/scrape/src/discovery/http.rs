@@ -76,6 +76,11 @@ impl HttpDiscovery {
         self.groups.clone()
     }
 
+    /// Whether there is a list, of now or of an earlier run.
+    pub fn has_answered(&self) -> bool {
+        self.has_answered || !self.list.is_empty()
+    }
+
     /// Asks; returns all groups if any has changed.
     pub async fn refresh(&mut self) -> Option<Vec<TargetGroup>> {
         let asked = match self.fetch().await {

@@ -11,8 +11,9 @@
 //! its targets, and labels of them all.
 //!
 //! What fails changes nothing: a file that does not parse, a server that does not answer and a name
-//! that cannot be looked up leave the targets that there were. The last list of a server is also
-//! kept in a file, so that a node that starts without its uplink knows its targets.
+//! that cannot be looked up leave the targets that there were. The last list of a server and what
+//! the DNS last knew are also kept in files, so that a node that starts without its uplink knows
+//! its targets.
 //!
 //! Files are read and compared, not watched: what swaps a symbolic link of a directory above, as
 //! mounted configuration does, tells no watcher of the file.
@@ -31,6 +32,7 @@ use crate::target::TargetGroup;
 use dns::DnsDiscovery;
 use file::FileDiscovery;
 use http::HttpDiscovery;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +50,7 @@ pub type Groups = Arc<Vec<TargetGroup>>;
 /// What discoverers work with.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryOptions {
-    /// Where lists of servers are kept; without it they are not.
+    /// Where lists of servers and answers of the DNS are kept; without it they are not.
     pub saved_dir: Option<PathBuf>,
     /// How names are looked up; without it as the system does.
     pub resolver: Option<dns::Resolver>,
@@ -60,6 +62,7 @@ pub struct DiscoveryOptions {
 #[derive(Debug)]
 pub struct Discovery {
     groups: watch::Receiver<Groups>,
+    has_answered: watch::Receiver<bool>,
     _tasks: JoinSet<()>,
 }
 
@@ -70,10 +73,19 @@ enum Discoverer {
     Dns(DnsDiscovery),
 }
 
+/// What a look found.
+struct Found {
+    /// Of which discoverer.
+    number: usize,
+    /// All its groups, if any has changed.
+    groups: Option<Vec<TargetGroup>>,
+    has_answered: bool,
+}
+
 impl Discovery {
     /// Starts all discoverers of a job, inside of a runtime. What is known at once is there at
-    /// once: static lists, and what was kept of servers'. Fails if requests cannot be made as
-    /// configured.
+    /// once: static lists, and what was kept of servers and of the DNS. Fails if requests cannot be
+    /// made as configured.
     pub fn start(
         configs: &[DiscoveryConfig],
         options: &DiscoveryOptions,
@@ -98,6 +110,10 @@ impl Discovery {
             discoverers.push((number, discoverer));
         }
         let (publish, groups) = watch::channel(all(&parts));
+        let is_silent = |(_, discoverer): &(usize, Discoverer)| !discoverer.has_answered();
+        let mut silent: BTreeSet<usize> =
+            discoverers.iter().filter(|one| is_silent(one)).map(|(number, _)| *number).collect();
+        let (all_answered, has_answered) = watch::channel(silent.is_empty());
         let mut tasks = JoinSet::new();
         if !discoverers.is_empty() {
             let (send, mut found) = mpsc::channel(discoverers.len());
@@ -105,15 +121,25 @@ impl Discovery {
                 tasks.spawn(discoverer.run(number, send.clone()));
             }
             tasks.spawn(async move {
-                while let Some((number, groups)) = found.recv().await {
-                    if let Some(part) = parts.get_mut(number) {
+                while let Some(Found { number, groups, has_answered }) = found.recv().await {
+                    if let (Some(part), Some(groups)) = (parts.get_mut(number), groups) {
                         *part = groups;
                         publish.send_replace(all(&parts));
+                    }
+                    if has_answered && silent.remove(&number) && silent.is_empty() {
+                        all_answered.send_replace(true);
                     }
                 }
             });
         }
-        Ok(Discovery { groups, _tasks: tasks })
+        Ok(Discovery { groups, has_answered, _tasks: tasks })
+    }
+
+    /// Whether the groups are what was configured, and not only what is known of it as yet: each
+    /// list has been read, each server has answered and each name was looked up, now or before an
+    /// earlier stop. It becomes true after the groups are there.
+    pub fn has_answered(&self) -> watch::Receiver<bool> {
+        self.has_answered.clone()
     }
 
     /// All groups as they are, and each change of them.
@@ -130,8 +156,18 @@ impl Discoverer {
     /// What is known before the first look.
     fn known(&self) -> Vec<TargetGroup> {
         match self {
-            Discoverer::File(_) | Discoverer::Dns(_) => Vec::new(),
+            Discoverer::File(_) => Vec::new(),
             Discoverer::Http(http) => http.known(),
+            Discoverer::Dns(dns) => dns.known(),
+        }
+    }
+
+    /// Whether all is known that is configured.
+    fn has_answered(&self) -> bool {
+        match self {
+            Discoverer::File(file) => file.has_answered(),
+            Discoverer::Http(http) => http.has_answered(),
+            Discoverer::Dns(dns) => dns.has_answered(),
         }
     }
 
@@ -152,14 +188,16 @@ impl Discoverer {
         }
     }
 
-    async fn run(mut self, number: usize, send: mpsc::Sender<(usize, Vec<TargetGroup>)>) {
+    async fn run(mut self, number: usize, send: mpsc::Sender<Found>) {
         let mut ticks = interval(self.interval());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if let Some(groups) = self.refresh().await
-                && send.send((number, groups)).await.is_err()
-            {
+            let had_answered = self.has_answered();
+            let groups = self.refresh().await;
+            let has_answered = self.has_answered();
+            let is_new = groups.is_some() || has_answered != had_answered;
+            if is_new && send.send(Found { number, groups, has_answered }).await.is_err() {
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! The last list of a server, kept in a file for the next start.
+//! The last list of a server, or answer of the DNS, kept in a file for the next start.
 
 use super::LIST_BYTES_MAX;
 use bytes::Bytes;
@@ -6,16 +6,16 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Where the list of one URL is.
+/// Where one list is.
 pub(super) struct Saved {
     directory: PathBuf,
     name: String,
 }
 
 impl Saved {
-    /// The file for a URL.
-    pub fn new(directory: &Path, url: &str) -> Saved {
-        let name = format!("{:08x}-{}.json", crc32c::crc32c(url.as_bytes()), url.len());
+    /// The file for a URL, or what else tells which list it is.
+    pub fn new(directory: &Path, key: &str) -> Saved {
+        let name = format!("{:08x}-{}.json", crc32c::crc32c(key.as_bytes()), key.len());
         Saved { directory: directory.to_owned(), name }
     }
 

@@ -364,3 +364,62 @@ async fn addresses_are_those_of_the_system() {
     let found = wait_for(&mut discovery.groups(), &["localhost 127.0.0.1:9100"]).await;
     assert_eq!(found[0].targets[0]["__meta_dns_name"], "localhost");
 }
+
+/// The story of a node that started without its uplink: the names of its targets could not be
+/// looked up, so it scraped none of them.
+#[tokio::test]
+async fn answers_of_the_dns_survive_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Dns::start().await;
+    let settings = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n";
+    let options = DiscoveryOptions {
+        resolver: Some(Resolver::parse(settings, server.port)),
+        saved_dir: Some(folder.path().join("sd")),
+        ..DiscoveryOptions::default()
+    };
+    let discovery = start(dns(&["_web.a.example."], DnsType::Srv), &options);
+    let known = ["_web.a.example. node.a.example:9100"];
+    let found = wait_for(&mut discovery.groups(), &known).await;
+    drop(discovery);
+
+    server.answers(2);
+    let discovery = start(dns(&["_web.a.example."], DnsType::Srv), &options);
+    assert_eq!(*discovery.groups().borrow(), found, "before the first answer");
+    assert!(*discovery.has_answered().borrow());
+    wait_for_failures(&options, 3).await;
+    assert_eq!(shown(&discovery.groups().borrow()), known);
+    drop(discovery);
+
+    let both = start(dns(&["_web.a.example.", "_web.b.example."], DnsType::Srv), &options);
+    assert_eq!(shown(&both.groups().borrow()), known);
+    assert!(!*both.has_answered().borrow(), "one name is new");
+    server.answers(0);
+    let mut has_answered = both.has_answered();
+    let answered = timeout(TIMEOUT, has_answered.wait_for(|answered| *answered)).await;
+    assert!(answered.is_ok_and(|answered| answered.is_ok()));
+    assert_eq!(both.groups().borrow().len(), 2, "the groups are there first");
+}
+
+#[tokio::test]
+async fn files_have_answered_once_all_were_read() -> std::io::Result<()> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("a.json"), r#"[{"targets": ["a:1"]}]"#)?;
+    std::fs::write(folder.path().join("b.json"), "[{")?;
+    let options = DiscoveryOptions::default();
+    let discovery = start(files(folder.path(), &["*.json"]), &options);
+    wait_for(&mut discovery.groups(), &["a.json:0 a:1"]).await;
+    // It is read again, and is still wrong.
+    std::fs::write(folder.path().join("b.json"), "[[")?;
+    let read_again = async {
+        while options.figures.counters()[0].2 < 2 {
+            tokio::time::sleep(INTERVAL).await;
+        }
+    };
+    timeout(TIMEOUT, read_again).await.expect("a second failure");
+    let mut has_answered = discovery.has_answered();
+    assert!(!*has_answered.borrow(), "one cannot be read");
+    std::fs::write(folder.path().join("b.json"), "[]")?;
+    let answered = timeout(TIMEOUT, has_answered.wait_for(|answered| *answered)).await;
+    assert!(answered.is_ok_and(|answered| answered.is_ok()));
+    Ok(())
+}

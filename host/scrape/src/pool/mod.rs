@@ -118,6 +118,12 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there are none, not even dropped ones.
+    pub fn is_empty(&self) -> bool {
+        let listed = self.lock();
+        listed.active.is_empty() && listed.dropped_total == 0
+    }
+
     /// The targets at this moment.
     pub fn list(&self) -> Listed {
         self.lock().clone()

@@ -6,5 +6,7 @@ mod cycle;
 mod histograms;
 mod http;
 mod pool;
+mod refused;
+mod reload;
 mod store;
 mod trial;

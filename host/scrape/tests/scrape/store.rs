@@ -165,14 +165,17 @@ impl Store for MemoryStore {
         }
         let mut appended = Appended::default();
         let rows = batch.series.iter().zip(&batch.timestamps_ms).zip(&batch.values);
-        for ((reference, at_ms), value) in rows {
+        for (row, ((reference, at_ms), value)) in (0..).zip(rows) {
             match inner.newest.get(reference) {
                 Some((newest, bits)) if newest == at_ms => {
-                    appended.duplicates += u64::from(*bits != value.to_bits());
+                    let is_refused = *bits != value.to_bits();
+                    appended.duplicates += u64::from(is_refused);
+                    appended.refused_rows.extend(is_refused.then_some(row));
                     continue;
                 }
                 Some((newest, _)) if newest > at_ms => {
                     appended.out_of_order += 1;
+                    appended.refused_rows.push(row);
                     continue;
                 }
                 _ => inner.put(*reference, *at_ms, *value),

@@ -58,6 +58,10 @@ impl Source for MachineSource {
             feed(&text, appender)
         })
     }
+
+    fn begins_at_once(&self) -> bool {
+        true
+    }
 }
 
 fn collect(machine: &Mutex<Machine>) -> Result<String, ScrapeError> {

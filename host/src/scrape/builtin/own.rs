@@ -23,6 +23,11 @@ impl OwnMetrics {
         *self.page() = Some(Arc::new(move || Box::pin(page())));
     }
 
+    /// Whether it was said where the text comes from.
+    pub fn is_set(&self) -> bool {
+        self.page().is_some()
+    }
+
     /// Drops where the text comes from, and what that holds.
     pub fn clear(&self) {
         *self.page() = None;
@@ -46,5 +51,9 @@ impl Source for OwnMetrics {
             let page = page.ok_or_else(|| ScrapeError::Request("the server stops".to_owned()))?;
             feed(&page().await, appender)
         })
+    }
+
+    fn begins_at_once(&self) -> bool {
+        true
     }
 }

@@ -2,10 +2,10 @@
 
 use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
-use crate::store::{Body, BodyRoom, StoreError};
+use crate::store::{Body, BodyRoom, ScrapeRows, StoreError};
 use crate::wasm::{
-    CallError, Columns, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadError, HeadLost,
-    HeadOpened, HeadPage, Instance, Label, Lookup, Matcher, RemoteWriteVersion, ScanHandle,
+    CallError, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadError, HeadLost, HeadOpened,
+    HeadPage, Instance, Label, Lookup, Matcher, RefusedRow, RemoteWriteVersion, ScanHandle,
     StorageError, StringsHandle, TimeRange, WalkHandle, WriteOutcome,
 };
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ pub(in crate::store) enum Job {
     /// Store rows and answer once the log has them.
     Append {
         rows: Rows,
-        reply: oneshot::Sender<Result<WriteOutcome, StoreError>>,
+        reply: oneshot::Sender<Result<Stored, StoreError>>,
         /// Room for them, given back when the job is done.
         room: BodyRoom,
     },
@@ -33,10 +33,22 @@ pub(in crate::store) enum Job {
 pub(in crate::store) enum Rows {
     /// A decompressed body of remote write.
     RemoteWrite { version: RemoteWriteVersion, body: Body },
-    /// Rows of series that this start of the head gave numbers to.
-    Columns { generation: u64, rows: Columns },
-    /// The end of series that it gave numbers to.
-    Ends { generation: u64, series: Vec<u64>, at_ms: i64 },
+    /// What a scrape stores.
+    Scrape(ScrapeRows),
+}
+
+/// What became of rows.
+#[derive(Debug)]
+pub(in crate::store) struct Stored {
+    pub written: WriteOutcome,
+    /// Which rows of columns were refused.
+    pub refused_rows: Vec<RefusedRow>,
+}
+
+impl From<WriteOutcome> for Stored {
+    fn from(written: WriteOutcome) -> Stored {
+        Stored { written, refused_rows: Vec::new() }
+    }
 }
 
 /// Something to be done with the head.

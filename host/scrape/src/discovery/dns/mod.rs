@@ -16,10 +16,12 @@ mod resolver;
 
 pub use resolver::{DnsError, Resolver};
 
+use super::saved::Saved;
 use super::{DiscoveryFigures, DiscoveryOptions};
 use crate::config::{DnsConfig, DnsType};
 use crate::target::{LabelMap, TargetGroup, names};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -39,6 +41,8 @@ pub(super) struct DnsDiscovery {
     config: DnsConfig,
     resolver: Option<Resolver>,
     figures: Arc<DiscoveryFigures>,
+    /// Where the last answer for a name is kept.
+    saved_dir: Option<PathBuf>,
     /// By name.
     groups: BTreeMap<String, TargetGroup>,
     /// What was last wrong, by name.
@@ -46,13 +50,59 @@ pub(super) struct DnsDiscovery {
 }
 
 impl DnsDiscovery {
+    /// Starts with the saved answers. Asks nothing.
     pub fn new(config: &DnsConfig, options: &DiscoveryOptions) -> DnsDiscovery {
-        DnsDiscovery {
+        let mut discovery = DnsDiscovery {
             config: config.clone(),
             resolver: options.resolver.clone(),
             figures: Arc::clone(&options.figures),
+            saved_dir: options.saved_dir.clone(),
             groups: BTreeMap::new(),
             wrong: BTreeMap::new(),
+        };
+        for name in &config.names {
+            let Some(list) = discovery.saved(name).and_then(|saved| saved.read()) else { continue };
+            match serde_json::from_slice::<Vec<LabelMap>>(&list) {
+                Ok(targets) => {
+                    let group = TargetGroup { source: name.clone(), targets, ..Default::default() };
+                    discovery.groups.insert(name.clone(), group);
+                }
+                // The next answer replaces it.
+                Err(error) => tracing::warn!(
+                    name,
+                    %error,
+                    "the kept answer of the DNS is damaged; there are no targets until the next one"
+                ),
+            }
+        }
+        discovery
+    }
+
+    /// The groups of the answers that were kept.
+    pub fn known(&self) -> Vec<TargetGroup> {
+        self.groups.values().cloned().collect()
+    }
+
+    /// Whether there is an answer for each name, of now or of an earlier run.
+    pub fn has_answered(&self) -> bool {
+        self.config.names.iter().all(|name| self.groups.contains_key(name))
+    }
+
+    fn saved(&self, name: &str) -> Option<Saved> {
+        let kind = self.config.kind;
+        Some(Saved::new(self.saved_dir.as_ref()?, &format!("dns {kind:?} {name}")))
+    }
+
+    /// Keeps an answer for the next start.
+    fn save(&self, name: &str, targets: &[LabelMap]) {
+        let Some(saved) = self.saved(name) else { return };
+        let written = serde_json::to_vec(targets).map_err(std::io::Error::other);
+        if let Err(error) = written.and_then(|list| saved.write(&list)) {
+            tracing::warn!(
+                name,
+                %error,
+                "the answer of the DNS could not be kept for the next start"
+            );
         }
     }
 
@@ -69,7 +119,10 @@ impl DnsDiscovery {
                 Ok(targets) => {
                     self.wrong.remove(&name);
                     let group = TargetGroup { source: name.clone(), targets, ..Default::default() };
-                    changes |= self.groups.get(&name) != Some(&group);
+                    if self.groups.get(&name) != Some(&group) {
+                        changes = true;
+                        self.save(&name, &group.targets);
+                    }
                     self.groups.insert(name, group);
                 }
                 Err(error) => {
