@@ -1,5 +1,6 @@
-//! The page about speed: the table and the charts of all that was measured, with the commit and the
-//! machine, between two marks of a page whose other text is written by hand.
+//! The pages about speed: the table and the charts of all that was measured, and the table of
+//! queries, with the commit and the machine, between two marks of a page whose other text is
+//! written by hand.
 
 use super::BenchError;
 use super::bars::Bar;
@@ -41,11 +42,45 @@ const SHEETS: [Sheet; 2] = [
     ),
 ];
 
-/// Writes page and charts into a folder, and returns the page's path.
-pub fn write(kept: &Kept, folder: &Path) -> Result<PathBuf, BenchError> {
-    if kept.is_empty() {
-        return Err(BenchError::NoFigures);
+/// Where the table of queries is kept.
+const QUERIES: &str = "target/bench/queries.md";
+
+/// Writes the pages of what was measured into a folder, with charts, and returns their paths.
+pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
+    let mut pages = Vec::new();
+    if !kept.is_empty() {
+        pages.push(write_scenarios(kept, folder)?);
     }
+    match fs::read_to_string(workspace().join(QUERIES)) {
+        Ok(table) => {
+            let path = folder.join("speed/queries.md");
+            replace(&path, &format!("\n{table}\n"))?;
+            pages.push(path);
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    if pages.is_empty() { Err(BenchError::NoFigures) } else { Ok(pages) }
+}
+
+/// Keeps the table of queries in place of the one before.
+pub fn keep_queries(table: &str) -> Result<(), BenchError> {
+    let path = workspace().join(QUERIES);
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    Ok(fs::write(path, table)?)
+}
+
+/// Puts a text between the marks of a page.
+fn replace(path: &Path, text: &str) -> Result<(), BenchError> {
+    let page = fs::read_to_string(path).unwrap_or_else(|_| format!("# Speed\n\n{BEGIN}{END}"));
+    let before = page.split_once(BEGIN).map_or(page.as_str(), |(before, _)| before);
+    let after = page.split_once(END).map_or("", |(_, after)| after);
+    Ok(fs::write(path, format!("{before}{BEGIN}{text}{END}{after}"))?)
+}
+
+fn write_scenarios(kept: &Kept, folder: &Path) -> Result<PathBuf, BenchError> {
     let charts = folder.join("speed");
     fs::create_dir_all(&charts)?;
     let mut images = String::new();
@@ -65,12 +100,8 @@ pub fn write(kept: &Kept, folder: &Path) -> Result<PathBuf, BenchError> {
             image(file, title, plot::panels(&panels))?;
         }
     }
-    let written = format!("{BEGIN}\n{}\n{}\n{images}{END}", origin(kept)?, report::table(kept));
     let path = folder.join("speed.md");
-    let page = fs::read_to_string(&path).unwrap_or_else(|_| format!("# Speed\n\n{BEGIN}{END}"));
-    let before = page.split_once(BEGIN).map_or(page.as_str(), |(before, _)| before);
-    let after = page.split_once(END).map_or("", |(_, after)| after);
-    fs::write(&path, format!("{before}{written}{after}"))?;
+    replace(&path, &format!("\n{}\n{}\n{images}", origin(kept)?, report::table(kept)))?;
     Ok(path)
 }
 
