@@ -6,4 +6,5 @@ mod head_memory;
 mod memory;
 mod queries;
 mod runaway;
+mod streaming;
 mod wear;
