@@ -177,20 +177,16 @@ fn unescaped(part: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part;
     while let [first, behind @ ..] = rest {
-        let byte = match (first, behind) {
-            (b'%', [high, low, ..]) => digit(*high).zip(digit(*low)),
+        let escaped = match behind {
+            [high, low, after @ ..] if *first == b'%' => {
+                let byte = digit(*high).zip(digit(*low)).map(|(high, low)| high * 16 + low);
+                byte.map(|byte| (byte as u8, after))
+            }
             _ => None,
         };
-        match byte {
-            Some((high, low)) => {
-                bytes.push((high * 16 + low) as u8);
-                rest = &rest[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
+        let (byte, after) = escaped.unwrap_or((*first, behind));
+        bytes.push(byte);
+        rest = after;
     }
     bytes
 }
