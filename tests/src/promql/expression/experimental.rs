@@ -30,8 +30,8 @@ impl Expressions {
         match self.random.below(4) {
             0 => format!("sort({vector})"),
             1 => format!("sort_desc({vector})"),
-            2 => format!("sort_by_label({vector}, \"instance\", \"mode\", \"le\")"),
-            _ => format!("sort_by_label_desc({vector}, \"le\", \"job\")"),
+            2 => format!("sort_by_label({vector}, \"instance\")"),
+            _ => format!("sort_by_label_desc({vector}, \"instance\")"),
         }
     }
 

@@ -180,7 +180,11 @@ impl Expressions {
                 format!("{op}{by} ({count}, {})", self.vector(depth))
             }
             1 => format!("quantile{by} ({}, {})", self.number(), self.vector(depth)),
-            2 => format!("count_values{by} (\"value\", {})", self.vector(depth)),
+            // A value becomes a text, in which the last digits count.
+            2 => format!(
+                "count_values{by} (\"value\", clamp(round({}), -1000, 1000))",
+                self.vector(depth)
+            ),
             _ => format!("{}{by} ({})", self.pick(&AGGREGATIONS), self.vector(depth)),
         }
     }
@@ -218,13 +222,12 @@ impl Expressions {
 
     fn labels(&mut self, depth: u64) -> String {
         let vector = self.vector(depth);
-        match self.random.below(6) {
+        match self.random.below(5) {
             0 => format!("label_replace({vector}, \"new\", \"$1-x\", \"instance\", \"(.):.*\")"),
             1 => format!("label_replace({vector}, \"job\", \"\", \"job\", \"a(.*)\")"),
             2 => format!("label_join({vector}, \"both\", \"/\", \"job\", \"instance\")"),
             3 => format!("label_replace({vector}, \"__name__\", \"as_$1\", \"job\", \"(.*)\")"),
-            4 => format!("label_join({vector}, \"__name__\", \"_\", \"__name__\", \"job\")"),
-            _ => format!("sort_by_label({vector}, \"instance\", \"mode\")"),
+            _ => format!("label_join({vector}, \"__name__\", \"_\", \"__name__\", \"job\")"),
         }
     }
 

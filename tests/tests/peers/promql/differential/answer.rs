@@ -43,6 +43,9 @@ pub enum Order {
     Any,
     /// The order of the labels.
     Labels,
+    /// The order of the label `instance`, if all series have it: upstream's comparison of natural
+    /// numbers is no order where a text is empty.
+    Instances,
     /// The order of the values; equal ones may change places.
     Values,
 }
@@ -54,7 +57,7 @@ impl Order {
         match times.path {
             // A range is sorted by labels, whatever the expression says.
             "query_range" => Order::Labels,
-            _ if starts_with(&["sort_by_label"]) => Order::Labels,
+            _ if starts_with(&["sort_by_label"]) => Order::Instances,
             _ if starts_with(&["sort", "topk (", "bottomk ("]) => Order::Values,
             _ => Order::Any,
         }
@@ -110,7 +113,8 @@ fn of_json(status: u16, body: &[u8]) -> Answer {
     let json: Value = serde_json::from_slice(body).expect("JSON");
     if json["status"] != "success" {
         let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
-        return Answer::Failed(format!("{status} {}: {}", text("errorType"), text("error")));
+        let error = without_series(&text("error"));
+        return Answer::Failed(format!("{status} {}: {error}", text("errorType")));
     }
     let mut remarks = Vec::new();
     for kind in ["warnings", "infos"] {
@@ -125,6 +129,21 @@ fn of_json(status: u16, body: &[u8]) -> Answer {
         _ => result.as_array().expect("series").iter().map(series).collect(),
     };
     Answer::Value { kind, series, remarks }
+}
+
+/// An error without the series that it names: which of several come twice upstream finds first
+/// depends on the order of a map.
+fn without_series(error: &str) -> String {
+    let (mut text, mut depth) = (String::new(), 0);
+    for character in error.chars() {
+        match character {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth -= 1,
+            _ if depth == 0 => text.push(character),
+            _ => {}
+        }
+    }
+    text
 }
 
 /// A remark with its kind, and without the number of samples that it is about: upstream counts them
@@ -200,7 +219,12 @@ pub fn difference(ours: &Answer, theirs: &Answer, order: Order) -> Option<String
         }
         names
     };
-    let is_any = order != Order::Labels;
+    let has_instance = |(labels, _): &Series| labels.contains("\"instance\": ");
+    let is_any = match order {
+        Order::Labels => false,
+        Order::Instances => !series.iter().all(has_instance),
+        Order::Any | Order::Values => true,
+    };
     if names(series, is_any) != names(their_series, is_any) {
         let (ours, theirs) = (names(series, is_any), names(their_series, is_any));
         return Some(format!("{ours:?} instead of {theirs:?}"));

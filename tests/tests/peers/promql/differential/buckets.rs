@@ -20,18 +20,21 @@ pub fn as_in_json(message: &Histogram) -> Vec<f64> {
         }
     };
     let is_custom = message.schema == CUSTOM_SCHEMA;
+    // Buckets end where the zero bucket begins.
+    let zero = message.zero_threshold;
     let mut negative = buckets(&message.negative_spans, &message.negative_counts);
     negative.reverse();
     for (index, count) in negative {
         let [lower, upper] = [index - 1, index].map(|index| bound(message.schema, index));
-        push([LOWER, -upper, -lower, count]);
+        push([LOWER, -upper, -lower.max(zero), count]);
     }
     let zero_count = match message.zero_count {
         Some(ZeroCount::ZeroCountFloat(count)) => count,
         Some(ZeroCount::ZeroCountInt(_)) => panic!("whole counts in an answer"),
         None => 0.0,
     };
-    push([BOTH, -message.zero_threshold, message.zero_threshold, zero_count]);
+    // Upstream shows no zero bucket with less than nothing in it.
+    push([BOTH, -zero, zero, zero_count.max(0.0)]);
     for (index, count) in buckets(&message.positive_spans, &message.positive_counts) {
         let bound = |index: i64| match is_custom {
             false => bound(message.schema, index),
@@ -39,7 +42,8 @@ pub fn as_in_json(message: &Histogram) -> Vec<f64> {
             true => message.custom_values.get(index as usize).copied().unwrap_or(f64::INFINITY),
         };
         let ends = if is_custom && index == 0 { BOTH } else { UPPER };
-        push([ends, bound(index - 1), bound(index), count]);
+        let lower = if is_custom { bound(index - 1) } else { bound(index - 1).max(zero) };
+        push([ends, lower, bound(index), count]);
     }
     let count = match message.count {
         Some(Count::CountFloat(count)) => count,

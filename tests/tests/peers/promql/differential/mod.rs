@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use tidepool_tests::arguments;
 use tidepool_tests::cli::tsdb;
 use tidepool_tests::clock::now_ms;
+use tidepool_tests::histogram::generate::SentSeries;
 use tidepool_tests::histogram::stored::{rows, send, wait_for};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
@@ -73,7 +74,14 @@ fn times(random: &mut Random, start_ms: i64, end_ms: i64) -> Times {
 }
 
 fn write(server: &Server, data: &Data) {
+    // Prometheus returns series as they were created. Where the order matters, as in sums of
+    // histograms and among equal values, it must be the one of tidepool: that of the labels.
+    let first = |it: &SentSeries| SentSeries { values: it.values[..1].to_vec(), ..it.clone() };
+    let mut first: Vec<SentSeries> = data.series.iter().map(first).collect();
+    first.sort_by(|a, b| a.labels.pairs().cmp(b.labels.pairs()));
+    let first: Vec<_> = first.iter().flat_map(|one| rows(std::slice::from_ref(one))).collect();
     // The second version of the protocol has custom bounds.
+    send(server, Version::V2, &first);
     send(server, Version::V2, &rows(&data.series));
     send(server, Version::V2, &rows(&data.out_of_order));
 }
