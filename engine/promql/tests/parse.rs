@@ -111,6 +111,11 @@ fn what_is_beyond_the_limits_is_refused() {
         ("-".repeat(100_000), "the expression is nested too deeply"),
         (format!("a[{}", "-".repeat(100_000)), "the expression is nested too deeply"),
         (format!("a{}", "[1m:]".repeat(10_000)), "the expression has too many levels"),
+        // Upstream's case of eleven thousand errors, all of which upstream tells.
+        (
+            format!("({}){}", "-{}-1".repeat(10_000), "[1m:]".repeat(1_000)),
+            "the expression has too many levels",
+        ),
         (" ".repeat(2 << 20), "the expression has more than 1048576 bytes"),
         (r#"{a="\xff"}"#.to_owned(), r#""\xff" is no UTF-8"#),
     ] {

@@ -41,7 +41,7 @@ pub enum Linked {
 pub enum LinkError {
     /// It exports no interface of ours.
     #[error(
-        "it is made for no world of tidepool:plugin@0.1: expected an export of transform-batches, \
+        "it is made for no world of tidepool:plugin@0.2: expected an export of transform-batches, \
          decode-bodies, run-job or observe-batches, but it exports {0}"
     )]
     NoWorld(String),

@@ -3,7 +3,7 @@
 use super::batch::{Batch, Interest, View, write};
 use super::bindings::job::tidepool::plugin::query;
 use super::bindings::job::tidepool::plugin::store::{
-    Appended, Host, HostCursor, MatchOp, Matcher, StoreError as Refused,
+    Annotation, Appended, Host, HostCursor, MatchOp, Matcher, StoreError as Refused,
 };
 use super::state::{CURSORS_MAX, PluginState};
 use crate::prom::fields::whole_fields;
@@ -21,6 +21,8 @@ pub struct JobCursor {
     parts: Parts,
     /// A series of which the end has not come.
     pending: Vec<u8>,
+    /// What is said about a query once its answer has ended.
+    annotations: Vec<Annotation>,
 }
 
 /// Where an answer comes from. Both are series of `prometheus.QueryResult`.
@@ -138,15 +140,16 @@ impl PluginState {
     }
 
     fn open_cursor(&mut self, parts: Parts) -> wasmtime::Result<Resource<JobCursor>> {
-        let cursor = self.table.push(JobCursor { parts, pending: Vec::new() })?;
+        let cursor =
+            self.table.push(JobCursor { parts, pending: Vec::new(), annotations: Vec::new() })?;
         self.open_cursors.insert(cursor.rep());
         Ok(cursor)
     }
 }
 
 impl Parts {
-    /// The next bytes; `None` at the end.
-    async fn next(&mut self) -> Result<Option<Bytes>, Refused> {
+    /// The next bytes; `None` at the end, when all is known that is said about them.
+    async fn next(&mut self, annotations: &mut Vec<Annotation>) -> Result<Option<Bytes>, Refused> {
         match self {
             Parts::Read(parts) => match parts.recv().await.ok_or_else(cut_short)? {
                 Ok(ReadPart::Bytes(bytes)) => Ok(Some(bytes)),
@@ -156,7 +159,10 @@ impl Parts {
             Parts::Query(parts) => match parts.recv().await.ok_or_else(cut_short)? {
                 Ok(QueryPart::Bytes(bytes)) => Ok(Some(bytes)),
                 Ok(QueryPart::Begin { .. }) => Ok(Some(Bytes::new())),
-                Ok(QueryPart::End(_)) => Ok(None),
+                Ok(QueryPart::End(end)) => {
+                    annotations.extend(end.annotations.into_iter().map(annotation));
+                    Ok(None)
+                }
                 Err(error) => Err(refused(&error)),
             },
         }
@@ -178,6 +184,16 @@ impl HostCursor for PluginState {
         Ok(cursor.next(bytes_max).await)
     }
 
+    async fn annotations(
+        &mut self,
+        cursor: Resource<JobCursor>,
+    ) -> wasmtime::Result<Vec<Annotation>> {
+        match self.open_cursors.contains(&cursor.rep()) {
+            true => Ok(self.table.get(&cursor)?.annotations.clone()),
+            false => Ok(Vec::new()),
+        }
+    }
+
     async fn drop(&mut self, cursor: Resource<JobCursor>) -> wasmtime::Result<()> {
         // One that its call has left open is gone already.
         if self.open_cursors.remove(&cursor.rep()) {
@@ -190,7 +206,8 @@ impl HostCursor for PluginState {
 impl JobCursor {
     async fn next(&mut self, bytes_max: usize) -> Result<Option<Batch>, Refused> {
         loop {
-            let Some(bytes) = self.parts.next().await? else { return Ok(None) };
+            let next = self.parts.next(&mut self.annotations).await?;
+            let Some(bytes) = next else { return Ok(None) };
             self.pending.extend_from_slice(&bytes);
             let whole = whole_fields(&self.pending);
             if whole == 0 && self.pending.len() > bytes_max {
@@ -198,15 +215,21 @@ impl JobCursor {
                 return Err(Refused::LimitExceeded(what));
             }
             if whole > 0 {
-                // The series of an answer are those of a 1.0 request: field 1 of both.
+                // The series of an answer are those of a 1.0 request: field 1 of both. Histograms
+                // of 1.0 and 2.0 have the same fields.
                 let series = self.pending.get(..whole).unwrap_or_default();
-                let view = View::of(RemoteWriteVersion::V1, series, Interest::SAMPLES, bytes_max);
+                let view = View::of(RemoteWriteVersion::V1, series, Interest::all(), bytes_max);
                 let view = view.map_err(|error| Refused::LimitExceeded(error.to_string()))?;
                 self.pending.drain(..whole);
                 return Ok(Some(view.batch));
             }
         }
     }
+}
+
+fn annotation(annotation: wasm::Annotation) -> Annotation {
+    let wasm::Annotation { is_warning, text } = annotation;
+    Annotation { is_warning, text }
 }
 
 fn no_store() -> Refused {

@@ -1,6 +1,6 @@
 //! The pages about speed: the table and the charts of all that was measured, with the commit and
-//! the machine, between two marks of a page whose other text is written by hand. Scraping has a
-//! page of its own.
+//! the machine, between two marks of a page whose other text is written by hand. Queries and
+//! scraping have pages of their own.
 
 use super::BenchError;
 use super::bars::Bar;
@@ -8,7 +8,7 @@ use super::outcome::{Kept, Point};
 use super::plot::{self, Panel, RatioBar};
 use super::report::{self, COLUMNS};
 use super::scenario::Scenario;
-use crate::built::workspace;
+use crate::built::{target_dir, workspace};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,11 +43,20 @@ const SHEETS: [Sheet; 2] = [
     ),
 ];
 
+/// Where the table of queries is kept, in cargo's folder.
+const QUERIES: &str = "bench/queries.md";
+
+/// Keeps the table of queries in place of the one before.
+pub fn keep_queries(table: &str) -> Result<(), BenchError> {
+    let path = target_dir().join(QUERIES);
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    Ok(fs::write(path, table)?)
+}
+
 /// Writes pages and charts into a folder, and returns the paths of the pages.
 pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
-    if kept.is_empty() {
-        return Err(BenchError::NoFigures);
-    }
     let is_of_scraping = |name: &String| *name == Scenario::Scraping.name();
     let (scraping, others): (Kept, Kept) =
         kept.clone().into_iter().partition(|(name, _)| is_of_scraping(name));
@@ -56,27 +65,30 @@ pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
     let mut written = Vec::new();
     if !others.is_empty() {
         let images = write_charts(&others, &charts)?;
-        written.push(write_page(folder.join("speed.md"), "Speed", &others, &images)?);
+        let text = format!("\n{}\n{}\n{images}", origin(&others)?, report::table(&others));
+        written.push(replace(folder.join("speed.md"), "Speed", &text)?);
     }
     if !scraping.is_empty() {
-        let path = charts.join("scraping.md");
-        written.push(write_page(path, "Speed of scraping", &scraping, "")?);
+        let text = format!("\n{}\n{}\n", origin(&scraping)?, report::table(&scraping));
+        written.push(replace(charts.join("scraping.md"), "Speed of scraping", &text)?);
     }
-    Ok(written)
+    match fs::read_to_string(target_dir().join(QUERIES)) {
+        Ok(table) => {
+            let path = charts.join("queries.md");
+            written.push(replace(path, "Speed of queries", &format!("\n{table}\n"))?);
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    if written.is_empty() { Err(BenchError::NoFigures) } else { Ok(written) }
 }
 
-/// Replaces what stands between the marks of a page.
-fn write_page(
-    path: PathBuf,
-    title: &str,
-    kept: &Kept,
-    images: &str,
-) -> Result<PathBuf, BenchError> {
-    let written = format!("{BEGIN}\n{}\n{}\n{images}{END}", origin(kept)?, report::table(kept));
+/// Puts a text between the marks of a page.
+fn replace(path: PathBuf, title: &str, text: &str) -> Result<PathBuf, BenchError> {
     let page = fs::read_to_string(&path).unwrap_or_else(|_| format!("# {title}\n\n{BEGIN}{END}"));
     let before = page.split_once(BEGIN).map_or(page.as_str(), |(before, _)| before);
     let after = page.split_once(END).map_or("", |(_, after)| after);
-    fs::write(&path, format!("{before}{written}{after}"))?;
+    fs::write(&path, format!("{before}{BEGIN}{text}{END}{after}"))?;
     Ok(path)
 }
 

@@ -67,6 +67,9 @@ fn floats() -> Vec<Labels> {
             Labels::from_pairs([("__name__", name), ("job", job), ("instance", instance), more])
         };
         all.push(own("up", ("", "")));
+        // One target has none.
+        let zone = if job == "api" { "north" } else { "south" };
+        all.extend((instance != "d:1").then(|| own("target_info", ("zone", zone))));
         all.push(own("build_info", ("version", if job == "api" { "1.2" } else { "2.0" })));
         for mode in ["user", "system", "idle"] {
             all.push(own("cpu_seconds_total", ("mode", mode)));
@@ -85,7 +88,7 @@ fn floats() -> Vec<Labels> {
 fn next(name: &str, value: f64, random: &mut Random) -> f64 {
     match name {
         "up" => f64::from(u8::from(!random.one_in(10))),
-        "build_info" => 1.0,
+        "build_info" | "target_info" => 1.0,
         "temperature" => value + random.fraction() * 4.0 - 2.0,
         _ if random.one_in(150) => 0.0,
         "request_seconds_bucket" | "request_seconds_count" => value + random.below(9) as f64,

@@ -9,4 +9,5 @@ mod queries;
 mod runaway;
 mod scrape_churn;
 mod scrape_memory;
+mod streaming;
 mod wear;

@@ -33,8 +33,8 @@ fn every_scenario_fills_its_rows() {
 
 #[test]
 fn queries_are_measured_and_have_prometheus_answers() {
-    let output = Command::new(env!("CARGO_BIN_EXE_bench-queries"))
-        .args(["--series=200", "--hours=4", "--queries=rate-8h,one-to-one,increase,wide-join"])
+    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
+        .args(["table", "queries", "--quick", "--queries=rate-8h,one-to-one,increase,wide-join"])
         .output()
         .expect("the benchmark runs");
     let (text, log) = (

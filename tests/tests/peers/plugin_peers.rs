@@ -112,7 +112,7 @@ fn two_transforms_that_wac_made_one_work_in_turn() {
     let directory = tempfile::tempdir().expect("a directory");
     let both = composed(directory.path(), "drop-and-relabel", "drop-and-relabel");
     let checked = run_command("plugin", &[Path::new("check"), &both].map(Path::as_os_str), "");
-    assert!(checked.stdout.contains("a transform for tidepool:plugin@0.1"), "{checked:?}");
+    assert!(checked.stdout.contains("a transform for tidepool:plugin@0.2"), "{checked:?}");
     let rules = "- {source_labels: [__name__], regex: 'go_.*', action: drop}\n\
                  - {regex: pod, action: labeldrop}\n\
                  ---\n\

@@ -57,7 +57,7 @@ impl Guest for RecordingAlert {
 
 impl State {
     fn run(&mut self, now_ms: i64) -> Result<(), String> {
-        let found = instant(&self.config.expr, now_ms)?;
+        let found = instant(&self.config.expr, now_ms)?.points();
         let resolved = self.update(found, now_ms);
         self.record(now_ms)?;
         self.tell(&resolved, now_ms)

@@ -23,12 +23,11 @@ impl Guest for RecordingRule {
 
     fn run(time_ms: i64) -> Result<(), String> {
         let (name, expression) = RULE.with_borrow(Clone::clone);
+        let answer = instant(&expression, time_ms)?;
+        // What is printed is logged.
+        answer.annotations.iter().for_each(|it| println!("{}", it.text));
         let mut batch = BatchBuilder::new();
-        for point in instant(&expression, time_ms)? {
-            let own_name = [("__name__", name.as_str())];
-            let series = batch.series(own_name.into_iter().chain(point.labels_without_name()));
-            batch.sample(series, time_ms, point.value);
-        }
+        answer.series.iter().for_each(|series| series.record_as(&name, &mut batch));
         append(batch)
     }
 }

@@ -50,6 +50,15 @@ impl BatchBuilder {
         samples.values.push(value);
     }
 
+    /// Adds a native histogram of a series: a message `io.prometheus.write.v2.Histogram`, which
+    /// says its time.
+    pub fn histogram(&mut self, series: u32, message: &[u8]) {
+        let histograms = &mut self.batch.histograms;
+        histograms.series.push(series);
+        histograms.messages.extend_from_slice(message);
+        histograms.ends.push(histograms.messages.len() as u32);
+    }
+
     /// How many samples there are.
     pub fn samples(&self) -> usize {
         self.batch.samples.series.len()

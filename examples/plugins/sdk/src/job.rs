@@ -4,7 +4,29 @@ pub use crate::types::Batch;
 pub use crate::worlds::job::exports::tidepool::plugin::run_job::Guest;
 pub use crate::worlds::job::tidepool::plugin::{query, store, webhook};
 
-use crate::{BatchBuilder, Series};
+pub use store::Annotation;
+
+use crate::{BatchBuilder, Series, histograms};
+
+/// The answer to a query in PromQL.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Its series; a scalar is one without labels.
+    pub series: Vec<ResultSeries>,
+    /// Warnings and infos about it.
+    pub annotations: Vec<Annotation>,
+}
+
+/// A series of an answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResultSeries {
+    /// By ascending name.
+    pub labels: Vec<(String, String)>,
+    /// Times in milliseconds, and numbers.
+    pub samples: Vec<(i64, f64)>,
+    /// Messages `io.prometheus.write.v2.Histogram`, each with its time.
+    pub histograms: Vec<Vec<u8>>,
+}
 
 /// A series of an instant vector.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,28 +37,63 @@ pub struct Point {
     pub value: f64,
 }
 
-impl Point {
-    /// The labels without the name of the metric.
-    pub fn labels_without_name(&self) -> impl Iterator<Item = (&str, &str)> {
-        let labels = self.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        labels.filter(|(name, _)| *name != "__name__")
+impl Answer {
+    /// The newest number of each series that has one: all of an instant vector but histograms.
+    pub fn points(self) -> Vec<Point> {
+        let point = |ResultSeries { labels, samples, .. }| {
+            let (_, value) = *samples.last()?;
+            Some(Point { labels, value })
+        };
+        self.series.into_iter().filter_map(point).collect()
     }
 }
 
-/// Evaluates an expression in PromQL at one time. Histograms of the result are left out.
-pub fn instant(expression: &str, time_ms: i64) -> Result<Vec<Point>, String> {
-    let in_words = |error: store::StoreError| error.to_string();
-    let cursor = query::instant(expression, time_ms).map_err(in_words)?;
-    let mut points = Vec::new();
-    while let Some(batch) = cursor.next().map_err(in_words)? {
-        let series = Series::of(&batch);
-        for (place, value) in batch.samples.series.iter().zip(&batch.samples.values) {
-            let labels = series.labels(*place as usize);
-            let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            points.push(Point { labels, value: *value });
-        }
+impl ResultSeries {
+    /// Adds it to a batch as a series of another name.
+    pub fn record_as(&self, name: &str, batch: &mut BatchBuilder) {
+        let labels = self.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let others = labels.filter(|(name, _)| *name != "__name__");
+        let series = batch.series([("__name__", name)].into_iter().chain(others));
+        self.samples.iter().for_each(|(time_ms, value)| batch.sample(series, *time_ms, *value));
+        self.histograms.iter().for_each(|message| batch.histogram(series, message));
     }
-    Ok(points)
+}
+
+/// Evaluates an expression in PromQL at one time.
+pub fn instant(expression: &str, time_ms: i64) -> Result<Answer, String> {
+    answer(query::instant(expression, time_ms))
+}
+
+/// Evaluates an expression at `start_ms`, and then every `step_ms` until `end_ms`, which is
+/// included. All of the answer is held in memory; use [`query::range`] for one that is large.
+pub fn range(expression: &str, start_ms: i64, end_ms: i64, step_ms: i64) -> Result<Answer, String> {
+    answer(query::range(expression, start_ms, end_ms, step_ms))
+}
+
+fn answer(cursor: Result<store::Cursor, store::StoreError>) -> Result<Answer, String> {
+    let in_words = |error: store::StoreError| error.to_string();
+    let cursor = cursor.map_err(in_words)?;
+    let mut answer = Answer::default();
+    while let Some(batch) = cursor.next().map_err(in_words)? {
+        let all = Series::of(&batch);
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let with_labels = |number| ResultSeries {
+            labels: all.labels(number).map(owned).collect(),
+            ..ResultSeries::default()
+        };
+        let mut series: Vec<_> = (0..all.count()).map(with_labels).collect();
+        let samples = &batch.samples;
+        let rows = samples.timestamps_ms.iter().zip(&samples.values);
+        for (place, (time_ms, value)) in samples.series.iter().zip(rows) {
+            series[*place as usize].samples.push((*time_ms, *value));
+        }
+        for (place, message) in histograms(&batch) {
+            series[place as usize].histograms.push(message.to_owned());
+        }
+        answer.series.extend(series);
+    }
+    answer.annotations = cursor.annotations();
+    Ok(answer)
 }
 
 /// Stores samples; an error if the store refuses any of them.

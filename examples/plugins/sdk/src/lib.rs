@@ -25,7 +25,7 @@ mod read;
 
 pub use build::BatchBuilder;
 pub use edits::Edits;
-pub use read::Series;
+pub use read::{Series, histograms};
 pub use worlds::decoder::export_decoder;
 pub use worlds::job::export_job;
 pub use worlds::observer::export_observer;

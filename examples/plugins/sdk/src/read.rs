@@ -49,6 +49,14 @@ impl<'a> Series<'a> {
     }
 }
 
+/// Native histograms of a batch: the number of their series, and a message
+/// `io.prometheus.write.v2.Histogram`.
+pub fn histograms(batch: &Batch) -> impl Iterator<Item = (u32, &[u8])> {
+    let columns = &batch.histograms;
+    let message = |number| columns.messages.get(part(&columns.ends, number)).unwrap_or_default();
+    columns.series.iter().enumerate().map(move |(number, series)| (*series, message(number)))
+}
+
 /// The part of something that a number stands for.
 fn part(ends: &[u32], number: usize) -> Range<usize> {
     let end = ends.get(number).copied().unwrap_or_default();

@@ -21,7 +21,7 @@ pub fn run(args: &CheckArgs) -> Done {
     let trial = block_on(trial.start(None))?.map_err(named)?;
     let world = trial.world();
     let (file, name) = (args.plugin.file.display(), world.name());
-    print_line(&format!("{file}: a {name} for tidepool:plugin@0.1"));
+    print_line(&format!("{file}: a {name} for tidepool:plugin@0.2"));
     if matches!(world, World::Transform | World::Observer) {
         let labels = ["labels"].into_iter();
         let seen = labels.chain(trial.interest()).collect::<Vec<_>>().join(", ");

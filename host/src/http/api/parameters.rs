@@ -34,11 +34,9 @@ impl Parameters {
         if is_form {
             let body = collect(context, request.into_body(), Bound::of_reads(context)).await;
             let held = body.map_err(ApiError::body)?;
-            let form = form_urlencoded::parse(&held.bytes).into_owned();
-            parameters.extend(form.take(PARAMETERS_MAX + 1));
+            add_pairs(&held.bytes, &mut parameters)?;
         }
-        let query = form_urlencoded::parse(query.as_bytes()).into_owned();
-        parameters.extend(query.take(PARAMETERS_MAX + 1));
+        add_pairs(query.as_bytes(), &mut parameters)?;
         if parameters.len() > PARAMETERS_MAX {
             let why = format!("at most {PARAMETERS_MAX} parameters are allowed in one request");
             return Err(ApiError::BadData(why));
@@ -150,6 +148,47 @@ impl Parameters {
             sets => Ok(sets),
         }
     }
+}
+
+/// Adds the parameters of a form, up to one too many.
+fn add_pairs(form: &[u8], parameters: &mut Vec<(String, String)>) -> Result<(), ApiError> {
+    // Those that the parser takes for parameters.
+    let parts = form.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
+    let pairs = form_urlencoded::parse(form).into_owned();
+    for ((name, value), part) in pairs.zip(parts).take(PARAMETERS_MAX + 1) {
+        // The parser puts this where bytes are no UTF-8; a client may have sent it, too.
+        if (name.contains(char::REPLACEMENT_CHARACTER)
+            || value.contains(char::REPLACEMENT_CHARACTER))
+            && let Err(error) = std::str::from_utf8(&unescaped(part))
+        {
+            // Before the value stand the name and a sign.
+            let place = error.valid_up_to().saturating_sub(name.len() + 1);
+            let why = format!("invalid UTF-8 after {place} bytes");
+            return Err(ApiError::parameter(&name, why));
+        }
+        parameters.push((name, value));
+    }
+    Ok(())
+}
+
+/// The bytes that a part of a form stands for; a plus sign stays.
+fn unescaped(part: &[u8]) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part;
+    while let [first, behind @ ..] = rest {
+        let escaped = match behind {
+            [high, low, after @ ..] if *first == b'%' => {
+                let byte = digit(*high).zip(digit(*low)).map(|(high, low)| high * 16 + low);
+                byte.map(|byte| (byte as u8, after))
+            }
+            _ => None,
+        };
+        let (byte, after) = escaped.unwrap_or((*first, behind));
+        bytes.push(byte);
+        rest = after;
+    }
+    bytes
 }
 
 /// Reads one of the selectors of a request. A selector of every series is refused: it must be a

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use tidepool_plugin::BatchBuilder;
 use tidepool_plugin::job::store::{self, Cursor, MatchOp, Matcher};
-use tidepool_plugin::job::{Guest, webhook};
+use tidepool_plugin::job::{Guest, instant, range, webhook};
 
 thread_local! {
     static WORD: RefCell<String> = const { RefCell::new(String::new()) };
@@ -43,10 +43,44 @@ impl Guest for Hostile {
                     Ok(_) => Err("a fifth cursor is open".to_owned()),
                 }
             }
+            // Asks more than the server allows, time and again, and goes on.
+            "bombs" => {
+                for bomb in bombs() {
+                    match instant(&bomb, scheduled_ms) {
+                        Ok(answer) => return Err(format!("{} series", answer.series.len())),
+                        Err(error) => println!("the query ended: {error}"),
+                    }
+                }
+                let after = instant("1 + 6", scheduled_ms)?.points();
+                append(scheduled_ms, after.first().map_or(0.0, |point| point.value))
+            }
+            "range" => {
+                let start_ms = scheduled_ms - 60_000;
+                let expression = "{__name__=\"latency_gauge_fractions\"} or rate(seen[1m])";
+                let answer = range(expression, start_ms, scheduled_ms, 15_000)?;
+                let samples: usize = answer.series.iter().map(|it| it.samples.len()).sum();
+                let histograms: usize = answer.series.iter().map(|it| it.histograms.len()).sum();
+                println!("a range of {samples} samples and {histograms} histograms");
+                for annotation in &answer.annotations {
+                    let kind = if annotation.is_warning { "warning" } else { "info" };
+                    println!("{kind}: {}", annotation.text);
+                }
+                Ok(())
+            }
             "trap" => panic!("as it was told"),
             _ => append(scheduled_ms, 1.0),
         }
     }
+}
+
+/// Steps and labels without end.
+fn bombs() -> [String; 2] {
+    let steps = "sum_over_time(sum_over_time(vector(1)[1d:1s])[1d:1s])".to_owned();
+    let doubled = (0..40).fold("vector(1)".to_owned(), |inner, number| {
+        let replacement = if number == 0 { "x" } else { "$1$1" };
+        format!("label_replace({inner}, \"i\", \"{replacement}\", \"i\", \"(.*)\")")
+    });
+    [steps, doubled]
 }
 
 fn everything() -> Result<Cursor, String> {

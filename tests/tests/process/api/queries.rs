@@ -248,6 +248,30 @@ fn an_answer_in_protobuf_has_whole_histograms() {
     assert_refused(&wrong, 400, "bad_data", "parse error");
 }
 
+/// The two expressions of upstream's `parse_test.go` that are no UTF-8; upstream refuses them, too.
+#[test]
+fn expressions_that_are_no_utf8_are_refused() {
+    let store = start(&[]);
+    let url = |rest: &str| format!("{}/api/v1/query{rest}", store.server.url());
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    for (encoded, place) in [
+        ("some_metric%7Ba%3D%22%FF%22%7D", 15),
+        ("label_replace(a,+%60b%60,+%60c%ff%60,+%60d%60,+%60.*%60)", 24),
+    ] {
+        let parameter = format!("query={encoded}");
+        let got = Client::default().get(&url(&format!("?{parameter}"))).expect("an answer");
+        let posted = Client::default().post(&url(""), &form, parameter.as_bytes());
+        for response in [got, posted.expect("an answer")] {
+            let text = format!("invalid parameter \"query\": invalid UTF-8 after {place} bytes");
+            assert_refused(&response, 400, "bad_data", &text);
+        }
+    }
+    // What stands for such bytes elsewhere is a character like others here.
+    let response =
+        ask(&store.server, "label_replace(vector(1), \"a\", \"\u{fffd}\", \"\", \"\")", "");
+    assert_eq!(json_of(&response)["data"]["result"][0]["metric"], json!({"a": "\u{fffd}"}));
+}
+
 #[test]
 fn queries_that_a_crash_ended_are_named_at_the_next_start() {
     let store = start(&["--query-timeout=1h"]);

@@ -151,7 +151,7 @@ fn a_new_plugin_builds_as_it_is_and_is_what_it_should_be() {
         let file = folder.join(format!("target/wasm32-wasip2/release/my_{world}.wasm"));
         let checked = plugin(&[OsStr::new("check"), file.as_os_str()]);
         assert!(
-            checked.stdout.contains(&format!("a {world} for tidepool:plugin@0.1")),
+            checked.stdout.contains(&format!("a {world} for tidepool:plugin@0.2")),
             "{checked:?}"
         );
         // Nothing is written over.

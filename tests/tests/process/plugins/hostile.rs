@@ -181,6 +181,53 @@ fn a_job_that_leaks_cursors_keeps_no_reader_waiting() {
     assert!(store.server.log().contains("left cursors open"), "{}", store.server.log());
 }
 
+/// A query bomb ends by the limits of queries: the job gets an error and goes on.
+#[test]
+fn a_job_whose_queries_are_bombs_goes_on() {
+    let (store, _plugins) = start(
+        |plugins| plugins.with("bombs", "hostile-job", "config: bombs\nschedule: 1s"),
+        |config| config.flag("--query-timeout=1s").flag("--query-memory-limit=64MiB"),
+    )
+    .expect("tidepool starts");
+    let outcome = |outcome: &str| {
+        figure(&store.server, "calls_total", "bombs", &format!("outcome=\"{outcome}\""))
+    };
+    let runs = || (outcome("ok") >= 2.0).then_some(());
+    wait::until("two runs", TIMEOUT, runs)
+        .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
+    for fault in ["timeout", "error", "trap", "memory", "output"] {
+        assert_eq!(outcome(fault), 0.0, "{fault}: {}", store.server.log());
+    }
+    let log = store.server.log();
+    for reason in ["timed out", "memory"] {
+        let line = log.lines().find(|it| it.contains("the query ended") && it.contains(reason));
+        assert!(line.is_some(), "no query ended with {reason:?}:\n{log}");
+    }
+    let said = lines(&store.server);
+    assert!(said.iter().any(|line| line.contains("value=7 7 ")), "{said:?}");
+}
+
+/// A query that still runs when the job's time is over ends with it, and its turn is free again.
+#[test]
+fn a_job_that_ends_within_a_query_gives_its_turn_back() {
+    let (store, _plugins) = start(
+        |plugins| {
+            plugins.with("bombs", "hostile-job", "config: bombs\nschedule: 1s\nlimits: {time: 1s}")
+        },
+        |config| config.flag("--query-max-concurrency=1"),
+    )
+    .expect("tidepool starts");
+    let ended = || {
+        let calls = figure(&store.server, "calls_total", "bombs", "outcome=\"timeout\"");
+        (calls >= 2.0).then_some(())
+    };
+    wait::until("two runs to pass their time", TIMEOUT, ended)
+        .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
+    let url = format!("{}/api/v1/query?query=1", store.server.url());
+    let response = tidepool_tests::http::Client::default().get(&url).expect("an answer");
+    assert_eq!(response.status, 200, "{}", response.text());
+}
+
 #[test]
 fn long_texts_of_plugins_are_cut() {
     let (store, _plugins) = start(

@@ -3,8 +3,11 @@
 use super::{TIMEOUT, lines, post, push, stored};
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::clock::now_ms;
+use tidepool_tests::histogram::Value;
+use tidepool_tests::histogram::stored::{data_until_now, rows, send};
 use tidepool_tests::plugins::{figure, start};
 use tidepool_tests::remote_write::{Version, Written};
+use tidepool_tests::sender::read_all;
 use tidepool_tests::series::{Dataset, Series, Shape, Texture};
 use tidepool_tests::wait;
 
@@ -133,6 +136,55 @@ fn a_job_reads_and_appends_on_its_schedule() {
     let told = wait::until("the job to run", TIMEOUT, told).expect("it runs");
     assert!(told.starts_with("__name__=job_said,value=403 403 "), "{told}");
     assert!(told.ends_with("000"), "a multiple of its schedule: {told}");
+}
+
+/// What a rule records of native histograms is what was sent, with all that JSON leaves out.
+#[test]
+fn a_job_records_histograms_and_tells_what_was_remarked() {
+    let (store, _plugins) = start(
+        |plugins| {
+            let rule = "schedule: 1s\nconfig: copy = {__name__=~\"latency_.+_fractions\"}";
+            let plugins = plugins.with("rule", "recording-rule", rule);
+            plugins.with("range", "hostile-job", "schedule: 1s\nconfig: range")
+        },
+        |config| config,
+    )
+    .expect("tidepool starts");
+    // Nine series, one of each kind.
+    let sent = data_until_now(5, 9, 4, 15_000);
+    send(&store.server, Version::V2, &rows(&sent));
+    let now = now_ms();
+    push(&store.server, &format!("seen 1 {}\nseen 2 {now}\n", now - 15_000));
+    let read = || {
+        let read = store.reader().sampled_values(&read_all()).expect("what is stored");
+        let copies = read.into_iter().filter(|it| it.labels.value("__name__") == "copy");
+        copies.collect::<Vec<_>>()
+    };
+    // Counters, gauges and custom bounds; what is finer than stored ends as a counter.
+    let copies = || Some(read()).filter(|copies| copies.len() == 4);
+    let copies = wait::until("copies", TIMEOUT, copies)
+        .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
+    for copy in copies {
+        let instance = copy.labels.value("instance");
+        let original = sent.iter().find(|it| it.labels.value("instance") == instance);
+        let (_, newest) = original.and_then(|it| it.values.last()).expect("an original");
+        let Value::Histogram(newest) = newest.canonical() else { panic!("{newest:?}") };
+        for point in &copy.points {
+            assert_eq!(point.timestamp_ms % 1000, 0, "{point:?}");
+            assert_eq!(point.value, Value::Histogram(newest.clone()), "{instance}");
+        }
+    }
+    let told = ["a range of ", " histograms", "info: PromQL info: metric might not be a counter"];
+    let is_told = || told.iter().all(|text| store.server.log().contains(text)).then_some(());
+    wait::until("the range", TIMEOUT, is_told)
+        .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
+    let log = store.server.log();
+    let counts = |line: &str| -> Option<(u32, u32)> {
+        let (samples, rest) = line.split_once("a range of ")?.1.split_once(" samples and ")?;
+        Some((samples.parse().ok()?, rest.split_once(' ')?.0.parse().ok()?))
+    };
+    let most = log.lines().filter_map(counts).max().unwrap_or_default();
+    assert!(most.0 >= 1 && most.1 >= 1, "{most:?}\n{log}");
 }
 
 #[test]

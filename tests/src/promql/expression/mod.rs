@@ -1,102 +1,13 @@
 //! Random expressions whose types are right.
 
+mod experimental;
+mod words;
+
 use crate::series::Random;
-
-/// Metrics with floats, and the labels that tell their series apart.
-const FLOATS: [(&str, &str); 7] = [
-    ("up", ""),
-    ("build_info", "version"),
-    ("cpu_seconds_total", "mode"),
-    ("temperature", "room"),
-    ("request_seconds_bucket", "le"),
-    ("request_seconds_count", ""),
-    ("request_seconds_sum", ""),
-];
-
-/// Metrics with native histograms.
-const HISTOGRAMS: [&str; 4] =
-    ["latency_counter", "latency_gauge", "latency_custom", "latency_counter_fractions"];
-
-const MATCHERS: [&str; 9] = [
-    "job=\"api\"",
-    "job!=\"api\"",
-    "job=~\"a.*|db\"",
-    "instance=~\"[ab]:.\"",
-    "instance!~\"d.*\"",
-    "mode=~\"user|idle\"",
-    "room=\"\"",
-    "le=\"1\"",
-    "none=\"\"",
-];
-
-const DURATIONS: [&str; 8] = ["1s", "15s", "45s", "1m", "5m", "7m30s", "20m", "1h"];
-
-const GROUPS: [&str; 6] =
-    ["", " by (job)", " by (instance, mode)", " without (instance)", " by (le)", " without (le)"];
-
-/// Functions of ranges.
-const OVER_TIME: [&str; 24] = [
-    "rate",
-    "increase",
-    "irate",
-    "delta",
-    "idelta",
-    "deriv",
-    "resets",
-    "changes",
-    "avg_over_time",
-    "sum_over_time",
-    "count_over_time",
-    "min_over_time",
-    "max_over_time",
-    "last_over_time",
-    "first_over_time",
-    "present_over_time",
-    "stddev_over_time",
-    "stdvar_over_time",
-    "mad_over_time",
-    "absent_over_time",
-    "ts_of_max_over_time",
-    "ts_of_min_over_time",
-    "ts_of_last_over_time",
-    "ts_of_first_over_time",
-];
-
-/// Functions of one number.
-const OF_NUMBERS: [&str; 26] = [
-    "abs",
-    "ceil",
-    "floor",
-    "exp",
-    "ln",
-    "log2",
-    "log10",
-    "sqrt",
-    "sgn",
-    "round",
-    "sin",
-    "cos",
-    "tan",
-    "atan",
-    "tanh",
-    "deg",
-    "rad",
-    "timestamp",
-    "minute",
-    "hour",
-    "day_of_week",
-    "month",
-    "histogram_count",
-    "histogram_sum",
-    "histogram_avg",
-    "absent",
-];
-
-const AGGREGATIONS: [&str; 8] = ["sum", "avg", "min", "max", "count", "group", "stddev", "stdvar"];
-
-const ARITHMETIC: [&str; 7] = ["+", "-", "*", "/", "%", "^", "atan2"];
-
-const COMPARISONS: [&str; 6] = ["==", "!=", "<", ">", "<=", ">="];
+use words::{
+    AGGREGATIONS, ARITHMETIC, COMPARISONS, COMPUTED_DURATIONS, DURATIONS, FILLS, FLOATS, GROUPS,
+    HISTOGRAMS, MATCHERS, OF_NUMBERS, OVER_TIME,
+};
 
 /// A source of expressions.
 pub struct Expressions {
@@ -114,9 +25,11 @@ impl Expressions {
     /// The next one, which returns an instant vector or a scalar.
     pub fn next_expression(&mut self) -> String {
         let depth = 1 + self.random.below(4);
-        match self.random.one_in(12) {
-            true => self.scalar(depth),
-            false => self.vector(depth),
+        match self.random.below(12) {
+            0 => self.scalar(depth),
+            // Only the outermost function decides the order of an answer.
+            1 => self.sorted(depth - 1),
+            _ => self.vector(depth),
         }
     }
 
@@ -132,10 +45,17 @@ impl Expressions {
     fn scalar(&mut self, depth: u64) -> String {
         match (depth, self.random.below(6)) {
             (0, 0..4) => self.number(),
-            (0, _) => self.pick(&["time()", "pi()"]).to_owned(),
+            (0, _) => {
+                let calls = ["time()", "pi()", "start()", "end()", "step()", "range()"];
+                self.pick(&calls).to_owned()
+            }
             (_, 0) => self.number(),
             (_, 1) => "time()".to_owned(),
             (_, 2) => format!("scalar({})", self.vector(depth - 1)),
+            (_, 3) if self.random.one_in(3) => {
+                let call = self.pick(&["min_of", "max_of"]);
+                format!("{call}({}, {})", self.scalar(depth - 1), self.scalar(depth - 1))
+            }
             (_, 3) => {
                 let op = self.pick(&COMPARISONS);
                 format!("({} {op} bool {})", self.scalar(depth - 1), self.scalar(depth - 1))
@@ -147,10 +67,20 @@ impl Expressions {
         }
     }
 
+    /// A duration as a range or a step has it.
+    fn duration(&mut self) -> &'static str {
+        match self.random.one_in(6) {
+            true => self.pick(&COMPUTED_DURATIONS),
+            false => self.pick(&DURATIONS),
+        }
+    }
+
     fn shift(&mut self) -> String {
-        let offset = match self.random.below(8) {
-            0 => format!(" offset {}", self.pick(&DURATIONS)),
-            1 => format!(" offset -{}", self.pick(&DURATIONS)),
+        let offset = match self.random.below(24) {
+            0..3 => format!(" offset {}", self.pick(&DURATIONS)),
+            3..6 => format!(" offset -{}", self.pick(&DURATIONS)),
+            6 => format!(" offset ({})", self.pick(&COMPUTED_DURATIONS)),
+            7 => format!(" offset -({})", self.pick(&COMPUTED_DURATIONS)),
             _ => String::new(),
         };
         let at = match self.random.below(12) {
@@ -167,19 +97,21 @@ impl Expressions {
     fn selector(&mut self) -> String {
         let name = match self.random.one_in(4) {
             true => self.pick(&HISTOGRAMS),
-            false => self.random.pick(&FLOATS).0,
+            false => self.pick(&FLOATS),
         };
         // Most selectors have none, lest they select nothing.
         let count = self.random.pick(&[0, 0, 0, 0, 1, 1, 2]);
         let matchers: Vec<_> = (0..count).map(|_| self.random.pick(&MATCHERS)).collect();
-        match matchers.is_empty() {
-            true => name.to_owned(),
-            false => format!("{name}{{{}}}", matchers.join(",")),
+        let matchers = matchers.join(",");
+        match (matchers.is_empty(), self.random.one_in(30)) {
+            (_, true) => format!("{{__name__=~\"cpu.*|temp.*|latency_custom\",{matchers}}}"),
+            (true, _) => name.to_owned(),
+            (false, _) => format!("{name}{{{matchers}}}"),
         }
     }
 
     fn range(&mut self, depth: u64) -> String {
-        let (duration, shift) = (self.pick(&DURATIONS), self.shift());
+        let (duration, shift) = (self.duration(), self.shift());
         match depth > 0 && self.random.one_in(5) {
             false => format!("{}[{duration}]{shift}", self.selector()),
             true => {
@@ -197,7 +129,7 @@ impl Expressions {
             };
         }
         let below = depth - 1;
-        match self.random.below(13) {
+        match self.random.below(16) {
             0 => self.over_time(depth),
             1 => format!("{}({})", self.pick(&OF_NUMBERS), self.vector(below)),
             2 | 3 => self.aggregation(below),
@@ -220,7 +152,8 @@ impl Expressions {
                 1 => format!("clamp_min({}, {})", self.vector(below), self.scalar(below)),
                 _ => format!("vector({})", self.scalar(below)),
             },
-            _ => format!("-{}", self.vector(below)),
+            12 => format!("-{}", self.vector(below)),
+            _ => self.experimental(below),
         }
     }
 
@@ -240,7 +173,6 @@ impl Expressions {
 
     fn aggregation(&mut self, depth: u64) -> String {
         let by = self.pick(&GROUPS);
-        // Which series limitk and limit_ratio take, upstream leaves open.
         match self.random.below(6) {
             0 => {
                 let op = self.pick(&["topk", "bottomk"]);
@@ -248,7 +180,11 @@ impl Expressions {
                 format!("{op}{by} ({count}, {})", self.vector(depth))
             }
             1 => format!("quantile{by} ({}, {})", self.number(), self.vector(depth)),
-            2 => format!("count_values{by} (\"value\", {})", self.vector(depth)),
+            // A value becomes a text, in which the last digits count.
+            2 => format!(
+                "count_values{by} (\"value\", clamp(round({}), -1000, 1000))",
+                self.vector(depth)
+            ),
             _ => format!("{}{by} ({})", self.pick(&AGGREGATIONS), self.vector(depth)),
         }
     }
@@ -266,7 +202,13 @@ impl Expressions {
             " on (instance) group_left",
             " on (job, instance) group_left (version)",
             " on (instance) group_right",
+            " on (job) group_left ()",
+            " ignoring (mode, room, le, version) group_left",
         ]);
+        let fill = match self.random.one_in(5) {
+            true => self.pick(&FILLS),
+            false => "",
+        };
         let (left, right) = match self.random.one_in(3) {
             // The same on both sides, so that they meet.
             true => {
@@ -275,16 +217,17 @@ impl Expressions {
             }
             false => (self.vector(depth), self.vector(depth)),
         };
-        format!("({left} {op}{by} {right})")
+        format!("({left} {op}{by}{fill} {right})")
     }
 
     fn labels(&mut self, depth: u64) -> String {
         let vector = self.vector(depth);
-        match self.random.below(4) {
+        match self.random.below(5) {
             0 => format!("label_replace({vector}, \"new\", \"$1-x\", \"instance\", \"(.):.*\")"),
             1 => format!("label_replace({vector}, \"job\", \"\", \"job\", \"a(.*)\")"),
             2 => format!("label_join({vector}, \"both\", \"/\", \"job\", \"instance\")"),
-            _ => format!("sort_by_label({vector}, \"instance\", \"mode\")"),
+            3 => format!("label_replace({vector}, \"__name__\", \"as_$1\", \"job\", \"(.*)\")"),
+            _ => format!("label_join({vector}, \"__name__\", \"_\", \"__name__\", \"job\")"),
         }
     }
 

@@ -1,8 +1,13 @@
 //! Measures tidepool beside Prometheus and VictoriaMetrics; see `--help`.
 
+mod queries;
+
+use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use queries::QueryOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 use std::time::Duration;
 use tidepool_tests::bench::beside::{self, Beside};
 use tidepool_tests::bench::contender::Contender;
@@ -43,7 +48,8 @@ struct Options {
     /// Decides the data.
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
-    /// Measures everything so many times; the table has the least of each figure.
+    /// Measures everything so many times; the table has the least of each figure, that of queries
+    /// the most.
     #[arg(long, global = true, default_value_t = 1)]
     rounds: usize,
 }
@@ -52,7 +58,8 @@ struct Options {
 enum Command {
     /// Measures scenarios, keeps their figures in target/bench, and prints the table of them.
     Table(TableOptions),
-    /// Writes host/docs/speed.md with its charts, and speed/scraping.md, from the figures that
+    /// Writes host/docs/speed.md with its charts, and the pages of queries and of scraping beside
+    /// it, from the figures that
     /// are kept.
     Docs {
         /// The folder of the page.
@@ -68,12 +75,51 @@ enum Command {
 
 #[derive(Args)]
 struct TableOptions {
-    /// What is measured; by default everything but the billion.
+    /// What is measured; by default everything but the billion and the queries.
     #[arg(value_enum)]
-    scenarios: Vec<Scenario>,
+    parts: Vec<Part>,
     /// Sizes of a smoke test, whose figures mean nothing and are not kept.
     #[arg(long)]
     quick: bool,
+    #[command(flatten)]
+    queries: QueryOptions,
+}
+
+/// What has a table: the scenarios together, and the queries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Scenario(Scenario),
+    Queries,
+}
+
+impl Part {
+    fn scenario(&self) -> Option<Scenario> {
+        match *self {
+            Part::Scenario(scenario) => Some(scenario),
+            Part::Queries => None,
+        }
+    }
+}
+
+impl ValueEnum for Part {
+    fn value_variants<'a>() -> &'a [Part] {
+        static ALL: LazyLock<Vec<Part>> = LazyLock::new(|| {
+            let scenarios = Scenario::value_variants().iter().copied().map(Part::Scenario);
+            scenarios.chain([Part::Queries]).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Part::Scenario(scenario) => scenario.to_possible_value(),
+            Part::Queries => {
+                let help = "Queries in PromQL, a table of its own: CPU s / wall s / peak MB of each \
+                            server, freshly started, whose answers have to be Prometheus'";
+                Some(PossibleValue::new("queries").help(help))
+            }
+        }
+    }
 }
 
 #[derive(Args)]
@@ -198,12 +244,13 @@ fn main() -> ExitCode {
     };
     let done = match &options.command {
         Command::Table(table) => measure_table(table, &context(table.quick), options.rounds),
-        Command::Docs { folder } => write_docs(folder),
-        Command::Load(load) => measure_load(load, &context(false), options.rounds),
-        Command::Beside(beside) => measure_beside(beside, &context(false)),
+        Command::Docs { folder } => write_docs(folder).map(|()| true),
+        Command::Load(load) => measure_load(load, &context(false), options.rounds).map(|()| true),
+        Command::Beside(beside) => measure_beside(beside, &context(false)).map(|()| true),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("bench: {}", chain(&error));
             ExitCode::FAILURE
@@ -222,13 +269,15 @@ fn servers(names: &[ServerName]) -> Vec<Contender> {
     servers
 }
 
+/// Whether all is as it should be.
 fn measure_table(
     options: &TableOptions,
     context: &Context,
     rounds: usize,
-) -> Result<(), BenchError> {
-    let mut scenarios = options.scenarios.clone();
-    if scenarios.is_empty() {
+) -> Result<bool, BenchError> {
+    let rounds = rounds.max(1);
+    let mut scenarios: Vec<Scenario> = options.parts.iter().filter_map(Part::scenario).collect();
+    if options.parts.is_empty() {
         let usual = Scenario::value_variants().iter().copied();
         scenarios = usual.filter(|scenario| scenario.is_usual(context.quick)).collect();
     }
@@ -238,16 +287,21 @@ fn measure_table(
     }
     let mut kept = Kept::new();
     for scenario in scenarios {
-        let measured = outcome::measure(context, scenario, rounds.max(1))?;
+        let measured = outcome::measure(context, scenario, rounds)?;
         eprintln!("{} took {:.0} s", scenario.name(), measured.took_s);
         if !context.quick {
             outcome::keep(scenario, &measured)?;
         }
         kept.insert(scenario.name(), measured);
     }
-    println!("Commit {}. {}\n", outcome::commit()?, docs::machine()?);
-    print!("{}", report::table(&kept));
-    Ok(())
+    if !kept.is_empty() {
+        println!("Commit {}. {}\n", outcome::commit()?, docs::machine()?);
+        print!("{}", report::table(&kept));
+    }
+    match options.parts.contains(&Part::Queries) {
+        true => queries::measure(&options.queries, context, rounds),
+        false => Ok(true),
+    }
 }
 
 fn write_docs(folder: &std::path::Path) -> Result<(), BenchError> {
