@@ -182,6 +182,8 @@ impl Appender {
 
     /// Starts a scrape. `at_ms` is the time of samples without one, `now_ms` the current time.
     pub fn begin(&mut self, at_ms: i64, now_ms: i64) {
+        // Not when a scrape ends: what it is to store still names places.
+        self.cache.shrink();
         self.scrape = Scrape {
             at_ms,
             newest_ms: now_ms.saturating_add(FUTURE_LIMIT_MS),

@@ -361,12 +361,12 @@ impl Cache {
                 ended.push(Ended { reference, text, form });
             }
         }
-        self.shrink();
         ended
     }
 
-    /// Gives memory back where most places are free.
-    fn shrink(&mut self) {
+    /// Gives memory back where most places are free. Places change, so no [`Slot`] may be kept from
+    /// before.
+    pub fn shrink(&mut self) {
         if self.free.len() < GROWTH_FREE || self.free.len() < self.entries.len() / 2 {
             return;
         }
