@@ -1,11 +1,13 @@
 //! Parts of a plan.
 
-use crate::eval::Limits;
 use crate::eval::key::KeyLabels;
+use crate::eval::{EvalError, Limits};
 use crate::functions::{Dropped, Entry, RangeFunction};
 use crate::model::Labels;
 use crate::source::Hints;
-use crate::syntax::{AggregateOp, BinaryOp, Matcher, Matching, RangeBounds, Span, ValueType};
+use crate::syntax::{
+    AggregateOp, BinaryOp, MatchOp, Matcher, Matching, RangeBounds, Span, ValueType,
+};
 use tidepool_relabel::Pattern;
 
 /// What a query is evaluated with. Times are milliseconds.
@@ -87,6 +89,9 @@ pub type NodeId = usize;
 /// Which input of a node; they are filled in this order.
 pub type Port = usize;
 
+/// What a node and its operator take beside columns, about.
+pub const NODE_BYTES: usize = 512;
+
 /// A plan.
 #[derive(Debug)]
 pub struct Plan {
@@ -98,8 +103,6 @@ pub struct Plan {
     pub grid: Grid,
     /// Type of the answer.
     pub returns: ValueType,
-    /// Memory of compiled expressions.
-    pub pattern_bytes: usize,
     /// The answer, if it is a text.
     pub text: Option<String>,
 }
@@ -135,10 +138,41 @@ pub enum Names {
 /// What starts series on their way.
 #[derive(Debug)]
 pub enum Leaf {
+    /// Labels of the store's series.
+    Check(Check),
     /// Series of the store.
     Scan(Scan),
     /// A node that needs no series.
     Generate(NodeId),
+}
+
+/// A look at the labels of a scan, before the answer begins: whether series may become equal.
+#[derive(Debug)]
+pub struct Check {
+    /// The scan's conditions, and more.
+    pub matchers: Vec<Matcher>,
+    /// Oldest sample that counts, included, in milliseconds since the epoch.
+    pub start_ms: i64,
+    /// Newest sample that counts, included.
+    pub end_ms: i64,
+    /// What is looked for.
+    pub what: CheckOf,
+    /// The selector's place in the text.
+    pub span: Span,
+}
+
+/// What makes series equal once labels were taken out or set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckOf {
+    /// Any series: it has a label that will be set.
+    Any,
+    /// Any series: it has a type or a unit. Then they are compared.
+    Metadata,
+    /// Two series that are equal without name, type and unit.
+    Equal {
+        /// Only if there is a type or a unit.
+        after_metadata: bool,
+    },
 }
 
 /// Reading series of the store.
@@ -286,7 +320,17 @@ pub enum Kind {
     /// Takes out names whose removal was delayed.
     Cleanup,
     /// Gives series to the caller.
-    Root(Sorting),
+    Root(Root),
+}
+
+/// How the answer is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Whether series are sorted.
+    pub sorting: Sorting,
+    /// Whether series that come later may have the labels of earlier ones, which is an error: then
+    /// none is given before the last one is there.
+    pub may_fail: bool,
 }
 
 /// Whether series are sorted by labels before the caller gets them, if there is memory for that.
@@ -391,7 +435,57 @@ pub struct LabelReplace {
 #[derive(Debug)]
 pub struct InfoPlan {
     /// Conditions on the names of info metrics.
-    pub names: Vec<Matcher>,
-    /// Conditions on labels that are taken; all labels are if there are none.
-    pub data: Vec<Matcher>,
+    pub names: Vec<Condition>,
+    /// Labels that are taken, ascending; all are if there are none.
+    pub data: Vec<String>,
+    /// Whether series without info metrics stay.
+    pub keeps_bare: bool,
+}
+
+/// A condition on a value.
+#[derive(Debug)]
+pub struct Condition {
+    op: MatchOp,
+    value: String,
+    pattern: Option<Pattern>,
+}
+
+impl Condition {
+    /// The condition of a matcher.
+    pub fn new(matcher: &Matcher) -> Result<Condition, EvalError> {
+        let pattern = match matcher.op {
+            MatchOp::Regex | MatchOp::NotRegex => {
+                Some(Pattern::new(&matcher.value).map_err(EvalError::execution)?)
+            }
+            _ => None,
+        };
+        Ok(Condition { op: matcher.op, value: matcher.value.clone(), pattern })
+    }
+
+    /// Whether a value fits.
+    pub fn holds(&self, value: &str) -> bool {
+        let fits = || self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(value));
+        match self.op {
+            MatchOp::Equal => value == self.value,
+            MatchOp::NotEqual => value != self.value,
+            MatchOp::Regex => fits(),
+            MatchOp::NotRegex => !fits(),
+        }
+    }
+
+    /// Memory that it takes, roughly.
+    pub fn bytes(&self) -> usize {
+        self.value.len() + self.pattern.as_ref().map_or(0, Pattern::bytes)
+    }
+}
+
+impl Kind {
+    /// Memory of what was compiled, roughly.
+    pub fn compiled_bytes(&self) -> usize {
+        match self {
+            Kind::LabelReplace(plan) => plan.pattern.bytes(),
+            Kind::Info(plan) => plan.names.iter().map(Condition::bytes).sum(),
+            _ => 0,
+        }
+    }
 }
