@@ -48,6 +48,9 @@ pub trait Source {
     /// them are to show the store as of one moment, that of the first of them.
     fn begin(&self, _start_ms: i64, _end_ms: i64) {}
 
+    /// Says that no more selections follow.
+    fn end(&self) {}
+
     /// The series of a selection, in ascending order of their label sets. Several scans may be open
     /// at once; they borrow nothing, so that an evaluation (`Rc<dyn Source>`) can outlive its
     /// caller.

@@ -166,6 +166,7 @@ impl Evaluation {
                     self.leaves.clear();
                     self.opened.clear();
                     self.running = None;
+                    self.source.end();
                     return Err(error);
                 }
             }
@@ -221,7 +222,10 @@ impl Evaluation {
     /// Begins with the next leaf; gives whether there is one.
     fn begin_leaf(&mut self) -> Result<bool, EvalError> {
         match self.leaves.pop_front() {
-            None => return Ok(false),
+            None => {
+                self.source.end();
+                return Ok(false);
+            }
             Some(Leaf::Generate(node)) => self.pipeline.end(node, &mut self.context)?,
             Some(Leaf::Check(check)) => {
                 let is_needless = check.what == CheckOf::Equal { after_metadata: true };

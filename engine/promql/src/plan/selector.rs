@@ -17,6 +17,9 @@ use super::invariant::bare;
 /// thousands of selectors would take long to plan.
 const SHARED_MAX: usize = 100;
 
+/// Bytes of a path to a consumer beside its steps, roughly.
+const PATH_BYTES: usize = 64;
+
 impl Builder<'_> {
     /// An instant vector selector.
     pub(super) fn instant(
@@ -118,7 +121,8 @@ impl Builder<'_> {
         (span, call): (Span, Span),
         inputs: Vec<NodeId>,
     ) -> Result<NodeId, PlanError> {
-        self.take(matchers_bytes(&selector.matchers), span)?;
+        let path_bytes = PATH_BYTES + size_of_val(&*self.path);
+        self.take(size_of::<Scan>() + path_bytes + matchers_bytes(&selector.matchers), span)?;
         let when = When { at_ms: fold.at_ms, offset_ms: fold.offset_ms, range_ms: fold.range_ms };
         let (before, behind) = fold.margin_ms;
         let oldest = when.of(grid.start_ms).saturating_sub(fold.range_ms.saturating_add(before));
