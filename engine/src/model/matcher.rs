@@ -373,8 +373,8 @@ mod tests {
         assert!(Matcher::new(&bomb).is_err());
     }
 
-    /// Groups of an expression were found for each value, though no one asks for them: 5,000 of them
-    /// took a second a value.
+    /// Groups of an expression were found for each value, though no one asks for them: 5,000 of
+    /// them took a second a value.
     #[test]
     fn groups_of_large_expressions_cost_nothing() {
         let alternatives: Vec<String> = (0..5_000).map(|n| format!("(x{n}.+|y)z")).collect();

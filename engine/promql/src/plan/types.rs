@@ -1,14 +1,14 @@
 //! Parts of a plan.
 
+use crate::eval::Limits;
 use crate::eval::key::KeyLabels;
-use crate::eval::{EvalError, Limits};
 use crate::functions::{Dropped, Entry, RangeFunction};
 use crate::model::Labels;
-use crate::source::Hints;
-use crate::syntax::{
-    AggregateOp, BinaryOp, MatchOp, Matcher, Matching, RangeBounds, Span, ValueType,
-};
+use crate::syntax::{AggregateOp, BinaryOp, Matching, RangeBounds, Span, ValueType};
 use tidepool_relabel::Pattern;
+
+pub use super::condition::Condition;
+pub use super::leaf::{Check, CheckOf, Leaf, Scan};
 
 /// What a query is evaluated with. Times are milliseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,63 +133,6 @@ pub enum Names {
     Same,
     /// They may differ.
     Any,
-}
-
-/// What starts series on their way.
-#[derive(Debug)]
-pub enum Leaf {
-    /// Labels of the store's series.
-    Check(Check),
-    /// Series of the store.
-    Scan(Scan),
-    /// A node that needs no series.
-    Generate(NodeId),
-}
-
-/// A look at the labels of a scan, before the answer begins: whether series may become equal.
-#[derive(Debug)]
-pub struct Check {
-    /// The scan's conditions, and more.
-    pub matchers: Vec<Matcher>,
-    /// Oldest sample that counts, included, in milliseconds since the epoch.
-    pub start_ms: i64,
-    /// Newest sample that counts, included.
-    pub end_ms: i64,
-    /// What is looked for.
-    pub what: CheckOf,
-    /// The selector's place in the text.
-    pub span: Span,
-}
-
-/// What makes series equal once labels were taken out or set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckOf {
-    /// Any series: it has a label that will be set.
-    Any,
-    /// Any series: it has a type or a unit. Then they are compared.
-    Metadata,
-    /// Two series that are equal without name, type and unit.
-    Equal {
-        /// Only if there is a type or a unit.
-        after_metadata: bool,
-    },
-}
-
-/// Reading series of the store.
-#[derive(Debug)]
-pub struct Scan {
-    /// All must hold.
-    pub matchers: Vec<Matcher>,
-    /// Oldest sample that is needed, included, in milliseconds since the epoch.
-    pub start_ms: i64,
-    /// Newest sample that is needed, included.
-    pub end_ms: i64,
-    /// What is done with the samples.
-    pub hints: Hints,
-    /// The folds that take the samples.
-    pub consumers: Vec<NodeId>,
-    /// The selector's place in the text.
-    pub span: Span,
 }
 
 /// A scalar argument.
@@ -440,43 +383,6 @@ pub struct InfoPlan {
     pub data: Vec<String>,
     /// Whether series without info metrics stay.
     pub keeps_bare: bool,
-}
-
-/// A condition on a value.
-#[derive(Debug)]
-pub struct Condition {
-    op: MatchOp,
-    value: String,
-    pattern: Option<Pattern>,
-}
-
-impl Condition {
-    /// The condition of a matcher.
-    pub fn new(matcher: &Matcher) -> Result<Condition, EvalError> {
-        let pattern = match matcher.op {
-            MatchOp::Regex | MatchOp::NotRegex => {
-                Some(Pattern::new(&matcher.value).map_err(EvalError::execution)?)
-            }
-            _ => None,
-        };
-        Ok(Condition { op: matcher.op, value: matcher.value.clone(), pattern })
-    }
-
-    /// Whether a value fits.
-    pub fn holds(&self, value: &str) -> bool {
-        let fits = || self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(value));
-        match self.op {
-            MatchOp::Equal => value == self.value,
-            MatchOp::NotEqual => value != self.value,
-            MatchOp::Regex => fits(),
-            MatchOp::NotRegex => !fits(),
-        }
-    }
-
-    /// Memory that it takes, roughly.
-    pub fn bytes(&self) -> usize {
-        self.value.len() + self.pattern.as_ref().map_or(0, Pattern::bytes)
-    }
 }
 
 impl Kind {
