@@ -140,7 +140,7 @@ pub struct Annotations {
     entries: Vec<(Annotation, Span)>,
     /// The part of the expression that notes.
     noting: Span,
-    /// Hashes of texts that are not kept, by severity.
+    /// Hashes of messages that are not kept, by severity.
     others: [BTreeSet<u64>; 2],
 }
 
@@ -218,15 +218,15 @@ impl Annotations {
         let kept = all.clone().count();
         let shown = if limit == 0 { kept } else { limit.min(kept) };
         let count = kept + self.others[severity as usize].len();
-        let mut texts: Vec<_> = all.take(shown).map(|entry| entry.message(query)).collect();
+        let mut messages: Vec<_> = all.take(shown).map(|entry| entry.message(query)).collect();
         if count > shown {
             let kind = match severity {
                 Severity::Warning => "warning",
                 Severity::Info => "info",
             };
-            texts.push(format!("{} more {kind} annotations omitted", count - shown));
+            messages.push(format!("{} more {kind} annotations omitted", count - shown));
         }
-        texts
+        messages
     }
 }
 
@@ -240,16 +240,16 @@ mod tests {
     fn messages_end_with_line_and_column() {
         let mut annotations = Annotations::default();
         annotations.note(Note::MixedFloatsHistograms, "m", SPAN);
-        let texts = annotations.messages(Severity::Warning, "rate(m[5m])", 10);
+        let messages = annotations.messages(Severity::Warning, "rate(m[5m])", 10);
         let text = "PromQL warning: encountered a mix of histograms and floats for metric name \
                     \"m\" (1:6)";
-        assert_eq!(texts, [text]);
-        let texts = annotations.messages(Severity::Warning, "rat\n(m[5m])", 10);
-        assert!(texts[0].ends_with(" (2:2)"), "{texts:?}");
+        assert_eq!(messages, [text]);
+        let messages = annotations.messages(Severity::Warning, "rat\n(m[5m])", 10);
+        assert!(messages[0].ends_with(" (2:2)"), "{messages:?}");
     }
 
     #[test]
-    fn equal_texts_are_one_with_the_place_that_is_evaluated_last() {
+    fn equal_messages_are_one_with_the_place_that_is_evaluated_last() {
         let span = |start, end| Span { start, end };
         // Of `f(g(a) + g(b))`: what notes, and the place it notes.
         let parts =
@@ -272,9 +272,9 @@ mod tests {
         for i in 0..12 {
             annotations.note(Note::MixedFloatsHistograms, &format!("m{i}"), SPAN);
         }
-        let texts = annotations.messages(Severity::Warning, "rate(m[5m])", 10);
-        assert_eq!(texts.len(), 11);
-        assert_eq!(texts[10], "2 more warning annotations omitted");
+        let messages = annotations.messages(Severity::Warning, "rate(m[5m])", 10);
+        assert_eq!(messages.len(), 11);
+        assert_eq!(messages[10], "2 more warning annotations omitted");
         assert_eq!(annotations.messages(Severity::Warning, "rate(m[5m])", 0).len(), 12);
     }
 
@@ -287,8 +287,8 @@ mod tests {
                 annotations.note(Note::PossibleNonCounter, &format!("m{}", i % 7), SPAN);
             }
         }
-        let texts = annotations.messages(Severity::Warning, "rate(m[5m])", 10);
-        assert_eq!(texts[10], format!("{} more warning annotations omitted", KEPT_MAX + 10));
+        let messages = annotations.messages(Severity::Warning, "rate(m[5m])", 10);
+        assert_eq!(messages[10], format!("{} more warning annotations omitted", KEPT_MAX + 10));
         assert_eq!(annotations.messages(Severity::Info, "rate(m[5m])", 10).len(), 7);
     }
 
@@ -307,10 +307,10 @@ mod tests {
         };
         annotations.note(at(3_000_000, 0.2, 1.0), "", SPAN);
         annotations.note(at(0, 5.0, 20.0), "", SPAN);
-        let texts = annotations.messages(Severity::Info, "rate(m[5m])", 10);
-        assert_eq!(texts.len(), 1);
+        let messages = annotations.messages(Severity::Info, "rate(m[5m])", 10);
+        assert_eq!(messages.len(), 1);
         let end = ", from buckets 0.2 to 5, with a max diff of 20, over 2 samples from \
                    1970-01-01T00:00:00Z to 1970-01-01T00:50:00Z (1:6)";
-        assert!(texts[0].ends_with(end), "{texts:?}");
+        assert!(messages[0].ends_with(end), "{messages:?}");
     }
 }

@@ -19,14 +19,16 @@ pub struct Selection {
 /// What a store may leave out or prepare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// Milliseconds between evaluations; 0 for one evaluation.
+    /// Milliseconds between evaluations; 0 if all samples of the selection are looked at.
     pub step_ms: i64,
-    /// Window of each evaluation in milliseconds.
+    /// Window of each evaluation in milliseconds. The last one ends with the selection, so the
+    /// samples that count are those in `(end_ms - k * step_ms - range_ms, end_ms - k * step_ms]`.
     pub range_ms: i64,
     /// Buckets of histograms are not looked at: count and sum suffice. A store that leaves them out
     /// must say of each histogram whether the counter was reset.
     pub without_buckets: bool,
-    /// No sample is looked at: labels suffice.
+    /// No sample is looked at: labels suffice. There may be series that have samples near the
+    /// selected time only.
     pub labels_only: bool,
     /// Start times of counters are looked at.
     pub start_times: bool,
@@ -42,6 +44,13 @@ pub struct SourceError {
 
 /// A store that is read.
 pub trait Source {
+    /// Says that the selections that follow lie in this range of time, both ends included. All of
+    /// them are to show the store as of one moment, that of the first of them.
+    fn begin(&self, _start_ms: i64, _end_ms: i64) {}
+
+    /// Says that no more selections follow.
+    fn end(&self) {}
+
     /// The series of a selection, in ascending order of their label sets. Several scans may be open
     /// at once; they borrow nothing, so that an evaluation (`Rc<dyn Source>`) can outlive its
     /// caller.
@@ -56,4 +65,9 @@ pub trait SeriesSet {
     /// Appends samples of the current series in time order, at most about a chunk's, all newer than
     /// those before; false if there were none left.
     fn read(&mut self, samples: &mut Samples) -> Result<bool, SourceError>;
+
+    /// Memory of what was made to open the selection, such as compiled expressions, roughly.
+    fn bytes(&self) -> usize {
+        0
+    }
 }

@@ -5,7 +5,7 @@ use tidepool_promql::eval::{EvalError, Evaluation, Limit, Limits, Query};
 use tidepool_promql::model::{FloatPoint, Labels, Samples};
 use tidepool_promql::plan::{Options, PlanError};
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
-use tidepool_promql::syntax::{ParserOptions, Span, parse};
+use tidepool_promql::syntax::{MatchOp, ParserOptions, Span, parse};
 
 /// Milliseconds between two samples.
 const GAP_MS: i64 = 15_000;
@@ -25,8 +25,13 @@ impl Source for Store {
             let job = format!("job-{}", i % 10);
             Labels::new([("__name__", name), ("instance", &instance), ("job", &job)])
         });
+        // Of other conditions there are only those that ask for a label.
+        let has = |labels: &Labels| {
+            let mut asked = selection.matchers.iter().filter(|it| it.op == MatchOp::NotEqual);
+            asked.all(|it| !labels.get(&it.name).is_empty())
+        };
         let (start_ms, end_ms) = (selection.start_ms, selection.end_ms);
-        let rest = labels.collect::<Vec<_>>().into_iter();
+        let rest = labels.filter(has).collect::<Vec<_>>().into_iter();
         Ok(Box::new(Found { rest, start_ms, end_ms, at_ms: 0 }))
     }
 }

@@ -104,10 +104,10 @@ fn what_is_beyond_the_limits_is_refused() {
     let wrapped = |count: usize| format!("{}1{}", "(".repeat(count), ")".repeat(count));
     let chain = |count: usize| vec!["a"; count].join("+");
     assert!(parse(&wrapped(100), &options).is_ok());
-    assert!(parse(&chain(900), &options).is_ok());
+    assert!(parse(&chain(10_000), &options).is_ok());
     for (input, expected) in [
         (wrapped(100_000), "the expression is nested too deeply"),
-        (chain(20_000), "the expression has too many levels"),
+        (chain(20_000), "more than 10000 operators follow one another"),
         ("-".repeat(100_000), "the expression is nested too deeply"),
         (format!("a[{}", "-".repeat(100_000)), "the expression is nested too deeply"),
         (format!("a{}", "[1m:]".repeat(10_000)), "the expression has too many levels"),

@@ -5,10 +5,10 @@ use super::bindings::exports::tidepool::tsdb::query::{
     self as wit_query, Evaluation, Guest, GuestEvaluation, QueryError, QueryOptions,
 };
 use super::bindings::tidepool::tsdb::types as wit;
+use crate::engine::View;
 use crate::error::Error;
-use crate::model::{MatcherSpec, TimeRange};
+use crate::model::TimeRange;
 use crate::query::{Answer, Kind, Problem, StoreSource};
-use crate::select::SeriesSource;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tidepool_promql::annotations::Severity;
@@ -48,11 +48,11 @@ impl Guest for super::Component {
     }
 
     fn format(expression: String, options: QueryOptions) -> Result<String, wit_query::ParseError> {
-        Ok(parse(&expression, &parser_options(&options))?.prettified(LINE_BYTES_MAX))
+        Ok(parse(&expression, &written(&options))?.prettified(LINE_BYTES_MAX))
     }
 
     fn parse(expression: String, options: QueryOptions) -> Result<String, wit_query::ParseError> {
-        let expression = parse(&expression, &parser_options(&options))?;
+        let expression = parse(&expression, &written(&options))?;
         let mut tree = Vec::new();
         tidepool_promql::answer::push_tree(&expression, &mut tree);
         // Written from texts.
@@ -89,21 +89,32 @@ fn evaluate(
         bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
     };
     options.delayed_name_removal = given.delayed_name_removal;
+    options.type_and_unit_labels = given.type_and_unit_labels;
+    options.start_timestamps = given.start_timestamps;
     options.stats_per_step = given.stats_per_step;
     let parsed = parse(&expression, &parser_options(given))
         .map_err(|error| QueryError::Parse(error.into()))?;
-    let source = Rc::new(StoreSource::new(open));
+    let source = Rc::new(StoreSource::new(view));
     let answer = Answer::new(expression, &parsed, options, given.series_max, source);
     let answer = answer.map_err(QueryError::from)?;
     Ok(Evaluation::new(OpenEvaluation(RefCell::new(answer))))
 }
 
-/// Series of the store that is open in this instance.
-fn open(matchers: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>, Error> {
+/// The store that is open in this instance.
+fn view(range: TimeRange) -> Result<View, Error> {
     ENGINE.with_borrow(|engine| match engine {
-        Some(engine) => engine.series_of(matchers, range),
+        Some(engine) => engine.view(range),
         None => Err(Error::NotOpen),
     })
+}
+
+/// How many operators may follow one another in an expression that is written: what is written of
+/// longer chains grows with the square of their length.
+const WRITTEN_CHAIN_MAX: u32 = 1000;
+
+/// Options of an expression that is written as text or tree.
+fn written(options: &QueryOptions) -> ParserOptions {
+    ParserOptions { chain_max: WRITTEN_CHAIN_MAX, ..parser_options(options) }
 }
 
 fn parser_options(options: &QueryOptions) -> ParserOptions {

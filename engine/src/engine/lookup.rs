@@ -47,7 +47,7 @@ impl Engine {
         let range = lookup.range;
         let mut sources = vec![self.head.series(lookup)?];
         for block in self.blocks_in(range)? {
-            sources.push(Box::new(BlockLabels::select(block, &sets, range)?));
+            sources.push(Box::new(BlockLabels::select(Rc::new(block), &sets, range)?));
         }
         Ok(Cursor::of_labels(merged(sources)?, range, lookup.limit))
     }

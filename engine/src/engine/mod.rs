@@ -15,6 +15,8 @@ mod request_templates;
 mod saved;
 mod status;
 mod upkeep;
+#[cfg(feature = "promql")]
+mod view;
 
 use crate::compact::{head_start_ms, survey};
 use crate::error::{Error, Result};
@@ -45,6 +47,8 @@ pub use log::ReplayProgress;
 pub use saved::SavedHead;
 pub use status::{HeadCardinality, HeadExemplars};
 pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};
+#[cfg(feature = "promql")]
+pub use view::View;
 
 /// Least span of a block, in milliseconds.
 pub const BLOCK_DURATION_MS_MIN: i64 = 1000;
@@ -379,16 +383,6 @@ impl Engine {
         }
         let source = self.source(&selection.matchers, selection.range, external, None)?;
         Ok(Cursor::new(source, selection))
-    }
-
-    /// The series that all of some matchers select, as they are at this moment.
-    #[cfg(feature = "promql")]
-    pub fn series_of(
-        &self,
-        matchers: &[MatcherSpec],
-        range: TimeRange,
-    ) -> Result<Box<dyn SeriesSource>> {
-        self.source(matchers, range, &Labels::default(), None)
     }
 
     /// What any of several selectors selects, to be given as lines of text. Damage costs only what

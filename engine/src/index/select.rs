@@ -110,6 +110,10 @@ pub fn select<I: LabelIndex>(index: &I, matchers: &[Matcher]) -> Result<Vec<I::S
     let (wanted, unwanted) = listed.split_at(listed.partition_point(|lists| !lists.unwanted));
     let (wanted_scans, unwanted_scans) =
         scanned.split_at(scanned.partition_point(|scan| !scan.matcher.matches_empty()));
+    // A label that no series has.
+    if wanted_scans.iter().any(|scan| scan.value_count == 0) {
+        return Ok(Vec::new());
+    }
     let mut selecting = Selecting { index, candidates: None };
     for lists in wanted {
         selecting.apply_lists(lists)?;

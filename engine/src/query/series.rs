@@ -5,7 +5,7 @@ use super::source::{Failure, failed};
 use crate::chunk::{Chunk, ChunkError, Encoding, Xor2Iter, samples, values};
 use crate::error::{Error, Result};
 use crate::model::{TimeRange, Value};
-use crate::select::SeriesSource;
+use crate::select::{SeriesSource, Windows};
 use crate::wire::ChunkedSeries;
 use std::rc::Rc;
 use tidepool_promql::model::{
@@ -16,8 +16,10 @@ use tidepool_promql::source::{Hints, SeriesSet, SourceError};
 /// Series of one selection.
 pub(super) struct StoreSeries {
     source: Box<dyn SeriesSource>,
-    range: TimeRange,
+    windows: Windows,
     hints: Hints,
+    /// Memory of what was compiled to select them.
+    bytes: usize,
     /// The series that is being read.
     series: ChunkedSeries,
     /// How many of its chunks are read.
@@ -29,22 +31,33 @@ pub(super) struct StoreSeries {
 
 impl StoreSeries {
     pub(super) fn new(
-        source: Box<dyn SeriesSource>,
-        range: TimeRange,
+        (source, bytes): (Box<dyn SeriesSource>, usize),
+        windows: Windows,
         hints: Hints,
         failure: Failure,
     ) -> StoreSeries {
         let series = ChunkedSeries { labels: Default::default(), chunks: Vec::new() };
-        StoreSeries { source, range, hints, series, chunks_read: 0, before: None, failure }
+        let (chunks_read, before) = (0, None);
+        StoreSeries { source, windows, hints, bytes, series, chunks_read, before, failure }
     }
 
     fn read_chunk(&mut self, samples: &mut Samples) -> Result<bool> {
-        let Some(chunk) = self.series.chunks.get(self.chunks_read) else { return Ok(false) };
-        self.chunks_read += 1;
-        let decoded = decode(chunk, self.range, self.hints, &mut self.before, samples);
-        decoded
-            .map_err(|source| Error::Chunk { series: self.series.labels.to_string(), source })?;
-        Ok(true)
+        while let Some(chunk) = self.series.chunks.get(self.chunks_read) {
+            self.chunks_read += 1;
+            if !self.windows.touch(chunk.min_time_ms, chunk.max_time_ms) {
+                // What comes next does not follow what was read.
+                self.before = None;
+                continue;
+            }
+            let range = self.windows.range;
+            let decoded = decode(chunk, range, self.hints, &mut self.before, samples);
+            decoded.map_err(|source| Error::Chunk {
+                series: self.series.labels.to_string(),
+                source,
+            })?;
+            return Ok(true);
+        }
+        Ok(false)
     }
 }
 
@@ -64,6 +77,10 @@ impl SeriesSet for StoreSeries {
 
     fn read(&mut self, samples: &mut Samples) -> std::result::Result<bool, SourceError> {
         self.read_chunk(samples).map_err(|error| failed(&self.failure, error))
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

@@ -1,33 +1,69 @@
 //! Selections for an evaluation.
 
 use super::series::StoreSeries;
+use crate::engine::View;
 use crate::error::{Error, Result};
 use crate::model::{MatchOp, MatcherSpec, TimeRange};
-use crate::select::SeriesSource;
+use crate::select::Windows;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax;
 
-/// Opens the series that all matchers select in a range.
-type Open = dyn Fn(&[MatcherSpec], TimeRange) -> Result<Box<dyn SeriesSource>>;
+/// Gives the store in a range as it is at this moment.
+type Take = dyn Fn(TimeRange) -> Result<View>;
 
 /// The error that ended an evaluation. The evaluation itself knows no more than its text.
 pub(super) type Failure = Rc<RefCell<Option<Error>>>;
 
 /// A store as an evaluation reads it.
 pub struct StoreSource {
-    open: Box<Open>,
+    take: Box<Take>,
+    /// The store as of one moment, or the range that it will be needed in.
+    state: RefCell<State>,
     failure: Failure,
 }
 
+#[derive(Default)]
+enum State {
+    /// Each selection is one for itself.
+    #[default]
+    Idle,
+    Begun(TimeRange),
+    Taken(Rc<View>),
+}
+
 impl StoreSource {
-    /// A store of which `open` opens series, such as
-    /// [`Engine::series_of`](crate::engine::Engine::series_of).
-    pub fn new(
-        open: impl Fn(&[MatcherSpec], TimeRange) -> Result<Box<dyn SeriesSource>> + 'static,
-    ) -> StoreSource {
-        StoreSource { open: Box::new(open), failure: Failure::default() }
+    /// A store of which `take` gives views, such as
+    /// [`Engine::view`](crate::engine::Engine::view).
+    pub fn new(take: impl Fn(TimeRange) -> Result<View> + 'static) -> StoreSource {
+        StoreSource { take: Box::new(take), state: RefCell::default(), failure: Failure::default() }
+    }
+
+    fn view(&self, range: TimeRange) -> Result<Rc<View>> {
+        let mut state = self.state.borrow_mut();
+        match &*state {
+            State::Idle => (self.take)(range).map(Rc::new),
+            State::Taken(view) => Ok(Rc::clone(view)),
+            State::Begun(range) => {
+                let view = Rc::new((self.take)(*range)?);
+                *state = State::Taken(Rc::clone(&view));
+                Ok(view)
+            }
+        }
+    }
+
+    fn open(&self, selection: &Selection) -> Result<StoreSeries> {
+        let specs: Vec<MatcherSpec> = selection.matchers.iter().map(spec).collect();
+        let range = TimeRange { start_ms: selection.start_ms, end_ms: selection.end_ms };
+        let hints = selection.hints;
+        let windows = Windows { range, step_ms: hints.step_ms, width_ms: hints.range_ms };
+        let view = self.view(range)?;
+        let series = match hints.labels_only {
+            true => (view.labels(&specs, range)?, 0),
+            false => view.series(&specs, windows)?,
+        };
+        Ok(StoreSeries::new(series, windows, hints, Rc::clone(&self.failure)))
     }
 
     /// The error of the store that ended the evaluation, if one did.
@@ -37,17 +73,20 @@ impl StoreSource {
 }
 
 impl Source for StoreSource {
+    fn begin(&self, start_ms: i64, end_ms: i64) {
+        self.state.replace(State::Begun(TimeRange { start_ms, end_ms }));
+    }
+
+    fn end(&self) {
+        self.state.replace(State::Idle);
+    }
+
     fn select(
         &self,
         selection: &Selection,
     ) -> std::result::Result<Box<dyn SeriesSet>, SourceError> {
-        let specs: Vec<MatcherSpec> = selection.matchers.iter().map(spec).collect();
-        let range = TimeRange { start_ms: selection.start_ms, end_ms: selection.end_ms };
-        match (self.open)(&specs, range) {
-            Ok(source) => {
-                let hints = selection.hints;
-                Ok(Box::new(StoreSeries::new(source, range, hints, Rc::clone(&self.failure))))
-            }
+        match self.open(selection) {
+            Ok(series) => Ok(Box::new(series)),
             Err(error) => Err(failed(&self.failure, error)),
         }
     }

@@ -17,6 +17,7 @@ mod remote;
 mod samples;
 mod source;
 mod strings;
+mod windows;
 
 pub use cursor::{Cursor, FrameFormat, Lookup, Measured, Selection};
 pub use exemplars::{EXEMPLAR_PAGE_BYTES, ExemplarCursor, ExemplarSource, RemoteExemplars};
@@ -25,6 +26,7 @@ pub use merge::{Merge, clip_chunks, merge_chunks};
 pub use remote::{RemoteCursor, RemoteHead, RemoteStrings};
 pub use source::{BlockLabels, BlockSeries, Damages, HeadSource, SeriesSource};
 pub use strings::{BlockNames, BlockValues, StringCursor, StringSource, page_of_strings};
+pub use windows::Windows;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Where series come from: blocks, and the head of this or another instance.
 
-use super::{ExemplarSource, Lookup, StringSource};
+use super::{ExemplarSource, Lookup, StringSource, Windows};
 use crate::block::{BlockReader, ChunkMeta, SeriesRef};
 use crate::chunk::{Chunk, without};
 use crate::error::{Error, Result};
@@ -64,6 +64,8 @@ pub struct BlockSeries {
     /// How many of them were looked at.
     given: usize,
     range: TimeRange,
+    /// What is looked at of the range.
+    windows: Windows,
     external: Labels,
     /// Where damage goes that is stepped over; without, it ends the read.
     damages: Option<Damages>,
@@ -110,7 +112,14 @@ impl BlockSeries {
         range: TimeRange,
         external: Labels,
     ) -> BlockSeries {
-        BlockSeries { block, refs, given: 0, range, external, damages: None, metas: Vec::new() }
+        let (windows, metas) = (Windows::whole(range), Vec::new());
+        BlockSeries { block, refs, given: 0, range, windows, external, damages: None, metas }
+    }
+
+    /// Only chunks that windows touch are read, and series that have such chunks.
+    #[cfg(feature = "promql")]
+    pub fn touched_by(self, windows: Windows) -> BlockSeries {
+        BlockSeries { windows, ..self }
     }
 
     /// Goes on behind what is damaged. What is remembered of it grows with the index at most: a few
@@ -123,6 +132,8 @@ impl BlockSeries {
     fn read(&mut self, series_ref: SeriesRef) -> Result<Option<ChunkedSeries>> {
         let found = self.block.series_in(series_ref, self.range, &mut self.metas)?;
         let Some(labels) = found else { return Ok(None) };
+        let windows = self.windows;
+        self.metas.retain(|meta| windows.touch(meta.min_time_ms, meta.max_time_ms));
         let mut chunks: Vec<Chunk> = Vec::with_capacity(self.metas.len());
         for meta in &self.metas {
             let chunk = match &self.damages {
@@ -193,7 +204,7 @@ impl SeriesSource for BlockSeries {
 
 /// Series of one block, without their chunks.
 pub struct BlockLabels {
-    block: BlockReader,
+    block: Rc<BlockReader>,
     refs: Vec<SeriesRef>,
     given: usize,
     range: TimeRange,
@@ -201,7 +212,11 @@ pub struct BlockLabels {
 
 impl BlockLabels {
     /// The series that one of the sets selects and that have chunks in the range.
-    pub fn select(block: BlockReader, sets: &MatcherSets, range: TimeRange) -> Result<BlockLabels> {
+    pub fn select(
+        block: Rc<BlockReader>,
+        sets: &MatcherSets,
+        range: TimeRange,
+    ) -> Result<BlockLabels> {
         let refs = select_any(block.index(), sets.sets())?;
         Ok(BlockLabels { block, refs, given: 0, range })
     }

@@ -51,6 +51,8 @@ pub const OPTIONS: QueryOptions = QueryOptions {
     extended_range_selectors: false,
     binop_fill_modifiers: false,
     delayed_name_removal: false,
+    type_and_unit_labels: false,
+    start_timestamps: false,
     stats_per_step: false,
 };
 

@@ -20,6 +20,8 @@ const OPTIONS = {
   extendedRangeSelectors: false,
   binopFillModifiers: false,
   delayedNameRemoval: false,
+  typeAndUnitLabels: false,
+  startTimestamps: false,
   statsPerStep: false,
 };
 

@@ -55,6 +55,10 @@ enum Feature {
     PromqlBinopFillModifiers,
     /// Drop metric names at the end of the evaluation
     PromqlDelayedNameRemoval,
+    /// Recognise counters by the label __type__ instead of by their names
+    TypeAndUnitLabels,
+    /// Use start timestamps of counters, where the store has them
+    UseStartTimestamps,
     /// Count samples of each step for stats=all
     PromqlPerStepStats,
     #[value(hide = true)]
@@ -89,6 +93,8 @@ impl QueryArgs {
                 extended_range_selectors: has(Feature::PromqlExtendedRangeSelectors),
                 binop_fill_modifiers: has(Feature::PromqlBinopFillModifiers),
                 delayed_name_removal: has(Feature::PromqlDelayedNameRemoval),
+                type_and_unit_labels: has(Feature::TypeAndUnitLabels),
+                start_timestamps: has(Feature::UseStartTimestamps),
                 per_step_stats: has(Feature::PromqlPerStepStats),
             },
         }
@@ -120,19 +126,22 @@ mod tests {
     fn features_are_lists_and_may_be_repeated() -> Result<(), ConfigError> {
         let (config, settings) = read(&[
             "--enable-feature=promql-experimental-functions,promql-per-step-stats",
-            "--enable-feature=promql-delayed-name-removal",
+            "--enable-feature=promql-delayed-name-removal,type-and-unit-labels",
+            "--enable-feature=use-start-timestamps",
             "--enable-feature=exemplar-storage,promql-duration-expr",
         ])?;
         let features = config.store.queries.features;
         let expected = QueryFeatures {
             experimental_functions: true,
             delayed_name_removal: true,
+            type_and_unit_labels: true,
+            start_timestamps: true,
             per_step_stats: true,
             ..QueryFeatures::default()
         };
         assert_eq!(features, expected);
         let shown = settings.iter().find(|(name, _)| *name == "enable-feature");
-        assert_eq!(shown.map(|(_, values)| values.len()), Some(5));
+        assert_eq!(shown.map(|(_, values)| values.len()), Some(7));
         let error = read(&["--enable-feature=agent"]).err().map(|error| error.to_string());
         let error = error.unwrap_or_default();
         assert!(error.contains("promql-binop-fill-modifiers"), "{error}");

@@ -124,6 +124,8 @@ export function toOptions(settings: QuerySettings): QueryExports.QueryOptions {
     extendedRangeSelectors: settings.extendedRangeSelectors ?? false,
     binopFillModifiers: settings.binopFillModifiers ?? false,
     delayedNameRemoval: settings.delayedNameRemoval ?? false,
+    typeAndUnitLabels: settings.typeAndUnitLabels ?? false,
+    startTimestamps: settings.startTimestamps ?? false,
     statsPerStep: settings.statsPerStep ?? false,
   };
 }

@@ -38,6 +38,10 @@ export interface QuerySettings {
   readonly binopFillModifiers?: boolean;
   /** Drops metric names at the end of the evaluation instead of at each function. Default: no. */
   readonly delayedNameRemoval?: boolean;
+  /** Recognises counters by the label `__type__` instead of by their names. Default: no. */
+  readonly typeAndUnitLabels?: boolean;
+  /** Uses start timestamps of counters, where the store has them. Default: no. */
+  readonly startTimestamps?: boolean;
   /** Counts samples for each step: see {@link QueryStats.samplesPerStep}. Default: no. */
   readonly statsPerStep?: boolean;
 }

@@ -65,16 +65,16 @@ impl Json {
     }
 }
 
-/// Writes a list of texts under a name, with a comma before, unless there are none: `warnings`,
+/// Writes a list of messages under a name, with a comma before, unless there are none: `warnings`,
 /// `infos`.
-pub fn messages(name: &str, texts: &[String], out: &mut Vec<u8>) {
-    if texts.is_empty() {
+pub fn messages(name: &str, messages: &[String], out: &mut Vec<u8>) {
+    if messages.is_empty() {
         return;
     }
     out.push(b',');
     string(name, out);
     out.extend_from_slice(b":[");
-    for (i, text) in texts.iter().enumerate() {
+    for (i, text) in messages.iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }

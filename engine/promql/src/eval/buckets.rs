@@ -74,7 +74,7 @@ impl OfBuckets {
         context.annotations.note(note, metric, self.plan.series_span);
     }
 
-    fn hold(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
+    fn buffer(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
         let mut column = series.column;
         let held =
             Held { bytes: column.bytes() + series.labels.bytes(), samples: column.samples() };
@@ -238,7 +238,7 @@ impl OfBuckets {
 impl Operator for OfBuckets {
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
         match self.scalars.set(port, series) {
-            Some(series) => self.hold(series, out.context),
+            Some(series) => self.buffer(series, out.context),
             None => Ok(()),
         }
     }

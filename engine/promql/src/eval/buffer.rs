@@ -217,6 +217,8 @@ impl Buffer {
         Held {
             bytes: self.samples.floats.capacity() * 16
                 + self.samples.float_starts.capacity() * 8
+                + self.samples.histograms.capacity() * size_of::<HistogramPoint>()
+                + self.samples.histogram_starts.capacity() * 8
                 + self.stale.capacity() * 8
                 + self.histograms.bytes,
             samples: self.samples.floats.len() as u64 + self.histograms.samples,

@@ -6,7 +6,7 @@ use super::series::Series;
 use super::{EvalError, Stats};
 use crate::annotations::Annotations;
 use crate::model::{Labels, Samples};
-use crate::plan::Grid;
+use crate::plan::{Grid, NodeId, Port};
 use crate::syntax::Span;
 use std::collections::VecDeque;
 
@@ -28,9 +28,23 @@ pub struct Context {
     /// Whether a series was held until others had passed, so that they come in another order than
     /// they were read.
     pub has_held_series: bool,
+    /// Whether series that come later may be found to have the labels of earlier ones, or to match
+    /// several others: then the answer must not begin before it is whole.
+    pub may_fail: bool,
+    /// Calls that are put off, so that the stack stays small.
+    pub deferred: VecDeque<Deferred>,
     results: VecDeque<(Ready, Held)>,
     spare: Vec<Column>,
     spare_steps_max: usize,
+}
+
+/// A call of an operator that is put off.
+#[derive(Debug)]
+pub struct Deferred {
+    /// The operator's place, and the port.
+    pub place: (NodeId, Port),
+    /// The series that comes, and what it takes; none at the end of the port.
+    pub series: Option<(Series, Held)>,
 }
 
 /// A series of the answer that waits for the caller.
@@ -51,6 +65,8 @@ impl Context {
             stats,
             is_delayed,
             has_held_series: false,
+            may_fail: false,
+            deferred: VecDeque::new(),
             results: VecDeque::new(),
             spare: Vec::new(),
             spare_steps_max: limits.bytes_max

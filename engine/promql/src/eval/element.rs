@@ -143,11 +143,11 @@ fn sum(op: BinaryOp, left: &Histogram, right: &Histogram) -> Element {
     }
 }
 
-/// What is to be said of each step; of several things the last one counts.
+/// An annotation of each step; of several ones the last one counts.
 #[derive(Debug, Default)]
-pub struct StepNotes(Vec<Option<Note<'static>>>);
+pub struct StepAnnotations(Vec<Option<Note<'static>>>);
 
-impl StepNotes {
+impl StepAnnotations {
     /// Notes something of a step, out of so many.
     pub fn set(&mut self, step: usize, steps: usize, note: Note<'static>) {
         if self.0.is_empty() {
@@ -156,8 +156,8 @@ impl StepNotes {
         self.0[step] = Some(note);
     }
 
-    /// Says it.
-    pub fn say(&mut self, annotations: &mut Annotations, span: Span) {
+    /// Adds them to those of the query.
+    pub fn add_to(&mut self, annotations: &mut Annotations, span: Span) {
         for note in std::mem::take(&mut self.0).into_iter().flatten() {
             annotations.note(note, "", span);
         }

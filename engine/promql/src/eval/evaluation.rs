@@ -5,20 +5,21 @@ use super::budget::Held;
 use super::buffer::{Buffer, Places};
 use super::column::Column;
 use super::context::{Context, Ready};
+use super::key::{HashSet, hash};
 use super::operators::pipeline;
 use super::pipeline::Pipeline;
-use super::series::{ResultSeries, Series};
+use super::series::{ResultSeries, Series, is_metadata};
 use super::stats::Stats;
+use super::unite::HASH_BYTES;
 use crate::annotations::Annotations;
 use crate::model::{FloatPoint, HistogramPoint, Labels, Samples};
-use crate::plan::{Grid, Leaf, Node, Options, Plan, PlanError, Scan, plan};
-use crate::source::{Selection, SeriesSet, Source};
-use crate::syntax::{Expr, Span, ValueType};
+use crate::plan::{
+    Check, CheckOf, Grid, Leaf, NODE_BYTES, Node, Options, Plan, PlanError, Scan, plan,
+};
+use crate::source::{Hints, Selection, SeriesSet, Source};
+use crate::syntax::{Expr, ValueType};
 use std::collections::VecDeque;
 use std::rc::Rc;
-
-/// What an operator takes beside its columns, about.
-const NODE_BYTES: usize = 512;
 
 /// An expression that is ready to be evaluated.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl Query {
     pub fn scans(&self) -> impl Iterator<Item = &Scan> {
         self.plan.leaves.iter().filter_map(|leaf| match leaf {
             Leaf::Scan(scan) => Some(scan),
-            Leaf::Generate(_) => None,
+            Leaf::Generate(_) | Leaf::Check(_) => None,
         })
     }
 
@@ -57,26 +58,28 @@ impl Query {
         let is_delayed = self.options.delayed_name_removal;
         let stats = Stats::new(self.plan.grid, self.options.stats_per_step);
         let mut context = Context::new(self.options.limits, is_delayed, stats);
-        let patterns = Held { bytes: self.plan.pattern_bytes, samples: 0 };
-        context.budget.take(patterns, Span::default())?;
-        take_columns(&self.plan.nodes, &mut context)?;
+        take_nodes(&self.plan.nodes, &mut context)?;
         Ok(Evaluation {
             source,
             returns: self.plan.returns,
             text: self.plan.text.take(),
-            pipeline: pipeline(&mut self.plan, is_delayed)?,
+            pipeline: pipeline(&mut self.plan, is_delayed),
             context,
             leaves: std::mem::take(&mut self.plan.leaves).into(),
+            opened: VecDeque::new(),
+            is_begun: false,
+            has_metadata: false,
             running: None,
             buffer: Buffer::default(),
             buffer_held: Held::default(),
+            memory_held: Held::default(),
         })
     }
 }
 
-/// Counts what passes through the operators: each holds a column while a series goes from its leaf
-/// to the root.
-fn take_columns(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
+/// Counts the operators, what was compiled for them, and what passes through them: each holds a
+/// column while a series goes from its leaf to the root.
+fn take_nodes(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
     // The inputs of a node come before it.
     let mut below = vec![0; nodes.len()];
     let mut most = 0;
@@ -85,7 +88,8 @@ fn take_columns(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> 
         if let Some((parent, _)) = node.parent {
             below[parent] = bytes.max(below[parent]);
         }
-        let more = NODE_BYTES + bytes.saturating_sub(most);
+        let compiled = node.kind.compiled_bytes();
+        let more = NODE_BYTES + compiled + bytes.saturating_sub(most);
         most = most.max(bytes);
         context.budget.take(Held { bytes: more, samples: 0 }, node.span)?;
     }
@@ -100,15 +104,36 @@ pub struct Evaluation {
     pipeline: Pipeline,
     context: Context,
     leaves: VecDeque<Leaf>,
+    /// Series of the scans that are still to run, in their order.
+    opened: VecDeque<(Box<dyn SeriesSet>, Held)>,
+    /// Whether all scans were opened.
+    is_begun: bool,
+    /// Whether a check found series with types or units.
+    has_metadata: bool,
     running: Option<Running>,
     buffer: Buffer,
     buffer_held: Held,
+    memory_held: Held,
 }
 
-struct Running {
+enum Running {
+    Scan(RunningScan),
+    Check(RunningCheck),
+}
+
+struct RunningScan {
     scan: Scan,
     set: Box<dyn SeriesSet>,
+    held: Held,
     is_in_series: bool,
+}
+
+struct RunningCheck {
+    check: Check,
+    set: Box<dyn SeriesSet>,
+    /// Label sets without name, type and unit.
+    seen: HashSet,
+    held: Held,
 }
 
 impl Evaluation {
@@ -139,7 +164,9 @@ impl Evaluation {
                 Ok(false) => return Ok(false),
                 Err(error) => {
                     self.leaves.clear();
+                    self.opened.clear();
                     self.running = None;
+                    self.source.end();
                     return Err(error);
                 }
             }
@@ -162,34 +189,109 @@ impl Evaluation {
 
     /// Some samples of a series, or the beginning or end of a scan; gives whether there is more.
     fn step(&mut self) -> Result<bool, EvalError> {
-        let Some(mut running) = self.running.take() else {
-            return match self.leaves.pop_front() {
-                None => Ok(false),
-                Some(Leaf::Generate(node)) => {
-                    self.pipeline.end(node, &mut self.context)?;
-                    Ok(true)
-                }
-                Some(Leaf::Scan(scan)) => {
-                    let set = self.source.select(&selection(&scan))?;
-                    self.buffer.set_without_buckets(scan.hints.without_buckets);
-                    self.running = Some(Running { scan, set, is_in_series: false });
-                    Ok(true)
-                }
-            };
+        if !std::mem::replace(&mut self.is_begun, true) {
+            self.open()?;
+        }
+        match self.running.take() {
+            None => self.begin_leaf(),
+            Some(Running::Scan(running)) => self.scan(running).map(|()| true),
+            Some(Running::Check(running)) => self.check(running).map(|()| true),
+        }
+    }
+
+    /// Opens all scans, so that they show the store as of one moment.
+    fn open(&mut self) -> Result<(), EvalError> {
+        let scans = || {
+            self.leaves.iter().filter_map(|leaf| match leaf {
+                Leaf::Scan(scan) => Some(scan),
+                Leaf::Generate(_) | Leaf::Check(_) => None,
+            })
         };
+        let Some(start_ms) = scans().map(|scan| scan.start_ms).min() else { return Ok(()) };
+        let end_ms = scans().map(|scan| scan.end_ms).max().unwrap_or(start_ms);
+        self.source.begin(start_ms, end_ms);
+        for scan in scans() {
+            let set = self.source.select(&selection(scan))?;
+            let held = Held { bytes: set.bytes(), samples: 0 };
+            self.context.budget.take(held, scan.span)?;
+            self.opened.push_back((set, held));
+        }
+        Ok(())
+    }
+
+    /// Begins with the next leaf; gives whether there is one.
+    fn begin_leaf(&mut self) -> Result<bool, EvalError> {
+        match self.leaves.pop_front() {
+            None => {
+                self.source.end();
+                return Ok(false);
+            }
+            Some(Leaf::Generate(node)) => self.pipeline.end(node, &mut self.context)?,
+            Some(Leaf::Check(check)) => {
+                let is_needless = check.what == CheckOf::Equal { after_metadata: true };
+                if self.context.may_fail || (is_needless && !self.has_metadata) {
+                    return Ok(true);
+                }
+                let set = self.source.select(&labels_of(&check))?;
+                let held = Held { bytes: set.bytes(), samples: 0 };
+                self.context.budget.take(held, check.span)?;
+                let seen = HashSet::default();
+                self.running = Some(Running::Check(RunningCheck { check, set, seen, held }));
+            }
+            Some(Leaf::Scan(scan)) => {
+                let (set, held) = match self.opened.pop_front() {
+                    Some(opened) => opened,
+                    None => (self.source.select(&selection(&scan))?, Held::default()),
+                };
+                self.buffer.set_without_buckets(scan.hints.without_buckets);
+                let running = RunningScan { scan, set, held, is_in_series: false };
+                self.running = Some(Running::Scan(running));
+            }
+        }
+        Ok(true)
+    }
+
+    fn scan(&mut self, mut running: RunningScan) -> Result<(), EvalError> {
         if running.is_in_series {
             running.is_in_series = self.read(&mut running)?;
         } else if let Some(labels) = running.set.next()? {
             self.begin(&running.scan, labels);
             running.is_in_series = true;
         } else {
+            self.context.budget.give(running.held);
             for node in running.scan.consumers {
                 self.pipeline.end(node, &mut self.context)?;
             }
-            return Ok(true);
+            self.context.budget.give(std::mem::take(&mut self.memory_held));
+            return Ok(());
         }
-        self.running = Some(running);
-        Ok(true)
+        self.running = Some(Running::Scan(running));
+        Ok(())
+    }
+
+    /// Looks at the labels of a series.
+    fn check(&mut self, mut running: RunningCheck) -> Result<(), EvalError> {
+        let budget = &mut self.context.budget;
+        let Some(labels) = running.set.next()? else {
+            budget.give(running.held);
+            return Ok(());
+        };
+        match running.check.what {
+            CheckOf::Any => self.context.may_fail = true,
+            CheckOf::Metadata => self.has_metadata = true,
+            CheckOf::Equal { .. } => {
+                if running.seen.insert(hash(labels.iter().filter(|(name, _)| !is_metadata(name)))) {
+                    let more = Held { bytes: HASH_BYTES, samples: 0 };
+                    running.held.bytes += more.bytes;
+                    budget.take(more, running.check.span)?;
+                    self.running = Some(Running::Check(running));
+                    return Ok(());
+                }
+                self.context.may_fail = true;
+            }
+        }
+        self.context.budget.give(running.held);
+        Ok(())
     }
 
     /// Begins with a series for all consumers of its scan.
@@ -205,21 +307,26 @@ impl Evaluation {
 
     /// Reads some samples of a series for all consumers, and sends on what they made of it at its
     /// end; gives whether there is more of it.
-    fn read(&mut self, running: &mut Running) -> Result<bool, EvalError> {
-        let Running { scan, set, .. } = running;
+    fn read(&mut self, running: &mut RunningScan) -> Result<bool, EvalError> {
+        let RunningScan { scan, set, .. } = running;
         let context = &mut self.context;
         let has_more = self.buffer.read(set.as_mut())?;
         context.budget.set(&mut self.buffer_held, self.buffer.held(), scan.span)?;
         let mut needed: Option<Places> = None;
+        let mut memory = Held::default();
         for node in &scan.consumers {
             let Some(fold) = self.pipeline.fold(*node) else { continue };
             if fold.is_done() {
                 continue;
             }
             let places = fold.advance(&self.buffer, context)?;
+            memory.bytes += fold.memory_bytes();
             if !fold.is_done() {
                 needed = Some(needed.map_or(places, |other| other.min(places)));
             }
+        }
+        if memory != self.memory_held {
+            context.budget.set(&mut self.memory_held, memory, scan.span)?;
         }
         if let Some(places) = needed
             && has_more
@@ -263,6 +370,15 @@ fn selection(scan: &Scan) -> Selection {
         start_ms: scan.start_ms,
         end_ms: scan.end_ms,
         hints: scan.hints,
+    }
+}
+
+fn labels_of(check: &Check) -> Selection {
+    Selection {
+        matchers: check.matchers.clone(),
+        start_ms: check.start_ms,
+        end_ms: check.end_ms,
+        hints: Hints { labels_only: true, ..Hints::default() },
     }
 }
 

@@ -91,6 +91,11 @@ impl Fold {
         Ok(self.first)
     }
 
+    /// Bytes of what is known of windows beside their samples.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory.bytes()
+    }
+
     /// Whether no more samples are needed.
     pub fn is_done(&self) -> bool {
         self.step == self.grid.steps
@@ -115,8 +120,9 @@ impl Fold {
         Ok(series)
     }
 
-    /// Gives back what was held to find series of the same labels.
-    pub fn forget(&mut self, context: &mut Context) {
+    /// Frees what was held to find series of the same labels.
+    pub fn release(&mut self, context: &mut Context) {
+        self.memory = functions::Memory::default();
         let bytes = std::mem::take(&mut self.seen).len() * HASH_BYTES;
         context.budget.give(Held { bytes, samples: 0 });
     }
@@ -275,9 +281,9 @@ impl Fold {
         let name = std::mem::take(&mut self.name);
         let arg_spans = std::mem::take(&mut self.plan.arg_spans);
         let mut memory = std::mem::take(&mut self.memory);
-        let mut notes =
+        let mut call =
             functions::Context::new(&mut context.annotations, &mut memory, &name, &arg_spans);
-        let result = self.windows_of(buffer, &mut context.stats, function, &mut notes);
+        let result = self.windows_of(buffer, &mut context.stats, function, &mut call);
         self.memory = memory;
         self.name = name;
         self.plan.arg_spans = arg_spans;
@@ -289,7 +295,7 @@ impl Fold {
         buffer: &Buffer,
         stats: &mut Stats,
         function: RangeFunction,
-        notes: &mut functions::Context<'_>,
+        call: &mut functions::Context<'_>,
     ) -> Result<(), EvalError> {
         let (samples, _, base) = buffer.parts();
         while self.step < self.grid.steps {
@@ -310,7 +316,7 @@ impl Fold {
                     bounds: self.plan.bounds,
                 };
                 self.count(stats, window.floats.len(), window.histograms);
-                let value = function(&window, self.scalars.at(self.step), notes);
+                let value = function(&window, self.scalars.at(self.step), call);
                 match value.map_err(|error| EvalError::execution(error.0))? {
                     Some(Value::Float(value)) => self.column.set_float(self.step, value),
                     Some(Value::Histogram(value)) => self.column.set_histogram(self.step, value),
@@ -382,7 +388,7 @@ impl Operator for Fold {
     }
 
     fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
-        self.forget(out.context);
+        self.release(out.context);
         Ok(())
     }
 

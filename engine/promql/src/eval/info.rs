@@ -12,20 +12,18 @@ use super::series::{NAME, Series};
 use super::unite::Unite;
 use crate::model::Labels;
 use crate::plan::{InfoPlan, Port};
-use crate::syntax::{MatchOp, Matcher, Span};
+use crate::syntax::Span;
 use std::collections::BTreeMap;
-use tidepool_relabel::Pattern;
 
 /// Labels that tell what an info metric is about.
 const IDENTIFYING: [&str; 2] = ["instance", "job"];
 
+/// Bytes of an entry of [`Info::groups`] beside names and series, roughly.
+const GROUP_BYTES: usize = 64;
+
 /// `info`
 pub struct Info {
-    names: Vec<Condition>,
-    /// Names of labels that are taken; all are if there are none.
-    data: Vec<String>,
-    /// Whether series without info metrics stay.
-    keeps_bare: bool,
+    plan: InfoPlan,
     by: KeyLabels,
     index: KeyIndex,
     /// For each key the series of each info metric.
@@ -41,67 +39,32 @@ struct InfoSeries {
     times: Column,
 }
 
-/// A condition on a value.
-struct Condition {
-    op: MatchOp,
-    value: String,
-    pattern: Option<Pattern>,
-}
-
-impl Condition {
-    fn new(matcher: &Matcher) -> Result<Condition, EvalError> {
-        let pattern = match matcher.op {
-            MatchOp::Regex | MatchOp::NotRegex => {
-                Some(Pattern::new(&matcher.value).map_err(EvalError::execution)?)
-            }
-            _ => None,
-        };
-        Ok(Condition { op: matcher.op, value: matcher.value.clone(), pattern })
-    }
-
-    fn holds(&self, value: &str) -> bool {
-        let fits = || self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(value));
-        match self.op {
-            MatchOp::Equal => value == self.value,
-            MatchOp::NotEqual => value != self.value,
-            MatchOp::Regex => fits(),
-            MatchOp::NotRegex => !fits(),
-        }
-    }
-}
-
 impl Info {
     /// The operator of a plan.
-    pub fn new(plan: &InfoPlan, span: Span) -> Result<Info, EvalError> {
-        let conditions = |matchers: &[Matcher]| -> Result<Vec<Condition>, EvalError> {
-            matchers.iter().map(Condition::new).collect()
-        };
-        let mut data: Vec<String> = plan.data.iter().map(|matcher| matcher.name.clone()).collect();
-        data.sort_unstable();
-        data.dedup();
-        Ok(Info {
-            names: conditions(&plan.names)?,
-            keeps_bare: conditions(&plan.data)?.iter().all(|condition| condition.holds("")),
-            data,
+    pub fn new(plan: InfoPlan, span: Span) -> Info {
+        Info {
+            plan,
             by: KeyLabels::with(&IDENTIFYING.map(String::from)),
             index: KeyIndex::default(),
             groups: Vec::new(),
             unite: Unite::default(),
             held: Held::default(),
             span,
-        })
+        }
     }
 
-    fn hold(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
-        let held = series.held();
-        self.held.bytes += held.bytes;
-        self.held.samples += held.samples;
-        context.budget.take(held, self.span)?;
+    fn buffer(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
+        let mut held = series.held();
+        let index_bytes = self.index.bytes();
         let (number, is_new) = self.index.insert(&self.by, &series.labels);
         if is_new {
             self.groups.push(BTreeMap::new());
         }
         let name = series.labels.get(NAME).to_string();
+        held.bytes += self.index.bytes() - index_bytes + name.len() + GROUP_BYTES;
+        self.held.bytes += held.bytes;
+        self.held.samples += held.samples;
+        context.budget.take(held, self.span)?;
         let info = InfoSeries { labels: series.labels, times: series.column };
         self.groups[number].entry(name).or_default().push(info);
         Ok(())
@@ -120,7 +83,8 @@ impl Info {
             let Some(number) = number else { continue };
             has_any = true;
             for (name, value) in series[*number].labels.iter() {
-                let is_wanted = self.data.is_empty() || self.data.iter().any(|n| n == name);
+                let is_wanted =
+                    self.plan.data.is_empty() || self.plan.data.iter().any(|n| n == name);
                 if name == NAME || !is_wanted {
                     continue;
                 }
@@ -137,7 +101,7 @@ impl Info {
     }
 
     fn flow(&mut self, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        if self.names.iter().all(|condition| condition.holds(series.labels.get(NAME))) {
+        if self.plan.names.iter().all(|condition| condition.holds(series.labels.get(NAME))) {
             return self.unite.push(series, false, self.span, out);
         }
         let is_identified = IDENTIFYING.iter().any(|name| !series.labels.get(name).is_empty());
@@ -146,7 +110,7 @@ impl Info {
             false => None,
         };
         let Some(number) = number else {
-            return match self.keeps_bare {
+            return match self.plan.keeps_bare {
                 true => self.unite.push(series, false, self.span, out),
                 false => Ok(()),
             };
@@ -165,7 +129,7 @@ impl Info {
                     added.iter().for_each(|(name, value)| labels.set(name, value));
                     let column = Column::new(series.column.len());
                     let drop_name = series.drop_name;
-                    let is_kept = has_any || self.keeps_bare;
+                    let is_kept = has_any || self.plan.keeps_bare;
                     parts.push((chosen, is_kept.then_some(Series { labels, drop_name, column })));
                     parts.len() - 1
                 }
@@ -211,7 +175,7 @@ fn newest(metric: &[InfoSeries], step: usize) -> Result<Option<usize>, EvalError
 impl Operator for Info {
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
         match port {
-            0 => self.hold(series, out.context),
+            0 => self.buffer(series, out.context),
             _ => self.flow(series, out),
         }
     }
@@ -221,6 +185,7 @@ impl Operator for Info {
             return Ok(());
         }
         self.groups.clear();
+        self.index = KeyIndex::default();
         out.context.budget.give(std::mem::take(&mut self.held));
         self.unite.end(out)
     }

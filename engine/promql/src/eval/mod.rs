@@ -34,6 +34,7 @@ pub use budget::{Limit, Limits};
 pub use error::EvalError;
 pub use evaluation::{Evaluation, Query};
 pub use series::ResultSeries;
+pub(crate) use series::is_metadata;
 pub use stats::Stats;
 
 /// How many times there are from a first to a last one, both included.

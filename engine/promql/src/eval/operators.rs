@@ -1,6 +1,5 @@
 //! From a plan's nodes to operators.
 
-use super::EvalError;
 use super::aggregate::{self, CountValues};
 use super::binary::{And, Joiner, Or};
 use super::buckets::OfBuckets;
@@ -20,7 +19,7 @@ use crate::plan::{Kind, Names, Node, Plan, ScalarArg, dropped};
 use crate::syntax::BinaryOp;
 
 /// All operators of a plan; its nodes are used up.
-pub fn pipeline(plan: &mut Plan, is_delayed: bool) -> Result<Pipeline, EvalError> {
+pub fn pipeline(plan: &mut Plan, is_delayed: bool) -> Pipeline {
     let mut states = Vec::with_capacity(plan.nodes.len());
     let mut names = vec![Names::Any; plan.nodes.len()];
     for (id, node) in std::mem::take(&mut plan.nodes).into_iter().enumerate() {
@@ -30,18 +29,18 @@ pub fn pipeline(plan: &mut Plan, is_delayed: bool) -> Result<Pipeline, EvalError
             names[parent] = node.names;
         }
         let (parent, ports, span) = (node.parent, node.ports, node.span);
-        let operator = operator(node, input_names, is_delayed)?;
+        let operator = operator(node, input_names, is_delayed);
         states.push(State::new(operator, ports, parent, span));
     }
-    Ok(Pipeline::new(states))
+    Pipeline::new(states)
 }
 
-fn operator(node: Node, names: Names, is_delayed: bool) -> Result<Box<dyn Operator>, EvalError> {
+fn operator(node: Node, names: Names, is_delayed: bool) -> Box<dyn Operator> {
     let Node { kind, grid, span, ports, .. } = node;
     let steps = grid.steps;
     let series_port = ports.saturating_sub(1);
     let drops = |dropped: Dropped| dropped != Dropped::Nothing && !is_delayed;
-    Ok(match kind {
+    match kind {
         Kind::Fold(plan) => Box::new(Fold::new(plan, grid, span)),
         Kind::Subquery(plan, inner) => {
             Box::new(SubqueryFold::new(plan, grid, inner, series_port, span))
@@ -68,7 +67,7 @@ fn operator(node: Node, names: Names, is_delayed: bool) -> Result<Box<dyn Operat
             change(WithScalar::new(plan, dropped, span), &scalar, drops(dropped), names, span)
         }
         Kind::Join(plan) => Box::new(Joiner::new(plan, grid, is_delayed, span)),
-        Kind::Set(BinaryOp::Or, by) => Box::new(Or::new(by, span)),
+        Kind::Set(BinaryOp::Or, by) => Box::new(Or::new(by, ports, span)),
         Kind::Set(op, by) => Box::new(And::new(by, op == BinaryOp::Unless, span)),
         Kind::Aggregate(plan) => aggregate::operator(plan, grid, span),
         Kind::CountValues(by, label) => Box::new(CountValues::new(by, label, grid, span)),
@@ -81,10 +80,10 @@ fn operator(node: Node, names: Names, is_delayed: bool) -> Result<Box<dyn Operat
         Kind::Pass => change(Pass, &[], false, names, span),
         Kind::Sort(plan) => Box::new(Sorter::new(plan, grid, span)),
         Kind::Buckets(plan) => Box::new(OfBuckets::new(plan, grid, series_port, names, span)),
-        Kind::Info(plan) => Box::new(Info::new(&plan, span)?),
+        Kind::Info(plan) => Box::new(Info::new(plan, span)),
         Kind::Cleanup => Box::new(Cleanup::new(names, span)),
-        Kind::Root(sorting) => Box::new(Root::new(grid, span, sorting)),
-    })
+        Kind::Root(plan) => Box::new(Root::new(plan, grid, span)),
+    }
 }
 
 fn change<C: Change + 'static>(

@@ -10,11 +10,15 @@
 
 use super::EvalError;
 use super::budget::Held;
-use super::context::Context;
+use super::context::{Context, Deferred};
 use super::fold::Fold;
 use super::series::Series;
 use crate::plan::{NodeId, Port};
 use crate::syntax::Span;
+
+/// How many operators a series goes through before it is put off: each takes some of the stack, and
+/// chains of operators are long.
+const DEPTH_MAX: usize = 200;
 
 /// A part of the expression that takes series and gives series.
 pub trait Operator {
@@ -100,6 +104,8 @@ pub struct Out<'a> {
     above: &'a mut [State],
     base: NodeId,
     parent: Option<(NodeId, Port)>,
+    /// How many operators are at work below.
+    depth: usize,
 }
 
 impl Out<'_> {
@@ -109,24 +115,33 @@ impl Out<'_> {
             self.context.recycle(series.column);
             return Ok(());
         }
-        self.with_parent(|state, port, out| state.push(port, series, out))
+        self.pass(Some(series))
     }
 
     fn end(&mut self) -> Result<(), EvalError> {
-        self.with_parent(|state, port, out| state.end(port, out))
+        self.pass(None)
     }
 
-    fn with_parent(
-        &mut self,
-        act: impl FnOnce(&mut State, Port, &mut Out<'_>) -> Result<(), EvalError>,
-    ) -> Result<(), EvalError> {
+    /// Gives a series to the next operator, or says that there are no more.
+    fn pass(&mut self, series: Option<Series>) -> Result<(), EvalError> {
         let Some((node, port)) = self.parent else { return Ok(()) };
         let (below, above) = self.above.split_at_mut(node + 1 - self.base);
         let Some(state) = below.last_mut() else { return Ok(()) };
+        if self.depth == DEPTH_MAX {
+            let held = series.as_ref().map_or(Held::default(), Series::held);
+            self.context.budget.take(held, state.span)?;
+            let series = series.map(|series| (series, held));
+            self.context.deferred.push_back(Deferred { place: (node, port), series });
+            return Ok(());
+        }
         let parent = state.parent;
         let noting = self.context.annotations.set_noting(state.span);
-        let mut out = Out { context: self.context, above, base: node + 1, parent };
-        let done = act(state, port, &mut out);
+        let depth = self.depth + 1;
+        let mut out = Out { context: self.context, above, base: node + 1, parent, depth };
+        let done = match series {
+            Some(series) => state.push(port, series, &mut out),
+            None => state.end(port, &mut out),
+        };
         self.context.annotations.set_noting(noting);
         done
     }
@@ -169,11 +184,35 @@ impl Pipeline {
         context: &mut Context,
         act: impl FnOnce(&mut State, Port, &mut Out<'_>) -> Result<(), EvalError>,
     ) -> Result<(), EvalError> {
+        self.at(node, context, |state, out| {
+            let port = state.ended.len() - 1;
+            act(state, port, out)
+        })?;
+        // An operator gets what is put off in its order: all of it comes this way.
+        while let Some(Deferred { place: (node, port), series }) = context.deferred.pop_front() {
+            let given = series.map(|(series, held)| {
+                context.budget.give(held);
+                series
+            });
+            self.at(node, context, |state, out| match given {
+                Some(series) => state.push(port, series, out),
+                None => state.end(port, out),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn at(
+        &mut self,
+        node: NodeId,
+        context: &mut Context,
+        act: impl FnOnce(&mut State, &mut Out<'_>) -> Result<(), EvalError>,
+    ) -> Result<(), EvalError> {
         let (below, above) = self.states.split_at_mut(node + 1);
         let Some(state) = below.last_mut() else { return Ok(()) };
-        let (parent, port) = (state.parent, state.ended.len() - 1);
+        let parent = state.parent;
         context.annotations.set_noting(state.span);
-        let mut out = Out { context, above, base: node + 1, parent };
-        act(state, port, &mut out)
+        let mut out = Out { context, above, base: node + 1, parent, depth: 0 };
+        act(state, &mut out)
     }
 }

@@ -6,7 +6,7 @@ use super::context::Ready;
 use super::pipeline::{Operator, Out};
 use super::series::{Series, drop_metadata, has_metadata};
 use super::unite::Unite;
-use crate::plan::{Grid, Names, Port, Sorting};
+use crate::plan::{self, Grid, Names, Port, Sorting};
 use crate::syntax::Span;
 
 /// Takes out names whose removal was delayed.
@@ -39,24 +39,27 @@ impl Operator for Cleanup {
 
 /// Gives series to the caller.
 pub struct Root {
+    plan: plan::Root,
     grid: Grid,
     span: Span,
-    sorting: Sorting,
     waiting: Vec<Series>,
     held: Held,
 }
 
 impl Root {
-    /// Values at these times. Series that are to be sorted wait for the last one; those that would
-    /// take too much of the query's memory are given as they come.
-    pub fn new(grid: Grid, span: Span, sorting: Sorting) -> Root {
-        Root { grid, span, sorting, waiting: Vec::new(), held: Held::default() }
+    /// Values at these times. All series wait if later ones may make the query fail. Those that are
+    /// to be sorted wait, too; if they would take too much of the query's memory, they are given as
+    /// they come.
+    pub fn new(plan: plan::Root, grid: Grid, span: Span) -> Root {
+        Root { plan, grid, span, waiting: Vec::new(), held: Held::default() }
     }
 
     /// Gives the series that wait.
     fn release(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
+        if self.plan.sorting == Sorting::All {
+            waiting.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
+        }
         out.context.budget.give(std::mem::take(&mut self.held));
         let mut waiting = waiting.into_iter();
         waiting
@@ -66,12 +69,13 @@ impl Root {
 
 impl Operator for Root {
     fn push(&mut self, _: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        if self.sorting == Sorting::IfHeld && out.context.has_held_series {
+        if self.plan.sorting == Sorting::IfHeld && out.context.has_held_series {
             // Held for `__type__` or `__unit__`: series with these come before those without, and
             // after those that were given already.
-            self.sorting = Sorting::All;
+            self.plan.sorting = Sorting::All;
         }
-        if self.sorting != Sorting::All {
+        let may_fail = self.plan.may_fail || out.context.may_fail;
+        if self.plan.sorting != Sorting::All && !may_fail {
             return out.context.answer(Ready::Column(series, self.grid), self.span);
         }
         let held = series.held();
@@ -79,8 +83,8 @@ impl Operator for Root {
         self.held.samples += held.samples;
         out.context.budget.take(held, self.span)?;
         self.waiting.push(series);
-        if out.context.budget.is_too_much_to_sort(self.held) {
-            self.sorting = Sorting::None;
+        if !may_fail && out.context.budget.is_too_much_to_sort(self.held) {
+            self.plan.sorting = Sorting::None;
             return self.release(out);
         }
         Ok(())

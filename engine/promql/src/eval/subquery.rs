@@ -16,6 +16,7 @@ pub struct SubqueryFold {
     series_port: Port,
     buffer: Buffer,
     buffer_held: Held,
+    memory_held: Held,
     span: Span,
 }
 
@@ -24,7 +25,8 @@ impl SubqueryFold {
     pub fn new(plan: FoldPlan, grid: Grid, inner: Grid, series_port: Port, span: Span) -> Self {
         let fold = Fold::new(plan, grid, span);
         let (buffer, buffer_held) = (Buffer::default(), Held::default());
-        SubqueryFold { fold, inner, series_port, buffer, buffer_held, span }
+        let memory_held = Held::default();
+        SubqueryFold { fold, inner, series_port, buffer, buffer_held, memory_held, span }
     }
 }
 
@@ -42,14 +44,17 @@ impl Operator for SubqueryFold {
         out.context.recycle(series.column);
         self.fold.begin(series.labels, out.context);
         self.fold.advance(&self.buffer, out.context)?;
+        let memory = Held { bytes: self.fold.memory_bytes(), samples: 0 };
+        out.context.budget.set(&mut self.memory_held, memory, self.span)?;
         let mut series = self.fold.finish(out.context)?;
         series.drop_name |= was_dropped;
         out.emit(series)
     }
 
     fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
-        self.fold.forget(out.context);
+        self.fold.release(out.context);
         out.context.budget.give(std::mem::take(&mut self.buffer_held));
+        out.context.budget.give(std::mem::take(&mut self.memory_held));
         self.buffer = Buffer::default();
         Ok(())
     }

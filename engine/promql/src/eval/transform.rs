@@ -2,7 +2,7 @@
 
 use super::EvalError;
 use super::column::Column;
-use super::element::{self, StepNotes};
+use super::element::{self, StepAnnotations};
 use super::pipeline::{Operator, Out};
 use super::scalars::Scalars;
 use super::series::{Series, has_metadata};
@@ -29,7 +29,7 @@ pub trait Change {
         was
     }
 
-    /// Says what was noted.
+    /// Adds what was noted to the annotations of the query.
     fn end(&mut self, _: &mut Out<'_>) {}
 }
 
@@ -141,14 +141,14 @@ impl Change for Timestamps {
 pub struct WithScalar {
     plan: VectorScalar,
     dropped: Dropped,
-    notes: StepNotes,
+    annotations: StepAnnotations,
     span: Span,
 }
 
 impl WithScalar {
     /// An operator that takes these labels out.
     pub fn new(plan: VectorScalar, dropped: Dropped, span: Span) -> WithScalar {
-        WithScalar { plan, dropped, notes: StepNotes::default(), span }
+        WithScalar { plan, dropped, annotations: StepAnnotations::default(), span }
     }
 
     fn step(&mut self, column: &mut Column, step: usize, scalar: f64) {
@@ -158,7 +158,7 @@ impl WithScalar {
         let (left, right) = if is_left { (&scalar, &value) } else { (&value, &scalar) };
         let element = element::values(op, left, right);
         if let Some(note) = element.note {
-            self.notes.set(step, column.len(), note);
+            self.annotations.set(step, column.len(), note);
         }
         let result = match element.value {
             None => None,
@@ -195,7 +195,7 @@ impl Change for WithScalar {
     }
 
     fn end(&mut self, out: &mut Out<'_>) {
-        self.notes.say(&mut out.context.annotations, self.span);
+        self.annotations.add_to(&mut out.context.annotations, self.span);
     }
 }
 

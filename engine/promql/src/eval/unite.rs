@@ -48,10 +48,15 @@ impl Unite {
         if !self.passed.is_empty() && self.passed.contains(&hash(series.labels.iter())) {
             return Err(EvalError::same_labels());
         }
-        self.hold(series, span, out.context)
+        self.buffer(series, span, out.context)
     }
 
-    fn hold(&mut self, series: Series, span: Span, context: &mut Context) -> Result<(), EvalError> {
+    fn buffer(
+        &mut self,
+        series: Series,
+        span: Span,
+        context: &mut Context,
+    ) -> Result<(), EvalError> {
         context.has_held_series = true;
         let index_bytes = self.index.bytes();
         let (number, is_new) = self.index.insert_all(&series.labels);

@@ -21,6 +21,11 @@ impl Default for Extremes {
 }
 
 impl Extremes {
+    /// Bytes of the candidates.
+    pub(super) fn bytes(&self) -> usize {
+        self.candidates.capacity() * size_of::<FloatPoint>()
+    }
+
     /// The value of a window than which none is better; NaN if there are no numbers.
     pub(super) fn of(&mut self, floats: &[FloatPoint], is_better: fn(f64, f64) -> bool) -> f64 {
         let (Some(first), Some(last)) = (floats.first(), floats.last()) else {

@@ -66,7 +66,12 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Forgets the series.
+    /// Bytes of what it holds.
+    pub fn bytes(&self) -> usize {
+        self.scratch.capacity() * size_of::<f64>() + self.resets.bytes() + self.extremes.bytes()
+    }
+
+    /// Begins with another series.
     pub fn begin(&mut self) {
         let scratch = std::mem::take(&mut self.scratch);
         *self = Memory { scratch, ..Memory::default() };

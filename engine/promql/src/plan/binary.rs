@@ -3,79 +3,220 @@
 use super::PlanError;
 use super::build::Builder;
 use super::types::*;
-use crate::eval::EvalError;
 use crate::eval::key::KeyLabels;
+use crate::eval::{EvalError, element};
 use crate::functions::Dropped;
-use crate::syntax::{Binary, BinaryOp, Cardinality, Matching, Span, ValueType, quoted};
+use crate::syntax::{Binary, BinaryOp, Cardinality, Expr, Matching, Span, ValueType, quoted};
+
+/// An operator of a chain, and its right operand if that is built before the left one.
+struct Link<'e> {
+    expr: &'e Expr,
+    binary: &'e Binary,
+    right: Option<Operand>,
+}
+
+/// How a chain of operators begins.
+enum Begin<'e> {
+    Constant(f64),
+    Expr(&'e Expr),
+}
+
+/// An operand that is built.
+#[derive(Clone, Copy)]
+enum Operand {
+    Constant(f64),
+    Scalar(NodeId),
+    Vector(NodeId),
+}
 
 impl Builder<'_> {
-    pub(super) fn binary(
-        &mut self,
-        binary: &Binary,
-        grid: Grid,
-        span: Span,
-    ) -> Result<NodeId, PlanError> {
-        let is_scalar = |expr: &crate::syntax::Expr| expr.value_type() == ValueType::Scalar;
-        match (is_scalar(&binary.lhs), is_scalar(&binary.rhs)) {
-            (true, true) if binary.op.is_trim() => {
-                let op = quoted(binary.op.name());
-                let text = format!("operator {op} not allowed for Scalar operations");
-                Err(EvalError::execution(text).into())
+    /// A chain of operators, such as `a + b + c`, in a loop: it may be longer than the stack is
+    /// deep. First the right operands that are needed before the left ones are built, from the last
+    /// operator to the first, then the operators, from the first to the last.
+    pub(super) fn chain(&mut self, expr: &Expr, grid: Grid) -> Result<NodeId, PlanError> {
+        let mut chain = expr.chain();
+        let begin = self.begin_of(&mut chain, grid);
+        let mut links: Vec<Link<'_>> = Vec::with_capacity(chain.len());
+        for (expr, binary) in chain {
+            if binary.op.is_trim() {
+                self.with_buckets += 1;
             }
-            (true, true) => {
-                let mut inputs = Vec::new();
-                let left = self.scalar(&binary.lhs, grid, &mut inputs)?;
-                let right = self.scalar(&binary.rhs, grid, &mut inputs)?;
-                let kind = Kind::ScalarBinary(binary.op, [left, right]);
-                Ok(self.add(kind, grid, span, Names::Absent, &inputs))
+            let is_left_first =
+                is_scalar(&binary.lhs) || (!is_scalar(&binary.rhs) && holds_left(binary));
+            let right = match is_left_first {
+                true => None,
+                false => Some(self.operand(&binary.rhs, grid)?),
+            };
+            links.push(Link { expr, binary, right });
+        }
+        let mut left = match begin {
+            Begin::Constant(value) => Operand::Constant(value),
+            Begin::Expr(expr) => self.operand(expr, grid)?,
+        };
+        while let Some(link) = links.pop() {
+            let binary = link.binary;
+            let mut right = match link.right {
+                Some(right) => right,
+                None => self.operand(&binary.rhs, grid)?,
+            };
+            if binary.op.is_trim() {
+                self.with_buckets -= 1;
             }
-            (false, false) => self.vectors(binary, grid, span),
-            (is_left, _) => {
-                let (scalar, vector) = match is_left {
-                    true => (&binary.lhs, &binary.rhs),
-                    false => (&binary.rhs, &binary.lhs),
-                };
-                let mut inputs = Vec::new();
-                let scalar = self.scalar(scalar, grid, &mut inputs)?;
-                let node = self.build(vector, grid)?;
-                inputs.push(node);
-                let dropped = dropped(binary.op, binary.returns_bool);
-                let names = self.dropped(dropped, self.nodes[node].names);
-                let kind = Kind::VectorScalar(VectorScalar {
-                    op: binary.op,
-                    scalar,
-                    is_left,
-                    returns_bool: binary.returns_bool,
-                });
-                Ok(self.add(kind, grid, span, names, &inputs))
+            let mut span = link.expr.span;
+            let mut held = vec![];
+            // Operators `or` that match by the same labels are one node.
+            while let Operand::Vector(node) = right
+                && binary.op == BinaryOp::Or
+            {
+                held.push(node);
+                match links.last() {
+                    Some(next) if continues(binary, next.binary) => {
+                        span = next.expr.span;
+                        let Some(next) = links.pop().and_then(|next| next.right) else { break };
+                        right = next;
+                    }
+                    _ => break,
+                }
             }
+            let node = match (left, right) {
+                (Operand::Vector(left), Operand::Vector(_)) if binary.op == BinaryOp::Or => {
+                    // They are filled in the order in which they were built.
+                    held.reverse();
+                    self.union(binary, &held, left, grid, span)
+                }
+                (Operand::Vector(left), Operand::Vector(right)) => {
+                    self.vectors(binary, [left, right], grid, span)
+                }
+                (Operand::Vector(vector), scalar) => {
+                    self.with_scalar(binary, scalar, vector, false, grid, span)
+                }
+                (scalar, Operand::Vector(vector)) => {
+                    self.with_scalar(binary, scalar, vector, true, grid, span)
+                }
+                (left, right) => self.scalars_of(binary, left, right, grid, span)?,
+            };
+            self.check_bytes(span)?;
+            left = match binary.value_type {
+                ValueType::Scalar => Operand::Scalar(node),
+                _ => Operand::Vector(node),
+            };
+        }
+        match left {
+            Operand::Vector(node) | Operand::Scalar(node) => Ok(node),
+            Operand::Constant(value) => Ok(self.generate(Kind::Number(value), grid, expr.span)),
         }
     }
 
-    fn vectors(&mut self, binary: &Binary, grid: Grid, span: Span) -> Result<NodeId, PlanError> {
+    /// How a chain begins: with numbers that are known, with what is the same at all steps, or with
+    /// its first operand. The operators in it are taken out.
+    fn begin_of<'e>(&self, chain: &mut Vec<(&'e Expr, &'e Binary)>, grid: Grid) -> Begin<'e> {
+        let is_repeated = |(expr, _): &(&Expr, &Binary)| self.invariance.get(expr).is_repeated;
+        if let Some(from) = chain.iter().position(is_repeated).filter(|_| grid.steps > 1) {
+            let expr = chain[from].0;
+            chain.truncate(from);
+            return Begin::Expr(expr);
+        }
+        let Some((_, first)) = chain.last() else { return Begin::Constant(f64::NAN) };
+        let first = &first.lhs;
+        let Some(mut total) = self.constant(first) else { return Begin::Expr(first) };
+        while let Some((_, binary)) = chain.last()
+            && !binary.op.is_trim()
+            && let Some(right) = self.constant(&binary.rhs)
+        {
+            total = element::scalars(binary.op, total, right);
+            chain.pop();
+        }
+        Begin::Constant(total)
+    }
+
+    fn operand(&mut self, expr: &Expr, grid: Grid) -> Result<Operand, PlanError> {
+        if is_scalar(expr) {
+            if let Some(value) = self.constant(expr) {
+                return Ok(Operand::Constant(value));
+            }
+            return self.build(expr, grid).map(Operand::Scalar);
+        }
+        self.build(expr, grid).map(Operand::Vector)
+    }
+
+    fn scalars_of(
+        &mut self,
+        binary: &Binary,
+        left: Operand,
+        right: Operand,
+        grid: Grid,
+        span: Span,
+    ) -> Result<NodeId, PlanError> {
+        if binary.op.is_trim() {
+            let op = quoted(binary.op.name());
+            let text = format!("operator {op} not allowed for Scalar operations");
+            return Err(EvalError::execution(text).into());
+        }
+        let mut inputs = Vec::new();
+        let args = [argument(left, &mut inputs), argument(right, &mut inputs)];
+        Ok(self.add(Kind::ScalarBinary(binary.op, args), grid, span, Names::Absent, &inputs))
+    }
+
+    fn with_scalar(
+        &mut self,
+        binary: &Binary,
+        scalar: Operand,
+        vector: NodeId,
+        is_left: bool,
+        grid: Grid,
+        span: Span,
+    ) -> NodeId {
+        let mut inputs = Vec::new();
+        let scalar = argument(scalar, &mut inputs);
+        inputs.push(vector);
+        let dropped = dropped(binary.op, binary.returns_bool);
+        let names = self.dropped(dropped, self.nodes[vector].names);
+        let kind = Kind::VectorScalar(VectorScalar {
+            op: binary.op,
+            scalar,
+            is_left,
+            returns_bool: binary.returns_bool,
+        });
+        self.add(kind, grid, span, names, &inputs)
+    }
+
+    /// `or` of vectors, of which all but the first are held.
+    fn union(
+        &mut self,
+        binary: &Binary,
+        held: &[NodeId],
+        first: NodeId,
+        grid: Grid,
+        span: Span,
+    ) -> NodeId {
+        let inputs: Vec<NodeId> = held.iter().copied().chain([first]).collect();
+        let have_none = inputs.iter().all(|input| self.nodes[*input].names == Names::Absent);
+        let names = if have_none { Names::Absent } else { Names::Any };
+        let by = key(binary.matching.as_ref().unwrap_or(&Matching::default()));
+        self.add(Kind::Set(BinaryOp::Or, by), grid, span, names, &inputs)
+    }
+
+    fn vectors(
+        &mut self,
+        binary: &Binary,
+        [left, right]: [NodeId; 2],
+        grid: Grid,
+        span: Span,
+    ) -> NodeId {
         let matching = binary.matching.clone().unwrap_or_default();
-        let is_set = matches!(binary.op, BinaryOp::And | BinaryOp::Or | BinaryOp::Unless);
-        let holds_left = !is_set && matching.cardinality == Cardinality::OneToMany;
-        let (held, flowing) = match holds_left {
-            true => (&binary.lhs, &binary.rhs),
-            false => (&binary.rhs, &binary.lhs),
+        let (held, flowing) = match holds_left(binary) {
+            true => (left, right),
+            false => (right, left),
         };
-        let held = self.build(held, grid)?;
-        let flowing = self.build(flowing, grid)?;
-        let (held_names, names) = (self.nodes[held].names, self.nodes[flowing].names);
-        if is_set {
-            let names = match (binary.op, held_names, names) {
-                (BinaryOp::Or, Names::Absent, Names::Absent) => Names::Absent,
-                (BinaryOp::Or, _, _) => Names::Any,
-                (_, _, names) => names,
-            };
+        let names = self.nodes[flowing].names;
+        if binary.op.is_set() {
             let kind = Kind::Set(binary.op, key(&matching));
-            return Ok(self.add(kind, grid, span, names, &[held, flowing]));
+            return self.add(kind, grid, span, names, &[held, flowing]);
         }
         let after = self.names_of_join(binary.op, binary.returns_bool, &matching, names);
         let kind =
             Kind::Join(Join { op: binary.op, matching, returns_bool: binary.returns_bool, names });
-        Ok(self.add(kind, grid, span, after, &[held, flowing]))
+        self.add(kind, grid, span, after, &[held, flowing])
     }
 
     fn names_of_join(
@@ -97,6 +238,33 @@ impl Builder<'_> {
             () if matching.fill_lhs.is_some() || matching.fill_rhs.is_some() => Names::Any,
             () if is_dropped || !is_kept => Names::Absent,
             () => names,
+        }
+    }
+}
+
+fn is_scalar(expr: &Expr) -> bool {
+    expr.value_type() == ValueType::Scalar
+}
+
+/// Whether a join holds the left side, which is the "one" side.
+fn holds_left(binary: &Binary) -> bool {
+    let cardinality = binary.matching.as_ref().map(|matching| matching.cardinality);
+    !binary.op.is_set() && cardinality == Some(Cardinality::OneToMany)
+}
+
+/// Whether an operator is an `or` of vectors by the labels of another one.
+fn continues(binary: &Binary, next: &Binary) -> bool {
+    let by = |binary: &Binary| binary.matching.as_ref().map(key);
+    next.op == BinaryOp::Or && by(binary) == by(next)
+}
+
+/// A scalar operand as an argument; what must be evaluated is added to the inputs.
+fn argument(operand: Operand, inputs: &mut Vec<NodeId>) -> ScalarArg {
+    match operand {
+        Operand::Constant(value) => ScalarArg::Constant(value),
+        Operand::Scalar(node) | Operand::Vector(node) => {
+            inputs.push(node);
+            ScalarArg::Port(inputs.len() - 1)
         }
     }
 }

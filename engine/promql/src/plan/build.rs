@@ -2,18 +2,16 @@
 
 use super::call::noted_at;
 use super::invariant::{Invariance, bare};
-use super::order::Order;
+use super::order::{Order, Safety};
 use super::types::*;
 use super::{PlanError, constant, duration};
 use crate::eval::key::KeyLabels;
 use crate::eval::{EvalError, Limit, number_of_steps};
 use crate::functions::Dropped;
 use crate::syntax::{
-    Aggregate, AggregateOp, BinaryOp, Expr, ExprKind, Span, Subquery, Text, TimeShift, UnaryOp,
-    ValueType,
+    Aggregate, AggregateOp, Expr, ExprKind, Span, Subquery, Text, TimeShift, UnaryOp, ValueType,
 };
 use std::collections::HashMap;
-use tidepool_relabel::Pattern;
 
 /// Makes the plan of an expression whose types are right.
 pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
@@ -26,13 +24,14 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         leaves: Vec::new(),
         path: Vec::new(),
         paths: HashMap::new(),
-        pattern_bytes: 0,
+        bytes: expr.bytes(),
         steps_down: 0,
         without_buckets: 0,
         with_buckets: 0,
         subqueries: 0,
     };
     depth(expr, 1, options.limits.depth_max)?;
+    builder.check_bytes(expr.span)?;
     builder.invariance = Invariance::of(expr, options);
     let steps = match options.step_ms {
         Some(step_ms) => number_of_steps(options.start_ms, options.end_ms, step_ms),
@@ -43,14 +42,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     let grid = whole;
     if let ExprKind::String(text) = &root.kind {
         let text = Some(text.as_str().to_owned());
-        return Ok(Plan {
-            nodes: Vec::new(),
-            leaves: Vec::new(),
-            grid,
-            returns,
-            pattern_bytes: 0,
-            text,
-        });
+        return Ok(Plan { nodes: Vec::new(), leaves: Vec::new(), grid, returns, text });
     }
     let top = match &root.kind {
         ExprKind::Matrix(matrix) => builder.samples(matrix, grid, root.span)?,
@@ -62,21 +54,26 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         true => builder.add(Kind::Cleanup, grid, expr.span, names, &[top]),
         false => top,
     };
-    let order = Order {
-        nodes: &builder.nodes,
-        leaves: &builder.leaves,
-        is_delayed: options.delayed_name_removal,
-    };
     // Upstream gives ranges by labels; instant vectors come as they are.
     let is_range = options.step_ms.is_some() || returns == ValueType::Matrix;
+    let order = Order::new(&builder.nodes, &builder.leaves, options.delayed_name_removal);
     let sorting = match is_range {
         false => Sorting::None,
         true if order.is_by_labels(top) => Sorting::IfHeld,
         true => Sorting::All,
     };
-    builder.add(Kind::Root(sorting), grid, expr.span, names, &[top]);
-    let Builder { nodes, leaves, pattern_bytes, .. } = builder;
-    Ok(Plan { nodes, leaves, grid: whole, returns, pattern_bytes, text: None })
+    let (may_fail, checks) = match order.safety(top) {
+        Safety::Whole => (false, Vec::new()),
+        // What is held of an instant vector is one sample of each series.
+        Safety::If(checks) if is_range => (false, checks),
+        Safety::If(checks) => (!checks.is_empty(), Vec::new()),
+        Safety::Unknown => (true, Vec::new()),
+    };
+    builder.add(Kind::Root(Root { sorting, may_fail }), grid, expr.span, names, &[top]);
+    builder.check_bytes(expr.span)?;
+    let Builder { nodes, mut leaves, .. } = builder;
+    leaves.splice(..0, checks.into_iter().map(Leaf::Check));
+    Ok(Plan { nodes, leaves, grid: whole, returns, text: None })
 }
 
 /// Refuses trees that are too deep before anything goes down in them by itself.
@@ -84,19 +81,7 @@ fn depth(expr: &Expr, level: usize, max: usize) -> Result<(), PlanError> {
     if level > max {
         return Err(EvalError::limit(Limit::Depth, max as u64, expr.span).into());
     }
-    let mut children: Vec<&Expr> = Vec::new();
-    match &expr.kind {
-        ExprKind::Paren(inner) | ExprKind::Unary(_, inner) => children.push(inner),
-        ExprKind::Subquery(subquery) => children.push(&subquery.expr),
-        ExprKind::Binary(binary) => children.extend([&binary.lhs, &binary.rhs]),
-        ExprKind::Aggregate(aggregate) => {
-            children.push(&aggregate.expr);
-            children.extend(&aggregate.param);
-        }
-        ExprKind::Call(call) => children.extend(&call.args),
-        _ => {}
-    }
-    children.into_iter().try_for_each(|child| depth(child, level + 1, max))
+    expr.children().into_iter().try_for_each(|child| depth(child, level + 1, max))
 }
 
 /// A way from the root: a number for each expression, and whether it is an aggregation.
@@ -112,12 +97,12 @@ pub(super) struct Builder<'a> {
     pub(super) path: Path,
     /// The ways to the consumers of scans.
     pub(super) paths: HashMap<NodeId, Path>,
-    /// Memory of the expressions that are compiled.
-    pattern_bytes: usize,
+    /// Memory of the tree, the nodes and what is compiled.
+    bytes: usize,
     steps_down: u32,
     /// Functions around us that need no buckets, and parts around us that do.
     without_buckets: u32,
-    with_buckets: u32,
+    pub(super) with_buckets: u32,
     /// Subqueries around us.
     pub(super) subqueries: u32,
 }
@@ -153,14 +138,24 @@ impl Builder<'_> {
         Ok(Grid { start_ms, step_ms, steps: steps as usize })
     }
 
-    /// Counts a compiled expression against the memory of the query.
-    pub(super) fn hold_pattern(&mut self, pattern: &Pattern, span: Span) -> Result<(), PlanError> {
-        self.pattern_bytes = self.pattern_bytes.saturating_add(pattern.bytes());
+    /// Counts memory that a part of the expression needs in the plan.
+    pub(super) fn take(&mut self, bytes: usize, span: Span) -> Result<(), PlanError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.check_bytes(span)
+    }
+
+    /// Compares what was counted with the limit; names the part that was planned last.
+    pub(super) fn check_bytes(&self, span: Span) -> Result<(), PlanError> {
         let bytes_max = self.options.limits.bytes_max;
-        match self.pattern_bytes > bytes_max {
+        match self.bytes > bytes_max {
             true => Err(EvalError::limit(Limit::Bytes, bytes_max as u64, span).into()),
             false => Ok(()),
         }
+    }
+
+    /// The value of a scalar that is known before any series is read.
+    pub(super) fn constant(&self, expr: &Expr) -> Option<f64> {
+        constant::value(expr, self.options)
     }
 
     /// Adds a node with these inputs.
@@ -173,6 +168,7 @@ impl Builder<'_> {
         inputs: &[NodeId],
     ) -> NodeId {
         let id = self.nodes.len();
+        self.bytes = self.bytes.saturating_add(NODE_BYTES);
         for (port, input) in inputs.iter().enumerate() {
             self.nodes[*input].parent = Some((id, port));
         }
@@ -195,16 +191,17 @@ impl Builder<'_> {
         let (without, with) = buckets_of(expr);
         self.without_buckets += u32::from(without);
         self.with_buckets += u32::from(with);
-        let node = self.build_here(expr, grid);
+        let node = self.build_here(expr, grid)?;
+        self.check_bytes(expr.span)?;
         self.without_buckets -= u32::from(without);
         self.with_buckets -= u32::from(with);
         self.path.pop();
-        node
+        Ok(node)
     }
 
     fn build_here(&mut self, expr: &Expr, grid: Grid) -> Result<NodeId, PlanError> {
         let span = expr.span;
-        if let Some(value) = constant::value(expr, self.options) {
+        if let Some(value) = self.constant(expr) {
             return Ok(self.generate(Kind::Number(value), grid, span));
         }
         if grid.steps > 1 && self.invariance.get(expr).is_repeated {
@@ -222,7 +219,7 @@ impl Builder<'_> {
                 Ok(self.add(Kind::Negate, grid, span, names, &[node]))
             }
             ExprKind::Vector(selector) => self.instant(selector, grid, span),
-            ExprKind::Binary(binary) => self.binary(binary, grid, span),
+            ExprKind::Binary(_) => self.chain(expr, grid),
             ExprKind::Aggregate(aggregate) => self.aggregate(aggregate, grid, span),
             ExprKind::Call(call) => self.call(call, grid, span),
             ExprKind::Number(_)
@@ -241,7 +238,7 @@ impl Builder<'_> {
         grid: Grid,
         inputs: &mut Vec<NodeId>,
     ) -> Result<ScalarArg, PlanError> {
-        if let Some(value) = constant::value(expr, self.options) {
+        if let Some(value) = self.constant(expr) {
             return Ok(ScalarArg::Constant(value));
         }
         inputs.push(self.build(expr, grid)?);
@@ -385,9 +382,6 @@ fn buckets_of(expr: &Expr) -> (bool, bool) {
         ExprKind::Call(call) => {
             let name = call.function.name;
             (WITHOUT_BUCKETS.contains(&name), WITH_BUCKETS.contains(&name))
-        }
-        ExprKind::Binary(binary) => {
-            (false, matches!(binary.op, BinaryOp::TrimLower | BinaryOp::TrimUpper))
         }
         _ => (false, false),
     }

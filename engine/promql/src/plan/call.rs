@@ -43,8 +43,8 @@ impl Builder<'_> {
             }
             "sort" => self.sort(&args, None, false, grid, span),
             "sort_desc" => self.sort(&args, None, true, grid, span),
-            "sort_by_label" => self.sort(&args, Some(texts(&args[1..])), false, grid, span),
-            "sort_by_label_desc" => self.sort(&args, Some(texts(&args[1..])), true, grid, span),
+            "sort_by_label" => self.sort(&args, Some(strings(&args[1..])), false, grid, span),
+            "sort_by_label_desc" => self.sort(&args, Some(strings(&args[1..])), true, grid, span),
             "label_replace" => self.label_replace(&args, grid, span),
             "label_join" => self.label_join(&args, grid, span),
             "histogram_quantile" => self.buckets(BucketsOf::Quantile, &args, 1, grid, span),
@@ -152,7 +152,7 @@ impl Builder<'_> {
                 check_bounds(name, matrix.selector.bounds)?;
                 let fold = self.range(matrix, kind, dropped, arg_spans)?;
                 let fold = FoldPlan { args: scalars, counter_check, ..fold };
-                self.scan(&matrix.selector, fold, grid, (args[place].span, span), inputs)
+                self.scan(&matrix.selector, fold, grid, (args[place].span, span), inputs)?
             }
             ExprKind::Subquery(subquery) => {
                 // Upstream loses the place of a subquery.
@@ -232,7 +232,7 @@ impl Builder<'_> {
             let text = "invalid regular expression in label_replace(): ";
             EvalError::execution(format!("{text}{expression}"))
         })?;
-        self.hold_pattern(&pattern, span)?;
+        self.take(pattern.bytes(), span)?;
         let target = label(args[1], "destination label name in label_replace()")?;
         let node = self.build(args[0], grid)?;
         let names = self.names_after(node, &target);
@@ -294,6 +294,15 @@ impl Builder<'_> {
         let (names, data): (Vec<Matcher>, Vec<Matcher>) =
             given.into_iter().partition(|matcher| matcher.name == "__name__");
         let names = info_names(names);
+        let conditions = |matchers: &[Matcher]| -> Result<Vec<Condition>, EvalError> {
+            matchers.iter().map(Condition::new).collect()
+        };
+        let keeps_bare = conditions(&data)?.iter().all(|condition| condition.holds(""));
+        let mut wanted: Vec<String> = data.iter().map(|matcher| matcher.name.clone()).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let plan = InfoPlan { names: conditions(&names)?, data: wanted, keeps_bare };
+        self.take(plan.names.iter().map(Condition::bytes).sum(), span)?;
         let selector = VectorSelector {
             name: String::new(),
             matchers: names.iter().chain(&data).cloned().collect(),
@@ -303,8 +312,7 @@ impl Builder<'_> {
         let infos = self.info_series(args[0], selector, grid, span)?;
         let base = self.build(args[0], grid)?;
         let known = self.nodes[base].names;
-        let kind = Kind::Info(InfoPlan { names, data });
-        Ok(self.add(kind, grid, span, known, &[infos, base]))
+        Ok(self.add(Kind::Info(plan), grid, span, known, &[infos, base]))
     }
 }
 
@@ -381,6 +389,6 @@ fn text(expr: &Expr) -> String {
     }
 }
 
-fn texts(exprs: &[&Expr]) -> Vec<String> {
+fn strings(exprs: &[&Expr]) -> Vec<String> {
     exprs.iter().map(|expr| text(expr)).collect()
 }

@@ -15,9 +15,16 @@ pub fn value(expr: &Expr, options: &Options) -> Option<f64> {
             Some(if *op == UnaryOp::Minus { -value } else { value })
         }
         // What scalars do not know is refused where the operator is planned.
-        ExprKind::Binary(binary) if !binary.op.is_trim() => {
-            let (left, right) = (value(&binary.lhs, options)?, value(&binary.rhs, options)?);
-            Some(element::scalars(binary.op, left, right))
+        ExprKind::Binary(_) => {
+            let chain = expr.chain();
+            let mut total = value(&chain.last()?.1.lhs, options)?;
+            for (_, binary) in chain.into_iter().rev() {
+                if binary.op.is_trim() {
+                    return None;
+                }
+                total = element::scalars(binary.op, total, value(&binary.rhs, options)?);
+            }
+            Some(total)
         }
         ExprKind::Call(call) => match call.function.name {
             "start" => Some(options.start_ms as f64 / 1000.0),

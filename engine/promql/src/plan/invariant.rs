@@ -51,9 +51,20 @@ impl Invariance {
     }
 
     fn visit(&mut self, expr: &Expr, options: &Options) -> Fixed {
-        let fixed = self.judge(expr, options);
-        self.0.insert(std::ptr::from_ref(expr), fixed);
-        fixed
+        let chain = expr.chain();
+        let Some((_, first)) = chain.last() else {
+            let fixed = self.judge(expr, options);
+            self.0.insert(std::ptr::from_ref(expr), fixed);
+            return fixed;
+        };
+        let mut left = self.visit(&first.lhs, options);
+        for (expr, binary) in chain.into_iter().rev() {
+            let right = self.visit(&binary.rhs, options);
+            let are_invariant = left.is_invariant && right.is_invariant;
+            left = if are_invariant { REPEATED } else { VARIABLE };
+            self.0.insert(std::ptr::from_ref(expr), left);
+        }
+        left
     }
 
     fn judge(&mut self, expr: &Expr, options: &Options) -> Fixed {
@@ -76,11 +87,7 @@ impl Invariance {
                 }
                 self.visit(&aggregate.expr, options)
             }
-            ExprKind::Binary(binary) => {
-                let left = self.visit(&binary.lhs, options);
-                let right = self.visit(&binary.rhs, options);
-                if left.is_invariant && right.is_invariant { REPEATED } else { VARIABLE }
-            }
+            ExprKind::Binary(_) => VARIABLE,
             ExprKind::Call(call) => {
                 if constant::value(expr, options).is_some() {
                     return at(true, false);

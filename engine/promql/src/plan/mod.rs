@@ -1,6 +1,12 @@
 //! What is done to evaluate an expression: durations and times are resolved, constants folded,
 //! parts that are the same at all steps are evaluated once, equal selectors are one scan.
 //!
+//! Equal selectors share a scan, also one over all of their times if these touch, where an
+//! aggregation stands between one of them and the operator at which they meet. Two sides of a join
+//! without one, as in `x - on (a) x`, are two scans: series come in label order, and the series
+//! that flows may match one of the held side that comes last, so all of the flowing side would have
+//! to wait. To read it again takes no memory.
+//!
 //! Nodes stand in an order in which each comes behind those that it takes series from. Scans are
 //! run one after the other, in an order in which what must be held is there before what flows past
 //! it.
@@ -8,9 +14,11 @@
 mod binary;
 mod build;
 mod call;
+mod condition;
 mod constant;
 mod duration;
 mod invariant;
+mod leaf;
 mod order;
 mod selector;
 mod types;

@@ -6,7 +6,7 @@ use super::{PlanError, duration};
 use crate::functions::Dropped;
 use crate::source::Hints;
 use crate::syntax::{
-    At, Expr, ExprKind, MatchOp, MatrixSelector, RangeBounds, Span, TimeShift, ValueType,
+    At, Expr, ExprKind, MatchOp, Matcher, MatrixSelector, RangeBounds, Span, TimeShift, ValueType,
     VectorSelector,
 };
 use std::collections::HashMap;
@@ -16,6 +16,9 @@ use super::invariant::bare;
 /// How many scans a selector is compared with, and most consumers of a scan: expressions of
 /// thousands of selectors would take long to plan.
 const SHARED_MAX: usize = 100;
+
+/// Bytes of a path to a consumer beside its steps, roughly.
+const PATH_BYTES: usize = 64;
 
 impl Builder<'_> {
     /// An instant vector selector.
@@ -63,7 +66,7 @@ impl Builder<'_> {
             is_counted: self.subqueries == 0,
             counter_check: None,
         };
-        Ok(self.scan(selector, fold, grid, (span, call), Vec::new()))
+        self.scan(selector, fold, grid, (span, call), Vec::new())
     }
 
     /// The samples of a range, as the answer.
@@ -74,7 +77,7 @@ impl Builder<'_> {
         span: Span,
     ) -> Result<NodeId, PlanError> {
         let fold = self.range(matrix, FoldKind::Samples, Dropped::Nothing, vec![span])?;
-        Ok(self.scan(&matrix.selector, fold, grid, (span, span), Vec::new()))
+        self.scan(&matrix.selector, fold, grid, (span, span), Vec::new())
     }
 
     /// What is made of a range vector selector.
@@ -117,7 +120,9 @@ impl Builder<'_> {
         grid: Grid,
         (span, call): (Span, Span),
         inputs: Vec<NodeId>,
-    ) -> NodeId {
+    ) -> Result<NodeId, PlanError> {
+        let path_bytes = PATH_BYTES + size_of_val(&*self.path);
+        self.take(size_of::<Scan>() + path_bytes + matchers_bytes(&selector.matchers), span)?;
         let when = When { at_ms: fold.at_ms, offset_ms: fold.offset_ms, range_ms: fold.range_ms };
         let (before, behind) = fold.margin_ms;
         let oldest = when.of(grid.start_ms).saturating_sub(fold.range_ms.saturating_add(before));
@@ -126,7 +131,7 @@ impl Builder<'_> {
             start_ms: oldest.saturating_add(1),
             end_ms: when.of(grid.last()).saturating_add(behind),
             hints: Hints {
-                step_ms: if grid.steps > 1 { grid.step_ms } else { 0 },
+                step_ms: if grid.steps > 1 && fold.at_ms.is_none() { grid.step_ms } else { 0 },
                 range_ms: fold.range_ms.saturating_add(before).saturating_add(behind),
                 start_times: self.options.start_timestamps,
                 without_buckets: self.is_without_buckets(),
@@ -140,7 +145,7 @@ impl Builder<'_> {
         let node = self.add(Kind::Fold(fold), grid, call, names, &inputs);
         self.nodes[node].ports = inputs.len() + 1;
         self.consume(scan, node, may_share);
-        node
+        Ok(node)
     }
 
     fn consume(&mut self, mut scan: Scan, node: NodeId, may_share: bool) {
@@ -151,8 +156,8 @@ impl Builder<'_> {
                 if may_share
                     && other.consumers.len() < SHARED_MAX
                     && other.matchers == scan.matchers
-                    && (other.start_ms, other.end_ms) == (scan.start_ms, scan.end_ms)
                     && other.hints.without_buckets == scan.hints.without_buckets
+                    && do_touch(other, &scan)
                     && other.consumers.iter().all(|with| may_join(paths, *with, &path)) =>
             {
                 Some(other)
@@ -162,7 +167,7 @@ impl Builder<'_> {
         match shared {
             Some(other) => {
                 other.consumers.push(node);
-                other.hints.range_ms = other.hints.range_ms.max(scan.hints.range_ms);
+                widen(other, &scan);
             }
             None => {
                 scan.consumers.push(node);
@@ -186,6 +191,31 @@ impl Builder<'_> {
         let selector = VectorSelector { shift, ..selector };
         self.last(&selector, FoldKind::InfoTime, grid, span, span)
     }
+}
+
+/// Whether the times of two scans overlap or follow one another, so that reading both at once is no
+/// more than reading one after the other.
+fn do_touch(a: &Scan, b: &Scan) -> bool {
+    let (start, end) = (a.start_ms.max(b.start_ms), a.end_ms.min(b.end_ms));
+    start <= end.saturating_add(1)
+}
+
+/// Makes a scan one for the windows of another one, too.
+fn widen(scan: &mut Scan, other: &Scan) {
+    let (hints, more) = (&mut scan.hints, &other.hints);
+    // Windows are told by the last one and the step; if these differ, all samples are needed.
+    if scan.end_ms != other.end_ms || hints.step_ms != more.step_ms {
+        hints.step_ms = 0;
+    }
+    hints.range_ms = hints.range_ms.max(more.range_ms);
+    scan.start_ms = scan.start_ms.min(other.start_ms);
+    scan.end_ms = scan.end_ms.max(other.end_ms);
+}
+
+/// What the texts of conditions take, roughly.
+fn matchers_bytes(matchers: &[Matcher]) -> usize {
+    let texts = matchers.iter().map(|matcher| matcher.name.len() + matcher.value.len());
+    texts.sum::<usize>() + size_of_val(matchers)
 }
 
 /// Whether two consumers may share a scan: what the second one gives must not wait in full for what
@@ -259,13 +289,34 @@ fn references_of<'e>(
             each(&mut std::iter::once(&**inner), shifts)
         }
         ExprKind::Aggregate(aggregate) => each(&mut std::iter::once(&aggregate.expr), shifts),
-        ExprKind::Binary(binary) => each(&mut [&binary.lhs, &binary.rhs].into_iter(), shifts),
+        ExprKind::Binary(_) => references_of_chain(expr, options, shifts, found),
         ExprKind::Call(call) if call.function.name == "info" => {
             each(&mut call.args.iter().take(1), shifts)
         }
         ExprKind::Call(call) => each(&mut call.args.iter(), shifts),
         ExprKind::Number(_) | ExprKind::String(_) => false,
     }
+}
+
+/// The same for a chain of operators, from the first one on.
+fn references_of_chain<'e>(
+    expr: &'e Expr,
+    options: &Options,
+    shifts: &mut Vec<&'e TimeShift>,
+    found: &mut Vec<Reference>,
+) -> bool {
+    let chain = expr.chain();
+    let Some((_, first)) = chain.last() else { return false };
+    let before = found.len();
+    let mut is_complete = !is_series(&first.lhs)
+        || references_of(&first.lhs, options, shifts, found) && found.len() > before;
+    for (_, binary) in chain.into_iter().rev() {
+        if is_series(&binary.rhs) {
+            is_complete &= references_of(&binary.rhs, options, shifts, found);
+        }
+        is_complete &= found.len() > before || binary.value_type == ValueType::Scalar;
+    }
+    is_complete && found.len() > before
 }
 
 fn is_series(expr: &Expr) -> bool {

@@ -4,9 +4,11 @@ use crate::eval::Limits;
 use crate::eval::key::KeyLabels;
 use crate::functions::{Dropped, Entry, RangeFunction};
 use crate::model::Labels;
-use crate::source::Hints;
-use crate::syntax::{AggregateOp, BinaryOp, Matcher, Matching, RangeBounds, Span, ValueType};
+use crate::syntax::{AggregateOp, BinaryOp, Matching, RangeBounds, Span, ValueType};
 use tidepool_relabel::Pattern;
+
+pub use super::condition::Condition;
+pub use super::leaf::{Check, CheckOf, Leaf, Scan};
 
 /// What a query is evaluated with. Times are milliseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +89,9 @@ pub type NodeId = usize;
 /// Which input of a node; they are filled in this order.
 pub type Port = usize;
 
+/// What a node and its operator take beside columns, about.
+pub const NODE_BYTES: usize = 512;
+
 /// A plan.
 #[derive(Debug)]
 pub struct Plan {
@@ -98,8 +103,6 @@ pub struct Plan {
     pub grid: Grid,
     /// Type of the answer.
     pub returns: ValueType,
-    /// Memory of compiled expressions.
-    pub pattern_bytes: usize,
     /// The answer, if it is a text.
     pub text: Option<String>,
 }
@@ -130,32 +133,6 @@ pub enum Names {
     Same,
     /// They may differ.
     Any,
-}
-
-/// What starts series on their way.
-#[derive(Debug)]
-pub enum Leaf {
-    /// Series of the store.
-    Scan(Scan),
-    /// A node that needs no series.
-    Generate(NodeId),
-}
-
-/// Reading series of the store.
-#[derive(Debug)]
-pub struct Scan {
-    /// All must hold.
-    pub matchers: Vec<Matcher>,
-    /// Oldest sample that is needed, included, in milliseconds since the epoch.
-    pub start_ms: i64,
-    /// Newest sample that is needed, included.
-    pub end_ms: i64,
-    /// What is done with the samples.
-    pub hints: Hints,
-    /// The folds that take the samples.
-    pub consumers: Vec<NodeId>,
-    /// The selector's place in the text.
-    pub span: Span,
 }
 
 /// A scalar argument.
@@ -286,7 +263,17 @@ pub enum Kind {
     /// Takes out names whose removal was delayed.
     Cleanup,
     /// Gives series to the caller.
-    Root(Sorting),
+    Root(Root),
+}
+
+/// How the answer is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Whether series are sorted.
+    pub sorting: Sorting,
+    /// Whether series that come later may have the labels of earlier ones, which is an error: then
+    /// none is given before the last one is there.
+    pub may_fail: bool,
 }
 
 /// Whether series are sorted by labels before the caller gets them, if there is memory for that.
@@ -391,7 +378,20 @@ pub struct LabelReplace {
 #[derive(Debug)]
 pub struct InfoPlan {
     /// Conditions on the names of info metrics.
-    pub names: Vec<Matcher>,
-    /// Conditions on labels that are taken; all labels are if there are none.
-    pub data: Vec<Matcher>,
+    pub names: Vec<Condition>,
+    /// Labels that are taken, ascending; all are if there are none.
+    pub data: Vec<String>,
+    /// Whether series without info metrics stay.
+    pub keeps_bare: bool,
+}
+
+impl Kind {
+    /// Memory of what was compiled, roughly.
+    pub fn compiled_bytes(&self) -> usize {
+        match self {
+            Kind::LabelReplace(plan) => plan.pattern.bytes(),
+            Kind::Info(plan) => plan.names.iter().map(Condition::bytes).sum(),
+            _ => 0,
+        }
+    }
 }

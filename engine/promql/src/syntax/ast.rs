@@ -99,6 +99,56 @@ impl Expr {
             };
         }
     }
+
+    /// This expression and its left operands, as long as they are binary expressions: `a + b + c`
+    /// and `a + b` of the former. Chains are as deep as they are long, so they are walked in loops.
+    pub fn chain(&self) -> Vec<(&Expr, &Binary)> {
+        let mut chain = Vec::new();
+        let mut expr = self;
+        while let ExprKind::Binary(binary) = &expr.kind {
+            chain.push((expr, &**binary));
+            expr = &binary.lhs;
+        }
+        chain
+    }
+
+    /// The operands of a chain, in their order in the text; none of another expression.
+    pub fn operands(&self) -> Vec<&Expr> {
+        let chain = self.chain();
+        let first = chain.last().map(|(_, binary)| &binary.lhs);
+        first.into_iter().chain(chain.iter().rev().map(|(_, binary)| &binary.rhs)).collect()
+    }
+
+    /// Memory of the tree, roughly.
+    pub fn bytes(&self) -> usize {
+        let own = match &self.kind {
+            ExprKind::Vector(selector) => selector.bytes(),
+            ExprKind::Matrix(matrix) => matrix.selector.bytes(),
+            ExprKind::String(text) => text.as_str().len(),
+            ExprKind::Binary(_) => self.chain().len() * size_of::<(Expr, Binary)>(),
+            ExprKind::Aggregate(_) => size_of::<Aggregate>(),
+            _ => 0,
+        };
+        let below = self.children().into_iter().map(Expr::bytes);
+        size_of::<Expr>() + own + below.sum::<usize>()
+    }
+
+    /// The expressions right below this one; a chain of operators counts as one level.
+    pub fn children(&self) -> Vec<&Expr> {
+        match &self.kind {
+            ExprKind::Number(_)
+            | ExprKind::String(_)
+            | ExprKind::Vector(_)
+            | ExprKind::Matrix(_) => Vec::new(),
+            ExprKind::Paren(inner) | ExprKind::Unary(_, inner) => vec![inner],
+            ExprKind::Subquery(subquery) => vec![&subquery.expr],
+            ExprKind::Binary(_) => self.operands(),
+            ExprKind::Aggregate(aggregate) => {
+                aggregate.param.iter().chain([&aggregate.expr]).collect()
+            }
+            ExprKind::Call(call) => call.args.iter().collect(),
+        }
+    }
 }
 
 /// A number.
@@ -144,6 +194,15 @@ pub struct VectorSelector {
     pub shift: TimeShift,
     /// For range functions.
     pub bounds: RangeBounds,
+}
+
+impl VectorSelector {
+    /// Memory of names and matchers, roughly.
+    fn bytes(&self) -> usize {
+        let matchers = self.matchers.iter();
+        let texts = matchers.map(|matcher| matcher.name.len() + matcher.value.len());
+        self.name.len() + size_of_val(&*self.matchers) + texts.sum::<usize>()
+    }
 }
 
 /// A range vector selector.
@@ -240,6 +299,24 @@ pub struct Binary {
     pub matching: Option<Matching>,
     /// A scalar if both operands are, else a vector.
     pub value_type: ValueType,
+}
+
+impl Binary {
+    /// Takes the left operand out; something else is in its place then.
+    pub(super) fn take_left(&mut self) -> ExprKind {
+        let nothing = NumberLiteral { value: 0.0, is_duration: false };
+        std::mem::replace(&mut self.lhs.kind, ExprKind::Number(nothing))
+    }
+}
+
+impl Drop for Binary {
+    /// Takes a chain of operators apart in a loop: it may be longer than the stack is deep.
+    fn drop(&mut self) {
+        let mut left = self.take_left();
+        while let ExprKind::Binary(mut binary) = left {
+            left = binary.take_left();
+        }
+    }
 }
 
 /// How series of two vectors are matched.

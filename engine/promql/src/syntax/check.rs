@@ -47,7 +47,7 @@ impl Check<'_> {
                 }
             }
             ExprKind::Paren(inner) => drop(self.expr(inner)?),
-            ExprKind::Binary(binary) => self.binary(binary, span)?,
+            ExprKind::Binary(binary) => self.chain(binary, span)?,
             ExprKind::Aggregate(aggregate) => self.aggregate(aggregate)?,
             ExprKind::Call(call) => self.call(call, span)?,
         }
@@ -72,8 +72,28 @@ impl Check<'_> {
         }
     }
 
-    fn binary(&self, binary: &mut Binary, span: Span) -> Checked {
-        let left = self.expr(&mut binary.lhs)?;
+    /// A chain of operators, from the first one on.
+    fn chain(&self, binary: &mut Binary, span: Span) -> Checked {
+        let mut chain: Vec<Box<Binary>> = Vec::new();
+        let mut left = binary.take_left();
+        while let ExprKind::Binary(mut inner) = left {
+            left = inner.take_left();
+            chain.push(inner);
+        }
+        let first = &mut chain.last_mut().map_or(&mut *binary, |last| &mut **last).lhs;
+        first.kind = left;
+        self.expr(first)?;
+        while let Some(mut inner) = chain.pop() {
+            let left = &mut chain.last_mut().map_or(&mut *binary, |outer| &mut **outer).lhs;
+            self.operator(&mut inner, left.span)?;
+            left.kind = ExprKind::Binary(inner);
+        }
+        self.operator(binary, span)
+    }
+
+    /// An operator whose left operand was checked.
+    fn operator(&self, binary: &mut Binary, span: Span) -> Checked {
+        let left = binary.lhs.value_type();
         let right = self.expr(&mut binary.rhs)?;
         let op = binary.op;
         let sign = self.operator_span(binary);

@@ -66,12 +66,17 @@ pub(super) fn push_expr(expr: &Expr, out: &mut String) {
             out.push(sign(*op));
             push_expr(inner, out);
         }
-        ExprKind::Binary(binary) => {
-            push_expr(&binary.lhs, out);
-            out.push(' ');
-            push_operator(binary, out);
-            out.push(' ');
-            push_expr(&binary.rhs, out);
+        ExprKind::Binary(_) => {
+            let chain = expr.chain();
+            if let Some((_, first)) = chain.last() {
+                push_expr(&first.lhs, out);
+            }
+            for (_, binary) in chain.into_iter().rev() {
+                out.push(' ');
+                push_operator(binary, out);
+                out.push(' ');
+                push_expr(&binary.rhs, out);
+            }
         }
         ExprKind::Aggregate(aggregate) => {
             push_aggregate_head(aggregate, out);

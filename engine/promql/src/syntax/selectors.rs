@@ -6,7 +6,7 @@ impl Expr {
     /// All selectors, in their order in the text.
     pub fn selectors(&self) -> Vec<&VectorSelector> {
         let mut found = Vec::new();
-        // The depth of an expression is bounded by the parser.
+        // The parser bounds the levels of an expression.
         collect(self, &mut found);
         found
     }
@@ -14,22 +14,9 @@ impl Expr {
 
 fn collect<'e>(expr: &'e Expr, found: &mut Vec<&'e VectorSelector>) {
     match &expr.kind {
-        ExprKind::Number(_) | ExprKind::String(_) => {}
         ExprKind::Vector(selector) => found.push(selector),
         ExprKind::Matrix(matrix) => found.push(&matrix.selector),
-        ExprKind::Subquery(subquery) => collect(&subquery.expr, found),
-        ExprKind::Unary(_, inner) | ExprKind::Paren(inner) => collect(inner, found),
-        ExprKind::Binary(binary) => {
-            collect(&binary.lhs, found);
-            collect(&binary.rhs, found);
-        }
-        ExprKind::Aggregate(aggregate) => {
-            if let Some(param) = &aggregate.param {
-                collect(param, found);
-            }
-            collect(&aggregate.expr, found);
-        }
-        ExprKind::Call(call) => call.args.iter().for_each(|arg| collect(arg, found)),
+        _ => expr.children().into_iter().for_each(|child| collect(child, found)),
     }
 }
 

@@ -23,6 +23,8 @@ mod segments;
 mod space;
 mod start_timestamps;
 mod times;
+#[cfg(feature = "promql")]
+mod views;
 
 use super::*;
 use crate::memory::MemoryBudget;

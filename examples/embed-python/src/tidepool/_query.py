@@ -31,6 +31,8 @@ class QueryOptions:
     extended_range_selectors: bool = False
     binop_fill_modifiers: bool = False
     delayed_name_removal: bool = False
+    type_and_unit_labels: bool = False
+    start_timestamps: bool = False
     #: Counts samples for each step: see `QueryStats.samples_per_step`.
     stats_per_step: bool = False
 

@@ -122,6 +122,8 @@ impl Local {
             extended_range_selectors: false,
             binop_fill_modifiers: false,
             delayed_name_removal: false,
+            type_and_unit_labels: false,
+            start_timestamps: false,
             stats_per_step: false,
         };
         let evaluation = self.instance.evaluate(expression, times, options)?.map_err(failure)?;

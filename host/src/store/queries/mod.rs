@@ -50,6 +50,10 @@ pub struct QueryFeatures {
     pub binop_fill_modifiers: bool,
     /// Metric names are dropped at the end of an evaluation.
     pub delayed_name_removal: bool,
+    /// Counters are recognised by the label `__type__`.
+    pub type_and_unit_labels: bool,
+    /// Start timestamps of counters are used.
+    pub start_timestamps: bool,
     /// Samples can be counted for each step.
     pub per_step_stats: bool,
 }
@@ -68,6 +72,8 @@ impl QueryConfig {
             extended_range_selectors: features.extended_range_selectors,
             binop_fill_modifiers: features.binop_fill_modifiers,
             delayed_name_removal: features.delayed_name_removal,
+            type_and_unit_labels: features.type_and_unit_labels,
+            start_timestamps: features.start_timestamps,
             stats_per_step: false,
         }
     }

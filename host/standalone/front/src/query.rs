@@ -25,6 +25,8 @@ const OPTIONS: QueryOptions = QueryOptions {
     extended_range_selectors: false,
     binop_fill_modifiers: false,
     delayed_name_removal: false,
+    type_and_unit_labels: false,
+    start_timestamps: false,
     stats_per_step: false,
 };
 

@@ -114,11 +114,11 @@ fn joins_and_steps(now_ms: i64) -> Vec<Case> {
         case(
             "many of them",
             nested(40, "vector(1)", |inner| format!("max_over_time({inner}[1h:1s])")),
-            execution("memory"),
+            execution(MEMORY),
         ),
         case("numbers counted", format!("count_values(\"v\", {ALL} + time())"), execution(MEMORY))
             .with(range(11_000)),
-        case("a tree of sums", tree(14), execution("(--query-memory-limit)")),
+        case("a tree of sums", tree(14), execution(MEMORY)),
     ]
 }
 
@@ -165,7 +165,7 @@ fn texts() -> Vec<Case> {
         case(
             "a chain",
             vec!["a"; 500_000].join("*"),
-            bad_data("the expression has too many levels"),
+            bad_data("more than 10000 operators follow one another"),
         ),
         case(
             "subqueries behind one another",

@@ -1,6 +1,7 @@
 //! The HTTP API: whatever is long comes in pages; while the log is replayed nothing is answered;
 //! browsers are content.
 
+mod duplicates;
 mod hostile;
 mod pages;
 mod queries;

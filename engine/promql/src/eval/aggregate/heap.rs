@@ -26,6 +26,11 @@ fn is_above(a: &Entry, b: &Entry, is_largest: bool) -> bool {
 }
 
 impl Heap {
+    /// How many entries are in it.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Takes an entry in if there is room for it, or if it is ahead of the one on top, which goes;
     /// gives whether it is in, and the one that went.
     pub fn offer(&mut self, entry: Entry, room: i64, is_largest: bool) -> (bool, Option<Entry>) {

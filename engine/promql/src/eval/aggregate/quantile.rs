@@ -12,6 +12,9 @@ use crate::plan::{AggregatePlan, Grid, Port};
 use crate::quantile::of_values;
 use crate::syntax::Span;
 
+/// Bytes of a column beside its values: itself, and its value among those of a step.
+const COLUMN_BYTES: usize = size_of::<Column>() + size_of::<f64>();
+
 /// `quantile`
 pub struct Quantile {
     plan: AggregatePlan,
@@ -51,11 +54,16 @@ impl Operator for Quantile {
             out.context.annotations.note(note, "", self.plan.expr_span);
             series.column.drop_histograms();
         }
+        let index_bytes = self.index.bytes();
         let (number, is_new) = self.index.insert(&self.plan.by, &series.labels);
         if is_new {
             self.groups.push((Vec::new(), false));
         }
-        let held = Held { bytes: series.column.bytes(), samples: series.column.samples() };
+        // Beside the column a float of the step that is sorted, in the end.
+        let held = Held {
+            bytes: series.column.bytes() + self.index.bytes() - index_bytes + COLUMN_BYTES,
+            samples: series.column.samples(),
+        };
         self.held.bytes += held.bytes;
         self.held.samples += held.samples;
         out.context.budget.take(held, self.span)?;

@@ -111,7 +111,11 @@ impl Rank {
     }
 
     fn in_order_of_series(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
-        let mut entries: Vec<(u32, u32, f64)> = Vec::new();
+        // They are held twice until the heaps are gone.
+        let count = self.heaps.iter().flatten().map(Heap::len).sum::<usize>();
+        let copy = Held { bytes: count * size_of::<(u32, u32, f64)>(), samples: 0 };
+        out.context.budget.take(copy, self.span)?;
+        let mut entries: Vec<(u32, u32, f64)> = Vec::with_capacity(count);
         for heaps in std::mem::take(&mut self.heaps) {
             for (step, heap) in heaps.into_iter().enumerate() {
                 let run = heap.into_sorted(false).into_iter();
@@ -126,6 +130,7 @@ impl Rank {
             run.iter().for_each(|(_, step, value)| column.set_float(*step as usize, *value));
             out.emit(Series { labels, drop_name: ranked.drop_name, column })?;
         }
+        out.context.budget.give(copy);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::eval::EvalError;
 use crate::eval::budget::Held;
 use crate::eval::column::{Bits, Column};
 use crate::eval::context::Context;
-use crate::eval::element::{self, StepNotes};
+use crate::eval::element::{self, StepAnnotations};
 use crate::eval::key::{KeyIndex, KeyLabels, hash};
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
@@ -36,7 +36,7 @@ pub struct Joiner {
     /// All steps of `duplicates`.
     duplicate_steps: Bits,
     pub(super) unite: Unite,
-    notes: StepNotes,
+    annotations: StepAnnotations,
     held: Held,
 }
 
@@ -70,7 +70,7 @@ impl Joiner {
             duplicates: Vec::new(),
             duplicate_steps: Bits::new(grid.steps),
             unite: Unite::default(),
-            notes: StepNotes::default(),
+            annotations: StepAnnotations::default(),
             held: Held::default(),
         }
     }
@@ -96,7 +96,7 @@ impl Joiner {
         Ok(number)
     }
 
-    fn hold(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
+    fn buffer(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
         let number = self.group(&series.labels, context)?;
         self.take(series.held(), context)?;
         if !self.groups[number].held.is_empty() {
@@ -225,7 +225,7 @@ impl Joiner {
         step: usize,
     ) -> Option<Option<Value>> {
         if let Some(note) = element.note {
-            self.notes.set(step, self.grid.steps, note);
+            self.annotations.set(step, self.grid.steps, note);
         }
         let value = element.value?;
         Some(match self.plan.returns_bool {
@@ -374,7 +374,7 @@ pub(super) fn is_arithmetic(op: BinaryOp) -> bool {
 impl Operator for Joiner {
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
         match port {
-            0 => self.hold(series, out.context),
+            0 => self.buffer(series, out.context),
             _ => self.flow(series, out),
         }
     }
@@ -387,7 +387,11 @@ impl Operator for Joiner {
             let has_fill = fill.is_some() || matching.fill_rhs.is_some();
             return match self.duplicates.first() {
                 Some((_, text)) if has_fill => Err(EvalError::execution(text.as_str())),
-                _ => Ok(()),
+                Some(_) => {
+                    out.context.may_fail = true;
+                    Ok(())
+                }
+                None => Ok(()),
             };
         }
         if let Some(value) = fill {
@@ -395,7 +399,7 @@ impl Operator for Joiner {
         }
         out.context.budget.give(std::mem::take(&mut self.held));
         self.replaced(out)?;
-        self.notes.say(&mut out.context.annotations, self.span);
+        self.annotations.add_to(&mut out.context.annotations, self.span);
         self.unite.end(out)
     }
 }

@@ -91,27 +91,30 @@ impl Operator for And {
     }
 }
 
-/// `or`: the right side is held; the left side flows past it, but for series of which the right
-/// side has one with the same labels.
+/// `or`, of two or more terms: those behind the first one are held; the first one flows past them,
+/// but for series of which a later term has one with the same labels.
 pub struct Or {
+    /// When keys have values in the terms so far.
     left: Presence,
-    right: Vec<Series>,
-    /// Labels of `right`.
+    /// Series of the terms behind the first one, the last term first, with numbers of their labels.
+    terms: Vec<Vec<(usize, Series)>>,
+    /// Labels of `terms`.
     index: KeyIndex,
-    same: Vec<Option<Series>>,
+    /// The result for each of these labels.
+    results: Vec<Option<Series>>,
     unite: Unite,
     held: Held,
     span: Span,
 }
 
 impl Or {
-    /// Series match by these labels.
-    pub fn new(by: KeyLabels, span: Span) -> Or {
+    /// So many terms, whose series match by these labels.
+    pub fn new(by: KeyLabels, terms: usize, span: Span) -> Or {
         Or {
             left: Presence::new(by),
-            right: Vec::new(),
+            terms: (1..terms).map(|_| Vec::new()).collect(),
             index: KeyIndex::default(),
-            same: Vec::new(),
+            results: Vec::new(),
             unite: Unite::default(),
             held: Held::default(),
             span,
@@ -124,19 +127,32 @@ impl Or {
         context.budget.take(held, self.span)
     }
 
-    /// The right side where the left side has no series of the same key.
+    /// Each later term where those before have no series of the same key.
     fn rest(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
-        let right = std::mem::take(&mut self.right);
-        let same = std::mem::take(&mut self.same);
-        for (mut series, left) in right.into_iter().zip(same) {
-            if let Some(steps) = self.left.of(&series.labels) {
-                steps.iter().for_each(|step| series.column.clear_step(step));
+        let mut order = Vec::new();
+        while let Some(mut term) = self.terms.pop() {
+            for (_, series) in &mut term {
+                if let Some(steps) = self.left.of(&series.labels) {
+                    steps.iter().for_each(|step| series.column.clear_step(step));
+                }
             }
-            if let Some(mut left) = left {
-                merge(&mut left.column, &series.column)?;
-                series = left;
+            if !self.terms.is_empty() {
+                for (_, series) in &term {
+                    self.left.mark(series, self.span, out.context)?;
+                }
             }
-            out.emit(series)?;
+            for (number, series) in term {
+                order.push(number);
+                match &mut self.results[number] {
+                    Some(result) => merge(&mut result.column, &series.column)?,
+                    place => *place = Some(series),
+                }
+            }
+        }
+        for number in order {
+            if let Some(series) = self.results[number].take() {
+                out.emit(series)?;
+            }
         }
         Ok(())
     }
@@ -144,17 +160,16 @@ impl Or {
 
 impl Operator for Or {
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        if port == 0 {
+        if port < self.terms.len() {
+            let index_bytes = self.index.bytes();
             let (number, is_new) = self.index.insert_all(&series.labels);
-            let mut held = series.held();
-            held.bytes += series.labels.bytes();
-            self.take(held, out.context)?;
             if is_new {
-                self.right.push(series);
-                self.same.push(None);
-            } else {
-                merge(&mut self.right[number].column, &series.column)?;
+                self.results.push(None);
             }
+            let mut held = series.held();
+            held.bytes += self.index.bytes() - index_bytes + size_of::<Option<Series>>();
+            self.take(held, out.context)?;
+            self.terms[port].push((number, series));
             return Ok(());
         }
         self.left.mark(&series, self.span, out.context)?;
@@ -162,8 +177,8 @@ impl Operator for Or {
             None => self.unite.push(series, true, self.span, out),
             Some(number) => {
                 self.take(series.held(), out.context)?;
-                match &mut self.same[number] {
-                    Some(left) => merge(&mut left.column, &series.column)?,
+                match &mut self.results[number] {
+                    Some(result) => merge(&mut result.column, &series.column)?,
                     place => *place = Some(series),
                 }
                 Ok(())
@@ -172,7 +187,7 @@ impl Operator for Or {
     }
 
     fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
-        if port == 0 {
+        if port < self.terms.len() {
             return Ok(());
         }
         self.rest(out)?;

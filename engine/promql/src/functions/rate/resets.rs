@@ -20,6 +20,11 @@ impl Default for Resets {
 }
 
 impl Resets {
+    /// Bytes of what was found.
+    pub fn bytes(&self) -> usize {
+        self.found.capacity() * size_of::<(i64, f64)>()
+    }
+
     /// Adds the values just before a counter was reset within a window.
     pub(super) fn add_lost(&mut self, floats: &[FloatPoint], change: &mut f64) {
         let (Some(first), Some(last)) = (floats.first(), floats.last()) else {

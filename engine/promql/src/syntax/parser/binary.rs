@@ -20,14 +20,14 @@ impl Parser<'_> {
 
     /// An expression whose operators bind at least as strongly as `least`.
     fn binary(&mut self, least: u8) -> Parsed {
-        self.enter()?;
+        self.go_down()?;
         let mut lhs = self.unary()?;
+        let (mut height, mut length) = (self.height, 0);
         while let TokenKind::Operator(op) = self.peek()?.kind {
             let precedence = op.precedence();
             if precedence < least {
                 break;
             }
-            let height = self.height;
             self.take()?;
             let modifiers = self.modifiers()?;
             let rhs = self.binary(precedence + u8::from(op != BinaryOp::Pow))?;
@@ -38,7 +38,12 @@ impl Parser<'_> {
                 let text = "binop fill modifiers are experimental and not enabled";
                 return Err(self.error(span, text));
             }
-            self.grow(height.max(self.height), span)?;
+            height = height.max(self.height);
+            length += 1;
+            if length > self.options.chain_max {
+                let text = format!("more than {} operators follow one another", length - 1);
+                return Err(self.error(span, text));
+            }
             let is_scalar = [&lhs, &rhs].iter().all(|it| it.value_type() == ValueType::Scalar);
             let value_type = if is_scalar { ValueType::Scalar } else { ValueType::Vector };
             let binary = Binary {
@@ -51,7 +56,10 @@ impl Parser<'_> {
             };
             lhs = Expr { span, kind: ExprKind::Binary(Box::new(binary)) };
         }
-        self.leave();
+        if length > 0 {
+            self.grow(height, lhs.span)?;
+        }
+        self.go_up();
         Ok(lhs)
     }
 

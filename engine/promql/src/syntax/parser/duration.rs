@@ -60,7 +60,7 @@ impl Parser<'_> {
     }
 
     fn duration_binary(&mut self, least: u8, place: Place<'_>) -> Parsed {
-        self.enter()?;
+        self.go_down()?;
         let start = self.peek()?.start;
         let first = match self.sign()? {
             None => self.duration_operand(place)?,
@@ -70,7 +70,7 @@ impl Parser<'_> {
             }
         };
         let whole = self.duration_rest(first, least, place)?;
-        self.leave();
+        self.go_up();
         Ok(whole)
     }
 

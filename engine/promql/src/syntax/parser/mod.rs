@@ -20,8 +20,12 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 /// How deep expressions may be nested.
 const NESTING_MAX: u32 = 200;
 
-/// How high a tree may be: chains of operators are high without being nested.
+/// How high a tree may be, where a chain of operators counts once: subqueries behind one another
+/// are high without being nested.
 const HEIGHT_MAX: u32 = 1000;
+
+/// How many operators may follow one another, as in `a + b + c`.
+const CHAIN_MAX: u32 = 10_000;
 
 /// What is accepted beside the stable language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub struct ParserOptions {
     pub extended_range_selectors: bool,
     /// `fill`, `fill_left` and `fill_right`.
     pub fill_modifiers: bool,
+    /// How many operators may follow one another, as in `a + b + c`.
+    pub chain_max: u32,
 }
 
 impl Default for ParserOptions {
@@ -43,6 +49,7 @@ impl Default for ParserOptions {
             duration_expressions: true,
             extended_range_selectors: false,
             fill_modifiers: false,
+            chain_max: CHAIN_MAX,
         }
     }
 }
@@ -55,6 +62,7 @@ impl ParserOptions {
             duration_expressions: true,
             extended_range_selectors: true,
             fill_modifiers: true,
+            chain_max: CHAIN_MAX,
         }
     }
 }
@@ -197,7 +205,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Goes one level down.
-    fn enter(&mut self) -> Result<(), ParseError> {
+    fn go_down(&mut self) -> Result<(), ParseError> {
         self.nesting += 1;
         match self.nesting > NESTING_MAX {
             true => {
@@ -209,7 +217,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Goes one level up.
-    fn leave(&mut self) {
+    fn go_up(&mut self) {
         self.nesting -= 1;
     }
 }

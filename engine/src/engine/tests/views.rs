@@ -1,0 +1,110 @@
+//! What queries read: all of their selections at one moment, and no more chunks than they need.
+
+use super::*;
+use crate::query::StoreSource;
+use tidepool_promql::model::Samples;
+use tidepool_promql::source::{Hints, Selection, SeriesSet, Source};
+use tidepool_promql::syntax::{MatchOp, Matcher};
+
+/// Times by series.
+type Found = Vec<(String, Vec<i64>)>;
+
+fn shared(node: Node) -> (Rc<RefCell<Node>>, StoreSource) {
+    let node = Rc::new(RefCell::new(node));
+    let read = Rc::clone(&node);
+    (node, StoreSource::new(move |range| read.borrow().engine.view(range)))
+}
+
+fn selection(name: &str, end_ms: i64, hints: Hints) -> Selection {
+    let matcher = |name: &str, op, value: &str| Matcher {
+        name: name.to_owned(),
+        op,
+        value: value.to_owned(),
+    };
+    let matchers = vec![matcher(LABEL_NAME, MatchOp::Regex, name)];
+    Selection { matchers, start_ms: 0, end_ms, hints }
+}
+
+fn read(series: &mut dyn SeriesSet) -> Found {
+    let mut found = Vec::new();
+    while let Some(labels) = series.next().expect("series") {
+        let mut samples = Samples::default();
+        while series.read(&mut samples).expect("samples") {}
+        let times = samples.floats.iter().map(|point| point.time_ms).collect();
+        found.push((labels.get(LABEL_NAME).to_owned(), times));
+    }
+    found
+}
+
+#[test]
+fn selections_of_a_query_show_one_moment() {
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
+    for time_ms in (0..3000).step_by(10) {
+        node.append("a", time_ms, 1);
+        node.append("b", time_ms, 1);
+    }
+    let (node, source) = shared(node);
+    let (first, second) = {
+        source.begin(0, 9000);
+        let open = |name| source.select(&selection(name, 9000, Hints::default()));
+        (open("a|b|c"), open("a|b|c"))
+    };
+    let first = read(&mut *first.expect("a selection"));
+    let lengths: Vec<usize> = first.iter().map(|(_, times)| times.len()).collect();
+    assert_eq!(lengths, [300, 300]);
+    // Meanwhile samples come, in order and not, and what is old becomes a block.
+    {
+        let mut node = node.borrow_mut();
+        node.append("a", 1005, 1);
+        node.append("c", 2990, 1);
+        for time_ms in (3000..6000).step_by(10) {
+            node.append("b", time_ms, 1);
+        }
+        // The head truncates nothing while it is read, so this ends early.
+        while node.engine.compact(1_000_000, ROOM).is_ok_and(|progress| !progress.done) {}
+        assert!(!node.blocks.list().expect("blocks").is_empty());
+    }
+    assert_eq!(read(&mut *second.expect("a selection")), first);
+    // A look at labels belongs to it, too: it may find more, but does not lose anything.
+    let labels_only = Hints { labels_only: true, ..Hints::default() };
+    let labels = read(&mut *source.select(&selection("a|b", 9000, labels_only)).expect("labels"));
+    assert_eq!(labels, [("a".to_owned(), vec![]), ("b".to_owned(), vec![])]);
+
+    source.end();
+    let all = source.select(&selection("a|b|c", 9000, Hints::default())).expect("a selection");
+    let lengths: Vec<usize> = read(&mut *{ all }).iter().map(|(_, times)| times.len()).collect();
+    assert_eq!(lengths, [301, 600, 1]);
+    node.borrow_mut().compact();
+}
+
+#[test]
+fn chunks_that_no_window_touches_are_left_out() {
+    let mut node = Node::new();
+    for time_ms in 0..40_000 {
+        node.append("a", time_ms, 1);
+    }
+    node.compact();
+    let (_, source) = shared(node);
+    let times = |hints| read(&mut *source.select(&selection("a", 39_900, hints)).expect("series"));
+    let whole = times(Hints::default())[0].1.clone();
+    assert_eq!(whole.len(), 39_901);
+    let sparse = Hints { step_ms: 10_000, range_ms: 10, ..Hints::default() };
+    let some = times(sparse)[0].1.clone();
+    let is_in = |time_ms: &i64| (39_900 - time_ms) % 10_000 < 10;
+    let needed: Vec<i64> = whole.iter().copied().filter(is_in).collect();
+    assert!(needed.iter().all(|time_ms| some.contains(time_ms)));
+    // Each of the four windows is in one or two chunks.
+    assert!(some.len() < whole.len() / 4, "{}", some.len());
+    let wide = Hints { step_ms: 2_000, range_ms: 3_000, ..Hints::default() };
+    assert_eq!(times(wide)[0].1, whole);
+}
+
+#[test]
+fn compiled_matchers_are_counted() {
+    let (_, source) = shared(Node::new());
+    let bytes = |value: &str| {
+        source.select(&selection(value, 9, Hints::default())).expect("a selection").bytes()
+    };
+    assert!(bytes("a") < 1_000);
+    assert!(bytes("(.{0,300}x?){9}") > 100_000);
+}
