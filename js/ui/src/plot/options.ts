@@ -37,7 +37,7 @@ export function optionsOf(shape: GraphShape): Omit<uPlot.Options, 'plugins'> {
     height: shape.height,
     tzDate: (seconds) => (zone === 'utc' ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
     // Room for half of the last label below: a date has ten characters.
-    padding: [8, 32, 0, 0],
+    padding: [8, 38, 0, 0],
     legend: { show: false },
     cursor: {
       y: false,
