@@ -2,6 +2,7 @@
 //! browsers are content.
 
 mod hostile;
+mod lists;
 mod pages;
 mod queries;
 mod tools;
