@@ -1,6 +1,6 @@
-//! Parameters of ours for long lists: `search` keeps what has all of its words, `offset` and `limit`
-//! choose a part. Such answers say in the field `total` how many entries there are. Without `search`
-//! and `offset` an answer is as upstream's.
+//! Parameters of ours for long lists: `search` keeps what has all of its words, `offset` and
+//! `limit` choose a part. Such answers say in the field `total` how many entries there are. Without
+//! `search` and `offset` an answer is as upstream's.
 
 use super::envelope::ApiError;
 use super::parameters::Parameters;
