@@ -21,8 +21,8 @@ const GENERATED: &str = "generated";
 const FILES: [&str; 4] = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json"];
 const DOCUMENT: &str = "viewer.html.gz";
 
-/// The compressed document, or why there is none. `page` is where npm has built the page; without it
-/// nothing is built.
+/// The compressed document, or why there is none. `page` is where npm has built the page; without
+/// it nothing is built.
 pub fn document(js: &Path, page: Option<&Path>) -> Result<Result<PathBuf, String>, String> {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     match (std::env::var_os(VARIABLE), page) {
