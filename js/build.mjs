@@ -3,6 +3,7 @@
 // test/generated/.
 //
 //   node build.mjs          cargo builds what has changed, jco transpiles it
+//   node build.mjs --component FILE   transpiles this component with PromQL, and nothing else
 //   node build.mjs --copy   copies the generated files beside the compiled TypeScript
 //
 // The components come from `cargo build-component-small`, `cargo build-component-small-promql` and
@@ -45,6 +46,11 @@ const PRODUCTS = [
   },
 ];
 
+const given = process.argv.indexOf('--component');
+if (given > 0) {
+  await transpileComponent(process.argv[given + 1], 'engine', join(here, 'src/promql/generated'));
+  process.exit();
+}
 for (const { command, file, name, folder } of PRODUCTS) {
   const generated = join(here, folder, 'generated');
   if (process.argv.includes('--copy')) {

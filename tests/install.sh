@@ -47,6 +47,11 @@ install_chromium() {
   apt_install chromium "Chromium is missing: install it, or set CHROMIUM to its path"
 }
 
+install_firefox() {
+  if [ -n "${FIREFOX:-}" ] || command -v firefox-esr >/dev/null; then return 0; fi
+  apt_install firefox-esr "Firefox ESR is missing: install it, or set FIREFOX to its path"
+}
+
 check_node() {
   if command -v node >/dev/null && command -v npm >/dev/null; then return 0; fi
   echo "Node.js is missing: install nodejs and npm, for example with apt-get" >&2

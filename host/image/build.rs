@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-env-changed={PROFILE_VARIABLE}");
     let component = build_component(&workspace, &out_dir, &profile()?)?;
+    println!("cargo::metadata=component={}", component.display());
     let machine_code = precompile(&component)?;
     write_machine_code(&machine_code, &out_dir.join("engine.cwasm"))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Builds the page in `js/ui` and writes a table of its files.
+//! Builds the page in `js/ui` and writes a table of its files; and builds the viewer.
 //!
 //! | `TIDEPOOL_UI_DIR` | |
 //! | --- | --- |
@@ -8,6 +8,9 @@
 //!
 //! Nothing is written beside the sources. npm installs packages again only if the lock file
 //! changed.
+
+#[path = "build/viewer.rs"]
+mod viewer;
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -27,9 +30,14 @@ const DEADLINE: Duration = Duration::from_secs(300);
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
-    let sources = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../js/ui");
+    let js = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../js");
+    let sources = js.join("ui");
+    // As in the repository: the viewer takes what stands beside it.
+    let work = out_dir.join("js/ui");
+    let mut is_built = false;
     let page = match std::env::var_os(VARIABLE) {
         Some(chosen) if chosen == "off" => Err(format!("{VARIABLE}=off when it was built")),
         Some(folder) => {
@@ -44,7 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 println!("cargo::rerun-if-changed={}", sources.join(source).display());
             }
             let folder = out_dir.join("page");
-            let built = build(&sources, &out_dir, &folder).and_then(|()| files_of(&folder));
+            let built = build(&sources, &work, &folder).and_then(|()| files_of(&folder));
+            is_built = built.is_ok();
             built.map(|files| (folder, files)).map_err(|error| {
                 let reason = one_line(&error.to_string());
                 println!("cargo::warning=there is no page for browsers: {reason}");
@@ -53,31 +62,38 @@ fn main() -> Result<(), Box<dyn Error>> {
             })
         }
     };
-    fs::write(out_dir.join("files.rs"), table(&page))?;
+    let viewer = viewer::document(&js, is_built.then_some(&*work))?;
+    fs::write(out_dir.join("files.rs"), table(&page) + &viewer_text(&viewer))?;
     Ok(())
 }
 
 /// Builds the page with npm into a folder.
-fn build(sources: &Path, out_dir: &Path, page: &Path) -> Result<(), Box<dyn Error>> {
-    let work = out_dir.join("ui");
-    fs::create_dir_all(&work)?;
+fn build(sources: &Path, work: &Path, page: &Path) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(work)?;
     // Sources that are gone must not be found again.
     remove(&work.join("src"))?;
     for source in SOURCES {
         copy(&sources.join(source), &work.join(source))?;
     }
+    npm_ci(work, &["--omit=dev"])?;
+    remove(page)?;
+    run(Command::new("node").arg("build.mjs").arg(page).current_dir(work), "node build.mjs")
+}
+
+/// Installs the packages of a lock file, unless those of this one are there.
+fn npm_ci(work: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
     let lock = fs::read(work.join("package-lock.json"))?;
     let installed = work.join("installed");
     if fs::read(&installed).ok().as_ref() != Some(&lock) {
         remove(&installed)?;
         let mut npm = Command::new("npm");
-        npm.args(["ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"])
-            .args(["--fetch-retries=1", "--loglevel=error"]);
-        run(npm.current_dir(&work), "npm ci")?;
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .args(["--fetch-retries=1", "--loglevel=error"])
+            .args(flags);
+        run(npm.current_dir(work), "npm ci")?;
         fs::write(&installed, lock)?;
     }
-    remove(page)?;
-    run(Command::new("node").arg("build.mjs").arg(page).current_dir(&work), "node build.mjs")
+    Ok(())
 }
 
 /// Runs a command to its end, or until the deadline.
@@ -155,6 +171,15 @@ fn table(page: &Result<(PathBuf, Vec<String>), String>) -> String {
         );
     }
     text + "];\nconst MISSING: Option<&str> = None;\n"
+}
+
+/// The viewer as Rust, or why there is none.
+fn viewer_text(viewer: &Result<PathBuf, String>) -> String {
+    let viewer = match viewer {
+        Ok(document) => format!("Ok(include_bytes!({document:?}))"),
+        Err(reason) => format!("Err({reason:?})"),
+    };
+    format!("static VIEWER: Result<&[u8], &str> = {viewer};\n")
 }
 
 fn content_type(name: &str) -> &'static str {

@@ -18,6 +18,7 @@ mod security;
 mod series;
 mod serve;
 mod ship;
+mod shown;
 mod source;
 mod storage;
 mod upstream;
@@ -189,6 +190,8 @@ pub struct HttpConfig {
     pub cors_origin: CorsOrigin,
     /// All flags as they were given, by name, to be shown.
     pub flags: BTreeMap<String, String>,
+    /// The loaded configuration as YAML, without secrets.
+    pub yaml: String,
     /// Most samples in an answer of kind SAMPLES; 0 means no limit.
     pub read_samples_max: u64,
     /// Most bytes in an answer of kind SAMPLES; 0 means no limit.

@@ -53,7 +53,10 @@ export function licences(packages) {
   return `This page contains software of third parties.\n\n${texts.join(`\n${'='.repeat(80)}\n\n`)}`;
 }
 
-/** The document that loads a script and a style sheet at these addresses. */
+/**
+ * The document that loads a script and a style sheet at these addresses. Their hashes go into the
+ * policies of reports, which have both in them.
+ */
 export function documentOf(script, style, licences) {
   return `<!doctype html>
 <html lang="en">
@@ -64,8 +67,8 @@ export function documentOf(script, style, licences) {
 <title>tidepool</title>
 <link rel="icon" href="${ICON}">
 <link rel="license" href="${licences}">
-<link rel="stylesheet" href="${style}">
-<script src="${script}" defer></script>
+<link rel="stylesheet" href="${style.name}" data-hash="${style.hash}">
+<script src="${script.name}" data-hash="${script.hash}" defer></script>
 </head>
 <body>
 <div id="app"><noscript>This page needs JavaScript. Programs that do not ask for HTML, such as curl, get a list of endpoints here.</noscript></div>
@@ -90,6 +93,11 @@ function packagesOf(files) {
   return [...new Set(folders)].sort();
 }
 
+/** A hash as policies have them. */
+function hashOf(text) {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
+}
+
 function hashed(name, content) {
   const hash = createHash('sha256').update(content).digest('hex').slice(0, 12);
   return `ui/${name.replace('.', `-${hash}.`)}`;
@@ -105,7 +113,11 @@ async function buildPage(folder) {
     names[key] = hashed(name, content);
     write(folder, names[key], content);
   }
-  write(folder, 'index.html', documentOf(names.script, names.style, names.licences));
+  const [named, styled] = [
+    { name: names.script, hash: hashOf(script) },
+    { name: names.style, hash: hashOf(style) },
+  ];
+  write(folder, 'index.html', documentOf(named, styled, names.licences));
 }
 
 /** Where js keeps the component with PromQL and its JavaScript. */
@@ -125,13 +137,34 @@ async function buildViewer(folder) {
   const modules = readdirSync(generated).filter((name) => name.endsWith('.wasm')).sort();
   const parts = [
     dataOf('worker', Buffer.from(worker.script)),
-    ...modules.map((name) => dataOf(name, readFileSync(join(generated, name)), ' data-module="' + name + '"')),
+    ...modules.map((name) => dataOf(name, withoutNames(readFileSync(join(generated, name))), ' data-module="' + name + '"')),
   ];
   mkdirSync(folder, { recursive: true });
   const document = viewerOf(page.script, page.style, parts, licences([...new Set([...page.packages, ...worker.packages])]));
   const file = join(folder, 'viewer.html');
-  writeFileSync(file, document);
+  write(folder, 'viewer.html', document);
   console.log(`${file}: ${Buffer.byteLength(document)} bytes, ${gzipSync(document, { level: 9 }).length} with gzip -9`);
+}
+
+/**
+ * A WebAssembly module without its custom sections, such as names of functions: they say nothing to
+ * a browser. Source: the specification's binary format, "Modules".
+ */
+function withoutNames(module) {
+  const parts = [module.subarray(0, 8)];
+  for (let at = 8; at < module.length; ) {
+    const from = at;
+    const id = module[at];
+    at += 1;
+    let [size, shift] = [0, 0];
+    for (let more = true; more; at += 1, shift += 7) {
+      size += (module[at] & 127) * 2 ** shift;
+      more = module[at] > 127;
+    }
+    at += size;
+    if (id !== 0) parts.push(module.subarray(from, at));
+  }
+  return Buffer.concat(parts);
 }
 
 /** A part of the viewer's document: a block of data, which no browser runs. */
@@ -144,11 +177,10 @@ function dataOf(id, bytes, attributes = '') {
  * and the component; it forbids every request. A document cannot forbid frames around itself.
  */
 function viewerOf(script, style, parts, licences) {
-  const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
   const policy = [
     "default-src 'none'",
-    `script-src ${hash(script)} 'wasm-unsafe-eval'`,
-    `style-src ${hash(style)}`,
+    `script-src '${hashOf(script)}' 'wasm-unsafe-eval'`,
+    `style-src '${hashOf(style)}'`,
     'img-src data:',
     'worker-src blob:',
     "connect-src 'none'",
@@ -165,14 +197,14 @@ function viewerOf(script, style, parts, licences) {
 <meta name="referrer" content="no-referrer">
 <title>tidepool viewer</title>
 <link rel="icon" href="${ICON}">
-<style>${style}</style>
+<style data-hash="${hashOf(style)}">${style}</style>
 </head>
 <body>
 <div id="start"><noscript>This page needs JavaScript.</noscript></div>
 <div id="app"></div>
 <footer><details><summary>Licences</summary><pre>${escaped(licences)}</pre></details></footer>
 ${parts.join('\n')}
-<script>${script}</script>
+<script data-hash="${hashOf(script)}">${script}</script>
 </body>
 </html>
 `;
@@ -191,7 +223,7 @@ async function buildTests(folder) {
   rmSync(folder, { recursive: true, force: true });
   const tests = join(here, 'test');
   const entryPoints = readdirSync(tests, { recursive: true })
-    .filter((file) => file.endsWith('.test.ts'))
+    .filter((file) => file.endsWith('.test.ts') || file === join('measure', 'measure.ts'))
     .map((file) => join(tests, file));
   await build({
     absWorkingDir: here,

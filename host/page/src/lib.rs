@@ -35,6 +35,12 @@ pub fn file(path: &str) -> Option<&'static File> {
     FILES.iter().find(|file| file.path == path)
 }
 
+/// The viewer: a document that shows files without a server, compressed with gzip. An error says
+/// why there is none.
+pub fn viewer() -> Result<&'static [u8], &'static str> {
+    VIEWER
+}
+
 /// Why there is no page; `None` if there is one.
 pub fn why_missing() -> Option<&'static str> {
     MISSING

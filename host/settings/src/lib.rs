@@ -3,7 +3,7 @@
 //! Begin with [`yaml`]: text to nodes that know their place, and nodes to types. [`duration`] has
 //! durations and sizes as Prometheus writes them; [`mod@file`] reads a file that a key names,
 //! within a bound; [`secret`] is a value that is never shown; [`relabel`] is a relabel rule;
-//! [`redact`] shows URLs without what may be secret in them.
+//! [`redact`] shows URLs without what may be secret in them, and [`shown`] whole sections.
 //!
 //! It knows no section, no network and no flag.
 
@@ -12,6 +12,7 @@ pub mod file;
 pub mod redact;
 pub mod relabel;
 pub mod secret;
+pub mod shown;
 pub mod yaml;
 
 pub use file::{FileError, read_file};

@@ -24,6 +24,17 @@ pub enum CliError {
     /// The WebAssembly runtime could not be started.
     #[error("the engine could not be started: {0}")]
     Runtime(String),
+    /// The program does not carry the viewer.
+    #[cfg(feature = "ui")]
+    #[error(
+        "there is no viewer in this program: {0}. With npm on the machine that builds it, cargo build \
+         makes it; `npm run build:viewer` in js/ui makes one, too"
+    )]
+    NoViewer(&'static str),
+    /// A person would get two megabytes on the screen.
+    #[cfg(feature = "ui")]
+    #[error("standard output is a terminal; write a file: tidepool viewer > viewer.html")]
+    ViewerOnTerminal,
     /// There is nothing to analyze.
     #[error(
         "{} holds no {}; `tidepool tsdb list` shows what there is",

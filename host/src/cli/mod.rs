@@ -1,7 +1,7 @@
 //! Commands that do not serve: `tidepool tsdb` looks at and works on a data directory,
 //! `tidepool query` asks a server or a data directory, `tidepool check` judges configuration files
 //! and metrics, `tidepool scrape` shows one scrape, `tidepool plugin` makes, checks and tries
-//! plugins.
+//! plugins, `tidepool viewer` writes a page for files.
 //!
 //! One file per command. What they print goes to standard output, line for line as `promtool`
 //! prints it where that has the same command; everything else goes to standard error. `list`,
@@ -27,6 +27,8 @@ mod scrape;
 mod snapshot;
 mod units;
 mod verify;
+#[cfg(feature = "ui")]
+mod viewer;
 mod workspace;
 
 pub use error::CliError;
@@ -54,6 +56,9 @@ pub enum CliCommand {
     Check(check::CheckArgs),
     /// Show what one scrape of a URL would store
     Scrape(scrape::ScrapeCommandArgs),
+    /// Write the viewer, one HTML file that queries a data directory in a browser
+    #[cfg(feature = "ui")]
+    Viewer,
     /// Create, check and try plugins, without a server
     #[cfg(feature = "plugins")]
     Plugin(PluginCommandArgs),
@@ -110,6 +115,8 @@ pub fn run(command: CliCommand) -> ExitCode {
         CliCommand::Query(args) => query::run(args),
         CliCommand::Check(args) => check::run(args),
         CliCommand::Scrape(args) => scrape::run(args),
+        #[cfg(feature = "ui")]
+        CliCommand::Viewer => exit_code(viewer::run()),
         #[cfg(feature = "plugins")]
         CliCommand::Plugin(args) => plugin::run(args),
     }
@@ -117,7 +124,7 @@ pub fn run(command: CliCommand) -> ExitCode {
 
 fn run_tsdb(args: TsdbArgs) -> ExitCode {
     telemetry::init(LogFormat::Text, "warn");
-    let done = match args.command {
+    exit_code(match args.command {
         TsdbCommand::List(args) => list::run(&args),
         TsdbCommand::Dump(args) => dump::dump(&args),
         TsdbCommand::Export(args) => dump::export(&args),
@@ -126,7 +133,10 @@ fn run_tsdb(args: TsdbArgs) -> ExitCode {
         TsdbCommand::Compact(args) => compact::run(&args),
         TsdbCommand::Snapshot(args) => snapshot::run(&args),
         TsdbCommand::Import(args) => import::run(&args),
-    };
+    })
+}
+
+fn exit_code(done: Result<Verdict, CliError>) -> ExitCode {
     match done {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged) => ExitCode::FAILURE,

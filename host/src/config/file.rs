@@ -13,6 +13,7 @@
 //! cannot differ. What the command line says as well holds as the command line says it.
 
 use super::ServeArgs;
+use super::shown::ShownConfig;
 use super::upstream::{absent_flag, absent_section, our_name, with_names};
 use crate::forward::DestinationConfig;
 use crate::plugin::config::{self as plugin, PluginSettings};
@@ -107,6 +108,8 @@ pub(super) struct Sections {
     pub remote_write: Vec<DestinationConfig>,
     /// What is scraped.
     pub scrape: ScrapeSettings,
+    /// The file without its secrets, for people.
+    pub shown: ShownConfig,
 }
 
 /// The content of a file.
@@ -202,6 +205,7 @@ fn content(text: &str) -> Result<Content, Vec<yaml::Error>> {
     };
     let command = flags_command();
     let mut content = Content::default();
+    content.sections.shown = ShownConfig::of(&document);
     let read = entries.iter().map(|entry| content.put(&command, entry));
     let wrong: Vec<yaml::Error> = read.filter_map(Result::err).collect();
     if wrong.is_empty() { Ok(content) } else { Err(wrong) }

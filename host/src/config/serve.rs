@@ -63,6 +63,7 @@ impl From<ServeArgs> for ServeConfig {
             allowed_hosts: args.security.allowed_host.clone(),
             cors_origin: args.security.cors_origin.clone(),
             flags: BTreeMap::new(),
+            yaml: String::new(),
             request_bytes_max: size(
                 args.http
                     .max_request_size

@@ -220,6 +220,7 @@ fn configured(
     let scraped = format!("{:08x}", crc32c::crc32c(format!("{:?}", sections.scrape).as_bytes()));
     settings.values.insert("scrape_configs".to_owned(), vec![scraped]);
     config.http.flags = flags(&config, &settings);
+    config.http.yaml = sections.shown.yaml(&config.http.external_labels);
     Ok((config, settings))
 }
 

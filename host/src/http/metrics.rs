@@ -205,6 +205,11 @@ fn wal(text: &mut MetricsText, stats: &WalStats, bytes: u64) {
         "Time spent in syncs of the log.",
         stats.fsync_time.as_secs_f64(),
     );
+    text.gauge(
+        "tidepool_wal_last_fsync_timestamp_seconds",
+        "Time of the last successful sync of the log; 0 before the first.",
+        stats.fsynced_ms as f64 / 1000.0,
+    );
     text.counter("tidepool_wal_checkpoints_total", "Checkpoints written.", stats.checkpoints);
 }
 

@@ -11,6 +11,7 @@
 //! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
 //! is created again and replays the log; senders are asked to retry meanwhile.
 
+mod blocks;
 mod buffer;
 mod clock;
 mod columns;
@@ -32,6 +33,7 @@ mod status;
 mod tasks;
 
 pub use crate::prom::read::{ReadFormat, ReadQuery};
+pub use blocks::ListedBlock;
 pub use buffer::Body;
 pub use columns::{ScrapeRows, SeriesNumbers};
 pub use error::StoreError;

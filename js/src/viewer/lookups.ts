@@ -142,9 +142,20 @@ function strings(engine: Engine, ask: (store: typeof StoreExports) => StoreExpor
   }
 }
 
-/** The part of a list that is asked for. */
-function window(all: readonly string[], params: URLSearchParams): ViewerAnswer {
+/** The part of a list that is asked for: of what has all searched words in it, in order and in any case. */
+function window(found: readonly string[], params: URLSearchParams): ViewerAnswer {
+  const words = (params.get('search') ?? '').toLowerCase().split(/\s+/).filter((word) => word !== '');
+  const all = words.length === 0 ? found : found.filter((text) => hasWords(text.toLowerCase(), words));
   const [offset, limit] = [countOf(params, 'offset'), countOf(params, 'limit') || Infinity];
   const part = all.slice(offset, offset + limit);
   return { data: JSON.stringify(part), total: all.length, warnings: offset + part.length < all.length ? [TRUNCATED] : [] };
+}
+
+function hasWords(text: string, words: readonly string[]): boolean {
+  let from = 0;
+  return words.every((word) => {
+    const at = text.indexOf(word, from);
+    from = at + word.length;
+    return at >= 0;
+  });
 }

@@ -67,6 +67,26 @@ const filesOf = (dir: string) =>
       return [`data${path.slice(dir.length)}`, readFileSync(path)];
     });
 
+test('the package entry opens files, answers, and searches lists by parts', async () => {
+  const { dir } = await written();
+  const entry = '@tidepool/engine/viewer';
+  const { failureOf, openFiles } = (await import(entry)) as typeof import('../../src/viewer/index.js');
+  const open = await openFiles(pick(dir), { read: reader.read });
+  assert.equal(open.summary.endMs, END_MS - STEP_MS);
+  const { data } = await open.request('api/v1/query', new URLSearchParams(COUNT));
+  assert.equal((data as { result: { value: [number, string] }[] }).result[0]!.value[1], `${20 * 1600}`);
+  // Of __name__, instance and job.
+  const names = (params: Record<string, string>) => open.request('api/v1/labels', new URLSearchParams(params));
+  const all = (await names({})).data as string[];
+  assert.deepEqual(await names({ search: 'NAM', offset: '0' }), { data: ['__name__'], warnings: [], infos: [], total: 1 });
+  const { data: part, total, warnings } = await names({ offset: '1', limit: '1' });
+  assert.deepEqual([part, total, warnings.length], [all.slice(1, 2), all.length, all.length > 2 ? 1 : 0]);
+  const failure = await open.request('api/v1/targets', new URLSearchParams()).catch(failureOf);
+  assert.equal((failure as { errorType: string }).errorType, 'missing');
+  assert.deepEqual(open.damage, []);
+  await open.close();
+});
+
 test('a data directory, its blocks and an archive of it give all samples, and do not change', async () => {
   const { dir, blocks } = await written();
   assert.ok(blocks.length > 1);

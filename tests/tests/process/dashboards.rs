@@ -10,8 +10,9 @@ use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The built-in jobs, by the dashboard that shows them.
-const DASHBOARDS: [&str; 2] = ["tidepool", "node"];
+/// Dashboards, and the built-in jobs that they show.
+const DASHBOARDS: [(&str, &str); 3] =
+    [("tidepool", "tidepool"), ("node", "node"), ("fleet", "tidepool")];
 /// Scrapes come every second.
 const RATE_INTERVAL: &str = "10s";
 
@@ -38,15 +39,16 @@ fn every_panel_shows_series() {
     });
     let store = store.expect("tidepool starts");
 
-    for job in DASHBOARDS {
-        let all = expressions(job);
-        assert!(all.len() > 15, "{job}: {all:?}");
+    for (dashboard, job) in DASHBOARDS {
+        let all = expressions(dashboard);
+        assert!(all.len() > 15, "{dashboard}: {all:?}");
         for (title, expression) in all {
             let expression = expression
                 .replace("$__rate_interval", RATE_INTERVAL)
                 .replace("$job", job)
+                .replace("$node_job", "node")
                 .replace("$instance", "edge-7");
-            assert!(!expression.contains('$'), "{job}: {title}: {expression}");
+            assert!(!expression.contains('$'), "{dashboard}: {title}: {expression}");
             // Beside the series there are lists of warnings and infos.
             let shows = || {
                 let answer = values(&store.server, &expression, now_ms()).expect("an answer");
@@ -55,7 +57,7 @@ fn every_panel_shows_series() {
                 (answer.len() > 2).then_some(())
             };
             wait::until("a series", TIMEOUT, shows).unwrap_or_else(|error| {
-                panic!("{error}: {job}: {title}: {expression}\n{}", store.server.log())
+                panic!("{error}: {dashboard}: {title}: {expression}\n{}", store.server.log())
             });
         }
     }

@@ -60,6 +60,9 @@ fn the_interval_syncs_what_was_written_last() {
             wait::until("a sync", Duration::from_secs(10), more).is_ok()
         });
         assert!(has_synced, "{policy:?}:\n{}", store.server.log());
+        let synced = store.metric("tidepool_wal_last_fsync_timestamp_seconds").expect("the gauge");
+        let now = now_ms() as f64 / 1000.0;
+        assert!(synced <= now && synced > now - 60.0, "{policy:?}: {synced} at {now}");
     }
 }
 

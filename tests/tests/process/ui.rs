@@ -1,6 +1,7 @@
 //! The page for browsers, or, in a program that was built without npm, the list of endpoints in its
 //! place. What the page does in a browser is tested in `js/ui`.
 
+use tidepool_tests::cli::run_command;
 use tidepool_tests::guarded::{Node, curl};
 use tidepool_tests::http::Client;
 
@@ -59,4 +60,24 @@ fn links_to_queries_lead_to_the_page() {
     assert_eq!(status, 302);
     let expected = "location: ./?g0.expr=up%20%3d%3d%200&g0.tab=1#/query";
     assert!(head.contains(expected), "{head}");
+}
+
+#[test]
+fn the_program_writes_a_viewer_or_says_why_it_has_none() {
+    let written = run_command("viewer", &[], "");
+    if written.code != Some(0) {
+        assert_eq!(written.stdout, "");
+        assert!(written.stderr.contains("there is no viewer in this program: "), "{written:?}");
+        return;
+    }
+    let text = written.stdout;
+    assert!(text.starts_with("<!doctype html>") && text.ends_with("</html>\n"));
+    for part in [
+        "<title>tidepool viewer</title>",
+        "connect-src 'none'",
+        "data-module=\"engine.core.wasm\"",
+        "id=\"worker\"",
+    ] {
+        assert!(text.contains(part), "{part} is missing");
+    }
 }

@@ -24,6 +24,8 @@ pub struct WalStats {
     pub fsyncs_failed: u64,
     /// Time spent in syncs of segments, failed ones included.
     pub fsync_time: Duration,
+    /// When a segment was last synced, in milliseconds since the epoch; 0 before the first sync.
+    pub fsynced_ms: u64,
     /// Checkpoints committed.
     pub checkpoints: u64,
     /// Segments deleted because a checkpoint stands for them.
@@ -114,6 +116,7 @@ pub(super) struct Counters {
     pub fsyncs: AtomicU64,
     pub fsyncs_failed: AtomicU64,
     pub fsync_nanos: AtomicU64,
+    pub fsynced_ms: AtomicU64,
     pub checkpoints: AtomicU64,
     pub segments_deleted: AtomicU64,
     pub replayed_records: AtomicU64,
@@ -153,6 +156,7 @@ impl Counters {
             fsyncs: self.fsyncs.load(Relaxed),
             fsyncs_failed: self.fsyncs_failed.load(Relaxed),
             fsync_time: Duration::from_nanos(self.fsync_nanos.load(Relaxed)),
+            fsynced_ms: self.fsynced_ms.load(Relaxed),
             checkpoints: self.checkpoints.load(Relaxed),
             segments_deleted: self.segments_deleted.load(Relaxed),
             replay: ReplayStats {

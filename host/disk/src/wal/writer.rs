@@ -33,7 +33,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A larger buffer is given back after the batch that needed it.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -420,6 +420,8 @@ impl OpenSegment {
         match synced {
             Ok(()) => {
                 self.is_synced = true;
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                counters.fsynced_ms.store(now.as_millis() as u64, Relaxed);
                 Ok(())
             }
             Err(source) => {

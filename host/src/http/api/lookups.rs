@@ -4,6 +4,7 @@
 use super::envelope::ApiError;
 use super::pages::{Page, Progress, Rows, Shape, put_labels, put_text, stream};
 use super::parameters::Parameters;
+use super::window::Window;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
 use crate::prom::label_name::{decode_path_segment, unescape};
@@ -14,8 +15,9 @@ use tokio::sync::mpsc::Receiver;
 
 /// Answers with the names of labels.
 pub async fn label_names(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
-    let found = context.store.label_names(lookup(parameters)?).await?;
-    Ok(stream(Shape::List, Found(found)).await?)
+    let (lookup, window) = strings(parameters)?;
+    let found = context.store.label_names(lookup).await?;
+    Ok(stream(Shape::List, Found { parts: found, window }).await?)
 }
 
 /// Answers with the values of a label.
@@ -30,15 +32,16 @@ pub async fn label_values(
     let Some(name) = name else {
         return Err(ApiError::BadData(format!("invalid label name: {segment:?}")));
     };
-    let found = context.store.label_values(name, lookup(parameters)?).await?;
-    Ok(stream(Shape::List, Found(found)).await?)
+    let (lookup, window) = strings(parameters)?;
+    let found = context.store.label_values(name, lookup).await?;
+    Ok(stream(Shape::List, Found { parts: found, window }).await?)
 }
 
 /// Answers with series.
 pub async fn series(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let lookup = Lookup { matcher_sets: parameters.some_matcher_sets()?, ..lookup(parameters)? };
     let found = context.store.series(lookup).await?;
-    Ok(stream(Shape::List, Found(found)).await?)
+    Ok(stream(Shape::List, Found { parts: found, window: None }).await?)
 }
 
 fn lookup(parameters: &Parameters) -> Result<Lookup, ApiError> {
@@ -49,17 +52,38 @@ fn lookup(parameters: &Parameters) -> Result<Lookup, ApiError> {
     })
 }
 
+/// What is looked up, and the part of it that is asked for. A part needs all that there is: it says
+/// how much that is.
+fn strings(parameters: &Parameters) -> Result<(Lookup, Option<Window>), ApiError> {
+    let (lookup, window) = (lookup(parameters)?, Window::of(parameters)?);
+    let limit = if window.is_some() { 0 } else { lookup.limit };
+    Ok((Lookup { limit, ..lookup }, window))
+}
+
 /// What a lookup finds, on its way.
-pub struct Found<T>(pub Receiver<Result<LookupPart<T>, StoreError>>);
+pub struct Found<T> {
+    pub parts: Receiver<Result<LookupPart<T>, StoreError>>,
+    /// The part of it that is asked for; all without one.
+    pub window: Option<Window>,
+}
 
 /// One thing that a lookup finds.
 pub trait Row: Send + 'static {
     fn put(&self, bytes: &mut Vec<u8>);
+
+    /// Counts it, and says whether it stands in a window. Only names and values are asked for so.
+    fn is_in(&self, _window: &mut Window) -> bool {
+        true
+    }
 }
 
 impl Row for String {
     fn put(&self, bytes: &mut Vec<u8>) {
         put_text(bytes, self);
+    }
+
+    fn is_in(&self, window: &mut Window) -> bool {
+        window.takes(self)
     }
 }
 
@@ -75,17 +99,28 @@ impl<T: Row> Rows for Found<T> {
         context: &mut std::task::Context<'_>,
         page: &mut Page,
     ) -> Poll<Result<Progress, StoreError>> {
-        Poll::Ready(match ready!(self.0.poll_recv(context)) {
+        Poll::Ready(match ready!(self.parts.poll_recv(context)) {
             Some(Ok(LookupPart::Page(rows))) => {
                 for row in &rows {
-                    row.put(page.row());
+                    if self.window.as_mut().is_none_or(|window| row.is_in(window)) {
+                        row.put(page.row());
+                    }
                 }
                 Ok(Progress::More)
             }
-            Some(Ok(LookupPart::End { is_truncated })) => Ok(Progress::End { is_truncated }),
+            Some(Ok(LookupPart::End { is_truncated })) => {
+                let is_cut_off = self.window.as_ref().is_some_and(Window::is_cut_off);
+                Ok(Progress::End { is_truncated: is_truncated || is_cut_off })
+            }
             Some(Err(error)) => Err(error),
             // The lookup gave up, on a slow client or because the store stops.
             None => Err(StoreError::Stopped),
         })
+    }
+
+    fn put_fields(&self, bytes: &mut Vec<u8>) {
+        if let Some(window) = &self.window {
+            bytes.extend_from_slice(format!(",\"total\":{}", window.total()).as_bytes());
+        }
     }
 }

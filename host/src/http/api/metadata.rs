@@ -20,7 +20,7 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     parameters.number("limit_per_metric")?;
     let metric = Some(parameters.first("metric")).filter(|metric| !metric.is_empty());
     let found = context.store.metadata(metric.map(str::to_owned), limit.unwrap_or(usize::MAX))?;
-    Ok(stream(Shape::Map, Found(found)).await?)
+    Ok(stream(Shape::Map, Found { parts: found, window: None }).await?)
 }
 
 impl Row for FamilyMetadata {

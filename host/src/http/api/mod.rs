@@ -18,6 +18,7 @@ mod query;
 mod status;
 mod targets;
 mod tsdb;
+mod window;
 
 pub use envelope::success;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub enum Call {
     Config,
     Flags,
     Tsdb,
+    Blocks,
     WalReplay,
     Rules,
     Alerts,
@@ -112,6 +114,7 @@ async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, 
         Call::Config => Ok(status::config(context)),
         Call::Flags => Ok(flags::answer(context)),
         Call::Tsdb => tsdb::answer(context, &parameters).await,
+        Call::Blocks => tsdb::blocks(context).await,
         Call::WalReplay => Ok(super::replay::status(context)),
         Call::Rules => nothing::rules(&parameters),
         Call::Alerts => Ok(nothing::alerts()),

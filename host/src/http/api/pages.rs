@@ -56,6 +56,9 @@ pub trait Rows: Send + Sync + Unpin + 'static {
         context: &mut Context<'_>,
         page: &mut Page,
     ) -> Poll<Result<Progress, StoreError>>;
+
+    /// Writes further fields of the answer, each behind a comma, once all rows are there.
+    fn put_fields(&self, _bytes: &mut Vec<u8>) {}
 }
 
 /// The next bytes of an answer.
@@ -136,6 +139,7 @@ impl<R: Rows> PagedBody<R> {
                         let warnings = format!(",\"warnings\":[\"{TRUNCATED}\"]");
                         self.page.bytes.extend_from_slice(warnings.as_bytes());
                     }
+                    self.rows.put_fields(&mut self.page.bytes);
                     self.page.bytes.extend_from_slice(self.end.as_bytes());
                 }
             }

@@ -4,7 +4,6 @@ use super::envelope::success;
 use crate::access::machine_name;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::prom::external_labels::ExternalLabels;
 use jiff::Timestamp;
 use serde_json::json;
 use tidepool_settings::duration::duration_text;
@@ -52,61 +51,7 @@ fn time_text(time_ms: i64) -> String {
     Timestamp::from_millisecond(time_ms).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
-/// Answers with what a configuration of Prometheus would say: Thanos takes the external labels
-/// from there.
+/// Answers with the loaded configuration. Thanos takes the external labels from there.
 pub fn config(context: &Context) -> Reply {
-    success(json!({ "yaml": yaml(&context.http.external_labels) }))
-}
-
-fn yaml(labels: &ExternalLabels) -> String {
-    if labels.is_empty() {
-        return "global: {}\n".to_owned();
-    }
-    let mut yaml = "global:\n  external_labels:\n".to_owned();
-    for (name, value) in labels.iter() {
-        yaml += &format!("    {}: {}\n", quoted(name), quoted(value));
-    }
-    yaml
-}
-
-/// A text in double quotes. Of JSON's escapes all are YAML's; what YAML wants escaped besides is
-/// (YAML 1.2, section 5.1).
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    for c in serde_json::Value::from(text).to_string().chars() {
-        match c {
-            '\u{7f}'..='\u{9f}'
-            | '\u{2028}'
-            | '\u{2029}'
-            | '\u{feff}'
-            | '\u{fffe}'
-            | '\u{ffff}' => {
-                quoted += &format!("\\u{:04x}", c as u32);
-            }
-            _ => quoted.push(c),
-        }
-    }
-    quoted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::prom::external_labels::ExternalLabel;
-
-    #[test]
-    fn labels_of_any_characters_are_quoted() -> Result<(), String> {
-        assert_eq!(yaml(&ExternalLabels::default()), "global: {}\n");
-        let labels = ["site=a: \"b\"\n", "node=\u{85}é", "on=true"];
-        let labels: Vec<ExternalLabel> =
-            labels.into_iter().map(str::parse).collect::<Result<_, _>>()?;
-        let expected = concat!(
-            "global:\n  external_labels:\n",
-            "    \"node\": \"\\u0085é\"\n",
-            "    \"on\": \"true\"\n",
-            "    \"site\": \"a: \\\"b\\\"\\n\"\n",
-        );
-        assert_eq!(yaml(&labels.into_iter().collect()), expected);
-        Ok(())
-    }
+    success(json!({ "yaml": context.http.yaml }))
 }

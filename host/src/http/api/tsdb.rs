@@ -1,13 +1,15 @@
-//! `GET /api/v1/status/tsdb`: what the head's series are made of, as Prometheus shows it.
+//! `GET /api/v1/status/tsdb`: what the head's series are made of, as Prometheus shows it; and
+//! `GET /api/v1/status/tsdb/blocks`: the blocks.
 
-use super::envelope::ApiError;
+use super::envelope::{ApiError, success};
 use super::pages::{CONTENT_TYPE_JSON, put_text};
 use super::parameters::Parameters;
 use crate::http::context::Context;
 use crate::http::reply::{Reply, full};
+use crate::store::ListedBlock;
 use crate::wasm::Ranked;
 use hyper::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Items of a list without a `limit`, and the most that it may ask for: upstream's.
 const ITEMS_DEFAULT: u32 = 10;
@@ -34,6 +36,24 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     put_list(&mut body, "seriesCountByLabelName", &cardinality.names_by_series);
     body.extend_from_slice(b"}}");
     Ok(full(StatusCode::OK, CONTENT_TYPE_JSON, body))
+}
+
+/// Answers with the blocks, oldest first. `size` and `error` are not upstream's.
+pub async fn blocks(context: &Context) -> Result<Reply, ApiError> {
+    let mut blocks: Vec<Value> =
+        context.store.listed_blocks().await?.into_iter().map(block).collect();
+    blocks.sort_by_key(|block| block["minTime"].as_i64());
+    Ok(success(json!({ "blocks": blocks })))
+}
+
+/// A block as its `meta.json` has it. One whose does not read has what upstream's fields need.
+fn block(ListedBlock { id, bytes, meta }: ListedBlock) -> Value {
+    let unread = |error| json!({ "minTime": 0, "maxTime": 0, "version": 0, "error": error });
+    let mut block = meta.unwrap_or_else(unread);
+    // The directory's name is what the store knows it by.
+    block["ulid"] = json!(id);
+    block["size"] = json!(bytes);
+    block
 }
 
 /// Writes a list as the next field of an object: its texts may be long, and are there once.

@@ -10,10 +10,12 @@ const PROBE = 'api/v1/status/buildinfo';
 /** A source that watches its own answers. */
 export class Connection implements Source {
   readonly kind: Source['kind'];
+  readonly title: string;
   readonly endMs?: number;
   readonly metrics?: (signal: AbortSignal) => Promise<string>;
   readonly #source: Source;
   readonly #listeners = new Set<() => void>();
+  #isStarted = false;
   #isLost = false;
   #answeredMs: number | undefined;
   #epoch = 0;
@@ -22,9 +24,21 @@ export class Connection implements Source {
   constructor(source: Source) {
     this.#source = source;
     this.kind = source.kind;
+    this.title = source.title;
     if (source.endMs !== undefined) this.endMs = source.endMs;
     if (source.metrics !== undefined) this.metrics = (signal) => this.#watched(source.metrics!(signal));
-    document.addEventListener('visibilitychange', () => this.#plan());
+  }
+
+  /** Follows whether the tab is visible, which decides whether it asks again. Gives what ends that. */
+  start(): () => void {
+    const follow = (): void => this.#plan();
+    document.addEventListener('visibilitychange', follow);
+    this.#isStarted = true;
+    return () => {
+      document.removeEventListener('visibilitychange', follow);
+      this.#isStarted = false;
+      this.#plan();
+    };
   }
 
   /** Whether the last request had no answer. */
@@ -82,7 +96,7 @@ export class Connection implements Source {
   }
 
   #plan(): void {
-    if (!this.#isLost || document.hidden) {
+    if (!this.#isLost || !this.#isStarted || document.hidden) {
       clearTimeout(this.#timer);
       this.#timer = undefined;
     } else {

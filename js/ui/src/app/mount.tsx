@@ -34,6 +34,7 @@ function Page({ source, tokens }: { source: Source; tokens: TokenKeeper | undefi
   const [zone, setZone] = useState<Zone>(() => oneOf(readSetting('zone'), ['utc']) ?? 'local');
   // The count of changes is of no interest, only that there was one.
   const [, setChanges] = useState(0);
+  useEffect(() => connection.start(), [connection]);
   useEffect(() => connection.listen(() => setChanges((count) => count + 1)), [connection]);
   useEffect(() => {
     document.documentElement.dataset['theme'] = theme;

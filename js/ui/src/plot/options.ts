@@ -36,7 +36,8 @@ export function optionsOf(shape: GraphShape): Omit<uPlot.Options, 'plugins'> {
     width: shape.width,
     height: shape.height,
     tzDate: (seconds) => (zone === 'utc' ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
-    padding: [8, 12, 0, 0],
+    // Room for half of the last label below: a date has ten characters.
+    padding: [8, 38, 0, 0],
     legend: { show: false },
     cursor: {
       y: false,

@@ -12,10 +12,11 @@ const ROWS = 50;
 const COLUMNS = 6;
 
 /** A part of the page that opens. */
-export function Values({ data, unit, caption }: { data: PlotData; unit: Unit; caption: string }) {
-  const [isOpen, setOpen] = useState(false);
+export function Values(props: { data: PlotData; unit: Unit; caption: string; isOpen?: boolean }) {
+  const { data, unit, caption } = props;
+  const [isOpen, setOpen] = useState(props.isOpen ?? false);
   return (
-    <details class="values" onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="values" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Values in a table</summary>
       {isOpen && <Table data={data} unit={unit} caption={caption} />}
     </details>

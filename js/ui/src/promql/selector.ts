@@ -37,17 +37,6 @@ export function seriesText(labels: Labels): string {
   return `{${matchers.join(', ')}}`;
 }
 
-/** An expression of RE2 for texts that have all words of a search in them, in order, in any case. */
-export function searchPattern(search: string): string {
-  const words = search.trim().split(/\s+/).filter((word) => word !== '');
-  return `(?is:.*${words.map(escaped).join('.*')}.*)`;
-}
-
-/** A selector of the series whose label, or whose name, has the searched words in it. */
-export function searchSelector(label: string, search: string): string {
-  return search.trim() === '' ? `{${labelName(label)}!=""}` : `{${labelName(label)}=~${quoted(searchPattern(search))}}`;
-}
-
 /** Whether a text has all words of a search in it, in order, in any case. */
 export function isFound(text: string, search: string): boolean {
   const lower = text.toLowerCase();
@@ -66,8 +55,4 @@ export function differing(all: readonly Labels[]): Labels[] {
   if (first === undefined || others.length === 0) return [...all];
   const common = new Set(Object.keys(first).filter((name) => others.every((labels) => labels[name] === first[name])));
   return all.map((labels) => Object.fromEntries(Object.entries(labels).filter(([name]) => !common.has(name))));
-}
-
-function escaped(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }

@@ -13,6 +13,7 @@ const URL_PARAMS_MAX = 2000;
 /** The node that served this page. */
 export class HttpSource implements Source {
   readonly kind = 'node';
+  readonly title = location.host;
   readonly #tokens: TokenKeeper;
 
   constructor(tokens: TokenKeeper) {

@@ -20,8 +20,10 @@ export interface ApiAnswer {
 
 /** Data in the shapes of Prometheus' HTTP API. */
 export interface Source {
-  /** A running node, or the files of one. */
-  readonly kind: 'node' | 'directory';
+  /** A running node, the files of one, or an answer that was saved. */
+  readonly kind: 'node' | 'directory' | 'report';
+  /** Its name for people: an address, or what was picked. */
+  readonly title: string;
   /**
    * The end of the data in milliseconds, if it is not now: instant queries and ranges without an
    * end are asked for at this time.

@@ -71,11 +71,13 @@ export class ViewerWorker {
 /** The files that a worker has open. */
 export class WorkerSource implements Source {
   readonly kind = 'directory';
+  readonly title: string;
   readonly endMs?: number;
   readonly #worker: ViewerWorker;
 
-  constructor(worker: ViewerWorker, { endMs }: ViewerSummary) {
+  constructor(worker: ViewerWorker, { endMs, name }: ViewerSummary) {
     this.#worker = worker;
+    this.title = name === '' ? 'picked files' : name;
     if (endMs !== undefined) this.endMs = endMs;
   }
 

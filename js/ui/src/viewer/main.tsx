@@ -6,6 +6,8 @@
 import { render } from 'preact';
 import type { ViewerSummary } from '../../../src/viewer/protocol';
 import { mount } from '../app/mount';
+import { reportOf } from '../pages/report/data';
+import { showReport } from '../pages/report/show';
 import { ViewerWorker, WorkerSource } from '../source/worker';
 import type { Picked } from './picked';
 import { Start, type Pick, type StartState } from './start';
@@ -57,4 +59,6 @@ function packed(id: string): Blob {
 }
 
 const [start, app] = [document.getElementById('start'), document.getElementById('app')];
-if (start !== null && app !== null) main(start, app);
+const report = reportOf(document);
+if (app !== null && report !== undefined) showReport(app, report);
+else if (start !== null && app !== null) main(start, app);

@@ -1,10 +1,10 @@
 /** Debian's Chromium, and what a page may not do in it. */
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after } from 'node:test';
 import { chromium, type Browser, type Page } from 'playwright-core';
@@ -13,15 +13,26 @@ const EXECUTABLES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin
 const executablePath = process.env['CHROMIUM'] ?? EXECUTABLES.find(existsSync);
 if (executablePath === undefined) throw new Error('there is no Chromium: apt-get install chromium, or set CHROMIUM to its path');
 
+/** A name that is resolved to this machine, and that browsers do not take for a secure origin. */
+export const HOST = 'node.test';
+
 /** What takes longer has failed: much, for machines that do other things besides. */
 const TIMEOUT_MS = 60_000;
+
+/** Keys until something is found that must be near. */
+const KEYS_MAX = 60;
 
 /** Pictures of the pages, to be looked at. */
 const screens = fileURLToPath(new URL('../../screens/', import.meta.url));
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 let browser: Promise<Browser> | undefined;
-after(async () => (await browser)?.close());
+after(closeBrowser);
+
+/** Ends it. */
+export async function closeBrowser(): Promise<void> {
+  await (await browser)?.close();
+}
 
 /** A tab, with what went wrong in it. */
 export interface Tab {
@@ -41,7 +52,7 @@ export interface TabOptions {
 
 /** Opens an address in a profile of its own. */
 export async function open(url: string, { width = 1280, scheme = 'light', hasClock = false, expected = [] }: TabOptions = {}): Promise<Tab> {
-  browser ??= chromium.launch({ executablePath: executablePath!, args: ['--no-sandbox'] });
+  browser ??= chromium.launch({ executablePath: executablePath!, args: ['--no-sandbox', `--host-resolver-rules=MAP ${HOST} 127.0.0.1`] });
   const context = await (await browser).newContext({ viewport: { width, height: width < 600 ? 740 : 900 }, colorScheme: scheme, reducedMotion: 'reduce' });
   const page = await context.newPage();
   page.setDefaultTimeout(TIMEOUT_MS);
@@ -89,6 +100,39 @@ export async function assertAccessible(page: Page): Promise<void> {
       .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.html.slice(0, 200)} (${node.failureSummary.split('\n')[1]?.trim()})`).join(' | ')}`);
   });
   assert.deepEqual(found, []);
+}
+
+/** Presses Tab until the focus is on something with this text or label, which must show that. */
+export async function tabTo(page: Page, name: string): Promise<void> {
+  const seen: string[] = [];
+  for (let i = 0; i < KEYS_MAX; i += 1) {
+    await page.keyboard.press('Tab');
+    const { text, outline } = await page.evaluate(() => {
+      const element = document.activeElement as HTMLElement;
+      const { outlineStyle, outlineWidth } = getComputedStyle(element);
+      const label = element.getAttribute('aria-label') ?? (element as HTMLInputElement).labels?.[0]?.innerText;
+      return { text: (label ?? element.innerText ?? '').trim(), outline: outlineStyle === 'none' ? 0 : parseFloat(outlineWidth) };
+    });
+    seen.push(text);
+    if (text !== name) continue;
+    assert.ok(outline > 0, `the focus on ${name} is not seen`);
+    return;
+  }
+  assert.fail(`Tab does not lead to ${name}: ${seen.join(', ')}`);
+}
+
+/** Does what saves a report. Its file. */
+export async function savedReport(page: Page, save: () => Promise<void>): Promise<string> {
+  const begun = page.waitForEvent('download');
+  await save();
+  const download = await begun;
+  const name = download.suggestedFilename();
+  assert.match(name, /^tidepool-report-\d{14}\.html$/);
+  // A browser takes a file for a page by its name.
+  const file = join(mkdtempSync(join(tmpdir(), 'tidepool-report-')), name);
+  await download.saveAs(file);
+  after(() => rmSync(dirname(file), { recursive: true, force: true }));
+  return file;
 }
 
 /** Takes a picture of the whole page. */

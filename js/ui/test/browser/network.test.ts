@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { open } from './browser';
+import { assertAccessible, open } from './browser';
 import { HOSTILE, hostileLines, machineLines, manyNames } from './data';
 import { Program } from './program';
 import { Site } from './serve';
@@ -87,6 +87,7 @@ test('a node that is gone is missed, and one that is back is seen', async () => 
   own.target = undefined;
   await page.getByRole('button', { name: '6h' }).click();
   await page.locator('.lost').waitFor();
+  await assertAccessible(page);
   own.target = program.url;
   await page.locator('.lost').waitFor({ state: 'detached' });
   await page.locator('.u-over').first().waitFor();
@@ -135,9 +136,11 @@ test('a node that wants a token gets it, and keeps asking for the right one', as
   const { page, errors } = await open(own.url, { expected: ['401 (Unauthorized)'] });
   const dialog = page.getByRole('dialog');
   await dialog.waitFor();
+  await assertAccessible(page);
   await page.locator('dialog input').fill('wrong');
   await page.keyboard.press('Enter');
   await page.getByText('The token was refused').waitFor();
+  await assertAccessible(page);
   await page.locator('dialog input').fill('right');
   await page.keyboard.press('Enter');
   await page.getByText('Data is safe on this node').waitFor();

@@ -1,7 +1,7 @@
 /** The real program, with data that the tests know. */
 
-import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -51,6 +51,23 @@ export class Program {
     return this;
   }
 
+  /** Makes blocks of lines of the text format, before it is started. */
+  importBlocks(lines: readonly string[]): void {
+    const file = join(this.#dir, 'blocks.txt');
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    this.run(['tsdb', 'import', '--format=prometheus', file, this.dataDir]);
+  }
+
+  /** What a command of the program prints. */
+  run(args: readonly string[]): Buffer {
+    return execFileSync(executable, args, { maxBuffer: 16 * 1024 * 1024 });
+  }
+
+  /** Names of its blocks, oldest first. */
+  blocks(): string[] {
+    return readdirSync(this.dataDir).filter((name) => /^[0-9A-Z]{26}$/.test(name)).sort();
+  }
+
   /** Stops it and keeps its data. */
   async stop(): Promise<void> {
     const child = this.#process;
@@ -74,6 +91,13 @@ export class Program {
       const response = await fetch(`${this.#url}api/v1/import/prometheus`, { method: 'POST', body });
       if (!response.ok) throw new Error(`import: ${response.status} ${await response.text()}`);
     }
+  }
+
+  /** Sends the body of a remote write. */
+  async write(body: Uint8Array): Promise<void> {
+    const headers = { 'content-type': 'application/x-protobuf', 'content-encoding': 'snappy', 'x-prometheus-remote-write-version': '0.1.0' };
+    const response = await fetch(`${this.#url}api/v1/write`, { method: 'POST', headers, body: Buffer.from(body) });
+    if (!response.ok) throw new Error(`write: ${response.status} ${await response.text()}`);
   }
 
   /** The field `data` of an answer. */

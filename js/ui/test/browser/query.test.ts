@@ -1,11 +1,13 @@
 /** Queries, by keyboard and by pointer. */
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { printTree, type TreeNode } from '../../src/promql/tree';
-import { open } from './browser';
+import { assertAccessible, assertFits, open, picture, savedReport } from './browser';
 import { machineLines, manySeries } from './data';
 import { Program } from './program';
+import { STALE, writeRequest, type Sample } from './remote-write';
 import { Site } from './serve';
 
 const program = new Program(['--no-host-metrics', '--no-own-metrics']);
@@ -25,7 +27,8 @@ after(async () => {
 const panelParams = (url: string) => new URL(url).searchParams;
 
 test('a query by keyboard alone: completion, run, tabs, history', async () => {
-  const { page, errors } = await open(`${site.url}#/query`);
+  // A pause while it is written asks for its mistakes.
+  const { page, errors } = await open(`${site.url}#/query`, { expected: ['400 (Bad Request)'] });
   const field = page.getByRole('textbox', { name: 'Expression of panel 1' });
   await field.waitFor();
   await page.keyboard.press('/');
@@ -127,8 +130,14 @@ test('a drawn span is zoomed into; a hidden line and the axis stand in the addre
   await page.reload();
   await page.locator('.legend tr.off').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Log axis' }).getAttribute('aria-pressed'), 'true');
-  // And the way back leads out of the zoom.
+  // And the way back leads to the axis before, and then out of the zoom.
   await page.goBack();
+  await page.waitForURL((url) => !url.searchParams.has('g0.log'));
+  assert.equal(await page.getByRole('button', { name: 'Log axis' }).getAttribute('aria-pressed'), 'false');
+  await page.getByText('a point each 8s').waitFor();
+  await page.goBack();
+  await page.waitForURL((url) => !url.searchParams.has('g0.end_input'));
+  await page.getByText('a point each 15s').waitFor();
   assert.deepEqual(errors, []);
   await page.context().close();
 });
@@ -144,6 +153,92 @@ test('where there is no sample there is a gap', async () => {
   const middle = await page.locator('details.values td.number').evaluateAll((cells) => cells.map((cell) => cell.textContent));
   assert.ok(middle.some((text) => text === '–'), middle.join(' '));
   await page.context().close();
+});
+
+test('a line ends at a stale marker, and only there', async () => {
+  const STEP_MS = 15_000;
+  // On the grid of the graph, so that each point has a sample of its own time.
+  const endMs = Math.floor(Date.now() / STEP_MS) * STEP_MS - STEP_MS;
+  const timeOf = (step: number): number => endMs - (240 - step) * STEP_MS;
+  // Ten steps without a sample: less than a query looks back.
+  const steps = Array.from({ length: 241 }, (_, step) => step).filter((step) => step <= 200 || step > 210);
+  const plain: Sample[] = steps.map((step) => [timeOf(step), step]);
+  const marked: Sample[] = [...plain.slice(0, 200), [timeOf(200), STALE], ...plain.slice(201)];
+  await program.write(writeRequest({ __name__: 'ended', kind: 'missing' }, plain));
+  await program.write(writeRequest({ __name__: 'ended', kind: 'marked' }, marked));
+  const params = new URLSearchParams({ 'g0.expr': 'ended', 'g0.tab': 'graph', 'g0.range_input': '1h', 'g0.end_input': new Date(endMs).toISOString().slice(0, 19).replace('T', ' ') });
+  const { page, errors } = await open(`${site.url}?${params}`);
+  await page.getByText('a point each 15s').waitFor();
+  await page.getByText('Values in a table').click();
+  const columns = await page.locator('details.values thead th.number').allTextContents();
+  assert.deepEqual(columns, ['ended{kind="marked"}', 'ended{kind="missing"}']);
+  const rows = await page.locator('details.values tbody tr').evaluateAll((all) => all.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent)));
+  // The newest first: 240 to 191.
+  const shown = rows.map((row, i) => [240 - i, ...row] as const);
+  assert.equal(shown.length, 50);
+  for (const [step, ofMarked, ofMissing] of shown) {
+    assert.equal(ofMarked, step >= 200 && step <= 210 ? '–' : `${step}`, `step ${step}`);
+    assert.equal(ofMissing, step > 200 && step <= 210 ? '200' : `${step}`, `step ${step}`);
+  }
+  assert.deepEqual(errors, []);
+  await page.context().close();
+});
+
+test('the last time below a graph is whole', async () => {
+  // Ends on a full hour, where a label stands at the right edge, in each width of labels.
+  for (const [range, end] of [['1h', '2026-01-31 12:00:00'], ['2m', '2026-01-31 12:00:00'], ['4000d', '2026-01-01 00:00:00']]) {
+    const params = new URLSearchParams({ 'g0.expr': 'vector(1)', 'g0.tab': 'graph', 'g0.range_input': range!, 'g0.end_input': end! });
+    const { page } = await open(`${site.url}?${params}`);
+    await page.getByRole('button', { name: 'Local time' }).click();
+    await page.locator('.u-over').waitFor();
+    const ink = await page.evaluate(() => {
+      const canvas = document.querySelector<HTMLCanvasElement>('.u-wrap canvas')!;
+      const { width, height } = canvas;
+      const alphaIn = (left: number, columns: number): boolean => {
+        const { data } = canvas.getContext('2d')!.getImageData(left, height - 30, columns, 30);
+        return data.some((value, i) => i % 4 === 3 && value > 0);
+      };
+      const over = document.querySelector('.u-over')!.getBoundingClientRect();
+      const right = Math.round((over.right - canvas.getBoundingClientRect().left) * devicePixelRatio);
+      return { atEdge: alphaIn(width - 1, 1), besideGraph: alphaIn(right, width - right) };
+    });
+    assert.deepEqual(ink, { atEdge: false, besideGraph: true }, `${range}`);
+    await page.context().close();
+  }
+});
+
+test('a report is a file that shows graph, table and query without the node', async () => {
+  const hostile = 'label_replace(node_load1, "html", "</script><img src=x onerror=window.harmed=1>", "", "")';
+  for (const tab of ['graph', 'table']) {
+    const { page, errors } = await open(`${site.url}?${new URLSearchParams({ 'g0.expr': hostile, 'g0.tab': tab, 'g0.range_input': '30m' })}`);
+    await page.getByText('samples read').waitFor();
+    const figure = tab === 'graph' ? '.legend td.number' : '.scroll td.number';
+    const known = await page.locator(figure).first().textContent();
+    const file = await savedReport(page, () => page.getByRole('button', { name: 'Save as a report' }).click());
+    const text = readFileSync(file, 'utf8');
+    const policy = /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(text)![1]!;
+    assert.match(policy, /^default-src 'none'; script-src 'sha256-[^ ]+'; style-src 'sha256-[^ ]+'; img-src data:; base-uri 'none'; form-action 'none'$/);
+
+    const report = await open(`file://${file}`, { width: 360 });
+    await report.page.getByRole('region', { name: 'Expression' }).getByText('label_replace').waitFor();
+    for (const fact of [new URL(site.url).host, 'Saved']) await report.page.getByText(fact).first().waitFor();
+    assert.equal(await report.page.locator(figure).first().textContent(), known);
+    if (tab === 'graph') {
+      await report.page.locator('.u-over').waitFor();
+      assert.equal(await report.page.locator('details.values tbody tr').count(), 50);
+    }
+    await picture(report.page, `report-${tab}-360`);
+    await assertFits(report.page);
+    await assertAccessible(report.page);
+    assert.equal(await report.page.getByRole('button', { name: 'Save as a report' }).count(), 0);
+    assert.equal(await report.page.evaluate(() => (window as unknown as { harmed?: number }).harmed), undefined);
+    assert.deepEqual([...errors, ...report.errors], []);
+    // Its policy lets nothing out.
+    const refused = await report.page.evaluate((url) => fetch(url).then(() => 'answered', () => 'refused'), site.url);
+    assert.equal(refused, 'refused');
+    await report.page.context().close();
+    await page.context().close();
+  }
 });
 
 test('of ten thousand series a graph draws a hundred, and says so', async () => {

@@ -8,6 +8,7 @@ import type { ApiAnswer, Source } from '../../src/source/source';
 /** Answers look-ups from a list of names, by the expression in the selector, and counts the requests. */
 class Lists implements Source {
   readonly kind = 'node';
+  readonly title = 'test';
   readonly asked: string[] = [];
 
   constructor(readonly lists: Record<string, unknown>) {}

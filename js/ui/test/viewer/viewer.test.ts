@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
-import { assertAccessible, assertFits, open, picture } from '../browser/browser';
+import { assertAccessible, assertFits, open, picture, savedReport, tabTo } from '../browser/browser';
 import { hostileLines, machineLines } from '../browser/data';
 import { Program } from '../browser/program';
 import { repackLog } from './zstd';
@@ -33,9 +33,7 @@ const HTTP = new Map<string, { metric: Record<string, string>; value: [number, s
 before(async () => {
   // Blocks of some hours ago, then a log of the last hour.
   const old = Array.from({ length: 2000 }, (_, i) => `old_samples{n="${i % 10}"} ${i} ${endMs - 12 * 3_600_000 + Math.floor(i / 10) * 60_000}`);
-  const text = join(work, 'old.txt');
-  writeFileSync(text, `${old.join('\n')}\n`);
-  execFileSync(process.env['TIDEPOOL_BIN']!, ['tsdb', 'import', '--format=prometheus', text, program.dataDir]);
+  program.importBlocks(old);
   await program.start();
   await program.import([...machineLines(endMs), ...hostileLines(endMs)]);
   for (const query of EXPRESSIONS) HTTP.set(query, (await program.api('query', { query, time: `${endMs / 1000}` })).result);
@@ -106,6 +104,62 @@ test('a log that Prometheus would write with --wal-compression=zstd', { skip }, 
   for (const { metric, value } of known) assert.ok(rows.some((row) => row.includes(metric['mode']!) && row.includes(value[1])), value[1]);
   assert.equal(await page.getByText('damaged').count(), 0);
   assert.deepEqual(errors, []);
+  await page.context().close();
+});
+
+test('the program writes a viewer that opens its files', async () => {
+  const file = join(work, 'viewer.html');
+  writeFileSync(file, program.run(['viewer']));
+  const { page, errors } = await open(`file://${file}?${new URLSearchParams({ 'g0.expr': EXPRESSIONS[2]!, 'g0.tab': 'table' })}`);
+  await pickDirectory(page, copy);
+  const rows = await rowsOf(page);
+  assert.ok(rows.some((row) => row.includes(HTTP.get(EXPRESSIONS[2]!)![0]!.value[1])), rows.join('; '));
+  assert.deepEqual(errors, []);
+  await page.context().close();
+});
+
+test('by keyboard alone: a directory, a query, a report of it', async () => {
+  const { page, errors } = await open(address);
+  const chosen = page.waitForEvent('filechooser');
+  await tabTo(page, 'Open a directory');
+  await page.keyboard.press('Enter');
+  await (await chosen).setFiles(copy);
+  await page.getByText(/copy: .*blocks/).waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('sum(node_load1)');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Enter');
+  await page.getByText('a point each').waitFor();
+  await tabTo(page, 'Save as a report');
+  const file = await savedReport(page, () => page.keyboard.press('Enter'));
+  const report = await open(`file://${file}`);
+  await report.page.getByRole('region', { name: 'Expression' }).getByText('sum(node_load1)').waitFor();
+  await report.page.getByText('copy', { exact: true }).waitFor();
+  await report.page.locator('.u-over').waitFor();
+  const last = (where: Page) => where.locator('.legend td.number').first().textContent();
+  assert.equal(await last(report.page), await last(page));
+  await picture(report.page, 'viewer-report');
+  assert.deepEqual([...errors, ...report.errors], []);
+  await report.page.context().close();
+  await page.context().close();
+});
+
+test('what was open before leaves no listeners behind', async () => {
+  const { page } = await open(address);
+  const session = await page.context().newCDPSession(page);
+  const listeners = async (): Promise<number> => {
+    const { result } = await session.send('Runtime.evaluate', { expression: 'document' });
+    const { listeners } = await session.send('DOMDebugger.getEventListeners', { objectId: result.objectId! });
+    return listeners.filter(({ type }) => type === 'visibilitychange').length;
+  };
+  const counts: number[] = [];
+  for (let i = 0; i < 3; i += 1) {
+    await pickDirectory(page, copy);
+    await page.getByText(/copy: .*blocks/).waitFor();
+    counts.push(await listeners());
+  }
+  assert.ok(counts[0]! > 0);
+  assert.deepEqual(new Set(counts).size, 1, counts.join(' '));
   await page.context().close();
 });
 

@@ -3,6 +3,7 @@
 
 mod duplicates;
 mod hostile;
+mod lists;
 mod pages;
 mod queries;
 mod tools;

@@ -3,22 +3,23 @@
 pub mod metadata;
 pub mod relabel_steps;
 
-use super::envelope::{ApiError, success};
+use super::envelope::{ApiError, TRUNCATED, success};
 use super::parameters::Parameters;
+use super::window::Window;
 use crate::http::context::Context;
-use crate::http::reply::Reply;
+use crate::http::reply::{self, Reply};
+use hyper::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tidepool_scrape::pool::Listed;
-use tidepool_scrape::target::{LabelMap, Target};
+use tidepool_scrape::target::{Health, LabelMap, State, Target};
 use tidepool_settings::duration::duration_text;
 
 /// Upstream's zero time: no scrape yet.
 const NEVER: &str = "0001-01-01T00:00:00Z";
 
-/// `GET /api/v1/targets`
+/// `GET /api/v1/targets`. `health`, `search`, `offset` and `limit` are ours.
 pub fn targets(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let pool = Some(parameters.first("scrapePool")).filter(|pool| !pool.is_empty());
     let state = parameters.first("state").to_ascii_lowercase();
@@ -29,50 +30,106 @@ pub fn targets(context: &Context, parameters: &Parameters) -> Result<Reply, ApiE
         // As upstream has it.
         _ => (false, false),
     };
+    let health = parameters.first("health");
+    let mut window = Window::of(parameters)?;
     let listed = context.scraping.targets(pool);
-    let of_all = |of_pool: &dyn Fn(&str, &Listed) -> Vec<Value>, is_asked: bool| {
-        let pools = listed.iter().filter(|_| is_asked);
-        pools.flat_map(|(pool, listed)| of_pool(pool, listed)).collect::<Vec<Value>>()
-    };
-    let active = of_all(&active, has_active);
-    let dropped = of_all(&dropped, has_dropped);
+    let mut active: Vec<Active<'_>> = listed
+        .iter()
+        .filter(|_| has_active)
+        .flat_map(|(pool, listed)| listed.active.iter().map(|target| Active::of(pool, target)))
+        .filter(|target| health.is_empty() || target.state.health.name() == health)
+        .collect();
+    let mut dropped: Vec<(&str, &LabelMap)> = listed
+        .iter()
+        .filter(|_| has_dropped)
+        .flat_map(|(pool, listed)| {
+            listed.dropped.iter().map(|one| (pool.as_str(), &one.discovered))
+        })
+        .collect();
+    if let Some(window) = &mut window {
+        // What fails is what people look for. The sort keeps all else in its order.
+        active.sort_by_key(|target| target.state.health != Health::Down);
+        active.retain(|target| window.takes(&target.searched()));
+        dropped.retain(|(pool, labels)| window.takes(&searched(pool, "", labels.iter(), "")));
+    }
     let counts: Map<String, Value> = listed
         .iter()
         .map(|(pool, listed)| (pool.clone(), json!(listed.dropped_total)))
         .filter(|_| has_dropped)
         .collect();
-    Ok(success(json!({
-        "activeTargets": active,
-        "droppedTargets": dropped,
-        "droppedTargetCounts": has_dropped.then_some(counts),
-    })))
+    let dropped = dropped
+        .into_iter()
+        .map(|(pool, labels)| json!({ "discoveredLabels": labels, "scrapePool": pool }));
+    let mut answer = json!({
+        "status": "success",
+        "data": {
+            "activeTargets": active.iter().map(Active::json).collect::<Vec<Value>>(),
+            "droppedTargets": dropped.collect::<Vec<Value>>(),
+            "droppedTargetCounts": has_dropped.then_some(counts),
+        },
+    });
+    if let Some(window) = window {
+        answer["total"] = json!(window.total());
+        if window.is_cut_off() {
+            answer["warnings"] = json!([TRUNCATED]);
+        }
+    }
+    Ok(reply::json(StatusCode::OK, &answer))
 }
 
-fn active(pool: &str, listed: &Listed) -> Vec<Value> {
-    listed.active.iter().map(|target| active_target(pool, target)).collect()
+/// A target that is scraped, as it is at one moment.
+struct Active<'a> {
+    pool: &'a str,
+    target: &'a Target,
+    state: State,
 }
 
-fn active_target(pool: &str, target: &Target) -> Value {
-    let state = target.state();
-    let labels: BTreeMap<String, String> = target.public_labels().into_iter().collect();
-    json!({
-        "discoveredLabels": target.discovered_labels(),
-        "labels": labels,
-        "scrapePool": pool,
-        "scrapeUrl": target.url(),
-        "globalUrl": target.url(),
-        "lastError": state.last_error.map(|error| error.to_string()).unwrap_or_default(),
-        "lastScrape": time(state.last_scrape),
-        "lastScrapeDuration": state.last_duration.as_secs_f64(),
-        "health": state.health.name(),
-        "scrapeInterval": duration_text(target.interval()),
-        "scrapeTimeout": duration_text(target.timeout()),
-    })
+impl<'a> Active<'a> {
+    fn of(pool: &'a str, target: &'a Target) -> Active<'a> {
+        Active { pool, target, state: target.state() }
+    }
+
+    fn last_error(&self) -> String {
+        self.state.last_error.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+
+    fn searched(&self) -> String {
+        let labels = self.target.public_labels();
+        let labels = labels.iter().map(|(name, value)| (name, value));
+        searched(self.pool, self.target.url(), labels, &self.last_error())
+    }
+
+    fn json(&self) -> Value {
+        let Active { pool, target, state } = self;
+        let labels: BTreeMap<String, String> = target.public_labels().into_iter().collect();
+        json!({
+            "discoveredLabels": target.discovered_labels(),
+            "labels": labels,
+            "scrapePool": pool,
+            "scrapeUrl": target.url(),
+            "globalUrl": target.url(),
+            "lastError": self.last_error(),
+            "lastScrape": time(state.last_scrape),
+            "lastScrapeDuration": state.last_duration.as_secs_f64(),
+            "health": state.health.name(),
+            "scrapeInterval": duration_text(target.interval()),
+            "scrapeTimeout": duration_text(target.timeout()),
+        })
+    }
 }
 
-fn dropped(pool: &str, listed: &Listed) -> Vec<Value> {
-    let target = |labels: &LabelMap| json!({ "discoveredLabels": labels, "scrapePool": pool });
-    listed.dropped.iter().map(|dropped| target(&dropped.discovered)).collect()
+/// The text of a target in which is searched.
+fn searched<'a>(
+    pool: &str,
+    url: &str,
+    labels: impl Iterator<Item = (&'a String, &'a String)>,
+    last_error: &str,
+) -> String {
+    let mut text = format!("{pool} {url} ");
+    for (name, value) in labels {
+        text += &format!("{name}=\"{value}\" ");
+    }
+    text + last_error
 }
 
 fn time(since_epoch: Option<Duration>) -> String {

@@ -6,7 +6,7 @@
 import { useApp } from '../../app/context';
 import { useLoad, type Loaded } from '../../app/load';
 import { pathSegment } from '../../editor/names';
-import { searchSelector } from '../../promql/selector';
+import type { ApiAnswer } from '../../source/source';
 
 /** Values of a window. */
 const WINDOW = 1000;
@@ -29,15 +29,30 @@ export function useValues(label: string, search: string, place: number, matcher?
   const key = JSON.stringify([label, search, offset, matcher ?? null]);
   const load = async (signal: AbortSignal): Promise<Window> => {
     const params = new URLSearchParams({ limit: `${WINDOW}`, offset: `${offset}` });
-    if (search.trim() !== '') params.append('match[]', searchSelector(label, search));
-    else if (matcher !== undefined) params.append('match[]', matcher);
-    const { data, total, warnings } = await source.request(`api/v1/label/${pathSegment(label)}/values`, params, signal);
-    const values = data as string[];
-    // A source without offset gives the first window, whichever was asked for.
-    if (total === undefined) return { values, offset: 0, total: values.length, isOpenEnd: warnings.length > 0 };
-    return { values, offset, total, isOpenEnd: false };
+    if (search.trim() !== '') params.set('search', search);
+    if (matcher !== undefined) params.append('match[]', matcher);
+    return windowOf(await source.request(`api/v1/label/${pathSegment(label)}/values`, params, signal), offset);
   };
   return useLoad(key, load, { keeps: true });
+}
+
+/** Names of labels: the window in which a place lies. */
+export function useNames(search: string, place: number): Loaded<Window> {
+  const { source } = useApp();
+  const offset = Math.floor(place / WINDOW) * WINDOW;
+  const load = async (signal: AbortSignal): Promise<Window> => {
+    const params = new URLSearchParams({ limit: `${WINDOW}`, offset: `${offset}` });
+    if (search.trim() !== '') params.set('search', search);
+    return windowOf(await source.request('api/v1/labels', params, signal), offset);
+  };
+  return useLoad(JSON.stringify([search, offset]), load, { keeps: true });
+}
+
+function windowOf({ data, total, warnings }: ApiAnswer, offset: number): Window {
+  const values = data as string[];
+  // A source without offset gives the first window, whichever was asked for.
+  if (total === undefined) return { values, offset: 0, total: values.length, isOpenEnd: warnings.length > 0 };
+  return { values, offset, total, isOpenEnd: false };
 }
 
 /** The values of a page. */

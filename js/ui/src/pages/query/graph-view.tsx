@@ -12,6 +12,7 @@ import { Values } from '../../plot/values';
 import { printDuration } from '../../promql/duration';
 import { metricsOf } from '../../promql/place';
 import type { RangeSeries } from '../../source/answers';
+import { SaveReport } from '../report/save';
 import { Await, Remarks } from '../../widgets/state';
 import { GraphControls } from './controls';
 import { CostLine } from './cost';
@@ -40,7 +41,9 @@ export function GraphView({ panel, run, onChange }: ViewProps) {
   );
 }
 
-function Graph({ panel, result, onChange }: { panel: Panel; result: Result; onChange: ViewProps['onChange'] }) {
+/** The answer over a range. */
+export function Graph({ panel, result, onChange }: { panel: Panel; result: Result; onChange: ViewProps['onChange'] }) {
+  const { source } = useApp();
   const [drawsAll, setDrawsAll] = useState(false);
   const series = seriesOf(result);
   const data = useMemo<PlotData>(() => columnsOf(drawsAll ? series : greatest(series, LINES_MAX), result.grid), [result, drawsAll]);
@@ -76,11 +79,12 @@ function Graph({ panel, result, onChange }: { panel: Panel; result: Result; onCh
         isLog={panel.isLog}
         yMin={panel.yMin}
         hidden={hidden}
-        onZoom={zoom}
+        onZoom={source.kind === 'report' ? undefined : zoom}
       />
       <CostLine stats={result.data.stats} tookMs={result.tookMs} series={series.length} isCut={result.isCut} step={printDuration(result.grid.step * 1000)} />
       <Legend data={data} unit={unit} hidden={hidden} caption={`Lines of ${panel.expr}`} onHide={(keys) => onChange({ ...panel, hidden: keys }, { replace: true })} />
-      <Values data={data} unit={unit} caption={panel.expr} />
+      <Values data={data} unit={unit} caption={panel.expr} isOpen={source.kind === 'report'} />
+      <SaveReport panel={panel} result={result} />
     </>
   );
 }

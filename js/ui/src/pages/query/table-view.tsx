@@ -14,6 +14,8 @@ import { Await, Remarks } from '../../widgets/state';
 import { EndControl } from './controls';
 import { CostLine } from './cost';
 import type { ViewProps } from './graph-view';
+import { SaveReport } from '../report/save';
+import type { Panel } from './panels';
 import { runInstant, type Result } from './run';
 
 const ROWS = 100;
@@ -29,12 +31,13 @@ export function TableView({ panel, run, onChange }: ViewProps) {
       <div class="row controls">
         <EndControl panel={panel} onChange={onChange} label="Time" />
       </div>
-      <Await of={loaded}>{(result) => <Answer result={result} />}</Await>
+      <Await of={loaded}>{(result) => <Answer panel={panel} result={result} />}</Await>
     </div>
   );
 }
 
-function Answer({ result }: { result: Result }) {
+/** The answer at one time. */
+export function Answer({ panel, result }: { panel: Panel; result: Result }) {
   const { data } = result;
   const isList = data.resultType === 'vector' || data.resultType === 'matrix';
   return (
@@ -48,6 +51,7 @@ function Answer({ result }: { result: Result }) {
         </p>
       )}
       <CostLine stats={data.stats} tookMs={result.tookMs} series={isList ? data.result.length : 1} isCut={result.isCut} />
+      <SaveReport panel={panel} result={result} />
     </>
   );
 }

@@ -4,16 +4,16 @@ import { useMemo } from 'preact/hooks';
 import { useAnswer } from '../../../app/load';
 import { hashOf, queryHref, type Route } from '../../../app/route';
 import { formatCount } from '../../../format/number';
-import { isFound, matcherOf } from '../../../promql/selector';
+import { matcherOf } from '../../../promql/selector';
 import type { Ranked, TsdbStatus } from '../../../source/answers';
 import { Await } from '../../../widgets/state';
 import { newPanel, searchOf } from '../../query/panels';
 import { listState, SearchRow } from '../search-row';
-import { pageOf, useValues } from '../values';
+import { pageOf, useNames, useValues } from '../values';
 
 const ROWS = 100;
-/** Names of labels that are asked for. */
-const NAMES_MAX = 10_000;
+/** Labels whose counts are asked for. */
+const COUNTS_MAX = 10_000;
 
 export function Labels({ route }: { route: Route }) {
   const label = route.params.get('label');
@@ -22,15 +22,14 @@ export function Labels({ route }: { route: Route }) {
 
 function Names({ route }: { route: Route }) {
   const { search, offset } = listState(route);
-  const names = useAnswer('api/v1/labels', new URLSearchParams({ limit: `${NAMES_MAX}` }));
-  const status = useAnswer('api/v1/status/tsdb', new URLSearchParams({ limit: `${NAMES_MAX}` })).value?.data as TsdbStatus | undefined;
+  const window = useNames(search, offset);
+  const status = useAnswer('api/v1/status/tsdb', new URLSearchParams({ limit: `${COUNTS_MAX}` })).value?.data as TsdbStatus | undefined;
   const counts = useMemo(() => ({ values: mapOf(status?.labelValueCountByLabelName), series: mapOf(status?.seriesCountByLabelName) }), [status]);
-  const found = ((names.value?.data ?? []) as string[]).filter((name) => isFound(name, search));
   return (
     <div class="card">
-      <SearchRow route={route} what="labels" size={ROWS} total={found.length} isOpenEnd={(names.value?.warnings.length ?? 0) > 0} />
-      <Await of={names}>
-        {() => (
+      <SearchRow route={route} what="labels" size={ROWS} total={window.value?.total ?? 0} isOpenEnd={window.value?.isOpenEnd ?? false} />
+      <Await of={window}>
+        {(window) => (
           <table class="list">
             <caption class="hidden">Labels</caption>
             <thead>
@@ -45,7 +44,7 @@ function Names({ route }: { route: Route }) {
               </tr>
             </thead>
             <tbody>
-              {found.slice(offset, offset + ROWS).map((name) => (
+              {pageOf(window, offset, ROWS).map((name) => (
                 <tr key={name}>
                   <td>
                     <a class="mono" href={route.search + hashOf(['explore', 'labels'], { label: name })}>

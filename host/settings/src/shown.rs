@@ -1,0 +1,326 @@
+//! Configuration as YAML for people and programs, without secrets: what a running server tells of
+//! its own.
+//!
+//! Hidden are the values of keys that hold secrets in Prometheus' configuration (type `Secret` in
+//! `config` of prometheus/common), headers, and parts of URLs (see [`redact`](super::redact)).
+//! Aliases and merge keys are written out.
+
+use crate::redact::shown;
+use crate::yaml::{Data, Entry, Node};
+use url::Url;
+
+/// What stands for a secret, as Prometheus has it.
+const HIDDEN: &str = "<secret>";
+
+/// Keys whose values are hidden, however deep. Other words stand between underscores.
+const SECRET_KEYS: [&str; 12] = [
+    "password",
+    "credentials",
+    "bearer_token",
+    "client_secret",
+    "client_certificate_key",
+    "secret_key",
+    "secret",
+    "secrets",
+    "token",
+    "api_key",
+    // Headers that authenticate.
+    "headers",
+    "proxy_connect_header",
+];
+
+/// The keys of a section that are hidden only there: `key` of other sections is no secret.
+const SECRETS_WITHIN: [(&str, &str); 2] = [("tls_config", "key"), ("plugins", "config")];
+
+/// Keys whose values are expressions, which may look like URLs.
+const EXPRESSIONS: [&str; 2] = ["regex", "replacement"];
+
+/// Text that has more bytes than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the configuration has more than {bytes_max} bytes once its aliases are written out")]
+pub struct TooLong {
+    /// Bytes that it may have.
+    pub bytes_max: usize,
+}
+
+/// Writes entries of a mapping as YAML that begins so many columns to the right.
+pub fn shown_entries<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    indent: usize,
+    bytes_max: usize,
+) -> Result<String, TooLong> {
+    let mut writer = Writer { text: String::new(), bytes_max };
+    for entry in entries {
+        writer.indent(indent);
+        writer.entry(entry, indent, Place::default())?;
+    }
+    Ok(writer.text)
+}
+
+/// A text in double quotes. Of JSON's escapes all are YAML's; what YAML wants escaped besides is
+/// (YAML 1.2, section 5.1).
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted += "\\n",
+            '\r' => quoted += "\\r",
+            '\t' => quoted += "\\t",
+            '\0'..='\u{1f}'
+            | '\u{7f}'..='\u{9f}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => quoted += &format!("\\u{:04x}", c as u32),
+            _ => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+struct Writer {
+    text: String,
+    bytes_max: usize,
+}
+
+/// Where a value stands.
+#[derive(Clone, Copy, Default)]
+struct Place<'a> {
+    /// The key that has it, also of the items of a list.
+    within: &'a str,
+    is_hidden: bool,
+}
+
+impl Writer {
+    fn indent(&mut self, columns: usize) {
+        self.text.extend(std::iter::repeat_n(' ', columns));
+    }
+
+    /// A key with its value, behind the indent of its line.
+    fn entry(&mut self, entry: &Entry, indent: usize, place: Place<'_>) -> Result<(), TooLong> {
+        let Entry { key, value, .. } = entry;
+        let within = key.replace('-', "_");
+        let is_hidden = place.is_hidden
+            || SECRET_KEYS.contains(&within.as_str())
+            || SECRETS_WITHIN.contains(&(place.within, within.as_str()));
+        self.text += &if is_plain_key(key) { key.clone() } else { quoted(key) };
+        self.text.push(':');
+        self.value(value, indent, Place { within: &within, is_hidden })
+    }
+
+    /// A value behind its key or its dash, with the end of its last line.
+    fn value(&mut self, node: &Node, indent: usize, place: Place<'_>) -> Result<(), TooLong> {
+        match &node.data {
+            Data::List(items) if !items.is_empty() => {
+                self.text.push('\n');
+                for item in items {
+                    self.indent(indent);
+                    self.text.push('-');
+                    self.item(item, indent + 2, place)?;
+                }
+            }
+            Data::Map(entries) if !entries.is_empty() => {
+                self.text.push('\n');
+                for entry in entries {
+                    self.indent(indent + 2);
+                    self.entry(entry, indent + 2, place)?;
+                }
+            }
+            data => {
+                let text = match data {
+                    Data::Plain(text) | Data::Quoted(text) => scalar(data, text, place),
+                    Data::List(_) => " []".to_owned(),
+                    Data::Map(_) => " {}".to_owned(),
+                    Data::Nothing => String::new(),
+                };
+                self.text += &text;
+                self.text.push('\n');
+            }
+        }
+        match self.text.len() > self.bytes_max {
+            true => Err(TooLong { bytes_max: self.bytes_max }),
+            false => Ok(()),
+        }
+    }
+
+    /// An item behind its dash: the first entry of a mapping stands in the same line.
+    fn item(&mut self, item: &Node, indent: usize, place: Place<'_>) -> Result<(), TooLong> {
+        let Data::Map(entries) = &item.data else { return self.value(item, indent, place) };
+        if entries.is_empty() {
+            return self.value(item, indent, place);
+        }
+        for (number, entry) in entries.iter().enumerate() {
+            match number {
+                0 => self.text.push(' '),
+                _ => self.indent(indent),
+            }
+            self.entry(entry, indent, place)?;
+        }
+        Ok(())
+    }
+}
+
+/// A text behind a blank.
+fn scalar(data: &Data, text: &str, place: Place<'_>) -> String {
+    if place.is_hidden && !text.is_empty() {
+        return format!(" {HIDDEN}");
+    }
+    match data {
+        Data::Plain(text) if is_plain(text) => format!(" {text}"),
+        _ if EXPRESSIONS.contains(&place.within) => format!(" {}", quoted(text)),
+        _ => format!(" {}", quoted(&url_shown(text))),
+    }
+}
+
+/// A text that is a URL without what may be secret in it; others as they are.
+fn url_shown(text: &str) -> String {
+    let may_hide = text.contains("://") && text.contains(['@', '?', '#']);
+    match Url::parse(text) {
+        Ok(url) if may_hide => shown(&url),
+        _ => text.to_owned(),
+    }
+}
+
+/// Whether a text that stood without quotes means the same without them again.
+fn is_plain(text: &str) -> bool {
+    let is_harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    text.chars().all(is_harmless) && text.contains(|c: char| c.is_ascii_alphanumeric())
+}
+
+/// Whether a key is text without quotes.
+fn is_plain_key(key: &str) -> bool {
+    const OTHER: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
+    let begins = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    begins && is_plain(key) && !OTHER.contains(&key.to_ascii_lowercase().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::load;
+
+    fn shown_text(text: &str, bytes_max: usize) -> Result<String, TooLong> {
+        let document = load(text).expect("YAML");
+        let Data::Map(entries) = &document.data else { panic!("no mapping") };
+        shown_entries(entries, 0, bytes_max)
+    }
+
+    #[test]
+    fn what_is_secret_is_hidden_and_all_else_is_there() {
+        let text = r#"
+data-dir: /var/lib/x
+on: 'true'
+empty: {a: [], b: {}, c: , d: ''}
+remote_write:
+  - url: https://me:hunter2@a/w?token=hunter2
+    headers: {X-Any: hunter2}
+    authorization: {type: Bearer, credentials: hunter2}
+    oauth2: {client_id: id, client_secret: hunter2, endpoint_params: {password: hunter2}}
+    tls_config: {key: hunter2, key_file: /k, cert_file: /c}
+    http_headers: {X-B: {values: [v], secrets: [hunter2, "hunter2"], files: [f]}}
+scrape_configs:
+  - &a {job_name: "a b", basic_auth: {username: u, password: hunter2, password_file: p}}
+  - {<<: *a, job_name: c, bearer_token: hunter2, params: {token: [hunter2], q: [1, x y]}}
+  - relabel_configs: [{regex: 'https?://(.+)@x', replacement: "a\nb", key: shown}]
+plugins: [{name: p, config: hunter2}]
+lists: [[1, [2]], [{a: 1}, {b: 2, c: 3}]]
+"#;
+        let wanted = r#"data-dir: /var/lib/x
+"on": "true"
+empty:
+  a: []
+  b: {}
+  c:
+  d: ""
+remote_write:
+- url: "https://a/w?token=xxxxx"
+  headers:
+    X-Any: <secret>
+  authorization:
+    type: Bearer
+    credentials: <secret>
+  oauth2:
+    client_id: id
+    client_secret: <secret>
+    endpoint_params:
+      password: <secret>
+  tls_config:
+    key: <secret>
+    key_file: /k
+    cert_file: /c
+  http_headers:
+    X-B:
+      values:
+      - v
+      secrets:
+      - <secret>
+      - <secret>
+      files:
+      - f
+scrape_configs:
+- job_name: "a b"
+  basic_auth:
+    username: u
+    password: <secret>
+    password_file: p
+- job_name: c
+  bearer_token: <secret>
+  params:
+    token:
+    - <secret>
+    q:
+    - 1
+    - "x y"
+  basic_auth:
+    username: u
+    password: <secret>
+    password_file: p
+- relabel_configs:
+  - regex: "https?://(.+)@x"
+    replacement: "a\nb"
+    key: shown
+plugins:
+- name: p
+  config: <secret>
+lists:
+-
+  - 1
+  -
+    - 2
+-
+  - a: 1
+  - b: 2
+    c: 3
+"#;
+        let written = shown_text(text, 10_000);
+        assert_eq!(written.as_deref(), Ok(wanted));
+        // Read again it is the same.
+        assert_eq!(shown_text(wanted, 10_000).as_deref(), Ok(wanted));
+    }
+
+    #[test]
+    fn aliases_cannot_make_it_endless() {
+        let long = "x".repeat(1000);
+        let text = format!(
+            "a: &a '{long}'
+b: [{}]
+",
+            "*a, ".repeat(1000)
+        );
+        assert_eq!(shown_text(&text, 100_000), Err(TooLong { bytes_max: 100_000 }));
+        assert!(shown_text(&text, 2_000_000).is_ok());
+    }
+
+    #[test]
+    fn texts_of_any_characters_are_quoted() {
+        assert_eq!(quoted("a: \"b\"\n\\"), r#""a: \"b\"\n\\""#);
+        assert_eq!(quoted("\u{85}é\u{1}"), "\"\\u0085é\\u0001\"");
+        for text in ["#", "- a", "*", "a: b", "~", "", " a", "<<"] {
+            assert!(!is_plain(text), "{text}");
+        }
+    }
+}
