@@ -255,7 +255,7 @@ impl State {
         Err(io::Error::new(fault.kind, format!("made to fail: {}", about())))
     }
 
-    /// Keeps this cut_point. Changes call it when they are done but not durable, syncs before they
+    /// Keeps this cut point. Changes call it when they are done but not durable, syncs before they
     /// are.
     fn remember(&mut self, about: impl Fn() -> String) {
         if self.cut_points.is_some() {
