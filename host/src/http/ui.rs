@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn files_are_kept_and_the_document_is_asked_for() {
         for file in tidepool_page::files() {
-            let reply = answer(file, &HeaderMap::new());
+            let reply = file_reply(file, &HeaderMap::new());
             let header = |name| reply.headers().get(name).and_then(|value| value.to_str().ok());
             assert_eq!(reply.status(), StatusCode::OK, "{}", file.path);
             assert_eq!(header(CONTENT_ENCODING), None, "{}", file.path);
@@ -204,7 +204,12 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(IF_NONE_MATCH, HeaderValue::from_static(file.etag));
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-            assert_eq!(answer(file, &headers).status(), StatusCode::NOT_MODIFIED, "{}", file.path);
+            assert_eq!(
+                file_reply(file, &headers).status(),
+                StatusCode::NOT_MODIFIED,
+                "{}",
+                file.path
+            );
         }
     }
 }
