@@ -51,14 +51,6 @@ pub enum Error {
         /// The bound.
         max: u64,
     },
-    /// A limit that another instance stated through an import.
-    #[error("{what}: the limit of {max} is reached")]
-    RemoteLimit {
-        /// The name of the limit.
-        what: String,
-        /// The bound.
-        max: u64,
-    },
     /// Memory is short; a cut will free some.
     #[error("memory is short ({max} bytes for the head); a block is being cut to free some")]
     ShortOfMemory {
@@ -68,6 +60,9 @@ pub enum Error {
     /// Open reads need what the call would drop.
     #[error("reads are still open; try again when they have ended")]
     Busy,
+    /// Series of the head are gone that a count still needs.
+    #[error("series of the head were dropped while they were counted; ask again")]
+    SeriesDropped,
     /// What is to be truncated is not in a block for certain.
     #[error(
         "no cut is planned that ends before {before_ms} ms (was the head restarted meanwhile?): \
@@ -81,8 +76,61 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// What another instance answered through an import.
-    #[error("the head's instance answered: {0}")]
-    Remote(String),
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+}
+
+/// What the instance that owns the head answered to one that does not. Errors that mean the same
+/// in both instances, such as [`Error::Busy`], are not among these.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// Its role does not include the call.
+    #[error("{0} is not part of the role of the head's instance")]
+    WrongRole(String),
+    /// A limit that it stated.
+    #[error("{what}: the limit of {max} is reached")]
+    Limit {
+        /// The name of the limit.
+        what: String,
+        /// The bound.
+        max: u64,
+    },
+    /// Its data does not decode.
+    #[error("{place} is damaged at byte {offset}: {reason}")]
+    Damaged {
+        /// The damaged data.
+        place: String,
+        /// Offset of the damage, as near as it is known.
+        offset: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// It does not answer.
+    #[error(transparent)]
+    Lost(#[from] HeadLost),
+}
+
+/// Why the instance that owns the head does not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadLost {
+    /// It was restarted or ran short of memory, and closed what was open.
+    #[error("the head was restarted, or ran short of memory, while it was being read; read again")]
+    Restarted,
+    /// It is not open yet.
+    #[error("the head is starting")]
+    NotReady,
+    /// It was closed.
+    #[error("the head has stopped")]
+    Stopped,
+    /// It crashed.
+    #[error("the head crashed: {0}")]
+    Crashed(String),
+    /// A call took too long.
+    #[error("the head exceeded its time limit")]
+    Deadline,
+    /// It ran out of memory.
+    #[error("the head ran out of memory")]
+    OutOfMemory,
 }
 
 impl From<NotNow> for Error {

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_host::wasm::{
-    CallError, FrameFormat, HeadAccess, HeadDeletion, HeadError, HeadOpened, HeadPage, Instance,
+    CallError, FrameFormat, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Instance,
     InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, MatchOp, Matcher,
     Options, RemoteWriteVersion, Role, Room, Runtime, Selection, TimeRange,
 };
@@ -36,48 +36,48 @@ impl HeadAccess for NoHead {
         _: Vec<Vec<Matcher>>,
         _: TimeRange,
         _: Vec<Label>,
-    ) -> Result<HeadOpened<u64>, HeadError> {
+    ) -> Result<HeadOpened<u64>, Error> {
         Ok(HeadOpened::Ready(0))
     }
-    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, HeadError> {
+    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, Error> {
         Ok(HeadOpened::Ready(0))
     }
-    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, HeadError> {
+    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, Error> {
         Ok(HeadOpened::Ready(0))
     }
-    fn next(&self, _: u64, _: u32) -> Result<HeadPage, HeadError> {
+    fn next(&self, _: u64, _: u32) -> Result<HeadPage, Error> {
         Ok(HeadPage { series: Vec::new(), is_last: true })
     }
-    fn labels(&self, _: u64, _: u32, _: bool) -> Result<HeadPage, HeadError> {
+    fn labels(&self, _: u64, _: u32, _: bool) -> Result<HeadPage, Error> {
         Ok(HeadPage { series: Vec::new(), is_last: true })
     }
-    fn keep(&self, _: u64, _: Vec<u32>) -> Result<(), HeadError> {
+    fn keep(&self, _: u64, _: Vec<u32>) -> Result<(), Error> {
         Ok(())
     }
-    fn rewind(&self, _: u64) -> Result<(), HeadError> {
+    fn rewind(&self, _: u64) -> Result<(), Error> {
         Ok(())
     }
-    fn delete(&self, _: u64) -> Result<HeadDeletion, HeadError> {
+    fn delete(&self, _: u64) -> Result<HeadDeletion, Error> {
         Ok(HeadDeletion { series: 0, is_done: true })
     }
-    fn next_strings(&self, _: u64, _: u32) -> Result<Vec<String>, HeadError> {
+    fn next_strings(&self, _: u64, _: u32) -> Result<Vec<String>, Error> {
         Ok(Vec::new())
     }
-    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, HeadError> {
+    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, Error> {
         Ok(0)
     }
-    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, HeadError> {
+    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, Error> {
         Ok(None)
     }
     fn close(&self, _: u64) {}
-    fn plan_cut(&self) -> Result<Option<TimeRange>, HeadError> {
+    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
         Ok(None)
     }
-    fn truncate(&self, _: i64) -> Result<bool, HeadError> {
+    fn truncate(&self, _: i64) -> Result<bool, Error> {
         Ok(false)
     }
 
-    fn deletion_mark(&self) -> Result<u64, HeadError> {
+    fn deletion_mark(&self) -> Result<u64, Error> {
         Ok(0)
     }
 }

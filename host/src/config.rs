@@ -5,7 +5,6 @@ mod flags;
 mod forward;
 mod general;
 mod help;
-mod listen;
 mod log;
 mod memory;
 mod network;
@@ -26,15 +25,13 @@ mod values;
 mod wal;
 
 pub use file::FileError;
-pub use listen::ListenAddress;
 pub use memory::UnusedMemory;
-pub use network::ClientLimits;
 pub use source::{ConfigError, ConfigSource, Settings};
 
-use crate::access::{AccessConfig, AllowedHost, CorsOrigin};
+use crate::access::AccessConfig;
 use crate::forward::ForwardConfig;
+use crate::http::HttpConfig;
 use crate::plugin::config::PluginsConfig;
-use crate::prom::external_labels::ExternalLabels;
 use crate::scrape::ScrapeConfig;
 use crate::ship::ShipConfig;
 use crate::store::StoreConfig;
@@ -53,7 +50,6 @@ use scrape::ScrapeArgs;
 use security::SecurityArgs;
 use series::SeriesArgs;
 use ship::ShipArgs;
-use std::collections::BTreeMap;
 use std::time::Duration;
 use storage::StorageArgs;
 use wal::WalArgs;
@@ -159,45 +155,6 @@ pub struct ServeConfig {
     pub log_format: LogFormat,
     /// Which log lines are written.
     pub log_level: LogFilter,
-}
-
-/// The server's part of the configuration.
-#[derive(Clone, Debug)]
-pub struct HttpConfig {
-    /// Address to listen on.
-    pub listen: ListenAddress,
-    /// Most open connections.
-    pub connections_max: u32,
-    /// How long clients may take.
-    pub limits: ClientLimits,
-    /// Request bodies in memory, all together.
-    pub inflight_bytes_max: usize,
-    /// Largest request body, compressed as well as decompressed.
-    pub request_bytes_max: usize,
-    /// What tells this node from all others.
-    pub external_labels: ExternalLabels,
-    /// How OTLP metrics are translated.
-    pub otlp: crate::otlp::Settings,
-    /// Whether stored data may be deleted and copied.
-    pub admin_api: bool,
-    /// Whether a request may reload the configuration.
-    pub lifecycle: bool,
-    /// Whether each request gets a line in the log.
-    pub access_log: bool,
-    /// Names under which this server may be asked, besides those that no page can point elsewhere.
-    pub allowed_hosts: Vec<AllowedHost>,
-    /// Which pages in a browser may read answers.
-    pub cors_origin: CorsOrigin,
-    /// All flags as they were given, by name, to be shown.
-    pub flags: BTreeMap<String, String>,
-    /// The loaded configuration as YAML, without secrets.
-    pub yaml: String,
-    /// Most samples in an answer of kind SAMPLES; 0 means no limit.
-    pub read_samples_max: u64,
-    /// Most bytes in an answer of kind SAMPLES; 0 means no limit.
-    pub read_response_bytes_max: u64,
-    /// Size of a streamed frame.
-    pub read_frame_bytes_max: u32,
 }
 
 impl ServeConfig {

@@ -11,6 +11,7 @@
 
 pub mod access;
 pub mod cli;
+mod clock;
 pub mod config;
 pub use tidepool_disk as disk;
 pub mod forward;

@@ -57,23 +57,23 @@ impl Supervisor {
         Supervisor { socket, watchdog: watchdog.map(Duration::from_micros), ..Self::default() }
     }
 
-    /// Tells of the store's life until the stop signal.
+    /// Notifies systemd of the state of the store until the stop signal.
     pub async fn follow(self, store: Store, mut shutdown: Shutdown) {
         if self.socket.is_none() {
             return;
         }
-        let life = async {
+        let notices = async {
             self.wait_for_start(&store).await;
             self.is_ready.store(true, SeqCst);
             self.tell("READY=1\nSTATUS=Serving.").await;
             if let Some(limit) = self.watchdog {
-                let life = Life { store, replayed_bytes: AtomicU64::new(0) };
-                self.watch(limit, || life.wait_for_sign()).await;
+                let liveness = Liveness { store, replayed_bytes: AtomicU64::new(0) };
+                self.watch(limit, || liveness.wait_for_sign()).await;
             }
             std::future::pending().await
         };
         tokio::select! {
-            () = life => {}
+            () = notices => {}
             () = shutdown.wait() => self.tell("STOPPING=1\nSTATUS=Stopping.").await,
         }
     }
@@ -96,12 +96,12 @@ impl Supervisor {
 
     /// A start is not too slow as long as the replay of the log gets on.
     async fn wait_for_start(&self, store: &Store) {
-        let (mut replayed_bytes, mut told) = (0, None::<Instant>);
+        let (mut replayed_bytes, mut notified) = (0, None::<Instant>);
         while !store.is_ready() {
             let figures = store.replay_status().figures;
-            let is_due = told.is_none_or(|told| told.elapsed() > PROGRESS_EVERY);
+            let is_due = notified.is_none_or(|at| at.elapsed() > PROGRESS_EVERY);
             if is_due && figures.bytes_done > replayed_bytes {
-                (replayed_bytes, told) = (figures.bytes_done, Some(Instant::now()));
+                (replayed_bytes, notified) = (figures.bytes_done, Some(Instant::now()));
                 let (micros, percent) = (START_EXTENSION.as_micros(), figures.percent());
                 let status = format!("STATUS=Replaying the log: {percent} %.");
                 self.tell(&format!("EXTEND_TIMEOUT_USEC={micros}\n{status}")).await;
@@ -132,14 +132,14 @@ impl Supervisor {
     }
 }
 
-/// What shows that a store lives.
-struct Life {
+/// Finds out whether a store is alive.
+struct Liveness {
     store: Store,
     /// As it was when the log was last seen to be replayed.
     replayed_bytes: AtomicU64,
 }
 
-impl Life {
+impl Liveness {
     /// The head answers, or, after it was started again, gets on with the log. Timers and other
     /// threads prove nothing.
     async fn wait_for_sign(&self) {

@@ -129,6 +129,13 @@ export function toError(value: ErrorValue): errors.TidepoolError {
       return new errors.ShortOfMemoryError(Number(value.val));
     case 'busy':
       return new errors.BusyError();
+    case 'series-dropped':
+      return new errors.SeriesDroppedError();
+    case 'head-lost':
+      return new errors.HeadLostError(
+        value.val.tag,
+        value.val.tag === 'crashed' ? value.val.val : undefined,
+      );
     case 'storage':
       return new errors.StorageError(value.val.tag, value.val.val);
   }

@@ -14,6 +14,8 @@ export type ErrorCode =
   | 'limit-exceeded'
   | 'short-of-memory'
   | 'busy'
+  | 'series-dropped'
+  | 'head-lost'
   | 'storage'
   | 'engine-stopped'
   | 'query-parse'
@@ -128,12 +130,43 @@ export class BusyError extends TidepoolError {
   }
 }
 
+/** Series of the head were dropped while they were counted; count again. */
+export class SeriesDroppedError extends TidepoolError {
+  readonly code = 'series-dropped';
+  constructor() {
+    super('series of the head were dropped while they were counted; try again');
+  }
+}
+
+/** Why the head of another instance does not answer. */
+export type HeadLostReason =
+  | 'restarted'
+  | 'not-ready'
+  | 'stopped'
+  | 'crashed'
+  | 'deadline'
+  | 'out-of-memory';
+
+/** The head of another instance does not answer. Stores of this package own their head. */
+export class HeadLostError extends TidepoolError {
+  readonly code = 'head-lost';
+  /** `detail` is what a crash left behind. */
+  constructor(
+    readonly reason: HeadLostReason,
+    readonly detail = '',
+  ) {
+    super(`the head of the other instance does not answer: ${[reason, detail].join(' ').trim()}`);
+  }
+}
+
 /** Why storage could not do what it was asked. */
 export type StorageErrorKind =
   /** There is no such block or file. */
   | 'not-found'
   /** No space is left; the call had no effect. */
   | 'no-space'
+  /** What would be written was opened for reading only. */
+  | 'read-only'
   /** The device or the host failed. */
   | 'io';
 
@@ -155,6 +188,7 @@ export class StorageError extends TidepoolError {
 const STORAGE_ERROR_TEXTS: Record<StorageErrorKind, string> = {
   'not-found': 'there is no such block or file',
   'no-space': 'no space is left',
+  'read-only': 'opened for reading only',
   io: 'input/output error',
 };
 

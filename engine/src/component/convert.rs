@@ -8,11 +8,11 @@ use crate::compact::BadBlock;
 use crate::engine::{
     CommittedBlock, Deleted, DeletedFor, RemoteWriteVersion, Room, UpkeepProgress,
 };
-use crate::error::Error;
+use crate::error::{Error, HeadLost, RemoteError};
 use crate::head::{Exemplar, RefusalReason, SavedHeadError, SeriesExemplars, WriteOutcome};
 use crate::index::IndexError;
 use crate::model::{Labels, MatchOp, MatcherSpec, Sample, TimeRange};
-use crate::select::Lookup;
+use crate::select::{FrameFormat, Lookup};
 use crate::storage::StorageError;
 use crate::wire::ChunkedSeries;
 
@@ -21,6 +21,7 @@ impl From<wit::StorageError> for StorageError {
         match error {
             wit::StorageError::NotFound(what) => StorageError::NotFound { what },
             wit::StorageError::NoSpace(what) => StorageError::NoSpace { what },
+            wit::StorageError::ReadOnly(what) => StorageError::ReadOnly { what },
             wit::StorageError::Io(reason) => StorageError::Io { reason },
         }
     }
@@ -31,18 +32,69 @@ impl From<StorageError> for wit::StorageError {
         match error {
             StorageError::NotFound { what } => wit::StorageError::NotFound(what),
             StorageError::NoSpace { what } => wit::StorageError::NoSpace(what),
+            StorageError::ReadOnly { what } => wit::StorageError::ReadOnly(what),
             StorageError::Io { reason } => wit::StorageError::Io(reason),
         }
     }
 }
 
+/// What the import `head-source` answered. Back in [`wit::Error`] it is the same error again.
 impl From<wit::Error> for Error {
     fn from(error: wit::Error) -> Error {
+        let remote = match error {
+            wit::Error::NotOpen => return Error::NotOpen,
+            wit::Error::Invalid(why) => return Error::Invalid(why),
+            wit::Error::ShortOfMemory(max) => return Error::ShortOfMemory { max },
+            wit::Error::Busy => return Error::Busy,
+            wit::Error::SeriesDropped => return Error::SeriesDropped,
+            wit::Error::Storage(error) => return Error::Storage(error.into()),
+            wit::Error::WrongRole(call) => RemoteError::WrongRole(call),
+            wit::Error::LimitExceeded(wit::Limit { what, max }) => RemoteError::Limit { what, max },
+            wit::Error::Malformed(damage) | wit::Error::Corrupt(damage) => {
+                let wit::Damage { where_: place, offset, reason } = damage;
+                RemoteError::Damaged { place, offset, reason }
+            }
+            wit::Error::HeadLost(lost) => RemoteError::Lost(lost.into()),
+        };
+        Error::Remote(remote)
+    }
+}
+
+impl From<RemoteError> for wit::Error {
+    fn from(error: RemoteError) -> wit::Error {
         match error {
-            wit::Error::Busy => Error::Busy,
-            wit::Error::LimitExceeded(wit::Limit { what, max }) => Error::RemoteLimit { what, max },
-            wit::Error::Storage(error) => Error::Storage(error.into()),
-            other => Error::Remote(other.to_string()),
+            RemoteError::WrongRole(call) => wit::Error::WrongRole(call),
+            RemoteError::Limit { what, max } => wit::Error::LimitExceeded(wit::Limit { what, max }),
+            RemoteError::Damaged { place: where_, offset, reason } => {
+                wit::Error::Corrupt(wit::Damage { where_, offset, reason })
+            }
+            RemoteError::Lost(lost) => wit::Error::HeadLost(lost.into()),
+        }
+    }
+}
+
+impl From<wit::HeadLost> for HeadLost {
+    fn from(lost: wit::HeadLost) -> HeadLost {
+        match lost {
+            wit::HeadLost::Restarted => HeadLost::Restarted,
+            wit::HeadLost::NotReady => HeadLost::NotReady,
+            wit::HeadLost::Stopped => HeadLost::Stopped,
+            wit::HeadLost::Crashed(why) => HeadLost::Crashed(why),
+            wit::HeadLost::Deadline => HeadLost::Deadline,
+            wit::HeadLost::OutOfMemory => HeadLost::OutOfMemory,
+        }
+    }
+}
+
+impl From<HeadLost> for wit::HeadLost {
+    fn from(lost: HeadLost) -> wit::HeadLost {
+        match lost {
+            HeadLost::Restarted => wit::HeadLost::Restarted,
+            HeadLost::NotReady => wit::HeadLost::NotReady,
+            HeadLost::Stopped => wit::HeadLost::Stopped,
+            HeadLost::Crashed(why) => wit::HeadLost::Crashed(why),
+            HeadLost::Deadline => wit::HeadLost::Deadline,
+            HeadLost::OutOfMemory => wit::HeadLost::OutOfMemory,
         }
     }
 }
@@ -91,12 +143,12 @@ impl From<Error> for wit::Error {
             Error::LimitExceeded { what, max } => {
                 wit::Error::LimitExceeded(wit::Limit { what: what.into(), max })
             }
-            Error::RemoteLimit { what, max } => wit::Error::LimitExceeded(wit::Limit { what, max }),
             Error::ShortOfMemory { max } => wit::Error::ShortOfMemory(max),
             Error::Busy => wit::Error::Busy,
+            Error::SeriesDropped => wit::Error::SeriesDropped,
             Error::NotPlanned { .. } => wit::Error::Invalid(text),
             Error::Storage(error) => wit::Error::Storage(error.into()),
-            Error::Remote(_) => wit::Error::Storage(wit::StorageError::Io(text)),
+            Error::Remote(error) => error.into(),
         }
     }
 }
@@ -125,6 +177,17 @@ pub(super) fn to_rows(
 pub(super) fn to_labels(labels: &[wit::Label]) -> Result<Labels, wit::Error> {
     let pairs = labels.iter().map(|label| (label.name.as_str(), label.value.as_str()));
     Labels::from_pairs(pairs).map_err(|error| wit::Error::Invalid(error.to_string()))
+}
+
+impl From<store::FrameFormat> for FrameFormat {
+    fn from(format: store::FrameFormat) -> FrameFormat {
+        match format {
+            store::FrameFormat::StreamedChunks => FrameFormat::StreamedChunks,
+            store::FrameFormat::Samples => FrameFormat::Samples,
+            store::FrameFormat::ChunkedSeries => FrameFormat::ChunkedSeries,
+            store::FrameFormat::UnsealedStreamedChunks => FrameFormat::UnsealedStreamedChunks,
+        }
+    }
 }
 
 impl From<wit::TimeRange> for TimeRange {

@@ -5,7 +5,8 @@ use super::bindings::exports::tidepool::tsdb::store::{
     self, GuestHeadCursor, HeadCursor, HeadDeletion, HeadPage, OpenedCursor, OpenedStrings,
 };
 use super::bindings::tidepool::tsdb::types as wit;
-use crate::engine::{self, HeadReader, HeadStringReader, Opened};
+use crate::engine::{HeadReader, HeadStringReader};
+use crate::select::{self, Opened};
 use std::cell::RefCell;
 
 pub(super) struct OpenHeadCursor(RefCell<HeadReader>);
@@ -29,13 +30,13 @@ impl GuestHeadCursor for OpenHeadCursor {
     }
 
     fn delete(&self) -> Result<HeadDeletion, wit::Error> {
-        let engine::HeadDeletion { series, is_done } = self.0.borrow_mut().delete()?;
+        let select::HeadDeletion { series, is_done } = self.0.borrow_mut().delete()?;
         Ok(HeadDeletion { series, is_done })
     }
 }
 
-impl From<engine::HeadPage> for HeadPage {
-    fn from(page: engine::HeadPage) -> HeadPage {
+impl From<select::HeadPage> for HeadPage {
+    fn from(page: select::HeadPage) -> HeadPage {
         HeadPage { series: page.series, is_last: page.is_last }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::bindings::tidepool::tsdb::types as wit;
 use super::bindings::tidepool::tsdb::{blocks, head_source, wal};
-use crate::engine::{HeadDeletion, HeadPage, Opened};
 use crate::error::Result;
 use crate::model::{Labels, MatcherSpec, TimeRange};
 use crate::select::{
-    ExemplarSource, Lookup, RemoteCursor, RemoteExemplars, RemoteHead, RemoteStrings,
+    ExemplarSource, HeadDeletion, HeadPage, Lookup, Opened, RemoteCursor, RemoteExemplars,
+    RemoteHead, RemoteStrings,
 };
 use crate::storage::{
     BlockFile, BlockWriter, Blocks, LogKind, Records, StorageResult, Wal, WalBatch, WalCheckpoint,

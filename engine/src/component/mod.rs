@@ -30,7 +30,7 @@ use crate::engine::{self, Engine, HeadStringReader, SavedHead, Storage};
 use crate::head::HeadOptions;
 use crate::memory::MemoryBudget;
 use crate::model::{LabelLimits, MatcherSpec};
-use crate::select::{Cursor, FrameFormat, LineCursor, Measured, Selection, StringCursor};
+use crate::select::{Cursor, LineCursor, Measured, Selection, StringCursor};
 use crate::text::TextFormat;
 use bindings::exports::tidepool::tsdb::store::{
     self, Guest, GuestCursor, GuestLineCursor, GuestSavedHead, GuestStrings,
@@ -165,12 +165,7 @@ impl Guest for Component {
         let selection = Selection {
             matchers: selection.matchers.into_iter().map(Into::into).collect(),
             range: selection.range.into(),
-            format: match selection.format {
-                store::FrameFormat::StreamedChunks => FrameFormat::StreamedChunks,
-                store::FrameFormat::Samples => FrameFormat::Samples,
-                store::FrameFormat::ChunkedSeries => FrameFormat::ChunkedSeries,
-                store::FrameFormat::UnsealedStreamedChunks => FrameFormat::UnsealedStreamedChunks,
-            },
+            format: selection.format.into(),
             query_index: selection.query_index,
             frame_bytes_max: selection.frame_bytes_max,
             samples_max: selection.samples_max,

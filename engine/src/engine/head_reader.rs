@@ -7,24 +7,13 @@ use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
 use crate::head::{Head, HeadCursor, HeadSeries, HeadStrings, NotNow, Slice, WorkLeft};
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
-use crate::select::{Lookup, merge_chunks, page_of_strings};
+use crate::select::{HeadDeletion, HeadPage, Lookup, Opened, merge_chunks, page_of_strings};
 use crate::wire::{ChunkedSeries, put_chunked_series};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The own head and its log.
 type OwnHead = (Rc<RefCell<Head>>, Rc<RefCell<Log>>);
-
-/// What opening something on a head came to.
-pub enum Opened<T> {
-    /// It is open.
-    Ready(T),
-    /// A part of the work is done; the same call goes on.
-    Again,
-    /// The matchers cost more than a slice. The caller walks over the labels of all series, and
-    /// applies them itself.
-    TooCostly,
-}
 
 /// A position in the head's answer to another instance.
 pub struct HeadReader {
@@ -41,25 +30,6 @@ pub struct HeadReader {
 pub struct HeadStringReader {
     head: Rc<RefCell<Head>>,
     strings: HeadStrings,
-}
-
-/// A part of the head's answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeadPage {
-    /// `prometheus.ChunkedSeries` messages, each preceded by its length. There may be none before
-    /// the end.
-    pub series: Vec<u8>,
-    /// Whether that was all.
-    pub is_last: bool,
-}
-
-/// The result of a slice of a deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeadDeletion {
-    /// Series that may have had samples in the range.
-    pub series: u64,
-    /// Whether that was all.
-    pub is_done: bool,
 }
 
 impl Engine {

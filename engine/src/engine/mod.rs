@@ -42,7 +42,7 @@ use std::rc::Rc;
 use upkeep::{Task, Upkeep, UpkeepOptions};
 
 pub use deletion::Deleted;
-pub use head_reader::{HeadDeletion, HeadPage, HeadReader, HeadStringReader, Opened};
+pub use head_reader::{HeadReader, HeadStringReader};
 pub use log::ReplayProgress;
 pub use saved::SavedHead;
 pub use status::{HeadCardinality, HeadExemplars};

@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::head::{CardinalityList, CardinalityWalk, ExemplarScan, Head, SeriesExemplars};
 use crate::model::{MatcherSpec, TimeRange};
 use crate::select::{EXEMPLAR_PAGE_BYTES, ExemplarCursor, ExemplarSource};
-use crate::storage::StorageError;
 use crate::wire::put_series_exemplars;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -67,10 +66,7 @@ impl HeadCardinality {
         }
         let head = self.head.borrow();
         let next = head.next_of_cardinality(&mut self.walk, list, bytes_max as usize);
-        next.ok_or_else(|| {
-            let reason = "series of the head were dropped while they were counted; ask again";
-            Error::Storage(StorageError::Io { reason: reason.into() })
-        })
+        next.ok_or(Error::SeriesDropped)
     }
 }
 

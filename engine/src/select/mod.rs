@@ -23,7 +23,7 @@ pub use cursor::{Cursor, FrameFormat, Lookup, Measured, Selection};
 pub use exemplars::{EXEMPLAR_PAGE_BYTES, ExemplarCursor, ExemplarSource, RemoteExemplars};
 pub use lines::LineCursor;
 pub use merge::{Merge, clip_chunks, merge_chunks};
-pub use remote::{RemoteCursor, RemoteHead, RemoteStrings};
+pub use remote::{HeadDeletion, HeadPage, Opened, RemoteCursor, RemoteHead, RemoteStrings};
 pub use source::{BlockLabels, BlockSeries, Damages, HeadSource, SeriesSource};
 pub use strings::{BlockNames, BlockValues, StringCursor, StringSource, page_of_strings};
 pub use windows::Windows;

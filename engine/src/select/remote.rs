@@ -4,9 +4,9 @@
 //! labels of all series, page by page, and tells the head which ones to keep.
 
 use super::{ExemplarSource, HeadSource, Lookup, SeriesSource, StringSource};
-use crate::engine::{HeadDeletion, HeadPage, Opened};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Labels, MatcherSets, MatcherSpec, TimeRange};
+use crate::storage::StorageError;
 use crate::wire::{ChunkedSeries, split_chunked_series};
 use std::collections::BTreeSet;
 
@@ -15,6 +15,36 @@ const PAGE_BYTES: u32 = 32 * 1024;
 
 /// Bytes of names or values that are fetched at a time.
 const STRINGS_BYTES: u32 = 64 * 1024;
+
+/// What opening something on a head came to.
+pub enum Opened<T> {
+    /// It is open.
+    Ready(T),
+    /// A part of the work is done; the same call goes on.
+    Again,
+    /// The matchers cost more than a slice. The caller walks over the labels of all series, and
+    /// applies them itself.
+    TooCostly,
+}
+
+/// A part of the head's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeadPage {
+    /// `prometheus.ChunkedSeries` messages, each preceded by its length. There may be none before
+    /// the end.
+    pub series: Vec<u8>,
+    /// Whether that was all.
+    pub is_last: bool,
+}
+
+/// The result of a slice of a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadDeletion {
+    /// Series that may have had samples in the range.
+    pub series: u64,
+    /// Whether that was all.
+    pub is_done: bool,
+}
 
 /// The head of another instance.
 pub trait RemoteHead {
@@ -87,9 +117,12 @@ fn opened<T>(mut open: impl FnMut() -> Result<Opened<T>>) -> Result<Option<T>> {
 
 /// A cursor of all series.
 fn open_all<R: RemoteHead>(head: &R, range: TimeRange, external: &Labels) -> Result<R::Cursor> {
-    // Without a matcher there is nothing that costs too much.
-    let refused = || crate::error::Error::Remote("it refused to select all series".into());
-    opened(|| head.open(&[], range, external))?.ok_or_else(refused)
+    // Without a matcher there is nothing that costs too much: a host that says so fails.
+    let failed = || {
+        let reason = "the head's instance refused to select all series".into();
+        Error::Storage(StorageError::Io { reason })
+    };
+    opened(|| head.open(&[], range, external))?.ok_or_else(failed)
 }
 
 /// A cursor of the series that any of the sets selects.

@@ -24,6 +24,12 @@ pub enum StorageError {
         /// The file that was being written.
         what: String,
     },
+    /// What would be written was opened for reading only.
+    #[error("{what} cannot be written: opened for reading only")]
+    ReadOnly {
+        /// The log or block.
+        what: String,
+    },
     /// The device or the host failed.
     #[error("input/output error: {reason}")]
     Io {

@@ -1,7 +1,7 @@
 //! The example's storage keeps the contract: the checks of `tests/contract`, run on it.
 
 use embed_rust::State;
-use tidepool_contract::{Checks, Life};
+use tidepool_contract::{Checks, Phase};
 use wasmtime::{Engine, Result, Store};
 
 #[test]
@@ -11,9 +11,9 @@ fn the_storage_keeps_the_contract() -> Result<()> {
     let linker = embed_rust::linker(&engine)?;
     // One storage for both; storage in files would be reopened for the second.
     let mut store = Store::new(&engine, State::default());
-    for life in Life::ALL {
-        let broken = checks.broken(life, &linker, &mut store)?;
-        assert_eq!(broken, Vec::<String>::new(), "{life:?}");
+    for phase in Phase::ALL {
+        let broken = checks.broken(phase, &linker, &mut store)?;
+        assert_eq!(broken, Vec::<String>::new(), "{phase:?}");
     }
     Ok(())
 }

@@ -15,10 +15,11 @@
 use super::error::{Action, DiskError, Result};
 use super::fs::{Access, Disk, remove_tree, tree_bytes};
 use super::{OUT_OF_ORDER_WAL_DIR, WAL_DIR};
+use jiff::Timestamp;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// The directory in the data directory.
 pub const QUARANTINE_DIR: &str = "set-aside";
@@ -49,6 +50,8 @@ struct State {
     damaged_places: AtomicU64,
     damaged_bytes: AtomicU64,
     logs: AtomicU64,
+    /// The caller's clock, in milliseconds since the epoch.
+    now_ms: OnceLock<fn() -> i64>,
 }
 
 /// What was found damaged and quarantined in this process's life. Counters only grow.
@@ -89,6 +92,17 @@ impl Quarantine {
     pub fn set_bytes_max(&self, bytes_max: u64) {
         self.state.bytes_max.store(bytes_max, Relaxed);
         self.trim();
+    }
+
+    /// Names entries by this clock, in milliseconds since the epoch, instead of the system's. The
+    /// first one that is set counts.
+    pub fn set_clock(&self, now_ms: fn() -> i64) {
+        let _ = self.state.now_ms.set(now_ms);
+    }
+
+    fn now(&self) -> Timestamp {
+        let now = self.state.now_ms.get().map(|now_ms| Timestamp::from_millisecond(now_ms()));
+        now.and_then(|now| now.ok()).unwrap_or_else(Timestamp::now)
     }
 
     /// The entries, oldest first.
@@ -261,7 +275,7 @@ impl Quarantine {
         let found = self.disk.list(&dir).map_err(Action::List.failed(&dir))?;
         let numbers = found.iter().filter_map(|entry| entry.name()).map(number_of);
         let number = numbers.max().unwrap_or(0) + 1;
-        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+        let now = self.now().strftime("%Y%m%dT%H%M%SZ");
         Ok(dir.join(format!("{number:06}-{now}-{what}")))
     }
 

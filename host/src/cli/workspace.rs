@@ -2,6 +2,7 @@
 
 use super::progress::warn_line;
 use super::{CliError, Progress};
+use crate::clock::system_now_ms;
 use crate::disk::wal::{LogReader, Logs};
 use crate::disk::{BlockDirs, DataDir, WalOptions};
 use crate::wasm::{
@@ -44,6 +45,7 @@ impl Workspace {
 
     fn new(data: DataDir, memory_bytes_max: u64) -> Result<Workspace, CliError> {
         let runtime = Runtime::shared().map_err(|error| CliError::Runtime(format!("{error:#}")))?;
+        data.quarantine().set_clock(system_now_ms);
         let blocks = BlockDirs::open(&data);
         let memory_bytes_max = usize::try_from(memory_bytes_max).unwrap_or(usize::MAX);
         Ok(Workspace { data, blocks, runtime, memory_bytes_max })

@@ -1,7 +1,8 @@
 //! Flags about the HTTP server: its address, and limits on connections, memory and time of clients.
 
+use super::ServeConfig;
 use super::values::at_least;
-use super::{HttpConfig, ListenAddress, ServeConfig};
+use crate::http::{ClientLimits, HttpConfig, ListenAddress};
 use clap::Args;
 use std::time::Duration;
 use tidepool_settings::duration::duration;
@@ -67,17 +68,6 @@ pub(super) struct HttpArgs {
     /// Reload the configuration on POST /-/reload, as on SIGHUP
     #[arg(long)]
     pub enable_lifecycle: bool,
-}
-
-/// How long clients may take.
-#[derive(Clone, Copy, Debug)]
-pub struct ClientLimits {
-    /// For a request's head, and then for its body.
-    pub request_timeout: Duration,
-    /// Between two requests.
-    pub idle_timeout: Duration,
-    /// To read some of a response.
-    pub send_timeout: Duration,
 }
 
 impl HttpArgs {

@@ -1,6 +1,7 @@
 //! Flags to the configuration of a server.
 
-use super::{HttpConfig, ServeArgs, ServeConfig, memory};
+use super::{ServeArgs, ServeConfig, memory};
+use crate::http::HttpConfig;
 use crate::store::StoreConfig;
 use crate::wasm::InstanceLimits;
 use std::collections::BTreeMap;

@@ -61,9 +61,10 @@ impl ServeConfig {
     pub(super) fn check_ship(&self) -> Result<(), String> {
         match &self.ship {
             Some(_) if self.http.external_labels.is_empty() => Err(
-                "--ship needs --external-label: in the bucket, a node's blocks are told from all \
-                 others' by these labels alone, and Thanos would merge those of two nodes into \
-                 one. Add one that no other node has, for example --external-label=node=edge-7"
+                "--ship needs --external-label: in the bucket, only these labels distinguish a \
+                 node's blocks from those of other nodes, and Thanos would merge those of two \
+                 nodes into one. Add one that no other node has, for example \
+                 --external-label=node=edge-7"
                     .to_owned(),
             ),
             _ => Ok(()),

@@ -4,10 +4,10 @@
 
 use super::client::Answer;
 use super::config::RetryOn429;
+use crate::clock::system_now_ms;
 use crate::wasm::RemoteWriteVersion;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use std::time::Duration;
 
@@ -162,7 +162,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         Err(_) => {
             static PARSER: DateTimeParser = DateTimeParser::new();
             let at = PARSER.parse_timestamp(text).ok()?;
-            let ms = at.as_millisecond().saturating_sub(Timestamp::now().as_millisecond());
+            let ms = at.as_millisecond().saturating_sub(system_now_ms());
             Duration::from_millis(u64::try_from(ms).unwrap_or(0))
         }
     };

@@ -63,7 +63,7 @@ impl Window {
     ) -> Result<Window, ForwardError> {
         let range = TimeRange { start_ms: window.start_ms, end_ms: window.end_ms };
         let query = ReadQuery { matchers: Vec::new(), range };
-        let reading = store.read(vec![query], ReadFormat::ChunkedSeries, Vec::new());
+        let reading = store.read(vec![query], ReadFormat::CHUNKED_SERIES, Vec::new());
         let parts = Some(runtime.block_on(reading)?);
         let (start_ms, part) = (window.start_ms, Bytes::new());
         Ok(Window { start_ms, parts, part, has_ended: false, stuck: None })

@@ -14,23 +14,18 @@
 use super::ForwardError;
 use super::dispatcher::Dispatcher;
 use super::housekeeper::Housekeeper;
+use super::parts::{LOOK_EVERY, Parts};
 use super::position::{Position, PositionFile};
 use super::position_writer::PositionWriter;
 use super::reader::Reader;
 use super::resharding::Resharding;
 use super::sender::Sender;
-use super::tail::{Feeding, Tails};
+use super::shared::Shared;
+use super::tail::Tails;
 use super::version::Negotiated;
-use super::worker::Parts;
 use crate::wasm::Destination;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How often the log is looked at while nothing happens.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// How often figures are taken, segments deleted, and limits looked at.
-pub(super) const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// One run: it ends with the process, or with its instance.
 pub(super) struct Delivery<'w> {
@@ -38,33 +33,6 @@ pub(super) struct Delivery<'w> {
     reader: Reader,
     dispatcher: Dispatcher<'w>,
     housekeeper: Housekeeper,
-}
-
-/// What all parts of a run use.
-pub(super) struct Shared<'w> {
-    pub parts: &'w Parts,
-    /// The engine's queues of rows.
-    pub destination: Destination,
-    pub position: PositionWriter<'w>,
-    /// Counts rows that come and go, of which the number of shards follows.
-    pub resharding: Resharding,
-}
-
-impl Shared<'_> {
-    /// Writes down where delivery stands; gaps only if they may have changed.
-    pub fn write_position(&mut self, with_gaps: bool) -> Result<(), ForwardError> {
-        self.position.write(&mut self.destination, with_gaps)
-    }
-
-    /// Where rows go that are read, as long as no queue has more than `capacity`.
-    pub fn feeding(&mut self, capacity: u32) -> Feeding<'_> {
-        Feeding {
-            destination: &mut self.destination,
-            capacity,
-            figures: &self.parts.figures,
-            resharding: &mut self.resharding,
-        }
-    }
 }
 
 impl<'w> Delivery<'w> {

@@ -2,8 +2,8 @@
 
 use super::ForwardError;
 use super::answer::Counts;
-use super::delivery::Shared;
 use super::sender::{Outcome, Outgoing, Sender};
+use super::shared::Shared;
 use super::version::Negotiated;
 use crate::store::StoreError;
 use crate::wasm::{RemoteWriteVersion, Request};

@@ -2,12 +2,12 @@
 
 use super::ForwardError;
 use super::config::BacklogOrder;
-use super::delivery::{Shared, TIDY_EVERY};
 use super::dispatcher::Dispatcher;
+use super::parts::{Parts, TIDY_EVERY};
 use super::progress::Look;
 use super::reader::{BEYOND_LIMIT, Reader};
 use super::resharding::UPDATE_EVERY;
-use super::worker::Parts;
+use super::shared::Shared;
 use crate::store::Store;
 use crate::wasm::ShardPosition;
 use std::sync::atomic::Ordering::Relaxed;

@@ -4,12 +4,11 @@
 //! that the position needs which is written.
 
 use super::ForwardError;
-use super::delivery::TIDY_EVERY;
 use super::needs::Needed;
+use super::parts::{Parts, TIDY_EVERY};
 use super::position::PositionFile;
 use super::progress::Progress;
 use super::tail::segments;
-use super::worker::Parts;
 use crate::disk::SyncPolicy;
 use crate::store::system_now_ms;
 use crate::wasm::{Destination, ShardPosition};

@@ -3,7 +3,8 @@
 use super::ForwardError;
 use super::backlog::{Pace, Window};
 use super::config::{BacklogOrder, DestinationConfig};
-use super::delivery::{LOOK_EVERY, Shared};
+use super::parts::LOOK_EVERY;
+use super::shared::Shared;
 use super::tail::{Read, Tails};
 use crate::store::StoreError;
 use crate::wasm::{CallError, Error, ShardPosition, StoreWindow};
@@ -43,7 +44,7 @@ pub(super) struct Reader {
     /// Reads of the store that failed since the last that gave a row.
     store_failures: u32,
     /// When that was last logged.
-    store_failure_told: Option<Instant>,
+    store_failure_logged: Option<Instant>,
 }
 
 impl Reader {
@@ -59,7 +60,7 @@ impl Reader {
             has_resumed_window,
             pace: Pace::new(samples_per_second),
             store_failures: 0,
-            store_failure_told: None,
+            store_failure_logged: None,
         }
     }
 
@@ -226,8 +227,8 @@ impl Reader {
             self.drop_window(shared, window, &parts.figures.dropped.damaged, &why)?;
             return Ok(true);
         }
-        if self.store_failure_told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-            self.store_failure_told = Some(Instant::now());
+        if self.store_failure_logged.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+            self.store_failure_logged = Some(Instant::now());
             tracing::warn!(
                 remote_name = parts.config.name,
                 %error,

@@ -77,7 +77,7 @@ impl Sender {
     /// Sends until it is answered for good.
     pub async fn send(&self, request: &Outgoing) -> Outcome {
         let mut backoff = self.queue.min_backoff.min(self.queue.max_backoff);
-        let mut told: Option<Instant> = None;
+        let mut warned: Option<Instant> = None;
         for attempt in 0.. {
             let is_stale = |at: Instant| Instant::now() >= at;
             if attempt > 0 && request.stale_at.is_some_and(is_stale) {
@@ -108,7 +108,7 @@ impl Sender {
             match meaning {
                 Meaning::Delivered { written } => {
                     self.delivered(request, &written);
-                    if told.is_some() {
+                    if warned.is_some() {
                         tracing::info!(remote_name = self.name, "delivery works again");
                     }
                     return Outcome::Delivered(took);
@@ -130,8 +130,8 @@ impl Sender {
                 Meaning::Again { why, after } => {
                     self.figures.retried.add(&request.counts);
                     let pause = after.unwrap_or(backoff);
-                    if told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-                        told = Some(Instant::now());
+                    if warned.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                        warned = Some(Instant::now());
                         tracing::warn!(
                             remote_name = self.name,
                             reason = why,

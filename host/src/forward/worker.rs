@@ -4,44 +4,26 @@
 use super::ForwardError;
 use super::client::Client;
 use super::config::DestinationConfig;
-use super::delivery::{Delivery, LOOK_EVERY, TIDY_EVERY};
-use super::figures::Figures;
+use super::delivery::Delivery;
 use super::housekeeper::stored_ms;
-use super::needs::Needs;
+use super::parts::{LOOK_EVERY, Parts, TIDY_EVERY};
 use super::position::{Position, PositionFile};
 use super::sender::Sender;
 use super::tail::{Tails, bytes_behind, segments};
 use super::version::Negotiated;
 use crate::disk::wal::FORWARD_DIR;
-use crate::shutdown::Shutdown;
-use crate::store::{Store, system_now_ms};
+use crate::store::system_now_ms;
 use crate::wasm::{Destination, ForwardSettings, Label, Place};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::runtime::Handle;
 
 /// First pause before a worker that failed restarts; it doubles.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// Longest of these pauses; a run that lasted longer has not failed at once.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
-
-/// What a worker works with.
-pub(super) struct Parts {
-    pub number: u64,
-    pub config: DestinationConfig,
-    pub external_labels: Vec<Label>,
-    /// Memory of the engine instance.
-    pub memory_bytes_max: usize,
-    pub figures: Arc<Figures>,
-    pub needs: Arc<Needs>,
-    pub store: Store,
-    pub runtime: Handle,
-    /// Of the process, and of this destination alone.
-    pub shutdown: [Shutdown; 2],
-}
 
 /// Where delivery stands, which goes from worker to worker of a destination.
 pub(super) struct Stand {
@@ -273,29 +255,5 @@ impl Place {
             true => Place { segment, record: 0, row: 0 },
             false => self,
         }
-    }
-}
-
-impl Parts {
-    /// Samples before this are too old to be sent.
-    pub fn not_before_ms(&self) -> i64 {
-        let limit = self.config.queue.sample_age_limit;
-        match limit.is_zero() {
-            true => i64::MIN,
-            false => system_now_ms().saturating_sub(limit.as_millis() as i64),
-        }
-    }
-
-    /// Waits; returns whether it is time to stop.
-    pub fn is_stopping_within(&self, pause: Duration) -> bool {
-        let [mut all, mut one] = self.shutdown.clone();
-        self.runtime.block_on(async {
-            tokio::select! {
-                biased;
-                () = all.wait() => true,
-                () = one.wait() => true,
-                () = tokio::time::sleep(pause) => false,
-            }
-        })
     }
 }

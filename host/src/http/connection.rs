@@ -6,13 +6,13 @@
 //! own.
 
 use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
+use super::config::ClientLimits;
 use super::context::{Context, HttpCounters};
 use super::request::{RequestBody, Unread};
 use super::routes;
 use super::stream::{Phase, PhaseCell, Watched};
-use super::target::HEADERS_MAX;
+use super::target::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::typed::Typed;
-use crate::config::ClientLimits;
 use crate::shutdown::Shutdown;
 use hyper::StatusCode;
 use hyper::body::Incoming;
@@ -32,9 +32,6 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tracing::Instrument as _;
-
-/// Longest head of a request, in bytes.
-pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// Size of a connection's buffers, in bytes: one for what comes, one for what goes.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;

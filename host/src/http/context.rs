@@ -1,11 +1,11 @@
 //! The context that all requests share: the store, the settings and the counters. Every endpoint
 //! uses this file; it uses no endpoint.
 
+use super::config::HttpConfig;
 use super::durations::Durations;
 use super::reply::Reply;
 use super::request_log::RequestLog;
 use crate::access::Access;
-use crate::config::HttpConfig;
 use crate::forward::figures::ForwardFigures;
 use crate::intake::Intake;
 use crate::plugin::Plugins;

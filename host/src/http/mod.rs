@@ -5,6 +5,7 @@ mod answered;
 mod api;
 mod auth;
 mod body;
+mod config;
 mod connection;
 mod context;
 mod durations;
@@ -12,6 +13,7 @@ mod federate;
 mod gzip;
 mod handler;
 mod import;
+mod listen;
 mod metrics;
 mod otlp;
 mod pages;
@@ -23,15 +25,18 @@ mod replay;
 mod reply;
 mod request;
 mod request_log;
+mod route;
 mod routes;
 mod server;
 mod stream;
 mod target;
 mod translation;
 mod typed;
-#[cfg(feature = "ui")]
+#[cfg_attr(not(feature = "ui"), path = "ui/absent.rs")]
 mod ui;
 mod write;
 
+pub use config::{ClientLimits, HttpConfig};
 pub use context::ServerConfig;
+pub use listen::ListenAddress;
 pub use server::Server;

@@ -92,7 +92,7 @@ async fn body(format: ReadFormat, mut answer: Answer) -> Result<Reply, StoreErro
     let first = poll_fn(|context| answer.poll_bytes(context)).await.transpose()?;
     let mut reply = Response::new(AnswerBody { first, answer }.boxed());
     let headers = reply.headers_mut();
-    if let ReadFormat::Samples { .. } = format {
+    if format.is_message() {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(SAMPLES_CONTENT_TYPE));
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("snappy"));
     } else {

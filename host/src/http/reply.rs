@@ -85,9 +85,12 @@ pub fn status_of(error: &StoreError) -> StatusCode {
                 StatusCode::BAD_REQUEST
             }
             Error::Corrupt(_) | Error::WrongRole(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Error::NotOpen | Error::Busy | Error::ShortOfMemory(_) | Error::Storage(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Error::NotOpen
+            | Error::Busy
+            | Error::ShortOfMemory(_)
+            | Error::SeriesDropped
+            | Error::HeadLost(_)
+            | Error::Storage(_) => StatusCode::SERVICE_UNAVAILABLE,
         },
         StoreError::TooMuchSelected(_) | StoreError::Expression(_) => StatusCode::BAD_REQUEST,
         StoreError::NotReady

@@ -4,8 +4,8 @@ use super::api::{self, Call};
 use super::context::Context;
 use super::handler::Handler;
 use super::reply::{Reply, text};
-#[cfg(feature = "ui")]
-use super::ui;
+use super::route::{GET, GET_POST, POST, POST_PUT, Route, route};
+use super::ui::{self, PageEndpoint};
 use super::{auth, federate, import, metrics, otlp, pages, push, read, reload, replay, write};
 use crate::access::Scope;
 use crate::http::request::Request;
@@ -17,12 +17,8 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Index,
-    /// A file of the page for browsers.
-    #[cfg(feature = "ui")]
-    UiFile,
-    /// Links to queries, as Prometheus writes them into alerts.
-    #[cfg(feature = "ui")]
-    Graph,
+    /// One of the page for browsers.
+    Page(PageEndpoint),
     Healthy,
     Ready,
     Reload,
@@ -37,33 +33,8 @@ enum Endpoint {
     Api(Call),
 }
 
-/// A line of the table.
-struct Route {
-    /// `{}` stands for one segment, `{*}` for all that follow.
-    path: &'static str,
-    /// As `Allow` names them.
-    methods: &'static str,
-    endpoint: Endpoint,
-    /// A description in one line.
-    about: &'static str,
-}
-
-const GET: &str = "GET, HEAD";
-const GET_POST: &str = "GET, HEAD, POST";
-const POST: &str = "POST";
-const POST_PUT: &str = "POST, PUT";
-
-const fn route(
-    methods: &'static str,
-    path: &'static str,
-    endpoint: Endpoint,
-    about: &'static str,
-) -> Route {
-    Route { path, methods, endpoint, about }
-}
-
 #[rustfmt::skip]
-const ROUTES: &[Route] = &[
+const ROUTES: &[Route<Endpoint>] = &[
     route(POST, "/api/v1/write", Endpoint::Write, "remote write 1.0 and 2.0"),
     route(POST, otlp::PATH, Endpoint::Otlp, "OpenTelemetry metrics: OTLP over HTTP, protobuf"),
     route(POST_PUT, import::PATH, Endpoint::Import, "samples as text: Prometheus' format or OpenMetrics"),
@@ -102,12 +73,13 @@ const ROUTES: &[Route] = &[
     route(POST_PUT, reload::PATH, Endpoint::Reload, "loads the configuration again; with --enable-lifecycle"),
     route(GET, "/-/healthy", Endpoint::Healthy, "200 while the process lives"),
     route(GET, "/-/ready", Endpoint::Ready, "200 once the log is replayed"),
-    #[cfg(feature = "ui")]
-    route(GET, "/ui/{}", Endpoint::UiFile, "files of the page for browsers"),
-    #[cfg(feature = "ui")]
-    route(GET, "/graph", Endpoint::Graph, "the page's queries, at the address of Prometheus' page"),
     route(GET, "/", Endpoint::Index, "this list; for browsers the page, if the program has it"),
 ];
+
+/// All lines.
+fn routes() -> impl Iterator<Item = Route<Endpoint>> {
+    ROUTES.iter().copied().chain(ui::ROUTES.iter().map(|route| route.of(Endpoint::Page)))
+}
 
 /// The handler of a path, which a plugin may have been given.
 pub fn handler_of(context: &Context, path: &str) -> Handler {
@@ -120,24 +92,24 @@ pub fn handler_of(context: &Context, path: &str) -> Handler {
 
 /// The handler of a path that no plugin was given.
 fn handler_of_path(path: &str) -> Handler {
-    let at = ROUTES.iter().position(|route| is_at(route.path, path));
-    handler_at(at.unwrap_or(ROUTES.len()))
+    let at = routes().position(|route| route.is_at(path));
+    handler_at(at.unwrap_or(routes().count()))
 }
 
 /// The handlers of all lines, and that of paths that are not in the table.
 pub fn handlers() -> impl Iterator<Item = Handler> {
-    (0..=ROUTES.len()).map(handler_at)
+    (0..=routes().count()).map(handler_at)
 }
 
 fn handler_at(number: usize) -> Handler {
-    let Some(route) = ROUTES.get(number) else { return Handler::other(number) };
+    let Some(route) = routes().nth(number) else { return Handler::other(number) };
     let reads = matches!(auth::scope_of(route.path), Some(Scope::Read | Scope::Admin));
     let is_probe = route.endpoint == Endpoint::Ready;
     Handler::new(number, route.path).with_reads(reads).with_probe(is_probe)
 }
 
-fn route_of(handler: Handler) -> Option<&'static Route> {
-    ROUTES.get(handler.number())
+fn route_of(handler: Handler) -> Option<Route<Endpoint>> {
+    routes().nth(handler.number())
 }
 
 /// Answers a request.
@@ -183,10 +155,7 @@ async fn dispatch(context: &Context, handler: Handler, request: Request) -> Repl
     }
     match route.endpoint {
         Endpoint::Index => index(request.headers()),
-        #[cfg(feature = "ui")]
-        Endpoint::UiFile => ui::file(request.uri().path(), request.headers()),
-        #[cfg(feature = "ui")]
-        Endpoint::Graph => ui::graph(request.uri().query()),
+        Endpoint::Page(endpoint) => ui::answer(endpoint, &request),
         Endpoint::Healthy => text(StatusCode::OK, "tidepool is healthy.\n"),
         Endpoint::Ready => replay::ready(context),
         Endpoint::Reload => reload::answer(context).await,
@@ -201,22 +170,7 @@ async fn dispatch(context: &Context, handler: Handler, request: Request) -> Repl
     }
 }
 
-/// Whether a path is that of a line.
-fn is_at(pattern: &str, path: &str) -> bool {
-    if let Some(before) = pattern.strip_suffix("{*}") {
-        return path.starts_with(before);
-    }
-    match pattern.split_once("{}") {
-        None => pattern == path,
-        Some((before, after)) => path
-            .strip_prefix(before)
-            .and_then(|rest| rest.strip_suffix(after))
-            .is_some_and(|segment| !segment.is_empty() && !segment.contains('/')),
-    }
-}
-
 /// The page for a browser; otherwise, and where there is none, a list of the endpoints.
-#[cfg(feature = "ui")]
 fn index(headers: &HeaderMap) -> Reply {
     ui::document(headers).unwrap_or_else(|| {
         let mut reply = text(StatusCode::OK, list());
@@ -226,19 +180,13 @@ fn index(headers: &HeaderMap) -> Reply {
 }
 
 /// A list of the endpoints.
-#[cfg(not(feature = "ui"))]
-fn index(_: &HeaderMap) -> Reply {
-    text(StatusCode::OK, list())
-}
-
 fn list() -> String {
     let mut page = "tidepool: a Prometheus-compatible metrics store\n\n".to_owned();
-    for Route { path, methods, about, .. } in ROUTES {
+    for Route { path, methods, about, .. } in routes() {
         let path = path.replace("{}", "<name>").replace("{*}", "…");
         let methods = methods.replace("HEAD, ", "").replace(", HEAD", "").replace(", ", "|");
         page += &format!("{methods:8} {path:37} {about}\n");
     }
-    #[cfg(feature = "ui")]
     if let Some(why) = ui::why_missing() {
         page += &format!("\n{why}");
     }
@@ -258,15 +206,16 @@ mod tests {
 
     #[test]
     fn the_description_for_programs_has_the_same_lines() {
-        let both = ROUTES.iter().flat_map(|route| {
+        let both = routes().flat_map(|route| {
             let methods = route.methods.split(", ").filter(|method| *method != "HEAD");
-            methods.map(|method| format!("{method} {}", route.path))
+            methods.map(move |method| format!("{method} {}", route.path))
         });
         let mut expected: Vec<String> = both.collect();
         let mut described = api::described();
         // The description has what a program may have.
-        #[cfg(not(feature = "ui"))]
-        described.retain(|line| !matches!(line.as_str(), "GET /graph" | "GET /ui/{}"));
+        if ui::ROUTES.is_empty() {
+            described.retain(|line| !matches!(line.as_str(), "GET /graph" | "GET /ui/{}"));
+        }
         expected.sort();
         described.sort();
         assert_eq!(described, expected);
@@ -274,20 +223,8 @@ mod tests {
 
     #[test]
     fn no_plugin_can_have_a_path_of_the_table() {
-        for Route { path, .. } in ROUTES {
+        for Route { path, .. } in routes() {
             assert!(is_reserved(path), "{path}");
-        }
-    }
-
-    #[test]
-    fn one_segment_stands_where_the_table_says_so() {
-        assert!(is_at("/api/v1/labels", "/api/v1/labels"));
-        assert!(!is_at("/api/v1/labels", "/api/v1/labels/"));
-        assert!(is_at("/api/v1/label/{}/values", "/api/v1/label/a%2Fb/values"));
-        assert!(is_at(import::PATH_LABELS, "/api/v1/import/prometheus/metrics/job/a/b/c"));
-        assert!(!is_at(import::PATH_LABELS, import::PATH));
-        for wrong in ["/api/v1/label/values", "/api/v1/label//values", "/api/v1/label/a/b/values"] {
-            assert!(!is_at("/api/v1/label/{}/values", wrong), "{wrong}");
         }
     }
 }

@@ -12,6 +12,9 @@ use std::fmt::Write as _;
 /// a fragment.
 const UNENCODED: &[u8] = b"\"<>\\^`{|}#";
 
+/// Longest head of a request, in bytes.
+pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+
 /// Most header fields of a request.
 pub const HEADERS_MAX: usize = 100;
 

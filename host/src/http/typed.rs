@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A longer head goes on as it is, to be refused for its length.
-const HEAD_BYTES_MAX: usize = super::connection::HEAD_BYTES_MAX + 1;
+const HEAD_BYTES_MAX: usize = super::target::HEAD_BYTES_MAX + 1;
 
 /// Bytes that are read at a time while the rest of a head is waited for.
 const PIECE_BYTES: usize = 4 * 1024;
@@ -67,8 +67,8 @@ impl<S> Typed<S> {
         self.ready = self.held.split().freeze();
     }
 
-    /// Holds the next bytes of a head.
-    fn hold(&mut self, piece: &[u8]) {
+    /// Keeps the next bytes of a head until it is whole.
+    fn buffer_head(&mut self, piece: &[u8]) {
         let before = self.held.len().saturating_sub(2);
         self.held.extend_from_slice(piece);
         let has_end = |bytes: &[u8]| bytes.starts_with(b"\n\r\n") || bytes.starts_with(b"\n\n");
@@ -115,7 +115,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Typed<S> {
             let mut piece = [0; PIECE_BYTES];
             let mut piece = ReadBuf::new(&mut piece);
             ready!(Pin::new(&mut this.stream).poll_read(context, &mut piece))?;
-            this.hold(piece.filled());
+            this.buffer_head(piece.filled());
             if piece.filled().is_empty() {
                 // No rest will come: the parser says what that means.
                 this.give_up();

@@ -6,6 +6,8 @@
 
 use super::gzip;
 use super::reply::{Reply, full, text};
+use super::request::Request;
+use super::route::{GET, Route, route};
 use crate::prom::media_type::MediaType;
 use flate2::read::GzDecoder;
 use hyper::StatusCode;
@@ -21,22 +23,50 @@ use tidepool_page::File;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// An endpoint of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageEndpoint {
+    /// A file that the document names.
+    File,
+    /// Links to queries, as Prometheus writes them into alerts.
+    Graph,
+}
+
+/// Its lines in the table of endpoints, beside `/`.
+pub const ROUTES: &[Route<PageEndpoint>] = &[
+    route(GET, "/ui/{}", PageEndpoint::File, "files of the page for browsers"),
+    route(
+        GET,
+        "/graph",
+        PageEndpoint::Graph,
+        "the page's queries, at the address of Prometheus' page",
+    ),
+];
+
+/// Answers a request for one of its endpoints.
+pub fn answer(endpoint: PageEndpoint, request: &Request) -> Reply {
+    match endpoint {
+        PageEndpoint::File => file(request.uri().path(), request.headers()),
+        PageEndpoint::Graph => graph(request.uri().query()),
+    }
+}
+
 /// The document, if there is a page and the client asks for HTML.
 pub fn document(headers: &HeaderMap) -> Option<Reply> {
     let file = tidepool_page::file("")?;
-    asks_for_html(headers).then(|| answer(file, headers))
+    asks_for_html(headers).then(|| file_reply(file, headers))
 }
 
 /// `GET /ui/…`: a file that the document names.
-pub fn file(path: &str, headers: &HeaderMap) -> Reply {
+fn file(path: &str, headers: &HeaderMap) -> Reply {
     match tidepool_page::file(path.trim_start_matches('/')) {
-        Some(file) if file.is_immutable() => answer(file, headers),
+        Some(file) if file.is_immutable() => file_reply(file, headers),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
 /// `GET /graph`: where links of alerts and of other pages to a query lead.
-pub fn graph(query: Option<&str>) -> Reply {
+fn graph(query: Option<&str>) -> Reply {
     // Relative, so that it stays behind the prefix of a proxy.
     let target = query.map_or("./#/query".to_owned(), |query| format!("./?{query}#/query"));
     let target = HeaderValue::from_str(&target).unwrap_or(HeaderValue::from_static("./#/query"));
@@ -54,7 +84,7 @@ pub fn why_missing() -> Option<String> {
     ))
 }
 
-fn answer(file: &File, headers: &HeaderMap) -> Reply {
+fn file_reply(file: &File, headers: &HeaderMap) -> Reply {
     let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|tags| has_tag(tags, file.etag));
     let takes_gzip = gzip::is_taken(headers.get_all(ACCEPT_ENCODING));
     let mut reply = match (is_known, takes_gzip) {
@@ -163,7 +193,7 @@ mod tests {
     #[test]
     fn files_are_kept_and_the_document_is_asked_for() {
         for file in tidepool_page::files() {
-            let reply = answer(file, &HeaderMap::new());
+            let reply = file_reply(file, &HeaderMap::new());
             let header = |name| reply.headers().get(name).and_then(|value| value.to_str().ok());
             assert_eq!(reply.status(), StatusCode::OK, "{}", file.path);
             assert_eq!(header(CONTENT_ENCODING), None, "{}", file.path);
@@ -174,7 +204,12 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(IF_NONE_MATCH, HeaderValue::from_static(file.etag));
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-            assert_eq!(answer(file, &headers).status(), StatusCode::NOT_MODIFIED, "{}", file.path);
+            assert_eq!(
+                file_reply(file, &headers).status(),
+                StatusCode::NOT_MODIFIED,
+                "{}",
+                file.path
+            );
         }
     }
 }

@@ -203,7 +203,7 @@ fn reason(
 
 /// A backtrace has a line for each frame, which says little to people.
 fn first_line(text: &str) -> String {
-    let told = text.rsplit_once("wasm trap: ").map(|(_, trap)| format!("wasm trap: {trap}"));
-    let text = told.as_deref().unwrap_or(text);
+    let trap = text.rsplit_once("wasm trap: ").map(|(_, trap)| format!("wasm trap: {trap}"));
+    let text = trap.as_deref().unwrap_or(text);
     text.lines().next().unwrap_or_default().to_owned()
 }

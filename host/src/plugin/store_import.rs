@@ -45,7 +45,7 @@ impl Host for PluginState {
         let matchers = matchers.into_iter().map(matcher).collect();
         let query = ReadQuery { matchers, range: TimeRange { start_ms, end_ms } };
         let slots = &self.around.cursors;
-        match store.read_beside(slots, vec![query], ReadFormat::TimeSeries, Vec::new()).await {
+        match store.read_beside(slots, vec![query], ReadFormat::TIME_SERIES, Vec::new()).await {
             Err(error) => Ok(Err(refused(&error))),
             Ok(parts) => Ok(Ok(self.open_cursor(Parts::Read(parts))?)),
         }

@@ -9,9 +9,10 @@
 
 use super::BodyError;
 use super::external_labels::ExternalLabels;
-use super::proto::{ReadRequest, label_matcher, read_request};
+use super::proto::read_request::ResponseType;
+use super::proto::{ReadRequest, label_matcher};
 use super::selection::{SelectionCount, SelectionError};
-use crate::wasm::{MatchOp, Matcher, TimeRange};
+use crate::wasm::{FrameFormat, MatchOp, Matcher, TimeRange};
 use prost::Message;
 use tidepool_remote_write::{Fields, Value, put_uvarint, uvarint_bytes};
 
@@ -37,25 +38,53 @@ pub struct ReadQuery {
 
 /// How a read is answered, and within which limits.
 #[derive(Clone, Copy, Debug)]
-pub enum ReadFormat {
-    /// Frames with chunks, one after the other: STREAMED_XOR_CHUNKS.
-    StreamedChunks {
-        /// Size of a frame.
-        frame_bytes_max: u32,
-    },
+pub struct ReadFormat {
+    /// What the engine writes. A part of `samples` may end inside of a field, one of the other
+    /// formats ends between two frames or series. The store computes the checksums of frames that
+    /// come without.
+    pub frames: FrameFormat,
+    /// Size of a streamed frame; 0 means the engine's default.
+    pub frame_bytes_max: u32,
+    /// Most samples of one query; 0 means no limit.
+    pub samples_max: u64,
+    /// For SAMPLES: the results make one `prometheus.ReadResponse` in Snappy's block format, of at
+    /// most so many bytes before it is compressed; 0 means no limit but the format's. The limits
+    /// are kept before the first part comes.
+    pub message_bytes_max: Option<u64>,
+}
+
+impl ReadFormat {
     /// The fields `timeseries` of one `prometheus.QueryResult` after the other: series in label
-    /// order, each with just the samples inside the range. A part may end inside of one.
-    TimeSeries,
-    /// Series as one instance hands them to another; a part ends between two.
-    ChunkedSeries,
-    /// SAMPLES: a `prometheus.ReadResponse` in Snappy's block format. The limits are kept before
-    /// the first part comes.
-    Samples {
-        /// Most samples of one query; 0 means no limit.
-        samples_max: u64,
-        /// Most bytes of the answer before it is compressed; 0 means no limit but the format's.
-        bytes_max: u64,
-    },
+    /// order, each with just the samples inside the range.
+    pub const TIME_SERIES: ReadFormat = ReadFormat::of_frames(FrameFormat::Samples);
+
+    /// Series as one instance hands them to another.
+    pub const CHUNKED_SERIES: ReadFormat = ReadFormat::of_frames(FrameFormat::ChunkedSeries);
+
+    const fn of_frames(frames: FrameFormat) -> ReadFormat {
+        ReadFormat { frames, frame_bytes_max: 0, samples_max: 0, message_bytes_max: None }
+    }
+
+    /// The format of a kind of answer of the protocol.
+    fn of_response(kind: ResponseType, limits: ReadLimits) -> ReadFormat {
+        let ReadLimits { frame_bytes_max, samples_max, bytes_max } = limits;
+        match kind {
+            ResponseType::Samples => ReadFormat {
+                samples_max,
+                message_bytes_max: Some(bytes_max),
+                ..ReadFormat::of_frames(FrameFormat::Samples)
+            },
+            ResponseType::StreamedXorChunks => ReadFormat {
+                frame_bytes_max,
+                ..ReadFormat::of_frames(FrameFormat::UnsealedStreamedChunks)
+            },
+        }
+    }
+
+    /// Whether the answer is one message, not a stream of frames.
+    pub fn is_message(&self) -> bool {
+        self.message_bytes_max.is_some()
+    }
 }
 
 /// Limits of the answers to clients.
@@ -164,17 +193,11 @@ fn count_queries(body: &[u8]) -> Result<(), ReadRequestError> {
 
 /// The first kind of the client's list that is spoken here; an empty list means SAMPLES.
 fn preferred_format(accepted: &[i32], limits: ReadLimits) -> Option<ReadFormat> {
-    let ReadLimits { frame_bytes_max, samples_max, bytes_max } = limits;
-    let samples = ReadFormat::Samples { samples_max, bytes_max };
     if accepted.is_empty() {
-        return Some(samples);
+        return Some(ReadFormat::of_response(ResponseType::Samples, limits));
     }
-    accepted.iter().find_map(|kind| match read_request::ResponseType::try_from(*kind).ok()? {
-        read_request::ResponseType::Samples => Some(samples),
-        read_request::ResponseType::StreamedXorChunks => {
-            Some(ReadFormat::StreamedChunks { frame_bytes_max })
-        }
-    })
+    let mut known = accepted.iter().filter_map(|kind| ResponseType::try_from(*kind).ok());
+    known.next().map(|kind| ReadFormat::of_response(kind, limits))
 }
 
 /// Begins a query's result in a `prometheus.ReadResponse`: so many bytes of fields of a

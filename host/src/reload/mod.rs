@@ -6,8 +6,9 @@ mod files;
 pub use files::ConfigFiles;
 
 use crate::access::{Access, AccessError};
-use crate::config::{ConfigError, ConfigSource, HttpConfig, Settings};
+use crate::config::{ConfigError, ConfigSource, Settings};
 use crate::forward::{Destinations, ForwardError};
+use crate::http::HttpConfig;
 use crate::plugin::Plugins;
 use crate::scrape::{Scraping, ScrapingError};
 use crate::shutdown::Shutdown;

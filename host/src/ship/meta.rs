@@ -16,6 +16,7 @@
 
 use super::plan::BlockInfo;
 use crate::prom::external_labels::ExternalLabels;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 /// Who uploaded it.
@@ -31,7 +32,12 @@ pub struct FileSize {
 }
 
 /// The bytes of a block's `meta.json` in the bucket. `files` by path, without `meta.json`.
-pub fn bucket_meta(block: &BlockInfo, labels: &ExternalLabels, files: &[FileSize]) -> Vec<u8> {
+pub fn bucket_meta(
+    block: &BlockInfo,
+    labels: &ExternalLabels,
+    files: &[FileSize],
+    uploaded: Timestamp,
+) -> Vec<u8> {
     let sized = |file: &FileSize| json!({ "rel_path": file.path, "size_bytes": file.bytes });
     let mut listed: Vec<Value> = files.iter().map(sized).collect();
     listed.push(json!({ "rel_path": "meta.json" }));
@@ -43,7 +49,7 @@ pub fn bucket_meta(block: &BlockInfo, labels: &ExternalLabels, files: &[FileSize
         "source": SOURCE,
         "segment_files": segments.collect::<Vec<_>>(),
         "files": listed,
-        "upload_time": jiff::Timestamp::now().to_string(),
+        "upload_time": uploaded.to_string(),
     });
     let mut meta = block.meta.clone();
     if let Some(fields) = meta.as_object_mut() {
@@ -105,11 +111,12 @@ mod tests {
         let ours = labels("node=n1,site=s")?;
         let files = [("chunks/000001", 7), ("chunks/000002", 8), ("index", 9)];
         let files = files.map(|(path, bytes)| FileSize { path: path.to_owned(), bytes });
-        let written = bucket_meta(&block, &ours, &files);
+        let written = bucket_meta(&block, &ours, &files, Timestamp::UNIX_EPOCH);
         let read: Value = serde_json::from_slice(&written)?;
         assert_eq!(read["minTime"], 1);
         assert_eq!(read["thanos"]["labels"], json!({ "node": "n1", "site": "s" }));
         assert_eq!(read["thanos"]["segment_files"], json!(["000001", "000002"]));
+        assert_eq!(read["thanos"]["upload_time"], "1970-01-01T00:00:00Z");
         assert_eq!(read["thanos"]["files"][2], json!({ "rel_path": "index", "size_bytes": 9 }));
         assert_eq!(read["thanos"]["files"][3], json!({ "rel_path": "meta.json" }));
 

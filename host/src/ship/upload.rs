@@ -4,6 +4,7 @@ use super::bucket::Bucket;
 use super::meta::{FileSize, bucket_meta, difference};
 use super::plan::{BlockInfo, META_BYTES_MAX};
 use super::{ShipError, ShipFigures};
+use crate::clock::system_now;
 use crate::disk::{BlockDirs, BlockFile};
 use crate::prom::external_labels::ExternalLabels;
 use std::sync::atomic::Ordering::Relaxed;
@@ -59,7 +60,7 @@ pub async fn upload(
         bytes: file.size_bytes(),
     };
     let sizes: Vec<FileSize> = files.iter().map(sized).collect();
-    bucket.put(&meta_name, bucket_meta(block, labels, &sizes)).await?;
+    bucket.put(&meta_name, bucket_meta(block, labels, &sizes, system_now())).await?;
     Ok(Outcome::Uploaded { bytes: sent })
 }
 

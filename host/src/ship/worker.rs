@@ -9,6 +9,7 @@ use super::plan::{BlockInfo, Survey, survey};
 use super::state::{Shipped, ShippedFile};
 use super::upload::{Outcome, upload};
 use super::{ShipConfig, ShipError, ShipFigures};
+use crate::clock::system_now_ms;
 use crate::disk::{BlockDirs, DataDir};
 use crate::prom::external_labels::ExternalLabels;
 use crate::shutdown::Shutdown;
@@ -18,7 +19,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tidepool_settings::redact::shown_text;
 
 /// Shortest and longest time between two looks at the blocks.
@@ -205,8 +206,7 @@ impl Worker {
         match upload(bucket, &self.blocks, &block, labels, figures).await? {
             Outcome::Uploaded { bytes } => {
                 figures.uploads.fetch_add(1, Relaxed);
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                figures.last_upload_ms.store(now.as_millis() as u64, Relaxed);
+                figures.last_upload_ms.store(system_now_ms().max(0) as u64, Relaxed);
                 let seconds = started.elapsed().as_secs_f64();
                 tracing::info!(
                     block = ulid,

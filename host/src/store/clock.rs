@@ -5,18 +5,13 @@
 //! back) the senders are believed: the median time of the samples in a request, and of the last few
 //! requests the median again, so that a sender that is wrong must be in the majority to matter.
 
-use super::millis;
+use crate::clock::system_now_ms;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
-use std::sync::{LazyLock, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, PoisonError};
 
 /// A clock that is earlier than 1 January 2025 is not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
-
-/// Moves the system's clock for this program, in milliseconds. Only tests set it, so that they do
-/// not depend on the time of day.
-const OFFSET_VARIABLE: &str = "TIDEPOOL_CLOCK_OFFSET_MS";
 
 /// How many requests are asked for the time.
 const REQUESTS: usize = 9;
@@ -92,16 +87,6 @@ impl Clock {
         sorted.sort_unstable();
         sorted.get(sorted.len() / 2).copied().unwrap_or(system_ms)
     }
-}
-
-/// Milliseconds since the Unix epoch by the system's clock, right or wrong.
-pub(crate) fn system_now_ms() -> i64 {
-    static OFFSET_MS: LazyLock<i64> = LazyLock::new(|| {
-        let offset = std::env::var(OFFSET_VARIABLE).ok();
-        offset.and_then(|offset| offset.parse().ok()).unwrap_or(0)
-    });
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis);
-    now_ms.saturating_add(*OFFSET_MS)
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! The compactor thread: checks regularly whether work is due, and does it with an instance that
-//! exists only for that work. Requested tasks (`tasks.rs`) are done here as well.
+//! exists only for that work. Requested tasks are done here as well (`requested`).
 //!
 //! All that changes blocks runs on this one thread. Deletions come between two slices of other
 //! work: a slice that commits a block checks first that nothing was deleted from what it read, so
 //! no deletion is lost. Everything else waits for its turn.
+
+mod requested;
+
+pub use requested::snapshot_name;
 
 use super::pinned::{PinConfig, Waiting};
 use super::tasks::TaskQueue;

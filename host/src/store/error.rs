@@ -2,7 +2,7 @@
 
 use crate::disk::DiskError;
 use crate::prom::selection::SelectionError;
-use crate::wasm::{CallError, Error, HeadError, HeadLost, MemoryBound, MemoryPool, in_words};
+use crate::wasm::{CallError, Error, HeadLost, MemoryBound, MemoryPool, in_words};
 
 /// Everything that can keep the store from answering.
 #[derive(Debug, thiserror::Error)]
@@ -149,7 +149,7 @@ impl StoreError {
 impl From<CallError> for StoreError {
     fn from(error: CallError) -> StoreError {
         match error {
-            CallError::Refused(error) => StoreError::Refused(error),
+            CallError::Refused(error) => error.into(),
             CallError::Trap(trap) => StoreError::Crashed(format!("{trap:#}")),
             CallError::Head(lost) => lost.into(),
             CallError::Deadline => StoreError::Deadline,
@@ -175,11 +175,11 @@ impl From<HeadLost> for StoreError {
     }
 }
 
-impl From<HeadError> for StoreError {
-    fn from(error: HeadError) -> StoreError {
+impl From<Error> for StoreError {
+    fn from(error: Error) -> StoreError {
         match error {
-            HeadError::Refused(error) => StoreError::Refused(error),
-            HeadError::Lost(lost) => lost.into(),
+            Error::HeadLost(lost) => lost.into(),
+            error => StoreError::Refused(error),
         }
     }
 }

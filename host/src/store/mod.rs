@@ -36,6 +36,7 @@ pub use crate::prom::read::{ReadFormat, ReadQuery};
 pub use blocks::ListedBlock;
 pub use buffer::Body;
 pub use columns::{ScrapeRows, SeriesNumbers};
+pub(crate) use compactor::snapshot_name;
 pub use error::StoreError;
 pub use lookup::LookupPart;
 pub use memory::{
@@ -52,8 +53,8 @@ pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};
 pub use status::Cardinality;
-pub(crate) use tasks::snapshot_name;
 
+pub(crate) use crate::clock::system_now_ms;
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{BlockDirs, DataDir, Quarantine, QuarantineStats, WalOptions, Wear};
 use crate::priority::lower_priority;
@@ -63,7 +64,6 @@ use crate::wasm::{
     MemoryPool, Options, RemoteWriteVersion, Role, Runtime, WriteOutcome,
 };
 use clock::Clock;
-pub(crate) use clock::system_now_ms;
 use compactor::Compactor;
 use head::{HeadHandle, HeadInstance, HeadThread, Job, Rows, Stored};
 use lookup::Strings;
@@ -225,6 +225,7 @@ impl Store {
         config.memory.check()?;
         let runtime = Runtime::shared().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
         let data = DataDir::open(&config.data_dir)?;
+        data.quarantine().set_clock(system_now_ms);
         data.quarantine().set_bytes_max(config.quarantine_bytes_max);
         if config.holds_log {
             data.holding().turn_on();

@@ -97,7 +97,7 @@ impl From<QueryError> for StoreError {
             QueryError::Invalid(text) => StoreError::Expression(text),
             QueryError::Execution(text) => StoreError::Evaluation(text),
             QueryError::Limit(limit) => StoreError::Evaluation(limit.text),
-            QueryError::Store(error) => StoreError::Refused(error),
+            QueryError::Store(error) => error.into(),
         }
     }
 }

@@ -154,9 +154,9 @@ impl Read {
     pub fn run(self, shared: &Arc<Shared>, parts: &Sender<Result<ReadPart, StoreError>>) {
         answer_parts(shared, parts, |instance, send| {
             let outlet = Parts { send, is_gone: &|| parts.is_closed() };
-            let answered = match self.format {
-                ReadFormat::Samples { bytes_max, .. } => self.samples(instance, &outlet, bytes_max),
-                _ => self.stream(instance, &outlet),
+            let answered = match self.format.message_bytes_max {
+                Some(bytes_max) => self.samples(instance, &outlet, bytes_max),
+                None => self.stream(instance, &outlet),
             };
             match answered {
                 Ok(()) => {
@@ -188,26 +188,14 @@ impl Read {
 
     fn selection(&self, query_index: usize) -> Selection {
         let query = &self.queries[query_index];
-        let (mut frame_bytes, mut samples) = (0, 0);
-        let format = match self.format {
-            ReadFormat::StreamedChunks { frame_bytes_max } => {
-                frame_bytes = frame_bytes_max;
-                FrameFormat::UnsealedStreamedChunks
-            }
-            ReadFormat::Samples { samples_max, .. } => {
-                samples = samples_max;
-                FrameFormat::Samples
-            }
-            ReadFormat::TimeSeries => FrameFormat::Samples,
-            ReadFormat::ChunkedSeries => FrameFormat::ChunkedSeries,
-        };
+        let ReadFormat { frames: format, frame_bytes_max, samples_max, .. } = self.format;
         Selection {
             matchers: query.matchers.clone(),
             range: query.range,
             format,
             query_index: query_index as u32,
-            frame_bytes_max: frame_bytes,
-            samples_max: samples,
+            frame_bytes_max,
+            samples_max,
             external_labels: self.external_labels.clone(),
         }
     }

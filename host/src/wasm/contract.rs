@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tidepool_contract::{Checks, Life};
+use tidepool_contract::{Checks, Phase};
 use wasmtime::{Engine, Store};
 
 const MEMORY_BYTES_MAX: usize = 64 << 20;
@@ -16,11 +16,11 @@ const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// What a log of one page more than a segment shows, one without shows, too.
 const SEGMENT_BYTES_MAX: u64 = 64 * 1024;
 
-/// A life of the directory, from its opening to a clean end.
+/// Runs a phase of the checks on the directory, from its opening to a clean end.
 fn broken(
     checks: &Checks,
     engine: &Engine,
-    life: Life,
+    phase: Phase,
     dir: &Path,
     options: WalOptions,
 ) -> Result<Vec<String>, Box<dyn Error>> {
@@ -34,7 +34,7 @@ fn broken(
     };
     let mut store = Store::new(engine, InstanceState::new(storage, MEMORY_BYTES_MAX));
     store.set_epoch_deadline(runtime::epoch_ticks(None));
-    let broken = checks.broken(life, &runtime::linker(engine)?, &mut store)?;
+    let broken = checks.broken(phase, &runtime::linker(engine)?, &mut store)?;
     logs.lock().map_err(|_| "the logs' lock is poisoned")?.sync()?;
     Ok(broken)
 }
@@ -54,9 +54,9 @@ fn the_imports_keep_the_contract() -> Result<(), Box<dyn Error>> {
         for compression in [Compression::None, Compression::Snappy, Compression::Zstd] {
             let options = WalOptions { segment_bytes_max: SEGMENT_BYTES_MAX, compression, sync };
             let dir = tempfile::tempdir()?;
-            for life in Life::ALL {
-                let broken = broken(&checks, &engine, life, dir.path(), options)?;
-                assert_eq!(broken, Vec::<String>::new(), "{life:?} with {options:?}");
+            for phase in Phase::ALL {
+                let broken = broken(&checks, &engine, phase, dir.path(), options)?;
+                assert_eq!(broken, Vec::<String>::new(), "{phase:?} with {options:?}");
             }
         }
     }

@@ -45,6 +45,15 @@ impl CallError {
     }
 }
 
+impl From<Error> for CallError {
+    fn from(error: Error) -> CallError {
+        match error {
+            Error::HeadLost(lost) => CallError::Head(lost),
+            error => CallError::Refused(error),
+        }
+    }
+}
+
 /// A cursor of one instance; of no use to any other.
 #[derive(Clone, Copy)]
 pub struct CursorHandle(ResourceAny);
@@ -97,19 +106,10 @@ impl Instance {
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
         let guest = self.bindings.tidepool_tsdb_store();
-        self.store.data_mut().head_lost = None;
         match call(guest, &mut self.store) {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(refused)) => Err(self.refused(refused)),
+            Ok(Err(refused)) => Err(refused.into()),
             Err(trap) => Err(why_ended(self.store.data(), trap)),
-        }
-    }
-
-    /// What it means that a call was refused: the head may have been lost meanwhile.
-    pub(super) fn refused(&mut self, refused: Error) -> CallError {
-        match self.store.data_mut().head_lost.take() {
-            Some(lost) => CallError::Head(lost),
-            None => CallError::Refused(refused),
         }
     }
 

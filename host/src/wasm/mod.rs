@@ -42,11 +42,12 @@ pub use bindings::exports::tidepool::tsdb::store::{
     WriteOutcome,
 };
 pub use bindings::tidepool::tsdb::types::{
-    Damage, Error, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError, TimeRange,
+    Damage, Error, HeadLost, Label, Limit, Lookup, MatchOp, Matcher, Ranked, StorageError,
+    TimeRange,
 };
 pub use bindings::tidepool::tsdb::wal::Log;
 pub use forward::{Destination, ForwardSettings};
-pub use head_access::{HeadAccess, HeadError, HeadLost};
+pub use head_access::HeadAccess;
 pub use head_reader::{HeadCursorHandle, HeadOpened};
 pub use import::ImporterHandle;
 pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};

@@ -140,9 +140,8 @@ impl Instance {
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, QueryError>>,
     ) -> Answer<T> {
         let guest = self.bindings.tidepool_tsdb_query();
-        self.store.data_mut().head_lost = None;
         match call(guest, &mut self.store) {
-            Ok(Err(QueryError::Store(error))) => Err(self.refused(error)),
+            Ok(Err(QueryError::Store(error))) => Err(error.into()),
             Ok(answer) => Ok(answer),
             Err(trap) => Err(why_ended(self.store.data(), trap)),
         }

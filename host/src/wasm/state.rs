@@ -1,7 +1,7 @@
 //! The host's state of one instance.
 
+use super::HeadAccess;
 use super::memory::{MemoryLimiter, MemoryPool};
-use super::{HeadAccess, HeadLost};
 use crate::disk::BlockDirs;
 use crate::disk::wal::{LogReader, Logs};
 use std::sync::{Arc, Mutex};
@@ -36,8 +36,6 @@ pub struct InstanceState {
     pub(super) table: ResourceTable,
     /// Cloned by everything that is open on another instance's head.
     pub(super) open_on_head: Arc<()>,
-    /// Why the head gave nothing in the call that runs: of the contract's errors, none tells it.
-    pub(super) head_lost: Option<HeadLost>,
     wasi: WasiCtx,
 }
 
@@ -48,7 +46,7 @@ impl InstanceState {
         let limits = MemoryLimiter::new(memory_bytes_max, storage.memory.as_ref());
         let open_on_head = Arc::default();
         let table = ResourceTable::new();
-        InstanceState { storage, limits, table, open_on_head, head_lost: None, wasi }
+        InstanceState { storage, limits, table, open_on_head, wasi }
     }
 }
 

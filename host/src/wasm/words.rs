@@ -17,6 +17,13 @@ pub fn in_words(error: &Error) -> String {
             format!("memory is short: the engine may use {bytes_max} bytes")
         }
         Error::Busy => "running reads use the data that this would drop; retry later".into(),
+        Error::SeriesDropped => {
+            "series of the head were dropped while they were counted; ask again".into()
+        }
+        Error::HeadLost(lost) => lost.to_string(),
+        Error::Storage(StorageError::ReadOnly(what)) => {
+            format!("{what} was opened for reading only")
+        }
         Error::Storage(StorageError::NotFound(what)) => format!("{what} does not exist"),
         Error::Storage(StorageError::NoSpace(what)) => format!("no space is left for {what}"),
         Error::Storage(StorageError::Io(why)) => why.clone(),

@@ -2,7 +2,7 @@
 
 use crate::model::{Model, Promise};
 use crate::run::Run;
-use crate::sim_disk::{Moment, SimDisk};
+use crate::sim_disk::{CutPoint, SimDisk};
 use crate::{BATCH, INTERVAL, TestResult, runtime, seeds};
 use tidepool_host::disk::SyncPolicy;
 use tidepool_host::wasm::Runtime;
@@ -21,15 +21,16 @@ fn cut_everywhere(policy: SyncPolicy, seed: u64) -> TestResult {
     let mut run = Run::start(&runtime, disk, policy, Model::default(), seed)?;
     run.steps(STEPS)?;
     run.check(Promise::Acknowledged)?;
-    let (moments, model) = (run.disk.take_moments(), run.model.clone());
+    let (cut_points, model) = (run.disk.take_cut_points(), run.model.clone());
     drop(run);
-    let count = moments.len();
-    for (at, moment) in moments.into_iter().enumerate() {
+    let count = cut_points.len();
+    for (at, cut_point) in cut_points.into_iter().enumerate() {
         let seed = seed << 32 | at as u64;
         let about =
-            format!("seed {seed:#x}, {policy:?}: cut {at} of {count}, during {}", moment.call);
-        let past = model.first(moment.mark);
-        after_a_cut(&runtime, policy, moment, past, seed).map_err(|e| format!("{about}: {e}"))?;
+            format!("seed {seed:#x}, {policy:?}: cut {at} of {count}, during {}", cut_point.call);
+        let past = model.first(cut_point.mark);
+        after_a_cut(&runtime, policy, cut_point, past, seed)
+            .map_err(|e| format!("{about}: {e}"))?;
     }
     Ok(())
 }
@@ -37,20 +38,20 @@ fn cut_everywhere(policy: SyncPolicy, seed: u64) -> TestResult {
 fn after_a_cut(
     runtime: &Runtime,
     policy: SyncPolicy,
-    moment: Moment,
+    cut_point: CutPoint,
     model: Model,
     seed: u64,
 ) -> TestResult {
     let mut random = Random::new(seed, 0xaf);
-    let mut disk = moment.disk.after_power_cut(random.next_u64());
+    let mut disk = cut_point.disk.after_power_cut(random.next_u64());
     let model = model.after_power_cut();
     // Every other time the power goes again while the store starts.
     if random.one_in(2) {
         disk.record();
         drop(Run::start(runtime, disk.clone(), policy, model.clone(), seed)?);
-        let moments = disk.take_moments();
-        let moment = &moments[random.below(moments.len() as u64) as usize];
-        disk = moment.disk.after_power_cut(random.next_u64());
+        let cut_points = disk.take_cut_points();
+        let cut_point = &cut_points[random.below(cut_points.len() as u64) as usize];
+        disk = cut_point.disk.after_power_cut(random.next_u64());
     }
     let mut run = Run::start(runtime, disk, policy, model, seed)?;
     run.check(Promise::Synced).map_err(|e| format!("after the cut: {e}"))?;

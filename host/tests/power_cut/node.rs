@@ -16,8 +16,8 @@ use tidepool_host::disk::{
 };
 use tidepool_host::wasm::{
     BlockState, CallError, CompactProgress, Damage, Error, FrameFormat, HeadAccess,
-    HeadCursorHandle, HeadDeletion, HeadError, HeadLost, HeadOpened, HeadPage, Instance,
-    InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, Matcher, Options,
+    HeadCursorHandle, HeadDeletion, HeadLost, HeadOpened, HeadPage, Instance, InstanceLimits,
+    InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, Matcher, Options,
     RemoteWriteVersion, Role, Room, Runtime, Selection, Severity, TimeRange, WriteOutcome,
 };
 use tidepool_tests::proto::prometheus::QueryResult;
@@ -288,7 +288,7 @@ impl DirectHead {
         &self,
         cursor: u64,
         call: impl FnOnce(&mut Instance, HeadCursorHandle) -> Result<T, CallError>,
-    ) -> Result<T, HeadError> {
+    ) -> Result<T, Error> {
         let cursors = lock(&self.cursors);
         let handle = cursors.1.get(&cursor).ok_or(HeadLost::Restarted)?;
         Ok(call(&mut lock(&self.instance), *handle)?)
@@ -301,7 +301,7 @@ impl HeadAccess for DirectHead {
         matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
-    ) -> Result<HeadOpened<u64>, HeadError> {
+    ) -> Result<HeadOpened<u64>, Error> {
         let opened = lock(&self.instance).read_head(&matcher_sets, range, &external_labels);
         Ok(opened?.map(|handle| {
             let mut cursors = lock(&self.cursors);
@@ -312,30 +312,25 @@ impl HeadAccess for DirectHead {
         }))
     }
 
-    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, HeadError> {
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
         self.with_cursor(cursor, |head, handle| head.next_of_head(handle, bytes_max))
     }
 
-    fn labels(
-        &self,
-        cursor: u64,
-        bytes_max: u32,
-        only_in_range: bool,
-    ) -> Result<HeadPage, HeadError> {
+    fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error> {
         self.with_cursor(cursor, |head, handle| {
             head.labels_of_head(handle, bytes_max, only_in_range)
         })
     }
 
-    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), HeadError> {
+    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error> {
         self.with_cursor(cursor, |head, handle| head.keep_of_head(handle, &positions))
     }
 
-    fn rewind(&self, cursor: u64) -> Result<(), HeadError> {
+    fn rewind(&self, cursor: u64) -> Result<(), Error> {
         self.with_cursor(cursor, Instance::rewind_head)
     }
 
-    fn delete(&self, cursor: u64) -> Result<HeadDeletion, HeadError> {
+    fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error> {
         self.with_cursor(cursor, Instance::delete_from_head)
     }
 
@@ -346,41 +341,41 @@ impl HeadAccess for DirectHead {
         }
     }
 
-    fn plan_cut(&self) -> Result<Option<TimeRange>, HeadError> {
+    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
         Ok(lock(&self.instance).plan_cut()?)
     }
 
-    fn truncate(&self, before_ms: i64) -> Result<bool, HeadError> {
+    fn truncate(&self, before_ms: i64) -> Result<bool, Error> {
         Ok(lock(&self.instance).truncate(before_ms)?)
     }
 
-    fn deletion_mark(&self) -> Result<u64, HeadError> {
+    fn deletion_mark(&self) -> Result<u64, Error> {
         Ok(lock(&self.instance).deletion_mark()?)
     }
 
-    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, HeadError> {
+    fn label_names(&self, _: Lookup) -> Result<HeadOpened<u64>, Error> {
         Err(no_lookups())
     }
 
-    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, HeadError> {
+    fn label_values(&self, _: String, _: Lookup) -> Result<HeadOpened<u64>, Error> {
         Err(no_lookups())
     }
 
-    fn next_strings(&self, _: u64, _: u32) -> Result<Vec<String>, HeadError> {
+    fn next_strings(&self, _: u64, _: u32) -> Result<Vec<String>, Error> {
         Err(no_lookups())
     }
 
-    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, HeadError> {
+    fn scan_exemplars(&self, _: TimeRange) -> Result<u64, Error> {
         Err(no_lookups())
     }
 
-    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, HeadError> {
+    fn next_exemplars(&self, _: u64, _: u32) -> Result<Option<Vec<u8>>, Error> {
         Err(no_lookups())
     }
 }
 
-fn no_lookups() -> HeadError {
-    HeadError::Refused(Error::Invalid("nothing is looked up here".into()))
+fn no_lookups() -> Error {
+    Error::Invalid("nothing is looked up here".into())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

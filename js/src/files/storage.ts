@@ -66,8 +66,8 @@ export abstract class FileStorage implements Storage {
     this.#unzstd = unzstd;
   }
 
-  /** Takes hold of the directory, alone. */
-  protected abstract hold(): Promise<HeldDisk>;
+  /** Locks and opens the directory. */
+  protected abstract openLocked(): Promise<HeldDisk>;
 
   get wal(): Wal {
     return this.#reporting(this.#open.inOrder);
@@ -80,7 +80,7 @@ export abstract class FileStorage implements Storage {
   }
 
   async acquire(): Promise<void> {
-    const held = await this.hold();
+    const held = await this.openLocked();
     const { disk } = held;
     try {
       sweep(disk);

@@ -25,7 +25,7 @@ export class NodeFiles extends FileStorage {
     this.path = resolve(path);
   }
 
-  protected async hold(): Promise<HeldDisk> {
+  protected async openLocked(): Promise<HeldDisk> {
     // Everything here is synchronous; what throws is a rejection all the same.
     attempt('create', this.path, () => makeDurable(this.path));
     const unlock = lock(this.path);

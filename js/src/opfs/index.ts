@@ -80,7 +80,7 @@ export class OpfsFiles extends FileStorage {
     }
   }
 
-  protected async hold(): Promise<HeldDisk> {
+  protected async openLocked(): Promise<HeldDisk> {
     const unlock = await lock(this.name);
     try {
       const disk = await OpfsDisk.open(await directory(this.name), this.#filesAtOnce);

@@ -177,7 +177,7 @@ export class WorkerStore {
         yield* all;
       }
     } finally {
-      if (!isAtEnd && this.#ended === undefined) await this.call('leave', cursor);
+      if (!isAtEnd && this.#ended === undefined) await this.call('closeCursor', cursor);
     }
   }
 

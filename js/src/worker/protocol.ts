@@ -34,7 +34,7 @@ export interface StoreCalls {
   select(selection: model.Selection, isRaw: boolean): number;
   /** The next series of a cursor; none at the end, where the cursor has closed. */
   next(cursor: number): SeriesBatch | model.SeriesChunks[];
-  leave(cursor: number): void;
+  closeCursor(cursor: number): void;
   labelNames(lookup: model.Lookup): string[];
   labelValues(name: string, lookup: model.Lookup): string[];
   delete(selection: model.Selection & { matchers: readonly model.Matcher[] }): model.Deletion;
@@ -123,6 +123,10 @@ export function fromPlainError({ code, message, details }: PlainError): Error {
       return new errors.ShortOfMemoryError(d['bytesMax']!);
     case 'busy':
       return new errors.BusyError();
+    case 'series-dropped':
+      return new errors.SeriesDroppedError();
+    case 'head-lost':
+      return new errors.HeadLostError(d['reason']!, d['detail']!);
     case 'storage':
       return new errors.StorageError(d['kind']!, d['detail']!);
     case 'engine-stopped':

@@ -131,7 +131,7 @@ class Server<Opened extends Store> {
       if (all.length === 0) this.#cursors.delete(number);
       return isRaw ? (all as SeriesChunks[]) : toBatch(all as Series[]);
     },
-    leave: (number) => {
+    closeCursor: (number) => {
       this.#cursors.get(number)?.series.return?.();
       this.#cursors.delete(number);
     },

@@ -128,6 +128,9 @@ test('errors keep their class and what they say', async () => {
     new tidepool.QueryExecutionError('many-to-many'),
     new tidepool.ShortOfMemoryError(8),
     new tidepool.BusyError(),
+    new tidepool.SeriesDroppedError(),
+    new tidepool.HeadLostError('restarted'),
+    new tidepool.HeadLostError('crashed', 'at the end'),
     new tidepool.StorageError('no-space', 'wal/1'),
     new tidepool.EngineStoppedError('panicked', 'cause'),
   ];

@@ -120,7 +120,7 @@ export class DiskStorage extends FileStorage {
   ) {
     super(options);
   }
-  protected async hold(): Promise<HeldDisk> {
+  protected async openLocked(): Promise<HeldDisk> {
     return { disk: this.disk, letGo() {} };
   }
 }

@@ -13,4 +13,4 @@ mod component;
 mod runner;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub use runner::{Checks, Life, target_dir};
+pub use runner::{Checks, Phase, target_dir};

@@ -9,16 +9,16 @@ const INTERFACE: &str = "tidepool:contract/checks@0.2.0";
 
 /// Which of the two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// The first life, on empty storage.
+pub enum Phase {
+    /// The first run, on empty storage.
     Write,
-    /// The second one, on what the first one left.
+    /// The second run, on what the first one left.
     ReadBack,
 }
 
-impl Life {
+impl Phase {
     /// In their order.
-    pub const ALL: [Life; 2] = [Life::Write, Life::ReadBack];
+    pub const ALL: [Phase; 2] = [Phase::Write, Phase::ReadBack];
 }
 
 /// The component with the checks, compiled.
@@ -37,13 +37,13 @@ impl Checks {
     /// sentence each. The linker has the host's `wal` and `blocks`, and WASI.
     pub fn broken<T: 'static>(
         &self,
-        life: Life,
+        phase: Phase,
         linker: &Linker<T>,
         mut store: impl AsContextMut<Data = T>,
     ) -> Result<Vec<String>> {
-        let name = match life {
-            Life::Write => "write",
-            Life::ReadBack => "read-back",
+        let name = match phase {
+            Phase::Write => "write",
+            Phase::ReadBack => "read-back",
         };
         let instance = linker.instantiate(&mut store, &self.0)?;
         let interface = instance

@@ -3,11 +3,12 @@
 use super::*;
 use crate::block::tests::select::{any_matcher, any_series};
 use crate::chunk::Chunk;
-use crate::engine::head_reader::{HeadDeletion, HeadPage, HeadReader, HeadStringReader, Opened};
+use crate::engine::head_reader::{HeadReader, HeadStringReader};
 use crate::model::MatchOp;
 use crate::select::{
     ExemplarSource, HeadSource, Lookup, RemoteCursor, RemoteHead, RemoteStrings, SeriesSource,
 };
+use crate::select::{HeadDeletion, HeadPage, Opened};
 use proptest::prelude::*;
 use std::cell::Cell;
 

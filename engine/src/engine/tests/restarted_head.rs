@@ -3,6 +3,7 @@
 //! if it were.
 
 use super::*;
+use crate::error::{HeadLost, RemoteError};
 use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, StringSource};
 use crate::storage::{BlockFile, BlockWriter, StorageResult};
 use std::cell::{Cell, RefCell};
@@ -114,7 +115,7 @@ impl SeriesSource for Cursor {
         self.node.call();
         match self.was_second_life == self.node.is_second_life.get() {
             true => self.series.next_series(),
-            false => Err(Error::Remote("the head was restarted".into())),
+            false => Err(RemoteError::from(HeadLost::Restarted).into()),
         }
     }
 

@@ -68,6 +68,14 @@ class Busy(TidepoolError):
     """Reads that are still open need what the call would drop."""
 
 
+class SeriesDropped(TidepoolError):
+    """Series of the head were dropped while they were counted; count again."""
+
+
+class HeadLost(TidepoolError):
+    """The head of another instance does not answer. Stores of this package own their head."""
+
+
 class StorageError(TidepoolError, OSError):
     """The files beneath failed."""
 
@@ -80,6 +88,10 @@ class NoSpace(StorageError):
     """No space is left; the call had no effect."""
 
 
+class ReadOnly(StorageError):
+    """What would be written was opened for reading only."""
+
+
 class Locked(StorageError):
     """Another process works in the directory."""
 
@@ -88,7 +100,7 @@ class Crashed(TidepoolError):
     """The engine stopped at a bug of its own. Acknowledged rows are in the log: reopen it."""
 
 
-_STORAGE = {"not-found": NotFound, "no-space": NoSpace, "io": StorageError}
+_STORAGE = {"not-found": NotFound, "no-space": NoSpace, "read-only": ReadOnly, "io": StorageError}
 
 
 def fail(error: Any) -> NoReturn:
@@ -113,6 +125,10 @@ def fail(error: Any) -> NoReturn:
             raise ShortOfMemory(f"more than {payload} bytes would be in use")
         case "busy":
             raise Busy("reads that are open need what the call would drop")
+        case "series-dropped":
+            raise SeriesDropped("series of the head were dropped while they were counted")
+        case "head-lost":
+            raise HeadLost(" ".join(filter(None, (payload.tag, payload.payload))))
         case "storage":
             fail(payload)
         case "parse":
@@ -123,6 +139,6 @@ def fail(error: Any) -> NoReturn:
             raise LimitExceeded(payload.limit.what, payload.limit.max, payload.text)
         case "store":
             fail(payload)
-        case "not-found" | "no-space" | "io":
+        case "not-found" | "no-space" | "read-only" | "io":
             raise _STORAGE[error.tag](payload)
     raise TidepoolError(f"{error.tag}: {payload!r}")

@@ -63,6 +63,20 @@ fn the_oldest_go_beyond_the_bound_and_the_newest_stays() -> TestResult {
 }
 
 #[test]
+fn the_callers_clock_names_entries() -> TestResult {
+    let root = tempfile::tempdir()?;
+    let data = DataDir::open(root.path())?;
+    let room = data.quarantine();
+    // 2026-11-21 14:00:00 UTC.
+    room.set_clock(|| 1_795_269_600_000);
+    let path = root.path().join("wal/00000007");
+    fs::write(&path, b"damaged")?;
+    room.keep_segment(&path)?.ok_or("nothing kept")?;
+    assert_eq!(names(room)?, ["000001-20261121T140000Z-wal-00000007"]);
+    Ok(())
+}
+
+#[test]
 fn without_hard_links_it_is_copied_and_half_a_copy_is_swept() -> TestResult {
     let root = tempfile::tempdir()?;
     let disk = FaultyDisk::default();

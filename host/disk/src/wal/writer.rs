@@ -212,7 +212,7 @@ impl SegmentWriter {
                 self.held = None;
                 Ok(())
             }
-            Err(source) => Err(self.hold(source)),
+            Err(source) => Err(self.pause_appends(source)),
         }
     }
 
@@ -269,7 +269,7 @@ impl SegmentWriter {
         open.is_synced = false;
         match open.tail.append(&self.framed) {
             Ok(()) => Ok(open.number),
-            Err(AppendFailure::Flush(source)) => Err(self.hold(source)),
+            Err(AppendFailure::Flush(source)) => Err(self.pause_appends(source)),
             Err(AppendFailure::Write { left_behind: abandoned, source }) => {
                 self.counters.writes_failed.fetch_add(1, Relaxed);
                 if abandoned {
@@ -291,8 +291,8 @@ impl SegmentWriter {
         }
     }
 
-    /// Takes no batch until what is gathered could be written.
-    fn hold(&mut self, source: io::Error) -> DiskError {
+    /// Refuses further batches until the gathered ones are written.
+    fn pause_appends(&mut self, source: io::Error) -> DiskError {
         self.counters.writes_failed.fetch_add(1, Relaxed);
         let (kind, reason) = (source.kind(), source.to_string());
         self.held = Some(Held { kind, reason, at: Instant::now() });

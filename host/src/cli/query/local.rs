@@ -186,6 +186,6 @@ fn failure(error: QueryError) -> Failure {
         QueryError::Invalid(text) => parameter(text),
         QueryError::Execution(text) => api("execution", text),
         QueryError::Limit(limit) => api("execution", limit.text),
-        QueryError::Store(error) => CallError::Refused(error).into(),
+        QueryError::Store(error) => CallError::from(error).into(),
     }
 }

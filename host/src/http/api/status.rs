@@ -2,6 +2,7 @@
 
 use super::envelope::success;
 use crate::access::machine_name;
+use crate::clock::system_now;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
 use jiff::Timestamp;
@@ -34,7 +35,7 @@ pub fn runtime_info(context: &Context) -> Reply {
         "startTime": started,
         "CWD": directory.to_string_lossy(),
         "hostname": machine_name(),
-        "serverTime": Timestamp::now().to_string(),
+        "serverTime": system_now().to_string(),
         "reloadConfigSuccess": context.reload.was_successful(),
         "lastConfigTime": time_text(context.reload.success_ms()),
         "corruptionCount": damaged.damaged_places,

@@ -106,7 +106,7 @@ async fn samples(
     }
     let mut bytes_held = 0;
     let mut pending = Vec::new();
-    let mut parts = context.store.read(queries, ReadFormat::TimeSeries, Vec::new()).await?;
+    let mut parts = context.store.read(queries, ReadFormat::TIME_SERIES, Vec::new()).await?;
     loop {
         match parts.recv().await {
             // The read gave up because the store stops.

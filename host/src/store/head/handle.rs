@@ -4,9 +4,9 @@ use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::{Body, BodyRoom, ScrapeRows, StoreError};
 use crate::wasm::{
-    CallError, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadError, HeadLost, HeadOpened,
-    HeadPage, Instance, Label, Lookup, Matcher, RefusedRow, RemoteWriteVersion, ScanHandle,
-    StorageError, StringsHandle, TimeRange, WalkHandle, WriteOutcome,
+    CallError, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadLost, HeadOpened, HeadPage,
+    Instance, Label, Lookup, Matcher, RefusedRow, RemoteWriteVersion, ScanHandle, StorageError,
+    StringsHandle, TimeRange, WalkHandle, WriteOutcome,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -192,7 +192,7 @@ pub(super) trait CallsHead: Send + Sync {
     fn call_now<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, HeadError>;
+    ) -> Result<T, Error>;
 
     /// Runs a call, at once or later, unless the head is gone.
     fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static);
@@ -204,7 +204,7 @@ pub(super) trait CallsHead: Send + Sync {
     fn open_on_head(
         &self,
         open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,
-    ) -> Result<HeadOpened<u64>, HeadError> {
+    ) -> Result<HeadOpened<u64>, Error> {
         let number = self.state().next_number();
         self.call_now(move |head| {
             let opened = open(&mut head.instance)?;
@@ -220,7 +220,7 @@ impl CallsHead for HeadHandle {
     fn call_now<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, HeadError> {
+    ) -> Result<T, Error> {
         let answered = self.start_call(call)?.blocking_recv().map_err(|_| HeadLost::Stopped)?;
         Ok(answered?)
     }
@@ -241,57 +241,52 @@ impl<C: CallsHead> HeadAccess for C {
         matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
-    ) -> Result<HeadOpened<u64>, HeadError> {
+    ) -> Result<HeadOpened<u64>, Error> {
         self.open_on_head(move |head| {
             let opened = head.read_head(&matcher_sets, range, &external_labels)?;
             Ok(opened.map(OpenOnHead::Cursor))
         })
     }
 
-    fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, HeadError> {
+    fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
         self.open_on_head(move |head| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Strings)))
     }
 
-    fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, HeadError> {
+    fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
         self.open_on_head(move |head| {
             Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
         })
     }
 
-    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, HeadError> {
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.next_of_head(handle, bytes_max)
         })
     }
 
-    fn labels(
-        &self,
-        cursor: u64,
-        bytes_max: u32,
-        only_in_range: bool,
-    ) -> Result<HeadPage, HeadError> {
+    fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.labels_of_head(handle, bytes_max, only_in_range)
         })
     }
 
-    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), HeadError> {
+    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.keep_of_head(handle, &positions)
         })
     }
 
-    fn rewind(&self, cursor: u64) -> Result<(), HeadError> {
+    fn rewind(&self, cursor: u64) -> Result<(), Error> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.rewind_head(handle)
         })
     }
 
-    fn delete(&self, cursor: u64) -> Result<HeadDeletion, HeadError> {
+    fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error> {
         self.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             let deletion = head.instance.delete_from_head(handle)?;
@@ -304,14 +299,14 @@ impl<C: CallsHead> HeadAccess for C {
         })
     }
 
-    fn next_strings(&self, strings: u64, bytes_max: u32) -> Result<Vec<String>, HeadError> {
+    fn next_strings(&self, strings: u64, bytes_max: u32) -> Result<Vec<String>, Error> {
         self.call_now(move |head| match head.open.get(&strings) {
             Some(OpenOnHead::Strings(handle)) => head.instance.next_strings(*handle, bytes_max),
             _ => Err(CallError::Head(HeadLost::Restarted)),
         })
     }
 
-    fn scan_exemplars(&self, range: TimeRange) -> Result<u64, HeadError> {
+    fn scan_exemplars(&self, range: TimeRange) -> Result<u64, Error> {
         let number = self.state().next_number();
         self.call_now(move |head| {
             let scan = head.instance.scan_exemplars(range)?;
@@ -320,7 +315,7 @@ impl<C: CallsHead> HeadAccess for C {
         })
     }
 
-    fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, HeadError> {
+    fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, Error> {
         self.call_now(move |head| match head.open.get(&scan) {
             Some(OpenOnHead::Scan(handle)) => head.instance.next_of_scan(*handle, bytes_max),
             _ => Err(CallError::Head(HeadLost::Restarted)),
@@ -335,15 +330,15 @@ impl<C: CallsHead> HeadAccess for C {
         });
     }
 
-    fn plan_cut(&self) -> Result<Option<TimeRange>, HeadError> {
+    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
         self.call_now(|head| head.instance.plan_cut())
     }
 
-    fn truncate(&self, before_ms: i64) -> Result<bool, HeadError> {
+    fn truncate(&self, before_ms: i64) -> Result<bool, Error> {
         self.call_now(move |head| head.instance.truncate(before_ms))
     }
 
-    fn deletion_mark(&self) -> Result<u64, HeadError> {
+    fn deletion_mark(&self) -> Result<u64, Error> {
         self.call_now(|head| head.instance.deletion_mark())
     }
 }

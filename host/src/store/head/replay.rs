@@ -23,8 +23,8 @@ use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::StoreError;
 use crate::store::starts::{StartError, Starts};
 use crate::wasm::{
-    CallError, HeadAccess, HeadError, InstanceLimits, InstanceLogs, InstanceStorage,
-    ReplayProgress, Role, Room,
+    CallError, Error, HeadAccess, InstanceLimits, InstanceLogs, InstanceStorage, ReplayProgress,
+    Role, Room,
 };
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -89,7 +89,7 @@ impl CallsHead for ReplayedHead {
     fn call_now<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, HeadError> {
+    ) -> Result<T, Error> {
         Ok(call(&mut lock(&self.head))?)
     }
 

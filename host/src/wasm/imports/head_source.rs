@@ -5,8 +5,7 @@ use crate::wasm::bindings::tidepool::tsdb::head_source::{
 };
 use crate::wasm::state::InstanceState;
 use crate::wasm::{
-    Error, HeadAccess, HeadDeletion, HeadError, HeadOpened, HeadPage, Label, Lookup, Matcher,
-    StorageError, TimeRange,
+    Error, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher, TimeRange,
 };
 use std::sync::Arc;
 use wasmtime::Result;
@@ -40,32 +39,19 @@ impl InstanceState {
         Arc::strong_count(&self.open_on_head) > 1
     }
 
-    fn head(&self) -> Result<Arc<dyn HeadAccess>, HeadError> {
+    fn head(&self) -> Result<Arc<dyn HeadAccess>, Error> {
         let head = self.storage.head.as_ref().map(Arc::clone);
-        head.ok_or_else(|| HeadError::Refused(Error::WrongRole("head-source".into())))
-    }
-
-    /// An answer of the head as the contract has it. To an instance, a head that is lost is storage
-    /// that fails; the reason waits here for the caller of the instance.
-    fn in_contract<T>(&mut self, answer: Result<T, HeadError>) -> Result<T, Error> {
-        answer.map_err(|error| match error {
-            HeadError::Refused(error) => error,
-            HeadError::Lost(lost) => {
-                let why = lost.to_string();
-                self.head_lost = Some(lost);
-                Error::Storage(StorageError::Io(why))
-            }
-        })
+        head.ok_or_else(|| Error::WrongRole("head-source".into()))
     }
 
     /// Opens something on the head, and keeps it for the instance.
     fn open_on_head<T: Send + 'static>(
         &mut self,
         kind: impl FnOnce(OpenOnHead) -> T,
-        open: impl FnOnce(&dyn HeadAccess) -> Result<HeadOpened<u64>, HeadError>,
+        open: impl FnOnce(&dyn HeadAccess) -> Result<HeadOpened<u64>, Error>,
     ) -> Result<Result<HeadOpened<Resource<T>>, Error>> {
         let opened = self.head().and_then(|head| Ok((open(&*head)?, head)));
-        let (opened, head) = match self.in_contract(opened) {
+        let (opened, head) = match opened {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error)),
         };
@@ -132,7 +118,7 @@ impl Host for InstanceState {
         range: TimeRange,
     ) -> Result<Result<Resource<HeadExemplars>, Error>> {
         let opened = self.head().and_then(|head| Ok((head.scan_exemplars(range)?, head)));
-        match self.in_contract(opened) {
+        match opened {
             Ok((number, head)) => {
                 let _counted = Arc::clone(&self.open_on_head);
                 let scan = HeadExemplars(OpenOnHead { head, number, _counted });
@@ -143,18 +129,15 @@ impl Host for InstanceState {
     }
 
     fn plan_cut(&mut self) -> Result<Result<Option<TimeRange>, Error>> {
-        let answer = self.head().and_then(|head| head.plan_cut());
-        Ok(self.in_contract(answer))
+        Ok(self.head().and_then(|head| head.plan_cut()))
     }
 
     fn truncate(&mut self, before_ms: i64) -> Result<Result<bool, Error>> {
-        let answer = self.head().and_then(|head| head.truncate(before_ms));
-        Ok(self.in_contract(answer))
+        Ok(self.head().and_then(|head| head.truncate(before_ms)))
     }
 
     fn deletion_mark(&mut self) -> Result<Result<u64, Error>> {
-        let answer = self.head().and_then(|head| head.deletion_mark());
-        Ok(self.in_contract(answer))
+        Ok(self.head().and_then(|head| head.deletion_mark()))
     }
 }
 
@@ -165,8 +148,7 @@ impl HostCursor for InstanceState {
         bytes_max: u32,
     ) -> Result<Result<Page, Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        let page = head.next(*number, bytes_max);
-        Ok(self.in_contract(page).map(Into::into))
+        Ok(head.next(*number, bytes_max).map(Into::into))
     }
 
     fn labels(
@@ -176,8 +158,7 @@ impl HostCursor for InstanceState {
         only_in_range: bool,
     ) -> Result<Result<Page, Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        let page = head.labels(*number, bytes_max, only_in_range);
-        Ok(self.in_contract(page).map(Into::into))
+        Ok(head.labels(*number, bytes_max, only_in_range).map(Into::into))
     }
 
     fn keep(
@@ -186,22 +167,18 @@ impl HostCursor for InstanceState {
         positions: Vec<u32>,
     ) -> Result<Result<(), Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        let kept = head.keep(*number, positions);
-        Ok(self.in_contract(kept))
+        Ok(head.keep(*number, positions))
     }
 
     fn delete(&mut self, cursor: Resource<HeadCursor>) -> Result<Result<Deletion, Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
         let deleted = head.delete(*number);
-        Ok(self
-            .in_contract(deleted)
-            .map(|HeadDeletion { series, is_done }| Deletion { series, is_done }))
+        Ok(deleted.map(|HeadDeletion { series, is_done }| Deletion { series, is_done }))
     }
 
     fn rewind(&mut self, cursor: Resource<HeadCursor>) -> Result<Result<(), Error>> {
         let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        let rewound = head.rewind(*number);
-        Ok(self.in_contract(rewound))
+        Ok(head.rewind(*number))
     }
 
     fn drop(&mut self, cursor: Resource<HeadCursor>) -> Result<()> {
@@ -217,8 +194,7 @@ impl HostStrings for InstanceState {
         bytes_max: u32,
     ) -> Result<Result<Vec<String>, Error>> {
         let HeadStrings(OpenOnHead { head, number, .. }) = self.table.get(&strings)?;
-        let found = head.next_strings(*number, bytes_max);
-        Ok(self.in_contract(found))
+        Ok(head.next_strings(*number, bytes_max))
     }
 
     fn drop(&mut self, strings: Resource<HeadStrings>) -> Result<()> {
@@ -234,8 +210,7 @@ impl HostExemplars for InstanceState {
         bytes_max: u32,
     ) -> Result<Result<Option<Vec<u8>>, Error>> {
         let HeadExemplars(OpenOnHead { head, number, .. }) = self.table.get(&exemplars)?;
-        let found = head.next_exemplars(*number, bytes_max);
-        Ok(self.in_contract(found))
+        Ok(head.next_exemplars(*number, bytes_max))
     }
 
     fn drop(&mut self, exemplars: Resource<HeadExemplars>) -> Result<()> {

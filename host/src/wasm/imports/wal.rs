@@ -10,7 +10,7 @@ use wasmtime::Result;
 use wasmtime::component::Resource;
 
 /// A checkpoint being written, or why it could not be begun: a constructor cannot say.
-pub struct Checkpoint(Result<CheckpointWriter, DiskError>);
+pub struct Checkpoint(Result<CheckpointWriter, StorageError>);
 
 impl InstanceState {
     /// The logs. Only the instance that owns the head has them; another one that asks is a bug.
@@ -21,7 +21,7 @@ impl InstanceState {
         let logs = match &self.storage.logs {
             InstanceLogs::Owned(logs) => logs,
             InstanceLogs::ReadOnly(_) => {
-                return Ok(Err(StorageError::Io("the logs were opened for reading only".into())));
+                return Ok(Err(StorageError::ReadOnly("the write-ahead log".into())));
             }
             InstanceLogs::None => wasmtime::bail!("this instance's role has no log"),
         };
@@ -96,7 +96,8 @@ impl HostCheckpoint for InstanceState {
     fn new(&mut self, last_segment: u32) -> Result<Resource<Checkpoint>> {
         let mut begun = None;
         let refused = self.with_logs(|logs| {
-            begun = Some(logs.get(LogKind::InOrder)?.checkpoint(last_segment));
+            let checkpoint = logs.get(LogKind::InOrder)?.checkpoint(last_segment);
+            begun = Some(checkpoint.map_err(storage_error));
             Ok(())
         })?;
         match (begun, refused) {
@@ -112,13 +113,13 @@ impl HostCheckpoint for InstanceState {
     ) -> Result<Result<(), StorageError>> {
         Ok(match &mut self.table.get_mut(&checkpoint)?.0 {
             Ok(writer) => writer.append(&records).map_err(storage_error),
-            Err(error) => Err(StorageError::Io(error.to_string())),
+            Err(error) => Err(error.clone()),
         })
     }
 
     fn commit(&mut self, checkpoint: Resource<Checkpoint>) -> Result<Result<(), StorageError>> {
-        let written = self.table.delete(checkpoint)?.0.and_then(CheckpointWriter::commit);
-        Ok(written.map_err(storage_error))
+        let begun = self.table.delete(checkpoint)?.0;
+        Ok(begun.and_then(|writer| writer.commit().map_err(storage_error)))
     }
 
     fn drop(&mut self, checkpoint: Resource<Checkpoint>) -> Result<()> {

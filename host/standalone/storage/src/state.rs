@@ -12,11 +12,11 @@ use tidepool_disk::{BlockDirs, DataDir, DiskError, SyncPolicy, WalOptions};
 pub struct State {
     pub data: DataDir,
     pub blocks: BlockDirs,
-    logs: LifeOfLogs,
+    logs: LogState,
 }
 
-/// The logs, in one life of the store.
-enum LifeOfLogs {
+/// The logs, from the opening of a store to its end.
+enum LogState {
     /// No store has asked yet.
     Closed,
     /// They are being read, or, if all was read, written.
@@ -65,17 +65,17 @@ impl State {
         };
         let data = DataDir::open(path).map_err(storage_error)?;
         let blocks = BlockDirs::open(&data);
-        Ok(State { data, blocks, logs: LifeOfLogs::Closed })
+        Ok(State { data, blocks, logs: LogState::Closed })
     }
 
     /// The next records of earlier runs. After the last ones replay starts again with the first.
     pub fn replay(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>, DiskError> {
-        if matches!(self.logs, LifeOfLogs::Open { is_read: true, .. }) {
+        if matches!(self.logs, LogState::Open { is_read: true, .. }) {
             self.sync()?;
-            self.logs = LifeOfLogs::Closed;
+            self.logs = LogState::Closed;
         }
         let batch = self.opened_logs()?.replay_batch(bytes_max)?;
-        if let LifeOfLogs::Open { is_read, .. } = &mut self.logs {
+        if let LogState::Open { is_read, .. } = &mut self.logs {
             *is_read = batch.is_none();
         }
         Ok(batch)
@@ -83,22 +83,22 @@ impl State {
 
     /// The logs, as far as they were opened.
     pub fn opened_logs(&mut self) -> Result<&mut Logs, DiskError> {
-        if let LifeOfLogs::Closed = self.logs {
+        if let LogState::Closed = self.logs {
             let sync = SyncPolicy::Interval(SYNC.with_borrow(|interval| *interval));
             let logs = Logs::open(&self.data, WalOptions { sync, ..WalOptions::default() })?;
-            self.logs = LifeOfLogs::Open { logs: Box::new(logs), is_read: false };
+            self.logs = LogState::Open { logs: Box::new(logs), is_read: false };
         }
         match &mut self.logs {
-            LifeOfLogs::Open { logs, .. } => Ok(logs),
-            LifeOfLogs::Closed => Err(DiskError::WalNotReplayed),
+            LogState::Open { logs, .. } => Ok(logs),
+            LogState::Closed => Err(DiskError::WalNotReplayed),
         }
     }
 
     /// Forces what was appended to the device.
     pub fn sync(&mut self) -> Result<(), DiskError> {
         match &mut self.logs {
-            LifeOfLogs::Open { logs, .. } => logs.sync(),
-            LifeOfLogs::Closed => Ok(()),
+            LogState::Open { logs, .. } => logs.sync(),
+            LogState::Closed => Ok(()),
         }
     }
 }

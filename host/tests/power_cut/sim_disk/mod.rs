@@ -57,7 +57,7 @@ pub enum Calls {
 }
 
 /// The disk as it was during one call, and what the driver had marked then.
-pub struct Moment {
+pub struct CutPoint {
     pub disk: SimDisk,
     /// The call during which it was.
     pub call: String,
@@ -77,7 +77,7 @@ struct State {
     reads: usize,
     mark: usize,
     /// One for each change, if they are recorded.
-    moments: Option<Vec<(State, String)>>,
+    cut_points: Option<Vec<(State, String)>>,
     locks: BTreeMap<u64, Weak<()>>,
 }
 
@@ -112,7 +112,7 @@ impl SimDisk {
             changes: 0,
             reads: 0,
             mark: 0,
-            moments: None,
+            cut_points: None,
             locks: BTreeMap::new(),
         })
     }
@@ -137,17 +137,17 @@ impl SimDisk {
 
     /// Begins to record the disk at every change.
     pub fn record(&self) {
-        self.lock_state().moments = Some(Vec::new());
+        self.lock_state().cut_points = Some(Vec::new());
     }
 
     /// What was recorded.
-    pub fn take_moments(&self) -> Vec<Moment> {
-        let moments = self.lock_state().moments.take().unwrap_or_default();
-        let moment = |(state, call): (State, String)| {
+    pub fn take_cut_points(&self) -> Vec<CutPoint> {
+        let cut_points = self.lock_state().cut_points.take().unwrap_or_default();
+        let cut_point = |(state, call): (State, String)| {
             let mark = state.mark;
-            Moment { disk: SimDisk::of(state), call, mark }
+            CutPoint { disk: SimDisk::of(state), call, mark }
         };
-        moments.into_iter().map(moment).collect()
+        cut_points.into_iter().map(cut_point).collect()
     }
 
     /// Calls of a kind so far.
@@ -223,7 +223,7 @@ impl State {
             random: self.random.clone(),
             fault: None,
             capacity_bytes: self.capacity_bytes,
-            moments: None,
+            cut_points: None,
             locks: BTreeMap::new(),
             ..*self
         }
@@ -255,12 +255,12 @@ impl State {
         Err(io::Error::new(fault.kind, format!("made to fail: {}", about())))
     }
 
-    /// Keeps this moment. Changes call it when they are done but not durable, syncs before they
+    /// Keeps this cut point. Changes call it when they are done but not durable, syncs before they
     /// are.
     fn remember(&mut self, about: impl Fn() -> String) {
-        if self.moments.is_some() {
-            let moment = (self.at_rest(), about());
-            self.moments.get_or_insert_default().push(moment);
+        if self.cut_points.is_some() {
+            let cut_point = (self.at_rest(), about());
+            self.cut_points.get_or_insert_default().push(cut_point);
         }
     }
 

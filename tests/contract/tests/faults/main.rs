@@ -6,7 +6,7 @@ mod wal;
 
 use embed_rust::State;
 use std::sync::LazyLock;
-use tidepool_contract::{Checks, Life};
+use tidepool_contract::{Checks, Phase};
 use wasmtime::component::{ComponentNamedList, ComponentType, Lift, LinkerInstance, Lower};
 use wasmtime::{Engine, Result, Store, StoreContextMut};
 
@@ -27,8 +27,8 @@ impl Found {
         let interface = format!("tidepool:tsdb/{interface}@0.2.0");
         fault(&mut linker.instance(&interface).expect("an interface")).expect("imports");
         let mut store = Store::new(&ENGINE, State::default());
-        let lives = Life::ALL.map(|life| CHECKS.broken(life, &linker, &mut store));
-        Found(lives.into_iter().flat_map(|life| life.expect("an answer")).collect())
+        let answers = Phase::ALL.map(|phase| CHECKS.broken(phase, &linker, &mut store));
+        Found(answers.into_iter().flat_map(|answer| answer.expect("an answer")).collect())
     }
 
     #[track_caller]

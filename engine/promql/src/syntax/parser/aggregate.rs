@@ -24,9 +24,9 @@ impl Parser<'_> {
         }
         if op.is_experimental() && !self.options.experimental_functions {
             return fail(format!(
-                "{}() is experimental and must be enabled with \
-                 --enable-feature=promql-experimental-functions",
-                op.name()
+                "{}() is experimental and must be enabled with {}",
+                op.name(),
+                self.options.experimental_functions_switch
             ));
         }
         let wanted = 1 + usize::from(op.param_type().is_some());

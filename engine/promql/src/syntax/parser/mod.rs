@@ -27,11 +27,16 @@ const HEIGHT_MAX: u32 = 1000;
 /// How many operators may follow one another, as in `a + b + c`.
 const CHAIN_MAX: u32 = 10_000;
 
+/// What enables experimental functions in upstream's programs, unless a host names another switch.
+const UPSTREAM_SWITCH: &str = "--enable-feature=promql-experimental-functions";
+
 /// What is accepted beside the stable language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParserOptions {
     /// Experimental functions and aggregations.
     pub experimental_functions: bool,
+    /// What enables them, as the error about a disabled aggregation names it.
+    pub experimental_functions_switch: &'static str,
     /// Arithmetic in the place of durations.
     pub duration_expressions: bool,
     /// `anchored` and `smoothed`.
@@ -46,6 +51,7 @@ impl Default for ParserOptions {
     fn default() -> ParserOptions {
         ParserOptions {
             experimental_functions: false,
+            experimental_functions_switch: UPSTREAM_SWITCH,
             duration_expressions: true,
             extended_range_selectors: false,
             fill_modifiers: false,
@@ -59,6 +65,7 @@ impl ParserOptions {
     pub fn all() -> ParserOptions {
         ParserOptions {
             experimental_functions: true,
+            experimental_functions_switch: UPSTREAM_SWITCH,
             duration_expressions: true,
             extended_range_selectors: true,
             fill_modifiers: true,

@@ -1,0 +1,25 @@
+//! The system's clock, which the whole program reads here.
+
+use jiff::Timestamp;
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Moves the system's clock for this program, in milliseconds. Only tests set it, so that they do
+/// not depend on the time of day.
+const OFFSET_VARIABLE: &str = "TIDEPOOL_CLOCK_OFFSET_MS";
+
+/// Milliseconds since the Unix epoch by the system's clock, right or wrong.
+pub(crate) fn system_now_ms() -> i64 {
+    static OFFSET_MS: LazyLock<i64> = LazyLock::new(|| {
+        let offset = std::env::var(OFFSET_VARIABLE).ok();
+        offset.and_then(|offset| offset.parse().ok()).unwrap_or(0)
+    });
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    now_ms.saturating_add(*OFFSET_MS)
+}
+
+/// The same as a time of the calendar, for people and names.
+pub(crate) fn system_now() -> Timestamp {
+    Timestamp::from_millisecond(system_now_ms()).unwrap_or(Timestamp::UNIX_EPOCH)
+}

@@ -1,0 +1,56 @@
+//! What the worker of a destination works with, run after run.
+
+use super::config::DestinationConfig;
+use super::figures::Figures;
+use super::needs::Needs;
+use crate::shutdown::Shutdown;
+use crate::store::{Store, system_now_ms};
+use crate::wasm::Label;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+
+/// How often the log is looked at while nothing happens.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How often figures are taken, segments deleted, and limits looked at.
+pub(super) const TIDY_EVERY: Duration = Duration::from_secs(1);
+
+/// What a worker works with.
+pub(super) struct Parts {
+    pub number: u64,
+    pub config: DestinationConfig,
+    pub external_labels: Vec<Label>,
+    /// Memory of the engine instance.
+    pub memory_bytes_max: usize,
+    pub figures: Arc<Figures>,
+    pub needs: Arc<Needs>,
+    pub store: Store,
+    pub runtime: Handle,
+    /// Of the process, and of this destination alone.
+    pub shutdown: [Shutdown; 2],
+}
+
+impl Parts {
+    /// Samples before this are too old to be sent.
+    pub fn not_before_ms(&self) -> i64 {
+        let limit = self.config.queue.sample_age_limit;
+        match limit.is_zero() {
+            true => i64::MIN,
+            false => system_now_ms().saturating_sub(limit.as_millis() as i64),
+        }
+    }
+
+    /// Waits; returns whether it is time to stop.
+    pub fn is_stopping_within(&self, pause: Duration) -> bool {
+        let [mut all, mut one] = self.shutdown.clone();
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = all.wait() => true,
+                () = one.wait() => true,
+                () = tokio::time::sleep(pause) => false,
+            }
+        })
+    }
+}

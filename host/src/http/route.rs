@@ -1,0 +1,72 @@
+//! A line of a table of endpoints.
+
+/// Methods, as `Allow` names them.
+pub const GET: &str = "GET, HEAD";
+pub const GET_POST: &str = "GET, HEAD, POST";
+pub const POST: &str = "POST";
+pub const POST_PUT: &str = "POST, PUT";
+
+/// A line of a table, whose endpoints are of the type `E`.
+#[derive(Clone, Copy)]
+pub struct Route<E> {
+    /// `{}` stands for one segment, `{*}` for all that follow.
+    pub path: &'static str,
+    /// As `Allow` names them.
+    pub methods: &'static str,
+    pub endpoint: E,
+    /// A description in one line.
+    pub about: &'static str,
+}
+
+/// A line.
+pub const fn route<E>(
+    methods: &'static str,
+    path: &'static str,
+    endpoint: E,
+    about: &'static str,
+) -> Route<E> {
+    Route { path, methods, endpoint, about }
+}
+
+impl<E: Copy> Route<E> {
+    /// Whether a path is that of the line.
+    pub fn is_at(&self, path: &str) -> bool {
+        is_at(self.path, path)
+    }
+
+    /// The line in a table with endpoints of another type.
+    pub fn of<T>(&self, endpoint: impl FnOnce(E) -> T) -> Route<T> {
+        route(self.methods, self.path, endpoint(self.endpoint), self.about)
+    }
+}
+
+fn is_at(pattern: &str, path: &str) -> bool {
+    if let Some(before) = pattern.strip_suffix("{*}") {
+        return path.starts_with(before);
+    }
+    match pattern.split_once("{}") {
+        None => pattern == path,
+        Some((before, after)) => path
+            .strip_prefix(before)
+            .and_then(|rest| rest.strip_suffix(after))
+            .is_some_and(|segment| !segment.is_empty() && !segment.contains('/')),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_at;
+    use crate::http::import;
+
+    #[test]
+    fn one_segment_stands_where_the_table_says_so() {
+        assert!(is_at("/api/v1/labels", "/api/v1/labels"));
+        assert!(!is_at("/api/v1/labels", "/api/v1/labels/"));
+        assert!(is_at("/api/v1/label/{}/values", "/api/v1/label/a%2Fb/values"));
+        assert!(is_at(import::PATH_LABELS, "/api/v1/import/prometheus/metrics/job/a/b/c"));
+        assert!(!is_at(import::PATH_LABELS, import::PATH));
+        for wrong in ["/api/v1/label/values", "/api/v1/label//values", "/api/v1/label/a/b/values"] {
+            assert!(!is_at("/api/v1/label/{}/values", wrong), "{wrong}");
+        }
+    }
+}
