@@ -88,7 +88,8 @@ mod tests {
 
         let text = "external-label: {a: b}\nglobal: {scrape_interval: 5s, external_labels: {a: b}}\n\
                     scrape_configs:\n- {job_name: x, basic_auth: {password: hunter2}}\n";
-        let shown = ShownConfig::of(&load(text)?);
+        let document = load(text)?;
+        let shown = ShownConfig::of(&document);
         let expected = "global:\n  scrape_interval: 5s\n  external_labels:\n    \"c\": \"d\"\n\
                         scrape_configs:\n- job_name: x\n  basic_auth:\n    password: <secret>\n";
         assert_eq!(shown.yaml(&labels(&["c=d"])), expected);
