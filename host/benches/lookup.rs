@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_host::wasm::{
-    CallError, FrameFormat, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Instance,
+    CallError, Error, FrameFormat, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Instance,
     InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, MatchOp, Matcher,
     Options, RemoteWriteVersion, Role, Room, Runtime, Selection, TimeRange,
 };
