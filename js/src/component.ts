@@ -1,4 +1,6 @@
-/** Makes instances of a component that was transpiled, and turns what they throw into our errors. */
+/**
+ * Makes instances of a component that was transpiled, and turns what they throw into our errors.
+ */
 
 import * as errors from './errors.js';
 import type * as StoreExports from './generated/interfaces/tidepool-tsdb-store.js';

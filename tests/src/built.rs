@@ -1,8 +1,8 @@
 //! What cargo built, and whether its sources changed since: a test must not pass by what was there
 //! before.
 //!
-//! Beside each program and component cargo writes what it was made of (`tidepool.d`, in the form of a
-//! Makefile's rule). A folder in that list stands for all that is in it.
+//! Beside each program and component cargo writes what it was made of (`tidepool.d`, in the form of
+//! a Makefile's rule). A folder in that list stands for all that is in it.
 
 use std::path::{Path, PathBuf};
 

@@ -16,8 +16,8 @@
 //!   [`fake_clock`] its time; [`tidepool`] and [`prometheus`] start the two that matter, [`node`]
 //!   lets both work in one directory;
 //!   [`promtool`] and [`data_dir`] look into data directories; [`built`] says where our own
-//!   binaries are, and [`peers`] where the foreign ones; [`thanos`] starts those that read shipped blocks, [`victoria_metrics`]
-//!   what the benchmark compares with as well.
+//!   binaries are, and [`peers`] where the foreign ones; [`thanos`] starts those that read shipped
+//!   blocks, [`victoria_metrics`] what the benchmark compares with as well.
 //! - Stores in a state that tests of more than one program begin with: [`busy`] (blocks and a log),
 //!   [`deletions`], [`forwarding`], [`guarded`], [`head_snapshot`], [`shipped`], [`text_push`].
 //! - [`latency`]: whether other work delays requests.

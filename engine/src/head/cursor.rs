@@ -157,7 +157,7 @@ impl HeadCursor {
         };
         cursor.prepare_some(table);
         if !cursor.is_prepared() {
-            cursor.watch = Some(observers.watch());
+            cursor.watch = Some(observers.watch(&cursor.slots));
         }
         cursor
     }

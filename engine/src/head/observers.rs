@@ -88,9 +88,9 @@ impl Observers {
     }
 
     /// Begins to note samples for a cursor.
-    pub fn watch(&mut self) -> Rc<Watch> {
+    pub fn watch(&mut self, slots: &[Slot]) -> Rc<Watch> {
         self.is_observed = true;
-        self.watches.begin()
+        self.watches.begin(slots)
     }
 
     /// Begins to look for the oldest and the newest samples.

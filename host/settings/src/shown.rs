@@ -176,13 +176,13 @@ fn scalar(data: &Data, text: &str, place: Place<'_>) -> String {
     }
 }
 
-/// A text that is a URL without what may be secret in it; others as they are.
+/// A text that is a URL without what may be secret in it; others as they are. What looks like a URL
+/// with a secret and is none is not shown.
 fn url_shown(text: &str) -> String {
-    let may_hide = text.contains("://") && text.contains(['@', '?', '#']);
-    match Url::parse(text) {
-        Ok(url) if may_hide => shown(&url),
-        _ => text.to_owned(),
+    if !text.contains("://") || !text.contains(['@', '?', '#']) {
+        return text.to_owned();
     }
+    Url::parse(text).map_or_else(|_| HIDDEN.to_owned(), |url| shown(&url))
 }
 
 /// Whether a text that stood without quotes means the same without them again.

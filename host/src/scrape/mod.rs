@@ -253,8 +253,7 @@ impl Scraping {
             let task = task.abort_handle();
             self.jobs().insert(name, FoundTargets { config, _discovery: discovery, task });
         }
-        let sets = lock(&self.0.sets).clone();
-        self.0.manager.update(sets);
+        self.update(|_| ());
         Ok(applied?)
     }
 
@@ -263,13 +262,16 @@ impl Scraping {
         // Static groups never change.
         while found.changed().await {
             let groups = found.take();
-            let sets = {
-                let mut sets = lock(&self.0.sets);
-                sets.insert(job.clone(), groups);
-                sets.clone()
-            };
-            self.0.manager.update(sets);
+            self.update(|sets| _ = sets.insert(job.clone(), groups));
         }
+    }
+
+    /// Changes the target groups of jobs, and hands all of them on. Under the lock, so that the
+    /// last change is the last one that is handed on.
+    fn update(&self, change: impl FnOnce(&mut TargetSets)) {
+        let mut sets = lock(&self.0.sets);
+        change(&mut sets);
+        self.0.manager.update(sets.clone());
     }
 
     /// What spreads the scrapes of servers that scrape the same targets.

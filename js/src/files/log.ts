@@ -244,7 +244,10 @@ export class FileLog implements Wal {
     }
   }
 
-  /** Not before it is needed: older versions of upstream's tools stumble over an empty out-of-order log. */
+  /**
+   * Not before it is needed: older versions of upstream's tools stumble over an empty out-of-order
+   * log.
+   */
   #makeDir(): void {
     if (this.#isMade) return;
     this.#disk.createDir(this.#dir);

@@ -11,7 +11,9 @@ import { isNotFound, type Disk, type DiskEntry, type DiskFile } from '../files/d
 import { attempt, toStorageError, writeAll, type HandleSource, type SyncHandle } from './handles.js';
 import { Names } from './names.js';
 
-/** Files that are opened before they are needed: more than a compaction makes between two pauses. */
+/**
+ * Files that are opened before they are needed: more than a compaction makes between two pauses.
+ */
 const FREE_SLOTS = 16;
 
 interface Slot {

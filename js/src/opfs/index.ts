@@ -14,7 +14,9 @@ export type { DamagedPlace } from '../files/reader.js';
 /** Where stores lie in the origin's file system. */
 const ROOT_DIR = 'tidepool';
 
-/** How often, and after what time, files are tried again that a tab which was killed still holds. */
+/**
+ * How often, and after what time, files are tried again that a tab which was killed still holds.
+ */
 const OPEN_TRIES = 40;
 const OPEN_PAUSE_MS = 50;
 

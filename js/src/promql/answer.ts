@@ -26,9 +26,9 @@ const NO_STATS: QueryStats = {
  * was evaluated so far, and complete when the loop is at its end.
  *
  * ```js
- * const answer = store.query('sum by (job) (rate(requests_total[5m]))', { startMs, endMs, stepMs
- * }); for await (const { labels, timestampsMs, values } of answer) draw(labels, timestampsMs,
- * values); for (const warning of answer.warnings) console.warn(warning);
+ * const answer = store.query('sum by (job) (rate(requests_total[5m]))', { startMs, endMs, stepMs });
+ * for await (const { labels, timestampsMs, values } of answer) draw(labels, timestampsMs, values);
+ * for (const warning of answer.warnings) console.warn(warning);
  * ```
  */
 export class QueryAnswer implements AsyncIterableIterator<Series> {

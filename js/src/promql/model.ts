@@ -21,7 +21,10 @@ export interface QuerySettings {
   readonly lookbackMs?: number;
   /** Step of subqueries that name none. Default: one minute. */
   readonly subqueryStepMs?: number;
-  /** Most samples that the evaluation holds at a time. Default: {@link QUERY_SAMPLES_MAX}. 0: no limit. */
+  /**
+   * Most samples that the evaluation holds at a time. Default: {@link QUERY_SAMPLES_MAX}. 0: no
+   * limit.
+   */
   readonly samplesMax?: number;
   /**
    * Most memory that the evaluation holds at a time. Default: {@link QUERY_MEMORY_BYTES_MAX}. 0: no
@@ -88,7 +91,9 @@ export interface Notes {
 
 /** An answer as a whole. */
 export interface QueryResult extends Notes {
-  /** Range queries have at most one point for each step, instant queries one, or those of a range. */
+  /**
+   * Range queries have at most one point for each step, instant queries one, or those of a range.
+   */
   readonly series: readonly Series[];
 }
 

@@ -20,12 +20,18 @@ export interface ViewedBlock {
 /** Bytes of an index's table of contents: six places and their checksum. */
 const CONTENTS_BYTES = 6 * 8 + 4;
 
-/** First bytes of an index, of a file of chunks and of tombstones. Source: Prometheus' `tsdb/docs/format`. */
+/**
+ * First bytes of an index, of a file of chunks and of tombstones. Source: Prometheus'
+ * `tsdb/docs/format`.
+ */
 const INDEX_MAGIC = 0xbaaad700;
 const CHUNKS_MAGIC = 0x85bd40dd;
 const TOMBSTONES_MAGIC = 0x0130ba30;
 
-/** Sections of an index that are larger are not checked before they are read: they would take memory. */
+/**
+ * Sections of an index that are larger are not checked before they are read: they would take
+ * memory.
+ */
 const SECTION_BYTES_MAX = 128 * 1024 * 1024;
 
 /** All blocks, oldest first. Those that cannot be opened have an `error`. */

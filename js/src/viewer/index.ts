@@ -21,7 +21,9 @@ export type { ReadPart } from './windows.js';
 export interface OpenFilesOptions {
   /** Reads a part of a file, synchronously; without it as a worker of a browser does. */
   readonly read?: ReadPart;
-  /** Unpacks records of logs that are compressed with Zstandard; without it they count as damaged. */
+  /**
+   * Unpacks records of logs that are compressed with Zstandard; without it they count as damaged.
+   */
   readonly unzstd?: Unzstd;
 }
 
@@ -49,7 +51,9 @@ export class OpenFiles {
     this.#endMs = summary.endMs ?? Date.now();
   }
 
-  /** What is damaged and left out so far, one sentence each: more may be found as files are read. */
+  /**
+   * What is damaged and left out so far, one sentence each: more may be found as files are read.
+   */
   get damage(): readonly string[] {
     return this.#viewer.damage;
   }
@@ -71,7 +75,10 @@ export class OpenFiles {
   }
 }
 
-/** Opens a data directory, a snapshot, a block, or an archive of one. Throws an `Error` with the reason if nothing in it can be shown. */
+/**
+ * Opens a data directory, a snapshot, a block, or an archive of one. Throws an `Error` with the
+ * reason if nothing in it can be shown.
+ */
 export async function openFiles(picked: readonly Picked[], options: OpenFilesOptions = {}): Promise<OpenFiles> {
   const { read = fileReaderSync(), unzstd } = options;
   const viewer = await Viewer.open(picked, { build, read, ...(unzstd && { unzstd }) });

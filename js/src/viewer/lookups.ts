@@ -142,7 +142,10 @@ function strings(engine: Engine, ask: (store: typeof StoreExports) => StoreExpor
   }
 }
 
-/** The part of a list that is asked for: of what has all searched words in it, in order and in any case. */
+/**
+ * The part of a list that is asked for: of what has all searched words in it, in order and in any
+ * case.
+ */
 function window(found: readonly string[], params: URLSearchParams): ViewerAnswer {
   const words = (params.get('search') ?? '').toLowerCase().split(/\s+/).filter((word) => word !== '');
   const all = words.length === 0 ? found : found.filter((text) => hasWords(text.toLowerCase(), words));

@@ -10,7 +10,9 @@ export class Refusal extends Error {
   }
 }
 
-/** A time in milliseconds, given in seconds or as in RFC 3339. `before` begins the refusal's text. */
+/**
+ * A time in milliseconds, given in seconds or as in RFC 3339. `before` begins the refusal's text.
+ */
 export function timeOf(params: URLSearchParams, name: string, before = ''): number | undefined {
   const text = params.get(name) ?? '';
   if (text === '') return undefined;

@@ -1,9 +1,13 @@
-/** What a page and the viewer's worker say to each other. Types only: the page has no other part. */
+/**
+ * What a page and the viewer's worker say to each other. Types only: the page has no other part.
+ */
 
 /** From the page. */
 export type ToViewer =
   | {
-      /** The first message: the component's modules, by the names of their files, packed with gzip. */
+      /**
+       * The first message: the component's modules, by the names of their files, packed with gzip.
+       */
       readonly modules: Readonly<Record<string, Blob>>;
     }
   | {

@@ -1,4 +1,6 @@
-/** `query`, `query_range`, `parse_query` and `format_query`, answered as Prometheus' HTTP API does. */
+/**
+ * `query`, `query_range`, `parse_query` and `format_query`, answered as Prometheus' HTTP API does.
+ */
 
 import { toMs } from '../arguments.js';
 import type { Instance } from '../component.js';

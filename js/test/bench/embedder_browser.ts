@@ -1,4 +1,6 @@
-/** Chromium's part of `tests/embedders`: a store in memory, in the page itself. Prints its figures. */
+/**
+ * Chromium's part of `tests/embedders`: a store in memory, in the page itself. Prints its figures.
+ */
 
 import { Profile } from '../browser/browser.js';
 import type * as embedder from './embedder.js';

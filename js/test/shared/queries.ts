@@ -1,4 +1,6 @@
-/** `tests/contract/queries`: samples, expressions, and what Prometheus answers, for every embedder. */
+/**
+ * `tests/contract/queries`: samples, expressions, and what Prometheus answers, for every embedder.
+ */
 
 import type { Columns, Labels, SeriesRef, WriteOutcome } from '../../src/index.js';
 import type { QueryAnswer, QueryOptions, QueryResult } from '../../src/promql/index.js';

@@ -1,5 +1,5 @@
-//! The answer to a range query streams: the memory of the process does not grow with it, even if its
-//! client reads slowly.
+//! The answer to a range query streams: the memory of the process does not grow with it, even if
+//! its client reads slowly.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -21,6 +21,10 @@ use crate::syntax::{Expr, ValueType};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+/// Scans that are open at a time: each holds a cursor over the head, which is memory of ingestion.
+/// Those behind them are opened when their turn comes, and may show later samples.
+const OPEN_SCANS_MAX: usize = 8;
+
 /// An expression that is ready to be evaluated.
 #[derive(Debug)]
 pub struct Query {
@@ -199,7 +203,7 @@ impl Evaluation {
         }
     }
 
-    /// Opens all scans, so that they show the store as of one moment.
+    /// Opens the first scans, so that they show the store as of one moment.
     fn open(&mut self) -> Result<(), EvalError> {
         let scans = || {
             self.leaves.iter().filter_map(|leaf| match leaf {
@@ -210,7 +214,7 @@ impl Evaluation {
         let Some(start_ms) = scans().map(|scan| scan.start_ms).min() else { return Ok(()) };
         let end_ms = scans().map(|scan| scan.end_ms).max().unwrap_or(start_ms);
         self.source.begin(start_ms, end_ms);
-        for scan in scans() {
+        for scan in scans().take(OPEN_SCANS_MAX) {
             let set = self.source.select(&selection(scan))?;
             let held = Held { bytes: set.bytes(), samples: 0 };
             self.context.budget.take(held, scan.span)?;

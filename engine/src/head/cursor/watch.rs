@@ -1,13 +1,14 @@
 //! Samples that come while a cursor is prepared: what the newest sample of their series was before.
 
 use crate::head::Slot;
+use crate::head::postings::SlotSet;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-/// What one cursor notes: as many series as the head has, at most.
-#[derive(Default)]
+/// What one cursor notes of its own series.
 pub struct Watch {
+    slots: SlotSet,
     /// Time of the newest in-order sample of a series before the first that came; nothing if there
     /// was none.
     newest_ms: RefCell<FxHashMap<Slot, Option<i64>>>,
@@ -26,9 +27,9 @@ impl Watch {
 }
 
 impl Watches {
-    /// Begins to note.
-    pub fn begin(&mut self) -> Rc<Watch> {
-        let watch = Rc::default();
+    /// Begins to note what comes for some series.
+    pub fn begin(&mut self, slots: &[Slot]) -> Rc<Watch> {
+        let watch = Rc::new(Watch { slots: SlotSet::of(slots), newest_ms: RefCell::default() });
         self.0.push(Rc::downgrade(&watch));
         watch
     }
@@ -44,7 +45,9 @@ impl Watches {
     pub fn note(&mut self, slot: Slot, newest_ms: Option<i64>) {
         self.0.retain(|watch| {
             let Some(watch) = watch.upgrade() else { return false };
-            watch.newest_ms.borrow_mut().entry(slot).or_insert(newest_ms);
+            if watch.slots.contains(slot) {
+                watch.newest_ms.borrow_mut().entry(slot).or_insert(newest_ms);
+            }
             true
         });
     }

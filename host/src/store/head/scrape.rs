@@ -34,6 +34,7 @@ impl HeadThread {
         }
         let mut all = Stored::from(nothing_written());
         for (version, body) in bodies {
+            head.instance.set_deadline(Some(self.shared.config.head_timeout));
             let stored = self.append_body(&mut head.instance, *version, body);
             let stored = head.noting_crash(stored);
             all.add(stored.map_err(|error| StoreError::from(error).of_head())?.into(), 0);

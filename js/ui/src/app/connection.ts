@@ -29,7 +29,9 @@ export class Connection implements Source {
     if (source.metrics !== undefined) this.metrics = (signal) => this.#watched(source.metrics!(signal));
   }
 
-  /** Follows whether the tab is visible, which decides whether it asks again. Gives what ends that. */
+  /**
+   * Follows whether the tab is visible, which decides whether it asks again. Gives what ends that.
+   */
   start(): () => void {
     const follow = (): void => this.#plan();
     document.addEventListener('visibilitychange', follow);

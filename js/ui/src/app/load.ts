@@ -1,4 +1,7 @@
-/** Loading for components: asks while the component is shown, again at an interval, never in a hidden tab. */
+/**
+ * Loading for components: asks while the component is shown, again at an interval, never in a
+ * hidden tab.
+ */
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { isAbort, type ApiAnswer } from '../source/source';
@@ -90,7 +93,10 @@ export function useAnswer(path: string, params: URLSearchParams | undefined, opt
   return useLoad(key, (signal) => source.request(path, params!, signal), options);
 }
 
-/** Calls a function at an interval while the tab is visible, and at once when it is visible again after longer. */
+/**
+ * Calls a function at an interval while the tab is visible, and at once when it is visible again
+ * after longer.
+ */
 export function useVisibleInterval(everyMs: number | undefined, act: () => void): void {
   useEffect(() => {
     if (everyMs === undefined) return;

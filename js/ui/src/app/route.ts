@@ -16,7 +16,9 @@ export interface Route {
   search: string;
 }
 
-/** Reads an address. One with a panel and without a hash is of the query page: links of Prometheus. */
+/**
+ * Reads an address. One with a panel and without a hash is of the query page: links of Prometheus.
+ */
 export function routeOf(search: string, hash: string): Route {
   const [path = '', params = ''] = split(hash.replace(/^#\/?/, ''), '?');
   const parts = path.split('/').filter((part) => part !== '').map(decoded);

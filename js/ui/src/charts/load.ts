@@ -16,7 +16,9 @@ export interface ChartData {
   isCut: boolean;
 }
 
-/** Steps of a range that ends here, at whole multiples of the step, so that points do not wander. */
+/**
+ * Steps of a range that ends here, at whole multiples of the step, so that points do not wander.
+ */
 export function chartGrid(rangeMs: number, endMs: number): Grid {
   const step = Math.max(1, Math.ceil(rangeMs / CHART_POINTS / 1000));
   const end = Math.floor(endMs / 1000 / step) * step;

@@ -7,7 +7,10 @@ export interface ChartQuery {
   expr: string;
   /** The name of a line: `{label}` stands for a label's value. Nothing shows all labels. */
   title?: string;
-  /** Whether its values are negated, to be drawn below the others: the legend shows them without sign. */
+  /**
+   * Whether its values are negated, to be drawn below the others: the legend shows them without
+   * sign.
+   */
   isBelow?: boolean;
 }
 

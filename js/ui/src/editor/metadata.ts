@@ -3,7 +3,10 @@
 import type { FamilyMetadata, MetadataMap } from '../source/answers';
 import type { Source } from '../source/source';
 
-/** Families that one request asks for; of those beyond it nothing is known until they are asked for by name. */
+/**
+ * Families that one request asks for; of those beyond it nothing is known until they are asked for
+ * by name.
+ */
 export const FAMILIES_MAX = 5000;
 
 /** What is said of metrics. */

@@ -20,7 +20,10 @@ export interface Destination {
   dropped: { reason: string; count: number }[];
   shards: number;
   shardsMax: number;
-  /** Seconds until it has caught up; Infinity if the lag does not shrink, nothing if it cannot be told. */
+  /**
+   * Seconds until it has caught up; Infinity if the lag does not shrink, nothing if it cannot be
+   * told.
+   */
   catchesUpSeconds: number | undefined;
 }
 

@@ -22,7 +22,10 @@ function startOf(metrics: Metrics): number | undefined {
   return metrics.value('process_start_time_seconds');
 }
 
-/** How much a figure changes in a second, over all snapshots; nothing from less than two, or from less than 5 s. */
+/**
+ * How much a figure changes in a second, over all snapshots; nothing from less than two, or from
+ * less than 5 s.
+ */
 export function changeOf(snapshots: readonly Snapshot[], figure: (metrics: Metrics) => number | undefined): number | undefined {
   const first = snapshots[0];
   const last = snapshots.at(-1);

@@ -1,4 +1,6 @@
-/** Series of a range as columns on one grid of steps. Where a series has no sample there is a gap. */
+/**
+ * Series of a range as columns on one grid of steps. Where a series has no sample there is a gap.
+ */
 
 import { numberOf } from '../source/exposition';
 import type { Labels, RangeSeries } from '../source/answers';

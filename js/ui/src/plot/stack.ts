@@ -17,7 +17,9 @@ export function stacked(columns: readonly (readonly (number | null)[])[]): (numb
   );
 }
 
-/** Columns on a logarithmic axis: what is not above zero is a gap. Gives how many points that are. */
+/**
+ * Columns on a logarithmic axis: what is not above zero is a gap. Gives how many points that are.
+ */
 export function positive(columns: readonly (readonly (number | null)[])[]): { columns: (number | null)[][]; dropped: number } {
   let dropped = 0;
   const kept = columns.map((column) =>

@@ -5,7 +5,10 @@
 
 /** What a call takes and does. */
 export interface Signature {
-  /** Types of the arguments: v and r are instant and range vectors, s scalars, t texts; optional ones with a `?`. */
+  /**
+   * Types of the arguments: v and r are instant and range vectors, s scalars, t texts; optional
+   * ones with a `?`.
+   */
   args: string;
   help: string;
   /** Whether `promql-experimental-functions` must be enabled. */

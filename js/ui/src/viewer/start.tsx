@@ -1,4 +1,6 @@
-/** What stands above the pages of the viewer: what is open, what is damaged, and where to pick more. */
+/**
+ * What stands above the pages of the viewer: what is open, what is damaged, and where to pick more.
+ */
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';

@@ -14,7 +14,9 @@ remote_write:
   - {url: 'http://127.0.0.1:1/api/v1/write', name: centre}
 `;
 
-/** A node that is not started yet. It has blocks of half a day ago, beside what is imported later. */
+/**
+ * A node that is not started yet. It has blocks of half a day ago, beside what is imported later.
+ */
 export function fullProgram(flags: readonly string[] = []): Program {
   const program = new Program(['--no-host-metrics', '--config={tidepool.yml}', '--max-series=10000', ...flags], { 'tidepool.yml': CONFIG });
   const endMs = Date.now() - 12 * 3_600_000;

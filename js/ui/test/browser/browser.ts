@@ -37,7 +37,10 @@ export async function closeBrowser(): Promise<void> {
 /** A tab, with what went wrong in it. */
 export interface Tab {
   page: Page;
-  /** Errors of the console, of scripts and of the content security policy, and requests to other hosts. */
+  /**
+   * Errors of the console, of scripts and of the content security policy, and requests to other
+   * hosts.
+   */
   errors: string[];
 }
 

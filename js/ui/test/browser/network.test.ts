@@ -1,4 +1,6 @@
-/** The page where things are in the way: no answers, prefixes, credentials, many names, hidden tabs. */
+/**
+ * The page where things are in the way: no answers, prefixes, credentials, many names, hidden tabs.
+ */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,7 @@
-/** Each page on a phone and on a desk, light and dark: nothing fails, nothing stands out of the window. */
+/**
+ * Each page on a phone and on a desk, light and dark: nothing fails, nothing stands out of the
+ * window.
+ */
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

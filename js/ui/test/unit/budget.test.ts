@@ -1,4 +1,6 @@
-/** The built page is small, names nothing outside, and holds what it may not without its notices. */
+/**
+ * The built page is small, names nothing outside, and holds what it may not without its notices.
+ */
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';

@@ -5,7 +5,10 @@ import { pathSegment } from '../../src/editor/names';
 import { fitOf, ranked } from '../../src/promql/rank';
 import type { ApiAnswer, Source } from '../../src/source/source';
 
-/** Answers look-ups from a list of names, by the expression in the selector, and counts the requests. */
+/**
+ * Answers look-ups from a list of names, by the expression in the selector, and counts the
+ * requests.
+ */
 class Lists implements Source {
   readonly kind = 'node';
   readonly title = 'test';

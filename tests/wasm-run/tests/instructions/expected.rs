@@ -1,7 +1,7 @@
 //! Counts, and how they compare with those that were written down.
 //!
-//! `expected.txt` has a line for each piece of work: its name, a colon, and its instructions. A line
-//! before it that begins with `#` says why the count was once raised.
+//! `expected.txt` has a line for each piece of work: its name, a colon, and its instructions. A
+//! line before it that begins with `#` says why the count was once raised.
 
 use std::collections::BTreeMap;
 use std::fmt;

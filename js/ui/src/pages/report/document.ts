@@ -15,7 +15,9 @@ export interface Parts {
   licences: string;
 }
 
-/** The parts of the page or viewer that is open. They stand in it, or the node is asked for them. */
+/**
+ * The parts of the page or viewer that is open. They stand in it, or the node is asked for them.
+ */
 export async function partsOf(page: Document): Promise<Parts> {
   const script = element(page, 'script[data-hash]');
   const style = element(page, 'style[data-hash], link[data-hash]');
