@@ -126,7 +126,7 @@ pub enum HeadLost {
     #[error("the head crashed: {0}")]
     Crashed(String),
     /// A call took too long.
-    #[error("the head exceeded its time limit")]
+    #[error("the head passed its deadline")]
     Deadline,
     /// It ran out of memory.
     #[error("the head ran out of memory")]

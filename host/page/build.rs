@@ -102,13 +102,12 @@ fn run(command: &mut Command, name: &str) -> Result<(), Box<dyn Error>> {
     let mut child = started.map_err(|error| format!("{name} could not be started: {error}"))?;
     let stderr = child.stderr.take();
     let reader = std::thread::spawn(move || stderr.map(io::read_to_string));
-    let status = wait(&mut child)?;
+    let Some(status) = wait(&mut child)? else {
+        // What it started may go on, and hold its standard error open.
+        return Err(format!("{name} took longer than {} s", DEADLINE.as_secs()).into());
+    };
     let text = reader.join().ok().flatten().and_then(Result::ok).unwrap_or_default();
-    match status {
-        Some(status) if status.success() => Ok(()),
-        Some(status) => Err(format!("{name} failed ({status}): {text}").into()),
-        None => Err(format!("{name} took longer than {} s", DEADLINE.as_secs()).into()),
-    }
+    if status.success() { Ok(()) } else { Err(format!("{name} failed ({status}): {text}").into()) }
 }
 
 /// The status of a process, unless it had to be ended.

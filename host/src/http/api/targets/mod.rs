@@ -41,7 +41,7 @@ pub fn targets(context: &Context, parameters: &Parameters) -> Result<Reply, ApiE
         .collect();
     let mut dropped: Vec<(&str, &LabelMap)> = listed
         .iter()
-        .filter(|_| has_dropped)
+        .filter(|_| has_dropped && health.is_empty())
         .flat_map(|(pool, listed)| {
             listed.dropped.iter().map(|one| (pool.as_str(), &one.discovered))
         })
