@@ -95,6 +95,8 @@ fn memory_is_given_back() {
         texts.iter().enumerate().map(|(place, text)| (text.as_str(), place as u64)).collect();
     scrape(&mut cache, &rows, true);
     assert_eq!(scrape(&mut cache, &rows[..10], true).len(), 4990);
+    assert!(cache.entries.capacity() >= 5000, "places stay until the next scrape begins");
+    cache.shrink();
     assert!(cache.entries.capacity() < 100);
     assert!(scrape(&mut cache, &rows[..10], true).is_empty());
 }

@@ -40,16 +40,16 @@ fn dropping(label: &str) -> Options {
 }
 
 /// A target whose bodies are given.
-struct Target {
+pub struct Target {
     appender: Appender,
     metrics: Arc<Metrics>,
-    store: MemoryStore,
+    pub store: MemoryStore,
     format: Format,
     last: Result<Appended, tidepool_scrape::store::StoreError>,
 }
 
 impl Target {
-    fn new(options: Options) -> Target {
+    pub fn new(options: Options) -> Target {
         let metrics = Arc::<Metrics>::default();
         Target {
             appender: Appender::new(options, metrics.clone(), 7),
@@ -97,7 +97,7 @@ impl Target {
     }
 
     /// A scrape that is good; returns what it stored, without the report.
-    async fn good(&mut self, at_ms: i64, body: &str) -> Vec<Stored> {
+    pub async fn good(&mut self, at_ms: i64, body: &str) -> Vec<Stored> {
         let (_, result) = self.scrape(at_ms, body).await;
         assert_eq!(result, Ok(()), "{body}");
         self.store.take()
