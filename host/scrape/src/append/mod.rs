@@ -236,7 +236,7 @@ impl Appender {
         value: f64,
     ) -> Result<(), ScrapeError> {
         let is_exempt = |is_known| is_known && is_stale_marker(value);
-        let admitted = self.admit(series, timestamp_ms, true, is_exempt)?;
+        let admitted = self.admit(series, timestamp_ms, true, is_exempt, || Ok(()))?;
         let Some((slot, at_ms, is_timed)) = admitted else { return Ok(()) };
         let scrape = &mut self.scrape;
         scrape.last = Some((slot, at_ms, false));
@@ -251,7 +251,8 @@ impl Appender {
         Ok(())
     }
 
-    /// A native histogram, with its own time if it has one.
+    /// A native histogram, with its own time if it has one. One that says nothing that can be
+    /// stored fails the scrape.
     pub fn histogram(
         &mut self,
         series: &impl Series,
@@ -263,7 +264,12 @@ impl Appender {
         let fits = limit == 0 || limit_buckets(&mut histogram, limit);
         let sum = histogram.sum;
         let is_exempt = |is_known| is_known && is_stale_marker(sum);
-        let admitted = self.admit(series, timestamp_ms, fits, is_exempt)?;
+        let admitted = self.admit(series, timestamp_ms, fits, is_exempt, || {
+            histogram.validate().map_err(|why| ScrapeError::Histogram {
+                series: refused::exposed(series),
+                why: why.to_string(),
+            })
+        })?;
         let Some((slot, timestamp_ms, is_timed)) = admitted else { return Ok(()) };
         self.scrape.last = Some((slot, timestamp_ms, true));
         if let Some(labels) = self.kept_labels(slot) {
@@ -304,7 +310,8 @@ impl Appender {
     /// Counts a sample and finds its series. Returns the series, the sample's time and whether that
     /// is its own; none if the sample is not stored. `fits` is whether a histogram is within its
     /// limit. `is_exempt` says whether a sample of a series that is known, or not, passes
-    /// `sample_limit`. Where a limit is exceeded, parsing goes on for the totals.
+    /// `sample_limit`, `check` whether a sample that would be stored has a value that can be. Where
+    /// a limit is exceeded, parsing goes on for the totals.
     #[inline]
     fn admit(
         &mut self,
@@ -312,6 +319,7 @@ impl Appender {
         timestamp_ms: Option<i64>,
         fits: bool,
         is_exempt: impl Fn(bool) -> bool,
+        check: impl FnOnce() -> Result<(), ScrapeError>,
     ) -> Result<Option<(Slot, i64, bool)>, ScrapeError> {
         let scrape = &mut self.scrape;
         scrape.totals.scraped += 1;
@@ -357,6 +365,11 @@ impl Appender {
             scrape.out_of_bounds += 1;
             self.note(series, RefusalReason::TooFarAhead);
             return Ok(None);
+        }
+        if let Err(error) = check() {
+            // The last of the scrape. Upstream counts it as scraped only.
+            scrape.totals.added -= 1;
+            return Err(error);
         }
         let slot = match found {
             Ok(slot) => slot,
