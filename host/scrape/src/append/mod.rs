@@ -408,9 +408,10 @@ impl Appender {
     }
 
     #[cold]
-    fn new_labels(&self, series: &impl Series) -> Result<Option<Labels>, ScrapeError> {
-        let labels = self.options.mutator.series(series.labels()?);
-        labels.inspect_err(|error| {
+    fn new_labels(&mut self, series: &impl Series) -> Result<Option<Labels>, ScrapeError> {
+        // Upstream's parser finds what is wrong with the text before the sample counts.
+        let exposed = series.labels().inspect_err(|_| self.scrape.totals.scraped -= 1)?;
+        self.options.mutator.series(exposed).inspect_err(|error| {
             use ScrapeError::{LabelLimit, LabelNameLimit, LabelValueLimit};
             if matches!(error, LabelLimit { .. } | LabelNameLimit { .. } | LabelValueLimit { .. }) {
                 self.metrics.exceeded_label_limits.add(1);

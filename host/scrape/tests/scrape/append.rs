@@ -394,14 +394,54 @@ async fn the_end_marks_the_report_too() {
 /// Upstream: TestScrapeLoopRunReportsTargetDownOnInvalidUTF8, TestScrapeLoopDiscardDuplicateLabels.
 #[tokio::test]
 async fn what_cannot_be_read_fails_the_scrape() {
-    for body in ["a{l=\"\u{fffd}", "a{le=\"1\",le=\"2\"} 1\n", "a 1\nb x\n", "a{b=\"c\"\n"] {
+    for body in ["a{l=\"\u{fffd}", "a 1\nb x\n", "a{b=\"c\"\n"] {
         let mut target = Target::new(options());
         let (_, result) = target.scrape(1000, body).await;
         assert!(matches!(result, Err(ScrapeError::Parse(_))), "{body}: {result:?}");
         assert_eq!(target.store.values("up"), [0.0]);
         assert_eq!(target.store.take(), []);
     }
+    let mut target = Target::new(options());
+    let (found, result) = target.scrape(1000, "a 1\na{le=\"1\",le=\"2\"} 1\n").await;
+    assert!(matches!(result, Err(ScrapeError::RepeatedLabel { .. })), "{result:?}");
+    assert_eq!(counts(found), totals(2, 1, 1));
     let mut target = Target { format: Format::Openmetrics, ..Target::new(options()) };
     let (_, result) = target.scrape(1000, "a 1\n").await;
     assert!(result.is_err(), "cut off before its end");
+}
+
+/// Upstream's parser looks at labels before a sample counts as scraped.
+#[tokio::test]
+async fn samples_whose_text_is_wrong_do_not_count() {
+    let nameless = ["{x=\"1\"} 1\n", "{} 1\n", "{__name__=\"b\"} 1\n"];
+    for body in nameless.iter().chain(&["a{x=1} 1\n", "{\"a\",\"b\"} 1\n", "a{\"x\"} 1\n"]) {
+        for format in [Format::Prometheus, Format::Openmetrics] {
+            let mut target = Target { format, ..Target::new(options()) };
+            let (found, result) = target.scrape(1000, &format!("m 1\n{body}m2 1\n")).await;
+            assert!(matches!(result, Err(ScrapeError::Parse(_))), "{body}: {result:?}");
+            assert_eq!(counts(found), totals(1, 1, 1), "{body}");
+        }
+    }
+}
+
+/// Upstream: TestScrapeLoopAppend, the cases of empty labels.
+#[tokio::test]
+async fn empty_labels_take_those_of_the_target_away() {
+    let body = "a{job=\"\",n=\"1\"} 1\nb{job=\"own\"} 2\nc 3\n";
+    let of = |honor_labels| {
+        let mut options = options();
+        options.mutator.target = vec![("job".into(), "target".into())];
+        Options { mutator: Mutator { honor_labels, ..options.mutator }, ..options }
+    };
+    let honored = ["a{n=\"1\"}", "b{job=\"own\"}", "c{job=\"target\"}"];
+    let renamed =
+        ["a{job=\"target\",n=\"1\"}", "b{exported_job=\"own\",job=\"target\"}", honored[2]];
+    for (honor_labels, expected) in [(true, honored), (false, renamed)] {
+        let mut target = Target::new(of(honor_labels));
+        for at_ms in [1000, 2000] {
+            let found = target.good(at_ms, body).await;
+            let found: Vec<&str> = found.iter().map(|stored| stored.series.as_str()).collect();
+            assert_eq!(found, expected);
+        }
+    }
 }
