@@ -21,7 +21,7 @@ pub use items::{BodyReader, Histograms};
 pub use labels::{LabelLimits, Mutator, Rules};
 pub use refused::{Refusal, RefusalReason, Refusals};
 
-use crate::cache::{Cache, Ended, Families, Lookup, Slot};
+use crate::cache::{Cache, Ended, Families, Lookup, Slot, StoredExemplar, TimelessExemplar};
 use crate::error::ScrapeError;
 use crate::histogram::{limit_buckets, limit_schema};
 use crate::labels::Labels;
@@ -140,6 +140,8 @@ struct Scrape {
     out_of_bounds: u64,
     /// The series of the last sample, which exemplars belong to.
     last: Option<(Slot, i64, bool)>,
+    /// The exemplars of the batch, for later scrapes.
+    exemplars: Vec<StoredExemplar>,
 }
 
 impl Scrape {
@@ -283,7 +285,8 @@ impl Appender {
         Ok(())
     }
 
-    /// An exemplar of the sample before. One that cannot be kept never fails a scrape.
+    /// An exemplar of the sample before. One that cannot be kept never fails a scrape. One that has
+    /// no time, and that the series had before, is the same, and is not stored again.
     pub fn exemplar(&mut self, exemplar: Exemplar) {
         let Some((slot, sample_ms, is_native)) = self.scrape.last else { return };
         // Those of native histograms need a time of their own: they come again in each scrape.
@@ -296,7 +299,16 @@ impl Appender {
             return;
         }
         let Some(series) = self.kept_labels(slot) else { return };
-        let (labels, value) = (exemplar.labels.into_iter().collect(), exemplar.value);
+        let (labels, value): (Labels, f64) =
+            (exemplar.labels.into_iter().collect(), exemplar.value);
+        let timeless = match exemplar.timestamp_ms {
+            None => Some(TimelessExemplar { labels: labels.clone(), value }),
+            Some(_) => None,
+        };
+        if timeless.as_ref().is_some_and(|exemplar| self.cache.is_repeated(slot, exemplar)) {
+            return;
+        }
+        self.scrape.exemplars.push(StoredExemplar { slot, at_ms: timestamp_ms, timeless });
         let row = ExemplarRow { series, labels, value, timestamp_ms };
         let exemplars = &mut self.scrape.batch.exemplars;
         // By time within a series; most have one exemplar.

@@ -102,6 +102,29 @@ fn memory_is_given_back() {
 }
 
 #[test]
+fn exemplars_stay_with_their_series() {
+    let mut cache = Cache::new(7);
+    let texts: Vec<String> = (0..3000).map(|number| format!("m{number}")).collect();
+    let rows: Vec<(&str, SeriesRef)> =
+        texts.iter().enumerate().map(|(place, text)| (text.as_str(), place as u64)).collect();
+    scrape(&mut cache, &rows, true);
+    let exemplar = |value: f64| TimelessExemplar { labels: Labels::of(&BTreeMap::new()), value };
+    for (place, _) in texts.iter().enumerate() {
+        let timeless = Some(exemplar(place as f64));
+        cache.note_exemplar(StoredExemplar { slot: Slot(place as u32), at_ms: 1, timeless });
+    }
+    let kept = [rows[5], rows[700], rows[2999]];
+    scrape(&mut cache, &kept, true);
+    cache.shrink();
+    assert_eq!(cache.exemplars.len(), kept.len());
+    for (text, number) in kept {
+        let Lookup::Known { slot, .. } = cache.look_up(text.as_bytes()) else { panic!("known") };
+        assert!(cache.is_repeated(slot, &exemplar(number as f64)), "{text}");
+        assert!(!cache.is_repeated(slot, &exemplar(number as f64 + 1.0)), "{text}");
+    }
+}
+
+#[test]
 fn what_the_store_refuses_is_tracked_no_more() {
     let mut cache = Cache::new(7);
     scrape(&mut cache, &[("a", 1), ("b", 2)], true);

@@ -349,6 +349,52 @@ async fn exemplars_belong_to_their_series() {
     assert_eq!(found, [first, second]);
 }
 
+/// Upstream: `Exemplar.Equals`, by which the storage of exemplars drops what is there already.
+#[tokio::test]
+async fn exemplars_without_a_time_are_stored_once() {
+    let mut target = Target { format: Format::Openmetrics, ..Target::new(options()) };
+    // The exemplar of each scrape, and whether it is stored.
+    let scrapes = [
+        ("{t=\"1\"} 1", true),
+        ("{t=\"1\"} 1", false),
+        ("{t=\"1\"} 1.0", false),
+        ("{t=\"1\"} 2", true),
+        ("{t=\"2\"} 2", true),
+        ("{t=\"1\"} 1", true),
+        ("", false),
+        ("{t=\"1\"} 1", false),
+        // The first is older than the newest, the second is newer.
+        ("{t=\"9\"} 9 3", true),
+        ("{t=\"1\"} 1", false),
+        ("{t=\"9\"} 9 11.5", true),
+        ("{t=\"1\"} 1", true),
+        ("{t=\"1\"} NaN", true),
+        ("{t=\"1\"} NaN", true),
+        ("{} 1", true),
+        ("{} 1", false),
+        ("{x=\"\"} 1", false),
+    ];
+    for (number, (exemplar, is_stored)) in scrapes.into_iter().enumerate() {
+        let mark = if exemplar.is_empty() { "" } else { " # " };
+        let body = format!("# TYPE m counter\nm_total 1{mark}{exemplar}\nn_total 1\n# EOF\n");
+        target.good(1000 * (number as i64 + 1), &body).await;
+        let batch = target.store.lock().batches.last().cloned().expect("a batch");
+        assert_eq!(batch.exemplars.len(), usize::from(is_stored), "{number}: {exemplar}");
+    }
+    let exemplar = "m_total 1 # {t=\"5\"} 5\n";
+    let (_, result) = target.scrape(30_000, exemplar).await;
+    assert!(result.is_err(), "cut off: nothing of it is stored");
+    target.store.lock().is_broken = true;
+    let (_, result) = target.scrape(31_000, &format!("{exemplar}# EOF\n")).await;
+    assert!(result.is_ok() && target.last.is_err());
+    target.store.lock().is_broken = false;
+    for (at_ms, count) in [(32_000, 1), (33_000, 0)] {
+        target.good(at_ms, &format!("{exemplar}# EOF\n")).await;
+        let batch = target.store.lock().batches.last().cloned().expect("a batch");
+        assert_eq!(batch.exemplars.len(), count);
+    }
+}
+
 /// Upstream: TestLeQuantileReLabel, TestScrapeLoopMetadata.
 #[tokio::test]
 async fn bounds_are_numbers_and_families_have_metadata() {
