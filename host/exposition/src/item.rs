@@ -3,6 +3,7 @@
 use crate::error::{LabelError, Place};
 use crate::histogram::NativeHistogram;
 use crate::series;
+use crate::text::LineError;
 use std::borrow::Cow;
 
 /// Labels by ascending name.
@@ -155,10 +156,26 @@ impl<'a> Series<'a> {
     /// that `le="1"` and `le="1.0"` are one series, as they are in Prometheus 3. A name that occurs
     /// twice is an error here and not of the line, as upstream has it.
     pub fn labels(&self) -> Result<LabelPairs, LabelError> {
-        series::parse_series(self.text, self.format, self.kind).map_err(|error| LabelError {
-            what: error.what,
-            place: self.place.map(|place| error.place(place, self.text.as_bytes())),
-        })
+        let mut labels = self.given_labels()?;
+        if labels.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0)) {
+            let place = self.place_of(self.text.len());
+            return Err(LabelError { what: "a label name occurs twice", place });
+        }
+        labels.retain(|(_, value)| !value.is_empty());
+        Ok(labels)
+    }
+
+    /// The labels as they are written, by ascending name: some may be empty, and names may occur
+    /// twice. A scraped label that is empty takes the target's away, where scraped ones prevail.
+    pub fn given_labels(&self) -> Result<LabelPairs, LabelError> {
+        series::parse_series(self.text, self.format, self.kind)
+            .map_err(|error| LabelError { what: error.what, place: self.place_of(error.offset) })
+    }
+
+    /// The place of a byte of the text.
+    fn place_of(&self, offset: usize) -> Option<Place> {
+        let error = LineError { what: "", offset };
+        self.place.map(|place| error.place(place, self.text.as_bytes()))
     }
 
     /// What a reader that keeps the text needs to read its labels again.
@@ -175,10 +192,10 @@ pub struct SeriesForm {
 }
 
 impl SeriesForm {
-    /// The labels of a text that was in this form: those of [`Series::labels`].
-    pub fn labels(self, text: &str) -> Result<LabelPairs, LabelError> {
+    /// The labels of a text that was in this form: those of [`Series::given_labels`].
+    pub fn given_labels(self, text: &str) -> Result<LabelPairs, LabelError> {
         let SeriesForm { format, kind } = self;
-        Series { text, format, kind, place: None }.labels()
+        Series { text, format, kind, place: None }.given_labels()
     }
 }
 

@@ -197,7 +197,8 @@ pub struct OwnedExemplar {
 /// A classic histogram that became a native one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Converted {
-    /// The series: without `le`, and without the ending of its name.
+    /// The series: without `le`, and without the ending of its name; the labels as they are given
+    /// ([`crate::Series::given_labels`]).
     pub labels: LabelPairs,
     /// The value.
     pub histogram: NativeHistogram,
@@ -234,7 +235,7 @@ impl ClassicToNative {
             }
             Item::Histogram(sample) => {
                 let converted = self.finish();
-                self.native = Some(sample.series.labels()?);
+                self.native = Some(sample.series.given_labels()?);
                 return Ok(Step { converted, is_taken: false });
             }
             _ => return Ok(Step { converted: self.finish(), is_taken: false }),
@@ -242,7 +243,7 @@ impl ClassicToNative {
         if self.kind != MetricType::Histogram {
             return Ok(Step { converted: self.finish(), is_taken: false });
         }
-        let mut labels = sample.series.labels()?;
+        let mut labels = sample.series.given_labels()?;
         let part = self.part_of(&mut labels);
         let same = self.gathered.as_ref().is_some_and(|gathered| gathered.labels == labels);
         let converted = if same { None } else { self.finish() };

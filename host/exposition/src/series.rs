@@ -5,7 +5,8 @@ use crate::number::bound_text;
 use crate::text::{LineError, Scanner};
 use std::borrow::Cow;
 
-/// The labels of a series, the metric's name among them.
+/// The labels of a series, the metric's name among them, as they are written: some may be empty, or
+/// occur twice.
 pub(crate) fn parse_series(
     text: &str,
     format: TextFormat,
@@ -32,11 +33,8 @@ pub(crate) fn parse_series(
         return Err(scanner.error("the series has no metric name"));
     }
     labels.push((METRIC_NAME.to_owned(), name.into_owned()));
-    labels.sort_unstable();
-    if labels.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0)) {
-        return Err(scanner.error("a label name occurs twice"));
-    }
-    labels.retain(|(_, value)| !value.is_empty());
+    // Of a name that occurs twice, the first value stays the first.
+    labels.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(labels)
 }
 
@@ -140,6 +138,7 @@ fn push_quoted(text: &mut String, plain: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::Series;
     use proptest::prelude::*;
 
     fn text(name: &str, labels: &[(&str, &str)]) -> String {
@@ -168,8 +167,11 @@ mod tests {
             wanted.push((METRIC_NAME.to_owned(), name.clone()));
             wanted.sort();
             let text = text(&name, &pairs);
-            let read = parse_series(&text, TextFormat::Openmetrics, MetricType::Unknown);
-            prop_assert_eq!(read.map_err(|error| error.what), Ok(wanted), "{}", text);
+            let (format, kind) = (TextFormat::Openmetrics, MetricType::Unknown);
+            let series = Series { text: &text, format, kind, place: None };
+            prop_assert_eq!(series.labels(), Ok(wanted), "{}", text);
+            let given = series.given_labels().map(|given| given.len());
+            prop_assert_eq!(given, Ok(labels.len() + 1), "{}", text);
         }
     }
 }

@@ -46,6 +46,15 @@ pub enum ScrapeError {
         /// The metric.
         metric: String,
     },
+    /// A native histogram says nothing that can be stored: its buckets and its count do not belong
+    /// together, or there is no such schema.
+    #[error("the native histogram {series} is not valid: {why}")]
+    Histogram {
+        /// The series, as the target exposes it.
+        series: String,
+        /// What is wrong.
+        why: String,
+    },
     /// `label_limit` is exceeded.
     #[error("label_limit exceeded (metric: {metric}, number of labels: {labels}, limit: {limit})")]
     LabelLimit {

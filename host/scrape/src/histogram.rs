@@ -5,9 +5,15 @@
 
 use tidepool_exposition::{EXPONENTIAL_SCHEMAS, NativeHistogram};
 
-/// Makes a histogram as coarse as a schema, if it is finer.
+/// Schemas whose buckets are known, though not all can be stored
+/// (`IsExponentialSchemaReserved` of upstream's).
+const RESERVED_SCHEMAS: std::ops::RangeInclusive<i32> = -9..=52;
+
+/// Makes a histogram as coarse as a schema, if it is finer. The finest schema that can be stored is
+/// no limit.
 pub fn limit_schema(histogram: &mut NativeHistogram, schema: i32) {
-    if EXPONENTIAL_SCHEMAS.contains(&histogram.schema) && histogram.schema > schema {
+    let is_limit = schema < *EXPONENTIAL_SCHEMAS.end();
+    if is_limit && RESERVED_SCHEMAS.contains(&histogram.schema) && histogram.schema > schema {
         histogram.reduce_schema(schema);
     }
 }
@@ -76,6 +82,15 @@ mod tests {
         assert_eq!(wide.schema, 0);
         limit_schema(&mut wide, 3);
         assert_eq!(wide.schema, 0);
+        // One that cannot be stored as it is.
+        let mut fine = histogram(9, &[(0, 2)], &[1, 0]);
+        limit_schema(&mut fine, 8);
+        assert_eq!(fine.schema, 9);
+        limit_schema(&mut fine, 7);
+        assert_eq!(fine.schema, 7);
+        let mut unknown = histogram(53, &[(0, 2)], &[1, 0]);
+        limit_schema(&mut unknown, 7);
+        assert_eq!(unknown.schema, 53);
     }
 
     /// Upstream: TestPickSchema.

@@ -28,6 +28,8 @@ impl Appender {
                 self.metrics.samples_duplicate.add(appended.duplicates);
                 self.metrics.samples_out_of_bounds.add(appended.out_of_bounds);
                 self.metrics.exemplars_out_of_order.add(appended.exemplars_out_of_order);
+                let stored = std::mem::take(&mut self.scrape.exemplars);
+                stored.into_iter().for_each(|exemplar| self.cache.note_exemplar(exemplar));
             }
             Err(_) => {
                 let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);

@@ -41,6 +41,7 @@ impl Appender {
             scrape.batch = Batch { markers_at_ms, ..Batch::default() };
             scrape.pending.clear();
             scrape.new_labels.clear();
+            scrape.exemplars.clear();
         } else {
             self.rows_before = scrape.batch.series.len() + REPORT_SERIES.len();
         }

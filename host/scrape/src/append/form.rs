@@ -15,7 +15,8 @@ pub trait Series {
     fn text(&self) -> &[u8];
     /// How the text is to be read.
     fn form(&self) -> Form;
-    /// Its labels, the metric's name among them, in any order.
+    /// Its labels as they are given, the metric's name among them, in any order: some may be empty.
+    /// An error is one of syntax.
     fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
         self.form().labels(self.text())
     }
@@ -36,7 +37,7 @@ impl Form {
         match self {
             Form::Exposition(form) => {
                 let text = std::str::from_utf8(text).map_err(parse_error)?;
-                form.labels(text).map_err(parse_error)
+                form.given_labels(text).map_err(parse_error)
             }
             Form::Parts => {
                 let mut parts = text
@@ -95,7 +96,7 @@ impl Series for exposition::Series<'_> {
 
     // With the place of what is wrong.
     fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
-        exposition::Series::labels(self).map_err(parse_error)
+        exposition::Series::given_labels(self).map_err(parse_error)
     }
 }
 

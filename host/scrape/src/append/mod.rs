@@ -21,7 +21,7 @@ pub use items::{BodyReader, Histograms};
 pub use labels::{LabelLimits, Mutator, Rules};
 pub use refused::{Refusal, RefusalReason, Refusals};
 
-use crate::cache::{Cache, Ended, Families, Lookup, Slot};
+use crate::cache::{Cache, Ended, Families, Lookup, Slot, StoredExemplar, TimelessExemplar};
 use crate::error::ScrapeError;
 use crate::histogram::{limit_buckets, limit_schema};
 use crate::labels::Labels;
@@ -140,6 +140,8 @@ struct Scrape {
     out_of_bounds: u64,
     /// The series of the last sample, which exemplars belong to.
     last: Option<(Slot, i64, bool)>,
+    /// The exemplars of the batch, for later scrapes.
+    exemplars: Vec<StoredExemplar>,
 }
 
 impl Scrape {
@@ -236,7 +238,7 @@ impl Appender {
         value: f64,
     ) -> Result<(), ScrapeError> {
         let is_exempt = |is_known| is_known && is_stale_marker(value);
-        let admitted = self.admit(series, timestamp_ms, true, is_exempt)?;
+        let admitted = self.admit(series, timestamp_ms, true, is_exempt, || Ok(()))?;
         let Some((slot, at_ms, is_timed)) = admitted else { return Ok(()) };
         let scrape = &mut self.scrape;
         scrape.last = Some((slot, at_ms, false));
@@ -251,7 +253,8 @@ impl Appender {
         Ok(())
     }
 
-    /// A native histogram, with its own time if it has one.
+    /// A native histogram, with its own time if it has one. One that says nothing that can be
+    /// stored fails the scrape.
     pub fn histogram(
         &mut self,
         series: &impl Series,
@@ -263,7 +266,12 @@ impl Appender {
         let fits = limit == 0 || limit_buckets(&mut histogram, limit);
         let sum = histogram.sum;
         let is_exempt = |is_known| is_known && is_stale_marker(sum);
-        let admitted = self.admit(series, timestamp_ms, fits, is_exempt)?;
+        let admitted = self.admit(series, timestamp_ms, fits, is_exempt, || {
+            histogram.validate().map_err(|why| ScrapeError::Histogram {
+                series: refused::exposed(series),
+                why: why.to_string(),
+            })
+        })?;
         let Some((slot, timestamp_ms, is_timed)) = admitted else { return Ok(()) };
         self.scrape.last = Some((slot, timestamp_ms, true));
         if let Some(labels) = self.kept_labels(slot) {
@@ -277,7 +285,8 @@ impl Appender {
         Ok(())
     }
 
-    /// An exemplar of the sample before. One that cannot be kept never fails a scrape.
+    /// An exemplar of the sample before. One that cannot be kept never fails a scrape. One that has
+    /// no time, and that the series had before, is the same, and is not stored again.
     pub fn exemplar(&mut self, exemplar: Exemplar) {
         let Some((slot, sample_ms, is_native)) = self.scrape.last else { return };
         // Those of native histograms need a time of their own: they come again in each scrape.
@@ -290,7 +299,16 @@ impl Appender {
             return;
         }
         let Some(series) = self.kept_labels(slot) else { return };
-        let (labels, value) = (exemplar.labels.into_iter().collect(), exemplar.value);
+        let (labels, value): (Labels, f64) =
+            (exemplar.labels.into_iter().collect(), exemplar.value);
+        let timeless = match exemplar.timestamp_ms {
+            None => Some(TimelessExemplar { labels: labels.clone(), value }),
+            Some(_) => None,
+        };
+        if timeless.as_ref().is_some_and(|exemplar| self.cache.is_repeated(slot, exemplar)) {
+            return;
+        }
+        self.scrape.exemplars.push(StoredExemplar { slot, at_ms: timestamp_ms, timeless });
         let row = ExemplarRow { series, labels, value, timestamp_ms };
         let exemplars = &mut self.scrape.batch.exemplars;
         // By time within a series; most have one exemplar.
@@ -304,7 +322,8 @@ impl Appender {
     /// Counts a sample and finds its series. Returns the series, the sample's time and whether that
     /// is its own; none if the sample is not stored. `fits` is whether a histogram is within its
     /// limit. `is_exempt` says whether a sample of a series that is known, or not, passes
-    /// `sample_limit`. Where a limit is exceeded, parsing goes on for the totals.
+    /// `sample_limit`, `check` whether a sample that would be stored has a value that can be. Where
+    /// a limit is exceeded, parsing goes on for the totals.
     #[inline]
     fn admit(
         &mut self,
@@ -312,6 +331,7 @@ impl Appender {
         timestamp_ms: Option<i64>,
         fits: bool,
         is_exempt: impl Fn(bool) -> bool,
+        check: impl FnOnce() -> Result<(), ScrapeError>,
     ) -> Result<Option<(Slot, i64, bool)>, ScrapeError> {
         let scrape = &mut self.scrape;
         scrape.totals.scraped += 1;
@@ -358,6 +378,11 @@ impl Appender {
             self.note(series, RefusalReason::TooFarAhead);
             return Ok(None);
         }
+        if let Err(error) = check() {
+            // The last of the scrape. Upstream counts it as scraped only.
+            scrape.totals.added -= 1;
+            return Err(error);
+        }
         let slot = match found {
             Ok(slot) => slot,
             Err(labels) => {
@@ -395,9 +420,10 @@ impl Appender {
     }
 
     #[cold]
-    fn new_labels(&self, series: &impl Series) -> Result<Option<Labels>, ScrapeError> {
-        let labels = self.options.mutator.series(series.labels()?);
-        labels.inspect_err(|error| {
+    fn new_labels(&mut self, series: &impl Series) -> Result<Option<Labels>, ScrapeError> {
+        // Upstream's parser finds what is wrong with the text before the sample counts.
+        let exposed = series.labels().inspect_err(|_| self.scrape.totals.scraped -= 1)?;
+        self.options.mutator.series(exposed).inspect_err(|error| {
             use ScrapeError::{LabelLimit, LabelNameLimit, LabelValueLimit};
             if matches!(error, LabelLimit { .. } | LabelNameLimit { .. } | LabelValueLimit { .. }) {
                 self.metrics.exceeded_label_limits.add(1);

@@ -85,7 +85,7 @@ impl Appender {
 }
 
 /// A series as its target exposes it.
-fn exposed(series: &impl Series) -> String {
+pub(super) fn exposed(series: &impl Series) -> String {
     let Ok(labels) = series.labels() else {
         return String::from_utf8_lossy(series.text()).into_owned();
     };

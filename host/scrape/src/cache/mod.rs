@@ -58,6 +58,9 @@ pub struct Cache {
     table: HashTable<u32>,
     /// Labels of series that need them in each scrape.
     labels: HashMap<Slot, Labels>,
+    /// The newest stored exemplar of each series whose newest one has no time of its own, with the
+    /// time of its sample.
+    exemplars: HashMap<Slot, (TimelessExemplar, i64)>,
     /// Keeps targets from crafting collisions.
     seed: u64,
     /// The current iteration. It starts at 2, so that no new entry counts as seen or tracked.
@@ -93,6 +96,26 @@ struct Entry {
     next: u32,
 }
 
+/// An exemplar without a time of its own.
+#[derive(Clone, Debug)]
+pub struct TimelessExemplar {
+    /// Its labels.
+    pub labels: Labels,
+    /// Its value.
+    pub value: f64,
+}
+
+/// A stored exemplar, in so far as later ones of its series are compared with it.
+#[derive(Clone, Debug)]
+pub struct StoredExemplar {
+    /// Its series.
+    pub slot: Slot,
+    /// Its own time, or that of its sample.
+    pub at_ms: i64,
+    /// What it says, unless it has a time of its own.
+    pub timeless: Option<TimelessExemplar>,
+}
+
 /// A series that the cache does not know any more.
 #[derive(Debug)]
 pub struct Ended {
@@ -124,6 +147,7 @@ impl Cache {
             free: Vec::new(),
             table: HashTable::new(),
             labels: HashMap::new(),
+            exemplars: HashMap::new(),
             seed,
             iteration: 2,
             last: u32::MAX,
@@ -236,6 +260,27 @@ impl Cache {
     /// Keeps the final labels of a series until it is removed.
     pub fn keep_labels(&mut self, slot: Slot, labels: &Labels) {
         self.labels.entry(slot).or_insert_with(|| labels.clone());
+    }
+
+    /// Whether this is the newest exemplar of the series, still exposed: without a time of its own,
+    /// it cannot be told from one that was stored. Upstream: `Exemplar.Equals`.
+    pub fn is_repeated(&self, slot: Slot, exemplar: &TimelessExemplar) -> bool {
+        self.exemplars.get(&slot).is_some_and(|(known, _)| {
+            known.value == exemplar.value && known.labels == exemplar.labels
+        })
+    }
+
+    /// Notes an exemplar that was stored.
+    pub fn note_exemplar(&mut self, exemplar: StoredExemplar) {
+        let StoredExemplar { slot, at_ms, timeless } = exemplar;
+        // An older one is not stored, or is not the newest.
+        if self.exemplars.get(&slot).is_some_and(|(_, newest_ms)| *newest_ms > at_ms) {
+            return;
+        }
+        match timeless {
+            Some(timeless) => drop(self.exemplars.insert(slot, (timeless, at_ms))),
+            None => drop(self.exemplars.remove(&slot)),
+        }
     }
 
     /// Has the series marked when a later scrape lacks it.
@@ -354,6 +399,7 @@ impl Cache {
             let reference = std::mem::replace(&mut entry.reference, UNRESOLVED);
             entry.tracked = 0;
             self.labels.remove(&Slot(place));
+            self.exemplars.remove(&Slot(place));
             self.free.push(place);
             if let Some(form) = form
                 && stale.binary_search(&reference).is_ok()
@@ -370,7 +416,18 @@ impl Cache {
         if self.free.len() < GROWTH_FREE || self.free.len() < self.entries.len() / 2 {
             return;
         }
-        self.entries.retain(|entry| !entry.text.is_empty());
+        let mut exemplars = std::mem::take(&mut self.exemplars);
+        let (mut before, mut place) = (0, 0);
+        self.entries.retain(|entry| {
+            let is_kept = !entry.text.is_empty();
+            if is_kept {
+                let known = exemplars.remove(&Slot(before)).map(|known| (Slot(place), known));
+                self.exemplars.extend(known);
+                place += 1;
+            }
+            before += 1;
+            is_kept
+        });
         self.entries.shrink_to_fit();
         // Places have changed; those that need labels keep them again.
         self.labels = HashMap::new();

@@ -95,8 +95,33 @@ fn memory_is_given_back() {
         texts.iter().enumerate().map(|(place, text)| (text.as_str(), place as u64)).collect();
     scrape(&mut cache, &rows, true);
     assert_eq!(scrape(&mut cache, &rows[..10], true).len(), 4990);
+    assert!(cache.entries.capacity() >= 5000, "places stay until the next scrape begins");
+    cache.shrink();
     assert!(cache.entries.capacity() < 100);
     assert!(scrape(&mut cache, &rows[..10], true).is_empty());
+}
+
+#[test]
+fn exemplars_stay_with_their_series() {
+    let mut cache = Cache::new(7);
+    let texts: Vec<String> = (0..3000).map(|number| format!("m{number}")).collect();
+    let rows: Vec<(&str, SeriesRef)> =
+        texts.iter().enumerate().map(|(place, text)| (text.as_str(), place as u64)).collect();
+    scrape(&mut cache, &rows, true);
+    let exemplar = |value: f64| TimelessExemplar { labels: Labels::of(&BTreeMap::new()), value };
+    for (place, _) in texts.iter().enumerate() {
+        let timeless = Some(exemplar(place as f64));
+        cache.note_exemplar(StoredExemplar { slot: Slot(place as u32), at_ms: 1, timeless });
+    }
+    let kept = [rows[5], rows[700], rows[2999]];
+    scrape(&mut cache, &kept, true);
+    cache.shrink();
+    assert_eq!(cache.exemplars.len(), kept.len());
+    for (text, number) in kept {
+        let Lookup::Known { slot, .. } = cache.look_up(text.as_bytes()) else { panic!("known") };
+        assert!(cache.is_repeated(slot, &exemplar(number as f64)), "{text}");
+        assert!(!cache.is_repeated(slot, &exemplar(number as f64 + 1.0)), "{text}");
+    }
 }
 
 #[test]

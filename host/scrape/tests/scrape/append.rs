@@ -40,16 +40,16 @@ fn dropping(label: &str) -> Options {
 }
 
 /// A target whose bodies are given.
-struct Target {
+pub struct Target {
     appender: Appender,
     metrics: Arc<Metrics>,
-    store: MemoryStore,
+    pub store: MemoryStore,
     format: Format,
     last: Result<Appended, tidepool_scrape::store::StoreError>,
 }
 
 impl Target {
-    fn new(options: Options) -> Target {
+    pub fn new(options: Options) -> Target {
         let metrics = Arc::<Metrics>::default();
         Target {
             appender: Appender::new(options, metrics.clone(), 7),
@@ -97,7 +97,7 @@ impl Target {
     }
 
     /// A scrape that is good; returns what it stored, without the report.
-    async fn good(&mut self, at_ms: i64, body: &str) -> Vec<Stored> {
+    pub async fn good(&mut self, at_ms: i64, body: &str) -> Vec<Stored> {
         let (_, result) = self.scrape(at_ms, body).await;
         assert_eq!(result, Ok(()), "{body}");
         self.store.take()
@@ -349,6 +349,52 @@ async fn exemplars_belong_to_their_series() {
     assert_eq!(found, [first, second]);
 }
 
+/// Upstream: `Exemplar.Equals`, by which the storage of exemplars drops what is there already.
+#[tokio::test]
+async fn exemplars_without_a_time_are_stored_once() {
+    let mut target = Target { format: Format::Openmetrics, ..Target::new(options()) };
+    // The exemplar of each scrape, and whether it is stored.
+    let scrapes = [
+        ("{t=\"1\"} 1", true),
+        ("{t=\"1\"} 1", false),
+        ("{t=\"1\"} 1.0", false),
+        ("{t=\"1\"} 2", true),
+        ("{t=\"2\"} 2", true),
+        ("{t=\"1\"} 1", true),
+        ("", false),
+        ("{t=\"1\"} 1", false),
+        // The first is older than the newest, the second is newer.
+        ("{t=\"9\"} 9 3", true),
+        ("{t=\"1\"} 1", false),
+        ("{t=\"9\"} 9 11.5", true),
+        ("{t=\"1\"} 1", true),
+        ("{t=\"1\"} NaN", true),
+        ("{t=\"1\"} NaN", true),
+        ("{} 1", true),
+        ("{} 1", false),
+        ("{x=\"\"} 1", false),
+    ];
+    for (number, (exemplar, is_stored)) in scrapes.into_iter().enumerate() {
+        let mark = if exemplar.is_empty() { "" } else { " # " };
+        let body = format!("# TYPE m counter\nm_total 1{mark}{exemplar}\nn_total 1\n# EOF\n");
+        target.good(1000 * (number as i64 + 1), &body).await;
+        let batch = target.store.lock().batches.last().cloned().expect("a batch");
+        assert_eq!(batch.exemplars.len(), usize::from(is_stored), "{number}: {exemplar}");
+    }
+    let exemplar = "m_total 1 # {t=\"5\"} 5\n";
+    let (_, result) = target.scrape(30_000, exemplar).await;
+    assert!(result.is_err(), "cut off: nothing of it is stored");
+    target.store.lock().is_broken = true;
+    let (_, result) = target.scrape(31_000, &format!("{exemplar}# EOF\n")).await;
+    assert!(result.is_ok() && target.last.is_err());
+    target.store.lock().is_broken = false;
+    for (at_ms, count) in [(32_000, 1), (33_000, 0)] {
+        target.good(at_ms, &format!("{exemplar}# EOF\n")).await;
+        let batch = target.store.lock().batches.last().cloned().expect("a batch");
+        assert_eq!(batch.exemplars.len(), count);
+    }
+}
+
 /// Upstream: TestLeQuantileReLabel, TestScrapeLoopMetadata.
 #[tokio::test]
 async fn bounds_are_numbers_and_families_have_metadata() {
@@ -394,14 +440,54 @@ async fn the_end_marks_the_report_too() {
 /// Upstream: TestScrapeLoopRunReportsTargetDownOnInvalidUTF8, TestScrapeLoopDiscardDuplicateLabels.
 #[tokio::test]
 async fn what_cannot_be_read_fails_the_scrape() {
-    for body in ["a{l=\"\u{fffd}", "a{le=\"1\",le=\"2\"} 1\n", "a 1\nb x\n", "a{b=\"c\"\n"] {
+    for body in ["a{l=\"\u{fffd}", "a 1\nb x\n", "a{b=\"c\"\n"] {
         let mut target = Target::new(options());
         let (_, result) = target.scrape(1000, body).await;
         assert!(matches!(result, Err(ScrapeError::Parse(_))), "{body}: {result:?}");
         assert_eq!(target.store.values("up"), [0.0]);
         assert_eq!(target.store.take(), []);
     }
+    let mut target = Target::new(options());
+    let (found, result) = target.scrape(1000, "a 1\na{le=\"1\",le=\"2\"} 1\n").await;
+    assert!(matches!(result, Err(ScrapeError::RepeatedLabel { .. })), "{result:?}");
+    assert_eq!(counts(found), totals(2, 1, 1));
     let mut target = Target { format: Format::Openmetrics, ..Target::new(options()) };
     let (_, result) = target.scrape(1000, "a 1\n").await;
     assert!(result.is_err(), "cut off before its end");
+}
+
+/// Upstream's parser looks at labels before a sample counts as scraped.
+#[tokio::test]
+async fn samples_whose_text_is_wrong_do_not_count() {
+    let nameless = ["{x=\"1\"} 1\n", "{} 1\n", "{__name__=\"b\"} 1\n"];
+    for body in nameless.iter().chain(&["a{x=1} 1\n", "{\"a\",\"b\"} 1\n", "a{\"x\"} 1\n"]) {
+        for format in [Format::Prometheus, Format::Openmetrics] {
+            let mut target = Target { format, ..Target::new(options()) };
+            let (found, result) = target.scrape(1000, &format!("m 1\n{body}m2 1\n")).await;
+            assert!(matches!(result, Err(ScrapeError::Parse(_))), "{body}: {result:?}");
+            assert_eq!(counts(found), totals(1, 1, 1), "{body}");
+        }
+    }
+}
+
+/// Upstream: TestScrapeLoopAppend, the cases of empty labels.
+#[tokio::test]
+async fn empty_labels_take_those_of_the_target_away() {
+    let body = "a{job=\"\",n=\"1\"} 1\nb{job=\"own\"} 2\nc 3\n";
+    let of = |honor_labels| {
+        let mut options = options();
+        options.mutator.target = vec![("job".into(), "target".into())];
+        Options { mutator: Mutator { honor_labels, ..options.mutator }, ..options }
+    };
+    let honored = ["a{n=\"1\"}", "b{job=\"own\"}", "c{job=\"target\"}"];
+    let renamed =
+        ["a{job=\"target\",n=\"1\"}", "b{exported_job=\"own\",job=\"target\"}", honored[2]];
+    for (honor_labels, expected) in [(true, honored), (false, renamed)] {
+        let mut target = Target::new(of(honor_labels));
+        for at_ms in [1000, 2000] {
+            let found = target.good(at_ms, body).await;
+            let found: Vec<&str> = found.iter().map(|stored| stored.series.as_str()).collect();
+            assert_eq!(found, expected);
+        }
+    }
 }

@@ -8,13 +8,18 @@ use tidepool_exposition::Format;
 use tidepool_exposition::protobuf::client::{
     Bucket, BucketSpan, Exemplar, Histogram, LabelPair, Metric, MetricFamily, MetricType,
 };
-use tidepool_scrape::append::{Appender, BodyReader, Histograms, Options};
+use tidepool_scrape::append::{Appender, BodyReader, Histograms, Options, Totals};
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::store::Batch;
 
 /// Two histograms with three buckets at the finest schema, so many empty ones between them.
 fn body(gap: i32) -> Vec<u8> {
+    changed_body(gap, |_| {})
+}
+
+/// The same with a change of the second one.
+fn changed_body(gap: i32, change: impl Fn(&mut Histogram)) -> Vec<u8> {
     let deltas = [1, 0, 0];
     let span = || BucketSpan { offset: Some(gap), length: Some(1) };
     let label = |name: &str| LabelPair { name: Some(name.into()), value: Some("x".into()) };
@@ -36,10 +41,13 @@ fn body(gap: i32) -> Vec<u8> {
         positive_delta: deltas.to_vec(),
         ..Histogram::default()
     };
-    let metric = |name: &str| Metric {
-        label: vec![label(name)],
-        histogram: Some(histogram.clone()),
-        ..Metric::default()
+    let metric = |name: &str| {
+        let mut histogram = histogram.clone();
+        if name == "b" {
+            change(&mut histogram);
+        }
+        let (label, histogram) = (vec![label(name)], Some(histogram));
+        Metric { label, histogram, ..Metric::default() }
     };
     let family = MetricFamily {
         name: Some("h".into()),
@@ -54,13 +62,15 @@ struct Scraper {
     appender: Appender,
     metrics: Arc<Metrics>,
     store: MemoryStore,
+    totals: Totals,
 }
 
 impl Scraper {
     fn new(options: Options) -> Scraper {
         let metrics = Arc::<Metrics>::default();
         let appender = Appender::new(options, metrics.clone(), 7);
-        Scraper { appender, metrics, store: MemoryStore::default() }
+        let (store, totals) = (MemoryStore::default(), Totals::default());
+        Scraper { appender, metrics, store, totals }
     }
 
     async fn scrape(
@@ -73,7 +83,8 @@ impl Scraper {
         let mut reader = BodyReader::new(Format::Protobuf, histograms);
         let fed = reader.feed(body, &mut self.appender);
         let fed = fed.and_then(|()| reader.end(&mut self.appender));
-        let (_, result) = self.appender.finish(fed);
+        let (totals, result) = self.appender.finish(fed);
+        self.totals = totals;
         self.appender.commit(&self.store, at_ms).await.expect("the store takes it");
         let batch = self.store.lock().batches.last().cloned().expect("a batch");
         (result, batch)
@@ -125,4 +136,37 @@ async fn histograms_become_coarser_or_fail_the_scrape() {
     let mut scraper = Scraper::new(Options { schema_max: 3, ..options() });
     let (_, batch) = scraper.scrape(1000, NATIVE, &body(40)).await;
     assert_eq!(batch.histograms[0].histogram.schema, 3);
+}
+
+/// `Append` of upstream's head refuses what its `Validate` finds, and no such error is one that a
+/// scrape goes on after.
+#[tokio::test]
+async fn histograms_that_cannot_be_stored_fail_the_scrape() {
+    type Change = fn(&mut Histogram);
+    let cases: [(Change, &str); 4] = [
+        (|h| h.sample_count = Some(7), "its buckets have 3 observations, but its count is 7"),
+        (|h| h.schema = Some(9), "its schema is 9; from -4 to 8 and -53 are known"),
+        (|h| h.positive_delta[1] = -2, "positive bucket 2 has a negative count"),
+        (|h| h.positive_span[1].offset = Some(-1), "positive span 2"),
+    ];
+    for (change, why) in cases {
+        let mut scraper = Scraper::new(options());
+        let (result, batch) = scraper.scrape(1000, NATIVE, &changed_body(40, change)).await;
+        let error = result.expect_err(why).to_string();
+        assert!(error.contains(why) && error.contains("h{b=\"x\"}"), "{error}");
+        assert!(batch.histograms.is_empty(), "nothing of it is stored");
+        let Totals { scraped, added, series_added, .. } = scraper.totals;
+        assert_eq!((scraped, added, series_added), (2, 1, 1), "{why}");
+        let classic = scraper.scrape(2000, Histograms::default(), &changed_body(40, change)).await;
+        assert_eq!(classic.0, Ok(()), "what is ignored is not looked at");
+    }
+    // Observations that are not a number are in no bucket.
+    let mut scraper = Scraper::new(options());
+    let of_nan: Change = |h| (h.sample_count, h.sample_sum) = (Some(7), Some(f64::NAN));
+    assert_eq!(scraper.scrape(1000, NATIVE, &changed_body(40, of_nan)).await.0, Ok(()));
+    // A limit prevails: the samples beyond it are counted only.
+    let mut scraper = Scraper::new(Options { sample_limit: 1, ..options() });
+    let wrong = changed_body(40, |h| h.sample_count = Some(7));
+    let (result, _) = scraper.scrape(1000, NATIVE, &wrong).await;
+    assert_eq!(result, Err(ScrapeError::SampleLimit { limit: 1 }));
 }

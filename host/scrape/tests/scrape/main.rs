@@ -5,6 +5,7 @@ mod append;
 mod cycle;
 mod histograms;
 mod http;
+mod places;
 mod pool;
 mod refused;
 mod reload;

@@ -101,6 +101,7 @@ fn targets_are_told_as_by_prometheus() {
         r#"{"__address__":"a:80","which":"first","meta_zone":"z"}"#,
         r#"{"__address__":"gone:1","which":"first"}"#,
         r#"{"which":"x"}"#,
+        "{}",
         "[]",
         "x",
     ];
@@ -112,6 +113,9 @@ fn targets_are_told_as_by_prometheus() {
         "targets?state=other",
         "targets?state=active&scrapePool=first",
         "targets?state=active&scrapePool=none",
+        "targets?scrapePool=first",
+        "targets?state=dropped&scrapePool=dropped",
+        "targets?state=dropped&scrapePool=none",
         "scrape_pools",
         "targets/metadata",
         "targets/metadata?metric=c",

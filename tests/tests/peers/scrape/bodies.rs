@@ -101,8 +101,12 @@ fn content_types_count_as_for_prometheus() {
         Page::new(TEXT, b"a{x=\"\xff\"} 1\n".as_slice()),
         Page::new(OPENMETRICS, "a 1\n# EOF\n"),
         Page::text("a{x=\"1\"} 1\n"),
+        Page::text("a 1\n{x=\"1\"} 1\nb 1\n"),
+        Page::text("a 1\nb{x=1} 1\nc 1\n"),
+        Page::openmetrics("a 1\n{x=\"1\"} 1\n# EOF\n"),
+        Page::text("a{x=\"1\"} 1\n"),
     ];
-    let scrapes = typed.len();
+    let scrapes = odd.len();
     let jobs = [
         job("typed", ""),
         job("fallback", "fallback_scrape_protocol: PrometheusText0.0.4"),

@@ -53,6 +53,20 @@ fn protobuf_pages() -> Vec<Page> {
         one(native(9.0, 3, 0, &[1; 8])),
         Page::new(messages::KIND, b"\x05\x0a\x09".as_slice()),
         one(both(&[1, 2, 0])),
+        // Of a count that is not that of the buckets, and of a schema that there is not, each
+        // behind a good one.
+        page(&[
+            histogram(&[("path", "/a")], &both(&[1, 2, 0])),
+            histogram(&[("path", "/")], &both(&[1, 2, 0]).number(1, 4)),
+        ]),
+        one(both(&[1, 2, 0])),
+        page(&[
+            histogram(&[("path", "/a")], &both(&[1, 2, 0])),
+            histogram(&[("path", "/")], &with_buckets(native(3.5, 9, -2, &[1, 2, 0]), &BUCKETS)),
+        ]),
+        // Observations that are not a number are in no bucket.
+        one(both(&[1, 2, 0]).number(1, 20).double(2, f64::NAN)),
+        one(both(&[1, 2, 0])),
     ]
 }
 
@@ -177,8 +191,13 @@ fn exemplars_are_those_of_prometheus() {
             open(&format!("c_total 3 # {{id=\"c\"}} 1.5 {}\n", second(50))),
             open(&format!("c_total 4 # {{id=\"d\"}} 2.5 {}\n", second(90))),
             open(&format!("c_total 4 # {{id=\"e\"}} 3.5 {}.5\n", second(40))),
-            // Without a time, and without labels.
+            // Without a time, also again, and without labels.
             open("c_total 5 # {id=\"f\"} 9\n"),
+            open("c_total 5 # {id=\"f\"} 9\n"),
+            open("c_total 6 # {id=\"f\"} 9.0\n"),
+            open(&format!("c_total 6 # {{id=\"d\"}} 2.5 {}\n", second(90))),
+            open("c_total 6 # {id=\"f\"} 9\n"),
+            open("c_total 5 # {} 9\n"),
             open("c_total 5 # {} 9\n"),
             // Longer than an exemplar may be.
             open(&format!("c_total 6 # {{id=\"{}\"}} 1\n", "x".repeat(200))),
@@ -200,6 +219,7 @@ fn exemplars_are_those_of_prometheus() {
             // Without a time, those of native histograms do not count; and the same again.
             page(&[exemplar("d", 1.0, None), timed("c", 40)], Some(&timed("y", 30))),
             page(&[timed("e", 50)], Some(&exemplar("z", 1.0, None))),
+            page(&[timed("e", 50)], Some(&exemplar("z", 1.0, None))),
             page(&[], None),
         ];
         Scripts::from([("/text", text), ("/protobuf", protobuf)])
@@ -207,7 +227,7 @@ fn exemplars_are_those_of_prometheus() {
     let jobs = [job("text", ""), job("protobuf", "scrape_native_histograms: true")];
     let pair = Pair::start(&configuration(&jobs), scripts);
     // One more scrape than there are pages: what the last one brought is stored.
-    pair.assert_same(2, 10, 2.0);
+    pair.assert_same(2, 15, 2.0);
     let theirs = exemplars(&pair.theirs, pair.base_ms);
     assert!(theirs.values().map(Vec::len).sum::<usize>() > 5, "{theirs:?}");
     let same = || (exemplars(&pair.ours, pair.base_ms) == theirs).then_some(());

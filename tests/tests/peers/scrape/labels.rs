@@ -15,6 +15,9 @@ fn conflicts_of_labels_end_as_in_prometheus() {
         Page::text("gone 1\nrenamed{old=\"v\"} 2\nmiXed{le=\"1\",quantile=\"0.50\"} 3\n"),
         Page::text("keep_1 1\nkeep_2{path=\"/api/v1/x\"} 2\ndrop_1 3\n"),
         Page::text("c 3\n"),
+        Page::text("a{job=\"\",instance=\"\"} 1\nb{site=\"\",x=\"1\"} 2\nc 3\n"),
+        Page::openmetrics("a{job=\"\",x=\"\"} 1\n# EOF\n"),
+        Page::text("c 3\n"),
     ];
     let scrapes = pages.len();
     let relabel = |rules: &[&str]| format!("metric_relabel_configs: [{}]", rules.join(", "));

@@ -36,8 +36,7 @@ fn timestamps_of_pages_are_those_of_prometheus() {
             )),
             Page::text("now 12\n"),
         ];
-        // A refused sample of a tracked series is no sample to Prometheus, which marks an end at
-        // the time of the scrape and refuses all earlier ones from then on; tidepool goes on.
+        // Nothing of these is refused: `scrape_series_added` is compared, too.
         let in_order = vec![
             text(&[("a", 1, 90), ("b", 1, 90)], "now 1\n"),
             text(&[("a", 2, 80), ("b", 2, 85)], "now 2\n"),
@@ -48,13 +47,16 @@ fn timestamps_of_pages_are_those_of_prometheus() {
             text(&[("d", 7, 30)], "now 7\n"),
             Page::text("now 8\n"),
         ];
-        let paths = ["/refused", "/ignored", "/both"];
+        let paths = ["/refused", "/refused_ends", "/ignored", "/both"];
         let mut scripts = Scripts::from(paths.map(|path| (path, pages.clone())));
         scripts.extend(["/honored", "/tracked"].map(|path| (path, in_order.clone())));
         scripts
     };
     let jobs = [
         job("refused", ""),
+        // A refused sample of a tracked series is no sample: the series ends at the time of the
+        // scrape, and all earlier samples are refused from then on.
+        job("refused_ends", "track_timestamps_staleness: true"),
         job("honored", ""),
         job("ignored", "honor_timestamps: false"),
         job("tracked", "track_timestamps_staleness: true"),

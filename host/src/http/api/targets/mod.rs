@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tidepool_scrape::pool::Listed;
 use tidepool_scrape::target::{Health, LabelMap, State, Target};
 use tidepool_settings::duration::duration_text;
 
@@ -32,7 +33,10 @@ pub fn targets(context: &Context, parameters: &Parameters) -> Result<Reply, ApiE
     };
     let health = parameters.first("health");
     let mut window = Window::of(parameters)?;
-    let listed = context.scraping.targets(pool);
+    let all = context.scraping.targets(None);
+    let is_asked_for = |name: &str| pool.is_none_or(|pool| pool == name);
+    let listed: Vec<(&String, &Listed)> =
+        all.iter().filter(|(name, _)| is_asked_for(name)).collect();
     let mut active: Vec<Active<'_>> = listed
         .iter()
         .filter(|_| has_active)
@@ -52,7 +56,8 @@ pub fn targets(context: &Context, parameters: &Parameters) -> Result<Reply, ApiE
         active.retain(|target| window.takes(&target.searched()));
         dropped.retain(|(pool, labels)| window.takes(&searched(pool, "", labels.iter(), "")));
     }
-    let counts: Map<String, Value> = listed
+    // Of all jobs, as upstream has it, whichever is asked for.
+    let counts: Map<String, Value> = all
         .iter()
         .map(|(pool, listed)| (pool.clone(), json!(listed.dropped_total)))
         .filter(|_| has_dropped)
