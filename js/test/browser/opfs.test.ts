@@ -174,13 +174,13 @@ test('a quota that is used up refuses the batch, and leaves the rest as it was',
 });
 
 /** A hundred thousand samples; `tests/run --soak` writes a million. */
-const STEPS = process.env['TIDEPOOL_SOAK'] === undefined ? 100 : 1000;
+const SERIES = process.env['TIDEPOOL_SOAK'] === undefined ? 100 : 1000;
 
 test('many samples', async () => {
   const page = await profile.tab();
   assert.equal(await call(page, 'open', { name: 'many' }), 'open');
-  assert.equal(await call(page, 'write', 1000, 0, STEPS), 1000 * STEPS);
-  const whole = { series: 1000, samples: 1000 * STEPS, wrong: 0 };
+  assert.equal(await call(page, 'write', SERIES, 0, 1000), SERIES * 1000);
+  const whole = { series: SERIES, samples: SERIES * 1000, wrong: 0 };
   assert.deepEqual(await call(page, 'check'), whole);
   assert.ok((await call(page, 'compact')) > 0);
   await page.reload();

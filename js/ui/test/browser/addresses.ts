@@ -15,12 +15,13 @@ remote_write:
 `;
 
 /**
- * A node that is not started yet. It has blocks of half a day ago, beside what is imported later.
+ * A node that is not started yet. It has a block of half a day ago, beside what is imported later.
  */
 export function fullProgram(flags: readonly string[] = []): Program {
   const program = new Program(['--no-host-metrics', '--config={tidepool.yml}', '--max-series=10000', ...flags], { 'tidepool.yml': CONFIG });
-  const endMs = Date.now() - 12 * 3_600_000;
-  program.importBlocks(Array.from({ length: 200 }, (_, i) => `old_samples{n="${i % 10}"} ${i} ${endMs + Math.floor(i / 10) * 60_000}`));
+  // Within one block, whatever the time of day.
+  const beginMs = Math.floor(Date.now() / 7_200_000 - 6) * 7_200_000 + 1_800_000;
+  program.importBlocks(Array.from({ length: 200 }, (_, i) => `old_samples{n="${i % 10}"} ${i} ${beginMs + Math.floor(i / 10) * 60_000}`));
   return program;
 }
 

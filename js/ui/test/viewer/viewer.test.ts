@@ -31,8 +31,9 @@ const EXPRESSIONS = [
 const HTTP = new Map<string, { metric: Record<string, string>; value: [number, string] }[]>();
 
 before(async () => {
-  // Blocks of some hours ago, then a log of the last hour.
-  const old = Array.from({ length: 2000 }, (_, i) => `old_samples{n="${i % 10}"} ${i} ${endMs - 12 * 3_600_000 + Math.floor(i / 10) * 60_000}`);
+  // Two blocks of half a day ago, whatever the time of day, then a log of the last hour.
+  const beginMs = Math.floor(endMs / 7_200_000 - 6) * 7_200_000 + 600_000;
+  const old = Array.from({ length: 2000 }, (_, i) => `old_samples{n="${i % 10}"} ${i} ${beginMs + Math.floor(i / 10) * 60_000}`);
   program.importBlocks(old);
   await program.start();
   await program.import([...machineLines(endMs), ...hostileLines(endMs)]);

@@ -183,7 +183,7 @@ fn the_configuration_is_shown_without_secrets_and_as_it_was_reloaded() {
              retention-time: 30d\nscrape_configs:\n- job_name: a\n  \
              basic_auth: {{username: anna, password: hunter2}}\n  \
              static_configs: [{{targets: ['127.0.0.1:1']}}]\n\
-             remote_write:\n- url: http://bob:hunter2@127.0.0.1:1/w?token=hunter2\n  \
+             remote_write:\n- url: http://127.0.0.1:1/w?token=hunter2\n  \
              headers: {{X-Key: hunter2}}\n",
         )
     };
