@@ -208,7 +208,10 @@ fn wal(text: &mut MetricsText, stats: &WalStats, bytes: u64) {
     text.gauge(
         "tidepool_wal_last_fsync_timestamp_seconds",
         "Time of the last successful sync of the log; 0 before the first.",
-        stats.fsynced_ms as f64 / 1000.0,
+        stats.fsynced_at.map_or(0.0, |at| {
+            let now_s = crate::clock::system_now_ms() as f64 / 1000.0;
+            now_s - at.elapsed().as_secs_f64()
+        }),
     );
     text.counter("tidepool_wal_checkpoints_total", "Checkpoints written.", stats.checkpoints);
 }

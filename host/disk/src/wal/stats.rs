@@ -3,9 +3,9 @@
 use crate::error::{Action, Result};
 use crate::fs::{Disk, tree_bytes};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Figures of the log since the start of the process. Counters only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub struct WalStats {
     pub fsyncs_failed: u64,
     /// Time spent in syncs of segments, failed ones included.
     pub fsync_time: Duration,
-    /// When a segment was last synced, in milliseconds since the epoch; 0 before the first sync.
-    pub fsynced_ms: u64,
+    /// When a segment was last synced, if one was.
+    pub fsynced_at: Option<Instant>,
     /// Checkpoints committed.
     pub checkpoints: u64,
     /// Segments deleted because a checkpoint stands for them.
@@ -116,7 +116,7 @@ pub(super) struct Counters {
     pub fsyncs: AtomicU64,
     pub fsyncs_failed: AtomicU64,
     pub fsync_nanos: AtomicU64,
-    pub fsynced_ms: AtomicU64,
+    pub fsynced_at: Mutex<Option<Instant>>,
     pub checkpoints: AtomicU64,
     pub segments_deleted: AtomicU64,
     pub replayed_records: AtomicU64,
@@ -156,7 +156,7 @@ impl Counters {
             fsyncs: self.fsyncs.load(Relaxed),
             fsyncs_failed: self.fsyncs_failed.load(Relaxed),
             fsync_time: Duration::from_nanos(self.fsync_nanos.load(Relaxed)),
-            fsynced_ms: self.fsynced_ms.load(Relaxed),
+            fsynced_at: *self.fsynced_at.lock().unwrap_or_else(PoisonError::into_inner),
             checkpoints: self.checkpoints.load(Relaxed),
             segments_deleted: self.segments_deleted.load(Relaxed),
             replay: ReplayStats {

@@ -31,9 +31,9 @@ use crate::error::{Action, DiskError, Result};
 use crate::fs::Disk;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A larger buffer is given back after the batch that needed it.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -420,8 +420,8 @@ impl OpenSegment {
         match synced {
             Ok(()) => {
                 self.is_synced = true;
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                counters.fsynced_ms.store(now.as_millis() as u64, Relaxed);
+                *counters.fsynced_at.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(Instant::now());
                 Ok(())
             }
             Err(source) => {
