@@ -8,6 +8,5 @@ mod memory;
 mod queries;
 mod runaway;
 mod scrape_churn;
-mod scrape_memory;
 mod streaming;
 mod wear;
