@@ -266,6 +266,10 @@ fn expressions_that_are_no_utf8_are_refused() {
             assert_refused(&response, 400, "bad_data", &text);
         }
     }
+    // What stands for such bytes elsewhere is refused in an expression, as by Prometheus.
+    let response =
+        ask(&store.server, "label_replace(vector(1), \"a\", \"\u{fffd}\", \"b\", \"\")", "");
+    assert_refused(&response, 400, "bad_data", "invalid UTF-8 rune");
 }
 
 #[test]
