@@ -58,13 +58,13 @@ check_node() {
   return 1
 }
 
-# A tool in Rust, of one version, in target/tools/bin. Built without optimization, which takes a third
-# of the time.
+# A tool in Rust, of one version, in target/tools/bin. Built without optimization and without what
+# debuggers need, which takes a third of the time.
 install_tool() { # program, version, package, flags of cargo install …
   local program=$1 version=$2 package=$3
   shift 3
   local stamp="$target/tools/$program-$version"
   if [ -e "$stamp" ] && [ -x "$target/tools/bin/$program" ]; then return 0; fi
-  cargo install --quiet --locked --debug --force --root "$target/tools" --version "$version" \
+  CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --force --root "$target/tools" --version "$version" \
     "$@" "$package" && touch "$stamp"
 }

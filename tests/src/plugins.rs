@@ -28,19 +28,19 @@ pub struct Plugins {
 pub fn built(name: &str) -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
     let folders = ["examples/plugins", "tests/plugins"].map(|folder| workspace().join(folder));
-    BUILT.get_or_init(|| folders.iter().for_each(|folder| build(folder)));
+    BUILT.get_or_init(|| folders.iter().for_each(|folder| build(folder, &folder.join("target"))));
     let file = format!("{}.wasm", name.replace('-', "_"));
     let found = folders.map(|folder| folder.join("target/wasm32-wasip2/release").join(&file));
     let found = found.into_iter().find(|path| path.exists());
     found.unwrap_or_else(|| panic!("there is no plugin {name}"))
 }
 
-/// Builds a crate or a workspace for WebAssembly.
-pub fn build(folder: &Path) {
+/// Builds a crate or a workspace for WebAssembly, into a target folder.
+pub fn build(folder: &Path, target: &Path) {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     // What the outer build sets for this machine does not fit WebAssembly.
     cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
-    cargo.env_remove("CARGO_TARGET_DIR").current_dir(folder).args(["build", "--release"]);
+    cargo.env("CARGO_TARGET_DIR", target).current_dir(folder).args(["build", "--release"]);
     let status = cargo.status().expect("cargo starts");
     assert!(status.success(), "building {} failed: {status}", folder.display());
 }

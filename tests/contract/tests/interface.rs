@@ -38,11 +38,10 @@ const OPTIONS: Options = Options {
     hash_seed: 1,
 };
 
-/// Compiled once for all tests.
 static LOADED: LazyLock<(Engine, wasmtime::component::Component)> = LazyLock::new(|| {
     let engine = Engine::default();
     let file = target_dir().join("engine/wasm32-wasip2/component/tidepool_engine.wasm");
-    let component = wasmtime::component::Component::from_file(&engine, file);
+    let component = wasm_run::load(&engine, &file);
     (engine, component.expect("`cargo build-component` makes it"))
 });
 

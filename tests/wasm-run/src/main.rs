@@ -6,6 +6,7 @@
 //! names is there under its own path, to be read. The exit code is passed on. A trap
 //! ends with the code of an aborted process, which test harnesses report as a failure.
 
+use std::path::Path;
 use std::process::ExitCode;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, ResourceType};
@@ -52,7 +53,8 @@ fn run(arguments: &[String]) -> wasmtime::Result<u8> {
         wasmtime::bail!("usage: wasm-run FILE.wasm [ARGUMENT]...")
     };
     let engine = Engine::new(&Config::new())?;
-    let component = Component::from_file(&engine, file).context(format!("cannot load {file}"))?;
+    let component =
+        wasm_run::load(&engine, Path::new(file)).context(format!("cannot load {file}"))?;
     let mut linker = Linker::<State>::new(&engine);
     wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;
     stub_imports(&mut linker, &component)?;

@@ -147,8 +147,10 @@ fn a_new_plugin_builds_as_it_is_and_is_what_it_should_be() {
         let made = plugin(&[&flags[..], &[into]].concat());
         assert_eq!(made.code, Some(0), "{made:?}");
         let folder = directory.path().join(&name);
-        build(&folder);
-        let file = folder.join(format!("target/wasm32-wasip2/release/my_{world}.wasm"));
+        // One for all, which have the same dependencies.
+        let target = directory.path().join("target");
+        build(&folder, &target);
+        let file = target.join(format!("wasm32-wasip2/release/my_{world}.wasm"));
         let checked = plugin(&[OsStr::new("check"), file.as_os_str()]);
         assert!(
             checked.stdout.contains(&format!("a {world} for tidepool:plugin@0.2")),
