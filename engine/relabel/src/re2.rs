@@ -22,6 +22,7 @@ pub fn translated(expression: &str) -> String {
                     Some(edge @ ('b' | 'B')) if class.is_none() => {
                         out.extend(["(?-u:\\", if edge == 'b' { "b)" } else { "B)" }]);
                     }
+                    Some(escaped @ ('p' | 'P')) => property(escaped, &mut letters, &mut out),
                     Some(escaped) => out.push_str(&perl(escaped)),
                     None => out.push('\\'),
                 }
@@ -77,6 +78,34 @@ fn perl(letter: char) -> String {
     }
 }
 
+/// A class by its name in Unicode. RE2 has general categories and scripts; our library has other
+/// properties, too, if it is built with their tables, so the kind is written out.
+fn property(
+    escaped: char,
+    letters: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    out: &mut String,
+) {
+    out.push('\\');
+    if letters.next_if_eq(&'{').is_none() {
+        out.push(escaped);
+        return;
+    }
+    let is_negated = letters.next_if_eq(&'^').is_some();
+    out.push(match (escaped, is_negated) {
+        ('p', false) | ('P', true) => 'p',
+        _ => 'P',
+    });
+    let mut name = String::new();
+    while let Some(letter) = letters.next_if(|letter| *letter != '}') {
+        name.push(letter);
+    }
+    let is_category = regex_syntax::parse(&format!("\\p{{gc={name}}}")).is_ok();
+    let kind = if is_category { "gc" } else { "sc" };
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{{{kind}={name}");
+    out.extend(letters.next());
+}
+
 /// Everything up to `\E` or the end stands for itself.
 fn quote(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
     while let Some(letter) = letters.next() {
@@ -103,8 +132,35 @@ mod tests {
             (r"[[:alpha:]&&]", r"[[:alpha:]\&\&]"),
             (r"\Qa.\E.", r"\x{61}\x{2e}."),
             (r"a\", r"a\"),
+            (r"\pN\p{Lu}[\P{greek}]", r"\pN\p{gc=Lu}[\P{sc=greek}]"),
+            (r"\p{^Letter}\P{^Any}\p{Lu", r"\P{gc=Letter}\p{gc=Any}\p{gc=Lu"),
         ] {
             assert_eq!(translated(expression), expected);
+        }
+    }
+
+    // As Go's `regexp/syntax` has it, whatever tables our library is built with.
+    #[test]
+    fn only_categories_and_scripts_have_names() {
+        for (name, is_known) in [
+            ("L", true),
+            ("Lu", true),
+            ("Letter", true),
+            ("Greek", true),
+            ("Any", true),
+            ("ASCII", true),
+            ("Assigned", true),
+            ("Alphabetic", false),
+            ("White_Space", false),
+            ("Emoji", false),
+            ("gc=Lu", false),
+            ("sc=Greek", false),
+            ("sc:Greek", false),
+            ("Age=6.0", false),
+            ("", false),
+        ] {
+            let expression = translated(&format!(r"\p{{{name}}}"));
+            assert_eq!(regex_syntax::parse(&expression).is_ok(), is_known, "{expression}");
         }
     }
 }
