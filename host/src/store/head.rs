@@ -242,6 +242,8 @@ impl HeadThread {
             if head.crashed.is_none() {
                 let looked = self.take_brief_stats(&mut head.instance);
                 let _ = head.noting_crash(looked);
+                // Until the next job, which may be long.
+                head.instance.set_deadline(None);
             }
             if stop {
                 let synced = lock(logs).sync();

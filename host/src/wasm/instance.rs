@@ -5,6 +5,7 @@ use super::bindings::exports::tidepool::tsdb::store::Guest;
 use super::memory::MemoryBound;
 use super::runtime::epoch_ticks;
 use super::state::InstanceState;
+use super::ticker::Ticks;
 use super::words::with_flags;
 use super::{
     BriefFigures, Columns, ColumnsOutcome, CompactProgress, Deletion, Error, Figures, HeadLost,
@@ -74,6 +75,7 @@ pub struct SavedHeadHandle(ResourceAny);
 pub struct Instance {
     pub(super) store: Store<InstanceState>,
     pub(super) bindings: EngineWithQueries,
+    ticks: Ticks,
 }
 
 /// The trap of a cancelled instance.
@@ -92,8 +94,12 @@ pub(super) fn why_ended(state: &InstanceState, trap: wasmtime::Error) -> CallErr
 }
 
 impl Instance {
-    pub(super) fn new(store: Store<InstanceState>, bindings: EngineWithQueries) -> Instance {
-        Instance { store, bindings }
+    pub(super) fn new(
+        store: Store<InstanceState>,
+        bindings: EngineWithQueries,
+        ticks: Ticks,
+    ) -> Instance {
+        Instance { store, bindings, ticks }
     }
 
     /// `store.open`
@@ -122,6 +128,7 @@ impl Instance {
     /// Gives the calls from now on so much time together; none at all lets the next one end the
     /// instance as one would that never came to an end.
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {
+        self.ticks.set_needed(deadline.is_some());
         self.store.set_epoch_deadline(epoch_ticks(deadline));
     }
 
@@ -141,6 +148,7 @@ impl Instance {
                 _ => Ok(UpdateDeadline::Continue(1)),
             }
         });
+        self.ticks.set_needed(true);
         self.store.set_epoch_deadline(1);
     }
 

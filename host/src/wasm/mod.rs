@@ -22,6 +22,7 @@ mod query;
 mod runtime;
 mod state;
 mod status;
+mod ticker;
 mod tuning;
 mod wasi;
 mod words;
@@ -60,7 +61,8 @@ pub use query::{
     Annotation, EvaluationHandle, ParseError, QueryError, QueryOptions, QueryStats, QueryTimes,
     ResultFormat, ValueType,
 };
-pub use runtime::{EPOCH_TICK, InstanceLimits, Runtime};
+pub use runtime::{InstanceLimits, Runtime};
+pub use ticker::EPOCH_TICK;
 pub use state::{InstanceLogs, InstanceStorage};
 pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};
 pub use words::{in_words, nothing_written};

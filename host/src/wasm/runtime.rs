@@ -4,13 +4,11 @@ use super::bindings::EngineWithQueriesPre;
 use super::instance::{CallError, Instance, why_ended};
 use super::precompiled;
 use super::state::{InstanceState, InstanceStorage};
+use super::ticker::{EPOCH_TICK, Ticker, Ticks};
 use super::{Options, tuning, wasi};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wasmtime::component::Linker;
-
-/// How often deadlines are looked at.
-pub const EPOCH_TICK: Duration = Duration::from_millis(50);
 
 /// What one instance may use.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +24,7 @@ pub struct InstanceLimits {
 pub struct Runtime {
     engine: wasmtime::Engine,
     component: EngineWithQueriesPre<InstanceState>,
+    ticker: Arc<Ticker>,
 }
 
 /// The one of this process: the machine code runs where it lies in the binary, which is one place.
@@ -53,15 +52,8 @@ impl Runtime {
         let engine = wasmtime::Engine::new(&config)?;
         let component = precompiled::load(&engine)?;
         let component = EngineWithQueriesPre::new(linker(&engine)?.instantiate_pre(&component)?)?;
-        // An operating-system thread, because a busy async runtime would delay the ticks.
-        let ticker = engine.clone();
-        std::thread::Builder::new().name("epoch".into()).spawn(move || {
-            loop {
-                ticker.increment_epoch();
-                std::thread::sleep(EPOCH_TICK);
-            }
-        })?;
-        Ok(Runtime { engine, component })
+        let ticker = Ticker::start(engine.clone())?;
+        Ok(Runtime { engine, component, ticker })
     }
 
     /// A fresh instance, opened as `options` say.
@@ -85,10 +77,11 @@ impl Runtime {
         let state = InstanceState::new(storage, limits.memory_bytes_max);
         let mut store = wasmtime::Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limits);
+        let ticks = Ticks::new(&self.ticker, limits.deadline.is_some());
         store.set_epoch_deadline(epoch_ticks(limits.deadline));
         let bindings = self.component.instantiate(&mut store);
         let bindings = bindings.map_err(|trap| why_ended(store.data(), trap))?;
-        Ok(Instance::new(store, bindings))
+        Ok(Instance::new(store, bindings, ticks))
     }
 }
 
