@@ -62,9 +62,9 @@ pub use query::{
     ResultFormat, ValueType,
 };
 pub use runtime::{InstanceLimits, Runtime};
-pub use ticker::EPOCH_TICK;
 pub use state::{InstanceLogs, InstanceStorage};
 pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};
+pub use ticker::EPOCH_TICK;
 pub use words::{in_words, nothing_written};
 
 impl LabelLimits {
