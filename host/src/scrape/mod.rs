@@ -84,10 +84,44 @@ struct Shared {
     metrics: Arc<Metrics>,
     discovery: DiscoveryOptions,
     jobs: Mutex<HashMap<String, FoundTargets>>,
-    /// The newest target groups of all jobs.
-    sets: Arc<Mutex<TargetSets>>,
+    sets: Mutex<Sets>,
     own_metrics: OwnMetrics,
     host_name: String,
+}
+
+/// The newest target groups of all jobs.
+#[derive(Default)]
+struct Sets {
+    groups: TargetSets,
+    /// The discovery of each job: what an earlier one found late does not count.
+    discoveries: HashMap<String, u64>,
+    discoveries_begun: u64,
+}
+
+impl Sets {
+    /// The groups that a job has, each once: while no discovery answers, each reload adds some.
+    fn of(&self, job: &str) -> Vec<TargetGroup> {
+        let mut all = Vec::new();
+        for group in self.groups.get(job).into_iter().flatten() {
+            if !all.contains(group) {
+                all.push(group.clone());
+            }
+        }
+        all
+    }
+
+    /// Notes what a new discovery of a job has found, and returns its number.
+    fn begin(&mut self, job: &str, groups: Vec<TargetGroup>) -> u64 {
+        self.discoveries_begun += 1;
+        self.discoveries.insert(job.to_owned(), self.discoveries_begun);
+        self.groups.insert(job.to_owned(), groups);
+        self.discoveries_begun
+    }
+
+    fn retain(&mut self, is_job: impl Fn(&str) -> bool) {
+        self.groups.retain(|name, _| is_job(name));
+        self.discoveries.retain(|name, _| is_job(name));
+    }
 }
 
 /// The clock of the store, so that scrapes and writes have the same.
@@ -174,7 +208,7 @@ impl Scraping {
             metrics,
             discovery: DiscoveryOptions { saved_dir, ..DiscoveryOptions::default() },
             jobs: Mutex::default(),
-            sets: Arc::default(),
+            sets: Mutex::default(),
             own_metrics,
             host_name: host_name(),
         }));
@@ -234,22 +268,22 @@ impl Scraping {
                  are logged by --query-log-min-duration"
             );
         }
-        self.jobs().retain(|name, _| jobs.iter().any(|job| job.job.name == *name));
-        lock(&self.0.sets).retain(|name, _| jobs.iter().any(|job| job.job.name == *name));
+        let is_job = |name: &str| jobs.iter().any(|job| job.job.name == name);
+        self.jobs().retain(|name, _| is_job(name));
+        lock(&self.0.sets).retain(is_job);
         let seed = self.seed(external_labels);
         let all = jobs.iter().map(|job| job.job.clone()).collect();
         let applied = self.0.manager.apply(all, seed).await;
         for (name, config, discovery) in new {
             // What found targets for the job before ends here.
             self.jobs().remove(&name);
-            let before = lock(&self.0.sets).get(&name).cloned().unwrap_or_default();
             let mut found = JobGroups {
                 groups: discovery.groups(),
                 has_answered: discovery.has_answered(),
-                before,
+                before: lock(&self.0.sets).of(&name),
             };
-            lock(&self.0.sets).insert(name.clone(), found.take());
-            let task = tokio::spawn(self.clone().hand_on(name.clone(), found));
+            let number = lock(&self.0.sets).begin(&name, found.take());
+            let task = tokio::spawn(self.clone().hand_on(name.clone(), number, found));
             let task = task.abort_handle();
             self.jobs().insert(name, FoundTargets { config, _discovery: discovery, task });
         }
@@ -257,21 +291,25 @@ impl Scraping {
         Ok(applied?)
     }
 
-    /// Hands on the target groups of a job, as often as they change.
-    async fn hand_on(self, job: String, mut found: JobGroups) {
+    /// Hands on the target groups that a discovery finds for its job, as often as they change.
+    async fn hand_on(self, job: String, discovery: u64, mut found: JobGroups) {
         // Static groups never change.
         while found.changed().await {
             let groups = found.take();
-            self.update(|sets| _ = sets.insert(job.clone(), groups));
+            self.update(|sets| {
+                if sets.discoveries.get(&job) == Some(&discovery) {
+                    sets.groups.insert(job.clone(), groups);
+                }
+            });
         }
     }
 
     /// Changes the target groups of jobs, and hands all of them on. Under the lock, so that the
     /// last change is the last one that is handed on.
-    fn update(&self, change: impl FnOnce(&mut TargetSets)) {
+    fn update(&self, change: impl FnOnce(&mut Sets)) {
         let mut sets = lock(&self.0.sets);
         change(&mut sets);
-        self.0.manager.update(sets.clone());
+        self.0.manager.update(sets.groups.clone());
     }
 
     /// What spreads the scrapes of servers that scrape the same targets.

@@ -171,6 +171,11 @@ impl Destination {
     ) -> Result<Option<MetadataRequest>, CallError> {
         self.call(|guest, store, handle| guest.call_metadata(store, handle, after, families_max))
     }
+
+    /// `forward.destination.series-count`
+    pub fn series_count(&mut self) -> Result<u64, CallError> {
+        self.call(|guest, store, handle| guest.call_series_count(store, handle))
+    }
 }
 
 fn wit_log(log: LogKind) -> Log {

@@ -97,7 +97,7 @@ impl HttpDiscovery {
                 self.has_answered = true;
                 if list != self.list
                     && let Some(saved) = &self.saved
-                    && let Err(error) = saved.write(&list)
+                    && let Err(error) = saved.write(list.clone()).await
                 {
                     tracing::warn!(
                         url = %self.config.url,

@@ -5,8 +5,13 @@ use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Lists that were begun: two jobs may ask one server.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// Where one list is.
+#[derive(Clone)]
 pub(super) struct Saved {
     directory: PathBuf,
     name: String,
@@ -37,9 +42,16 @@ impl Saved {
     }
 
     /// Keeps a list. One that is there is whole at any moment.
-    pub fn write(&self, list: &[u8]) -> io::Result<()> {
+    pub async fn write(&self, list: Bytes) -> io::Result<()> {
+        let saved = self.clone();
+        let written = tokio::task::spawn_blocking(move || saved.write_now(&list)).await;
+        written.map_err(io::Error::other)?
+    }
+
+    fn write_now(&self, list: &[u8]) -> io::Result<()> {
         std::fs::create_dir_all(&self.directory)?;
-        let staged = self.directory.join(format!("{}.tmp", self.name));
+        let number = BEGUN.fetch_add(1, Relaxed);
+        let staged = self.directory.join(format!("{}.{number}.tmp", self.name));
         let mut file = File::create(&staged)?;
         file.write_all(list)?;
         file.sync_all()?;

@@ -94,10 +94,13 @@ impl DnsDiscovery {
     }
 
     /// Keeps an answer for the next start.
-    fn save(&self, name: &str, targets: &[LabelMap]) {
+    async fn save(&self, name: &str, targets: &[LabelMap]) {
         let Some(saved) = self.saved(name) else { return };
-        let written = serde_json::to_vec(targets).map_err(std::io::Error::other);
-        if let Err(error) = written.and_then(|list| saved.write(&list)) {
+        let written = match serde_json::to_vec(targets) {
+            Ok(list) => saved.write(list.into()).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = written {
             tracing::warn!(
                 name,
                 %error,
@@ -121,7 +124,7 @@ impl DnsDiscovery {
                     let group = TargetGroup { source: name.clone(), targets, ..Default::default() };
                     if self.groups.get(&name) != Some(&group) {
                         changes = true;
-                        self.save(&name, &group.targets);
+                        self.save(&name, &group.targets).await;
                     }
                     self.groups.insert(name, group);
                 }

@@ -1,4 +1,4 @@
-//! How long a line takes: `cargo run --release -p tidepool-exposition --example speed`.
+//! How long a line takes: `cargo run --release -p tidepool-exposition --example exposition_speed`.
 
 use std::fmt::Write as _;
 use std::time::Instant;

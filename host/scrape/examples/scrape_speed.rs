@@ -1,5 +1,5 @@
 //! How long a sample takes from the body to the store, without HTTP:
-//! `cargo run --release -p tidepool-scrape --example speed`.
+//! `cargo run --release -p tidepool-scrape --example scrape_speed`.
 
 use flate2::{Compression, write::GzEncoder};
 use std::fmt::Write as _;
