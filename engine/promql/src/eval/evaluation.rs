@@ -11,7 +11,7 @@ use super::pipeline::Pipeline;
 use super::series::{ResultSeries, Series, is_metadata};
 use super::stats::Stats;
 use super::unite::HASH_BYTES;
-use crate::annotations::Annotations;
+use crate::annotations::{Annotations, Note};
 use crate::model::{FloatPoint, HistogramPoint, Labels, Samples};
 use crate::plan::{
     Check, CheckOf, Grid, Leaf, NODE_BYTES, Node, Options, Plan, PlanError, Scan, plan,
@@ -63,6 +63,10 @@ impl Query {
         let stats = Stats::new(self.plan.grid, self.options.stats_per_step);
         let mut context = Context::new(self.options.limits, is_delayed, stats);
         take_nodes(&self.plan.nodes, &mut context)?;
+        for span in &self.plan.sorts {
+            context.annotations.set_noting(*span);
+            context.annotations.note(Note::SortInRange, "", *span);
+        }
         Ok(Evaluation {
             source,
             returns: self.plan.returns,

@@ -21,6 +21,7 @@ mod invariant;
 mod leaf;
 mod order;
 mod selector;
+mod sorting;
 mod types;
 
 pub use binary::{dropped, key as match_key};

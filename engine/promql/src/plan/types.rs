@@ -101,6 +101,8 @@ pub struct Plan {
     pub leaves: Vec<Leaf>,
     /// When the query is evaluated.
     pub grid: Grid,
+    /// Calls that sort in vain.
+    pub sorts: Vec<Span>,
     /// Type of the answer.
     pub returns: ValueType,
     /// The answer, if it is a text.
