@@ -50,10 +50,7 @@ fn bytes_that_are_no_utf8_are_named_as_upstream_names_them() {
         (b"1 + \xff", "1:5: parse error: unexpected character: '\u{fffd}'"),
         (b"sum by (\xff) (up)", "1:9: parse error: unexpected character: '\u{fffd}'"),
         (b"up{\xff=\"a\"}", "1:4: parse error: unexpected character inside braces: '\u{fffd}'"),
-        (
-            b"up[\xff]",
-            "1:4: parse error: unexpected character in duration expression: '\u{fffd}'",
-        ),
+        (b"up[\xff]", "1:4: parse error: unexpected character in duration expression: '\u{fffd}'"),
     ] {
         let text = String::from_utf8_lossy(bytes);
         let error = parse(&text, &ParserOptions::all()).expect_err(&text);

@@ -8,7 +8,7 @@ use super::context::{Context, Ready};
 use super::key::{HashSet, hash};
 use super::operators::pipeline;
 use super::pipeline::Pipeline;
-use super::series::{ResultSeries, Series, is_metadata};
+use super::series::{ResultSeries, Series, begins_behind_metadata, is_metadata};
 use super::stats::Stats;
 use super::unite::HASH_BYTES;
 use crate::annotations::{Annotations, Note};
@@ -133,6 +133,7 @@ struct RunningScan {
     scan: Scan,
     set: Box<dyn SeriesSet>,
     held: Held,
+    is_begun: bool,
     is_in_series: bool,
 }
 
@@ -252,7 +253,8 @@ impl Evaluation {
                     None => (self.source.select(&selection(&scan))?, Held::default()),
                 };
                 self.buffer.set_without_buckets(scan.hints.without_buckets);
-                let running = RunningScan { scan, set, held, is_in_series: false };
+                self.context.is_lockstep = false;
+                let running = RunningScan { scan, set, held, is_begun: false, is_in_series: false };
                 self.running = Some(Running::Scan(running));
             }
         }
@@ -263,7 +265,8 @@ impl Evaluation {
         if running.is_in_series {
             running.is_in_series = self.read(&mut running)?;
         } else if let Some(labels) = running.set.next()? {
-            self.begin(&running.scan, labels);
+            self.begin(&running.scan, labels, !running.is_begun);
+            running.is_begun = true;
             running.is_in_series = true;
         } else {
             self.context.budget.give(running.held);
@@ -303,7 +306,10 @@ impl Evaluation {
     }
 
     /// Begins with a series for all consumers of its scan.
-    fn begin(&mut self, scan: &Scan, labels: Labels) {
+    fn begin(&mut self, scan: &Scan, labels: Labels, is_first: bool) {
+        if is_first {
+            self.context.is_lockstep = scan.is_lockstep && begins_behind_metadata(&labels);
+        }
         self.context.stats.series += 1;
         self.buffer.clear();
         for node in &scan.consumers {

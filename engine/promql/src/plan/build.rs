@@ -4,7 +4,7 @@ use super::call::noted_at;
 use super::invariant::{Invariance, bare};
 use super::order::{Order, Safety};
 use super::types::*;
-use super::{PlanError, constant, duration};
+use super::{PlanError, constant, duration, lockstep};
 use crate::eval::key::KeyLabels;
 use crate::eval::{EvalError, Limit, number_of_steps};
 use crate::functions::Dropped;
@@ -58,6 +58,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         true => builder.add(Kind::Cleanup, grid, expr.span, names, &[top]),
         false => top,
     };
+    lockstep::merge(&mut builder.nodes, &mut builder.leaves);
     // Upstream gives ranges by labels; instant vectors come as they are.
     let is_range = options.step_ms.is_some() || returns == ValueType::Matrix;
     let order = Order::new(&builder.nodes, &builder.leaves, options.delayed_name_removal);
@@ -176,7 +177,8 @@ impl Builder<'_> {
         for (port, input) in inputs.iter().enumerate() {
             self.nodes[*input].parent = Some((id, port));
         }
-        self.nodes.push(Node { kind, grid, span, parent: None, ports: inputs.len(), names });
+        let (ports, lockstep) = (inputs.len(), Lockstep::None);
+        self.nodes.push(Node { kind, grid, span, parent: None, ports, names, lockstep });
         id
     }
 

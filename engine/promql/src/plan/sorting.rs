@@ -12,13 +12,7 @@ impl Builder<'_> {
     /// Finds the calls that sort over a range. As upstream has it, a subquery is a range unless it
     /// begins at its last time or has no step: one of a single step may be. What fails here fails
     /// where it is planned.
-    pub(super) fn add_sorts(
-        &self,
-        expr: &Expr,
-        grid: Grid,
-        is_range: bool,
-        sorts: &mut Vec<Span>,
-    ) {
+    pub(super) fn add_sorts(&self, expr: &Expr, grid: Grid, is_range: bool, sorts: &mut Vec<Span>) {
         let is_once = self.invariance.get(expr).is_repeated;
         let (grid, is_range) = match is_once {
             true => (Grid { steps: grid.steps.min(1), ..grid }, false),
