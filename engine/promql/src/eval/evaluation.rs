@@ -230,6 +230,7 @@ impl Evaluation {
 
     /// Begins with the next leaf; gives whether there is one.
     fn begin_leaf(&mut self) -> Result<bool, EvalError> {
+        self.context.is_lockstep = false;
         match self.leaves.pop_front() {
             None => {
                 self.source.end();
@@ -253,7 +254,6 @@ impl Evaluation {
                     None => (self.source.select(&selection(&scan))?, Held::default()),
                 };
                 self.buffer.set_without_buckets(scan.hints.without_buckets);
-                self.context.is_lockstep = false;
                 let running = RunningScan { scan, set, held, is_begun: false, is_in_series: false };
                 self.running = Some(Running::Scan(running));
             }
