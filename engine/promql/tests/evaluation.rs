@@ -28,10 +28,19 @@ fn table() -> String {
 
 #[test]
 fn expressions_give_what_prometheus_gives() {
-    let table = table();
+    compare_all(&table());
+}
+
+/// Joins whose sides have equal selectors, which are read once where that is possible.
+#[test]
+fn joins_of_equal_selectors_give_what_prometheus_gives() {
+    compare_all(include_str!("cases/joins.tsv"));
+}
+
+fn compare_all(table: &str) {
     let mut store = Rc::new(Store::default());
     let (mut count, mut wrong) = (0, Vec::new());
-    for (_, kind, fields) in rows(&table) {
+    for (_, kind, fields) in rows(table) {
         if kind == "store" {
             store = Rc::new(Store::of(&fields[0]));
             continue;

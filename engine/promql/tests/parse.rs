@@ -38,6 +38,27 @@ fn upstreams_cases_parse_or_fail_as_upstream_says() {
     assert_none(&wrong);
 }
 
+/// What Prometheus says of bytes that are no UTF-8. A caller that has texts only puts U+FFFD in
+/// their place.
+#[test]
+fn bytes_that_are_no_utf8_are_named_as_upstream_names_them() {
+    for (bytes, expected) in [
+        (&b"up{a=\"\xff\"}"[..], "1:6: parse error: invalid UTF-8 rune"),
+        (b"label_replace(up,`b`,`c\xff`,`d`,`.*`)", "1:22: parse error: invalid UTF-8 rune"),
+        (b"up\xff", "1:3: parse error: unexpected character: '\u{fffd}'"),
+        (b"\xff\xfe+1", "1:1: parse error: unexpected character: '\u{fffd}'"),
+        (b"1 + \xff", "1:5: parse error: unexpected character: '\u{fffd}'"),
+        (b"sum by (\xff) (up)", "1:9: parse error: unexpected character: '\u{fffd}'"),
+        (b"up{\xff=\"a\"}", "1:4: parse error: unexpected character inside braces: '\u{fffd}'"),
+        (b"up[\xff]", "1:4: parse error: unexpected character in duration expression: '\u{fffd}'"),
+    ] {
+        let text = String::from_utf8_lossy(bytes);
+        let error = parse(&text, &ParserOptions::all()).expect_err(&text);
+        assert_eq!(error.to_string(), expected, "{text}");
+    }
+    assert!(parse(&String::from_utf8_lossy(b"1 # \xff"), &ParserOptions::all()).is_ok());
+}
+
 #[test]
 fn upstreams_cases_are_printed_as_upstream_prints_them() {
     let mut wrong = Vec::new();

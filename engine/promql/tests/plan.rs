@@ -57,7 +57,40 @@ fn equal_selectors_are_read_once() {
         ("x - on (a) group_left sum by (a) (x)", 2),
         ("sum by (a) (x) - on (a) group_right x", 2),
         ("sum by (a) (x) - on (a) x", 1),
+        // Series of one name that match by all labels match themselves.
+        ("x - x offset 0s", 1),
+        ("rate(x[5m]) / rate(x[5m])", 1),
+        ("abs(rate(x[5m])) > bool 2 * x offset 5m", 1),
+        ("x / (x + x * 2)", 1),
+        ("x + x + x + x", 1),
+        ("x and x > 5", 1),
+        ("x unless (x > 5 and x < 7)", 1),
+        ("max_over_time(x[30m:10m]) - x", 1),
+        ("x @ end() - x @ end()", 1),
+        ("-(x ^ x) + sum(y)", 2),
+        ("x / (x + y)", 2),
+        ("(x + y) / x", 2),
+        ("x / (x + y + z)", 3),
+        ("x * on (a) group_left y / x", 3),
+        ("x * scalar(y) - x", 2),
+        ("x - x * scalar(y)", 2),
+        ("quantile_over_time(scalar(y), x[5m]) - x", 2),
+        ("x / (x and on (a) y)", 2),
+        // All of the flowing side would wait for `y`.
+        ("x / (y + x)", 3),
+        // Labels differ, or may be those of several series.
+        ("x - ignoring (a) x", 2),
+        ("x - ignoring () group_left x", 2),
+        ("x - fill(0) x", 2),
+        ("x or x", 2),
+        ("{a=\"b\"} - {a=\"b\"}", 2),
+        ("{__name__=~\"x\"} - {__name__=~\"x\"}", 2),
+        ("label_replace(x, \"a\", \"\", \"\", \"\") - x", 2),
+        ("x - x{a=\"b\"}", 2),
+        ("x - topk(1, x)", 2),
         // Times that touch are read at once, others are not.
+        ("x - x offset 5m", 1),
+        ("x - x offset 1d", 2),
         ("sum(x) / sum(x offset 5m)", 1),
         ("sum(x) / sum(x offset 1d)", 2),
         ("sum(x) / sum(y)", 2),
@@ -65,6 +98,23 @@ fn equal_selectors_are_read_once() {
         ("sum(rate(x[10m])) + sum(x)", 1),
     ] {
         let query = query(text, range()).expect("a plan");
+        assert_eq!(query.scans().count(), scans, "{text}");
+    }
+}
+
+/// Chunks between windows are left out of a scan only if all windows end at the same times.
+#[test]
+fn what_lies_between_windows_is_not_read_to_read_once() {
+    let day = 24 * 60 * MINUTE;
+    let daily = Options::range(0, 30 * day, day);
+    for (text, scans) in [
+        ("x - x", 1),
+        ("x - rate(x[2m])", 1),
+        ("x - x offset 5m", 2),
+        ("sum(x) / sum(x offset 5m)", 2),
+        ("rate(x[1d]) - rate(x[1d] offset 5m)", 1),
+    ] {
+        let query = query(text, daily.clone()).expect("a plan");
         assert_eq!(query.scans().count(), scans, "{text}");
     }
 }

@@ -99,7 +99,7 @@ func (*set) Err() error                        { return nil }
 func (*set) Warnings() annotations.Annotations { return nil }
 
 // evaluations prints series, and what random expressions give on them.
-func evaluations(stores, cases int) {
+func evaluations(stores, cases int, expression func() string) {
 	for range stores {
 		data := store()
 		list := []any{}
@@ -118,7 +118,7 @@ func evaluations(stores, cases int) {
 		}
 		fmt.Printf("store\t%s\n", line(list))
 		for done := 0; done < cases; {
-			text := vector(3)
+			text := expression()
 			if _, err := parsing.ParseExpr(text); err != nil {
 				continue
 			}
@@ -382,6 +382,45 @@ func window(depth int, names ...string) string {
 }
 
 func vectorIn(depth int) string { return "(" + vector(depth) + ")" }
+
+// joined is an operator on two vectors that have most of their selectors in common.
+func joined() string {
+	name := pick("c_total", "k", "g", "h", "b_bucket")
+	if random.Intn(6) > 0 {
+		return operator(name, 3)
+	}
+	return operator(name, 1) + " / (" + operator(name, 1) + " + " + pick("c_total", "k") + ")"
+}
+
+// operator is an operator on two vectors of one name.
+func operator(name string, depth int) string {
+	op := pick("+", "-", "*", "/", "==", "> bool", "<=", "!=", "and", "unless", "or")
+	if random.Intn(12) == 0 {
+		op += pick(" on(instance, job)", " ignoring(zone)", " ignoring(le)")
+	}
+	return "(" + operand(name, depth-1) + ") " + op + " (" + operand(name, depth-1) + ")"
+}
+
+func operand(name string, depth int) string {
+	switch {
+	case random.Intn(3) == 0:
+		return name + modifiers()
+	case depth == 0:
+		return pick("rate", "delta", "max_over_time", "changes") + "(" + name + "[" + pick("1m", "5m") + "]" + modifiers() + ")"
+	}
+	inner := operator(name, depth)
+	switch random.Intn(6) {
+	case 0:
+		return pick("abs", "-", "timestamp", "sgn") + "(" + inner + ")"
+	case 1:
+		return "(" + inner + ") * " + scalar(1)
+	case 2:
+		return "max_over_time((" + inner + ")[" + pick("3m", "5m") + ":" + pick("1m", "50s") + "])"
+	case 3:
+		return pick("sum", "max") + grouping() + "(" + inner + ")"
+	}
+	return inner
+}
 
 var all = []string{"c_total", "d_total", "g", "k", "h", "b_bucket"}
 

@@ -1,10 +1,11 @@
 // promqlcases prints what Prometheus computes with random native histograms, what its functions
 // give, and what whole expressions give: the tables histograms.tsv, functions.tsv and
-// evaluation.tsv in engine/promql/tests/cases.
+// evaluation.tsv in engine/promql/tests/cases; joins.tsv are expressions whose selectors are equal.
 //
 //	go run ./promqlcases -cases 25 > ../../engine/promql/tests/cases/histograms.tsv
 //	go run ./promqlcases -functions -cases 8 > ../../engine/promql/tests/cases/functions.tsv
 //	go run ./promqlcases -evaluation 3 -cases 200 -seed 2 > ../../engine/promql/tests/cases/evaluation.tsv
+//	go run ./promqlcases -evaluation 1 -joins -cases 120 -seed 5 > ../../engine/promql/tests/cases/joins.tsv
 //
 // A longer table may be given to the test in TIDEPOOL_EVALUATION_CASES; among thousands of random
 // expressions some differ where values with roundings become labels.
@@ -32,13 +33,18 @@ func main() {
 	seed := flag.Int64("seed", 1, "seed of the random numbers")
 	ofFunctions := flag.Bool("functions", false, "cases of functions")
 	ofStores := flag.Int("evaluation", 0, "cases of whole expressions, on so many sets of series")
+	ofJoins := flag.Bool("joins", false, "whole expressions whose selectors are equal")
 	flag.Parse()
 	random = rand.New(rand.NewSource(*seed))
 	if *ofStores > 0 {
 		fmt.Println("# What expressions give in Prometheus 3.15, by tests/peers/promqlcases. Either `store` and")
 		fmt.Println("# series as labels and samples; or `query`, expression, first and last time, step (0 for an")
 		fmt.Println("# instant query) and whether names are removed with delay, failure, series, warnings, infos.")
-		evaluations(*ofStores, *cases)
+		expression := func() string { return vector(3) }
+		if *ofJoins {
+			expression = joined
+		}
+		evaluations(*ofStores, *cases, expression)
 		return
 	}
 	if *ofFunctions {

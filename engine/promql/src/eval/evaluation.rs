@@ -8,10 +8,10 @@ use super::context::{Context, Ready};
 use super::key::{HashSet, hash};
 use super::operators::pipeline;
 use super::pipeline::Pipeline;
-use super::series::{ResultSeries, Series, is_metadata};
+use super::series::{ResultSeries, Series, begins_behind_metadata, is_metadata};
 use super::stats::Stats;
 use super::unite::HASH_BYTES;
-use crate::annotations::Annotations;
+use crate::annotations::{Annotations, Note};
 use crate::model::{FloatPoint, HistogramPoint, Labels, Samples};
 use crate::plan::{
     Check, CheckOf, Grid, Leaf, NODE_BYTES, Node, Options, Plan, PlanError, Scan, plan,
@@ -63,6 +63,10 @@ impl Query {
         let stats = Stats::new(self.plan.grid, self.options.stats_per_step);
         let mut context = Context::new(self.options.limits, is_delayed, stats);
         take_nodes(&self.plan.nodes, &mut context)?;
+        for span in &self.plan.sorts {
+            context.annotations.set_noting(*span);
+            context.annotations.note(Note::SortInRange, "", *span);
+        }
         Ok(Evaluation {
             source,
             returns: self.plan.returns,
@@ -129,6 +133,7 @@ struct RunningScan {
     scan: Scan,
     set: Box<dyn SeriesSet>,
     held: Held,
+    is_begun: bool,
     is_in_series: bool,
 }
 
@@ -225,6 +230,7 @@ impl Evaluation {
 
     /// Begins with the next leaf; gives whether there is one.
     fn begin_leaf(&mut self) -> Result<bool, EvalError> {
+        self.context.is_lockstep = false;
         match self.leaves.pop_front() {
             None => {
                 self.source.end();
@@ -248,7 +254,7 @@ impl Evaluation {
                     None => (self.source.select(&selection(&scan))?, Held::default()),
                 };
                 self.buffer.set_without_buckets(scan.hints.without_buckets);
-                let running = RunningScan { scan, set, held, is_in_series: false };
+                let running = RunningScan { scan, set, held, is_begun: false, is_in_series: false };
                 self.running = Some(Running::Scan(running));
             }
         }
@@ -259,7 +265,8 @@ impl Evaluation {
         if running.is_in_series {
             running.is_in_series = self.read(&mut running)?;
         } else if let Some(labels) = running.set.next()? {
-            self.begin(&running.scan, labels);
+            self.begin(&running.scan, labels, !running.is_begun);
+            running.is_begun = true;
             running.is_in_series = true;
         } else {
             self.context.budget.give(running.held);
@@ -299,7 +306,10 @@ impl Evaluation {
     }
 
     /// Begins with a series for all consumers of its scan.
-    fn begin(&mut self, scan: &Scan, labels: Labels) {
+    fn begin(&mut self, scan: &Scan, labels: Labels, is_first: bool) {
+        if is_first {
+            self.context.is_lockstep = scan.is_lockstep && begins_behind_metadata(&labels);
+        }
         self.context.stats.series += 1;
         self.buffer.clear();
         for node in &scan.consumers {

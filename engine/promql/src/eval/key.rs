@@ -114,6 +114,13 @@ impl KeyIndex {
         self.enter(by.hash(labels), |key| by.is_key(key, labels), || by.of(labels))
     }
 
+    /// Forgets all keys.
+    pub fn clear(&mut self) {
+        self.first.clear();
+        self.keys.clear();
+        self.bytes = 0;
+    }
+
     /// The number of a whole set, and whether it is new.
     pub fn insert_all(&mut self, labels: &Labels) -> (usize, bool) {
         self.enter(hash(labels.iter()), |key| key == labels, || labels.clone())

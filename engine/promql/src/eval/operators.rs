@@ -15,7 +15,7 @@ use super::transform::{
     Change, Function, Negate, Nothing, Pass, Repeat, Timestamps, Transform, WithScalar,
 };
 use crate::functions::Dropped;
-use crate::plan::{Kind, Names, Node, Plan, ScalarArg, dropped};
+use crate::plan::{Kind, Lockstep, Names, Node, Plan, ScalarArg, dropped};
 use crate::syntax::BinaryOp;
 
 /// All operators of a plan; its nodes are used up.
@@ -29,14 +29,15 @@ pub fn pipeline(plan: &mut Plan, is_delayed: bool) -> Pipeline {
             names[parent] = node.names;
         }
         let (parent, ports, span) = (node.parent, node.ports, node.span);
+        let joins_in_lockstep = node.lockstep == Lockstep::Joins;
         let operator = operator(node, input_names, is_delayed);
-        states.push(State::new(operator, ports, parent, span));
+        states.push(State::new(operator, ports, parent, span, joins_in_lockstep));
     }
     Pipeline::new(states)
 }
 
 fn operator(node: Node, names: Names, is_delayed: bool) -> Box<dyn Operator> {
-    let Node { kind, grid, span, ports, .. } = node;
+    let Node { kind, grid, span, ports, lockstep, .. } = node;
     let steps = grid.steps;
     let series_port = ports.saturating_sub(1);
     let drops = |dropped: Dropped| dropped != Dropped::Nothing && !is_delayed;
@@ -66,9 +67,9 @@ fn operator(node: Node, names: Names, is_delayed: bool) -> Box<dyn Operator> {
             let scalar = [plan.scalar];
             change(WithScalar::new(plan, dropped, span), &scalar, drops(dropped), names, span)
         }
-        Kind::Join(plan) => Box::new(Joiner::new(plan, grid, is_delayed, span)),
+        Kind::Join(plan) => Box::new(Joiner::new(plan, grid, is_delayed, lockstep, span)),
         Kind::Set(BinaryOp::Or, by) => Box::new(Or::new(by, ports, span)),
-        Kind::Set(op, by) => Box::new(And::new(by, op == BinaryOp::Unless, span)),
+        Kind::Set(op, by) => Box::new(And::new(by, op == BinaryOp::Unless, lockstep, span)),
         Kind::Aggregate(plan) => aggregate::operator(plan, grid, span),
         Kind::CountValues(by, label) => Box::new(CountValues::new(by, label, grid, span)),
         Kind::LabelReplace(plan) => change(Replace::new(plan), &[], true, names, span),

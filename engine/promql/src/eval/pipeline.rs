@@ -6,7 +6,8 @@
 //!
 //! Operators stand in the order of the plan: each one behind those that it takes series from. The
 //! ports of an operator are numbered in the order in which they are to be filled; what comes for a
-//! later port waits until those before have ended.
+//! later port waits until those before have ended. Only joins in lockstep take it at once (see
+//! `plan::lockstep`).
 
 use super::EvalError;
 use super::budget::Held;
@@ -22,7 +23,7 @@ const DEPTH_MAX: usize = 200;
 
 /// A part of the expression that takes series and gives series.
 pub trait Operator {
-    /// Takes a series. All ports before this one have ended.
+    /// Takes a series. All ports before this one have ended, unless it comes in lockstep.
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError>;
 
     /// No more series come through this port.
@@ -39,6 +40,8 @@ pub struct State {
     operator: Box<dyn Operator>,
     parent: Option<(NodeId, Port)>,
     span: Span,
+    /// Whether its ports may be filled at once.
+    is_lockstep: bool,
     ended: Vec<bool>,
     open: Port,
     waiting: Vec<(Port, Series)>,
@@ -46,17 +49,20 @@ pub struct State {
 }
 
 impl State {
-    /// An operator with so many ports, whose series go to a port of another one.
+    /// An operator with so many ports, whose series go to a port of another one. In lockstep it
+    /// takes series of all ports as they come.
     pub fn new(
         operator: Box<dyn Operator>,
         ports: usize,
         parent: Option<(NodeId, Port)>,
         span: Span,
+        is_lockstep: bool,
     ) -> State {
         State {
             operator,
             parent,
             span,
+            is_lockstep,
             ended: vec![false; ports],
             open: 0,
             waiting: Vec::new(),
@@ -65,7 +71,7 @@ impl State {
     }
 
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        if port == self.open {
+        if port == self.open || (self.is_lockstep && out.context.is_lockstep) {
             return self.operator.push(port, series, out);
         }
         let held = series.held();

@@ -62,6 +62,13 @@ pub fn has_metadata(labels: &Labels) -> bool {
     METADATA.iter().any(|name| !labels.get(name).is_empty())
 }
 
+/// Whether the first label beside the name comes behind type and unit. In the order of labels all
+/// that follow have neither, so that series of one name differ in other labels.
+pub fn begins_behind_metadata(labels: &Labels) -> bool {
+    let first = labels.iter().map(|(name, _)| name).find(|name| *name != NAME);
+    first.is_some_and(|first| METADATA.iter().all(|name| first > *name))
+}
+
 /// A series of the answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultSeries {

@@ -4,7 +4,6 @@ use super::EvalError;
 use super::budget::Held;
 use super::pipeline::{Operator, Out};
 use super::series::Series;
-use crate::annotations::Note;
 use crate::plan::{Grid, Port, Sort};
 use crate::syntax::Span;
 use std::cmp::Ordering;
@@ -66,9 +65,6 @@ impl Operator for Sorter {
     }
 
     fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
-        if self.grid.steps > 1 {
-            out.context.annotations.note(Note::SortInRange, "", self.span);
-        }
         let mut series = std::mem::take(&mut self.series);
         series.sort_by(|a, b| self.compare(a, b));
         out.context.budget.give(std::mem::take(&mut self.held));

@@ -4,7 +4,7 @@ use super::call::noted_at;
 use super::invariant::{Invariance, bare};
 use super::order::{Order, Safety};
 use super::types::*;
-use super::{PlanError, constant, duration};
+use super::{PlanError, constant, duration, lockstep};
 use crate::eval::key::KeyLabels;
 use crate::eval::{EvalError, Limit, number_of_steps};
 use crate::functions::Dropped;
@@ -42,18 +42,23 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     let grid = whole;
     if let ExprKind::String(text) = &root.kind {
         let text = Some(text.as_str().to_owned());
-        return Ok(Plan { nodes: Vec::new(), leaves: Vec::new(), grid, returns, text });
+        let sorts = Vec::new();
+        return Ok(Plan { nodes: Vec::new(), leaves: Vec::new(), grid, sorts, returns, text });
     }
     let top = match &root.kind {
         ExprKind::Matrix(matrix) => builder.samples(matrix, grid, root.span)?,
         ExprKind::Subquery(subquery) => builder.subquery(subquery, grid, root.span)?.0,
         _ => builder.build(expr, grid)?,
     };
+    let mut sorts = Vec::new();
+    let is_spread = options.step_ms.is_some() && options.start_ms != options.end_ms;
+    builder.add_sorts(expr, grid, is_spread, &mut sorts);
     let (grid, names) = (builder.nodes[top].grid, builder.nodes[top].names);
     let top = match options.delayed_name_removal {
         true => builder.add(Kind::Cleanup, grid, expr.span, names, &[top]),
         false => top,
     };
+    lockstep::merge(&mut builder.nodes, &mut builder.leaves);
     // Upstream gives ranges by labels; instant vectors come as they are.
     let is_range = options.step_ms.is_some() || returns == ValueType::Matrix;
     let order = Order::new(&builder.nodes, &builder.leaves, options.delayed_name_removal);
@@ -73,7 +78,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     builder.check_bytes(expr.span)?;
     let Builder { nodes, mut leaves, .. } = builder;
     leaves.splice(..0, checks.into_iter().map(Leaf::Check));
-    Ok(Plan { nodes, leaves, grid: whole, returns, text: None })
+    Ok(Plan { nodes, leaves, grid: whole, sorts, returns, text: None })
 }
 
 /// Refuses trees that are too deep before anything goes down in them by itself.
@@ -172,7 +177,8 @@ impl Builder<'_> {
         for (port, input) in inputs.iter().enumerate() {
             self.nodes[*input].parent = Some((id, port));
         }
-        self.nodes.push(Node { kind, grid, span, parent: None, ports: inputs.len(), names });
+        let (ports, lockstep) = (inputs.len(), Lockstep::None);
+        self.nodes.push(Node { kind, grid, span, parent: None, ports, names, lockstep });
         id
     }
 
@@ -328,19 +334,11 @@ impl Builder<'_> {
         grid: Grid,
         span: Span,
     ) -> Result<(NodeId, When), PlanError> {
-        let when = self.when(&subquery.shift)?;
-        let range_ms = duration::positive(&subquery.range, self.options)?;
-        let step_ms = match &subquery.step {
-            Some(step) => duration::positive(step, self.options)?,
-            None => 0,
-        };
-        let step_ms = if step_ms == 0 { self.options.subquery_step_ms } else { step_ms };
-        let first = when.of(grid.start_ms).saturating_sub(range_ms);
-        let last = when.of(grid.last());
-        let start_ms = (first.div_euclid(step_ms) + 1).saturating_mul(step_ms);
+        let (when, times) = self.subquery_times(subquery, grid)?;
+        let SubqueryTimes { start_ms, last_ms, step_ms } = times;
         let steps = match grid.steps {
             0 => 0,
-            _ => number_of_steps(start_ms, last, step_ms),
+            _ => number_of_steps(start_ms, last_ms, step_ms),
         };
         let inner = self.grid(start_ms, step_ms, steps, span)?;
         self.with_buckets += 1;
@@ -351,7 +349,26 @@ impl Builder<'_> {
         };
         self.with_buckets -= 1;
         self.subqueries -= 1;
-        Ok((node, When { range_ms, ..when }))
+        Ok((node, when))
+    }
+
+    /// The times of a subquery, and its windows relative to the steps around it.
+    pub(super) fn subquery_times(
+        &self,
+        subquery: &Subquery,
+        grid: Grid,
+    ) -> Result<(When, SubqueryTimes), PlanError> {
+        let when = self.when(&subquery.shift)?;
+        let range_ms = duration::positive(&subquery.range, self.options)?;
+        let step_ms = match &subquery.step {
+            Some(step) => duration::positive(step, self.options)?,
+            None => 0,
+        };
+        let step_ms = if step_ms == 0 { self.options.subquery_step_ms } else { step_ms };
+        let first = when.of(grid.start_ms).saturating_sub(range_ms);
+        let start_ms = (first.div_euclid(step_ms) + 1).saturating_mul(step_ms);
+        let last_ms = when.of(grid.last());
+        Ok((When { range_ms, ..when }, SubqueryTimes { start_ms, last_ms, step_ms }))
     }
 
     /// Whether a selector here needs no buckets: what takes them away is around it, and nothing
@@ -385,6 +402,17 @@ fn buckets_of(expr: &Expr) -> (bool, bool) {
         }
         _ => (false, false),
     }
+}
+
+/// When a subquery is evaluated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SubqueryTimes {
+    /// The first time. It comes behind `last_ms` if no multiple of the step lies in the range.
+    pub start_ms: i64,
+    /// No time comes behind this one.
+    pub last_ms: i64,
+    /// Milliseconds between two.
+    pub step_ms: i64,
 }
 
 /// A window relative to the step.

@@ -57,6 +57,8 @@ pub struct Scan {
     pub hints: Hints,
     /// The folds that take the samples.
     pub consumers: Vec<NodeId>,
+    /// Whether some of them are on both sides of a join that takes series in lockstep.
+    pub is_lockstep: bool,
     /// The selector's place in the text.
     pub span: Span,
 }

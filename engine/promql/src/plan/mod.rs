@@ -2,8 +2,9 @@
 //! parts that are the same at all steps are evaluated once, equal selectors are one scan.
 //!
 //! Equal selectors share a scan, also one over all of their times if these touch, where an
-//! aggregation stands between one of them and the operator at which they meet. Two sides of a join
-//! without one, as in `x - on (a) x`, are two scans: series come in label order, and the series
+//! aggregation stands between one of them and the operator at which they meet, or where they meet
+//! at a join in lockstep (`lockstep`): by all labels, so that series match themselves. Two sides of
+//! another join, as in `x - on (a) x`, are two scans: series come in label order, and the series
 //! that flows may match one of the held side that comes last, so all of the flowing side would have
 //! to wait. To read it again takes no memory.
 //!
@@ -19,8 +20,10 @@ mod constant;
 mod duration;
 mod invariant;
 mod leaf;
+mod lockstep;
 mod order;
 mod selector;
+mod sorting;
 mod types;
 
 pub use binary::{dropped, key as match_key};

@@ -209,7 +209,7 @@ fn passes_on(node: &Node) -> bool {
 }
 
 /// Whether a scan selects one name.
-fn is_of_one_name(scan: &Scan) -> bool {
+pub(super) fn is_of_one_name(scan: &Scan) -> bool {
     let mut matchers = scan.matchers.iter();
     matchers.any(|matcher| matcher.name == "__name__" && matcher.op == MatchOp::Equal)
 }

@@ -17,6 +17,9 @@ use super::invariant::bare;
 /// thousands of selectors would take long to plan.
 const SHARED_MAX: usize = 100;
 
+/// How long a chunk is, roughly: 120 samples, one each 15 seconds.
+const CHUNK_MS: i64 = 30 * 60_000;
+
 /// Bytes of a path to a consumer beside its steps, roughly.
 const PATH_BYTES: usize = 64;
 
@@ -138,6 +141,7 @@ impl Builder<'_> {
                 ..Hints::default()
             },
             consumers: Vec::new(),
+            is_lockstep: false,
             span,
         };
         let names = self.dropped(fold.dropped, names_of(selector));
@@ -157,7 +161,7 @@ impl Builder<'_> {
                     && other.consumers.len() < SHARED_MAX
                     && other.matchers == scan.matchers
                     && other.hints.without_buckets == scan.hints.without_buckets
-                    && do_touch(other, &scan)
+                    && are_read_at_once(other, &scan)
                     && other.consumers.iter().all(|with| may_join(paths, *with, &path)) =>
             {
                 Some(other)
@@ -193,15 +197,23 @@ impl Builder<'_> {
     }
 }
 
-/// Whether the times of two scans overlap or follow one another, so that reading both at once is no
-/// more than reading one after the other.
-fn do_touch(a: &Scan, b: &Scan) -> bool {
-    let (start, end) = (a.start_ms.max(b.start_ms), a.end_ms.min(b.end_ms));
-    start <= end.saturating_add(1)
+/// Whether reading what two scans need at once is no more than reading one after the other. Chunks
+/// between windows are left out if all windows end at the times of one grid; else all are read.
+pub(super) fn are_read_at_once(a: &Scan, b: &Scan) -> bool {
+    let span_ms = |start_ms: i64, end_ms: i64| end_ms.saturating_sub(start_ms) as f64 + 1.0;
+    let read_ms = |scan: &Scan| {
+        let window_ms = scan.hints.range_ms.saturating_add(CHUNK_MS) as f64;
+        let part = window_ms / scan.hints.step_ms.max(1) as f64;
+        let is_whole = scan.hints.step_ms == 0;
+        span_ms(scan.start_ms, scan.end_ms) * if is_whole { 1.0 } else { part.min(1.0) }
+    };
+    let (start_ms, end_ms) = (a.start_ms.min(b.start_ms), a.end_ms.max(b.end_ms));
+    let end_together = a.end_ms == b.end_ms && a.hints.step_ms == b.hints.step_ms;
+    end_together || span_ms(start_ms, end_ms) <= read_ms(a) + read_ms(b)
 }
 
 /// Makes a scan one for the windows of another one, too.
-fn widen(scan: &mut Scan, other: &Scan) {
+pub(super) fn widen(scan: &mut Scan, other: &Scan) {
     let (hints, more) = (&mut scan.hints, &other.hints);
     // Windows are told by the last one and the step; if these differ, all samples are needed.
     if scan.end_ms != other.end_ms || hints.step_ms != more.step_ms {

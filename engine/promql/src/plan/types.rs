@@ -101,6 +101,8 @@ pub struct Plan {
     pub leaves: Vec<Leaf>,
     /// When the query is evaluated.
     pub grid: Grid,
+    /// Calls that sort in vain.
+    pub sorts: Vec<Span>,
     /// Type of the answer.
     pub returns: ValueType,
     /// The answer, if it is a text.
@@ -122,6 +124,21 @@ pub struct Node {
     pub ports: usize,
     /// Names of its series.
     pub names: Names,
+    /// What it does while a scan gives series to both sides of a join.
+    pub lockstep: Lockstep,
+}
+
+/// What a node does while a scan gives series to both sides of a join one after the other. The
+/// evaluation may find that it cannot, and wait as without it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lockstep {
+    /// What it always does.
+    #[default]
+    None,
+    /// It stands between the scan and the join, so it gives the result for a series at once.
+    Passes,
+    /// It is the join: each series of its second side matches none but the last one of its first.
+    Joins,
 }
 
 /// What is known about the metric names of series.

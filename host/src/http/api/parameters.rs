@@ -16,6 +16,9 @@ use tidepool_settings::duration::duration_or_zero;
 /// Media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// The parameter that is an expression.
+const EXPRESSION: &str = "query";
+
 /// Most parameters of a request: two bytes of a form can make a hundred of one.
 const PARAMETERS_MAX: usize = 1000;
 
@@ -150,15 +153,18 @@ impl Parameters {
     }
 }
 
-/// Adds the parameters of a form, up to one too many.
+/// Adds the parameters of a form, up to one too many. Bytes that are no UTF-8 are refused here, but
+/// for those of an expression: its parser says where they are wrong.
 fn add_pairs(form: &[u8], parameters: &mut Vec<(String, String)>) -> Result<(), ApiError> {
     // Those that the parser takes for parameters.
     let parts = form.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
     let pairs = form_urlencoded::parse(form).into_owned();
     for ((name, value), part) in pairs.zip(parts).take(PARAMETERS_MAX + 1) {
-        // The parser puts this where bytes are no UTF-8; a client may have sent it, too.
-        if (name.contains(char::REPLACEMENT_CHARACTER)
-            || value.contains(char::REPLACEMENT_CHARACTER))
+        // The parser puts this where bytes are no UTF-8; a client may have sent it, too. In an
+        // expression both are wrong in the same places, and right in comments.
+        if name != EXPRESSION
+            && (name.contains(char::REPLACEMENT_CHARACTER)
+                || value.contains(char::REPLACEMENT_CHARACTER))
             && let Err(error) = std::str::from_utf8(&unescaped(part))
         {
             // Before the value stand the name and a sign.

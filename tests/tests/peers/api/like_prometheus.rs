@@ -475,6 +475,15 @@ fn assert_queries_alike(store: &Store, peer: &Server, now_ms: i64) {
         ]
     });
     let wrong = [
+        "query?query=up%7Ba%3D%22%FF%22%7D",
+        "query?query=up%7Ba%3D%60x%FF%FE%60%7D+%2B+1",
+        "query?query=up+%FF",
+        "query?query=%FF%FE+%2B+1",
+        "query?query=sum+by+(%FF)+(up)",
+        "query?query=up%7B%FF%3D%22x%22%7D",
+        "query?query=up%5B%FF%5D",
+        "query?query=1+%23+%FF&time=4",
+        "format_query?query=up%7Ba%3D%22%FF%22%7D",
         "query?query=up&time=soon",
         "query?query=up&timeout=x",
         "query?query=up&limit=-1",

@@ -13,7 +13,7 @@ use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
 use crate::eval::unite::Unite;
 use crate::model::{Labels, Value};
-use crate::plan::{Grid, Join, Port, match_key};
+use crate::plan::{Grid, Join, Lockstep, Port, match_key};
 use crate::syntax::{BinaryOp, Cardinality, Span};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -37,6 +37,7 @@ pub struct Joiner {
     duplicate_steps: Bits,
     pub(super) unite: Unite,
     annotations: StepAnnotations,
+    lockstep: Lockstep,
     held: Held,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Group {
 
 impl Joiner {
     /// A join of a plan.
-    pub fn new(plan: Join, grid: Grid, is_delayed: bool, span: Span) -> Joiner {
+    pub fn new(plan: Join, grid: Grid, is_delayed: bool, lockstep: Lockstep, span: Span) -> Joiner {
         let by = match_key(&plan.matching);
         Joiner {
             labels: ResultLabels::new(&plan, by.clone(), is_delayed),
@@ -71,6 +72,7 @@ impl Joiner {
             duplicate_steps: Bits::new(grid.steps),
             unite: Unite::default(),
             annotations: StepAnnotations::default(),
+            lockstep,
             held: Held::default(),
         }
     }
@@ -83,6 +85,20 @@ impl Joiner {
         self.held.bytes += held.bytes;
         self.held.samples += held.samples;
         context.budget.take(held, self.span)
+    }
+
+    /// Whether a series that flows is the only one of its key.
+    fn is_lockstep(&self, context: &Context) -> bool {
+        self.lockstep != Lockstep::None && context.is_lockstep
+    }
+
+    /// Gives up what is held: the series to come have other keys.
+    fn forget(&mut self, context: &mut Context) {
+        self.index.clear();
+        for group in self.groups.drain(..) {
+            group.held.into_iter().for_each(|(_, column)| context.recycle(column));
+        }
+        context.budget.give(std::mem::take(&mut self.held));
     }
 
     fn group(&mut self, labels: &Labels, context: &mut Context) -> Result<usize, EvalError> {
@@ -175,7 +191,7 @@ impl Joiner {
             return Ok(());
         };
         let mut group = std::mem::take(&mut self.groups[number]);
-        if self.may_replace() && group.held.len() == 1 {
+        if !self.is_lockstep(out.context) && self.may_replace() && group.held.len() == 1 {
             let result = self.replace(&mut group, &series);
             self.groups[number] = group;
             out.context.recycle(series.column);
@@ -375,7 +391,14 @@ impl Operator for Joiner {
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
         match port {
             0 => self.buffer(series, out.context),
-            _ => self.flow(series, out),
+            _ if !self.is_lockstep(out.context) => self.flow(series, out),
+            _ => {
+                self.flow(series, out)?;
+                if self.lockstep == Lockstep::Joins {
+                    self.forget(out.context);
+                }
+                self.unite.end(out)
+            }
         }
     }
 

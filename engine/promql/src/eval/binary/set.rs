@@ -9,7 +9,7 @@ use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
 use crate::eval::unite::{Unite, merge};
 use crate::model::Labels;
-use crate::plan::Port;
+use crate::plan::{Lockstep, Port};
 use crate::syntax::Span;
 
 /// When keys have values.
@@ -43,6 +43,13 @@ impl Presence {
         Ok(())
     }
 
+    /// Forgets all keys.
+    fn clear(&mut self, context: &mut Context) {
+        self.index.clear();
+        self.steps.clear();
+        context.budget.give(std::mem::take(&mut self.held));
+    }
+
     fn of(&self, labels: &Labels) -> Option<&Bits> {
         self.index.find(&self.by, labels).map(|number| &self.steps[number])
     }
@@ -52,13 +59,14 @@ impl Presence {
 pub struct And {
     right: Presence,
     is_unless: bool,
+    lockstep: Lockstep,
     span: Span,
 }
 
 impl And {
     /// `and`, or `unless`.
-    pub fn new(by: KeyLabels, is_unless: bool, span: Span) -> And {
-        And { right: Presence::new(by), is_unless, span }
+    pub fn new(by: KeyLabels, is_unless: bool, lockstep: Lockstep, span: Span) -> And {
+        And { right: Presence::new(by), is_unless, lockstep, span }
     }
 }
 
@@ -79,6 +87,9 @@ impl Operator for And {
                     }
                 }
             }
+        }
+        if self.lockstep == Lockstep::Joins && out.context.is_lockstep {
+            self.right.clear(out.context);
         }
         out.emit(series)
     }

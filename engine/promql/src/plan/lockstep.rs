@@ -1,0 +1,232 @@
+//! Joins of equal selectors by all labels, in one scan.
+//!
+//! ```text
+//!          ┌─▶ a ─▶ + ─▶ first side ──┐
+//! scan a ──┤        ▲ b, held         ├─▶ join
+//!          └─▶ a ───────▶ second side ┘
+//! ```
+//!
+//! Series of one name that match by all other labels match themselves only. So a scan gives each of
+//! them to the first side of the join, and then to the second one: the join holds one series
+//! instead of a whole side, and nothing is read twice. This works if
+//!
+//! - the selector asks for one name, and no series has a type or a unit beside it: these go where
+//!   names go, so that several series may become one. The evaluation looks at that; it lets the
+//!   second side wait if it must;
+//! - the join is one to one, `and` or `unless`, by all labels and without values that fill gaps;
+//! - nodes between the scan and the join give the result for each series at once, and with its
+//!   labels;
+//! - whatever these nodes take beside it is there before the scan begins, and no other scan is made
+//!   to wait for it.
+
+use super::order::is_of_one_name;
+use super::selector::{are_read_at_once, widen};
+use super::types::{Kind, Leaf, Lockstep, Names, Node, NodeId, Port};
+use crate::eval::key::KeyLabels;
+use crate::syntax::{BinaryOp, Cardinality};
+
+/// Most leaves and nodes of a plan that is looked at, and most consumers of a scan: to compare all
+/// of them takes time.
+const LEAVES_MAX: usize = 100;
+const NODES_MAX: usize = 1000;
+const CONSUMERS_MAX: usize = 16;
+
+/// Makes one scan of those that can run in lockstep. A plan comes with the nodes of a part of the
+/// expression before those of what is around it, so inner joins are looked at first.
+pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
+    if leaves.len() > LEAVES_MAX || nodes.len() > NODES_MAX {
+        return;
+    }
+    let mut later = 1;
+    while later < leaves.len() {
+        let plan = Plan::new(nodes, leaves);
+        let found = (0..later).rev().find_map(|i| Some((i, plan.lockstep(i, later)?)));
+        let Some((earlier, found)) = found else {
+            later += 1;
+            continue;
+        };
+        for id in found.between {
+            nodes[id].lockstep = Lockstep::Passes;
+        }
+        for id in found.joins {
+            nodes[id].lockstep = Lockstep::Joins;
+        }
+        if let Leaf::Scan(other) = leaves.remove(earlier)
+            && let Some(Leaf::Scan(scan)) = leaves.get_mut(later - 1)
+        {
+            widen(scan, &other);
+            scan.consumers = found.consumers;
+            scan.is_lockstep = true;
+        }
+        // What is the later scan now stands in the place before; it may run with another one.
+        later = (later - 1).max(1);
+    }
+}
+
+/// A scan in lockstep.
+struct Found {
+    /// In the order in which they are to be given a series.
+    consumers: Vec<NodeId>,
+    joins: Vec<NodeId>,
+    /// Nodes between the scan and the joins.
+    between: Vec<NodeId>,
+}
+
+struct Plan<'a> {
+    nodes: &'a [Node],
+    leaves: &'a [Leaf],
+    /// Of each node the inputs by port.
+    inputs: Vec<Vec<(Port, NodeId)>>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(nodes: &'a [Node], leaves: &'a [Leaf]) -> Plan<'a> {
+        let mut inputs = vec![Vec::new(); nodes.len()];
+        for (id, node) in nodes.iter().enumerate() {
+            if let Some((parent, port)) = node.parent {
+                inputs[parent].push((port, id));
+            }
+        }
+        Plan { nodes, leaves, inputs }
+    }
+
+    /// How two scans are one that runs when the later one would.
+    fn lockstep(&self, earlier: usize, later: usize) -> Option<Found> {
+        let (Leaf::Scan(a), Leaf::Scan(b)) = (&self.leaves[earlier], &self.leaves[later]) else {
+            return None;
+        };
+        let are_equal = a.matchers == b.matchers
+            && a.hints.without_buckets == b.hints.without_buckets
+            && is_of_one_name(a)
+            && are_read_at_once(a, b);
+        let mut consumers = [a.consumers.as_slice(), &b.consumers].concat();
+        if !are_equal || consumers.len() > CONSUMERS_MAX {
+            return None;
+        }
+        // Nodes of the first side of a join come before those of the second one.
+        consumers.sort_unstable();
+        let ways: Vec<Vec<(NodeId, Port)>> = consumers.iter().map(|id| self.way(*id)).collect();
+        let mut joins = Vec::new();
+        let mut tops = vec![0; ways.len()];
+        for second in 1..ways.len() {
+            for first in 0..second {
+                let join = self.join(&ways[first], &ways[second])?;
+                joins.push(join);
+                tops[first] = join.max(tops[first]);
+                tops[second] = join.max(tops[second]);
+            }
+        }
+        let mut between = Vec::new();
+        for (way, top) in ways.iter().zip(&tops) {
+            for (id, port) in way.iter().take_while(|(id, _)| id < top) {
+                if !joins.contains(id) {
+                    self.passes(*id, *port).then(|| between.push(*id))?;
+                }
+            }
+        }
+        let found = Found { consumers, joins, between };
+        self.does_none_wait(earlier, later, &found).then_some(found)
+    }
+
+    /// The nodes behind a node, and the ports by which its series come to them.
+    fn way(&self, id: NodeId) -> Vec<(NodeId, Port)> {
+        std::iter::successors(self.nodes[id].parent, |(id, _)| self.nodes[*id].parent).collect()
+    }
+
+    /// The node at which two ways meet, if it is a join that can take both in lockstep.
+    fn join(&self, first: &[(NodeId, Port)], second: &[(NodeId, Port)]) -> Option<NodeId> {
+        let meets = |(id, port): &(NodeId, Port)| {
+            let (_, other) = first.iter().find(|(other, _)| other == id)?;
+            Some((*id, *other, *port))
+        };
+        let (id, 0, 1) = second.iter().find_map(meets)? else { return None };
+        let is_by_all_labels = match &self.nodes[id].kind {
+            Kind::Set(BinaryOp::And | BinaryOp::Unless, by) => *by == KeyLabels::without(&[]),
+            kind => is_one_to_one_by_all_labels(kind),
+        };
+        let have_names = self.inputs[id].iter().all(|(_, input)| self.has_names(*input));
+        (is_by_all_labels && have_names).then_some(id)
+    }
+
+    /// Whether a node gives the result for each series of a port at once.
+    fn passes(&self, id: NodeId, port: Port) -> bool {
+        let node = &self.nodes[id];
+        let is_last = port + 1 == node.ports;
+        let has_names =
+            self.inputs[id].iter().any(|(p, input)| *p == port && self.has_names(*input));
+        let is_of_each = match &node.kind {
+            Kind::Call(..)
+            | Kind::VectorScalar(_)
+            | Kind::Negate
+            | Kind::Repeat
+            | Kind::Subquery(..)
+            | Kind::TimestampOfValues
+            | Kind::Set(BinaryOp::And | BinaryOp::Unless, _) => true,
+            kind => is_one_to_one_by_all_labels(kind),
+        };
+        is_last && has_names && is_of_each
+    }
+
+    /// Whether series of a node have one name, or none.
+    fn has_names(&self, id: NodeId) -> bool {
+        self.nodes[id].names != Names::Any
+    }
+
+    /// Whether no series wait for others of the leaves between two scans, if the earlier one runs
+    /// when the later one would.
+    fn does_none_wait(&self, earlier: usize, later: usize, found: &Found) -> bool {
+        let place = |leaf: usize| if leaf == earlier { later } else { leaf };
+        let filled_by = |leaf: &Leaf| match leaf {
+            Leaf::Scan(scan) => scan.consumers.clone(),
+            Leaf::Generate(node) => vec![*node],
+            Leaf::Check(_) => Vec::new(),
+        };
+        // Of each node the last leaf that gives series to it or to those before it.
+        let mut last = vec![0; self.nodes.len()];
+        for (leaf, what) in self.leaves.iter().enumerate() {
+            filled_by(what).into_iter().for_each(|node| last[node] = place(leaf));
+        }
+        for (id, node) in self.nodes.iter().enumerate() {
+            if let Some((parent, _)) = node.parent {
+                last[parent] = last[id].max(last[parent]);
+            }
+        }
+        let waits = |leaf: usize, id: NodeId, port: Port| {
+            let is_in_step =
+                self.nodes[id].lockstep == Lockstep::Joins || found.joins.contains(&id);
+            let before = self.inputs[id].iter().filter(|(other, _)| *other < port);
+            before
+                .map(|(_, input)| last[*input])
+                .any(|last| last > leaf || last == leaf && !is_in_step)
+        };
+        (earlier..=later).all(|leaf| {
+            filled_by(&self.leaves[leaf]).into_iter().all(|node| {
+                let start = (node, self.nodes[node].ports.saturating_sub(1));
+                let mut way = std::iter::once(start).chain(self.way(node));
+                // Held series go no further by themselves, and what is made of all is small.
+                let mut has_ended = false;
+                way.all(|(id, port)| {
+                    let may_pass = has_ended || !waits(place(leaf), id, port);
+                    let is_held = port + 1 < self.nodes[id].ports;
+                    has_ended |= is_held || gathers(&self.nodes[id].kind);
+                    may_pass
+                })
+            })
+        })
+    }
+}
+
+/// Whether a node gives nothing before all series are there.
+fn gathers(kind: &Kind) -> bool {
+    matches!(kind, Kind::Aggregate(_) | Kind::CountValues(..) | Kind::Absent(_) | Kind::Scalar)
+}
+
+fn is_one_to_one_by_all_labels(kind: &Kind) -> bool {
+    let Kind::Join(join) = kind else { return false };
+    let matching = &join.matching;
+    matching.cardinality == Cardinality::OneToOne
+        && !matching.is_on
+        && matching.labels.is_empty()
+        && matching.fill_lhs.is_none()
+        && matching.fill_rhs.is_none()
+}
