@@ -1,5 +1,5 @@
-//! The ticks by which deadlines end instances. They rest while no instance has a deadline: a node that
-//! does nothing wakes no processor for them.
+//! The ticks by which deadlines end instances. They rest while no instance has a deadline: a node
+//! that does nothing wakes no processor for them.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
