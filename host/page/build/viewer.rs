@@ -64,7 +64,8 @@ fn build(js: &Path, page: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(fs::canonicalize(page.join("dist-viewer").join(DOCUMENT))?)
 }
 
-/// Copies sources without what was generated among them: that comes and goes with other builds.
+/// Copies sources without what was generated among them: that comes and goes with other builds. No
+/// folder is watched, which would change with it; a new source is one that another imports.
 fn take_sources(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).map_err(|error| format!("{}: {error}", from.display()))? {
@@ -73,7 +74,7 @@ fn take_sources(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
         if entry.file_name() == GENERATED {
             continue;
         }
-        if path.join(GENERATED).exists() {
+        if path.is_dir() {
             take_sources(&path, &place)?;
         } else {
             println!("cargo::rerun-if-changed={}", path.display());
