@@ -26,12 +26,18 @@ fn says(kind: &Value, help: &Value, unit: &Value) -> String {
     json!({ "type": kind, "help": help, "unit": unit }).to_string()
 }
 
-fn families(server: &Server) -> Families {
-    let url = format!("{}/api/v1/metadata", server.url());
+/// What an endpoint of the API gives.
+fn data(server: &Server, endpoint: &str) -> Value {
+    let url = format!("{}/api/v1/{endpoint}", server.url());
     let response = Client::default().get(&url).expect("an answer");
     let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
     assert_eq!(answer["status"], "success");
-    let families = answer["data"].as_object().expect("an object");
+    answer["data"].clone()
+}
+
+fn families(server: &Server) -> Families {
+    let data = data(server, "metadata");
+    let families = data.as_object().expect("an object");
     // Servers differ in the order of the keys.
     let said = |one: &Value| says(&one["type"], &one["help"], &one["unit"]);
     families.iter().map(|(family, list)| (family.clone(), said(&list[0]))).collect()
@@ -53,10 +59,7 @@ fn wait_for_all(what: &str, server: &Server, wanted: &Families) {
 
 /// Whether a scrape of a server's own target has ended.
 fn is_scraped(server: &Server) -> bool {
-    let url = format!("{}/api/v1/targets", server.url());
-    let response = Client::default().get(&url).expect("an answer");
-    let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
-    answer["data"]["activeTargets"][0]["health"] == "up"
+    data(server, "targets")["activeTargets"][0]["health"] == "up"
 }
 
 /// A Prometheus that scrapes itself and writes to a server.
