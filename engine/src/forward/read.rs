@@ -2,6 +2,7 @@
 
 use super::place::Mark;
 use super::row::{Place, Row, RowExemplar, Source};
+use super::series::shard_of;
 use super::{Fed, Forwarder, Shard};
 use crate::model::Value;
 use crate::storage::LogKind;
@@ -156,7 +157,7 @@ impl RecordReader<'_> {
             self.fed.unknown += u64::from(!shards.iter().all(is_delivered));
             return;
         };
-        let shard_at = (series.hash % shards.len().max(1) as u64) as usize;
+        let shard_at = shard_of(series.hash, shards.len());
         let Some(shard) = shards.get_mut(shard_at) else { return };
         if is_delivered(shard) {
             return;
@@ -211,8 +212,8 @@ impl RecordReader<'_> {
         }
         let at = series.by_ref(series_ref);
         let Some((at, series)) = at.and_then(|at| Some((at, series.get(at)?))) else { return };
-        let shards_len = shards.len().max(1) as u64;
-        let shard = shards.get_mut((series.hash % shards_len) as usize);
+        let shard_at = shard_of(series.hash, shards.len());
+        let shard = shards.get_mut(shard_at);
         let row = shard.and_then(|shard| shard.find(series.newest_ordinal));
         let Some(row) = row.filter(|row| row.series == at) else {
             self.fed.exemplars_dropped += 1;

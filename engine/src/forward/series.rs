@@ -2,19 +2,29 @@
 //! once, every text kept once.
 
 use super::ForwardError;
-use crate::codec::hash_bytes;
+use crate::codec::{hash_bytes, hash_word};
 use crate::model::{Labels, RefTable};
 use crate::relabel::{Rule, relabel};
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
 
-/// Mixed into hashes. Shards and gaps are written down by them, so it never changes.
+/// Mixed into hashes. Gaps are written down by them, so it never changes.
 const HASH_SEED: u64 = 0x7469_6465_706f_6f6c;
 
 /// Of a series: which shard it belongs to, and how gaps know it. Series of which the hashes are the
 /// same by chance share a place in a gap, which can cause duplicates, and no loss.
 pub fn labels_hash(labels: &Labels) -> u64 {
     hash_bytes(HASH_SEED, labels.packed())
+}
+
+/// Which of `count` shards a series belongs to. Positions are written down by shard: whoever changes
+/// this gives their file another version.
+///
+/// The last bytes of the labels do not reach the low bits of a hash, so it is mixed once more and
+/// the high bits choose.
+pub fn shard_of(hash: u64, count: usize) -> usize {
+    let mixed = hash_word(0, hash) >> 32;
+    ((mixed * count as u64) >> 32) as usize
 }
 
 /// The metadata of a metric family.
@@ -249,5 +259,30 @@ impl SeriesTable {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.series.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whichever bytes of their labels tell series apart, all shards get some.
+    #[test]
+    fn series_spread_over_shards_whatever_tells_them_apart() {
+        const SERIES: usize = 1024;
+        for rest in ["", "x", "xy", "xyz", "zone=north", "zone=north-north-west"] {
+            for shards in [1, 2, 3, 4, 8, 50] {
+                let mut counts = vec![0; shards];
+                for number in 0..SERIES {
+                    let value = format!("{number:04}{rest}");
+                    let labels = [("__name__", "m"), ("instance", value.as_str())];
+                    let labels = Labels::from_pairs(labels).expect("labels");
+                    counts[shard_of(labels_hash(&labels), shards)] += 1;
+                }
+                let mean = SERIES / shards;
+                let is_even = |count: &usize| (mean / 3..=mean * 2).contains(count);
+                assert!(counts.iter().all(is_even), "{rest:?}: {counts:?}");
+            }
+        }
     }
 }

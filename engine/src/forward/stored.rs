@@ -4,7 +4,7 @@
 use super::gap::{Gap, StorePlace, WINDOW_MS};
 use super::place::Mark;
 use super::row::{Place, Row, SOURCES, Source};
-use super::series::labels_hash;
+use super::series::{labels_hash, shard_of};
 use super::{Fed, ForwardError, Forwarder};
 use crate::chunk::values;
 use crate::model::Value;
@@ -93,7 +93,7 @@ impl Forwarder {
                 continue;
             }
             let hash = labels_hash(&place.labels);
-            let shard_at = (hash % self.shards.len().max(1) as u64) as usize;
+            let shard_at = shard_of(hash, self.shards.len());
             let has = gap_at.and_then(|at| self.gaps.get(at)).map(|gap| gap.of(hash));
             let (Some(has), Some(shard)) = (has, self.shards.get_mut(shard_at)) else { continue };
             let mut at = None;

@@ -22,7 +22,9 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"tidefwd1";
+const MAGIC: &[u8; 8] = b"tidefwd2";
+/// Of versions that gave series to shards in another way.
+const MAGIC_OF_OTHER_SHARDS: &[u8; 8] = b"tidefwd1";
 /// What follows a destination's name in those of its files.
 const POSITION: &str = ".position";
 const DAMAGED: &str = ".position.damaged";
@@ -70,6 +72,20 @@ impl Position {
         Position { shards, gaps: Vec::new(), delivered_ms: None }
     }
 
+    /// For shards that get other series than those that stood here: each begins where the first of
+    /// these did. Nothing is skipped, and what others had delivered is sent again.
+    fn with_other_shards(shards: &[ShardPosition]) -> Vec<ShardPosition> {
+        let first = |place: fn(&ShardPosition) -> Place| {
+            shards.iter().map(place).min_by_key(|place| (place.segment, place.record, place.row))
+        };
+        let in_order = first(|shard| shard.in_order);
+        let out_of_order = first(|shard| shard.out_of_order);
+        let (Some(in_order), Some(out_of_order)) = (in_order, out_of_order) else {
+            return Vec::new();
+        };
+        Position::at(in_order, out_of_order, shards.len() as u32).shards
+    }
+
     /// At the beginning of what the logs still have: nothing is known of what was delivered.
     pub fn oldest() -> Position {
         let place = Place { segment: 0, record: 0, row: 0 };
@@ -114,16 +130,20 @@ impl PositionFile {
     /// What the file says; what is wrong with it, if it cannot be read.
     fn read(&mut self) -> Result<Option<Position>, String> {
         let slots = [0, 1].map(|slot| read_slot(&self.file, slot));
-        let newest = slots.into_iter().flatten().max_by_key(|(count, _)| *count);
-        let Some((count, content)) = newest else {
+        let newest = slots.into_iter().flatten().max_by_key(|slot| slot.count);
+        let Some(Slot { count, content, is_of_other_shards }) = newest else {
             return match self.file.metadata() {
                 Ok(metadata) if metadata.len() == 0 => Ok(None),
                 Ok(_) => Err("the position is damaged".to_owned()),
                 Err(error) => Err(error.to_string()),
             };
         };
-        let (gap_number, shards, delivered_ms) =
+        let (gap_number, mut shards, delivered_ms) =
             decode(&content).ok_or("the position is of another version of tidepool")?;
+        // One shard has all series, whatever chooses among several.
+        if is_of_other_shards && shards.len() > 1 {
+            shards = Position::with_other_shards(&shards);
+        }
         let mut gaps = Vec::new();
         if gap_number > 0 {
             let read = fs::read(self.gap_path(gap_number));
@@ -251,10 +271,21 @@ fn part_of(file_name: &str) -> Option<(&str, Part)> {
     Some((name, Part::Gaps(number.parse().ok()?)))
 }
 
-fn read_slot(file: &File, slot: u64) -> Option<(u64, Vec<u8>)> {
+/// A slot that is whole.
+struct Slot {
+    count: u64,
+    content: Vec<u8>,
+    is_of_other_shards: bool,
+}
+
+fn read_slot(file: &File, slot: u64) -> Option<Slot> {
     let mut head = [0; HEAD_BYTES];
     file.read_exact_at(&mut head, slot * SLOT_BYTES).ok()?;
-    let rest = head.strip_prefix(MAGIC)?;
+    let (magic, rest) = head.split_first_chunk::<8>()?;
+    let is_of_other_shards = magic == MAGIC_OF_OTHER_SHARDS;
+    if magic != MAGIC && !is_of_other_shards {
+        return None;
+    }
     let (sum, checked) = rest.split_first_chunk::<4>()?;
     let (count, len) = checked.split_first_chunk::<8>()?;
     let len = u32::from_le_bytes(*len.first_chunk::<4>()?) as usize;
@@ -266,7 +297,8 @@ fn read_slot(file: &File, slot: u64) -> Option<(u64, Vec<u8>)> {
     let content = all.get_mut(checked.len()..)?;
     file.read_exact_at(content, slot * SLOT_BYTES + HEAD_BYTES as u64).ok()?;
     let is_whole = crc32c::crc32c(&all).to_le_bytes() == *sum;
-    is_whole.then(|| (u64::from_le_bytes(*count), all.split_off(checked.len())))
+    let (count, content) = (u64::from_le_bytes(*count), all.split_off(checked.len()));
+    is_whole.then_some(Slot { count, content, is_of_other_shards })
 }
 
 fn encode(gap_number: u64, shards: &[ShardPosition], delivered_ms: Option<i64>) -> Vec<u8> {
@@ -387,6 +419,38 @@ mod tests {
         assert!(decode(&whole[..whole.len() - 1]).is_none());
         assert!(decode(&[&whole[..], &[0]].concat()).is_none());
         assert_eq!(decode(&encode(0, &[], None)).map(|(.., delivered)| delivered), Some(None));
+    }
+
+    /// Another version gave series to shards in another way: none of its series is skipped.
+    #[test]
+    fn positions_of_other_shards_begin_at_the_earliest() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let at = |out_of_order: u32, in_order: u32| {
+            let out_of_order = Place { record: out_of_order, ..shard(5).out_of_order };
+            ShardPosition { out_of_order, ..shard(in_order) }
+        };
+        for (written, is_changed) in
+            [(vec![at(9, 5), at(3, 6), at(4, 7)], true), (vec![at(9, 5)], false)]
+        {
+            let (mut file, _) = PositionFile::open(dir.path(), "a")?;
+            let offset = ((file.count + 1) % 2) * SLOT_BYTES;
+            file.write(&written, Some(vec![1, 2]), Some(77))?;
+            file.file.write_all_at(MAGIC_OF_OTHER_SHARDS, offset)?;
+            let (mut file, read) = PositionFile::open(dir.path(), "a")?;
+            let read = read.ok_or_else(|| io::Error::other("nothing"))?;
+            assert_eq!((read.gaps, read.delivered_ms), (vec![1, 2], Some(77)));
+            let expected = match is_changed {
+                true => Position::at(written[0].in_order, written[1].out_of_order, 3).shards,
+                false => written.clone(),
+            };
+            assert_eq!(format!("{:?}", read.shards), format!("{expected:?}"));
+            // What is written from now on is of this version.
+            file.write(&written, None, None)?;
+            let (_, read) = PositionFile::open(dir.path(), "a")?;
+            let read = read.ok_or_else(|| io::Error::other("nothing"))?;
+            assert_eq!(format!("{:?}", read.shards), format!("{written:?}"));
+        }
+        Ok(())
     }
 
     #[test]

@@ -13,9 +13,7 @@ const SERIES: usize = 8;
 fn scrape(at: i64) -> Vec<Series> {
     let series = |number: usize| {
         let number_text = number.to_string();
-        // The last bytes of the labels say little about the shard.
-        let zone = ("zone", "north-north-west");
-        let labels = [("__name__", "m"), ("number", number_text.as_str()), zone];
+        let labels = [("__name__", "m"), ("number", number_text.as_str())];
         Series::new(&labels, &[(BASE_MS + at * MINUTE_MS, (at * 10) as f64 + number as f64)])
     };
     (0..SERIES).map(series).collect()
