@@ -29,7 +29,7 @@ const PREFIX_BITS: u32 = 2;
 const LEADING_ZEROS_MAX: u32 = 31;
 
 /// Spans that are kept open at a time.
-const OPEN_SPANS_MAX: usize = 32;
+const OPEN_SPANS_MAX: usize = 3;
 
 /// Most bytes that one sample can need.
 const SAMPLE_BYTES_MAX: usize = 20;
