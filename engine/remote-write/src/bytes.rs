@@ -9,28 +9,64 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Whether two byte strings are equal.
 #[inline]
 pub fn bytes_equal(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
+    a.len() == b.len()
+        && match a.len() {
+            0..8 => short_word(a) == short_word(b),
+            8..16 => ends_equal::<8>(a, b, |a, b| u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b)),
+            // As numbers: arrays of this size are compared by a call.
+            16..32 => {
+                ends_equal::<16>(a, b, |a, b| u128::from_ne_bytes(*a) == u128::from_ne_bytes(*b))
+            }
+            32..=64 => ends_equal::<32>(a, b, equal_32),
+            _ => long_equal(a, b),
+        }
+}
+
+/// Whether the first and the last bytes are equal. They overlap, which spares a loop over the rest.
+#[inline(always)]
+fn ends_equal<const N: usize>(
+    a: &[u8],
+    b: &[u8],
+    is_equal: impl Fn(&[u8; N], &[u8; N]) -> bool,
+) -> bool {
+    match (a.first_chunk(), b.first_chunk(), a.last_chunk(), b.last_chunk()) {
+        (Some(a_first), Some(b_first), Some(a_last), Some(b_last)) => {
+            is_equal(a_first, b_first) && is_equal(a_last, b_last)
+        }
+        _ => false,
     }
-    if a.len() < 8 {
-        return short_word(a) == short_word(b);
+}
+
+/// More than 64 bytes.
+fn long_equal(a: &[u8], b: &[u8]) -> bool {
+    let (Some(a_last), Some(b_last)) = (a.last_chunk(), b.last_chunk()) else { return false };
+    // What differs is mostly at the end.
+    equal_32(a_last, b_last) && {
+        let (a_chunks, _) = a.as_chunks::<32>();
+        let (b_chunks, _) = b.as_chunks::<32>();
+        a_chunks.iter().zip(b_chunks).all(|(a, b)| equal_32(a, b))
     }
-    if a.len() < 16 {
-        return a.first_chunk::<8>() == b.first_chunk::<8>()
-            && a.last_chunk::<8>() == b.last_chunk::<8>();
-    }
-    let (Some(a_last), Some(b_last)) = (a.last_chunk::<16>(), b.last_chunk::<16>()) else {
-        return false;
+}
+
+/// Each round of a loop costs WebAssembly a look at its deadline, so one compares as many bytes as
+/// two vectors have.
+#[cfg(target_feature = "simd128")]
+#[inline(always)]
+fn equal_32(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    use std::arch::wasm32::{u64x2, v128_any_true, v128_or, v128_xor};
+    let vectors = |bytes: &[u8; 32]| {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |at: usize| words.get(at).copied().map_or(0, u64::from_ne_bytes);
+        (u64x2(word(0), word(1)), u64x2(word(2), word(3)))
     };
-    // As numbers: arrays of this size are compared by a call. The last bytes overlap others, which
-    // spares a loop over the rest.
-    let number = |bytes: &[u8; 16]| u128::from_ne_bytes(*bytes);
-    if number(a_last) != number(b_last) {
-        return false;
-    }
-    let (a_words, _) = a.as_chunks::<16>();
-    let (b_words, _) = b.as_chunks::<16>();
-    a_words.iter().zip(b_words).all(|(x, y)| number(x) == number(y))
+    let (a, b) = (vectors(a), vectors(b));
+    !v128_any_true(v128_or(v128_xor(a.0, b.0), v128_xor(a.1, b.1)))
+}
+
+#[cfg(not(target_feature = "simd128"))]
+#[inline(always)]
+fn equal_32(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    a == b
 }
 
 /// Mixes one more word into a hash.
@@ -47,9 +83,14 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     if bytes.len() < 8 {
         return hash_word(hash, short_word(bytes));
     }
-    let (words, _) = bytes.as_chunks::<8>();
-    let hash = words.iter().fold(hash, |hash, word| hash_word(hash, u64::from_le_bytes(*word)));
-    bytes.last_chunk::<8>().map_or(hash, |last| hash_word(hash, u64::from_le_bytes(*last)))
+    let add = |hash: u64, word: &[u8; 8]| hash_word(hash, u64::from_le_bytes(*word));
+    let (pairs, rest) = bytes.as_chunks::<16>();
+    let hash = pairs.iter().fold(hash, |hash, pair| {
+        let (words, _) = pair.as_chunks::<8>();
+        words.iter().fold(hash, add)
+    });
+    let hash = rest.first_chunk().map_or(hash, |word| add(hash, word));
+    bytes.last_chunk().map_or(hash, |last| add(hash, last))
 }
 
 /// Fewer than eight bytes as one number. Only unambiguous together with the length.
@@ -88,13 +129,33 @@ mod tests {
     }
 
     #[test]
-    fn every_short_length_is_told_apart() {
-        let text = b"abcdefghijklmnopqrst";
+    fn every_length_and_every_byte_is_told_apart() {
+        let text: Vec<u8> = (0..150).collect();
         for len in 0..text.len() {
-            assert!(bytes_equal(&text[..len], &text[..len]));
+            let same = text[..len].to_vec();
+            assert!(bytes_equal(&text[..len], &same));
             assert!(!bytes_equal(&text[..len], &text[..len + 1]));
-            assert_ne!(hash_bytes(1, &text[..len]), hash_bytes(1, &text[..len + 1]));
-            assert_ne!(hash_bytes(1, &text[..len]), hash_bytes(2, &text[..len]));
+            for at in 0..len {
+                let mut other = same.clone();
+                other[at] ^= 0x80;
+                assert!(!bytes_equal(&text[..len], &other), "byte {at} of {len}");
+            }
+            assert_ne!(hash_bytes(1, &same), hash_bytes(1, &text[..len + 1]));
+            assert_ne!(hash_bytes(1, &same), hash_bytes(2, &same));
+        }
+    }
+
+    /// Files of nodes have hashes: the positions and gaps of forwarding.
+    #[test]
+    fn hashes_stay_as_they_are() {
+        let text: Vec<u8> = (0..100).collect();
+        let word =
+            |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        for len in 8..text.len() {
+            let bytes = &text[..len];
+            let words = bytes.chunks_exact(8).chain([&bytes[len - 8..]]);
+            let hash = |hash, bytes| hash_word(hash, word(bytes));
+            assert_eq!(hash_bytes(5, bytes), words.fold(hash_word(5, len as u64), hash), "{len}");
         }
     }
 }
