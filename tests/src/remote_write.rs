@@ -153,9 +153,17 @@ pub fn message_v2(rows: &[Row<'_>]) -> write_v2::Request {
 /// Samples are written field by field: prost, like Prometheus' own encoder, takes negative zero for
 /// the default value and leaves it out.
 pub fn message_bytes(version: Version, rows: &[Row<'_>]) -> Vec<u8> {
+    message_bytes_with(version, rows, Symbols::default())
+}
+
+/// [`message_bytes`], whose table begins with these symbols.
+pub fn message_bytes_with<'r>(
+    version: Version,
+    rows: &[Row<'r>],
+    mut symbols: Symbols<'r>,
+) -> Vec<u8> {
     let mut message = Vec::new();
     let mut series = Vec::new();
-    let mut symbols = Symbols::default();
     for row in rows {
         series.clear();
         match version {

@@ -117,8 +117,24 @@ impl Load {
             }
             bodies.iter_mut().zip(requests).for_each(|(list, bodies)| list.push(bodies));
         }
+        Load::of_connections(version, samples, time_range_ms, bodies)
+    }
+
+    /// Bodies by connection, by scrape.
+    pub(super) fn of_connections(
+        version: Version,
+        samples: u64,
+        time_range_ms: (i64, i64),
+        bodies: Vec<Vec<Vec<Vec<u8>>>>,
+    ) -> Load {
         let lengths = bodies.iter().flatten().flatten().map(|body| body.len() as u64);
         Load { version, samples, time_range_ms, body_bytes: lengths.sum(), bodies }
+    }
+
+    /// By connection, by scrape.
+    #[cfg(test)]
+    pub(super) fn bodies(&self) -> impl Iterator<Item = &Vec<Vec<Vec<u8>>>> {
+        self.bodies.iter()
     }
 
     /// Sends everything; returns the number of repeated requests.

@@ -18,6 +18,7 @@ pub mod bars;
 pub mod beside;
 pub mod contender;
 pub mod custom;
+pub mod cuts;
 pub mod docs;
 pub mod fleet;
 pub mod load;

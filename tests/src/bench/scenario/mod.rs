@@ -2,6 +2,7 @@
 
 mod churn;
 mod compaction;
+mod cuts;
 mod days;
 mod idle;
 mod reads;
@@ -25,6 +26,8 @@ pub enum Scenario {
     /// Remote write of 100k series × 60, and reads of ten of them.
     #[value(name = "write-100k")]
     Write100k,
+    /// Remote write 2.0 of 10k series × 120 in requests that are cut anywhere, by 1 to 50 connections.
+    Cuts,
     /// 180 connections with 1000 series each.
     Senders,
     /// 180 targets with 1000 series each, of which 60 % are replaced every 15 minutes of an hour.
@@ -73,6 +76,7 @@ impl Scenario {
         match self {
             Scenario::Write10k => write::ten_thousand(context),
             Scenario::Write100k => write::hundred_thousand(context),
+            Scenario::Cuts => cuts::measure(context),
             Scenario::Senders => write::senders(context),
             Scenario::Churn => churn::measure(context),
             Scenario::Replay => replay::hundred_million(context),
