@@ -1,4 +1,4 @@
-//! Lookups of labels: as reads, a fresh instance for each, on a thread of its own.
+//! Lookups of labels: as reads, an instance for each, on a thread of its own.
 
 use super::query::{ReceiverGone, answer_parts};
 use super::{Shared, StoreError};
@@ -42,7 +42,8 @@ impl Strings {
                 Strings::LabelValues(name) => instance.label_values(name, lookup)?,
             };
             let next = |instance: &mut Instance| instance.next_strings(strings, PART_BYTES);
-            give(instance, send, next, |instance| instance.strings_are_truncated(strings))
+            give(instance, send, next, |instance| instance.strings_are_truncated(strings))?;
+            Ok(instance.close_strings(strings)?)
         });
     }
 }
@@ -56,7 +57,8 @@ pub(super) fn run_series(
     answer_parts(shared, parts, |instance, send| {
         let cursor = instance.series(lookup)?;
         let next = |instance: &mut Instance| instance.next_labels(cursor, PART_BYTES);
-        give(instance, send, next, |instance| instance.cursor_is_truncated(cursor))
+        give(instance, send, next, |instance| instance.cursor_is_truncated(cursor))?;
+        Ok(instance.close_cursor(cursor)?)
     });
 }
 
@@ -74,7 +76,6 @@ pub(super) fn give<T>(
             true => LookupPart::End { is_truncated: is_truncated(instance)? },
             false => LookupPart::Page(page),
         };
-        // The instance is dropped after this, and what is open in it closed.
         if send(part).is_err() || is_end {
             return Ok(());
         }

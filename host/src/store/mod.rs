@@ -25,6 +25,7 @@ mod pinned;
 mod promql;
 mod queries;
 mod query;
+mod readers;
 mod replay_status;
 mod room;
 mod space;
@@ -57,7 +58,6 @@ pub use status::Cardinality;
 pub(crate) use crate::clock::system_now_ms;
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{BlockDirs, DataDir, Quarantine, QuarantineStats, WalOptions, Wear};
-use crate::priority::lower_priority;
 use crate::prom::selection::SelectionCount;
 use crate::wasm::{
     Figures, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup,
@@ -69,6 +69,7 @@ use head::{HeadHandle, HeadInstance, HeadThread, Job, Rows, Stored};
 use lookup::Strings;
 use memory::ReadMemory;
 use oldest::OldestTimes;
+use readers::Readers;
 use space::Space;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -151,6 +152,7 @@ struct Shared {
     tasks: TaskSender,
     clock: Clock,
     read_memory: ReadMemory,
+    readers: Arc<Readers>,
     read_slots: Arc<Semaphore>,
     query_turns: QueryTurns,
     query_figures: Arc<QueryFigures>,
@@ -244,6 +246,7 @@ impl Store {
             tasks: sender,
             clock: Clock::new(millis(config.future_limit)),
             read_memory: ReadMemory::new(&config.memory),
+            readers: Arc::default(),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),
             query_turns: QueryTurns::new(config.queries.running_max),
             query_figures: Arc::default(),
@@ -392,13 +395,12 @@ impl Store {
         let (parts, receiver) = mpsc::channel(1);
         let shared = Arc::clone(&self.shared);
         let runtime = Handle::current();
-        // Not one of the pool: the priority of a thread cannot be raised again.
-        let spawned = spawn("read", move || {
-            lower_priority();
+        let work = move || {
             let _entered = runtime.enter();
             run(&shared, &parts);
             drop(turn);
-        });
+        };
+        let spawned = self.shared.readers.run(Box::new(work));
         // Without it, the parts end too early, which is an error for the receiver.
         if let Err(error) = spawned {
             tracing::error!(%error, "could not start a thread for a read");
@@ -527,6 +529,7 @@ impl Store {
     pub fn close(self, threads: StoreThreads) {
         self.shared.stopping.store(true, Relaxed);
         self.shared.read_slots.close();
+        self.shared.readers.close();
         self.shared.query_turns.close();
         // A full queue has its attention anyway.
         let _ = self.shared.tasks.send(Task::Wake);

@@ -1,4 +1,4 @@
-//! Queries in PromQL: as reads, a fresh instance for each, on a thread of its own.
+//! Queries in PromQL: as reads, an instance for each, on a thread of its own.
 
 use super::query::{ReceiverGone, answer_parts, answer_until};
 use super::{Shared, Store, StoreError, millis};
@@ -261,12 +261,23 @@ fn evaluate(
     cost.timings.preparation = cost.begun.elapsed();
     let evaluation = begun_evaluation??;
     let (kind, text) = instance.type_of_query(evaluation)?;
-    if send(QueryPart::Begin { kind, text }).is_err() {
-        return Ok(());
+    if send(QueryPart::Begin { kind, text }).is_ok() {
+        give(instance, evaluation, expression.format, cost, send)?;
     }
+    Ok(instance.close_evaluation(evaluation)?)
+}
+
+/// Sends part after part, then the end.
+fn give(
+    instance: &mut Instance,
+    evaluation: EvaluationHandle,
+    format: ResultFormat,
+    cost: &mut Cost,
+    send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
+) -> Result<(), StoreError> {
     loop {
         let begun = Instant::now();
-        let next = instance.next_of_query(evaluation, expression.format, PART_BYTES);
+        let next = instance.next_of_query(evaluation, format, PART_BYTES);
         cost.timings.evaluation += begun.elapsed();
         let bytes = next?;
         // An evaluation that fails has cost something, too; an instance that ended cannot say what.
@@ -278,7 +289,6 @@ fn evaluate(
             true => QueryPart::End(Box::new(end(instance, evaluation, cost.timings)?)),
         };
         let is_end = matches!(part, QueryPart::End(_));
-        // The instance is dropped after this, and what is open in it closed.
         if send(part).is_err() || is_end {
             return Ok(());
         }

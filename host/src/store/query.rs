@@ -1,4 +1,4 @@
-//! Reads: a fresh instance for each, on a thread of its own.
+//! Reads: an instance for each, on a thread of its own.
 
 mod samples;
 
@@ -61,7 +61,7 @@ impl<P> Outlet<'_, P> {
     }
 }
 
-/// Lets a fresh instance answer within the time of a read; an error is the last part.
+/// Lets an instance answer within the time of a read; an error is the last part.
 pub(super) fn answer_parts<P: Send + 'static>(
     shared: &Arc<Shared>,
     parts: &Sender<Result<P, StoreError>>,
@@ -86,9 +86,13 @@ pub(super) fn answer_until<P: Send + 'static>(
         let parts = parts.clone();
         move || parts.is_closed()
     };
-    let answered = instantiate(shared, deadline).and_then(|mut instance| {
+    let waiting = shared.readers.instance().map(Ok);
+    let instance = waiting.unwrap_or_else(|| instantiate(shared, deadline));
+    let answered = instance.and_then(|mut instance| {
         instance.end_when(deadline, is_gone);
-        answer(&mut instance, &|part| outlet.send(Ok(part)))
+        answer(&mut instance, &|part| outlet.send(Ok(part)))?;
+        shared.readers.keep(instance);
+        Ok(())
     });
     if let Err(error) = answered.map_err(of_error) {
         if let StoreError::Crashed(_)

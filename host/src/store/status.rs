@@ -51,7 +51,8 @@ impl Store {
                 let cursor = instance.exemplars(&matcher_sets, range)?;
                 let next =
                     |instance: &mut Instance| instance.next_exemplars(cursor, lookup::PART_BYTES);
-                lookup::give(instance, send, next, |_| Ok(false))
+                lookup::give(instance, send, next, |_| Ok(false))?;
+                Ok(instance.close_exemplars(cursor)?)
             });
         })
         .await

@@ -152,6 +152,20 @@ impl Instance {
         self.store.set_epoch_deadline(1);
     }
 
+    /// Ends what [`Instance::end_when`] began: no deadline, and nobody who cancels. Returns whether
+    /// somebody else can go on with it: nothing may be open that the host gives.
+    pub fn rest(&mut self) -> bool {
+        self.store.epoch_deadline_trap();
+        self.set_deadline(None);
+        let state = self.store.data();
+        state.table.is_empty() && !state.reads_head()
+    }
+
+    /// Bytes of linear memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.store.data().limits.bytes
+    }
+
     /// `store.brief-stats`
     pub fn brief_stats(&mut self) -> Result<BriefFigures, CallError> {
         self.call(|guest, store| guest.call_brief_stats(store))

@@ -82,6 +82,8 @@ pub enum MemoryBound {
 /// What wasmtime asks before an instance's memory grows.
 pub(super) struct MemoryLimiter {
     bytes_max: usize,
+    /// Bytes that the instance has.
+    pub bytes: usize,
     share: Option<PoolShare>,
     /// Which bound refused last; the engine does not survive that.
     pub refused_by: Option<MemoryBound>,
@@ -91,7 +93,7 @@ impl MemoryLimiter {
     pub fn new(bytes_max: usize, pool: Option<&Arc<MemoryPool>>) -> MemoryLimiter {
         let addressable = usize::try_from(INSTANCE_BYTES_MAX).unwrap_or(usize::MAX);
         let bytes_max = bytes_max.min(addressable);
-        MemoryLimiter { bytes_max, share: pool.map(MemoryPool::share), refused_by: None }
+        MemoryLimiter { bytes_max, bytes: 0, share: pool.map(MemoryPool::share), refused_by: None }
     }
 }
 
@@ -108,6 +110,9 @@ impl ResourceLimiter for MemoryLimiter {
         } else {
             self.share.as_mut().is_some_and(is_shared_out).then_some(MemoryBound::Shared)
         };
+        if self.refused_by.is_none() {
+            self.bytes = desired;
+        }
         Ok(self.refused_by.is_none())
     }
 

@@ -50,6 +50,11 @@ impl Instance {
         Ok(begun?.map(EvaluationHandle))
     }
 
+    /// Drops an evaluation.
+    pub fn close_evaluation(&mut self, evaluation: EvaluationHandle) -> Result<(), CallError> {
+        self.drop_resource(evaluation.0)
+    }
+
     /// `query.evaluation.next-bytes`
     pub fn next_of_query(
         &mut self,

@@ -37,6 +37,11 @@ impl Instance {
         self.call(|guest, store| guest.exemplar_cursor().call_next(store, cursor.0, bytes_max))
     }
 
+    /// Drops a cursor of exemplars.
+    pub fn close_exemplars(&mut self, cursor: ExemplarsHandle) -> Result<(), CallError> {
+        self.drop_resource(cursor.0)
+    }
+
     /// `store.scan-exemplars`
     pub fn scan_exemplars(&mut self, range: TimeRange) -> Result<ScanHandle, CallError> {
         self.call(|guest, store| guest.call_scan_exemplars(store, range)).map(ScanHandle)

@@ -35,7 +35,7 @@ impl Drop for OpenOnHead {
 
 impl InstanceState {
     /// Whether something of another instance's head is open.
-    pub(super) fn reads_head(&self) -> bool {
+    pub(in crate::wasm) fn reads_head(&self) -> bool {
         Arc::strong_count(&self.open_on_head) > 1
     }
 
