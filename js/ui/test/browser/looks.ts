@@ -3,8 +3,8 @@
  * in it. The tests compare it with what is kept in `test/looks`; `LOOKS=keep` writes it there.
  *
  * Cells are compared with those around them, and single ones may differ: other numbers, times and
- * edges of letters are no difference. A chart that is missing, parts that lie over others and a page
- * without its style sheet are.
+ * edges of letters are no difference. A chart that is missing, parts that lie over others and a
+ * page without its style sheet are.
  */
 
 import assert from 'node:assert/strict';
@@ -18,7 +18,7 @@ const CELL_PX = 40;
 /** Only the upper part of a page counts: below, what differs in height adds up. */
 const HEIGHT_MAX_PX = 1600;
 
-/** What is drawn in a cell: the share of pixels, in percent, that differ from the ones beside them. */
+/** What is drawn in a cell: percent of pixels that differ from the ones beside them. */
 const INK_STEPS = [0.3, 4, 12];
 /** Changes of brightness, of 255, that are not seen as an edge. */
 const EDGE_MIN = 16;

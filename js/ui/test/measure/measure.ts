@@ -1,6 +1,6 @@
 /**
- * Prints what a person waits for, and what a tab takes: `npm run measure`. With `-- --large DIR`: of
- * the viewer over a directory of 2 GB, which is made at DIR if it is not there. Chromium; the
+ * Prints what a person waits for, and what a tab takes: `npm run measure`. With `-- --large DIR`:
+ * of the viewer over a directory of 2 GB, which is made at DIR if it is not there. Chromium; the
  * program of TIDEPOOL_BIN with its page and its viewer.
  */
 

@@ -48,6 +48,20 @@ export async function droppedMs(page: Page, directory: string, selector: string)
   return ms;
 }
 
+type Process = { type: string; id: number; cpuTime: number };
+
+async function processesOf(page: Page): Promise<Process[]> {
+  const session = await page.context().browser()!.newBrowserCDPSession();
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  await session.detach();
+  return processInfo;
+}
+
+/** Seconds of processors that the browser has used since it was started. */
+export async function cpuSeconds(page: Page): Promise<number> {
+  return (await processesOf(page)).reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+}
+
 /** How often the memory of a tab is looked at. */
 const PERIOD_MS = 50;
 
@@ -65,10 +79,7 @@ export class TabMemory {
 
   /** From now on. */
   static async of(page: Page): Promise<TabMemory> {
-    const session = await page.context().browser()!.newBrowserCDPSession();
-    const { processInfo } = await session.send('SystemInfo.getProcessInfo');
-    await session.detach();
-    return new TabMemory(processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id));
+    return new TabMemory((await processesOf(page)).filter(({ type }) => type === 'renderer').map(({ id }) => id));
   }
 
   /** What there is now, in MiB. */

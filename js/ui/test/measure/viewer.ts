@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { open } from '../browser/browser';
 import { executable } from '../browser/program';
 import { blockLines, samplesOf, type Shape } from './samples';
-import { droppedMs, median, TabMemory } from './tab';
+import { cpuSeconds, droppedMs, median, TabMemory } from './tab';
 
 const SMALL: Shape = { blocks: 5, instances: 10, ofEach: 100, stepMs: 18_000 };
 const LARGE: Shape = { blocks: 100, instances: 60, ofEach: 100, stepMs: 15_000 };
@@ -77,11 +77,13 @@ async function measure(shape: Shape, dir: string, questions: readonly Question[]
     console.log(`viewer: ${samplesOf(shape)} samples in ${blocksIn(dir).length} blocks of ${(bytesIn(dir) / 1e6).toFixed(0)} MB`);
     for (const { name, expression, tab, value, runs } of questions) {
       const params = new URLSearchParams({ 'g0.expr': expression, 'g0.tab': tab, 'g0.range_input': '1d' });
-      const [times, now, peaks]: [number[], number[], number[]] = [[], [], []];
+      const [times, cpu, now, peaks]: [number[], number[], number[], number[]] = [[], [], [], []];
       for (let run = 0; run < runs; run += 1) {
         const { page } = await open(`file://${viewer}?${params}`);
         const memory = await TabMemory.of(page);
+        const begun = await cpuSeconds(page);
         times.push(await droppedMs(page, dir, tab === 'table' ? 'main td.number' : '.u-wrap canvas'));
+        cpu.push((await cpuSeconds(page)) - begun);
         now.push(memory.nowMiB());
         memory.stop();
         peaks.push(memory.peakMiB);
@@ -90,7 +92,8 @@ async function measure(shape: Shape, dir: string, questions: readonly Question[]
         await page.context().close();
       }
       const memory = `${median(now).toFixed(0)} MiB in the tab, at most ${Math.max(...peaks).toFixed(0)}`;
-      console.log(`  ${name}: first answer ${median(times).toFixed(0)} ms after the drop (median of ${runs}); ${memory}`);
+      const time = `first answer ${median(times).toFixed(0)} ms after the drop (median of ${runs}), ${median(cpu).toFixed(1)} s of CPU`;
+      console.log(`  ${name}: ${time}; ${memory}`);
     }
   } finally {
     rmSync(work, { recursive: true, force: true });
