@@ -43,6 +43,11 @@ install_faketime() {
 }
 
 install_chromium() {
+  # The only fonts that the tests let it have.
+  if [ ! -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ]; then
+    apt_install fonts-dejavu-core \
+      "DejaVu's fonts are missing: put them into /usr/share/fonts/truetype/dejavu" || return 1
+  fi
   if [ -n "${CHROMIUM:-}" ] || command -v chromium >/dev/null; then return 0; fi
   apt_install chromium "Chromium is missing: install it, or set CHROMIUM to its path"
 }

@@ -10,11 +10,12 @@ import { StorageError } from '../errors.js';
 export type ReadPart = (part: Blob) => Uint8Array;
 
 /**
- * Bytes of a window, and how many are kept: a read of 64 KiB takes a millisecond in Chromium, one
- * of 1 MiB some 5 milliseconds.
+ * Bytes of a window, and of all that are kept: a read of 64 KiB takes a millisecond in Chromium,
+ * one of 1 MiB some 5 milliseconds. A query over a hundred blocks takes a few chunks of each in
+ * turn, over and over: the window of each must stay until then, and so must their indexes.
  */
-export const WINDOW_BYTES = 1024 * 1024;
-const WINDOWS_MAX = 64;
+export const WINDOW_BYTES = 256 * 1024;
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 
 /** The way of workers; pages have none that is synchronous. */
 export function fileReaderSync(): ReadPart {
@@ -30,6 +31,7 @@ export class Windows {
   readonly #read: ReadPart;
   /** By file and place, those used last at the end. */
   readonly #kept = new Map<string, Uint8Array>();
+  #keptBytes = 0;
 
   constructor(read: ReadPart) {
     this.#read = read;
@@ -52,10 +54,16 @@ export class Windows {
 
   #window(path: string, file: Blob, start: number): Uint8Array {
     const key = `${start} ${path}`;
-    const window = this.#kept.get(key) ?? this.#fetch(path, file, start);
+    const known = this.#kept.get(key);
+    const window = known ?? this.#fetch(path, file, start);
     this.#kept.delete(key);
     this.#kept.set(key, window);
-    if (this.#kept.size > WINDOWS_MAX) this.#kept.delete(this.#kept.keys().next().value!);
+    if (known === undefined) this.#keptBytes += window.length;
+    for (const [oldest, { length }] of this.#kept) {
+      if (this.#keptBytes <= KEPT_BYTES_MAX) break;
+      this.#kept.delete(oldest);
+      this.#keptBytes -= length;
+    }
     return window;
   }
 

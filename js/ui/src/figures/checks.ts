@@ -4,7 +4,7 @@ import { formatCount, formatDuration, formatNumber } from '../format/number';
 import type { Metrics } from '../source/exposition';
 import type { DiskFigures } from './disk';
 import type { Durability } from './durability';
-import { LAG_SECONDS_OK, type Destination, type Shipping } from './leaving';
+import { isLeft, LAG_SECONDS_OK, type Destination, type Shipping } from './leaving';
 import { shareOf, type Limits } from './limits';
 
 /** Something that is not as it should be. */
@@ -48,11 +48,14 @@ export function verdict(known: Known, found: readonly Finding[]): { level: 'good
 
 function left({ destinations, shipping }: Known): string {
   if (destinations.length === 0 && shipping === undefined) return 'it stays here: nothing is forwarded or shipped';
-  const behind = destinations.filter((it) => it.lagSeconds > LAG_SECONDS_OK);
+  const unsent = destinations.filter((it) => !isLeft(it));
+  const behind = unsent.filter((it) => it.lagSeconds > LAG_SECONDS_OK);
+  const silent = unsent.filter((it) => it.lagSeconds <= LAG_SECONDS_OK);
   const waiting = shipping?.waiting ?? 0;
-  if (behind.length === 0 && waiting === 0) return 'all of it has left the node';
+  if (unsent.length === 0 && waiting === 0) return 'all of it has left the node';
   const parts: string[] = [];
   if (behind.length > 0) parts.push(`${formatDuration(Math.max(...behind.map((it) => it.lagSeconds)))} of it wait to be forwarded`);
+  if (silent.length > 0) parts.push(`${silent.map(({ name }) => name).join(', ')} has taken nothing since the start`);
   if (waiting > 0) parts.push(`${formatCount(waiting)} ${waiting === 1 ? 'block waits' : 'blocks wait'} to be shipped`);
   return parts.join(', ');
 }

@@ -29,6 +29,12 @@ export interface Destination {
 
 /** A lag up to this is that of requests on their way, in seconds. */
 export const LAG_SECONDS_OK = 60;
+
+/** Whether a receiver has what is not on its way: it lags by little, and is not silent. */
+export function isLeft({ lagSeconds, sent, retried }: Destination): boolean {
+  return lagSeconds <= LAG_SECONDS_OK && (sent > 0 || retried === 0);
+}
+
 /** A reason that a person wants. */
 const WANTED = 'dropped_series';
 

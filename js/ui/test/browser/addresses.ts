@@ -3,7 +3,7 @@
 import { hostileLines, machineLines } from './data';
 import { Program } from './program';
 
-const CONFIG = `scrape_configs:
+const config = (receiver: string): string => `scrape_configs:
   - job_name: web
     scrape_interval: 1s
     scrape_timeout: 1s
@@ -11,14 +11,15 @@ const CONFIG = `scrape_configs:
     relabel_configs: [{source_labels: [site], target_label: region}]
     basic_auth: {username: anna, password: hunter2}
 remote_write:
-  - {url: 'http://127.0.0.1:1/api/v1/write', name: centre}
+  - {url: '${receiver}', name: centre}
 `;
 
 /**
  * A node that is not started yet. It has a block of half a day ago, beside what is imported later.
+ * Nothing listens where it forwards to, unless a receiver is named.
  */
-export function fullProgram(flags: readonly string[] = []): Program {
-  const program = new Program(['--no-host-metrics', '--config={tidepool.yml}', '--max-series=10000', ...flags], { 'tidepool.yml': CONFIG });
+export function fullProgram(flags: readonly string[] = [], receiver = 'http://127.0.0.1:1/api/v1/write'): Program {
+  const program = new Program(['--no-host-metrics', '--config={tidepool.yml}', '--max-series=10000', ...flags], { 'tidepool.yml': config(receiver) });
   // Within one block, whatever the time of day.
   const beginMs = Math.floor(Date.now() / 7_200_000 - 6) * 7_200_000 + 1_800_000;
   program.importBlocks(Array.from({ length: 200 }, (_, i) => `old_samples{n="${i % 10}"} ${i} ${beginMs + Math.floor(i / 10) * 60_000}`));

@@ -13,6 +13,11 @@ const EXECUTABLES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin
 const executablePath = process.env['CHROMIUM'] ?? EXECUTABLES.find(existsSync);
 if (executablePath === undefined) throw new Error('there is no Chromium: apt-get install chromium, or set CHROMIUM to its path');
 
+// The browser sees no others (fonts.conf).
+const FONTS = '/usr/share/fonts/truetype/dejavu';
+if (!existsSync(join(FONTS, 'DejaVuSans.ttf'))) throw new Error(`there are no fonts in ${FONTS}: apt-get install fonts-dejavu-core`);
+const fontsFile = fileURLToPath(new URL('../../../test/browser/fonts.conf', import.meta.url));
+
 /** A name that is resolved to this machine, and that browsers do not take for a secure origin. */
 export const HOST = 'node.test';
 
@@ -26,12 +31,14 @@ const KEYS_MAX = 60;
 const screens = fileURLToPath(new URL('../../screens/', import.meta.url));
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-let browser: Promise<Browser> | undefined;
+/** By their further arguments. */
+const browsers = new Map<string, Promise<Browser>>();
 after(closeBrowser);
 
 /** Ends it. */
 export async function closeBrowser(): Promise<void> {
-  await (await browser)?.close();
+  for (const browser of browsers.values()) await (await browser).close();
+  browsers.clear();
 }
 
 /** A tab, with what went wrong in it. */
@@ -49,13 +56,16 @@ export interface TabOptions {
   scheme?: 'light' | 'dark';
   /** Whether the test moves the page's time. */
   hasClock?: boolean;
+  /** Further arguments of the browser. */
+  args?: readonly string[];
   /** Texts in errors that are expected. */
   expected?: string[];
 }
 
 /** Opens an address in a profile of its own. */
-export async function open(url: string, { width = 1280, scheme = 'light', hasClock = false, expected = [] }: TabOptions = {}): Promise<Tab> {
-  browser ??= chromium.launch({ executablePath: executablePath!, args: ['--no-sandbox', `--host-resolver-rules=MAP ${HOST} 127.0.0.1`] });
+export async function open(url: string, { width = 1280, scheme = 'light', hasClock = false, args = [], expected = [] }: TabOptions = {}): Promise<Tab> {
+  const browser = browsers.get(args.join(' ')) ?? launch(args);
+  browsers.set(args.join(' '), browser);
   const context = await (await browser).newContext({ viewport: { width, height: width < 600 ? 740 : 900 }, colorScheme: scheme, reducedMotion: 'reduce' });
   const page = await context.newPage();
   page.setDefaultTimeout(TIMEOUT_MS);
@@ -74,6 +84,14 @@ export async function open(url: string, { width = 1280, scheme = 'light', hasClo
   if (hasClock) await page.clock.install();
   await page.goto(url);
   return { page, errors };
+}
+
+function launch(args: readonly string[]): Promise<Browser> {
+  return chromium.launch({
+    executablePath: executablePath!,
+    args: ['--no-sandbox', `--host-resolver-rules=MAP ${HOST} 127.0.0.1`, ...args],
+    env: { ...process.env, FONTCONFIG_FILE: fontsFile },
+  });
 }
 
 /** Nothing stands beyond the right edge of the window. */

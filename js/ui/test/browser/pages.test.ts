@@ -7,19 +7,24 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { expectedOn, fullLines, fullProgram, PAGES } from './addresses';
 import { assertAccessible, assertFits, open, picture } from './browser';
+import { assertLooks } from './looks';
+import { allForwarded, Receiver } from './receiver';
 import { Site } from './serve';
 
-const program = fullProgram();
+const receiver = await new Receiver().start();
+const program = fullProgram([], receiver.url);
 let site: Site;
 
 before(async () => {
   await program.start();
   await program.import(fullLines());
+  await allForwarded(program);
   site = await new Site(program.url).start();
 });
 after(async () => {
   site?.close();
   await program.remove();
+  receiver.close();
 });
 
 for (const [name, address, text] of PAGES) {
@@ -30,6 +35,7 @@ for (const [name, address, text] of PAGES) {
       await page.waitForFunction(() => document.querySelector('.loading') === null);
       await page.waitForLoadState('networkidle');
       await picture(page, `${name}-${width}`);
+      await assertLooks(page, `${name}-${width}`);
       assert.deepEqual(errors, []);
       assert.equal(await page.evaluate(() => (window as unknown as { harmed?: number }).harmed), undefined);
       await assertFits(page);

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-const executable = process.env['TIDEPOOL_BIN'] ?? '';
+/** Path of the program. */
+export const executable = process.env['TIDEPOOL_BIN'] ?? '';
 if (!existsSync(executable)) throw new Error('there is no program: set TIDEPOOL_BIN to the path of tidepool');
 
 /** A running tidepool with a data directory of its own. */

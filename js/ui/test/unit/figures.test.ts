@@ -125,6 +125,17 @@ test('a lag that grows is a finding, and so are dropped samples', () => {
   assert.match(verdict(known, found).text, /^Data is safe on this node; 8 min 20 s of it wait to be forwarded\.$/);
 });
 
+test('a receiver that answers nothing has not got all', () => {
+  const counts = (sent: number, retried: number): string => `${lag(3)}prometheus_remote_storage_samples_total{remote_name="centre",url="http://c/"} ${sent}
+prometheus_remote_storage_samples_retried_total{remote_name="centre",url="http://c/"} ${retried}
+`;
+  const said = (text: string): string => verdict(knownOf([at(0, text)]), []).text;
+  assert.match(said(counts(0, 500)), /; centre has taken nothing since the start\.$/);
+  assert.match(said(counts(10, 500)), /; all of it has left the node\.$/);
+  // Nothing was there to be sent.
+  assert.match(said(counts(0, 0)), /; all of it has left the node\.$/);
+});
+
 test('shipping that waits', () => {
   assert.equal(shipping(new Metrics(TEXT)), undefined);
   const text = `${TEXT}tidepool_ship_blocks_waiting 3\ntidepool_ship_last_upload_timestamp_seconds 0\n`;

@@ -90,6 +90,28 @@ test('a directory of the program gives the answers of the program', async () => 
   await page.context().close();
 });
 
+test('a directory of a hundred blocks', async () => {
+  const [blocks, series, ofBlock, blockMs] = [100, 3, 24, 7_200_000];
+  const many = new Program();
+  const beginMs = Math.floor(endMs / blockMs - 110) * blockMs;
+  const lines = Array.from({ length: series }, (_, n) =>
+    Array.from({ length: blocks * ofBlock }, (_, i) => `many_blocks{n="${n}"} ${i} ${beginMs + i * (blockMs / ofBlock)}`),
+  );
+  many.importBlocks(lines.flat());
+  assert.equal(many.blocks().length, blocks);
+  const panels = { 'g0.expr': 'sum by (n) (count_over_time(many_blocks[10d]))', 'g0.tab': 'table', 'g1.expr': 'many_blocks{n="1"}', 'g1.tab': 'table' };
+  const { page, errors } = await open(`${address}?${new URLSearchParams(panels)}`);
+  await pickDirectory(page, many.dataDir);
+  await page.getByText(`${blocks} blocks`).waitFor();
+  await page.getByText('samples read').nth(1).waitFor();
+  const values = await page.locator('.panel td.number').allTextContents();
+  assert.deepEqual(values, [...Array(series).fill(`${blocks * ofBlock}`), `${blocks * ofBlock - 1}`]);
+  assert.equal(await page.getByText('damaged').count(), 0);
+  assert.deepEqual(errors, []);
+  await page.context().close();
+  await many.remove();
+});
+
 const skip = spawnSync('zstd', ['--version']).error === undefined ? false : 'zstd is not on the path';
 
 test('a log that Prometheus would write with --wal-compression=zstd', { skip }, async () => {

@@ -4,7 +4,7 @@ import { useNow } from '../../app/clock';
 import { hashOf } from '../../app/route';
 import type { DiskFigures } from '../../figures/disk';
 import type { Durability } from '../../figures/durability';
-import { LAG_SECONDS_OK, type Destination, type Shipping } from '../../figures/leaving';
+import { isLeft, LAG_SECONDS_OK, type Destination, type Shipping } from '../../figures/leaving';
 import type { Limits } from '../../figures/limits';
 import { changeOf, type Snapshot } from '../../figures/snapshots';
 import { formatCount, formatDuration, formatNumber } from '../../format/number';
@@ -111,7 +111,7 @@ export function LeavingCard({ destinations, shipping }: { destinations: readonly
       <ul class="plain">
         {destinations.map((it) => (
           <li key={it.name}>
-            <i class={`dot ${it.lagSeconds <= LAG_SECONDS_OK ? 'good' : it.catchesUpSeconds === Infinity ? 'bad' : 'warn'}`} aria-hidden="true" />
+            <i class={`dot ${isLeft(it) ? 'good' : it.catchesUpSeconds === Infinity ? 'bad' : 'warn'}`} aria-hidden="true" />
             <b>{it.name}</b> {lagText(it)}
             {it.bytesLeft > 0 && it.lagSeconds > LAG_SECONDS_OK && <span class="muted"> · {formatNumber(it.bytesLeft, 'bytes')} left</span>}
           </li>
@@ -130,8 +130,10 @@ export function LeavingCard({ destinations, shipping }: { destinations: readonly
 }
 
 /** How far a destination is behind, and when it has caught up. */
-export function lagText({ lagSeconds, catchesUpSeconds }: Destination): string {
-  if (lagSeconds <= LAG_SECONDS_OK) return lagSeconds < 1 ? 'has all samples' : `is ${formatDuration(lagSeconds)} behind`;
+export function lagText(destination: Destination): string {
+  const { lagSeconds, catchesUpSeconds } = destination;
+  if (isLeft(destination)) return lagSeconds < 1 ? 'has all samples' : `is ${formatDuration(lagSeconds)} behind`;
+  if (lagSeconds <= LAG_SECONDS_OK) return 'has taken nothing since the start';
   const behind = `is ${formatDuration(lagSeconds)} behind`;
   if (catchesUpSeconds === undefined) return behind;
   return catchesUpSeconds === Infinity ? `${behind} and does not catch up` : `${behind}, has caught up in ${formatDuration(catchesUpSeconds)}`;
@@ -142,7 +144,7 @@ export function LimitsCard({ limits, metrics }: { limits: Limits; metrics: Metri
   return (
     <section class="card" aria-label="Series and memory">
       <h2>
-        Series and memory <a href={hashOf(['explore', 'cardinality'])}>Cardinality</a>
+        Series and memory <a href={hashOf(['explore', 'cardinality'])}>Details</a>
       </h2>
       <Meter label="Series" use={limits.series} unit="none" by="--max-series" />
       <Meter label="Head" use={limits.head} unit="bytes" by="the head’s part of --memory-limit" />

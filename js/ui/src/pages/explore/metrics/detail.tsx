@@ -90,7 +90,7 @@ function LabelTable({ metric, series, isCut }: { metric: string; series: readonl
         <tbody>
           {[...values].map(([name, counts]) => (
             <tr>
-              <td>
+              <td class="label">
                 <a class="mono" href={hashOf(['explore', 'labels'], { label: name })}>
                   {name}
                 </a>
