@@ -155,23 +155,44 @@ impl HttpSource {
         let format = format_of(header(CONTENT_TYPE), self.fallback);
         // An empty body needs no format: it says nothing.
         let mut reader = None;
-        // Not kept for the next scrape: it takes more memory than all else of a target.
-        let mut gunzip = is_gzip.then(Gunzip::default);
+        let body = self.read_body(answer, is_gzip, &format, &mut reader, appender).await;
+        let result = match (body, &mut reader) {
+            (Ok(()), Some(reader)) => reader.end(appender),
+            (result, _) => result,
+        };
+        if let Some(reader) = reader {
+            reader.reuse();
+        }
+        result
+    }
+
+    async fn read_body(
+        &self,
+        answer: &mut Answer,
+        is_gzip: bool,
+        format: &Result<Format, super::ContentTypeError>,
+        reader: &mut Option<BodyReader>,
+        appender: &mut Appender,
+    ) -> Result<(), ScrapeError> {
+        let mut gunzip = None;
         while let Some(piece) = answer.chunk().await.map_err(|error| self.failed(error))? {
             self.note(|seen| seen.body_bytes += piece.len() as u64);
-            let mut take = |bytes: &[u8]| self.take(bytes, &format, &mut reader, appender);
-            match &mut gunzip {
-                Some(gunzip) => gunzip.push::<ScrapeError>(&piece, &mut take)?,
-                None => take(&piece)?,
+            let mut take = |bytes: &[u8]| self.take(bytes, format, reader, appender);
+            if !is_gzip {
+                take(&piece)?;
+                continue;
             }
+            // Not before there is a body: while a target is waited for, others use it.
+            let gunzip = gunzip.get_or_insert_with(Gunzip::idle);
+            gunzip.push::<ScrapeError>(&piece, &mut take)?;
         }
         if let Some(gunzip) = gunzip {
             gunzip.finish()?;
+            gunzip.reuse();
+        } else if is_gzip {
+            return Err(GunzipError::CutOff.into());
         }
-        match reader {
-            Some(mut reader) => reader.end(appender),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn take(
