@@ -8,11 +8,11 @@ use crate::job::Job;
 use crate::metrics::Metrics;
 use crate::source::{Scraping, Source};
 use crate::target::{Target, names};
+use hyper::StatusCode;
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
     USER_AGENT,
 };
-use hyper::{Method, StatusCode};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidepool_client::{Answer, Ask, Client, ClientError};
@@ -26,8 +26,8 @@ const DISCARDED_BYTES_MAX: usize = 64 * 1024;
 /// A target over HTTP.
 pub struct HttpSource {
     client: Client,
-    url: Url,
-    headers: HeaderMap,
+    /// The request of each scrape.
+    ask: Ask,
     timeout: Duration,
     fallback: Option<super::Protocol>,
     histograms: Histograms,
@@ -86,12 +86,11 @@ impl HttpSource {
                 HeaderValue::try_from(value).map_err(|error| wrong(format!("{name}: {error}")))?;
             headers.insert(name, value);
         }
-        let ask = Ask { headers: headers.clone(), ..Ask::get(url.clone()) };
+        let ask = Ask { headers, timeout: Some(target.timeout()), ..Ask::get(url) };
         client.check(&ask).map_err(|error| wrong(error.to_string()))?;
         Ok(HttpSource {
             client,
-            url,
-            headers,
+            ask,
             timeout: target.timeout(),
             fallback: job.fallback,
             histograms: Histograms {
@@ -122,13 +121,7 @@ impl HttpSource {
     }
 
     async fn exchange(&self, appender: &mut Appender) -> Result<(), ScrapeError> {
-        let ask = Ask {
-            method: Method::GET,
-            headers: self.headers.clone(),
-            timeout: Some(self.timeout),
-            ..Ask::get(self.url.clone())
-        };
-        let mut answer = self.client.send(ask).await.map_err(|error| self.failed(error))?;
+        let mut answer = self.client.send(&self.ask).await.map_err(|error| self.failed(error))?;
         self.note(|seen| {
             *seen = Seen { head: Some(Head::of(&answer, self.fallback)), body_bytes: 0 };
         });
@@ -220,7 +213,7 @@ impl HttpSource {
     fn failed(&self, error: ClientError) -> ScrapeError {
         match error {
             ClientError::Timeout(_) => ScrapeError::Timeout(self.timeout),
-            error => ScrapeError::Request(format!("GET {}: {error}", shown(&self.url))),
+            error => ScrapeError::Request(format!("GET {}: {error}", shown(&self.ask.url))),
         }
     }
 }
