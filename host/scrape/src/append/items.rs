@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidepool_exposition as exposition;
 use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
 
-/// Memory of readers that are done, for the next ones of any target. If each body had new memory,
-/// it would leave holes among what targets remember.
+/// Memory of readers that are done, for the next ones of any target: that of a short body would
+/// grow in steps each time.
 static IDLE_BUFFERS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
 /// More bodies are read at the same time only where scrapes fall together.

@@ -31,8 +31,8 @@ pub enum GunzipError {
     CutOff,
 }
 
-/// Uncompressors that wait to be used again, by any target: they take some 60 kB each. If each body
-/// had a new one, they would leave holes among what targets remember.
+/// Uncompressors that wait to be used again, by any target: they take some 60 kB each, which a new
+/// one would have to get and clear.
 static IDLE: Mutex<Vec<Gunzip>> = Mutex::new(Vec::new());
 
 /// More bodies are read at the same time only where scrapes fall together.
