@@ -17,8 +17,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// How often the end of the start is looked for. The first page that is asked for after it should
-/// not come before what it needs is given back.
-const START_POLL: Duration = Duration::from_secs(1);
+/// not come before what it needs is given back, nor should the first scrapes, whose memory would
+/// come on top.
+const START_POLL: Duration = Duration::from_millis(100);
 
 /// Allocations of so many bytes go back to the system when they are freed. What is made all the
 /// time is smaller: to get such memory again costs a page fault for each 4 KiB.

@@ -20,6 +20,7 @@ use hyper::header::{
 use hyper::{Method, Request, Response, Uri};
 use hyper_util::client::legacy::{self, connect::Connected};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -139,9 +140,10 @@ impl Client {
 
     /// Sends a request, follows redirects if it is configured so, and returns the answer once its
     /// head is there.
-    pub async fn send(&self, ask: Ask) -> Result<Answer, ClientError> {
+    pub async fn send(&self, ask: impl Borrow<Ask>) -> Result<Answer, ClientError> {
+        let ask = ask.borrow();
         let deadline = ask.timeout.and_then(Deadline::after);
-        let (answer, url) = Deadline::wait(deadline, self.0.exchange(&ask)).await??;
+        let (answer, url) = Deadline::wait(deadline, self.0.exchange(ask)).await??;
         Ok(Answer::new(answer, url, deadline, ask.answer_bytes_max))
     }
 }
@@ -151,7 +153,8 @@ impl Inner {
         let follows = self.config.follow_redirects.unwrap_or(true);
         let mut url = ask.url.clone();
         let mut asked_by = ask.method.clone();
-        let mut ask = ask.clone();
+        // Most requests are not sent on.
+        let mut ask = Cow::Borrowed(ask);
         let mut trust = Trust::All;
         for _ in 0..REDIRECTS_MAX {
             let mut request = self.request(&ask, &url, &asked_by, trust)?;
@@ -169,6 +172,7 @@ impl Inner {
             let Some(next) = next else { return Ok((answer, url)) };
             if !next.repeats {
                 asked_by = method(&asked_by);
+                let ask = ask.to_mut();
                 ask.body = Bytes::new();
                 ask.headers.remove(CONTENT_TYPE);
             }

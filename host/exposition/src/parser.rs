@@ -29,10 +29,24 @@ impl Parser {
     /// Begins at the front of a body. The options are for the protobuf format; for text there is
     /// [`crate::ClassicToNative`].
     pub fn new(format: Format, options: HistogramOptions) -> Parser {
+        Parser::with_buffer(format, options, Vec::new())
+    }
+
+    /// The same, with the memory of another one's buffer.
+    pub fn with_buffer(format: Format, options: HistogramOptions, buffer: Vec<u8>) -> Parser {
+        let text = |format| Parser::Text(TextParser::with_buffer(format, buffer));
         match format {
-            Format::Prometheus => Parser::Text(TextParser::new(TextFormat::Prometheus)),
-            Format::Openmetrics => Parser::Text(TextParser::new(TextFormat::Openmetrics)),
+            Format::Prometheus => text(TextFormat::Prometheus),
+            Format::Openmetrics => text(TextFormat::Openmetrics),
             Format::Protobuf => Parser::Protobuf(Box::new(ProtobufParser::new(options))),
+        }
+    }
+
+    /// The memory of the buffer of a text, to be used again.
+    pub fn into_buffer(self) -> Vec<u8> {
+        match self {
+            Parser::Text(parser) => parser.into_buffer(),
+            Parser::Protobuf(_) => Vec::new(),
         }
     }
 

@@ -63,6 +63,17 @@ impl TextParser {
         }
     }
 
+    /// The same, with the memory of another one's buffer.
+    pub fn with_buffer(format: TextFormat, mut buffer: Vec<u8>) -> TextParser {
+        buffer.clear();
+        TextParser { buffer, ..TextParser::new(format) }
+    }
+
+    /// The memory of its buffer.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+
     /// Takes the next piece. All items of the one before are to be taken first: what is not parsed
     /// is kept.
     pub fn feed(&mut self, piece: &[u8]) {

@@ -2,8 +2,19 @@
 
 use super::{Appender, Exemplar, Parts};
 use crate::error::ScrapeError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidepool_exposition as exposition;
 use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
+
+/// Memory of readers that are done, for the next ones of any target: that of a short body would
+/// grow in steps each time.
+static IDLE_BUFFERS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+/// More bodies are read at the same time only where scrapes fall together.
+const IDLE_BUFFERS_MAX: usize = 2;
+
+/// Twice the longest piece that comes out of gzip. Longer lines are rare.
+const IDLE_BUFFER_BYTES_MAX: usize = 32 * 1024;
 
 /// Reads a body piece by piece into an appender.
 pub struct BodyReader {
@@ -23,8 +34,9 @@ impl BodyReader {
             converts_classic: convert_classic,
         };
         let is_text = format != Format::Protobuf;
+        let buffer = if is_text { idle_buffers().pop() } else { None };
         BodyReader {
-            parser: Parser::new(format, options),
+            parser: Parser::with_buffer(format, options, buffer.unwrap_or_default()),
             converter: (is_text && convert_classic).then(|| ClassicToNative::new(always_classic)),
         }
     }
@@ -45,6 +57,16 @@ impl BodyReader {
         }
     }
 
+    /// Lets another reader use its memory, wherever in its body it is.
+    pub fn reuse(self) {
+        let buffer = self.parser.into_buffer();
+        let mut idle = idle_buffers();
+        if idle.len() < IDLE_BUFFERS_MAX && (1..=IDLE_BUFFER_BYTES_MAX).contains(&buffer.capacity())
+        {
+            idle.push(buffer);
+        }
+    }
+
     fn take_all(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
         while let Some(item) = self.parser.next().map_err(parse_error)? {
             if let Some(converter) = &mut self.converter {
@@ -60,6 +82,10 @@ impl BodyReader {
         }
         Ok(())
     }
+}
+
+fn idle_buffers() -> MutexGuard<'static, Vec<Vec<u8>>> {
+    IDLE_BUFFERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What becomes of histograms.

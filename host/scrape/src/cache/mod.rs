@@ -1,10 +1,11 @@
 //! What a target remembers between scrapes: from the text of a series to the store's reference, so
 //! that an unchanged series costs no label work.
 //!
-//! Entries live in one list. A series is found through the entry that followed the last one in the
-//! scrape before, and where the order has changed through a table of hashes of the text. Series
-//! that relabeling drops are entries, too. Labels are not kept: the text and its form make them
-//! again, for the few that need them after the first scrape.
+//! Entries live in one list, and their texts behind each other in one buffer. A series is found
+//! through the entry that followed the last one in the scrape before, and where the order has
+//! changed through a table of hashes of the text. Series that relabeling drops are entries, too.
+//! Labels are not kept: the text and its form make them again, for the few that need them after the
+//! first scrape.
 //!
 //! An iteration is one scrape, good or failed; [`Cache::finish`] ends each exactly once, so a
 //! series of a failed scrape is no duplicate in the next one (prometheus/prometheus#16160). An
@@ -12,6 +13,7 @@
 //! marker when it vanishes. Source: `scrapeCache` in `scrape/scrape.go` of prometheus/prometheus.
 
 mod families;
+mod texts;
 
 pub use families::Families;
 
@@ -20,6 +22,7 @@ use crate::labels::Labels;
 use crate::store::SeriesRef;
 use hashbrown::{HashSet, HashTable};
 use std::collections::HashMap;
+use texts::{TextPlace, Texts};
 use tidepool_remote_write::{bytes_equal, hash_bytes};
 
 /// Entries that may be added by failing scrapes, on top of twice those of the last good one, before
@@ -53,6 +56,7 @@ pub enum Lookup {
 #[derive(Debug)]
 pub struct Cache {
     entries: Vec<Entry>,
+    texts: Texts,
     /// Places of entries that were removed.
     free: Vec<u32>,
     table: HashTable<u32>,
@@ -82,7 +86,7 @@ pub struct Cache {
 #[derive(Debug)]
 struct Entry {
     /// As the exposition has it; empty in a free place.
-    text: Box<[u8]>,
+    text: TextPlace,
     /// How the text is to be read; none if relabeling drops the series.
     form: Option<Form>,
     reference: SeriesRef,
@@ -137,13 +141,14 @@ pub struct Finished {
 }
 
 // There are hundreds of thousands of them.
-const _: () = assert!(size_of::<Entry>() <= 40);
+const _: () = assert!(size_of::<Entry>() <= 32);
 
 impl Cache {
     /// An empty cache. The seed is a random number.
     pub fn new(seed: u64) -> Cache {
         Cache {
             entries: Vec::new(),
+            texts: Texts::default(),
             free: Vec::new(),
             table: HashTable::new(),
             labels: HashMap::new(),
@@ -164,7 +169,7 @@ impl Cache {
     pub fn look_up(&mut self, text: &[u8]) -> Lookup {
         let expected = self.entries.get(self.last as usize).map_or(0, |last| last.next);
         let place = match self.entries.get(expected as usize) {
-            Some(entry) if bytes_equal(&entry.text, text) => expected,
+            Some(entry) if bytes_equal(self.texts.get(entry.text), text) => expected,
             _ => match self.find(text) {
                 Some(place) => {
                     self.follow(place);
@@ -190,8 +195,12 @@ impl Cache {
     #[cold]
     fn find(&self, text: &[u8]) -> Option<u32> {
         let hash = hash_bytes(self.seed, text);
-        let is_same = |place: &u32| bytes_equal(&self.entries[*place as usize].text, text);
+        let is_same = |place: &u32| bytes_equal(self.text_at(*place), text);
         self.table.find(hash, is_same).copied()
+    }
+
+    fn text_at(&self, place: u32) -> &[u8] {
+        self.texts.get(self.entries[place as usize].text)
     }
 
     /// Remembers that an entry came after the one of the last lookup.
@@ -205,7 +214,7 @@ impl Cache {
     /// with none if relabeling drops it.
     pub fn insert(&mut self, text: &[u8], form: Option<Form>) -> Slot {
         let entry = Entry {
-            text: text.into(),
+            text: self.texts.add(text),
             form,
             reference: UNRESOLVED,
             seen: self.iteration,
@@ -219,12 +228,13 @@ impl Cache {
                 place
             }
             None => {
+                reserve_some(&mut self.entries, 1);
                 self.entries.push(entry);
                 (self.entries.len() - 1) as u32
             }
         };
-        let (entries, seed) = (&self.entries, self.seed);
-        let hash_of = |place: &u32| hash_bytes(seed, &entries[*place as usize].text);
+        let (entries, texts, seed) = (&self.entries, &self.texts, self.seed);
+        let hash_of = |place: &u32| hash_bytes(seed, texts.get(entries[*place as usize].text));
         self.table.insert_unique(hash_bytes(seed, text), place, hash_of);
         self.follow(place);
         self.last = place;
@@ -249,7 +259,7 @@ impl Cache {
     /// The text of a series that relabeling keeps, and how it is to be read.
     pub fn text(&self, slot: Slot) -> Option<(&[u8], Form)> {
         let entry = self.entries.get(slot.0 as usize)?;
-        Some((&entry.text, entry.form?))
+        Some((self.texts.get(entry.text), entry.form?))
     }
 
     /// The final labels of a series, if they are kept.
@@ -391,11 +401,12 @@ impl Cache {
             if entry.text.is_empty() || entry.seen == self.iteration {
                 continue;
             }
-            let hash = hash_bytes(self.seed, &entry.text);
+            let hash = hash_bytes(self.seed, self.texts.get(entry.text));
             if let Ok(found) = self.table.find_entry(hash, |found| *found == place) {
                 found.remove();
             }
             let (text, form) = (std::mem::take(&mut entry.text), entry.form.take());
+            self.texts.remove(text);
             let reference = std::mem::replace(&mut entry.reference, UNRESOLVED);
             entry.tracked = 0;
             self.labels.remove(&Slot(place));
@@ -404,6 +415,7 @@ impl Cache {
             if let Some(form) = form
                 && stale.binary_search(&reference).is_ok()
             {
+                let text = self.texts.get(text).into();
                 ended.push(Ended { reference, text, form });
             }
         }
@@ -413,6 +425,10 @@ impl Cache {
     /// Gives memory back where most places are free. Places change, so no [`Slot`] may be kept from
     /// before.
     pub fn shrink(&mut self) {
+        if self.texts.are_mostly_removed() {
+            let entries = self.entries.iter_mut().map(|entry| &mut entry.text);
+            self.texts.keep(entries);
+        }
         if self.free.len() < GROWTH_FREE || self.free.len() < self.entries.len() / 2 {
             return;
         }
@@ -432,8 +448,8 @@ impl Cache {
         // Places have changed; those that need labels keep them again.
         self.labels = HashMap::new();
         self.free = Vec::new();
-        let (entries, seed) = (&self.entries, self.seed);
-        let hash_of = |place: &u32| hash_bytes(seed, &entries[*place as usize].text);
+        let (entries, texts, seed) = (&self.entries, &self.texts, self.seed);
+        let hash_of = |place: &u32| hash_bytes(seed, texts.get(entries[*place as usize].text));
         let mut table = HashTable::with_capacity(entries.len());
         for place in 0..entries.len() as u32 {
             table.insert_unique(hash_of(&place), place, hash_of);
@@ -449,6 +465,14 @@ impl Cache {
     /// Whether it knows no series.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Room for so many more, and a quarter beside: twice as much, as is usual, would be half empty in
+/// thousands of targets.
+fn reserve_some<T>(list: &mut Vec<T>, more: usize) {
+    if list.capacity() - list.len() < more {
+        list.reserve_exact(more + list.len() / 4);
     }
 }
 

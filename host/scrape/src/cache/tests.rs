@@ -101,6 +101,32 @@ fn memory_is_given_back() {
     assert!(scrape(&mut cache, &rows[..10], true).is_empty());
 }
 
+/// A target whose series are others each time, beside some that stay.
+#[test]
+fn texts_that_vanish_take_no_memory() {
+    let mut cache = Cache::new(7);
+    let mut most = 0;
+    for round in 0..50 {
+        let texts: Vec<String> = (0..1000)
+            .map(|number| match number % 2 {
+                0 => format!("stays{{number=\"{number:04}\"}}"),
+                _ => format!("comes{{number=\"{number:04}\",round=\"{round:04}\"}}"),
+            })
+            .collect();
+        let rows: Vec<(&str, SeriesRef)> = (0..)
+            .zip(&texts)
+            .map(|(at, text)| (text.as_str(), round * (at % 2) << 32 | at))
+            .collect();
+        cache.shrink();
+        let gone = scrape(&mut cache, &rows, true);
+        assert_eq!(gone.len(), if round < 2 { round as usize * 500 } else { 500 }, "{round}");
+        assert_eq!(cache.len(), 1000);
+        most = most.max(cache.texts.bytes());
+    }
+    let all_bytes = 500 * (40 + 24);
+    assert!(most < 4 * all_bytes, "{most}");
+}
+
 #[test]
 fn exemplars_stay_with_their_series() {
     let mut cache = Cache::new(7);

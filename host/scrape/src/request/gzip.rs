@@ -3,6 +3,7 @@
 //! Source: RFC 1952. Members may follow one another.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
+use std::sync::{Mutex, PoisonError};
 
 /// Size of the pieces that come out.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -29,6 +30,13 @@ pub enum GunzipError {
     #[error("it is cut off")]
     CutOff,
 }
+
+/// Uncompressors that wait to be used again, by any target: they take some 60 kB each, which a new
+/// one would have to get and clear.
+static IDLE: Mutex<Vec<Gunzip>> = Mutex::new(Vec::new());
+
+/// More bodies are read at the same time only where scrapes fall together.
+const IDLE_MAX: usize = 2;
 
 /// Uncompresses one body.
 #[derive(Debug)]
@@ -64,6 +72,21 @@ impl Default for Gunzip {
 }
 
 impl Gunzip {
+    /// One that waits to be used again, or a new one.
+    pub fn idle() -> Gunzip {
+        IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Lets another body use it, wherever in its own it is.
+    pub fn reuse(mut self) {
+        self.next_member();
+        self.state = State::Head { is_first: true };
+        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX && self.held.capacity() <= PIECE_BYTES {
+            idle.push(self);
+        }
+    }
+
     /// Takes the next compressed piece, and hands out what it says. Stops at the first error of
     /// either side.
     pub fn push<E: From<GunzipError>>(
@@ -215,6 +238,27 @@ mod tests {
             })?;
         }
         gunzip.finish().map(|()| out)
+    }
+
+    /// A scrape may end anywhere in a body.
+    #[test]
+    fn one_that_is_used_again_begins_anew() {
+        let (text, take) = (text(), |_: &[u8]| Ok::<(), GunzipError>(()));
+        let body = compressed(&text);
+        for bytes in [0, 5, body.len() / 2, body.len() - 3, body.len()] {
+            let mut gunzip = Gunzip::default();
+            gunzip.push(&body[..bytes], take).expect("it is a body");
+            gunzip.reuse();
+            let mut gunzip = Gunzip::idle();
+            assert_eq!(gunzip.finish(), Err(GunzipError::CutOff));
+            let mut out = Vec::new();
+            let taken = gunzip.push(&body, |bytes| {
+                out.extend_from_slice(bytes);
+                Ok::<(), GunzipError>(())
+            });
+            assert_eq!((taken, gunzip.finish()), (Ok(()), Ok(())));
+            assert_eq!(out, text);
+        }
     }
 
     fn text() -> Vec<u8> {

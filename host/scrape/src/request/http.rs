@@ -8,11 +8,11 @@ use crate::job::Job;
 use crate::metrics::Metrics;
 use crate::source::{Scraping, Source};
 use crate::target::{Target, names};
+use hyper::StatusCode;
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
     USER_AGENT,
 };
-use hyper::{Method, StatusCode};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidepool_client::{Answer, Ask, Client, ClientError};
@@ -26,8 +26,8 @@ const DISCARDED_BYTES_MAX: usize = 64 * 1024;
 /// A target over HTTP.
 pub struct HttpSource {
     client: Client,
-    url: Url,
-    headers: HeaderMap,
+    /// The request of each scrape.
+    ask: Ask,
     timeout: Duration,
     fallback: Option<super::Protocol>,
     histograms: Histograms,
@@ -86,12 +86,11 @@ impl HttpSource {
                 HeaderValue::try_from(value).map_err(|error| wrong(format!("{name}: {error}")))?;
             headers.insert(name, value);
         }
-        let ask = Ask { headers: headers.clone(), ..Ask::get(url.clone()) };
+        let ask = Ask { headers, timeout: Some(target.timeout()), ..Ask::get(url) };
         client.check(&ask).map_err(|error| wrong(error.to_string()))?;
         Ok(HttpSource {
             client,
-            url,
-            headers,
+            ask,
             timeout: target.timeout(),
             fallback: job.fallback,
             histograms: Histograms {
@@ -122,13 +121,7 @@ impl HttpSource {
     }
 
     async fn exchange(&self, appender: &mut Appender) -> Result<(), ScrapeError> {
-        let ask = Ask {
-            method: Method::GET,
-            headers: self.headers.clone(),
-            timeout: Some(self.timeout),
-            ..Ask::get(self.url.clone())
-        };
-        let mut answer = self.client.send(ask).await.map_err(|error| self.failed(error))?;
+        let mut answer = self.client.send(&self.ask).await.map_err(|error| self.failed(error))?;
         self.note(|seen| {
             *seen = Seen { head: Some(Head::of(&answer, self.fallback)), body_bytes: 0 };
         });
@@ -155,23 +148,44 @@ impl HttpSource {
         let format = format_of(header(CONTENT_TYPE), self.fallback);
         // An empty body needs no format: it says nothing.
         let mut reader = None;
-        // Not kept for the next scrape: it takes more memory than all else of a target.
-        let mut gunzip = is_gzip.then(Gunzip::default);
+        let body = self.read_body(answer, is_gzip, &format, &mut reader, appender).await;
+        let result = match (body, &mut reader) {
+            (Ok(()), Some(reader)) => reader.end(appender),
+            (result, _) => result,
+        };
+        if let Some(reader) = reader {
+            reader.reuse();
+        }
+        result
+    }
+
+    async fn read_body(
+        &self,
+        answer: &mut Answer,
+        is_gzip: bool,
+        format: &Result<Format, super::ContentTypeError>,
+        reader: &mut Option<BodyReader>,
+        appender: &mut Appender,
+    ) -> Result<(), ScrapeError> {
+        let mut gunzip = None;
         while let Some(piece) = answer.chunk().await.map_err(|error| self.failed(error))? {
             self.note(|seen| seen.body_bytes += piece.len() as u64);
-            let mut take = |bytes: &[u8]| self.take(bytes, &format, &mut reader, appender);
-            match &mut gunzip {
-                Some(gunzip) => gunzip.push::<ScrapeError>(&piece, &mut take)?,
-                None => take(&piece)?,
+            let mut take = |bytes: &[u8]| self.take(bytes, format, reader, appender);
+            if !is_gzip {
+                take(&piece)?;
+                continue;
             }
+            // Not before there is a body: while a target is waited for, others use it.
+            let gunzip = gunzip.get_or_insert_with(Gunzip::idle);
+            gunzip.push::<ScrapeError>(&piece, &mut take)?;
         }
         if let Some(gunzip) = gunzip {
             gunzip.finish()?;
+            gunzip.reuse();
+        } else if is_gzip {
+            return Err(GunzipError::CutOff.into());
         }
-        match reader {
-            Some(mut reader) => reader.end(appender),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn take(
@@ -199,7 +213,7 @@ impl HttpSource {
     fn failed(&self, error: ClientError) -> ScrapeError {
         match error {
             ClientError::Timeout(_) => ScrapeError::Timeout(self.timeout),
-            error => ScrapeError::Request(format!("GET {}: {error}", shown(&self.url))),
+            error => ScrapeError::Request(format!("GET {}: {error}", shown(&self.ask.url))),
         }
     }
 }
