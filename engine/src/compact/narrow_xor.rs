@@ -28,8 +28,8 @@ const PREFIX_BITS: u32 = 2;
 /// Largest count of leading zeros that the five bits for it can say.
 const LEADING_ZEROS_MAX: u32 = 31;
 
-/// Spans that are kept open at a time. With 32 of them, bytes kept are fewer by some 0.2 % and a merge
-/// takes a third more CPU time.
+/// Spans that are kept open at a time. With 32 of them, bytes kept are fewer by some 0.2 % and a
+/// merge takes a third more CPU time.
 const OPEN_SPANS_MAX: usize = 3;
 
 /// Most bytes that one sample can need.

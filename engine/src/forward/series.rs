@@ -17,8 +17,8 @@ pub fn labels_hash(labels: &Labels) -> u64 {
     hash_bytes(HASH_SEED, labels.packed())
 }
 
-/// Which of `count` shards a series belongs to. Positions are written down by shard: whoever changes
-/// this gives their file another version.
+/// Which of `count` shards a series belongs to. Positions are written down by shard: whoever
+/// changes this gives their file another version.
 ///
 /// The last bytes of the labels do not reach the low bits of a hash, so it is mixed once more and
 /// the high bits choose.

@@ -1,5 +1,5 @@
-//! The threads that answer reads, and instances that wait for the next one: to start a thread and to
-//! make an instance takes longer than a small read does.
+//! The threads that answer reads, and instances that wait for the next one: to start a thread and
+//! to make an instance takes longer than a small read does.
 //!
 //! A thread waits a while for more work when its own is done, and ends then. An instance is kept if
 //! its read ended well, closed all it had opened and needed little memory; any other is dropped.

@@ -19,9 +19,9 @@ const TIMES: usize = 4;
 const INTERVAL: &str = "--host-metrics-interval=1s";
 /// Rounds before that, in which series are new.
 const WARM_UP: usize = 5;
-/// A round reads the machine and stores some 340 samples. How long that takes depends on the machine
-/// and on how cold its caches are after a second; what node_exporter takes for one page, which
-/// somebody has yet to parse and store, depends on the same.
+/// A round reads the machine and stores some 340 samples. How long that takes depends on the
+/// machine and on how cold its caches are after a second; what node_exporter takes for one page,
+/// which somebody has yet to parse and store, depends on the same.
 const ROUND_TO_EXPORTER_MAX: f64 = 0.6;
 const APPENDED: &str = "prometheus_tsdb_head_samples_appended_total";
 const TIMEOUT: Duration = Duration::from_secs(120);

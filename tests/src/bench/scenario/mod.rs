@@ -26,7 +26,7 @@ pub enum Scenario {
     /// Remote write of 100k series × 60, and reads of ten of them.
     #[value(name = "write-100k")]
     Write100k,
-    /// Remote write 2.0 of 10k series × 120 in requests that are cut anywhere, by 1 to 50 connections.
+    /// Remote write 2.0 of 10k series × 120 in requests that are cut anywhere, by 1 to 50 senders.
     Cuts,
     /// 180 connections with 1000 series each.
     Senders,
