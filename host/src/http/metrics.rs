@@ -419,6 +419,12 @@ fn ship(text: &mut MetricsText, figures: &ShipFigures) {
         load(&figures.blocks_waiting),
     );
     text.gauge(
+        "tidepool_ship_lag_seconds",
+        "Time between the first sample of the oldest block that waits to be uploaded and the end of \
+         the newest; 0 if none waits.",
+        load(&figures.waiting_span_ms) as f64 / 1000.0,
+    );
+    text.gauge(
         "tidepool_ship_last_upload_timestamp_seconds",
         "Time of the last upload of a block since the start; 0 if there was none.",
         load(&figures.last_upload_ms) as f64 / 1000.0,

@@ -61,6 +61,8 @@ pub struct ShipFigures {
     pub conflicts: AtomicU64,
     /// Blocks that wait.
     pub blocks_waiting: AtomicU64,
+    /// From the first sample of the oldest of them to the end of the newest, in milliseconds.
+    pub waiting_span_ms: AtomicU64,
     /// When the last block was uploaded, in milliseconds since the epoch; 0 for never.
     pub last_upload_ms: AtomicU64,
 }

@@ -139,8 +139,8 @@ impl Worker {
         let due = self.due(&mut file.shipped).await?;
         file.save(&self.data)?;
         let mut failed = None;
-        for (waiting, block) in (1..=due.len()).rev().zip(&due) {
-            self.figures().blocks_waiting.store(waiting as u64, Relaxed);
+        for (at, block) in due.iter().enumerate() {
+            self.count_waiting(due.get(at..).unwrap_or_default());
             match self.ship(&block.ulid).await {
                 Ok(()) => {
                     file.shipped.insert(block);
@@ -158,7 +158,7 @@ impl Worker {
                 Err(error)
             }
             None => {
-                self.figures().blocks_waiting.store(0, Relaxed);
+                self.count_waiting(&[]);
                 Ok(())
             }
         }
@@ -188,8 +188,16 @@ impl Worker {
             shipped.retain(&blocks);
         }
         blocks.retain(|block| block.is_due(shipped, self.shipper.config.with_compacted));
-        self.figures().blocks_waiting.store(blocks.len() as u64, Relaxed);
+        self.count_waiting(&blocks);
         Ok(blocks)
+    }
+
+    fn count_waiting(&self, blocks: &[BlockInfo]) {
+        let from_ms = blocks.iter().map(|block| block.min_time_ms).min().unwrap_or(0);
+        let to_ms = blocks.iter().map(|block| block.max_time_ms).max().unwrap_or(0);
+        let ShipFigures { blocks_waiting, waiting_span_ms, .. } = self.figures();
+        blocks_waiting.store(blocks.len() as u64, Relaxed);
+        waiting_span_ms.store(to_ms.saturating_sub(from_ms).max(0) as u64, Relaxed);
     }
 
     async fn ship(&self, ulid: &str) -> Result<(), ShipError> {

@@ -105,6 +105,11 @@ fn what_a_dead_uplink_held_up_is_shipped_when_it_is_back() {
     let blocks = wait_for_blocks(&store, &data, BLOCK_MS);
     let waiting = || store.metric("tidepool_ship_blocks_waiting").unwrap_or(0.0) as usize;
     until("waiting blocks", &store, || waiting() >= blocks.len());
+    let begin_ms = blocks.iter().map(|block| block.min_ms).min().unwrap_or_default();
+    let end_ms = blocks.iter().map(|block| block.end_ms).max().unwrap_or_default();
+    let lag_seconds = (end_ms - begin_ms) as f64 / 1000.0;
+    let is_lag = || metric(&store, "tidepool_ship_lag_seconds") == lag_seconds;
+    until("the lag of what waits", &store, is_lag);
     let failures = "tidepool_ship_upload_failures_total";
     until("failures", &store, || metric(&store, failures) >= 2.0);
     let here = || data_dir::blocks(store.config.data_dir()).unwrap_or_default();
@@ -118,6 +123,7 @@ fn what_a_dead_uplink_held_up_is_shipped_when_it_is_back() {
 
     let server = storage.start().expect("the storage starts");
     shipped::wait_for(&store, &bucket, blocks.len());
+    assert_eq!(metric(&store, "tidepool_ship_lag_seconds"), 0.0);
     assert_bucket_holds(&bucket, &data);
     // Now age counts.
     until("dropped blocks", &store, || here().len() < 15);

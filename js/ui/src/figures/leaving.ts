@@ -80,6 +80,10 @@ function catchesUp(snapshots: readonly Snapshot[], labels: Labels, lagSeconds: n
 /** Shipping of blocks; nothing if it is off. */
 export interface Shipping {
   waiting: number;
+  /** The time that they span, in seconds. */
+  lagSeconds: number;
+  /** Seconds until all are uploaded; nothing if it cannot be told. */
+  catchesUpSeconds: number | undefined;
   uploads: number;
   failures: number;
   conflicts: number;
@@ -90,14 +94,18 @@ export interface Shipping {
   droppedUnshipped: number;
 }
 
-/** The figures of shipping. */
-export function shipping(metrics: Metrics): Shipping | undefined {
-  const waiting = metrics.value('tidepool_ship_blocks_waiting');
-  if (waiting === undefined) return undefined;
+/** The figures of shipping, as the newest snapshot has them. */
+export function shipping(snapshots: readonly Snapshot[]): Shipping | undefined {
+  const metrics = snapshots.at(-1)?.metrics;
+  const waiting = metrics?.value('tidepool_ship_blocks_waiting');
+  if (metrics === undefined || waiting === undefined) return undefined;
+  const perSecond = changeOf(snapshots, (metrics) => metrics.value('tidepool_ship_uploads_total'));
   const count = (name: string): number => metrics.value(name) ?? 0;
   const last = count('tidepool_ship_last_upload_timestamp_seconds');
   return {
     waiting,
+    lagSeconds: count('tidepool_ship_lag_seconds'),
+    catchesUpSeconds: perSecond === undefined || perSecond <= 0 ? undefined : waiting / perSecond,
     uploads: count('tidepool_ship_uploads_total'),
     failures: count('tidepool_ship_upload_failures_total'),
     conflicts: count('tidepool_ship_conflicts_total'),

@@ -4,6 +4,7 @@ import { findings, verdict, type Known } from '../../src/figures/checks';
 import { diskFigures, parseShare } from '../../src/figures/disk';
 import { durability } from '../../src/figures/durability';
 import { destinations, shipping } from '../../src/figures/leaving';
+import { shippingText } from '../../src/pages/home/cards';
 import { limits } from '../../src/figures/limits';
 import { changeOf, withSnapshot, type Snapshot } from '../../src/figures/snapshots';
 import { Metrics } from '../../src/source/exposition';
@@ -41,7 +42,7 @@ function knownOf(snapshots: Snapshot[], flags: Record<string, string> = {}): Kno
     disk: diskFigures(metrics, flags),
     durability: durability(snapshots),
     destinations: destinations(snapshots),
-    shipping: shipping(metrics),
+    shipping: shipping(snapshots),
     limits: limits(metrics, flags),
     clockAheadSeconds: 0.2,
   };
@@ -137,11 +138,18 @@ prometheus_remote_storage_samples_retried_total{remote_name="centre",url="http:/
 });
 
 test('shipping that waits', () => {
-  assert.equal(shipping(new Metrics(TEXT)), undefined);
+  assert.equal(shipping([at(0, TEXT)]), undefined);
   const text = `${TEXT}tidepool_ship_blocks_waiting 3\ntidepool_ship_last_upload_timestamp_seconds 0\n`;
   const known = knownOf([at(0, text)], { 'retention-time': '2d' });
   assert.equal(known.shipping?.lastUploadMs, undefined);
   assert.match(verdict(known, findings(known)).text, /3 blocks wait to be shipped/);
+  assert.equal(known.shipping!.catchesUpSeconds, undefined);
+  const then = (waiting: number, uploads: number): string => `${TEXT}tidepool_ship_blocks_waiting ${waiting}\ntidepool_ship_lag_seconds ${waiting * 7200}\ntidepool_ship_uploads_total ${uploads}\n`;
+  // Two in a minute: three more take a minute and a half.
+  const later = shipping([at(0, then(5, 10)), at(60, then(3, 12))]);
+  assert.equal(later?.catchesUpSeconds, 90);
+  assert.match(shippingText(later!), /^waits for 3 blocks of 6 h, has caught up in 1 min 30 s$/);
+  assert.match(shippingText(shipping([at(0, then(5, 10)), at(60, then(5, 10))])!), /^waits for 5 blocks of 10 h$/);
 });
 
 test('snapshots end with the process', () => {

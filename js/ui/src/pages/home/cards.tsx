@@ -120,13 +120,20 @@ export function LeavingCard({ destinations, shipping }: { destinations: readonly
           <li>
             <i class={`dot ${shipping.waiting === 0 ? 'good' : 'warn'}`} aria-hidden="true" />
             <b>Object storage</b>{' '}
-            {shipping.waiting === 0 ? 'has all blocks' : `waits for ${formatCount(shipping.waiting)} ${shipping.waiting === 1 ? 'block' : 'blocks'}`}
+            {shippingText(shipping)}
             <span class="muted"> · {shipping.lastUploadMs === undefined ? 'no upload since the start' : `last upload ${formatAgo(shipping.lastUploadMs, Math.max(now, shipping.lastUploadMs))}`}</span>
           </li>
         )}
       </ul>
     </section>
   );
+}
+
+/** How far object storage is behind, and when it has caught up. */
+export function shippingText({ waiting, lagSeconds, catchesUpSeconds }: Shipping): string {
+  if (waiting === 0) return 'has all blocks';
+  const behind = `waits for ${formatCount(waiting)} ${waiting === 1 ? 'block' : 'blocks'} of ${formatDuration(lagSeconds)}`;
+  return catchesUpSeconds === undefined ? behind : `${behind}, has caught up in ${formatDuration(catchesUpSeconds)}`;
 }
 
 /** How far a destination is behind, and when it has caught up. */

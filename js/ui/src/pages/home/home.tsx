@@ -103,7 +103,7 @@ function knownOf(snapshots: readonly Snapshot[], flags: Labels | undefined, own:
     disk: diskFigures(metrics, flags),
     durability: durability(snapshots),
     destinations: behind,
-    shipping: shipping(metrics),
+    shipping: shipping(snapshots),
     limits: limits(metrics, flags),
     clockAheadSeconds,
   };

@@ -7,7 +7,7 @@ import { formatCount, formatNumber } from '../../../format/number';
 import { formatAgo } from '../../../format/time';
 import { Facts } from '../../../widgets/facts';
 import { Await } from '../../../widgets/state';
-import { lagText } from '../../home/cards';
+import { lagText, shippingText } from '../../home/cards';
 
 export function Forwarding() {
   const snapshots = useSnapshots();
@@ -15,7 +15,7 @@ export function Forwarding() {
     <Await of={snapshots}>
       {(snapshots) => {
         const all = destinations(snapshots);
-        const ship = shipping(snapshots.at(-1)!.metrics);
+        const ship = shipping(snapshots);
         return (
           <>
             {all.length === 0 && <p class="card muted">No samples are forwarded. --remote-write-url, or the section remote_write of the file of --config, names receivers.</p>}
@@ -58,9 +58,9 @@ function ShipCard({ ship }: { ship: Shipping }) {
   return (
     <section class="card" aria-label="Object storage">
       <h2>Object storage</h2>
+      <p>It {shippingText(ship)}.</p>
       <Facts
         rows={[
-          ['Blocks that wait', formatCount(ship.waiting)],
           ['Uploaded', `${formatCount(ship.uploads)} blocks, ${formatNumber(ship.uploadedBytes, 'bytes')}`],
           ['Last upload', ship.lastUploadMs === undefined ? 'none since the start' : formatAgo(ship.lastUploadMs, Math.max(now, ship.lastUploadMs))],
           ['Failed uploads', formatCount(ship.failures)],
