@@ -166,7 +166,10 @@ mod tests {
         for _ in 0..WAITING_MAX + 3 {
             let together = Arc::clone(&together);
             // All at the same time, so each has a thread.
-            readers.run(Box::new(move || drop(together.wait()))).expect("a thread");
+            let work = move || {
+                together.wait();
+            };
+            readers.run(Box::new(work)).expect("a thread");
         }
         wait_for(&readers, WAITING_MAX);
         readers.close();

@@ -76,6 +76,8 @@ pub struct Instance {
     pub(super) store: Store<InstanceState>,
     pub(super) bindings: EngineWithQueries,
     ticks: Ticks,
+    /// When calls end; within one, only ticks tell.
+    deadline: Option<Instant>,
 }
 
 /// The trap of a cancelled instance.
@@ -99,7 +101,7 @@ impl Instance {
         bindings: EngineWithQueries,
         ticks: Ticks,
     ) -> Instance {
-        Instance { store, bindings, ticks }
+        Instance { store, bindings, ticks, deadline: None }
     }
 
     /// `store.open`
@@ -111,11 +113,20 @@ impl Instance {
         &mut self,
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
+        self.check_deadline()?;
         let guest = self.bindings.tidepool_tsdb_store();
         match call(guest, &mut self.store) {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(refused)) => Err(refused.into()),
             Err(trap) => Err(why_ended(self.store.data(), trap)),
+        }
+    }
+
+    /// A call that begins too late is not begun: ticks are far apart.
+    pub(super) fn check_deadline(&self) -> Result<(), CallError> {
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(CallError::Deadline),
+            _ => Ok(()),
         }
     }
 
@@ -148,6 +159,7 @@ impl Instance {
                 _ => Ok(UpdateDeadline::Continue(1)),
             }
         });
+        self.deadline = deadline;
         self.ticks.set_needed(true);
         self.store.set_epoch_deadline(1);
     }
@@ -157,6 +169,7 @@ impl Instance {
     pub fn rest(&mut self) -> bool {
         self.store.epoch_deadline_trap();
         self.set_deadline(None);
+        self.deadline = None;
         let state = self.store.data();
         state.table.is_empty() && !state.reads_head()
     }

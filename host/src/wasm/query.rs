@@ -144,6 +144,7 @@ impl Instance {
         &mut self,
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, QueryError>>,
     ) -> Answer<T> {
+        self.check_deadline()?;
         let guest = self.bindings.tidepool_tsdb_query();
         match call(guest, &mut self.store) {
             Ok(Err(QueryError::Store(error))) => Err(error.into()),
