@@ -115,7 +115,7 @@ fn texts_that_vanish_take_no_memory() {
             .collect();
         let rows: Vec<(&str, SeriesRef)> = (0..)
             .zip(&texts)
-            .map(|(at, text)| (text.as_str(), round * (at % 2) << 32 | at))
+            .map(|(at, text)| (text.as_str(), ((round * (at % 2)) << 32) | at))
             .collect();
         cache.shrink();
         let gone = scrape(&mut cache, &rows, true);

@@ -96,7 +96,7 @@ mod tests {
         let mut texts = Texts::default();
         let words: Vec<String> = (0..2000).map(|number| "x".repeat(number % 40 + 1)).collect();
         let mut places: Vec<TextPlace> = words.iter().map(|w| texts.add(w.as_bytes())).collect();
-        let is_kept = |number: usize| number % 3 == 0;
+        let is_kept = |number: usize| number.is_multiple_of(3);
         for (number, (place, word)) in places.iter().zip(&words).enumerate() {
             assert_eq!(texts.get(*place), word.as_bytes());
             if !is_kept(number) {
