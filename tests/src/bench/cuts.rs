@@ -84,6 +84,9 @@ mod tests {
     use prost::Message as _;
     use std::collections::BTreeMap;
 
+    /// Times and bits.
+    type Rows = Vec<(i64, u64)>;
+
     /// What was sent is what there is, each series in order and on one connection, and requests
     /// differ in length.
     #[test]
@@ -98,7 +101,7 @@ mod tests {
         };
         let data = Dataset::generate(shape);
         let load = encode(&data, Version::V2, 90, 3);
-        let mut sent: BTreeMap<Vec<(String, String)>, Vec<(i64, u64)>> = BTreeMap::new();
+        let mut sent: BTreeMap<Vec<(String, String)>, Rows> = BTreeMap::new();
         let mut lengths = Vec::new();
         for body in load.bodies().flatten().flatten() {
             let message = snap::raw::Decoder::new().decompress_vec(body).expect("snappy");
