@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { fullLines, fullProgram, PAGES } from './addresses';
 import { open, type TabOptions } from './browser';
-import { differencesOf, keptLook, lookOf } from './looks';
+import { differencesOf, keptLook, lastingDifferences, lookOf } from './looks';
 import { allForwarded, Receiver } from './receiver';
 import { Site } from './serve';
 
@@ -62,14 +62,14 @@ for (const [name, width, scheme] of [['home', 1280, 'dark'], ['query-graph', 360
 
   test(`${name}, ${width} px: other edges of letters are no difference`, async () => {
     const page = await opened({ args: ['--font-render-hinting=none', '--disable-lcd-text'] });
-    assert.deepEqual(differencesOf(await lookOf(page), known), []);
+    assert.deepEqual(await lastingDifferences(page, known), []);
     await page.context().close();
   });
 
   test(`${name}, ${width} px: what is broken is seen`, async () => {
     for (const [harm, inflict] of Object.entries(HARMS)) {
       const page = await opened();
-      assert.deepEqual(differencesOf(await lookOf(page), known), []);
+      assert.deepEqual(await lastingDifferences(page, known), []);
       await page.evaluate(inflict);
       const differences = differencesOf(await lookOf(page), known);
       console.log(`${harm}: ${differences.join('; ')}`);

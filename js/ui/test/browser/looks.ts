@@ -30,6 +30,10 @@ const INK_SLACK = 1;
 const CLUSTER_MAX = 8;
 const SHARE_MAX = 0.04;
 
+/** Longest time until a page looks as it should, in milliseconds: its charts are drawn one by one. */
+const SETTLED_WITHIN_MS = 20_000;
+const LOOK_AGAIN_AFTER_MS = 500;
+
 const kept = fileURLToPath(new URL('../../../test/looks/', import.meta.url));
 const isKeeping = process.env['LOOKS'] === 'keep';
 
@@ -38,14 +42,23 @@ export type Look = readonly string[];
 
 /** The page looks as it is kept under a name. */
 export async function assertLooks(page: Page, name: string): Promise<void> {
-  const look = await lookOf(page);
   const file = join(kept, `${name}.txt`);
   if (isKeeping) {
     mkdirSync(kept, { recursive: true });
-    writeFileSync(file, `${look.join('\n')}\n`);
+    writeFileSync(file, `${(await lookOf(page)).join('\n')}\n`);
   }
-  const differences = existsSync(file) ? differencesOf(look, keptLook(name)) : ['nothing is kept of it'];
+  const differences = existsSync(file) ? await lastingDifferences(page, keptLook(name)) : ['nothing is kept of it'];
   assert.deepEqual(differences, [], `${name} looks otherwise: see build/screens/${name}.png; if it is right, run the tests with LOOKS=keep`);
+}
+
+/** What differs and does not go away. */
+export async function lastingDifferences(page: Page, known: Look): Promise<string[]> {
+  const end = Date.now() + SETTLED_WITHIN_MS;
+  for (;;) {
+    const differences = differencesOf(await lookOf(page), known);
+    if (differences.length === 0 || Date.now() > end) return differences;
+    await page.waitForTimeout(LOOK_AGAIN_AFTER_MS);
+  }
 }
 
 /** What is kept under a name. */
