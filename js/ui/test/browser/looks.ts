@@ -27,8 +27,8 @@ const EDGE_MIN = 16;
 const BRIGHTNESS_SLACK = 1;
 const INK_SLACK = 1;
 /** Cells beside each other that may differ, and the share of all that may. */
-const CLUSTER_MAX = 8;
-const SHARE_MAX = 0.04;
+const CLUSTER_MAX = 20;
+const SHARE_MAX = 0.08;
 
 /** Longest time until a page looks as it should, in milliseconds: its charts are drawn one by one. */
 const SETTLED_WITHIN_MS = 20_000;
