@@ -30,7 +30,7 @@ const INK_SLACK = 1;
 const CLUSTER_MAX = 20;
 const SHARE_MAX = 0.08;
 
-/** Longest time until a page looks as it should, in milliseconds: its charts are drawn one by one. */
+/** Longest time until a page looks as it should, in milliseconds: charts are drawn one by one. */
 const SETTLED_WITHIN_MS = 20_000;
 const LOOK_AGAIN_AFTER_MS = 500;
 
