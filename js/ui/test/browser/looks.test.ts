@@ -1,29 +1,14 @@
 /** Pages that are broken on purpose look otherwise; other edges of letters do not. */
 
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { fullLines, fullProgram, PAGES } from './addresses';
-import { open, type TabOptions } from './browser';
+import { PAGES } from './addresses';
+import type { TabOptions } from './browser';
+import { FullNode } from './full';
 import { differencesOf, keptLook, lastingDifferences, lookOf } from './looks';
-import { allForwarded, Receiver } from './receiver';
-import { Site } from './serve';
 
-const receiver = await new Receiver().start();
-const program = fullProgram([], receiver.url);
-let site: Site;
-
-before(async () => {
-  await program.start();
-  await program.import(fullLines());
-  await allForwarded(program);
-  site = await new Site(program.url).start();
-});
-after(async () => {
-  site?.close();
-  await program.remove();
-  receiver.close();
-});
+const node = await FullNode.make();
 
 /** Changes something of a page; there, nothing has access to what stands around it. */
 const HARMS: Record<string, () => void> = {
@@ -52,11 +37,7 @@ const HARMS: Record<string, () => void> = {
 for (const [name, width, scheme] of [['home', 1280, 'dark'], ['query-graph', 360, 'light']] as const) {
   const [, address, text] = PAGES.find(([page]) => page === name)!;
   const opened = async (options: TabOptions = {}): Promise<Page> => {
-    const { page } = await open(site.url + address, { width, scheme, ...options });
-    await page.getByText(text).first().waitFor();
-    await page.waitForFunction(() => document.querySelector('.loading') === null);
-    await page.waitForLoadState('networkidle');
-    return page;
+    return (await node.open(address, text, { width, scheme, ...options })).page;
   };
   const known = keptLook(`${name}-${width}`);
 

@@ -4,36 +4,18 @@
  */
 
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { expectedOn, fullLines, fullProgram, PAGES } from './addresses';
+import { test } from 'node:test';
+import { expectedOn, PAGES } from './addresses';
 import { assertAccessible, assertFits, open, picture } from './browser';
+import { FullNode } from './full';
 import { assertLooks } from './looks';
-import { allForwarded, Receiver } from './receiver';
-import { Site } from './serve';
 
-const receiver = await new Receiver().start();
-const program = fullProgram([], receiver.url);
-let site: Site;
-
-before(async () => {
-  await program.start();
-  await program.import(fullLines());
-  await allForwarded(program);
-  site = await new Site(program.url).start();
-});
-after(async () => {
-  site?.close();
-  await program.remove();
-  receiver.close();
-});
+const node = await FullNode.make();
 
 for (const [name, address, text] of PAGES) {
   for (const [width, scheme] of [[360, 'light'], [1280, 'dark']] as const) {
     test(`${name}, ${width} px, ${scheme}`, async () => {
-      const { page, errors } = await open(site.url + address, { width, scheme, expected: expectedOn(name) });
-      await page.getByText(text).first().waitFor();
-      await page.waitForFunction(() => document.querySelector('.loading') === null);
-      await page.waitForLoadState('networkidle');
+      const { page, errors } = await node.open(address, text, { width, scheme, expected: expectedOn(name) });
       await picture(page, `${name}-${width}`);
       await assertLooks(page, `${name}-${width}`);
       assert.deepEqual(errors, []);
@@ -46,17 +28,17 @@ for (const [name, address, text] of PAGES) {
 }
 
 test('blocks, relabeling and the configuration are those of the node', async () => {
-  const { page, errors } = await open(`${site.url}#/explore/storage`);
-  const block = program.blocks()[0]!;
+  const { page, errors } = await open(`${node.url}#/explore/storage`);
+  const block = node.program.blocks()[0]!;
   await page.getByRole('row', { name: new RegExp(`^${block} .*200`) }).waitFor();
 
-  await page.goto(`${site.url}#/explore/targets?health=down&search=north`);
+  await page.goto(`${node.url}#/explore/targets?health=down&search=north`);
   await page.getByText('Discovered labels and relabeling').click();
   await page.locator('.steps').getByText('region').first().waitFor();
-  await page.goto(`${site.url}#/explore/targets?search=south`);
+  await page.goto(`${node.url}#/explore/targets?search=south`);
   await page.getByText('There is no such target').waitFor();
 
-  await page.goto(`${site.url}#/explore/configuration`);
+  await page.goto(`${node.url}#/explore/configuration`);
   const yaml = page.getByRole('region', { name: 'Configuration as YAML' });
   await yaml.getByText('job_name: web').waitFor();
   const text = (await yaml.textContent())!;
@@ -67,7 +49,7 @@ test('blocks, relabeling and the configuration are those of the node', async () 
 });
 
 test('names of labels are searched and paged by the node', async () => {
-  const { page } = await open(`${site.url}#/explore/labels`);
+  const { page } = await open(`${node.url}#/explore/labels`);
   const search = page.getByRole('searchbox', { name: 'Search in labels' });
   await search.waitFor();
   const answered = page.waitForResponse((response) => /api\/v1\/labels\?.*search=mount/.test(response.url()));
