@@ -176,6 +176,24 @@ pub fn exchange(
     response
 }
 
+/// The body that chunks carry.
+///
+/// # Panics
+/// When they are cut off or wrong.
+pub fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    loop {
+        let end = bytes.windows(2).position(|pair| pair == b"\r\n").expect("a size");
+        let size = std::str::from_utf8(&bytes[..end]).expect("digits");
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        if size == 0 {
+            return whole;
+        }
+        whole.extend_from_slice(&bytes[end + 2..end + 2 + size]);
+        bytes = &bytes[end + 2 + size + 2..];
+    }
+}
+
 /// The bytes of a request with these headers and no others, for [`exchange`].
 ///
 /// The announced length may differ from the body's.

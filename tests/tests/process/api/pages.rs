@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::time::{Duration, Instant};
 use tidepool_tests::clock::now_ms;
-use tidepool_tests::http::{Client, exchange, request_bytes};
+use tidepool_tests::http::{Client, exchange, request_bytes, unchunked};
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
@@ -123,18 +123,4 @@ fn answers_are_compressed_for_those_who_take_it() {
     let head = head.expect("an answer");
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.header("content-type"), Some("application/json"));
-}
-
-fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::new();
-    loop {
-        let end = bytes.windows(2).position(|pair| pair == b"\r\n").expect("a size");
-        let size = std::str::from_utf8(&bytes[..end]).expect("digits");
-        let size = usize::from_str_radix(size, 16).expect("a size");
-        if size == 0 {
-            return whole;
-        }
-        whole.extend_from_slice(&bytes[end + 2..end + 2 + size]);
-        bytes = &bytes[end + 2 + size + 2..];
-    }
 }

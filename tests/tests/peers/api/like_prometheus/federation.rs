@@ -1,7 +1,7 @@
 //! What is federated.
 
 use super::{TIMEOUT, parameter};
-use tidepool_tests::http::{exchange, request_bytes};
+use tidepool_tests::http::{exchange, request_bytes, unchunked};
 use tidepool_tests::process::Server;
 use tidepool_tests::tidepool::Store;
 
@@ -52,18 +52,4 @@ pub fn assert_federation_alike(store: &Store, peer: &Server) {
     let (ours, theirs) = (asked(&store.server, &query, accept), asked(peer, &query, accept));
     assert!(!ours.2.is_empty());
     assert_eq!(ours, theirs);
-}
-
-fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::new();
-    loop {
-        let end = bytes.windows(2).position(|pair| pair == b"\r\n").expect("a size");
-        let size = std::str::from_utf8(&bytes[..end]).expect("digits");
-        let size = usize::from_str_radix(size, 16).expect("a size");
-        if size == 0 {
-            return whole;
-        }
-        whole.extend_from_slice(&bytes[end + 2..end + 2 + size]);
-        bytes = &bytes[end + 2 + size + 2..];
-    }
 }
