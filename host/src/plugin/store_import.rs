@@ -38,6 +38,7 @@ impl Host for PluginState {
         start_ms: i64,
         end_ms: i64,
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
+        self.check_time()?;
         let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
         if let Err(full) = self.check_cursors() {
             return Ok(Err(full));
@@ -52,6 +53,7 @@ impl Host for PluginState {
     }
 
     async fn append(&mut self, batch: Batch) -> wasmtime::Result<Result<Appended, Refused>> {
+        self.check_time()?;
         let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
         let body = match write(&batch) {
             Ok(body) => body,
@@ -103,6 +105,7 @@ impl PluginState {
         text: String,
         times: QueryTimes,
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
+        self.check_time()?;
         let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
         if let Err(full) = self.check_cursors() {
             return Ok(Err(full));
@@ -116,9 +119,14 @@ impl PluginState {
             timeout: Some(self.deadline.saturating_duration_since(Instant::now())),
             per_step: false,
         };
-        let begun = match store.query(expression).await {
-            Ok(mut parts) => parts.recv().await.map(|first| (first, parts)),
-            Err(error) => return Ok(Err(refused(&error))),
+        let queried = match store.query(expression).await {
+            Ok(mut parts) => Ok(parts.recv().await.map(|first| (first, parts))),
+            Err(error) => Err(refused(&error)),
+        };
+        self.check_time()?;
+        let begun = match queried {
+            Ok(begun) => begun,
+            Err(refused) => return Ok(Err(refused)),
         };
         match begun {
             None => Ok(Err(cut_short())),
@@ -127,6 +135,14 @@ impl PluginState {
                 Ok(Err(Refused::Invalid("the result of the expression is a string".into())))
             }
             Some((Ok(_), parts)) => Ok(Ok(self.open_cursor(Parts::Query(parts))?)),
+        }
+    }
+
+    /// Ends a call whose time is over: it gets no more answers, whatever it would make of them.
+    fn check_time(&self) -> wasmtime::Result<()> {
+        match Instant::now() < self.deadline {
+            true => Ok(()),
+            false => Err(wasmtime::Trap::Interrupt.into()),
         }
     }
 
@@ -180,8 +196,9 @@ impl HostCursor for PluginState {
                 "the cursor was closed at the end of the call that opened it".into(),
             )));
         }
-        let cursor = self.table.get_mut(&cursor)?;
-        Ok(cursor.next(bytes_max).await)
+        let next = self.table.get_mut(&cursor)?.next(bytes_max).await;
+        self.check_time()?;
+        Ok(next)
     }
 
     async fn annotations(
