@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use std::sync::LazyLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Moves the system's clock for this program, in milliseconds. Only tests set it, so that they do
 /// not depend on the time of day.
@@ -10,13 +10,21 @@ const OFFSET_VARIABLE: &str = "TIDEPOOL_CLOCK_OFFSET_MS";
 
 /// Milliseconds since the Unix epoch by the system's clock, right or wrong.
 pub(crate) fn system_now_ms() -> i64 {
+    i64::try_from(since_epoch().as_millis()).unwrap_or(i64::MAX)
+}
+
+/// As [`system_now_ms`], as finely as the system tells it. A clock before the epoch is at it.
+pub(crate) fn since_epoch() -> Duration {
     static OFFSET_MS: LazyLock<i64> = LazyLock::new(|| {
         let offset = std::env::var(OFFSET_VARIABLE).ok();
         offset.and_then(|offset| offset.parse().ok()).unwrap_or(0)
     });
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-    now_ms.saturating_add(*OFFSET_MS)
+    let offset = Duration::from_millis(OFFSET_MS.unsigned_abs());
+    match *OFFSET_MS < 0 {
+        true => since.saturating_sub(offset),
+        false => since.saturating_add(offset),
+    }
 }
 
 /// The same as a time of the calendar, for people and names.

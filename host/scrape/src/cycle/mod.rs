@@ -26,7 +26,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio::time::{
+    Instant, Interval, MissedTickBehavior, interval_at, sleep, sleep_until, timeout,
+};
 
 /// What a target remembers.
 pub type Memory = (Cache, Arc<Mutex<Families>>);
@@ -127,13 +129,14 @@ impl<S: Store> Cycle<S> {
             Ok(source) if source.begins_at_once() => Duration::ZERO,
             _ => offset(self.clock.now(), interval, self.target.hash(), self.offset_seed),
         };
+        let first = Instant::now() + wait;
         tokio::select! {
             biased;
             () = is_shut_down(shutdown) => return Stop::Shutdown,
             phase = is_stopped(orders) => return stop_of(phase, None),
-            () = sleep(wait) => {}
+            () = sleep_until(first) => {}
         }
-        let mut ticks = interval_at(Instant::now() + interval, interval);
+        let mut ticks = interval_at(first + interval, interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut schedule = Schedule::new(self.clock.now(), interval);
         let mut last: Option<Instant> = None;

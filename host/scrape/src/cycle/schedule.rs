@@ -1,18 +1,28 @@
 //! When a target is scraped: each at its own place in the interval, at times that are whole
 //! intervals apart.
 //!
-//! Source: `Target.offset` and `scrapeLoop.run` in `scrape/` of prometheus/prometheus. Equal
-//! distances of times compress better (prometheus/prometheus#7846).
+//! Places are those of a grid, on which targets meet: a processor that wakes for one scrape does
+//! several, and most of what a small scrape costs is to wake.
+//!
+//! Source: `Target.offset` and `scrapeLoop.run` in `scrape/` of prometheus/prometheus, which has no
+//! grid. Equal distances of times compress better (prometheus/prometheus#7846).
 
 use std::time::Duration;
 
 /// What a scrape may be off its schedule and still have the time of it.
 const TOLERANCE_MAX: Duration = Duration::from_millis(2);
 
+/// Distance between two places of the grid, in intervals that have at least [`PLACES_MIN`] of them.
+const PLACE: Duration = Duration::from_millis(100);
+
+/// Targets of short intervals are spread over so many places.
+const PLACES_MIN: u32 = 10;
+
 /// How long to wait for the first scrape of a target. `hash` is the target's, `seed` the server's.
 pub fn offset(now: Duration, interval: Duration, hash: u64, seed: u64) -> Duration {
+    let distance = PLACE.min(interval / PLACES_MIN).as_nanos().max(1);
     let interval = interval.as_nanos().max(1);
-    let place = u128::from(hash ^ seed) % interval;
+    let place = u128::from(hash ^ seed) % interval / distance * distance;
     let next = interval - now.as_nanos() % interval + place;
     let next = if next > interval { next - interval } else { next };
     Duration::from_nanos(u64::try_from(next).unwrap_or(u64::MAX))
@@ -112,5 +122,25 @@ mod tests {
             }
         }
         assert!(buckets.iter().all(|count| count.abs_diff(2000) < 300), "{buckets:?}");
+    }
+
+    /// Each target has a place of the grid, each place about as many targets.
+    #[test]
+    fn targets_meet_on_a_grid() {
+        for (interval_ms, places, distance_ms) in
+            [(15_000, 150, 100), (1_000, 10, 100), (50, 10, 5)]
+        {
+            let interval = interval_ms * MS;
+            let mut buckets = vec![0u32; places];
+            for number in 0..100 * places as u64 {
+                let hash = crate::target::fnv(17, &number.to_le_bytes());
+                let now = Duration::from_nanos(123_456_789_123 + number);
+                let first = now + offset(now, interval, hash, 5);
+                assert_eq!(first.as_nanos() % (distance_ms * MS).as_nanos(), 0);
+                let place = first.as_nanos() % interval.as_nanos() / (distance_ms * MS).as_nanos();
+                buckets[place as usize] += 1;
+            }
+            assert!(buckets.iter().all(|count| count.abs_diff(100) < 50), "{buckets:?}");
+        }
     }
 }
