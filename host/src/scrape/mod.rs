@@ -2,6 +2,7 @@
 //!
 //! - [`Scraping`]: starts what is configured, and takes over what a reload changes.
 //! - `builtin`: jobs that need no configuration.
+//! - `thread`: where all that happens.
 //! - `store`: where samples go, by the numbers of their series; `request`: what of them has no
 //!   columns; `labelled`: what plugins look at.
 
@@ -9,18 +10,20 @@ mod builtin;
 mod labelled;
 mod request;
 mod store;
+mod thread;
 
 pub use builtin::{BuiltinConfig, OwnMetrics};
 
+use crate::clock::since_epoch;
 use crate::intake::Intake;
 use crate::prom::external_labels::ExternalLabels;
 use crate::shutdown::Shutdown;
-use crate::store::system_now_ms;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::ScrapeStore;
+use thread::ScrapeThread;
 use tidepool_client::ClientError;
 use tidepool_scrape::clock::Clock;
 use tidepool_scrape::config::{DiscoveryConfig, ScrapeConfig as JobConfig, ScrapeSettings};
@@ -73,6 +76,9 @@ pub enum ScrapingError {
     /// A job cannot be scraped.
     #[error("scrape_configs: {0}")]
     Pool(#[from] PoolError),
+    /// There is no thread to scrape on.
+    #[error("could not start the thread that scrapes: {0}")]
+    Thread(#[from] std::io::Error),
 }
 
 /// All scraping of this process; clones share it.
@@ -81,6 +87,7 @@ pub struct Scraping(Arc<Shared>);
 
 struct Shared {
     manager: Manager<ScrapeStore>,
+    _thread: ScrapeThread,
     metrics: Arc<Metrics>,
     discovery: DiscoveryOptions,
     jobs: Mutex<HashMap<String, FoundTargets>>,
@@ -129,8 +136,8 @@ struct StoreClock;
 
 impl Clock for StoreClock {
     fn now(&self) -> Duration {
-        // A clock before the epoch is one that is not set.
-        Duration::from_millis(u64::try_from(system_now_ms()).unwrap_or_default())
+        // Finer than milliseconds, so that targets meet on the grid of their schedules.
+        since_epoch()
     }
 }
 
@@ -190,7 +197,9 @@ impl Scraping {
         let metrics = Arc::new(Metrics::default());
         let (stop, stopped) = watch::channel(false);
         let store = intake.store().clone();
+        let thread = ScrapeThread::start()?;
         let context = Context {
+            runtime: thread.runtime(),
             store: Arc::new(ScrapeStore::new(intake)),
             clock: Arc::new(StoreClock),
             metrics: Arc::clone(&metrics),
@@ -205,6 +214,7 @@ impl Scraping {
         let builtins = config.builtin.sources(own_metrics.clone());
         let scraping = Scraping(Arc::new(Shared {
             manager: Manager::new(Arc::new(context), builtins),
+            _thread: thread,
             metrics,
             discovery: DiscoveryOptions { saved_dir, ..DiscoveryOptions::default() },
             jobs: Mutex::default(),

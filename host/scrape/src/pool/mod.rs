@@ -26,11 +26,14 @@ use clients::Clients;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_relabel::{Rule, RuleError, RuleSpec};
+use tokio::runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 /// What all pools share.
 pub struct Context<S> {
+    /// Where cycles run.
+    pub runtime: runtime::Handle,
     /// Where samples go.
     pub store: Arc<S>,
     /// What tells the time.
@@ -333,7 +336,8 @@ impl<S: Store> Pool<S> {
         };
         let (orders, received) = watch::channel(Orders { phase: Phase::Running, forced });
         let (answer, stopped) = oneshot::channel();
-        tokio::spawn(cycle.run(received, self.context.shutdown.clone(), answer));
+        let cycle = cycle.run(received, self.context.shutdown.clone(), answer);
+        self.context.runtime.spawn(cycle);
         Handle { target, orders, stopped }
     }
 

@@ -43,6 +43,7 @@ fn setup() -> Setup {
     let (store, metrics) = (Arc::<MemoryStore>::default(), Arc::<Metrics>::default());
     let (shutdown, is_shut_down) = watch::channel(false);
     let context = Context {
+        runtime: tokio::runtime::Handle::current(),
         store: store.clone(),
         clock: Arc::new(TestClock::at_seconds(1_000_000)),
         metrics: metrics.clone(),

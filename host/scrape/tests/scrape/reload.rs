@@ -50,6 +50,7 @@ async fn target() -> std::io::Result<(String, Arc<AtomicUsize>)> {
 fn manager(metrics: &Arc<Metrics>) -> (Manager<MemoryStore>, watch::Sender<bool>) {
     let (stop, shutdown) = watch::channel(false);
     let context = Context {
+        runtime: tokio::runtime::Handle::current(),
         store: Arc::<MemoryStore>::default(),
         clock: Arc::new(SystemClock),
         metrics: Arc::clone(metrics),
