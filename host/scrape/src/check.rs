@@ -281,12 +281,12 @@ mod tests {
 
     #[test]
     fn an_interval_as_long_as_queries_look_back_is_too_long() {
-        let job = |seconds| ScrapeConfig {
-            job: crate::job::Job {
+        let job = |seconds| {
+            let job = crate::job::Job {
                 interval: Duration::from_secs(seconds),
                 ..crate::job::Job::new(format!("every {seconds}"))
-            },
-            discovery: Vec::new(),
+            };
+            ScrapeConfig::new(job, Vec::new())
         };
         let jobs = [job(60), job(300), job(600)];
         let found = |seconds| {

@@ -80,7 +80,7 @@ fn scrape(args: &ScrapeCommandArgs) -> Result<Outcome, String> {
     let (config, _) = source.serve().map_err(|error| error.to_string())?;
     let job = match &args.config {
         Some(_) => chosen(config.scrape.settings.jobs, args.job.as_deref())?,
-        None => ScrapeConfig { job: Job::new(JOB), discovery: Vec::new() },
+        None => ScrapeConfig::new(Job::new(JOB), Vec::new()),
     };
     let trial = Trial {
         url: args.url.clone(),
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_job_is_named_unless_there_is_only_one() {
         let jobs = |names: &[&str]| -> Vec<ScrapeConfig> {
-            let job = |name: &&str| ScrapeConfig { job: Job::new(*name), discovery: Vec::new() };
+            let job = |name: &&str| ScrapeConfig::new(Job::new(*name), Vec::new());
             names.iter().map(job).collect()
         };
         let found = |names: &[&str], name| chosen(jobs(names), name).map(|config| config.job.name);

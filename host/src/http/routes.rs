@@ -59,6 +59,7 @@ const ROUTES: &[Route<Endpoint>] = &[
     route(GET, "/api/v1/targets/metadata", Endpoint::Api(Call::TargetMetadata), "type, help and unit of metric families, by target"),
     route(GET, "/api/v1/targets/relabel_steps", Endpoint::Api(Call::RelabelSteps), "what each relabel rule of a job makes of labels"),
     route(GET, "/api/v1/scrape_pools", Endpoint::Api(Call::ScrapePools), "the names of the jobs"),
+    route(GET, "/api/v1/scrape_pools/config", Endpoint::Api(Call::ScrapePoolConfig), "the settings of a job as they hold"),
     route(GET, "/api/v1/alertmanagers", Endpoint::Api(Call::Alertmanagers), "none"),
     route(GET_POST, "/api/v1/query", Endpoint::Api(Call::Query), "PromQL at one time"),
     route(GET_POST, "/api/v1/query_range", Endpoint::Api(Call::QueryRange), "PromQL at every step of a range"),

@@ -26,7 +26,9 @@ use store::ScrapeStore;
 use thread::ScrapeThread;
 use tidepool_client::ClientError;
 use tidepool_scrape::clock::Clock;
-use tidepool_scrape::config::{DiscoveryConfig, ScrapeConfig as JobConfig, ScrapeSettings};
+use tidepool_scrape::config::{
+    DiscoveryConfig, ScrapeConfig as JobConfig, ScrapeSettings, effective,
+};
 use tidepool_scrape::discovery::{Discovery, DiscoveryOptions, Groups};
 use tidepool_scrape::failure_log::FailureLog;
 use tidepool_scrape::job::Job;
@@ -92,6 +94,8 @@ struct Shared {
     discovery: DiscoveryOptions,
     jobs: Mutex<HashMap<String, FoundTargets>>,
     sets: Mutex<Sets>,
+    /// What the file says of each job besides what is in [`Job`].
+    untold: Mutex<HashMap<String, String>>,
     own_metrics: OwnMetrics,
     host_name: String,
 }
@@ -219,6 +223,7 @@ impl Scraping {
             discovery: DiscoveryOptions { saved_dir, ..DiscoveryOptions::default() },
             jobs: Mutex::default(),
             sets: Mutex::default(),
+            untold: Mutex::default(),
             own_metrics,
             host_name: host_name(),
         }));
@@ -281,6 +286,8 @@ impl Scraping {
         let is_job = |name: &str| jobs.iter().any(|job| job.job.name == name);
         self.jobs().retain(|name, _| is_job(name));
         lock(&self.0.sets).retain(is_job);
+        *lock(&self.0.untold) =
+            jobs.iter().map(|job| (job.job.name.clone(), job.untold.clone())).collect();
         let seed = self.seed(external_labels);
         let all = jobs.iter().map(|job| job.job.clone()).collect();
         let applied = self.0.manager.apply(all, seed).await;
@@ -351,6 +358,13 @@ impl Scraping {
     /// The settings of a job.
     pub fn job(&self, name: &str) -> Option<Arc<Job>> {
         self.0.manager.job(name)
+    }
+
+    /// The settings of a job as they hold, as YAML.
+    pub fn job_yaml(&self, name: &str) -> Option<String> {
+        let job = self.job(name)?;
+        let untold = lock(&self.0.untold).get(name).cloned().unwrap_or_default();
+        Some(effective(&job, &untold))
     }
 
     /// What scraping counts.

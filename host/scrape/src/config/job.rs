@@ -4,6 +4,7 @@
 use super::discovery::{
     DiscoveryConfig, DnsSection, FileSection, Group, HttpSection, StaticSection,
 };
+use super::effective::untold;
 use super::{GlobalConfig, ScrapeConfig};
 use crate::append::LabelLimits;
 use crate::job::{Job, Limits};
@@ -145,7 +146,8 @@ pub(super) fn read_all(
         let wrong = |what: String| yaml::Error::new(place, format!("{KEY}[{number}]"), what);
         let whole = value.ok_or_else(|| wrong("empty or null scrape config section".into()))?;
         check_addresses(&whole.rest).map_err(wrong)?;
-        let job = resolved(whole, global).map_err(wrong)?;
+        let mut job = resolved(whole, global).map_err(wrong)?;
+        job.untold = untold(node, number);
         if !names.insert(job.job.name.clone()) {
             let name = &job.job.name;
             return Err(wrong(format!("found multiple scrape configs with job name {name:?}")));
@@ -283,7 +285,7 @@ pub(super) fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConf
         client,
         ..Job::new(name)
     };
-    Ok(ScrapeConfig { job, discovery })
+    Ok(ScrapeConfig::new(job, discovery))
 }
 
 /// Whether a rule sets labels whose names are valid. A template makes names only when it is used.

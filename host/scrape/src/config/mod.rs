@@ -11,13 +11,15 @@
 //!
 //! Begin with [`ScrapeSettings::read`]. `global` has what jobs inherit, `job` one job as it stands
 //! in a file and what becomes of it, `probe` a job of probes, `discovery` the sections that say
-//! where targets come from, `files` the further files, `glob` their patterns.
+//! where targets come from, `files` the further files, `glob` their patterns, `effective` what
+//! holds for a job, as YAML.
 //!
 //! Where this differs from upstream: discovery by static lists, files, HTTP and DNS only (any other
 //! is an error that says so), DNS without MX and NS, a scheme other than http and https is an
 //! error.
 
 mod discovery;
+mod effective;
 mod files;
 mod glob;
 mod global;
@@ -26,6 +28,7 @@ mod probe;
 
 pub(crate) use discovery::Group;
 pub use discovery::{DiscoveryConfig, DnsConfig, DnsType, FileConfig, HttpConfig};
+pub use effective::effective;
 pub use files::ConfigError;
 pub use glob::Pattern;
 pub(crate) use glob::matching;
@@ -42,6 +45,8 @@ pub struct ScrapeConfig {
     pub job: Job,
     /// Where they come from.
     pub discovery: Vec<DiscoveryConfig>,
+    /// What the file says besides what is in [`Job`], for people: YAML without secrets.
+    pub untold: String,
 }
 
 /// All that is configured of scraping.
@@ -125,6 +130,11 @@ impl ScrapeSettings {
 }
 
 impl ScrapeConfig {
+    /// A job that is not of a file.
+    pub fn new(job: Job, discovery: Vec<DiscoveryConfig>) -> ScrapeConfig {
+        ScrapeConfig { job, discovery, untold: String::new() }
+    }
+
     /// Makes relative paths those below a directory.
     fn set_directory(&mut self, directory: &Path) {
         self.job.client.set_directory(directory);

@@ -2,6 +2,7 @@
 //! that concern targets, schedule, labels and limits, and `module`.
 
 use super::discovery::{DnsSection, FileSection, HttpSection, StaticSection};
+use super::effective::untold;
 use super::job::{Section, Whole, check_discovery, resolved};
 use super::{GlobalConfig, ScrapeConfig};
 use serde::Deserialize;
@@ -52,7 +53,8 @@ pub(super) fn read_all(
     for (number, At { place, value }) in items.into_iter().enumerate() {
         let wrong = |what: String| yaml::Error::new(place, format!("{KEY}[{number}]"), what);
         let section = value.ok_or_else(|| wrong("empty or null section".to_owned()))?;
-        let job = probed(section, global, modules).map_err(wrong)?;
+        let mut job = probed(section, global, modules).map_err(wrong)?;
+        job.untold = untold(node, number);
         if jobs.iter().any(|other| other.job.name == job.job.name) {
             let name = &job.job.name;
             return Err(wrong(format!("found multiple jobs with job name {name:?}")));

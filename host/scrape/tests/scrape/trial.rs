@@ -10,7 +10,7 @@ use tidepool_scrape::target::{LabelMap, TargetGroup};
 use tidepool_scrape::trial::{Outcome, Shown, Trial, TrialError};
 
 fn trial(url: String, job: Job, discovery: Vec<DiscoveryConfig>) -> Trial {
-    let config = ScrapeConfig { job, discovery };
+    let config = ScrapeConfig::new(job, discovery);
     let (user_agent, body_bytes_max) = ("agent/1".to_owned(), 8 << 20);
     let out_of_order_window = Duration::from_millis(500);
     Trial { url, config, timeout: None, user_agent, body_bytes_max, out_of_order_window }

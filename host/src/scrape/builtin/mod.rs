@@ -74,7 +74,7 @@ impl BuiltinConfig {
             labels: LabelMap::from([label("instance", instance)]),
         };
         let discovery = vec![DiscoveryConfig::Static(vec![group])];
-        JobConfig { job, discovery }
+        JobConfig::new(job, discovery)
     }
 
     /// Where the samples of the jobs come from.

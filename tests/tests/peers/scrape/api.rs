@@ -4,6 +4,7 @@ use super::exposer::{Page, Scripts};
 use super::{Pair, Side, TIMEOUT, configuration, job};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use tidepool_settings::yaml;
 use tidepool_tests::http::Client;
 use tidepool_tests::prometheus::percent_encode;
 use tidepool_tests::wait;
@@ -52,6 +53,15 @@ fn asked(side: &Side, path: &str) -> (u16, Value) {
     (response.status, answer)
 }
 
+/// The settings of a job by name. All that is no list and no mapping is text.
+fn settings(side: &Side, pool: &str) -> BTreeMap<String, Value> {
+    let (status, answer) = asked(side, &format!("scrape_pools/config?scrapePool={pool}"));
+    assert_eq!(status, 200, "{answer}");
+    let text = answer["data"]["yaml"].as_str().expect("a text");
+    let node = yaml::load(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    yaml::read("settings", &node).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
 #[test]
 fn targets_are_told_as_by_prometheus() {
     let first = Page::openmetrics(
@@ -75,7 +85,11 @@ fn targets_are_told_as_by_prometheus() {
                    {which: dropped, __scrape_interval__: 3s, __scrape_timeout__: 1s}}\n";
     let jobs = [
         job("first", rules),
-        job("second", "scheme: http\nparams: {x: [a b]}\nhonor_labels: true"),
+        job(
+            "second",
+            "scheme: http\nparams: {x: [a b]}\nhonor_labels: true\nsample_limit: 1000\nbasic_auth: \
+             {username: a, password: b}\nmetric_relabel_configs: [{regex: z, action: labeldrop}]",
+        ),
         job("down", ""),
         dropped.to_owned(),
         "  - job_name: empty\n".to_owned(),
@@ -117,6 +131,8 @@ fn targets_are_told_as_by_prometheus() {
         "targets?state=dropped&scrapePool=dropped",
         "targets?state=dropped&scrapePool=none",
         "scrape_pools",
+        "scrape_pools/config",
+        "scrape_pools/config?scrapePool=none",
         "targets/metadata",
         "targets/metadata?metric=c",
         "targets/metadata?metric=t_seconds",
@@ -153,5 +169,9 @@ fn targets_are_told_as_by_prometheus() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+    for pool in ["first", "second", "down", "dropped"] {
+        let (theirs, ours) = (settings(&pair.theirs, pool), settings(&pair.ours, pool));
+        assert_eq!(ours, theirs, "{pool}");
+    }
     assert_eq!(asked(&pair.ours, "targets/metadata").0, 200);
 }

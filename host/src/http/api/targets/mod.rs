@@ -1,4 +1,4 @@
-//! What is scraped: `/api/v1/targets`, what is below it, and `/api/v1/scrape_pools`.
+//! What is scraped: `/api/v1/targets` and `/api/v1/scrape_pools`, and what is below them.
 
 pub mod metadata;
 pub mod relabel_steps;
@@ -143,6 +143,25 @@ fn time(since_epoch: Option<Duration>) -> String {
         Timestamp::new(seconds, i32::try_from(nanos).ok()?).ok()
     });
     time.map_or_else(|| NEVER.to_owned(), |time| time.to_string())
+}
+
+/// `GET /api/v1/scrape_pools/config`
+pub fn scrape_pool_config(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
+    let pool = given(parameters, "scrapePool")?;
+    let yaml = context.scraping.job_yaml(pool).ok_or_else(|| unknown_pool(pool))?;
+    Ok(success(json!({ "yaml": yaml })))
+}
+
+/// A parameter that has to be there.
+fn given<'a>(parameters: &'a Parameters, name: &str) -> Result<&'a str, ApiError> {
+    match parameters.first(name) {
+        "" => Err(ApiError::BadData(format!("no {name} parameter provided"))),
+        value => Ok(value),
+    }
+}
+
+fn unknown_pool(pool: &str) -> ApiError {
+    ApiError::BadData(format!("error retrieving scrape config: unknown scrape pool {pool:?}"))
 }
 
 /// `GET /api/v1/scrape_pools`

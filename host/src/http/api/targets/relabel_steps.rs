@@ -1,5 +1,6 @@
 //! `GET /api/v1/targets/relabel_steps`: what each relabel rule of a job makes of labels.
 
+use super::{given, unknown_pool};
 use crate::http::api::envelope::{ApiError, success};
 use crate::http::api::parameters::Parameters;
 use crate::http::context::Context;
@@ -11,19 +12,11 @@ use tidepool_scrape::target::LabelMap;
 
 /// Answers with the labels behind each rule. Behind the one that drops them there are none.
 pub fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
-    let bad = |what: String| ApiError::BadData(what);
-    let given = |name: &str| match parameters.first(name) {
-        "" => Err(bad(format!("no {name} parameter provided"))),
-        value => Ok(value),
-    };
-    let (pool, labels) = (given("scrapePool")?, given("labels")?);
+    let (pool, labels) = (given(parameters, "scrapePool")?, given(parameters, "labels")?);
     let mut labels: LabelMap = serde_json::from_str(labels)
-        .map_err(|error| bad(format!("error parsing labels: {error}")))?;
+        .map_err(|error| ApiError::BadData(format!("error parsing labels: {error}")))?;
     labels.retain(|_, value| !value.is_empty());
-    let job = context.scraping.job(pool);
-    let job = job.ok_or_else(|| {
-        bad(format!("error retrieving scrape config: unknown scrape pool {pool:?}"))
-    })?;
+    let job = context.scraping.job(pool).ok_or_else(|| unknown_pool(pool))?;
     let mut is_kept = true;
     let mut steps = Vec::new();
     for spec in &job.relabel {
