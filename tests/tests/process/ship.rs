@@ -1,12 +1,13 @@
 //! Finished blocks go to a directory or to object storage that is not there.
 
 use std::fs;
-use std::path::Path;
 use tidepool_tests::object_storage::ObjectStorage;
 use tidepool_tests::process::ProcessError;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{hours_of_data, send_all, wait_for_blocks};
-use tidepool_tests::shipped::{self, BLOCK, BLOCK_MS, LABEL, file_times, file_url, metric, until};
+use tidepool_tests::shipped::{
+    self, BLOCK, BLOCK_MS, LABEL, assert_uploads_are_new, file_times, file_url, metric, until,
+};
 use tidepool_tests::tidepool::{Config, Store};
 
 #[test]
@@ -48,14 +49,6 @@ fn without_its_list_a_node_asks_the_bucket_and_replaces_nothing() {
     assert!(store.server.log().contains("edge-7") && store.server.log().contains("edge-8"));
     let times_now = file_times(&bucket);
     assert!(times.iter().all(|(file, time)| times_now.get(file) == Some(time)));
-}
-
-/// A start may cut a block that was not due before.
-#[track_caller]
-fn assert_uploads_are_new(store: &Store, bucket: &Path, count_before: usize) {
-    shipped::wait_for(store, bucket, count_before);
-    let uploads = metric(store, "tidepool_ship_uploads_total");
-    assert_eq!(uploads, (shipped::blocks(bucket).len() - count_before) as f64);
 }
 
 #[test]
