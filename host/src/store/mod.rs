@@ -16,7 +16,9 @@ mod buffer;
 mod clock;
 mod columns;
 mod compactor;
+mod config;
 mod error;
+mod figures;
 mod head;
 mod lookup;
 mod memory;
@@ -38,7 +40,10 @@ pub use blocks::ListedBlock;
 pub use buffer::Body;
 pub use columns::{ScrapeRows, SeriesNumbers};
 pub(crate) use compactor::snapshot_name;
+use config::Live;
+pub use config::StoreConfig;
 pub use error::StoreError;
+pub use figures::StoreCounters;
 pub use lookup::LookupPart;
 pub use memory::{
     COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, available_bytes,
@@ -56,12 +61,11 @@ pub use space::{DiskShare, SpaceFigures};
 pub use status::Cardinality;
 
 pub(crate) use crate::clock::system_now_ms;
-use crate::disk::wal::{ReplayStats, WalStats};
-use crate::disk::{BlockDirs, DataDir, Quarantine, QuarantineStats, WalOptions, Wear};
+use crate::disk::{BlockDirs, DataDir, Quarantine, Wear};
 use crate::prom::selection::SelectionCount;
 use crate::wasm::{
-    Figures, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup,
-    MemoryPool, Options, RemoteWriteVersion, Role, Runtime, WriteOutcome,
+    Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MemoryPool, Options,
+    RemoteWriteVersion, Role, Runtime, WriteOutcome,
 };
 use clock::Clock;
 use compactor::Compactor;
@@ -71,66 +75,12 @@ use memory::ReadMemory;
 use oldest::OldestTimes;
 use readers::Readers;
 use space::Space;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tasks::{Task, TaskSender, task_queue};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-
-/// Options of a store.
-#[derive(Clone, Debug)]
-pub struct StoreConfig {
-    /// The data directory.
-    pub data_dir: PathBuf,
-    /// How the log is written.
-    pub wal: WalOptions,
-    /// Whether floats lie in the log by columns, which Prometheus does not read.
-    pub wal_by_columns: bool,
-    /// Bytes that are kept of what was quarantined.
-    pub quarantine_bytes_max: u64,
-    /// Times in a row that the engine may fail at the log, and get no further, before the log is
-    /// quarantined; 0 means that it never is.
-    pub failed_starts_max: u32,
-    /// Span of one block.
-    pub block_duration: Duration,
-    /// Longest span of a merged block; `None` leaves it to the retention.
-    pub block_duration_max: Option<Duration>,
-    /// How far ahead of the clock a sample may be.
-    pub future_limit: Duration,
-    /// How far behind the newest sample an out-of-order one may be; zero takes samples in order
-    /// only.
-    pub out_of_order_window: Duration,
-    /// A block goes when it ends this long before the newest; zero keeps all.
-    pub retention: Duration,
-    /// Maximum size of the data directory; zero is no limit.
-    pub retention_size: DiskShare,
-    /// Whether blocks wait for being copied before they are merged or dropped for their age.
-    pub pin: Option<PinConfig>,
-    /// What must stay free for writes to be taken; `None` is a small part of the disk.
-    pub disk_reserve: Option<DiskShare>,
-    /// Most series in the head; 0 means no limit.
-    pub series_max: u64,
-    /// Most exemplars kept; 0 keeps none.
-    pub exemplars_max: u64,
-    /// How large the label sets of new series may be.
-    pub label_limits: LabelLimits,
-    /// Reads that run at a time; more wait. Queries are none of them.
-    pub reads_max: usize,
-    /// What queries may take.
-    pub queries: QueryConfig,
-    /// Whether segments of the log that the head needs no more are kept for forwarding.
-    pub holds_log: bool,
-    /// Whether a stop leaves a snapshot of the head for a quick start, and a start uses it.
-    pub head_snapshot: bool,
-    /// How much memory each part may take.
-    pub memory: MemorySplit,
-    /// Limits of each query instance.
-    pub query_limits: InstanceLimits,
-    /// Longest time that one call of the head may take before it is started again.
-    pub head_timeout: Duration,
-}
 
 /// A handle to the store; clones share it.
 #[derive(Clone)]
@@ -160,56 +110,6 @@ struct Shared {
     counters: StoreCounters,
     oldest: OldestTimes,
     stopping: AtomicBool,
-}
-
-/// What can change while the store runs.
-#[derive(Clone, Copy)]
-struct Live {
-    retention: Duration,
-    /// Bytes that the data directory may take; 0 is no limit.
-    retention_bytes: u64,
-    query_limits: InstanceLimits,
-    queries: QueryConfig,
-}
-
-impl Live {
-    fn of(config: &StoreConfig, data: &DataDir) -> Result<Live, StoreError> {
-        let retention_bytes = match config.retention_size {
-            DiskShare::Bytes(bytes) => bytes,
-            // A share of the disk is never nothing, which would be no limit.
-            share => share.of(data.total_bytes()?).max(1),
-        };
-        let StoreConfig { retention, query_limits, queries, .. } = *config;
-        Ok(Live { retention, retention_bytes, query_limits, queries })
-    }
-
-    /// How long and how much is kept.
-    fn retention(&self) -> (Duration, u64) {
-        (self.retention, self.retention_bytes)
-    }
-}
-
-/// The counters of the store since it was opened.
-#[derive(Default)]
-pub struct StoreCounters {
-    /// Crashes of the head instance.
-    pub head_crashes: AtomicU64,
-    /// Starts of the head that failed while the log was replayed.
-    pub failed_starts: AtomicU64,
-    /// Reads that an instance's crash or limit ended.
-    pub query_crashes: AtomicU64,
-    /// Blocks cut from the head.
-    pub blocks_cut: AtomicU64,
-    /// Blocks made of other blocks.
-    pub blocks_merged: AtomicU64,
-    /// Blocks that retention dropped.
-    pub blocks_dropped: AtomicU64,
-    /// The dropped blocks that were still to be copied elsewhere.
-    pub blocks_dropped_uncopied: AtomicU64,
-    /// Blocks found to be damaged.
-    pub blocks_damaged: AtomicU64,
-    /// Compactions that failed and will be tried again.
-    pub compactions_failed: AtomicU64,
 }
 
 /// The store's threads, to be waited for at the end.
@@ -408,17 +308,6 @@ impl Store {
         receiver
     }
 
-    /// Figures of the head.
-    pub async fn figures(&self) -> Result<Figures, StoreError> {
-        self.shared.head.call(|head| head.instance.stats()).await
-    }
-
-    /// Time of the newest sample that is stored.
-    pub async fn newest_time_ms(&self) -> Result<i64, StoreError> {
-        let brief = self.shared.head.call(|head| head.instance.brief_stats()).await?;
-        Ok(brief.newest_time_ms)
-    }
-
     /// An instance that is not opened as a store, to make requests for one destination.
     pub fn forwarding_instance(&self, memory_bytes_max: usize) -> Result<Instance, StoreError> {
         let storage = InstanceStorage {
@@ -446,11 +335,6 @@ impl Store {
         self.shared.config.memory
     }
 
-    /// Whether the system's clock cannot be right, so that the senders' time counts.
-    pub fn clock_is_doubted(&self) -> bool {
-        self.shared.clock.is_doubted()
-    }
-
     /// Ends the head's instance as a fault in it would. For tests of what comes then.
     #[doc(hidden)]
     pub async fn crash_head(&self) -> Result<(), StoreError> {
@@ -461,68 +345,9 @@ impl Store {
         self.shared.head.call(crash).await
     }
 
-    /// Figures of the in-order log, and the bytes it takes on disk.
-    pub fn wal_figures(&self) -> Option<(WalStats, u64)> {
-        let monitor = self.shared.head.logs_monitor()?.in_order;
-        Some((monitor.stats(), monitor.size_bytes().unwrap_or(0)))
-    }
-
-    /// The result of the last replay of both logs.
-    pub fn replay_figures(&self) -> Option<ReplayStats> {
-        Some(self.shared.head.logs_monitor()?.replay())
-    }
-
-    /// What was found damaged and quarantined, and the bytes that all that is quarantined takes.
-    pub fn quarantine_figures(&self) -> (QuarantineStats, u64) {
-        (self.shared.quarantine.stats(), self.shared.quarantine.size_bytes())
-    }
-
-    /// Records that the last replay of the logs did not understand.
-    pub fn wal_skipped_records(&self) -> u64 {
-        self.shared.head.skipped_records()
-    }
-
-    /// What is known of the disk's free space.
-    pub fn space_figures(&self) -> SpaceFigures {
-        self.shared.space.look();
-        self.shared.space.figures()
-    }
-
-    /// Bytes of the data directory, snapshots left out; `None` if it cannot be looked at.
-    pub fn data_bytes(&self) -> Option<u64> {
-        self.shared.data.size_bytes().ok()
-    }
-
-    /// What was written to the disk since the store was opened.
-    pub fn wear(&self) -> &Wear {
-        &self.shared.wear
-    }
-
-    /// Whether the last start took the head from a snapshot, and how long it took until the head
-    /// was ready; nothing of use before it was.
-    pub fn start_figures(&self) -> (bool, Duration) {
-        self.shared.head.start_figures()
-    }
-
-    /// How many blocks there are, and the bytes they take on disk.
-    pub fn block_figures(&self) -> (u64, u64) {
-        let count = self.shared.blocks.list().map_or(0, |blocks| blocks.len() as u64);
-        (count, self.shared.blocks.size_bytes_total().unwrap_or(0))
-    }
-
     /// What it was opened with.
     pub fn config(&self) -> &StoreConfig {
         &self.shared.config
-    }
-
-    /// The figures of queries since the store was opened.
-    pub fn query_figures(&self) -> &QueryFigures {
-        &self.shared.query_figures
-    }
-
-    /// The counters of the store since it was opened.
-    pub fn counters(&self) -> &StoreCounters {
-        &self.shared.counters
     }
 
     /// Finishes what is queued, syncs the log and ends the threads.
