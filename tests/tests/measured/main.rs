@@ -7,6 +7,7 @@ mod host_metrics;
 mod memory;
 mod queries;
 mod runaway;
+mod scrape_body;
 mod scrape_churn;
 mod streaming;
 mod wear;
