@@ -59,6 +59,15 @@ impl Parser {
         }
     }
 
+    /// As [`TextParser::take_known`]; nothing in other formats.
+    #[inline]
+    pub fn take_known(&mut self, series: &[u8]) -> Option<f64> {
+        match self {
+            Parser::Text(parser) => parser.take_known(series),
+            Parser::Protobuf(_) => None,
+        }
+    }
+
     /// Says that no more pieces come.
     pub fn end(&mut self) {
         match self {

@@ -39,6 +39,7 @@ pub mod discovery;
 pub mod error;
 pub mod failure_log;
 pub mod histogram;
+mod idle;
 pub mod job;
 pub mod labels;
 pub mod manager;

@@ -11,6 +11,7 @@ use super::line::{SampleParts, is_blank, is_comment, measure, parse_comment, tex
 use super::scanner::{LineError, OPEN_STRING};
 use crate::error::{LINE_BYTES_MAX, ParseError, Place};
 use crate::item::{Exemplar, Item, MetricType, Sample, Series, TextFormat};
+use crate::number::parse_value;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -110,6 +111,23 @@ impl TextParser {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, ParseError> {
         if self.advance()? { self.item().map(Some) } else { Ok(None) }
+    }
+
+    /// Takes the next line if it is a sample without a time of a series whose text an item of this
+    /// format had before. Returns its value; without one, nothing was taken.
+    ///
+    /// What is known of the text is not looked at again, which is most of the work for a line.
+    pub fn take_known(&mut self, series: &[u8]) -> Option<f64> {
+        if self.retry_bytes > 0 {
+            return None;
+        }
+        // An error comes again when the item is asked for.
+        let entry = self.next_line().ok()??;
+        let line = self.buffer.get(entry.clone())?;
+        let word = line.strip_prefix(series)?.strip_prefix(b" ")?;
+        let value = parse_value(std::str::from_utf8(word).ok()?)?;
+        self.consume(entry, 0);
+        Some(value)
     }
 
     /// Goes to the next item, if it is there.

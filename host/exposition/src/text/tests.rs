@@ -306,7 +306,67 @@ const LINES: &str = "([a-z#]{1,3}[ {}=\",0-9a-zA-Z#\\\\\n\t\u{e9}]{0,20}\n\
     |a 1( 5)?( # \\{b=\"c\"\\} 1)?\n\
     |# EOF\n){0,12}";
 
+/// What a text says where these series are known, in two pieces: of samples without times and
+/// exemplars the line, the series and the bits of the value, and all of others. Also all series.
+fn with_known(
+    text: &[u8],
+    cut: usize,
+    format: TextFormat,
+    known: &[String],
+) -> (Vec<String>, Vec<String>) {
+    let mut parser = TextParser::new(format);
+    let (mut found, mut all_series) = (Vec::new(), Vec::new());
+    let (first, second) = text.split_at(cut % (text.len() + 1));
+    for (piece, is_last) in [(first, false), (second, true)] {
+        parser.feed(piece);
+        if is_last {
+            parser.end();
+        }
+        loop {
+            let taken = known.iter().find_map(|series| {
+                parser.take_known(series.as_bytes()).map(|value| (series, value))
+            });
+            if let Some((series, value)) = taken {
+                found.push(format!("{} {series:?} {:x}", parser.line_number(), value.to_bits()));
+                continue;
+            }
+            match parser.next() {
+                Ok(None) => break,
+                Ok(Some(Item::Sample(Sample {
+                    series,
+                    value,
+                    timestamp_ms: None,
+                    exemplar: None,
+                    ..
+                }))) => {
+                    let series = series.text.to_owned();
+                    let line = parser.line_number();
+                    found.push(format!("{line} {series:?} {:x}", value.to_bits()));
+                    all_series.push(series);
+                }
+                Ok(Some(item)) => found.push(format!("{item:?}")),
+                Err(error) => {
+                    found.push(error.to_string());
+                    if !error.is_line() {
+                        return (found, all_series);
+                    }
+                }
+            }
+        }
+    }
+    (found, all_series)
+}
+
 proptest! {
+    #[test]
+    fn known_series_say_the_same(text in LINES, other in LINES, cut in any::<usize>()) {
+        for format in [Openmetrics, Prometheus] {
+            let (expected, mut known) = with_known(text.as_bytes(), cut, format, &[]);
+            known.extend(with_known(other.as_bytes(), 0, format, &[]).1);
+            prop_assert_eq!(with_known(text.as_bytes(), cut, format, &known).0, expected);
+        }
+    }
+
     #[test]
     fn any_bytes_are_survived_in_any_pieces(
         bytes in prop::collection::vec(any::<u8>(), 0..200),

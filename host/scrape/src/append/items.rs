@@ -2,13 +2,13 @@
 
 use super::{Appender, Exemplar, Parts};
 use crate::error::ScrapeError;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::idle::Idle;
 use tidepool_exposition as exposition;
 use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
 
 /// Memory of readers that are done, for the next ones of any target: that of a short body would
 /// grow in steps each time.
-static IDLE_BUFFERS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+static IDLE_BUFFERS: Idle<Vec<u8>> = Idle::new(IDLE_BUFFERS_MAX);
 
 /// More bodies are read at the same time only where scrapes fall together.
 const IDLE_BUFFERS_MAX: usize = 2;
@@ -34,7 +34,7 @@ impl BodyReader {
             converts_classic: convert_classic,
         };
         let is_text = format != Format::Protobuf;
-        let buffer = if is_text { idle_buffers().pop() } else { None };
+        let buffer = if is_text { IDLE_BUFFERS.take() } else { None };
         BodyReader {
             parser: Parser::with_buffer(format, options, buffer.unwrap_or_default()),
             converter: (is_text && convert_classic).then(|| ClassicToNative::new(always_classic)),
@@ -60,15 +60,15 @@ impl BodyReader {
     /// Lets another reader use its memory, wherever in its body it is.
     pub fn reuse(self) {
         let buffer = self.parser.into_buffer();
-        let mut idle = idle_buffers();
-        if idle.len() < IDLE_BUFFERS_MAX && (1..=IDLE_BUFFER_BYTES_MAX).contains(&buffer.capacity())
-        {
-            idle.push(buffer);
+        if (1..=IDLE_BUFFER_BYTES_MAX).contains(&buffer.capacity()) {
+            IDLE_BUFFERS.give(buffer);
         }
     }
 
     fn take_all(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
-        while let Some(item) = self.parser.next().map_err(parse_error)? {
+        loop {
+            self.take_known(appender);
+            let Some(item) = self.parser.next().map_err(parse_error)? else { return Ok(()) };
             if let Some(converter) = &mut self.converter {
                 let step = converter.step(&item).map_err(parse_error)?;
                 if let Some(converted) = step.converted {
@@ -80,12 +80,21 @@ impl BodyReader {
             }
             take(item, appender)?;
         }
-        Ok(())
     }
-}
 
-fn idle_buffers() -> MutexGuard<'static, Vec<Vec<u8>>> {
-    IDLE_BUFFERS.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes the samples of series that come in the order of the scrape before.
+    #[inline]
+    fn take_known(&mut self, appender: &mut Appender) {
+        // A converter needs every item.
+        if self.converter.is_some() {
+            return;
+        }
+        while let Some((slot, text)) = appender.expected()
+            && let Some(value) = self.parser.take_known(text)
+        {
+            appender.expected_sample(slot, value);
+        }
+    }
 }
 
 /// What becomes of histograms.

@@ -150,6 +150,26 @@ impl Scrape {
         let next = u32::try_from(self.batch.series.len()).unwrap_or(NO_ROW);
         self.pending.push(Pending { row: if has_row { next } else { NO_ROW }, of });
     }
+
+    /// Counts a sample against `sample_limit`, unless it is exempt; returns whether it is within.
+    #[inline]
+    fn counts_within(&mut self, limit: u64, is_exempt: bool) -> bool {
+        if limit == 0 || is_exempt {
+            return true;
+        }
+        self.limited += 1;
+        let is_over = self.limited > limit;
+        self.is_over_samples |= is_over;
+        !is_over
+    }
+
+    /// Counts a sample if its time is too far ahead; returns whether it is.
+    #[inline]
+    fn is_too_far_ahead(&mut self, at_ms: i64) -> bool {
+        let is_too_far = at_ms > self.newest_ms;
+        self.out_of_bounds += u64::from(is_too_far);
+        is_too_far
+    }
 }
 
 impl Appender {
@@ -239,7 +259,37 @@ impl Appender {
     ) -> Result<(), ScrapeError> {
         let is_exempt = |is_known| is_known && is_stale_marker(value);
         let admitted = self.admit(series, timestamp_ms, true, is_exempt, || Ok(()))?;
-        let Some((slot, at_ms, is_timed)) = admitted else { return Ok(()) };
+        if let Some((slot, at_ms, is_timed)) = admitted {
+            self.stage(slot, at_ms, is_timed, value);
+        }
+        Ok(())
+    }
+
+    /// The series that most likely comes next, with its text, if [`Appender::expected_sample`] can
+    /// take its sample.
+    #[inline]
+    pub fn expected(&self) -> Option<(Slot, &[u8])> {
+        // Refusals tell the series.
+        if self.refusals.is_some() { None } else { self.cache.expected() }
+    }
+
+    /// A sample, without a time of its own, of the series that [`Appender::expected`] returned.
+    #[inline]
+    pub fn expected_sample(&mut self, slot: Slot, value: f64) {
+        self.cache.see(slot);
+        let (scrape, limit) = (&mut self.scrape, self.options.sample_limit);
+        scrape.last = None;
+        scrape.totals.scraped += 1;
+        scrape.totals.added += 1;
+        let at_ms = scrape.at_ms;
+        if scrape.counts_within(limit, is_stale_marker(value)) && !scrape.is_too_far_ahead(at_ms) {
+            self.stage(slot, at_ms, false, value);
+        }
+    }
+
+    /// Adds a row.
+    #[inline]
+    fn stage(&mut self, slot: Slot, at_ms: i64, is_timed: bool, value: f64) {
         let scrape = &mut self.scrape;
         scrape.last = Some((slot, at_ms, false));
         let reference = self.cache.reference(slot);
@@ -250,7 +300,6 @@ impl Appender {
         scrape.batch.timestamps_ms.push(at_ms);
         scrape.batch.values.push(value);
         self.track(slot, is_timed);
-        Ok(())
     }
 
     /// A native histogram, with its own time if it has one. One that says nothing that can be
@@ -365,16 +414,10 @@ impl Appender {
             scrape.is_over_buckets = true;
             return Ok(None);
         }
-        let limit = self.options.sample_limit;
-        if limit > 0 && !is_exempt(found.is_ok()) {
-            scrape.limited += 1;
-            if scrape.limited > limit {
-                scrape.is_over_samples = true;
-                return Ok(None);
-            }
+        if !scrape.counts_within(self.options.sample_limit, is_exempt(found.is_ok())) {
+            return Ok(None);
         }
-        if at_ms > scrape.newest_ms {
-            scrape.out_of_bounds += 1;
+        if scrape.is_too_far_ahead(at_ms) {
             self.note(series, RefusalReason::TooFarAhead);
             return Ok(None);
         }

@@ -167,7 +167,7 @@ impl Cache {
     /// Finds a text and marks it as seen.
     #[inline]
     pub fn look_up(&mut self, text: &[u8]) -> Lookup {
-        let expected = self.entries.get(self.last as usize).map_or(0, |last| last.next);
+        let expected = self.expected_place();
         let place = match self.entries.get(expected as usize) {
             Some(entry) if bytes_equal(self.texts.get(entry.text), text) => expected,
             _ => match self.find(text) {
@@ -178,18 +178,39 @@ impl Cache {
                 None => return Lookup::New,
             },
         };
-        self.last = place;
-        let iteration = self.iteration;
-        let entry = &mut self.entries[place as usize];
-        let is_repeated = entry.seen == iteration;
-        if !is_repeated {
-            entry.seen = iteration;
-            self.seen += 1;
-        }
-        match entry.form {
+        let is_repeated = self.see(Slot(place));
+        match self.entries[place as usize].form {
             None => Lookup::Dropped,
             Some(_) => Lookup::Known { slot: Slot(place), is_repeated },
         }
+    }
+
+    /// The series that came next the last time, with its text; none if relabeling drops it, if this
+    /// iteration has had it, or if its reference is not known.
+    #[inline]
+    pub fn expected(&self) -> Option<(Slot, &[u8])> {
+        let place = self.expected_place();
+        let entry = self.entries.get(place as usize)?;
+        let is_new_here = entry.seen != self.iteration;
+        (entry.form.is_some() && is_new_here && entry.reference != UNRESOLVED)
+            .then(|| (Slot(place), self.texts.get(entry.text)))
+    }
+
+    fn expected_place(&self) -> u32 {
+        self.entries.get(self.last as usize).map_or(0, |last| last.next)
+    }
+
+    /// Marks a series as seen; returns whether this iteration has had it before.
+    #[inline]
+    pub fn see(&mut self, slot: Slot) -> bool {
+        self.last = slot.0;
+        let Some(entry) = self.entries.get_mut(slot.0 as usize) else { return false };
+        let is_repeated = entry.seen == self.iteration;
+        if !is_repeated {
+            entry.seen = self.iteration;
+            self.seen += 1;
+        }
+        is_repeated
     }
 
     #[cold]

@@ -2,8 +2,8 @@
 //!
 //! Source: RFC 1952. Members may follow one another.
 
+use crate::idle::Idle;
 use flate2::{Crc, Decompress, FlushDecompress, Status};
-use std::sync::{Mutex, PoisonError};
 
 /// Size of the pieces that come out.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -33,7 +33,7 @@ pub enum GunzipError {
 
 /// Uncompressors that wait to be used again, by any target: they take some 60 kB each, which a new
 /// one would have to get and clear.
-static IDLE: Mutex<Vec<Gunzip>> = Mutex::new(Vec::new());
+static IDLE: Idle<Gunzip> = Idle::new(IDLE_MAX);
 
 /// More bodies are read at the same time only where scrapes fall together.
 const IDLE_MAX: usize = 2;
@@ -74,16 +74,15 @@ impl Default for Gunzip {
 impl Gunzip {
     /// One that waits to be used again, or a new one.
     pub fn idle() -> Gunzip {
-        IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        IDLE.take().unwrap_or_default()
     }
 
     /// Lets another body use it, wherever in its own it is.
     pub fn reuse(mut self) {
         self.next_member();
         self.state = State::Head { is_first: true };
-        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX && self.held.capacity() <= PIECE_BYTES {
-            idle.push(self);
+        if self.held.capacity() <= PIECE_BYTES {
+            IDLE.give(self);
         }
     }
 
