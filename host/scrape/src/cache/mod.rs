@@ -71,6 +71,8 @@ pub struct Cache {
     iteration: u32,
     /// The entry of the last lookup.
     last: u32,
+    /// Whether that was the expected one, so that the next one is worth to be expected.
+    is_in_order: bool,
     /// Entries seen in this iteration.
     seen: usize,
     /// Entries tracked in the previous iteration.
@@ -156,6 +158,7 @@ impl Cache {
             seed,
             iteration: 2,
             last: u32::MAX,
+            is_in_order: false,
             seen: 0,
             tracked_before: 0,
             tracked: 0,
@@ -169,9 +172,13 @@ impl Cache {
     pub fn look_up(&mut self, text: &[u8]) -> Lookup {
         let expected = self.expected_place();
         let place = match self.entries.get(expected as usize) {
-            Some(entry) if bytes_equal(self.texts.get(entry.text), text) => expected,
+            Some(entry) if bytes_equal(self.texts.get(entry.text), text) => {
+                self.is_in_order = true;
+                expected
+            }
             _ => match self.find(text) {
                 Some(place) => {
+                    self.is_in_order = false;
                     self.follow(place);
                     place
                 }
@@ -186,9 +193,12 @@ impl Cache {
     }
 
     /// The series that came next the last time, with its text; none if relabeling drops it, if this
-    /// iteration has had it, or if its reference is not known.
+    /// iteration has had it, if its reference is not known, or if the order has changed.
     #[inline]
     pub fn expected(&self) -> Option<(Slot, &[u8])> {
+        if !self.is_in_order {
+            return None;
+        }
         let place = self.expected_place();
         let entry = self.entries.get(place as usize)?;
         let is_new_here = entry.seen != self.iteration;
@@ -408,6 +418,7 @@ impl Cache {
         self.tracked_before = self.tracked;
         (self.tracked, self.tracked_still, self.seen) = (0, 0, 0);
         self.last = u32::MAX;
+        self.is_in_order = true;
         self.iteration += 1;
         Finished { is_forced, ended }
     }
