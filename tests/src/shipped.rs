@@ -59,8 +59,8 @@ pub fn wait_for(store: &Store, bucket: &Path, blocks_min: usize) -> Vec<Block> {
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()))
 }
 
-/// Nothing that was in the bucket before is uploaded again. A start may cut a block that was not due
-/// before.
+/// Nothing that was in the bucket before is uploaded again. A start may cut a block that was not
+/// due before.
 #[track_caller]
 pub fn assert_uploads_are_new(store: &Store, bucket: &Path, count_before: usize) {
     wait_for(store, bucket, count_before);

@@ -78,6 +78,18 @@ impl<'h, 'r> Ingest<'h, 'r> {
         checked.map_err(|source| chunk_error(head, slot, source))
     }
 
+    /// As [`Ingest::check`], of a float.
+    #[inline]
+    pub fn check_float(
+        head: &mut Head,
+        batch: &mut Batch,
+        slot: Slot,
+        sample: Sample,
+    ) -> Result<()> {
+        let checked = head.check_float(batch, slot, sample.timestamp_ms, sample.value);
+        checked.map_err(|source| chunk_error(head, slot, source))
+    }
+
     /// Takes the rows of one series, whose labels `find` looks up. Returns it, unless it was
     /// refused.
     #[inline]
@@ -119,10 +131,9 @@ impl<'h, 'r> Ingest<'h, 'r> {
 
     #[inline]
     fn rows(&mut self, slot: Slot, data: SeriesData<'_>) {
-        for Sample { timestamp_ms, value } in data.samples {
-            let checked = self.head.check_float(self.batch, slot, *timestamp_ms, *value);
-            if let Err(source) = checked {
-                self.damaged = Some(chunk_error(self.head, slot, source));
+        for sample in data.samples {
+            if let Err(error) = Self::check_float(self.head, self.batch, slot, *sample) {
+                self.damaged = Some(error);
             }
         }
         for (timestamp_ms, histogram) in data.histograms {

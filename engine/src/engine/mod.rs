@@ -317,8 +317,7 @@ impl Engine {
                     "series {series_ref} is unknown or was dropped; ask series-ref for it"
                 ))
             })?;
-            let value = Value::Float(sample.value);
-            Ingest::check(head, batch, slot, sample.timestamp_ms, value)?;
+            Ingest::check_float(head, batch, slot, sample)?;
             if let Some(reason) = batch.take_refused() {
                 refused(row, reason);
             }

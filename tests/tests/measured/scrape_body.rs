@@ -42,10 +42,7 @@ fn a_large_body_is_not_held() {
     );
     std::fs::write(&path, text).expect("a file");
     let config = format!("--config={}", path.display());
-    let store = Store::start_with(|flags| {
-        flags.flag(&config).flag("--no-host-metrics").flag("--no-own-metrics")
-    });
-    let store = store.expect("tidepool starts");
+    let store = Store::start_with(|flags| flags.flag(&config)).expect("tidepool starts");
     let peak_bytes_after = |scrapes: u64| {
         // A scrape that takes too long on a busy machine stores its report only, and comes again.
         let wanted = (scrapes as usize * (SERIES + REPORT_SERIES)) as f64;
