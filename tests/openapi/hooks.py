@@ -46,3 +46,15 @@ schemathesis.openapi.format("time-of-sample", st.one_of(SECONDS, DATES))
 
 for message in ["", ";proto=prometheus.WriteRequest", ";proto=io.prometheus.write.v2.Request"]:
     schemathesis.openapi.media_type("application/x-protobuf" + message, st.binary(max_size=200))
+
+
+def is_empty(value):
+    if isinstance(value, (list, dict)):
+        return not value or any(map(is_empty, value))
+    return value in ("", None)
+
+
+@schemathesis.hook
+def filter_query(_context, query):
+    """An empty value says the same as none, as in Prometheus."""
+    return not (isinstance(query, dict) and any(map(is_empty, query.values())))
