@@ -7,7 +7,9 @@ use super::bindings::job::tidepool::plugin::store::{
 };
 use super::state::{CURSORS_MAX, PluginState};
 use crate::prom::fields::whole_fields;
-use crate::store::{BodyRoom, Expression, QueryPart, ReadFormat, ReadPart, ReadQuery, StoreError};
+use crate::store::{
+    BodyRoom, Expression, QueryPart, ReadFormat, ReadPart, ReadQuery, Store, StoreError,
+};
 use crate::wasm::{
     self, Error, QueryTimes, RemoteWriteVersion, ResultFormat, TimeRange, ValueType,
 };
@@ -38,8 +40,7 @@ impl Host for PluginState {
         start_ms: i64,
         end_ms: i64,
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
-        self.check_time()?;
-        let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
+        let Some(store) = self.store()? else { return Ok(Err(no_store())) };
         if let Err(full) = self.check_cursors() {
             return Ok(Err(full));
         }
@@ -53,8 +54,7 @@ impl Host for PluginState {
     }
 
     async fn append(&mut self, batch: Batch) -> wasmtime::Result<Result<Appended, Refused>> {
-        self.check_time()?;
-        let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
+        let Some(store) = self.store()? else { return Ok(Err(no_store())) };
         let body = match write(&batch) {
             Ok(body) => body,
             Err(invalid) => return Ok(Err(Refused::Invalid(invalid.to_string()))),
@@ -105,8 +105,7 @@ impl PluginState {
         text: String,
         times: QueryTimes,
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
-        self.check_time()?;
-        let Some(store) = self.around.store.clone() else { return Ok(Err(no_store())) };
+        let Some(store) = self.store()? else { return Ok(Err(no_store())) };
         if let Err(full) = self.check_cursors() {
             return Ok(Err(full));
         }
@@ -119,23 +118,25 @@ impl PluginState {
             timeout: Some(self.deadline.saturating_duration_since(Instant::now())),
             per_step: false,
         };
-        let queried = match store.query(expression).await {
-            Ok(mut parts) => Ok(parts.recv().await.map(|first| (first, parts))),
-            Err(error) => Err(refused(&error)),
+        let begun = match store.query(expression).await {
+            Ok(mut parts) => parts.recv().await.map(|first| first.map(|first| (first, parts))),
+            Err(error) => Some(Err(error)),
         };
         self.check_time()?;
-        let begun = match queried {
-            Ok(begun) => begun,
-            Err(refused) => return Ok(Err(refused)),
-        };
         match begun {
             None => Ok(Err(cut_short())),
-            Some((Err(error), _)) => Ok(Err(refused(&error))),
-            Some((Ok(QueryPart::Begin { kind: ValueType::String, .. }), _)) => {
+            Some(Err(error)) => Ok(Err(refused(&error))),
+            Some(Ok((QueryPart::Begin { kind: ValueType::String, .. }, _))) => {
                 Ok(Err(Refused::Invalid("the result of the expression is a string".into())))
             }
-            Some((Ok(_), parts)) => Ok(Ok(self.open_cursor(Parts::Query(parts))?)),
+            Some(Ok((_, parts))) => Ok(Ok(self.open_cursor(Parts::Query(parts))?)),
         }
+    }
+
+    /// The store, for calls that are in time.
+    fn store(&self) -> wasmtime::Result<Option<Store>> {
+        self.check_time()?;
+        Ok(self.around.store.clone())
     }
 
     /// Ends a call whose time is over: it gets no more answers, whatever it would make of them.
