@@ -102,6 +102,13 @@ pub fn metric(store: &Store, name: &str) -> f64 {
     store.metric(name).unwrap_or_else(|| panic!("{name} is not there"))
 }
 
+/// Nothing of these files was written again.
+#[track_caller]
+pub fn assert_untouched(bucket: &Path, times: &BTreeMap<String, SystemTime>) {
+    let times_now = file_times(bucket);
+    assert!(times.iter().all(|(file, time)| times_now.get(file) == Some(time)));
+}
+
 /// Every file of the blocks, and when it was written.
 pub fn file_times(bucket: &Path) -> BTreeMap<String, SystemTime> {
     let mut times = BTreeMap::new();

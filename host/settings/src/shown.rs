@@ -38,13 +38,22 @@ const EXPRESSIONS: [&str; 2] = ["regex", "replacement"];
 /// Text that has more bytes than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the configuration has more than {bytes_max} bytes once its aliases are written out")]
-pub struct TooLong {
+struct TooLong {
     /// Bytes that it may have.
-    pub bytes_max: usize,
+    bytes_max: usize,
 }
 
-/// Writes entries of a mapping as YAML that begins so many columns to the right.
-pub fn shown_entries<'a>(
+/// Longest text: that of the largest file, with room for what aliases add.
+const BYTES_MAX: usize = 4 << 20;
+
+/// Entries of a mapping as YAML that begins so many columns to the right, or a comment that says
+/// why they are not shown.
+pub fn shown_entries<'a>(entries: impl IntoIterator<Item = &'a Entry>, indent: usize) -> String {
+    let written = write_entries(entries, indent, BYTES_MAX);
+    written.unwrap_or_else(|error| format!("# Not shown: {error}.\n"))
+}
+
+fn write_entries<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     indent: usize,
     bytes_max: usize,
@@ -206,7 +215,7 @@ mod tests {
     fn shown_text(text: &str, bytes_max: usize) -> Result<String, TooLong> {
         let document = load(text).expect("YAML");
         let Data::Map(entries) = &document.data else { panic!("no mapping") };
-        shown_entries(entries, 0, bytes_max)
+        write_entries(entries, 0, bytes_max)
     }
 
     #[test]

@@ -3,11 +3,8 @@
 
 use crate::prom::external_labels::ExternalLabels;
 use std::fmt::Write as _;
-use tidepool_settings::shown::{TooLong, quoted, shown_entries};
+use tidepool_settings::shown::{quoted, shown_entries};
 use tidepool_settings::yaml::{Data, Entry, Node};
-
-/// Longest text: that of the largest file, with room for what aliases add.
-const BYTES_MAX: usize = 4 << 20;
 
 /// A configuration file without its secrets and its external labels.
 #[derive(Clone, Debug, Default)]
@@ -28,13 +25,7 @@ impl ShownConfig {
         let others = entries.iter().filter(|entry| {
             !is_global(entry) && super::upstream::our_name(&entry.key) != "external-label"
         });
-        let shown = |lines: Result<String, TooLong>| {
-            lines.unwrap_or_else(|error| format!("# Not shown: {error}.\n"))
-        };
-        ShownConfig {
-            global: shown(shown_entries(global, 2, BYTES_MAX)),
-            others: shown(shown_entries(others, 0, BYTES_MAX)),
-        }
+        ShownConfig { global: shown_entries(global, 2), others: shown_entries(others, 0) }
     }
 
     /// The whole, with these labels. Thanos takes them from there.

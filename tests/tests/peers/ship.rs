@@ -15,8 +15,8 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{hours_of_data, send_all, wait_for_blocks};
 use tidepool_tests::series::Dataset;
 use tidepool_tests::shipped::{
-    self, BLOCK, BLOCK_MS, LABEL, assert_uploads_are_new, before, dump, file_times, file_url,
-    metric, until,
+    self, BLOCK, BLOCK_MS, LABEL, assert_untouched, assert_uploads_are_new, before, dump,
+    file_times, file_url, metric, until,
 };
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
@@ -84,8 +84,7 @@ fn finished_blocks_are_shipped_once_and_merged_here_afterwards() {
     });
     until("two rounds", &store, || metric(&store, "tidepool_ship_rounds_total") >= 2.0);
     assert_uploads_are_new(&store, &bucket, blocks.len());
-    let times_now = file_times(&bucket);
-    assert!(times.iter().all(|(file, time)| times_now.get(file) == Some(time)));
+    assert_untouched(&bucket, &times);
 }
 
 /// Hours without the bucket: the node goes on, nothing is merged or dropped for its age, and all of

@@ -6,7 +6,8 @@ use tidepool_tests::process::ProcessError;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{hours_of_data, send_all, wait_for_blocks};
 use tidepool_tests::shipped::{
-    self, BLOCK, BLOCK_MS, LABEL, assert_uploads_are_new, file_times, file_url, metric, until,
+    self, BLOCK, BLOCK_MS, LABEL, assert_untouched, assert_uploads_are_new, file_times, file_url,
+    metric, until,
 };
 use tidepool_tests::tidepool::{Config, Store};
 
@@ -47,8 +48,7 @@ fn without_its_list_a_node_asks_the_bucket_and_replaces_nothing() {
     let conflicts = "tidepool_ship_conflicts_total";
     until("conflicts", &store, || store.metric(conflicts) >= Some(count as f64));
     assert!(store.server.log().contains("edge-7") && store.server.log().contains("edge-8"));
-    let times_now = file_times(&bucket);
-    assert!(times.iter().all(|(file, time)| times_now.get(file) == Some(time)));
+    assert_untouched(&bucket, &times);
 }
 
 #[test]

@@ -3,51 +3,22 @@
 //! What no other setting changes, such as targets, is shown as the file has it. Secrets are hidden.
 //! Source: `scrapePoolConfig` in `web/api/v1/api.go` of prometheus/prometheus.
 
+use super::job::DISCOVERY_SUFFIX;
 use crate::job::Job;
 use crate::request::Protocol;
 use std::fmt::Display;
+use tidepool_client::HttpClientConfig;
 use tidepool_relabel::RuleSpec;
 use tidepool_settings::duration::duration_text;
 use tidepool_settings::shown::{quoted, shown_entries};
-use tidepool_settings::yaml::{Data, Node};
+use tidepool_settings::yaml::{Data, Node, Part};
 
-/// Longest text of a job.
-const BYTES_MAX: usize = 4 << 20;
+/// Keys of a job that [`Job`] does not tell in full, besides discovery and how requests are sent.
+const UNTOLD: [&str; 3] = ["module", "params", "static_configs"];
 
-/// Keys whose values are told by [`Job`].
-const TOLD: [&str; 31] = [
-    "always_scrape_classic_histograms",
-    "body_size_limit",
-    "convert_classic_histograms_to_nhcb",
-    "enable_compression",
-    "enable_http2",
-    "extra_scrape_metrics",
-    "fallback_scrape_protocol",
-    "follow_redirects",
-    "honor_labels",
-    "honor_timestamps",
-    "job_name",
-    "keep_dropped_targets",
-    "label_limit",
-    "label_name_length_limit",
-    "label_value_length_limit",
-    "metric_name_escaping_scheme",
-    "metric_name_validation_scheme",
-    "metric_relabel_configs",
-    "metrics_path",
-    "native_histogram_bucket_limit",
-    "native_histogram_min_bucket_factor",
-    "relabel_configs",
-    "sample_limit",
-    "scheme",
-    "scrape_failure_log_file",
-    "scrape_interval",
-    "scrape_native_histograms",
-    "scrape_protocols",
-    "scrape_timeout",
-    "target_limit",
-    "track_timestamps_staleness",
-];
+/// Keys of how requests are sent that have a default, and are told with it.
+const REDIRECTS: &str = "follow_redirects";
+const HTTP2: &str = "enable_http2";
 
 /// What the item of a section says that the job does not tell.
 pub(super) fn untold(section: &Node, number: usize) -> String {
@@ -55,8 +26,12 @@ pub(super) fn untold(section: &Node, number: usize) -> String {
     let Some(Data::Map(entries)) = items.get(number).map(|item| &item.data) else {
         return String::new();
     };
-    let untold = entries.iter().filter(|entry| !TOLD.contains(&entry.key.as_str()));
-    shown_entries(untold, 0, BYTES_MAX).unwrap_or_else(|error| format!("# Not shown: {error}.\n"))
+    shown_entries(entries.iter().filter(|entry| is_untold(&entry.key)), 0)
+}
+
+fn is_untold(key: &str) -> bool {
+    let is_of_client = HttpClientConfig::KEYS.contains(&key) && ![REDIRECTS, HTTP2].contains(&key);
+    UNTOLD.contains(&key) || key.ends_with(DISCOVERY_SUFFIX) || is_of_client
 }
 
 /// The settings of a job as YAML, with what [`ScrapeConfig::untold`](super::ScrapeConfig) has.
@@ -120,8 +95,8 @@ impl Lines {
         self.text("metrics_path", &job.metrics_path);
         self.put("scheme", &job.scheme);
         self.put("enable_compression", job.compression);
-        self.put("follow_redirects", job.client.follow_redirects.unwrap_or(true));
-        self.put("enable_http2", job.client.enable_http2.unwrap_or(true));
+        self.put(REDIRECTS, job.client.follow_redirects.unwrap_or(true));
+        self.put(HTTP2, job.client.enable_http2.unwrap_or(true));
         self.put("metric_name_validation_scheme", job.validation.as_str());
         self.put("metric_name_escaping_scheme", job.escaping.as_str());
         self.put("extra_scrape_metrics", job.extra_metrics);

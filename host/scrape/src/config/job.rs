@@ -24,7 +24,7 @@ use tidepool_settings::yaml::{self, At, Data};
 const KEY: &str = "scrape_configs";
 
 /// What the keys of all discovery end in.
-const DISCOVERY_SUFFIX: &str = "_sd_configs";
+pub(super) const DISCOVERY_SUFFIX: &str = "_sd_configs";
 
 /// The discovery that there is.
 const DISCOVERY: [&str; 3] = ["file_sd_configs", "http_sd_configs", "dns_sd_configs"];

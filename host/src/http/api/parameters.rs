@@ -56,6 +56,14 @@ impl Parameters {
         self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
+    /// One that has to be there.
+    pub fn required(&self, name: &str) -> Result<&str, ApiError> {
+        match self.first(name) {
+            "" => Err(ApiError::BadData(format!("no {name} parameter provided"))),
+            value => Ok(value),
+        }
+    }
+
     /// A whole number, if it is given.
     pub fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let text = self.first(name);

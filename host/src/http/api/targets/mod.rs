@@ -147,17 +147,9 @@ fn time(since_epoch: Option<Duration>) -> String {
 
 /// `GET /api/v1/scrape_pools/config`
 pub fn scrape_pool_config(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
-    let pool = given(parameters, "scrapePool")?;
+    let pool = parameters.required("scrapePool")?;
     let yaml = context.scraping.job_yaml(pool).ok_or_else(|| unknown_pool(pool))?;
     Ok(success(json!({ "yaml": yaml })))
-}
-
-/// A parameter that has to be there.
-fn given<'a>(parameters: &'a Parameters, name: &str) -> Result<&'a str, ApiError> {
-    match parameters.first(name) {
-        "" => Err(ApiError::BadData(format!("no {name} parameter provided"))),
-        value => Ok(value),
-    }
 }
 
 fn unknown_pool(pool: &str) -> ApiError {

@@ -1,6 +1,6 @@
 //! `GET /api/v1/targets/relabel_steps`: what each relabel rule of a job makes of labels.
 
-use super::{given, unknown_pool};
+use super::unknown_pool;
 use crate::http::api::envelope::{ApiError, success};
 use crate::http::api::parameters::Parameters;
 use crate::http::context::Context;
@@ -12,7 +12,7 @@ use tidepool_scrape::target::LabelMap;
 
 /// Answers with the labels behind each rule. Behind the one that drops them there are none.
 pub fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
-    let (pool, labels) = (given(parameters, "scrapePool")?, given(parameters, "labels")?);
+    let (pool, labels) = (parameters.required("scrapePool")?, parameters.required("labels")?);
     let mut labels: LabelMap = serde_json::from_str(labels)
         .map_err(|error| ApiError::BadData(format!("error parsing labels: {error}")))?;
     labels.retain(|_, value| !value.is_empty());
