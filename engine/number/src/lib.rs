@@ -2,8 +2,6 @@
 //!
 //! Sources: Go, `strconv.FormatFloat` and `fmt`; prometheus/prometheus, `util/jsonutil`.
 
-use std::io::Write as _;
-
 /// From this number of digits on, two shortest texts can be equally near to a number.
 const TIE_DIGITS_MIN: usize = 16;
 
@@ -60,9 +58,7 @@ pub fn push_json(value: f64, out: &mut Vec<u8>) {
     let text = match special(value) {
         Some(text) => return out.extend_from_slice(text.as_bytes()),
         None if value == 0.0 || (1e-6..1e21).contains(&value.abs()) => {
-            if !may_tie(value) {
-                // Writing to memory does not fail.
-                let _ = write!(out, "{value}");
+            if !may_tie(value) && push_shortest(value, out) {
                 return;
             }
             plain(value)
@@ -72,35 +68,33 @@ pub fn push_json(value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
+/// Appends the shortest text, unless it has an exponent; says whether it did.
+fn push_shortest(value: f64, out: &mut Vec<u8>) -> bool {
+    // Three times as fast as the standard library, which matters where answers are large.
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(value).as_bytes();
+    if text.contains(&b'e') {
+        return false;
+    }
+    out.extend_from_slice(text.strip_suffix(b".0").unwrap_or(text));
+    true
+}
+
 /// Appends a time in milliseconds as seconds, with three decimals or none.
 pub fn push_seconds(time_ms: i64, out: &mut Vec<u8>) {
     if time_ms < 0 {
         out.push(b'-');
     }
     let time_ms = time_ms.unsigned_abs();
-    push_digits(time_ms / 1000, 1, out);
+    push_integer(time_ms / 1000, out);
     if !time_ms.is_multiple_of(1000) {
-        out.push(b'.');
-        push_digits(time_ms % 1000, 3, out);
+        let digit = |divisor| b'0' + (time_ms / divisor % 10) as u8;
+        out.extend_from_slice(&[b'.', digit(100), digit(10), digit(1)]);
     }
 }
 
-fn push_integer(value: i64, out: &mut Vec<u8>) {
-    if value < 0 {
-        out.push(b'-');
-    }
-    push_digits(value.unsigned_abs(), 1, out);
-}
-
-fn push_digits(mut value: u64, at_least: usize, out: &mut Vec<u8>) {
-    let mut digits = [b'0'; 20];
-    let mut start = digits.len();
-    while value > 0 || digits.len() - start < at_least {
-        start -= 1;
-        digits[start] = b'0' + (value % 10) as u8;
-        value /= 10;
-    }
-    out.extend_from_slice(&digits[start..]);
+fn push_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 fn special(value: f64) -> Option<&'static str> {
@@ -280,6 +274,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn json_is_what_the_standard_library_prints(value in any_number(), near in 1e-6..1e21f64) {
+            for value in [value, near, near * value.signum(), near.trunc()] {
+                let mut json = Vec::new();
+                push_json(value, &mut json);
+                if (1e-6..1e21).contains(&value.abs()) {
+                    prop_assert_eq!(String::from_utf8(json).unwrap_or_default(), plain(value));
+                }
+            }
+        }
+
         /// The search for ties may be left out where there is none.
         #[test]
         fn ties_are_only_where_they_are_looked_for(value in any_number()) {

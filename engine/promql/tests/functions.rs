@@ -104,7 +104,7 @@ fn functions_give_what_upstreams_give() {
     let mut count = 0;
     for (line, name, fields) in rows(include_str!("cases/functions.tsv")) {
         let outcome = match lookup(name).expect(name).body {
-            Body::Range(function) => over_range(function, &fields),
+            Body::Range(function) => over_range(function.window, &fields),
             body => over_value(body, &fields),
         };
         count += 1;

@@ -1,7 +1,7 @@
 //! Chunks: one series' run of samples, compressed. No files, no series.
 //!
 //! [`Chunk`] is the unit that blocks store and that reads hand out. [`XorAppender`] makes one of
-//! floats, [`XorIter`] takes it apart; [`HistogramAppender`] and [`HistogramIter`] do the same for
+//! floats, [`XorIter`] and [`read_floats`] take it apart; [`HistogramAppender`] and [`HistogramIter`] do the same for
 //! native histograms; [`ValueAppender`] and [`values()`] serve callers that handle all kinds. The
 //! XOR layout is in `xor.rs`, the histogram layouts are in `histogram/mod.rs`, those with start
 //! timestamps in `xor2.rs` and `starts.rs`; what becomes of these is in `started.rs`.
@@ -30,7 +30,7 @@ pub use started::{StartedValue, encode_started, is_plain_floats, plain, started_
 pub use values::{ValueAppender, Values, encode, values, values_of};
 pub use without::without;
 pub use xor::{SAMPLES_PER_CHUNK_MAX, XorAppender};
-pub use xor_iter::XorIter;
+pub use xor_iter::{XorIter, read_floats};
 pub use xor2_iter::Xor2Iter;
 
 use std::fmt;

@@ -2,6 +2,10 @@
 //!
 //! Any bytes are survived: what does not decode gives one error, then the iterator is at its end.
 
+mod bulk;
+
+pub use bulk::read_floats;
+
 use super::{Chunk, ChunkError};
 use crate::codec::{BitReader, split_uvarint, split_varint};
 use crate::model::Sample;

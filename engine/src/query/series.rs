@@ -2,7 +2,7 @@
 
 use super::histogram::{count_and_sum, to_histogram};
 use super::source::{Failure, failed};
-use crate::chunk::{Chunk, ChunkError, Encoding, Xor2Iter, samples, values};
+use crate::chunk::{Chunk, ChunkError, Encoding, Xor2Iter, read_floats, values};
 use crate::error::{Error, Result};
 use crate::model::{TimeRange, Value};
 use crate::select::{SeriesSource, Windows};
@@ -94,12 +94,8 @@ fn decode(
     out: &mut Samples,
 ) -> std::result::Result<(), ChunkError> {
     if chunk.encoding == Encoding::Xor {
-        for sample in samples(chunk)? {
-            let sample = sample?;
-            if range.contains(sample.timestamp_ms) {
-                out.floats.push(FloatPoint { time_ms: sample.timestamp_ms, value: sample.value });
-            }
-        }
+        let point = |time_ms, value| FloatPoint { time_ms, value };
+        read_floats(&chunk.data, range, point, &mut out.floats)?;
     } else if chunk.encoding == Encoding::Xor2 {
         let mut all = Xor2Iter::new(&chunk.data)?;
         while let Some(sample) = all.next() {

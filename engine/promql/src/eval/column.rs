@@ -155,6 +155,11 @@ impl Column {
         &mut self.present
     }
 
+    /// All floats, and a bit for each step that has one, to be changed in place.
+    pub fn parts_mut(&mut self) -> (&mut [f64], &mut [u64]) {
+        (&mut self.floats, &mut self.present.words)
+    }
+
     /// Whether there is a float at every step.
     pub fn is_full(&self) -> bool {
         self.present.is_full()

@@ -3,14 +3,40 @@
 use std::rc::Rc;
 
 use super::rate::StartPair;
-use super::{Context, Entry, FunctionError, Window, combine, range};
+use super::{Context, Entry, FunctionError, Run, Window, combine, range_or_run};
 use crate::annotations::{HistogramOperation, Note};
 use crate::model::{CounterReset, Histogram, Value};
 
 pub(super) const TABLE: &[Entry] = &[
-    range("idelta", |window, _, context| change(window, false, context)),
-    range("irate", |window, _, context| change(window, true, context)),
+    range_or_run(
+        "idelta",
+        |window, _, context| change(window, false, context),
+        |run, _| changes(run, false),
+    ),
+    range_or_run(
+        "irate",
+        |window, _, context| change(window, true, context),
+        |run, _| changes(run, true),
+    ),
 ];
+
+/// The same of floats at all steps of a run.
+fn changes(run: &mut Run<'_>, is_rate: bool) {
+    run.each(|window| {
+        let [.., before, last] = window.floats() else { return None };
+        let interval_ms = last.time_ms - before.time_ms;
+        if interval_ms == 0 {
+            return None;
+        }
+        Some(float_change(before.value, last.value, interval_ms as f64 / 1000.0, is_rate, false))
+    });
+}
+
+fn float_change(before: f64, last: f64, seconds: f64, is_rate: bool, began_anew: bool) -> f64 {
+    let is_reset = is_rate && (last < before || began_anew);
+    let change = if is_reset { last } else { last - before };
+    if is_rate { change / seconds } else { change }
+}
 
 /// A sample of either kind, with the start time of its counter.
 struct Last {
@@ -36,9 +62,7 @@ fn change(
     let began_anew = StartPair::of(&starts, 0).is_reset(before.time_ms, last.time_ms);
     Ok(match (before.value, last.value) {
         (Value::Float(before), Value::Float(last)) => {
-            let is_reset = is_rate && (last < before || began_anew);
-            let change = if is_reset { last } else { last - before };
-            Some(Value::Float(if is_rate { change / seconds } else { change }))
+            Some(Value::Float(float_change(before, last, seconds, is_rate, began_anew)))
         }
         (Value::Histogram(before), Value::Histogram(last)) => {
             let change = histogram_change(&before, &last, is_rate, began_anew, context);

@@ -13,6 +13,7 @@ mod last_two;
 mod mean;
 mod over_time;
 mod rate;
+mod run;
 mod trend;
 
 use crate::annotations::{Annotations, HistogramOperation, Note};
@@ -21,6 +22,7 @@ use crate::syntax::{RangeBounds, Span};
 
 pub use crate::model::{FloatPoint, HistogramPoint};
 pub(crate) use instant::{max, min};
+pub use run::{Run, RunFunction};
 
 /// Samples of one series that a range function sees at one step; at least one, none stale. With
 /// `anchored` and `smoothed` there may be samples outside of the window.
@@ -128,11 +130,20 @@ pub struct FunctionError(pub String);
 pub type RangeFunction =
     fn(&Window<'_>, &[f64], &mut Context<'_>) -> Result<Option<Value>, FunctionError>;
 
+/// A function over a window.
+#[derive(Clone, Copy, Debug)]
+pub struct OverWindow {
+    /// For windows of any samples.
+    pub window: RangeFunction,
+    /// The same for all steps of a series of floats, if there is a shorter way.
+    pub run: Option<RunFunction>,
+}
+
 /// What a function does with one series.
 #[derive(Clone, Copy, Debug)]
 pub enum Body {
     /// Over a window.
-    Range(RangeFunction),
+    Range(OverWindow),
     /// Over a float; histograms are left out. Scalars of the step follow; optional ones may be
     /// absent.
     Float(fn(f64, &[f64]) -> Option<f64>),
@@ -209,8 +220,15 @@ fn combine(
     Some(())
 }
 
-const fn range(name: &'static str, body: RangeFunction) -> Entry {
-    Entry { name, body: Body::Range(body), dropped: Dropped::Metadata }
+const fn range(name: &'static str, window: RangeFunction) -> Entry {
+    let body = Body::Range(OverWindow { window, run: None });
+    Entry { name, body, dropped: Dropped::Metadata }
+}
+
+/// A function that has a short way for floats; both ways give the same.
+const fn range_or_run(name: &'static str, window: RangeFunction, run: RunFunction) -> Entry {
+    let body = Body::Range(OverWindow { window, run: Some(run) });
+    Entry { name, body, dropped: Dropped::Metadata }
 }
 
 const fn float(name: &'static str, body: fn(f64, &[f64]) -> Option<f64>) -> Entry {

@@ -1,28 +1,42 @@
 //! Aggregations of one series over time.
 
-use super::{Context, Entry, FunctionError, Memory, Window, mean, range};
+use super::{Context, Entry, FunctionError, Memory, Window, mean, range, range_or_run};
 use crate::annotations::Note;
 use crate::kahan;
 use crate::model::{FloatPoint, Value};
 use crate::quantile;
 
 pub(super) const TABLE: &[Entry] = &[
-    range("avg_over_time", |window, _, context| match is_mixed(window, context) {
-        true => Ok(None),
-        false if window.histograms.is_empty() => float(mean::floats(window.floats)),
-        false => Ok(mean::histograms(window.histograms, context).map(Value::from)),
-    }),
-    range("count_over_time", |window, _, _| {
-        float((window.floats.len() + window.histograms.len()) as f64)
-    }),
+    range_or_run(
+        "avg_over_time",
+        |window, _, context| match is_mixed(window, context) {
+            true => Ok(None),
+            false if window.histograms.is_empty() => float(mean::floats(window.floats)),
+            false => Ok(mean::histograms(window.histograms, context).map(Value::from)),
+        },
+        |run, _| run.each(|window| Some(mean::floats(window.floats()))),
+    ),
+    range_or_run(
+        "count_over_time",
+        |window, _, _| float((window.floats.len() + window.histograms.len()) as f64),
+        |run, _| run.each(|window| Some(window.floats().len() as f64)),
+    ),
     range("mad_over_time", |window, _, context| of_floats(window, context, deviation_from_median)),
-    range("max_over_time", |window, _, context| {
-        of_floats(window, context, |floats, memory| memory.extremes.of(floats, |a, b| a > b))
-    }),
-    range("min_over_time", |window, _, context| {
-        of_floats(window, context, |floats, memory| memory.extremes.of(floats, |a, b| a < b))
-    }),
-    range("present_over_time", |_, _, _| float(1.0)),
+    range_or_run(
+        "max_over_time",
+        |window, _, context| {
+            of_floats(window, context, |floats, memory| memory.extremes.of(floats, |a, b| a > b))
+        },
+        |run, memory| run.each(|window| Some(memory.extremes.of(window.floats(), |a, b| a > b))),
+    ),
+    range_or_run(
+        "min_over_time",
+        |window, _, context| {
+            of_floats(window, context, |floats, memory| memory.extremes.of(floats, |a, b| a < b))
+        },
+        |run, memory| run.each(|window| Some(memory.extremes.of(window.floats(), |a, b| a < b))),
+    ),
+    range_or_run("present_over_time", |_, _, _| float(1.0), |run, _| run.each(|_| Some(1.0))),
     range("quantile_over_time", quantile_over_time),
     range("stddev_over_time", |window, _, context| {
         of_floats(window, context, |floats, _| variance(floats).sqrt())
@@ -30,11 +44,15 @@ pub(super) const TABLE: &[Entry] = &[
     range("stdvar_over_time", |window, _, context| {
         of_floats(window, context, |floats, _| variance(floats))
     }),
-    range("sum_over_time", |window, _, context| match is_mixed(window, context) {
-        true => Ok(None),
-        false if window.histograms.is_empty() => float(sum(window.floats)),
-        false => Ok(mean::sum_of_histograms(window.histograms, context).map(Value::from)),
-    }),
+    range_or_run(
+        "sum_over_time",
+        |window, _, context| match is_mixed(window, context) {
+            true => Ok(None),
+            false if window.histograms.is_empty() => float(sum(window.floats)),
+            false => Ok(mean::sum_of_histograms(window.histograms, context).map(Value::from)),
+        },
+        |run, _| run.each(|window| Some(sum(window.floats()))),
+    ),
     range("ts_of_first_over_time", |window, _, _| {
         let float = window.floats.first().map(|point| point.time_ms);
         let histogram = window.histograms.first().map(|point| point.time_ms);
@@ -56,7 +74,12 @@ pub(super) const TABLE: &[Entry] = &[
         })
     }),
     Entry { dropped: super::Dropped::Nothing, ..range("first_over_time", first) },
-    Entry { dropped: super::Dropped::Nothing, ..range("last_over_time", last) },
+    Entry {
+        dropped: super::Dropped::Nothing,
+        ..range_or_run("last_over_time", last, |run, _| {
+            run.each(|window| window.floats().last().map(|point| point.value));
+        })
+    },
 ];
 
 type Outcome = Result<Option<Value>, FunctionError>;

@@ -3,8 +3,9 @@
 mod bounded;
 mod histogram;
 mod resets;
+mod slide;
 
-use super::{Context, Entry, FunctionError, Window, range};
+use super::{Context, Entry, FunctionError, Window, range_or_run};
 use crate::annotations::Note;
 use crate::model::{Histogram, Value};
 use crate::syntax::RangeBounds;
@@ -13,9 +14,21 @@ use std::rc::Rc;
 pub(super) use resets::Resets;
 
 pub(super) const TABLE: &[Entry] = &[
-    range("delta", |window, _, context| extrapolated(window, DELTA, context)),
-    range("increase", |window, _, context| extrapolated(window, INCREASE, context)),
-    range("rate", |window, _, context| extrapolated(window, RATE, context)),
+    range_or_run(
+        "delta",
+        |window, _, context| extrapolated(window, DELTA, context),
+        |run, memory| slide::extrapolated(run, DELTA, memory),
+    ),
+    range_or_run(
+        "increase",
+        |window, _, context| extrapolated(window, INCREASE, context),
+        |run, memory| slide::extrapolated(run, INCREASE, memory),
+    ),
+    range_or_run(
+        "rate",
+        |window, _, context| extrapolated(window, RATE, context),
+        |run, memory| slide::extrapolated(run, RATE, memory),
+    ),
 ];
 
 /// What is asked for.
@@ -122,49 +135,72 @@ fn add_known_lost(window: &Window<'_>, change: &mut f64, context: &mut Context<'
 
 impl Sampled {
     /// What the sampled change is multiplied with, so that it is that of the whole window.
-    ///
-    /// The series is taken to reach an end of the window if the sample there is no farther off than
-    /// 1.1 times the mean distance of samples; else to begin or end half such a distance off.
     fn factor(&self, window: &Window<'_>, kind: Kind) -> f64 {
-        let mut sampled = seconds(self.first_ms, self.last_ms);
-        let distance = match self.samples {
+        let mut ends = Ends::new(
+            (self.first_ms, self.last_ms),
+            (window.start_ms, window.end_ms),
+            self.samples,
+        );
+        if let Some(start_ms) = self.start_ms {
+            ends.before = 0.0;
+            ends.sampled = seconds(start_ms, self.last_ms);
+        } else if kind.is_counter {
+            let change = match &self.change {
+                Change::Float(change) => *change,
+                Change::Histogram(change) => change.count,
+            };
+            ends.before = ends.before.min(ends.to_zero(self.first, change));
+        }
+        ends.factor(kind, window.seconds())
+    }
+}
+
+/// How far the samples of a window are from its ends, in seconds.
+///
+/// The series is taken to reach an end of the window if the sample there is no farther off than
+/// 1.1 times the mean distance of samples; else to begin or end half such a distance off.
+#[derive(Clone, Copy)]
+struct Ends {
+    /// From the first sample to the last.
+    sampled: f64,
+    /// What is added before the first sample.
+    before: f64,
+    /// What is added behind the last sample.
+    after: f64,
+}
+
+impl Ends {
+    /// Of the times of the first and last sample and of the window's ends, in milliseconds.
+    fn new(samples_ms: (i64, i64), window_ms: (i64, i64), samples: usize) -> Ends {
+        let sampled = seconds(samples_ms.0, samples_ms.1);
+        let distance = match samples {
             0 | 1 => 0.0,
             samples => sampled / (samples - 1) as f64,
         };
         let threshold = distance * 1.1;
-        let mut before = seconds(window.start_ms, self.first_ms);
-        let mut after = seconds(self.last_ms, window.end_ms);
-        if let Some(start_ms) = self.start_ms {
-            before = 0.0;
-            sampled = seconds(start_ms, self.last_ms);
-        } else {
-            if before >= threshold {
-                before = distance / 2.0;
-            }
-            if kind.is_counter {
-                before = before.min(self.to_zero(sampled));
-            }
-        }
-        if after >= threshold {
-            after = distance / 2.0;
-        }
-        let factor = match sampled {
-            0.0 => 1.0,
-            sampled => (sampled + before + after) / sampled,
+        let reach = |distance_to_end| match distance_to_end >= threshold {
+            true => distance / 2.0,
+            false => distance_to_end,
         };
-        if kind.per_second { factor / window.seconds() } else { factor }
+        let before = reach(seconds(window_ms.0, samples_ms.0));
+        Ends { sampled, before, after: reach(seconds(samples_ms.1, window_ms.1)) }
     }
 
     /// Seconds before the first sample at which a counter of this slope was zero.
-    fn to_zero(&self, sampled: f64) -> f64 {
-        let change = match &self.change {
-            Change::Float(change) => *change,
-            Change::Histogram(change) => change.count,
-        };
-        match change > 0.0 && self.first >= 0.0 {
-            true => sampled * (self.first / change),
+    fn to_zero(&self, first: f64, change: f64) -> f64 {
+        match change > 0.0 && first >= 0.0 {
+            true => self.sampled * (first / change),
             false => f64::INFINITY,
         }
+    }
+
+    /// What the sampled change is multiplied with; the window is so many seconds wide.
+    fn factor(&self, kind: Kind, window: f64) -> f64 {
+        let factor = match self.sampled {
+            0.0 => 1.0,
+            sampled => (sampled + self.before + self.after) / sampled,
+        };
+        if kind.per_second { factor / window } else { factor }
     }
 }
 

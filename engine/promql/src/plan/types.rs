@@ -2,7 +2,7 @@
 
 use crate::eval::Limits;
 use crate::eval::key::KeyLabels;
-use crate::functions::{Dropped, Entry, RangeFunction};
+use crate::functions::{Dropped, Entry, OverWindow};
 use crate::model::Labels;
 use crate::syntax::{AggregateOp, BinaryOp, Matching, RangeBounds, Span, ValueType};
 use tidepool_relabel::Pattern;
@@ -211,7 +211,7 @@ pub enum FoldKind {
     /// The value that lies between two samples.
     Smoothed,
     /// A function of the window.
-    Range(RangeFunction),
+    Range(OverWindow),
     /// The samples of the window themselves, as the answer.
     Samples,
 }

@@ -25,6 +25,35 @@ impl Resets {
         self.found.capacity() * size_of::<(i64, f64)>()
     }
 
+    /// Looks at neighbouring samples that follow those before.
+    #[inline]
+    pub(super) fn look(&mut self, floats: &[FloatPoint]) {
+        for pair in floats.windows(2) {
+            if pair[1].value < pair[0].value {
+                self.found.push_back((pair[1].time_ms, pair[0].value));
+            }
+        }
+        if let Some(last) = floats.last() {
+            self.seen_ms = last.time_ms;
+        }
+    }
+
+    /// Whether there were none since some were taken out.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Takes out those up to a time, and adds the values just before the others.
+    pub(super) fn add_lost_after(&mut self, time_ms: i64, change: &mut f64) {
+        while self.found.front().is_some_and(|(reset_ms, _)| *reset_ms <= time_ms) {
+            self.found.pop_front();
+        }
+        for (_, lost) in &self.found {
+            *change += lost;
+        }
+    }
+
     /// Adds the values just before a counter was reset within a window.
     pub(super) fn add_lost(&mut self, floats: &[FloatPoint], change: &mut f64) {
         let (Some(first), Some(last)) = (floats.first(), floats.last()) else {
@@ -34,20 +63,9 @@ impl Resets {
             // Windows went back.
             *self = Resets::default();
         }
-        while self.found.front().is_some_and(|(time_ms, _)| *time_ms <= first.time_ms) {
-            self.found.pop_front();
-        }
         let new = floats.iter().rev().take_while(|point| point.time_ms > self.seen_ms).count();
-        let from = (floats.len() - new).saturating_sub(1);
-        for pair in floats[from..].windows(2) {
-            if pair[1].value < pair[0].value {
-                self.found.push_back((pair[1].time_ms, pair[0].value));
-            }
-        }
-        self.seen_ms = last.time_ms;
-        for (_, lost) in &self.found {
-            *change += lost;
-        }
+        self.look(&floats[(floats.len() - new).saturating_sub(1)..]);
+        self.add_lost_after(first.time_ms, change);
     }
 }
 

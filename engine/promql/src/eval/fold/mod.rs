@@ -1,18 +1,20 @@
 //! From samples to one value at each step.
 
-use super::EvalError;
-use super::budget::Held;
-use super::buffer::{Buffer, Places};
-use super::column::{Column, histogram_held};
-use super::context::{Context, Ready};
-use super::extend;
-use super::key::{HashSet, hash};
-use super::pipeline::{Operator, Out};
-use super::scalars::Scalars;
-use super::series::{NAME, Series};
-use super::stats::Stats;
-use super::unite::HASH_BYTES;
+mod floats;
+
 use crate::annotations::Note;
+use crate::eval::EvalError;
+use crate::eval::budget::Held;
+use crate::eval::buffer::{Buffer, Places};
+use crate::eval::column::{Column, histogram_held};
+use crate::eval::context::{Context, Ready};
+use crate::eval::extend;
+use crate::eval::key::{HashSet, hash};
+use crate::eval::pipeline::{Operator, Out};
+use crate::eval::scalars::Scalars;
+use crate::eval::series::{NAME, Series};
+use crate::eval::stats::Stats;
+use crate::eval::unite::HASH_BYTES;
 use crate::functions::{self, Dropped, RangeFunction, Window};
 use crate::model::{HistogramPoint, Labels, Samples, Value};
 use crate::plan::{CounterCheck, FoldKind, FoldPlan, Grid, Port};
@@ -77,9 +79,12 @@ impl Fold {
     /// Evaluates the steps of which all samples are there; gives the first samples that are needed
     /// later.
     pub fn advance(&mut self, buffer: &Buffer, context: &mut Context) -> Result<Places, EvalError> {
+        if self.floats(buffer, &mut context.stats) {
+            return Ok(self.first);
+        }
         context.annotations.set_noting(self.span);
         match self.plan.kind {
-            FoldKind::Range(function) => self.windows(buffer, context, function)?,
+            FoldKind::Range(function) => self.windows(buffer, context, function.window)?,
             FoldKind::Smoothed => self.smoothed(buffer, context),
             FoldKind::Samples => {
                 if buffer.known_ms == i64::MAX {
