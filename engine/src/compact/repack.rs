@@ -13,7 +13,9 @@
 //! without start timestamps are joined like XOR chunks, and become such, which every reader knows.
 
 use super::narrow_xor::NarrowXor;
-use crate::chunk::{Chunk, ChunkError, Encoding, Xor2Iter, is_plain_floats, sample_count, samples};
+use crate::chunk::{
+    Chunk, ChunkError, Encoding, Xor2Iter, is_plain_floats, read_floats, sample_count,
+};
 use crate::model::Sample;
 
 /// Samples up to which neighbouring chunks are joined. Every reader of upstream's takes up to
@@ -77,10 +79,12 @@ impl Repacker {
     /// One chunk with the samples of all; `None` if there are none, or they do not ascend.
     fn joined(&mut self, run: &[Chunk]) -> Result<Option<Chunk>, ChunkError> {
         self.samples.clear();
+        let sample = |timestamp_ms, value| Sample { timestamp_ms, value };
         for chunk in run {
             match chunk.encoding {
                 Encoding::Xor2 => put_all(Xor2Iter::new(&chunk.data)?, &mut self.samples)?,
-                _ => put_all(samples(chunk)?, &mut self.samples)?,
+                Encoding::Xor => read_floats(&chunk.data, None, sample, &mut self.samples)?,
+                encoding => return Err(ChunkError::NotFloats { encoding }),
             }
         }
         let ascends = self.samples.is_sorted_by(|a, b| a.timestamp_ms < b.timestamp_ms);
@@ -109,7 +113,7 @@ fn put_all(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::XorAppender;
+    use crate::chunk::{XorAppender, samples};
 
     fn chunk(from: i64, count: i64) -> Chunk {
         let mut appender = XorAppender::new();

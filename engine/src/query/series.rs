@@ -95,7 +95,9 @@ fn decode(
 ) -> std::result::Result<(), ChunkError> {
     if chunk.encoding == Encoding::Xor {
         let point = |time_ms, value| FloatPoint { time_ms, value };
-        read_floats(&chunk.data, range, point, &mut out.floats)?;
+        let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
+        let cut = (!range.covers(&span)).then_some(range);
+        read_floats(&chunk.data, cut, point, &mut out.floats)?;
     } else if chunk.encoding == Encoding::Xor2 {
         let mut all = Xor2Iter::new(&chunk.data)?;
         while let Some(sample) = all.next() {

@@ -139,7 +139,7 @@ impl Buffer {
     /// Puts stale markers of the newest samples into their own list.
     fn take_stale(&mut self, floats: usize, histograms: usize) {
         let samples = &mut self.samples;
-        if samples.floats[floats..].iter().any(|point| is_stale_nan(point.value)) {
+        if has_stale(&samples.floats[floats..]) {
             let mut kept = floats;
             for at in floats..samples.floats.len() {
                 let point = samples.floats[at];
@@ -224,6 +224,14 @@ impl Buffer {
             samples: self.samples.floats.len() as u64 + self.histograms.samples,
         }
     }
+}
+
+/// Whether there is a stale marker among some floats. Few branches: there hardly ever is one.
+fn has_stale(floats: &[FloatPoint]) -> bool {
+    let is_stale = |any, point: &FloatPoint| any | is_stale_nan(point.value);
+    let (blocks, rest) = floats.as_chunks::<8>();
+    blocks.iter().any(|block| block.iter().fold(false, is_stale))
+        || rest.iter().fold(false, is_stale)
 }
 
 /// Takes the buckets away; whether the counter was reset is found out before.

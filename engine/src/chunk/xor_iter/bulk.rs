@@ -14,12 +14,12 @@ const LOAD_BITS: u32 = 57;
 /// Bits before those of a value: one of its time, and its head with a window.
 const HEAD_BITS_MAX: u32 = 1 + 13;
 
-/// Appends the samples of an XOR chunk in a range, each as `make` has it of its time in
+/// Appends the samples of an XOR chunk in a range, or all, each as `make` has it of its time in
 /// milliseconds and its value. If one does not decode, those before it are appended; what is later
 /// than the range is not looked at.
 pub fn read_floats<T: Copy>(
     data: &[u8],
-    range: TimeRange,
+    range: Option<TimeRange>,
     make: impl Fn(i64, f64) -> T,
     out: &mut Vec<T>,
 ) -> Result<(), ChunkError> {
@@ -27,14 +27,20 @@ pub fn read_floats<T: Copy>(
     let mut samples = XorIter::new(data)?;
     one_by_one(samples.by_ref().take(2), range, &make, out)?;
     let left = usize::from(samples.count - samples.next);
-    let mut rest = Rest::of(&samples, data);
+    let rest = Rest::of(&samples, data);
     // A sample takes two bits at least, whatever the chunk says.
     if left > rest.left_bits() / 2 {
         return one_by_one(samples, range, &make, out);
     }
     let kept = out.len();
     out.resize(kept + left, make(0, 0.0));
-    let found = rest.read(range, &make, out.get_mut(kept..).unwrap_or_default());
+    let slots = out.get_mut(kept..).unwrap_or_default();
+    let found = match range {
+        None => {
+            rest.read::<T, true>(TimeRange { start_ms: i64::MIN, end_ms: i64::MAX }, &make, slots)
+        }
+        Some(range) => rest.read::<T, false>(range, &make, slots),
+    };
     match found {
         Some(found) => {
             out.truncate(kept + found);
@@ -49,13 +55,13 @@ pub fn read_floats<T: Copy>(
 
 fn one_by_one<T>(
     samples: impl Iterator<Item = Result<crate::model::Sample, ChunkError>>,
-    range: TimeRange,
+    range: Option<TimeRange>,
     make: impl Fn(i64, f64) -> T,
     out: &mut Vec<T>,
 ) -> Result<(), ChunkError> {
     for sample in samples {
         let sample = sample?;
-        if range.contains(sample.timestamp_ms) {
+        if range.is_none_or(|range| range.contains(sample.timestamp_ms)) {
             out.push(make(sample.timestamp_ms, sample.value));
         }
     }
@@ -93,18 +99,20 @@ impl<'a> Rest<'a> {
     }
 
     /// Reads as many samples as there are slots, or up to the end of the range, and puts those in
-    /// the range into the first slots; gives their number, or nothing if a sample does not decode.
-    #[inline]
-    fn read<T>(
-        &mut self,
+    /// the range, or all, into the first slots; gives their number, or nothing if a sample does not
+    /// decode. Not inlined: what it knows between two samples just fits into the registers.
+    #[inline(never)]
+    fn read<T, const ALL: bool>(
+        self,
         range: TimeRange,
-        make: impl Fn(i64, f64) -> T,
+        make: &impl Fn(i64, f64) -> T,
         slots: &mut [T],
     ) -> Option<usize> {
-        let Rest { data, mut at, mut time_ms, mut step_ms, mut value_bits, .. } = *self;
-        let Rest { mut leading_zeros, mut width, .. } = *self;
-        let mut found = 0;
-        for _ in 0..slots.len() {
+        let Rest { data, mut at, mut time_ms, mut step_ms, mut value_bits, .. } = self;
+        let Rest { mut leading_zeros, mut width, .. } = self;
+        let (count, mut found) = (slots.len(), 0);
+        let mut slots = slots.iter_mut();
+        for _ in 0..count {
             let mut window = load(data, at);
             if window >> 63 == 0 {
                 window <<= 1;
@@ -138,14 +146,20 @@ impl<'a> Rest<'a> {
                 at += (head + width) as usize;
                 value_bits ^= window >> (64 - width) << (64 - width - leading_zeros);
             }
-            if time_ms > range.end_ms {
-                break;
+            if !ALL {
+                if time_ms > range.end_ms {
+                    break;
+                }
+                if time_ms < range.start_ms {
+                    continue;
+                }
             }
-            if let Some(slot) = slots.get_mut(found) {
+            if let Some(slot) = slots.next() {
                 *slot = make(time_ms, f64::from_bits(value_bits));
             }
-            found += usize::from(time_ms >= range.start_ms);
+            found += usize::from(!ALL);
         }
+        let found = if ALL { count } else { found };
         (at <= 8 * data.len()).then_some(found)
     }
 }
@@ -153,7 +167,7 @@ impl<'a> Rest<'a> {
 /// The bits from a place on, topmost first: [`LOAD_BITS`] at least. There are zeros behind the end.
 #[inline]
 fn load(data: &[u8], at: usize) -> u64 {
-    match data.get(at / 8..).and_then(<[u8]>::first_chunk::<8>) {
+    match data.get(at / 8..at / 8 + 8).and_then(<[u8]>::first_chunk::<8>) {
         Some(bytes) => u64::from_be_bytes(*bytes) << (at % 8),
         None => load_at_end(data, at),
     }
@@ -195,7 +209,10 @@ mod tests {
     use proptest::prelude::*;
 
     /// What the iterator gives of a chunk, within a range.
-    fn expected(data: &[u8], range: TimeRange) -> (Vec<(i64, u64)>, Result<(), ChunkError>) {
+    fn expected(
+        data: &[u8],
+        range: Option<TimeRange>,
+    ) -> (Vec<(i64, u64)>, Result<(), ChunkError>) {
         let mut out = Vec::new();
         let read = XorIter::new(data).and_then(|samples| {
             one_by_one(samples, range, |time_ms, value| (time_ms, value.to_bits()), &mut out)
@@ -203,7 +220,7 @@ mod tests {
         (out, read)
     }
 
-    fn found(data: &[u8], range: TimeRange) -> (Vec<(i64, u64)>, Result<(), ChunkError>) {
+    fn found(data: &[u8], range: Option<TimeRange>) -> (Vec<(i64, u64)>, Result<(), ChunkError>) {
         let mut out = Vec::new();
         let read = read_floats(data, range, |time_ms, value| (time_ms, value.to_bits()), &mut out);
         (out, read)
@@ -216,8 +233,6 @@ mod tests {
             (0..4u8).prop_map(f64::from),
         ]
     }
-
-    const ALL: TimeRange = TimeRange { start_ms: i64::MIN, end_ms: i64::MAX };
 
     proptest! {
         #[test]
@@ -237,7 +252,7 @@ mod tests {
             let data = appender.to_chunk().map_or(vec![0, 0], |chunk| chunk.data.to_vec());
             let time = |at: usize| times[at.min(times.len() - 1)];
             let range = TimeRange { start_ms: time(start), end_ms: time(end) };
-            for range in [ALL, range] {
+            for range in [None, Some(range)] {
                 prop_assert_eq!(found(&data, range), expected(&data, range));
             }
         }
@@ -250,7 +265,7 @@ mod tests {
             if let Some(header) = data.first_chunk_mut::<2>() {
                 *header = count.to_be_bytes();
             }
-            prop_assert_eq!(found(&data, ALL), expected(&data, ALL));
+            prop_assert_eq!(found(&data, None), expected(&data, None));
         }
 
         #[test]
@@ -264,7 +279,7 @@ mod tests {
             }
             let data = appender.to_chunk().map_or(vec![0, 0], |chunk| chunk.data.to_vec());
             let data = &data[..cut.index(data.len())];
-            prop_assert_eq!(found(data, ALL), expected(data, ALL));
+            prop_assert_eq!(found(data, None), expected(data, None));
         }
     }
 }

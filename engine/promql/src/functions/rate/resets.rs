@@ -26,16 +26,17 @@ impl Resets {
     }
 
     /// Looks at neighbouring samples that follow those before.
-    #[inline]
     pub(super) fn look(&mut self, floats: &[FloatPoint]) {
         for pair in floats.windows(2) {
             if pair[1].value < pair[0].value {
                 self.found.push_back((pair[1].time_ms, pair[0].value));
             }
         }
-        if let Some(last) = floats.last() {
-            self.seen_ms = last.time_ms;
-        }
+    }
+
+    /// Says that all samples up to a time were looked at.
+    pub(super) fn see(&mut self, time_ms: i64) {
+        self.seen_ms = time_ms;
     }
 
     /// Whether there were none since some were taken out.
@@ -65,6 +66,7 @@ impl Resets {
         }
         let new = floats.iter().rev().take_while(|point| point.time_ms > self.seen_ms).count();
         self.look(&floats[(floats.len() - new).saturating_sub(1)..]);
+        self.seen_ms = last.time_ms;
         self.add_lost_after(first.time_ms, change);
     }
 }

@@ -5,6 +5,7 @@
 
 use super::{Ends, Kind};
 use crate::functions::{Memory, Run};
+use crate::model::FloatPoint;
 
 /// What a product of floats that is larger by this factor is larger by, whatever its roundings.
 const SAFELY: f64 = 1.000_001;
@@ -25,7 +26,8 @@ pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
     let width = run.range_ms as f64 / 1000.0;
     let mut place: Option<Place> = None;
     run.each(|window| {
-        if kind.is_counter {
+        // Hardly any sample is smaller than the one before: that is found out without branches.
+        if kind.is_counter && has_decrease(window.new_pairs()) {
             resets.look(window.new_pairs());
         }
         let [first, .., last] = window.floats() else { return None };
@@ -61,4 +63,12 @@ pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
         let before = ends.before.min(ends.to_zero(first.value, change));
         Some(change * Ends { before, ..ends }.factor(kind, width))
     });
+    if let Some(last) = run.behind.checked_sub(1).and_then(|at| run.floats.get(at)) {
+        resets.see(last.time_ms);
+    }
+}
+
+#[inline]
+fn has_decrease(floats: &[FloatPoint]) -> bool {
+    floats.windows(2).fold(false, |any, pair| any | (pair[1].value < pair[0].value))
 }
