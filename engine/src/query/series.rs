@@ -68,7 +68,8 @@ impl SeriesSet for StoreSeries {
                 self.series = series;
                 self.chunks_read = 0;
                 self.before = None;
-                Ok(Some(Labels::new(self.series.labels.iter())))
+                let labels = &self.series.labels;
+                Ok(Some(Labels::with_capacity(labels.packed().len(), labels.iter())))
             }
             Ok(None) => Ok(None),
             Err(error) => Err(failed(&self.failure, error)),

@@ -227,7 +227,7 @@ impl OfBuckets {
         let mut series = Series { labels: labels.clone(), drop_name: false, column };
         series.drop(Dropped::Metadata, out.context.is_delayed);
         if let Some((label, quantile)) = quantile {
-            series.labels.set(label, open_metrics(quantile));
+            series.labels.set(label, &open_metrics(quantile));
         }
         let is_distinct =
             self.names != Names::Any && quantile.is_none() && !super::series::has_metadata(labels);

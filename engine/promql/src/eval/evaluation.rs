@@ -312,10 +312,14 @@ impl Evaluation {
         }
         self.context.stats.series += 1;
         self.buffer.clear();
-        for node in &scan.consumers {
+        let Some((last, others)) = scan.consumers.split_last() else { return };
+        for node in others {
             if let Some(fold) = self.pipeline.fold(*node) {
                 fold.begin(labels.clone(), &mut self.context);
             }
+        }
+        if let Some(fold) = self.pipeline.fold(*last) {
+            fold.begin(labels, &mut self.context);
         }
     }
 

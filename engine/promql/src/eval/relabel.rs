@@ -41,7 +41,7 @@ impl Change for Replace {
         let LabelReplace { target, replacement, source, pattern } = &*self.plan;
         self.had_target = !series.labels.get(target).is_empty();
         if let Some(value) = pattern.replaced(series.labels.get(source), replacement) {
-            series.labels.set(target, value);
+            series.labels.set(target, &value);
             series.drop_name &= target != NAME;
         }
     }
@@ -78,7 +78,7 @@ impl Change for LabelJoiner {
         self.had_target = !series.labels.get(&self.target).is_empty();
         let values: Vec<&str> = self.sources.iter().map(|name| series.labels.get(name)).collect();
         let value = values.join(&self.separator);
-        series.labels.set(&self.target, value);
+        series.labels.set(&self.target, &value);
         series.drop_name &= self.target != NAME;
     }
 

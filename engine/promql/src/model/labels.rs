@@ -1,24 +1,45 @@
 //! A label set.
 
 use crate::syntax::{push_name, push_quoted};
+use std::cmp::Ordering;
 use std::fmt;
 
-/// What an allocation takes beside its bytes, roughly: short texts take more than their length.
+/// What an allocation takes beside its bytes, roughly.
 const ALLOCATION_BYTES: usize = 12;
 
-/// A sorted label set: names ascend, none comes twice, no value is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Labels(Vec<(Box<str>, Box<str>)>);
+/// A sorted label set: names ascend, none comes twice, no value is empty. All texts lie one behind
+/// the other, so that a set takes two allocations, however many labels it has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Labels {
+    /// Name, value, name, value, …
+    text: String,
+    /// Where names and values end.
+    ends: Vec<Ends>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Ends {
+    name: u32,
+    value: u32,
+}
 
 impl Labels {
     /// The set of these labels, in any order. Of several with one name the last counts; empty
     /// values are left out.
-    pub fn new<N: Into<Box<str>>, V: Into<Box<str>>>(
+    pub fn new<N: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (N, V)>) -> Labels {
+        Labels::with_capacity(0, labels)
+    }
+
+    /// The same, with room for so many bytes of names and values.
+    pub fn with_capacity<N: AsRef<str>, V: AsRef<str>>(
+        bytes: usize,
         labels: impl IntoIterator<Item = (N, V)>,
     ) -> Labels {
-        let mut set = Labels::default();
+        let labels = labels.into_iter();
+        let ends = Vec::with_capacity(labels.size_hint().0);
+        let mut set = Labels { text: String::with_capacity(bytes), ends };
         for (name, value) in labels {
-            set.set(&name.into(), value.into());
+            set.set(name.as_ref(), value.as_ref());
         }
         set
     }
@@ -26,19 +47,25 @@ impl Labels {
     /// The value of a label; empty without one.
     pub fn get(&self, name: &str) -> &str {
         match self.place(name) {
-            Ok(place) => &self.0[place].1,
+            Ok(place) => self.label(place).1,
             Err(_) => "",
         }
     }
 
     /// Sets a label; an empty value removes it.
-    pub fn set(&mut self, name: &str, value: impl Into<Box<str>>) {
-        let value = value.into();
+    pub fn set(&mut self, name: &str, value: &str) {
+        let last = self.ends.len().checked_sub(1);
+        if last.is_none_or(|last| self.label(last).0 < name) {
+            if !value.is_empty() {
+                self.push(name, value);
+            }
+            return;
+        }
         match (self.place(name), value.is_empty()) {
-            (Ok(place), true) => drop(self.0.remove(place)),
-            (Ok(place), false) => self.0[place].1 = value,
+            (Ok(place), true) => self.replace(place..place + 1, None),
+            (Ok(place), false) => self.replace(place..place + 1, Some((name, value))),
             (Err(_), true) => {}
-            (Err(place), false) => self.0.insert(place, (name.into(), value)),
+            (Err(place), false) => self.replace(place..place, Some((name, value))),
         }
     }
 
@@ -49,37 +76,99 @@ impl Labels {
 
     /// Keeps the labels for which the test holds.
     pub fn retain(&mut self, mut test: impl FnMut(&str, &str) -> bool) {
-        self.0.retain(|(name, value)| test(name, value));
+        for place in (0..self.ends.len()).rev() {
+            let (name, value) = self.label(place);
+            if !test(name, value) {
+                self.replace(place..place + 1, None);
+            }
+        }
     }
 
     /// A copy of the labels for whose names the test holds.
     pub fn filtered(&self, test: impl Fn(&str) -> bool) -> Labels {
-        Labels(self.0.iter().filter(|(name, _)| test(name)).cloned().collect())
+        Labels::new(self.iter().filter(|(name, _)| test(name)))
     }
 
     /// Labels by ascending name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (&**name, &**value))
+        (0..self.ends.len()).map(|place| self.label(place))
     }
 
     /// How many labels there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.ends.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ends.is_empty()
     }
 
     /// Bytes of memory that the set takes, roughly.
     pub fn bytes(&self) -> usize {
-        let texts: usize = self.0.iter().map(|(name, value)| name.len() + value.len()).sum();
-        texts + self.0.len() * (size_of::<(Box<str>, Box<str>)>() + 2 * ALLOCATION_BYTES)
+        self.text.capacity() + self.ends.capacity() * size_of::<Ends>() + 2 * ALLOCATION_BYTES
+    }
+
+    /// Where the texts of a label begin.
+    fn start(&self, place: usize) -> usize {
+        place
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before))
+            .map_or(0, |e| e.value as usize)
+    }
+
+    fn label(&self, place: usize) -> (&str, &str) {
+        let Some(ends) = self.ends.get(place) else { return ("", "") };
+        let (name_end, value_end) = (ends.name as usize, ends.value as usize);
+        (&self.text[self.start(place)..name_end], &self.text[name_end..value_end])
+    }
+
+    fn push(&mut self, name: &str, value: &str) {
+        self.text.push_str(name);
+        let name_end = self.text.len() as u32;
+        self.text.push_str(value);
+        self.ends.push(Ends { name: name_end, value: self.text.len() as u32 });
+    }
+
+    /// Puts a label, or none, in the place of some.
+    fn replace(&mut self, places: std::ops::Range<usize>, label: Option<(&str, &str)>) {
+        let (start, end) = (self.start(places.start), self.start(places.end));
+        let (name, value) = label.unwrap_or_default();
+        let name_end = start + name.len();
+        let value_end = name_end + value.len();
+        self.text.replace_range(start..end, name);
+        self.text.insert_str(name_end, value);
+        for ends in &mut self.ends[places.end..] {
+            ends.name = (ends.name as usize + value_end - end) as u32;
+            ends.value = (ends.value as usize + value_end - end) as u32;
+        }
+        let ends = Ends { name: name_end as u32, value: value_end as u32 };
+        self.ends.splice(places, label.map(|_| ends));
     }
 
     fn place(&self, name: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(other, _)| (**other).cmp(name))
+        let (mut low, mut high) = (0, self.ends.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.label(middle).0.cmp(name) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Ok(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        Err(low)
+    }
+}
+
+impl Ord for Labels {
+    fn cmp(&self, other: &Labels) -> Ordering {
+        self.iter().cmp(other.iter())
+    }
+}
+
+impl PartialOrd for Labels {
+    fn partial_cmp(&self, other: &Labels) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -95,5 +184,43 @@ impl fmt::Display for Labels {
         }
         out.push('}');
         f.write_str(&out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn a_set_is_a_sorted_map_without_empty_values(
+            changes in prop::collection::vec(("[a-dé]{1,2}", "[xyß]{0,3}"), 0..20),
+            kept in "[a-d]",
+        ) {
+            let (mut set, mut map) = (Labels::default(), BTreeMap::new());
+            for (name, value) in &changes {
+                set.set(name, value);
+                match value.is_empty() {
+                    true => map.remove(name),
+                    false => map.insert(name.clone(), value.clone()),
+                };
+                prop_assert_eq!(set.get(name), value);
+            }
+            let pairs = |map: &BTreeMap<String, String>| Vec::from_iter(map.clone());
+            let labels = |set: &Labels| -> Vec<(String, String)> {
+                set.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+            };
+            prop_assert_eq!(labels(&set), pairs(&map));
+            prop_assert_eq!(&Labels::new(map.iter().rev()), &set);
+            prop_assert_eq!(Labels::new(&map).cmp(&set), Ordering::Equal);
+            let filtered = set.filtered(|name| name.starts_with(&kept));
+            let before = set.clone();
+            set.retain(|name, value| name.starts_with(&kept) && !value.starts_with('x'));
+            map.retain(|name, value| name.starts_with(&kept) && !value.starts_with('x'));
+            prop_assert_eq!(labels(&set), pairs(&map));
+            prop_assert_eq!(before.cmp(&filtered), labels(&before).cmp(&labels(&filtered)));
+        }
     }
 }

@@ -47,7 +47,7 @@ impl CountValues {
             Value::Float(value) => tidepool_number::plain(*value),
             Value::Histogram(histogram) => histogram.to_string(),
         };
-        labels.set(&self.label, text);
+        labels.set(&self.label, &text);
         let (number, is_new) = self.index.insert(&self.by, labels);
         if is_new {
             let column = Column::new(self.grid.steps);
