@@ -1,10 +1,11 @@
 //! Chunks: one series' run of samples, compressed. No files, no series.
 //!
 //! [`Chunk`] is the unit that blocks store and that reads hand out. [`XorAppender`] makes one of
-//! floats, [`XorIter`] and [`read_floats`] take it apart; [`HistogramAppender`] and [`HistogramIter`] do the same for
-//! native histograms; [`ValueAppender`] and [`values()`] serve callers that handle all kinds. The
-//! XOR layout is in `xor.rs`, the histogram layouts are in `histogram/mod.rs`, those with start
-//! timestamps in `xor2.rs` and `starts.rs`; what becomes of these is in `started.rs`.
+//! floats, [`XorIter`] and [`read_floats`] take it apart; [`HistogramAppender`] and
+//! [`HistogramIter`] do the same for native histograms; [`ValueAppender`] and [`values()`] serve
+//! callers that handle all kinds. The XOR layout is in `xor.rs`, the histogram layouts are in
+//! `histogram/mod.rs`, those with start timestamps in `xor2.rs` and `starts.rs`; what becomes of
+//! these is in `started.rs`.
 
 mod error;
 mod histogram;
