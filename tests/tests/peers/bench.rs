@@ -55,3 +55,32 @@ fn queries_are_measured_and_have_prometheus_answers() {
         }
     }
 }
+
+#[test]
+fn dashboards_are_measured_and_have_prometheus_answers() {
+    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
+        .args(["table", "dashboard", "--quick", "--servers=tidepool,prometheus3"])
+        .output()
+        .expect("the benchmark runs");
+    let (text, log) = (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    assert!(output.status.success(), "{text}\n{log}");
+    assert!(
+        text.contains("| answers: the same as Prometheus': 54 of 54 compared | yes |"),
+        "{text}"
+    );
+    assert!(text.contains(" 0 requests without an answer |"), "{text}");
+    for title in ["a panel: ", "a write alone: ", "a write beside viewers: ", "first refresh "] {
+        let row = text.lines().find(|line| line.starts_with(&format!("| {title}")));
+        let cells: Vec<&str> = row.unwrap_or_default().trim_matches('|').split('|').collect();
+        assert_eq!(cells.len(), 3, "{title}: {text}");
+        for cell in &cells[1..] {
+            let words = cell.split([' ', '/', '(', ')', ',']).filter(|word| !word.is_empty());
+            let figures: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
+            let is_measured = figures.len() >= 2 && figures.iter().all(|figure| *figure > 0.0);
+            assert!(is_measured, "{cell:?}: {row:?}");
+        }
+    }
+}
