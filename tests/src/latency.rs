@@ -69,7 +69,7 @@ mod tests {
         let shuffled = (1..=200).map(|number| Duration::from_millis(number * 77 % 201));
         let all = Latencies::new(shuffled.collect());
         let ms = |percent| all.percentile(percent).as_millis();
-        // All numbers from 1 to 200 are there once: 100 of them are less than 101, 198 less than 199.
+        // All numbers from 1 to 200 are there once: 100 are less than 101, 198 less than 199.
         assert_eq!((ms(0), ms(50), ms(99), ms(100)), (1, 101, 199, 200));
         assert_eq!(all.longest().as_millis(), 200);
         let one = Latencies::new(of(1, 7));

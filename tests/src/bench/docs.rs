@@ -1,6 +1,6 @@
 //! The pages about speed: the table and the charts of all that was measured, with the commit and
-//! the machine, between two marks of a page whose other text is written by hand. Queries, dashboards
-//! and scraping have pages of their own.
+//! the machine, between two marks of a page whose other text is written by hand. Queries,
+//! dashboards and scraping have pages of their own.
 
 use super::BenchError;
 use super::bars::Bar;

@@ -4,8 +4,8 @@
 //! [`history`] writes hours of the series that [`panels`] show, and goes on when each scrape is
 //! due. [`viewer`] refreshes; [`phases`] writes other series at an even rate, in turns alone and
 //! beside the viewers. Before, each dashboard is asked for once and then again, a step later: what
-//! the second time costs is what a server keeps of the first. Then [`answers`] compares. [`verdict`]
-//! judges, [`table`] prints.
+//! the second time costs is what a server keeps of the first. Then [`answers`] compares.
+//! [`verdict`] judges, [`table`] prints.
 
 pub mod answers;
 pub mod history;
