@@ -3,17 +3,22 @@
 use std::process::Command;
 use tidepool_tests::bench::bars::ROWS;
 
-#[test]
-fn every_scenario_fills_its_rows() {
+/// What it prints and what it logs; it has to succeed.
+#[track_caller]
+fn bench(arguments: &[&str]) -> (String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_bench"))
-        .args(["table", "--quick"])
+        .args(arguments)
         .output()
         .expect("the benchmark runs");
-    let (table, log) = (
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    );
-    assert!(output.status.success(), "{log}");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (said, log) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{said}\n{log}");
+    (said, log)
+}
+
+#[test]
+fn every_scenario_fills_its_rows() {
+    let (table, log) = bench(&["table", "--quick"]);
     let rows: Vec<_> = ROWS.iter().filter(|row| row.scenario.is_usual(true)).collect();
     let lines: Vec<&str> = table.lines().filter(|line| line.starts_with('|')).skip(2).collect();
     assert_eq!(lines.len(), rows.len(), "{table}");
@@ -33,15 +38,8 @@ fn every_scenario_fills_its_rows() {
 
 #[test]
 fn queries_are_measured_and_have_prometheus_answers() {
-    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
-        .args(["table", "queries", "--quick", "--queries=rate-8h,one-to-one,increase,wide-join"])
-        .output()
-        .expect("the benchmark runs");
-    let (text, log) = (
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    );
-    assert!(output.status.success(), "{text}\n{log}");
+    let (text, _) =
+        bench(&["table", "queries", "--quick", "--queries=rate-8h,one-to-one,increase,wide-join"]);
     assert!(text.contains("| answers: the same as Prometheus': 4 of 4 compared | yes |"), "{text}");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(rows.len(), 4, "{text}");
@@ -58,15 +56,7 @@ fn queries_are_measured_and_have_prometheus_answers() {
 
 #[test]
 fn dashboards_are_measured_and_have_prometheus_answers() {
-    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
-        .args(["table", "dashboard", "--quick", "--servers=tidepool,prometheus3"])
-        .output()
-        .expect("the benchmark runs");
-    let (text, log) = (
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    );
-    assert!(output.status.success(), "{text}\n{log}");
+    let (text, _) = bench(&["table", "dashboard", "--quick", "--servers=tidepool,prometheus3"]);
     assert!(
         text.contains("| answers: the same as Prometheus': 54 of 54 compared | yes |"),
         "{text}"
