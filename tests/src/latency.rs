@@ -28,6 +28,11 @@ impl Latencies {
         self.sorted[(self.sorted.len() * percent / 100).min(self.sorted.len() - 1)]
     }
 
+    /// How long the slowest took.
+    pub fn longest(&self) -> Duration {
+        self.percentile(100)
+    }
+
     /// Requests were not delayed: their 99th percentile is that of a quiet run, within a factor of
     /// three or within noise.
     #[track_caller]
@@ -44,12 +49,38 @@ impl Latencies {
     }
 }
 
+/// The one in the middle; of an even number, the larger of both.
+pub fn median(times: impl IntoIterator<Item = Duration>) -> Duration {
+    let mut times: Vec<Duration> = times.into_iter().collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn of(count: u64, ms: u64) -> Vec<Duration> {
         vec![Duration::from_millis(ms); count as usize]
+    }
+
+    #[test]
+    fn a_percentile_is_that_of_the_sorted_times() {
+        let shuffled = (1..=200).map(|number| Duration::from_millis(number * 77 % 201));
+        let all = Latencies::new(shuffled.collect());
+        let ms = |percent| all.percentile(percent).as_millis();
+        // All numbers from 1 to 200 are there once: 100 are less than 101, 198 less than 199.
+        assert_eq!((ms(0), ms(50), ms(99), ms(100)), (1, 101, 199, 200));
+        assert_eq!(all.longest().as_millis(), 200);
+        let one = Latencies::new(of(1, 7));
+        assert_eq!((one.percentile(50), one.percentile(99)), (one.longest(), one.longest()));
+    }
+
+    #[test]
+    fn a_median_needs_no_order() {
+        assert_eq!(median([9, 1, 5].map(Duration::from_millis)).as_millis(), 5);
+        assert_eq!(median([1, 4, 2, 9].map(Duration::from_millis)).as_millis(), 4);
+        assert_eq!(median([]), Duration::ZERO);
     }
 
     #[test]

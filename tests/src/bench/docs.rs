@@ -1,6 +1,6 @@
 //! The pages about speed: the table and the charts of all that was measured, with the commit and
-//! the machine, between two marks of a page whose other text is written by hand. Queries and
-//! scraping have pages of their own.
+//! the machine, between two marks of a page whose other text is written by hand. Queries,
+//! dashboards and scraping have pages of their own.
 
 use super::BenchError;
 use super::bars::Bar;
@@ -43,16 +43,26 @@ const SHEETS: [Sheet; 2] = [
     ),
 ];
 
-/// Where the table of queries is kept, in cargo's folder.
-const QUERIES: &str = "bench/queries.md";
+/// A table that is kept as it was printed: its file in cargo's folder and beside the page about
+/// speed, and the page's title.
+pub type Kind = (&'static str, &'static str);
 
-/// Keeps the table of queries in place of the one before.
-pub fn keep_queries(table: &str) -> Result<(), BenchError> {
-    let path = target_dir().join(QUERIES);
+/// The table of queries.
+pub const QUERIES: Kind = ("queries.md", "Speed of queries");
+/// The table of dashboards.
+pub const DASHBOARD: Kind = ("dashboard.md", "Dashboards beside ingestion");
+
+/// Keeps a table in place of the one before.
+pub fn keep((file, _): Kind, table: &str) -> Result<(), BenchError> {
+    let path = kept_path(file);
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
     Ok(fs::write(path, table)?)
+}
+
+fn kept_path(file: &str) -> PathBuf {
+    target_dir().join("bench").join(file)
 }
 
 /// Writes pages and charts into a folder, and returns the paths of the pages.
@@ -72,13 +82,14 @@ pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
         let text = format!("\n{}\n{}\n", origin(&scraping)?, report::table(&scraping));
         written.push(replace(charts.join("scraping.md"), "Speed of scraping", &text)?);
     }
-    match fs::read_to_string(target_dir().join(QUERIES)) {
-        Ok(table) => {
-            let path = charts.join("queries.md");
-            written.push(replace(path, "Speed of queries", &format!("\n{table}\n"))?);
+    for (file, title) in [QUERIES, DASHBOARD] {
+        match fs::read_to_string(kept_path(file)) {
+            Ok(table) => {
+                written.push(replace(charts.join(file), title, &format!("\n{table}\n"))?);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
     }
     if written.is_empty() { Err(BenchError::NoFigures) } else { Ok(written) }
 }

@@ -189,15 +189,33 @@ impl Load {
         scrapes: Range<usize>,
         every: Duration,
     ) -> Result<Paced, SendError> {
+        self.send_at(base_url, scrapes, every, |_, _| Duration::ZERO)
+    }
+
+    /// Sends everything; the requests of a scrape are spread over the time up to the next.
+    pub fn send_evenly(&self, base_url: &str, every: Duration) -> Result<Paced, SendError> {
+        let share = |index: usize, requests: usize| every * index as u32 / requests as u32;
+        self.send_at(base_url, 0..self.scrape_count(), every, share)
+    }
+
+    /// Sends some scrapes, each request at its time or as soon as the one before is taken: so long
+    /// after the scrape's time as is said for its number of so many.
+    fn send_at(
+        &self,
+        base_url: &str,
+        scrapes: Range<usize>,
+        every: Duration,
+        after: impl Fn(usize, usize) -> Duration + Sync,
+    ) -> Result<Paced, SendError> {
         let start = Instant::now();
         let retries = AtomicU64::new(0);
         let send = |bodies: &[Vec<Vec<u8>>]| -> Result<Vec<Duration>, SendError> {
             let writer = Writer::new(base_url);
             let mut latencies = Vec::new();
             for (number, scrape) in bodies.iter().enumerate() {
-                let due = start + every * number as u32;
-                std::thread::sleep(due.saturating_duration_since(Instant::now()));
-                for body in scrape {
+                for (index, body) in scrape.iter().enumerate() {
+                    let due = start + every * number as u32 + after(index, scrape.len());
+                    std::thread::sleep(due.saturating_duration_since(Instant::now()));
                     let begun = Instant::now();
                     self.post(&writer, body, &retries)?;
                     latencies.push(begun.elapsed());

@@ -7,6 +7,7 @@ use tidepool_tests::clock::now_ms;
 use tidepool_tests::hostile::{
     Beside, Contents, HostileError, Kind, Memory, Phase, Writes, beside, filled,
 };
+use tidepool_tests::latency::median;
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait::chain;
 
@@ -203,10 +204,4 @@ fn show(name: &str, found: &Found, verdict: &str) {
         mb(before.resident),
         mb(after.resident),
     );
-}
-
-fn median(times: impl Iterator<Item = Duration>) -> Duration {
-    let mut times: Vec<Duration> = times.collect();
-    times.sort();
-    times.get(times.len() / 2).copied().unwrap_or_default()
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidepool_tests::clock;
 use tidepool_tests::hostile::{Contents, Phase, Writes, filled};
 use tidepool_tests::http::Client;
+use tidepool_tests::latency::median;
 use tidepool_tests::prometheus::percent_encode;
 use tidepool_tests::tidepool::Store;
 
@@ -79,11 +80,6 @@ fn beside(store: &Store, writes: &mut Writes, answers: &AtomicU64) -> Phase {
         stop.store(true, Relaxed);
         phase.expect("writes that are taken")
     })
-}
-
-fn median(mut all: Vec<Duration>) -> Duration {
-    all.sort_unstable();
-    all[all.len() / 2]
 }
 
 #[test]

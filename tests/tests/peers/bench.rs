@@ -3,17 +3,22 @@
 use std::process::Command;
 use tidepool_tests::bench::bars::ROWS;
 
-#[test]
-fn every_scenario_fills_its_rows() {
+/// What it prints and what it logs; it has to succeed.
+#[track_caller]
+fn bench(arguments: &[&str]) -> (String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_bench"))
-        .args(["table", "--quick"])
+        .args(arguments)
         .output()
         .expect("the benchmark runs");
-    let (table, log) = (
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    );
-    assert!(output.status.success(), "{log}");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (said, log) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{said}\n{log}");
+    (said, log)
+}
+
+#[test]
+fn every_scenario_fills_its_rows() {
+    let (table, log) = bench(&["table", "--quick"]);
     let rows: Vec<_> = ROWS.iter().filter(|row| row.scenario.is_usual(true)).collect();
     let lines: Vec<&str> = table.lines().filter(|line| line.starts_with('|')).skip(2).collect();
     assert_eq!(lines.len(), rows.len(), "{table}");
@@ -33,15 +38,8 @@ fn every_scenario_fills_its_rows() {
 
 #[test]
 fn queries_are_measured_and_have_prometheus_answers() {
-    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
-        .args(["table", "queries", "--quick", "--queries=rate-8h,one-to-one,increase,wide-join"])
-        .output()
-        .expect("the benchmark runs");
-    let (text, log) = (
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    );
-    assert!(output.status.success(), "{text}\n{log}");
+    let (text, _) =
+        bench(&["table", "queries", "--quick", "--queries=rate-8h,one-to-one,increase,wide-join"]);
     assert!(text.contains("| answers: the same as Prometheus': 4 of 4 compared | yes |"), "{text}");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(rows.len(), 4, "{text}");
@@ -52,6 +50,27 @@ fn queries_are_measured_and_have_prometheus_answers() {
                 cell.split([' ', '/']).filter_map(|word| word.parse().ok()).collect();
             let is_measured = figures.len() == 3 && figures.iter().all(|figure| *figure > 0.0);
             assert!(is_measured, "{cell:?}: {row}");
+        }
+    }
+}
+
+#[test]
+fn dashboards_are_measured_and_have_prometheus_answers() {
+    let (text, _) = bench(&["table", "dashboard", "--quick", "--servers=tidepool,prometheus3"]);
+    assert!(
+        text.contains("| answers: the same as Prometheus': 54 of 54 compared | yes |"),
+        "{text}"
+    );
+    assert!(text.contains(" 0 requests without an answer |"), "{text}");
+    for title in ["a panel: ", "a write alone: ", "a write beside viewers: ", "first refresh "] {
+        let row = text.lines().find(|line| line.starts_with(&format!("| {title}")));
+        let cells: Vec<&str> = row.unwrap_or_default().trim_matches('|').split('|').collect();
+        assert_eq!(cells.len(), 3, "{title}: {text}");
+        for cell in &cells[1..] {
+            let words = cell.split([' ', '/', '(', ')', ',']).filter(|word| !word.is_empty());
+            let figures: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
+            let is_measured = figures.len() >= 2 && figures.iter().all(|figure| *figure > 0.0);
+            assert!(is_measured, "{cell:?}: {row:?}");
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::clock::now_ms;
 use crate::series::{Dataset, Labels, Random, Sample, Series, Shape, Texture};
 
 /// Between two samples of a series.
-const INTERVAL_MS: i64 = 15_000;
+pub const INTERVAL_MS: i64 = 15_000;
 const HOUR_MS: i64 = 3_600_000;
 /// The newest sample is so much older than now.
 const AGE_MS: i64 = 300_000;
@@ -93,7 +93,17 @@ impl Source {
     /// The next minutes of all series, as one scrape that has several samples of each; nothing at
     /// the end.
     pub fn next_batch(&mut self) -> Option<&Dataset> {
-        let count = BATCH_SCRAPES.min(self.shape.scrapes - self.scrape);
+        self.next_scrapes(BATCH_SCRAPES)
+    }
+
+    /// The end of the interval of the scrape that comes next: then all its samples have been taken.
+    pub fn next_end_ms(&self) -> i64 {
+        self.shape.start_ms + (self.scrape as i64 + 1) * self.shape.interval_ms
+    }
+
+    /// As [`next_batch`](Source::next_batch), but no more than so many samples of each.
+    pub fn next_scrapes(&mut self, most: usize) -> Option<&Dataset> {
+        let count = BATCH_SCRAPES.min(most).min(self.shape.scrapes - self.scrape);
         if count == 0 {
             return None;
         }
@@ -123,6 +133,17 @@ impl Source {
     }
 }
 
+/// Number of instances of a shape that [`shape`] gave.
+pub fn instances(shape: &Shape) -> usize {
+    shape.series / SERIES_PER_INSTANCE
+}
+
+/// Cluster and job of an instance. Forty that follow one another have different pairs.
+pub fn place(instance: usize) -> (String, String) {
+    let (cluster, job) = (instance % CLUSTERS, instance / CLUSTERS % JOBS);
+    (format!("cluster-{cluster}"), format!("service-{job}"))
+}
+
 /// A series before its first sample: metrics one after the other, instances within them.
 fn start(shape: &Shape, index: usize) -> (Values, Series) {
     let per_metric = shape.series / METRICS.len();
@@ -141,11 +162,12 @@ fn start(shape: &Shape, index: usize) -> (Values, Series) {
         "y" => ("interface", format!("eth{device}")),
         _ => ("device", format!("disk{device}")),
     };
+    let (cluster, job) = place(number);
     let labels = Labels::from_pairs([
         ("__name__", metric.to_string()),
-        ("cluster", format!("cluster-{}", number % CLUSTERS)),
+        ("cluster", cluster),
         ("instance", format!("node-{number:05}.internal:9100")),
-        ("job", format!("service-{}", number / CLUSTERS % JOBS)),
+        ("job", job),
         last,
     ]);
     let mut random = Random::new(shape.seed, index as u64);

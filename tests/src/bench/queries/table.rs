@@ -32,8 +32,13 @@ pub fn text(servers: &[Contender], stored: &[Stored], rows: &[Row]) -> String {
         text += &sum_line(servers, &group, "total", |who| group.total(who));
         text += &sum_line(servers, &group, "geometric mean", |who| group.mean(who));
     }
-    text += "\n| aim | reached |\n| --- | --- |\n";
-    for Aim { text: aim, is_reached } in verdict::aims(rows) {
+    text + "\n" + &aim_lines(&verdict::aims(rows)) + &notes(servers, rows)
+}
+
+/// A table of what is aimed at.
+pub fn aim_lines(aims: &[Aim]) -> String {
+    let mut text = "| aim | reached |\n| --- | --- |\n".to_string();
+    for Aim { text: aim, is_reached } in aims {
         let reached = match is_reached {
             Some(true) => "yes",
             Some(false) => "**no**",
@@ -41,7 +46,7 @@ pub fn text(servers: &[Contender], stored: &[Stored], rows: &[Row]) -> String {
         };
         text += &line([aim.as_str(), reached]);
     }
-    text + &notes(servers, rows)
+    text
 }
 
 /// A query's figures: CPU s / wall s / peak MB (of which its own).

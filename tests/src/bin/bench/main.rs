@@ -1,9 +1,11 @@
 //! Measures tidepool beside Prometheus and VictoriaMetrics; see `--help`.
 
+mod dashboard;
 mod queries;
 
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use dashboard::DashboardOptions;
 use queries::QueryOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,9 +60,8 @@ struct Options {
 enum Command {
     /// Measures scenarios, keeps their figures in target/bench, and prints the table of them.
     Table(TableOptions),
-    /// Writes host/docs/speed.md with its charts, and the pages of queries and of scraping beside
-    /// it, from the figures that
-    /// are kept.
+    /// Writes host/docs/speed.md with its charts, and the pages of queries, of dashboards and of
+    /// scraping beside it, from the figures that are kept.
     Docs {
         /// The folder of the page.
         #[arg(long, default_value_os_t = workspace().join("host/docs"))]
@@ -75,7 +76,7 @@ enum Command {
 
 #[derive(Args)]
 struct TableOptions {
-    /// What is measured; by default everything but the billion and the queries.
+    /// What is measured; by default everything but the billion, the queries and the dashboard.
     #[arg(value_enum)]
     parts: Vec<Part>,
     /// Sizes of a smoke test, whose figures mean nothing and are not kept.
@@ -83,20 +84,23 @@ struct TableOptions {
     quick: bool,
     #[command(flatten)]
     queries: QueryOptions,
+    #[command(flatten)]
+    dashboard: DashboardOptions,
 }
 
-/// What has a table: the scenarios together, and the queries.
+/// What has a table: the scenarios together, the queries, and the dashboard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Scenario(Scenario),
     Queries,
+    Dashboard,
 }
 
 impl Part {
     fn scenario(&self) -> Option<Scenario> {
         match *self {
             Part::Scenario(scenario) => Some(scenario),
-            Part::Queries => None,
+            Part::Queries | Part::Dashboard => None,
         }
     }
 }
@@ -105,7 +109,7 @@ impl ValueEnum for Part {
     fn value_variants<'a>() -> &'a [Part] {
         static ALL: LazyLock<Vec<Part>> = LazyLock::new(|| {
             let scenarios = Scenario::value_variants().iter().copied().map(Part::Scenario);
-            scenarios.chain([Part::Queries]).collect()
+            scenarios.chain([Part::Queries, Part::Dashboard]).collect()
         });
         &ALL
     }
@@ -117,6 +121,11 @@ impl ValueEnum for Part {
                 let help = "Queries in PromQL, a table of its own: CPU s / wall s / peak MB of each \
                             server, freshly started, whose answers have to be Prometheus'";
                 Some(PossibleValue::new("queries").help(help))
+            }
+            Part::Dashboard => {
+                let help = "Dashboards that refresh beside writes, a table of its own: how long panels \
+                            and writes take, alone and beside one another";
+                Some(PossibleValue::new("dashboard").help(help))
             }
         }
     }
@@ -298,10 +307,16 @@ fn measure_table(
         println!("Commit {}. {}\n", outcome::commit()?, docs::machine()?);
         print!("{}", report::table(&kept));
     }
-    match options.parts.contains(&Part::Queries) {
-        true => queries::measure(&options.queries, context, rounds),
-        false => Ok(true),
+    let TableOptions { parts, queries, dashboard, .. } = options;
+    let mut is_good = true;
+    if parts.contains(&Part::Queries) {
+        is_good &= queries::measure(queries, context, rounds)?;
     }
+    if parts.contains(&Part::Dashboard) {
+        let QueryOptions { series, check, .. } = *queries;
+        is_good &= dashboard::measure(dashboard, series, check, context, rounds)?;
+    }
+    Ok(is_good)
 }
 
 fn write_docs(folder: &std::path::Path) -> Result<(), BenchError> {

@@ -18,15 +18,16 @@ pub struct QueryOptions {
     /// Series of the data set *long*, rounded up to fifty; the data set *wide* has ten times as
     /// many.
     #[arg(long, default_value_t = 10_000)]
-    series: usize,
+    pub series: usize,
     /// Hours of the data set *long*; ranges of queries that are longer are cut to it. The data set
     /// *wide* has one.
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=720))]
     hours: u32,
     /// Ends with exit code 1 unless every aim is reached: CPU at most half of Prometheus' in total
-    /// and as geometric mean, memory at most 48 MB and no more than Prometheus' in each query.
+    /// and as geometric mean, memory at most 48 MB and no more than Prometheus' in each query; of
+    /// the dashboard, those that its table lists.
     #[arg(long)]
-    check: bool,
+    pub check: bool,
 }
 
 /// Prints the table of queries and keeps it for `bench docs`. Returns whether all answers are
@@ -65,7 +66,7 @@ pub fn measure(
     if commit.ends_with('+') {
         eprintln!("bench: not kept for `bench docs`: files differ from the commit");
     } else if is_right && named.is_empty() && !context.quick {
-        docs::keep_queries(&text)?;
+        docs::keep(docs::QUERIES, &text)?;
     }
     Ok(is_right && (is_reached || !check))
 }
