@@ -45,10 +45,21 @@ const SHEETS: [Sheet; 2] = [
 
 /// Where the table of queries is kept, in cargo's folder.
 const QUERIES: &str = "bench/queries.md";
+/// The same of narrow requests.
+const NARROW: &str = "bench/narrow.md";
 
 /// Keeps the table of queries in place of the one before.
 pub fn keep_queries(table: &str) -> Result<(), BenchError> {
-    let path = target_dir().join(QUERIES);
+    keep(QUERIES, table)
+}
+
+/// Keeps the tables of narrow requests in place of those before.
+pub fn keep_narrow(tables: &str) -> Result<(), BenchError> {
+    keep(NARROW, tables)
+}
+
+fn keep(file: &str, table: &str) -> Result<(), BenchError> {
+    let path = target_dir().join(file);
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
@@ -72,13 +83,17 @@ pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
         let text = format!("\n{}\n{}\n", origin(&scraping)?, report::table(&scraping));
         written.push(replace(charts.join("scraping.md"), "Speed of scraping", &text)?);
     }
-    match fs::read_to_string(target_dir().join(QUERIES)) {
-        Ok(table) => {
-            let path = charts.join("queries.md");
-            written.push(replace(path, "Speed of queries", &format!("\n{table}\n"))?);
+    for (file, page, title) in [
+        (QUERIES, "queries.md", "Speed of queries"),
+        (NARROW, "narrow.md", "Speed of narrow requests"),
+    ] {
+        match fs::read_to_string(target_dir().join(file)) {
+            Ok(table) => {
+                written.push(replace(charts.join(page), title, &format!("\n{table}\n"))?);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
     }
     if written.is_empty() { Err(BenchError::NoFigures) } else { Ok(written) }
 }

@@ -1,9 +1,11 @@
 //! Measures tidepool beside Prometheus and VictoriaMetrics; see `--help`.
 
+mod narrow;
 mod queries;
 
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use narrow::NarrowOptions;
 use queries::QueryOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -75,7 +77,7 @@ enum Command {
 
 #[derive(Args)]
 struct TableOptions {
-    /// What is measured; by default everything but the billion and the queries.
+    /// What is measured; by default everything but the billion, queries and narrow requests.
     #[arg(value_enum)]
     parts: Vec<Part>,
     /// Sizes of a smoke test, whose figures mean nothing and are not kept.
@@ -83,6 +85,8 @@ struct TableOptions {
     quick: bool,
     #[command(flatten)]
     queries: QueryOptions,
+    #[command(flatten)]
+    narrow: NarrowOptions,
 }
 
 /// What has a table: the scenarios together, and the queries.
@@ -90,13 +94,14 @@ struct TableOptions {
 enum Part {
     Scenario(Scenario),
     Queries,
+    Narrow,
 }
 
 impl Part {
     fn scenario(&self) -> Option<Scenario> {
         match *self {
             Part::Scenario(scenario) => Some(scenario),
-            Part::Queries => None,
+            Part::Queries | Part::Narrow => None,
         }
     }
 }
@@ -105,7 +110,7 @@ impl ValueEnum for Part {
     fn value_variants<'a>() -> &'a [Part] {
         static ALL: LazyLock<Vec<Part>> = LazyLock::new(|| {
             let scenarios = Scenario::value_variants().iter().copied().map(Part::Scenario);
-            scenarios.chain([Part::Queries]).collect()
+            scenarios.chain([Part::Queries, Part::Narrow]).collect()
         });
         &ALL
     }
@@ -117,6 +122,11 @@ impl ValueEnum for Part {
                 let help = "Queries in PromQL, a table of its own: CPU s / wall s / peak MB of each \
                             server, freshly started, whose answers have to be Prometheus'";
                 Some(PossibleValue::new("queries").help(help))
+            }
+            Part::Narrow => {
+                let help = "Requests for few of many series, tables of their own: CPU / median / \
+                            p99 in ms of instant queries, remote reads and lookups";
+                Some(PossibleValue::new("narrow").help(help))
             }
         }
     }
@@ -298,10 +308,14 @@ fn measure_table(
         println!("Commit {}. {}\n", outcome::commit()?, docs::machine()?);
         print!("{}", report::table(&kept));
     }
-    match options.parts.contains(&Part::Queries) {
-        true => queries::measure(&options.queries, context, rounds),
-        false => Ok(true),
+    let mut is_good = true;
+    if options.parts.contains(&Part::Queries) {
+        is_good &= queries::measure(&options.queries, context, rounds)?;
     }
+    if options.parts.contains(&Part::Narrow) {
+        is_good &= narrow::measure(&options.narrow, context, options.queries.check)?;
+    }
+    Ok(is_good)
 }
 
 fn write_docs(folder: &std::path::Path) -> Result<(), BenchError> {

@@ -26,7 +26,7 @@ pub struct QueryOptions {
     /// Ends with exit code 1 unless every aim is reached: CPU at most half of Prometheus' in total
     /// and as geometric mean, memory at most 48 MB and no more than Prometheus' in each query.
     #[arg(long)]
-    check: bool,
+    pub check: bool,
 }
 
 /// Prints the table of queries and keeps it for `bench docs`. Returns whether all answers are
