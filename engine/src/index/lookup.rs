@@ -13,7 +13,8 @@ impl LabelIndex for IndexReader {
     type Error = IndexError;
 
     /// Lists are read as a whole, a series with what surrounds it.
-    const REFS_PER_SERIES: usize = 512;
+    const REFS_PER_SERIES: usize = 256;
+    const REFS_PER_TEST: usize = 512;
 
     fn value_count(&self, name: &str, prefix: &str) -> usize {
         self.postings_table.value_count_about(name, prefix)

@@ -155,6 +155,17 @@ impl ReadAhead {
         ReadAhead { ahead_bytes: SCAN_BYTES, ..ReadAhead::new(file, SCAN_BYTES) }
     }
 
+    /// Forgets what was read, and begins small again.
+    pub(crate) fn rest(&mut self) {
+        self.bytes = Vec::new();
+        self.ahead_bytes = AHEAD_BYTES_MIN.min(self.ahead_bytes_max);
+    }
+
+    /// Memory of what was read.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Exactly `len` bytes, or `None` if the file ends before.
     #[inline]
     pub(crate) fn get(&mut self, offset: u64, len: usize) -> StorageResult<Option<&[u8]>> {

@@ -30,6 +30,9 @@ pub trait LabelIndex {
     /// Reading a series' labels costs about as much as reading this many elements of a list.
     const REFS_PER_SERIES: usize;
 
+    /// The same of reading one label of a series, and holding an expression against its value.
+    const REFS_PER_TEST: usize;
+
     /// Counts work on lists of so many series together; an error ends the selection.
     fn spend(&self, _series_count: usize) -> Result<(), Self::Error> {
         Ok(())
@@ -206,6 +209,17 @@ impl<I: LabelIndex> Selecting<'_, I> {
                 }
                 Ok(ControlFlow::Continue(()))
             })?;
+        }
+        if let Some(candidates) = &self.candidates {
+            // Many values may have far more series than there are candidates.
+            let asking = candidates.len().saturating_mul(I::REFS_PER_TEST);
+            let mut reading = 0usize;
+            for list in &lists {
+                reading = reading.saturating_add(self.index.list_len(*list)?);
+                if reading.saturating_mul(SORTING_PER_READING) > asking {
+                    return self.keep_matching(matcher);
+                }
+            }
         }
         let series = self.read_lists(&lists)?;
         self.apply(Cow::Owned(series), accepts_empty)

@@ -118,7 +118,7 @@ impl StringSource for BlockNames {
 
 /// The values that a block's series have for a label name.
 pub struct BlockValues {
-    block: BlockReader,
+    block: Rc<BlockReader>,
     name: String,
     sets: Rc<MatcherSets>,
     rest: Rest,
@@ -139,7 +139,11 @@ enum Rest {
 
 impl BlockValues {
     /// The values of the series that one of the sets selects.
-    pub fn select(block: BlockReader, name: &str, sets: Rc<MatcherSets>) -> Result<BlockValues> {
+    pub fn select(
+        block: Rc<BlockReader>,
+        name: &str,
+        sets: Rc<MatcherSets>,
+    ) -> Result<BlockValues> {
         let index = block.index();
         let value_count = index.label_value_count(name);
         let rest = if name.is_empty() || value_count == 0 {
