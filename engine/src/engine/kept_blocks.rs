@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Most memory of blocks that no read uses.
-const BYTES_MAX: usize = if cfg!(test) { 64 * 1024 } else { 1536 * 1024 };
+pub(super) const BYTES_MAX: usize = if cfg!(test) { 64 * 1024 } else { 1536 * 1024 };
 
 /// Most of their files.
 const FILES_MAX: usize = 64;
@@ -75,6 +75,12 @@ impl KeptBlocks {
         }
         known.read = self.reads;
         known.reader.clone().map_or(Kept::Nothing, Kept::Open)
+    }
+
+    /// All that are open.
+    #[cfg(test)]
+    pub fn readers(&self) -> impl Iterator<Item = &Rc<BlockReader>> {
+        self.known.values().filter_map(|known| known.reader.as_ref())
     }
 
     /// Keeps what was found out about a block.

@@ -191,7 +191,8 @@ impl ReadAhead {
 
     fn load(&mut self, offset: u64, len: usize) -> StorageResult<()> {
         let window_end = self.start + self.bytes.len() as u64;
-        let near = self.start..=window_end.saturating_add(self.ahead_bytes_max as u64);
+        // Where more is skipped than was read, reading ahead would mostly read what is skipped.
+        let near = self.start..=window_end.saturating_add(self.ahead_bytes as u64);
         if self.bytes.is_empty() {
             // The first read: keep the size it was made with.
         } else if near.contains(&offset) {
