@@ -52,6 +52,12 @@ impl LabelIndex for IndexReader {
         Ok(Cow::Owned(self.all_postings()?))
     }
 
+    /// Series are in the order of their labels, and these in the order of their names.
+    fn is_ordered_by(&self, name: &str) -> bool {
+        let first = self.label_names().find(|name| !name.is_empty());
+        first == Some(name) && self.series_ascend()
+    }
+
     fn has_value(
         &self,
         series: SeriesRef,

@@ -11,8 +11,8 @@ const SCAN_BYTES: usize = 64 * 1024;
 /// Longest entry of a section that is believed, in bytes.
 pub(super) const ENTRY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// First read after a jump.
-const AHEAD_BYTES_MIN: usize = 4 * 1024;
+/// First read after a jump: most entries of a series, and most chunks, are shorter.
+const AHEAD_BYTES_MIN: usize = 512;
 
 /// A file that can say which it is, for errors.
 #[derive(Clone)]

@@ -127,6 +127,11 @@ impl IndexReader {
         self.postings_table.names()
     }
 
+    /// Whether series lie in the order of their labels: version 1 does not ask for it.
+    pub(super) fn series_ascend(&self) -> bool {
+        self.series_align_bytes == SERIES_ALIGN_BYTES
+    }
+
     /// How many values a label name has.
     pub fn label_value_count(&self, name: &str) -> usize {
         self.postings_table.value_count(name)

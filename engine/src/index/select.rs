@@ -10,6 +10,7 @@ use super::postings::sort_union;
 use super::{difference, intersection};
 use crate::model::Matcher;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 /// Reading a series' labels costs about as much as looking at this many values of a label.
@@ -60,6 +61,11 @@ pub trait LabelIndex {
 
     /// All series, ascending.
     fn all(&self) -> Result<Cow<'_, [Self::Series]>, Self::Error>;
+
+    /// Whether series ascend by this label first: those without it come last.
+    fn is_ordered_by(&self, _name: &str) -> bool {
+        false
+    }
 
     /// Whether a series' value of a label (empty if it has none) passes a test.
     fn has_value(
@@ -147,6 +153,31 @@ pub fn select_any<I: LabelIndex>(
     }
     sort_union(&mut selected);
     Ok(selected)
+}
+
+/// How many of some series stand before the first whose value of a label, compared with another
+/// one, does not pass a test. The label is the one by which they are ordered.
+fn partition<I: LabelIndex>(
+    index: &I,
+    series: &[I::Series],
+    test: impl Fn(Ordering) -> bool,
+    name: &str,
+    value: &str,
+) -> Result<usize, I::Error> {
+    let (mut from, mut to) = (0, series.len());
+    while from < to {
+        let middle = from + (to - from) / 2;
+        let Some(one) = series.get(middle) else { break };
+        let order = |own: &str| match own {
+            "" => Ordering::Greater,
+            own => own.cmp(value),
+        };
+        match index.has_value(*one, name, |own| test(order(own)))? {
+            true => from = middle + 1,
+            false => to = middle,
+        }
+    }
+    Ok(from)
 }
 
 /// The lists of a matcher's literals, if these say what is wanted or what is not. They do not for
@@ -265,6 +296,19 @@ impl<I: LabelIndex> Selecting<'_, I> {
 
     fn keep_matching(&mut self, matcher: &Matcher) -> Result<(), I::Error> {
         let Some(candidates) = self.candidates.take() else { return Ok(()) };
+        if !matcher.is_negated()
+            && let Some([value]) = matcher.literals()
+            && !value.is_empty()
+            && self.index.is_ordered_by(matcher.name())
+        {
+            // They stand together.
+            let (name, index) = (matcher.name(), self.index);
+            let from = partition(index, &candidates, |order| order == Ordering::Less, name, value)?;
+            let rest = candidates.get(from..).unwrap_or_default();
+            let count = partition(index, rest, |order| order == Ordering::Equal, name, value)?;
+            self.candidates = Some(rest.get(..count).unwrap_or_default().to_vec());
+            return Ok(());
+        }
         let mut kept = Vec::with_capacity(candidates.len());
         for series in candidates {
             if self.index.has_value(series, matcher.name(), |value| matcher.matches(value))? {
