@@ -91,9 +91,9 @@ async fn read(context: &Context, request: Request) -> Reply {
     .unwrap_or_else(|error| reply::error(&error))
 }
 
-/// Parts as they come. What fails before the first of them still gets a proper status; so does what
-/// fails before the second, if the first is so small that it may be all. Then the answer goes out at
-/// once, with its length.
+/// Parts as they come. What fails before the first of them still gets a proper status; so does
+/// what fails before the second, if the first is so small that it may be all. Then the answer goes
+/// out at once, with its length.
 async fn body(format: ReadFormat, mut answer: Answer) -> Result<Reply, StoreError> {
     let first = poll_fn(|context| answer.poll_bytes(context)).await.transpose()?;
     let mut ahead = VecDeque::from_iter(first);

@@ -72,8 +72,8 @@ pub(super) const PARTS_MAX: usize = 3;
 
 /// Where the parts of an answer go. Called where waiting is allowed.
 ///
-/// Each part that is sent may wake the receiver's thread, which costs more than a small answer does.
-/// So small parts are held until the last one, or one that is not small, and sent with it.
+/// Each part that is sent may wake the receiver's thread, which costs more than a small answer
+/// does. So small parts are held until the last one, or one that is not small, and sent with it.
 struct Outlet<'a, P> {
     parts: &'a Sender<Result<P, StoreError>>,
     held: RefCell<Vec<P>>,

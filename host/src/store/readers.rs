@@ -2,9 +2,10 @@
 //! to make an instance takes longer than a small read does.
 //!
 //! A thread waits a while for more work when its own is done, and ends then. An instance is kept if
-//! its read ended well, closed all it had opened but for blocks, and needed little memory; any other
-//! is dropped. So are those that wait when a block came or went or its tombstones were replaced:
-//! they have blocks open, whose files would take space, and whose tombstones they do not read again.
+//! its read ended well, closed all it had opened but for blocks, and needed little memory; any
+//! other is dropped. So are those that wait when a block came or went or its tombstones were
+//! replaced: they have blocks open, whose files would take space, and whose tombstones they do not
+//! read again.
 
 use super::{StoreError, spawn};
 use crate::priority::lower_priority;
