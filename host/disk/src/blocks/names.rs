@@ -87,3 +87,78 @@ impl Look<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{BlockDirs, DataDir};
+    use std::fs::{self, File};
+    use std::path::Path;
+    use std::time::{Duration, SystemTime};
+
+    /// Lets a directory look as if nothing had changed for a while.
+    fn age(dir: &Path, at: SystemTime) {
+        File::open(dir).and_then(|dir| dir.set_modified(at)).expect("a time of a directory");
+    }
+
+    fn put(blocks: &BlockDirs, now_ms: i64) -> String {
+        let mut writer = blocks.create(now_ms).expect("a block");
+        writer.write_at("meta.json", 0, b"{}").expect("a file");
+        let id = writer.id().to_owned();
+        writer.commit().expect("a whole block");
+        id
+    }
+
+    #[test]
+    fn a_kept_list_is_as_the_directory_is() {
+        let root = tempfile::tempdir().expect("a directory");
+        let dir = root.path();
+        let data = DataDir::open(dir).expect("a fresh data directory");
+        let blocks = BlockDirs::open(&data);
+        let list = || blocks.list().expect("a list");
+        let long_ago = SystemTime::now() - Duration::from_secs(100);
+        let first = put(&blocks, 1_700_000_000_000);
+        let is_kept = |changed_at| {
+            let look = blocks.names.look(&blocks.disk, &blocks.dir);
+            assert_eq!(look.changed_at, Some(changed_at));
+            look.kept(&blocks.dir).is_some()
+        };
+
+        // What has just changed may change again at the same time.
+        let now = SystemTime::now();
+        age(dir, now);
+        assert_eq!(list(), [first.clone()]);
+        assert!(!is_kept(now));
+        age(dir, long_ago);
+        assert_eq!((list(), is_kept(long_ago)), (vec![first.clone()], true));
+
+        // This process changes something, and the directory's time does not tell.
+        let second = put(&blocks, 1_700_000_001_000);
+        age(dir, long_ago);
+        assert!(!is_kept(long_ago));
+        assert_eq!(list(), [first.clone(), second.clone()]);
+        assert!(is_kept(long_ago));
+        let before = blocks.changes();
+        blocks.delete(&first).expect("it is there");
+        assert_ne!(blocks.changes(), before);
+        age(dir, long_ago);
+        assert_eq!((list(), is_kept(long_ago)), (vec![second.clone()], true));
+        let before = blocks.changes();
+        blocks.replace_tombstones(&second, b"", b"{}").expect("it is there");
+        assert_ne!(blocks.changes(), before);
+
+        // Another process adds a block, and takes one away.
+        let third = "01HF7YAT00000000000000000A";
+        assert_eq!((list(), is_kept(long_ago)), (vec![second.clone()], true));
+        fs::create_dir(dir.join(third)).expect("a directory");
+        assert_eq!(list(), [second.clone()]);
+        // It is no block yet; what makes it one does not change this directory.
+        age(dir, long_ago);
+        assert_eq!((list(), is_kept(long_ago)), (vec![second.clone()], false));
+        fs::write(dir.join(third).join("meta.json"), "{}").expect("a file");
+        let mut both = vec![second.clone(), third.to_owned()];
+        both.sort();
+        assert_eq!((list(), is_kept(long_ago)), (both, true));
+        fs::remove_dir_all(dir.join(&second)).expect("a directory");
+        assert_eq!(list(), [third.to_owned()]);
+    }
+}
