@@ -2,6 +2,7 @@
 //! must not hide what is deleted meanwhile, and one that ended badly is not used again.
 
 use crate::configuration::start;
+use rustix::process::Signal;
 use std::fs;
 use std::time::Duration;
 use tidepool_tests::admin::Admin;
@@ -9,7 +10,7 @@ use tidepool_tests::checksum::assert_same;
 use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::deletions::{assert_reads, filled, name};
 use tidepool_tests::http::Client;
-use tidepool_tests::process::{Server, Signal};
+use tidepool_tests::process::Server;
 use tidepool_tests::prometheus::percent_encode;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{hours_of_data, read_all, recent_data, send_all, wait_for_blocks};
