@@ -126,7 +126,7 @@ mod tests {
         // What has just changed may change again at the same time.
         let now = SystemTime::now();
         age(dir, now);
-        assert_eq!(list(), [first.clone()]);
+        assert_eq!(list(), std::slice::from_ref(&first));
         assert!(!is_kept(now));
         age(dir, long_ago);
         assert_eq!((list(), is_kept(long_ago)), (vec![first.clone()], true));
@@ -150,7 +150,7 @@ mod tests {
         let third = "01HF7YAT00000000000000000A";
         assert_eq!((list(), is_kept(long_ago)), (vec![second.clone()], true));
         fs::create_dir(dir.join(third)).expect("a directory");
-        assert_eq!(list(), [second.clone()]);
+        assert_eq!(list(), std::slice::from_ref(&second));
         // It is no block yet; what makes it one does not change this directory.
         age(dir, long_ago);
         assert_eq!((list(), is_kept(long_ago)), (vec![second.clone()], false));
