@@ -92,6 +92,9 @@ fn begin_file(number: u32) -> FileSink {
     sink
 }
 
+/// What an open file takes in memory, about.
+const FILE_BYTES: usize = 100;
+
 /// Reads the chunks of a block. All files are opened at once, so that a block that is deleted
 /// meanwhile stays readable.
 pub(super) struct ChunkFileReader {
@@ -123,6 +126,23 @@ impl ChunkFileReader {
             files.push(file);
         }
         Ok(ChunkFileReader { block: block.into(), files, window: RefCell::new(None) })
+    }
+
+    /// Drops what was read ahead.
+    pub(super) fn rest(&self) {
+        self.window.replace(None);
+    }
+
+    /// Memory that it takes now, about.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let window = self.window.borrow();
+        let window = window.as_ref().map_or(0, |(_, window)| window.memory_bytes());
+        window + self.files.len() * FILE_BYTES
+    }
+
+    /// How many files there are.
+    pub(super) fn file_count(&self) -> usize {
+        self.files.len()
     }
 
     /// The chunk that an index describes.

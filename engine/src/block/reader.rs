@@ -39,6 +39,23 @@ impl BlockReader {
         })
     }
 
+    /// Says that no read goes on with what it read last: what was read ahead is dropped.
+    pub fn rest(&self) {
+        self.index.rest();
+        self.chunk_files.rest();
+    }
+
+    /// Memory that it takes now, about.
+    pub fn memory_bytes(&self) -> usize {
+        let files = self.chunk_files.memory_bytes() + self.tombstones.memory_bytes();
+        size_of::<BlockReader>() + self.index.memory_bytes() + files
+    }
+
+    /// Files that it has open.
+    pub fn file_count(&self) -> usize {
+        1 + self.chunk_files.file_count()
+    }
+
     /// The block's `meta.json`.
     pub fn meta(&self) -> &BlockMeta {
         &self.meta

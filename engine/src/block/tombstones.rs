@@ -102,6 +102,12 @@ impl Tombstones {
         self.ranges.get(&series).map_or(&[], Vec::as_slice)
     }
 
+    /// Memory that they take, about.
+    pub fn memory_bytes(&self) -> usize {
+        let ranges = self.ranges.values().map(|ranges| size_of_val(ranges.as_slice()));
+        ranges.map(|bytes| bytes + size_of::<(SeriesRef, Vec<TimeRange>)>()).sum()
+    }
+
     /// Whether nothing was deleted.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()

@@ -5,7 +5,7 @@ use super::bindings::exports::tidepool::tsdb::query::{
     self as wit_query, Evaluation, Guest, GuestEvaluation, QueryError, QueryOptions,
 };
 use super::bindings::tidepool::tsdb::types as wit;
-use crate::engine::View;
+use crate::engine::{First, View};
 use crate::error::Error;
 use crate::model::TimeRange;
 use crate::query::{Answer, Kind, Problem, StoreSource};
@@ -101,9 +101,9 @@ fn evaluate(
 }
 
 /// The store that is open in this instance.
-fn view(range: TimeRange) -> Result<View, Error> {
+fn view(range: TimeRange, first: First<'_>) -> Result<View, Error> {
     ENGINE.with_borrow(|engine| match engine {
-        Some(engine) => engine.view(range),
+        Some(engine) => engine.view(range, first),
         None => Err(Error::NotOpen),
     })
 }

@@ -1,5 +1,6 @@
 //! Lookups of labels, and the blocks that reads need.
 
+use super::kept_blocks::Kept;
 use super::{Engine, Owned, Role};
 use crate::block::{BlockError, BlockReader, read_meta};
 use crate::error::{Error, Result};
@@ -47,7 +48,7 @@ impl Engine {
         let range = lookup.range;
         let mut sources = vec![self.head.series(lookup)?];
         for block in self.blocks_in(range)? {
-            sources.push(Box::new(BlockLabels::select(Rc::new(block), &sets, range)?));
+            sources.push(Box::new(BlockLabels::select(block, &sets, range)?));
         }
         Ok(Cursor::of_labels(merged(sources)?, range, lookup.limit))
     }
@@ -68,17 +69,20 @@ impl Engine {
 
     /// The blocks that touch a range, the one with the newest samples first: it has the word. A
     /// damaged block is left out, which compaction reports, so that it costs only itself.
-    pub(super) fn blocks_in(&self, range: TimeRange) -> Result<Vec<BlockReader>> {
+    pub(super) fn blocks_in(&self, range: TimeRange) -> Result<Vec<Rc<BlockReader>>> {
         if self.upkeep.is_none() || range.end_ms < range.start_ms {
             return Ok(Vec::new());
         }
         // A block may be merged away between listing and opening; then the list is read again. What
         // was opened stays, so that each try has less to do.
-        let mut opened: BTreeMap<String, Option<BlockReader>> = BTreeMap::new();
+        let mut opened: BTreeMap<String, Option<Rc<BlockReader>>> = BTreeMap::new();
         let mut tries_left = LIST_TRIES;
         'list: loop {
             tries_left -= 1;
             let listed = self.blocks.list()?;
+            if opened.is_empty() {
+                self.kept_blocks.borrow_mut().begin(&listed);
+            }
             for id in &listed {
                 if opened.contains_key(id) {
                     continue;
@@ -100,7 +104,7 @@ impl Engine {
                 opened.insert(id.clone(), block);
             }
             let found = opened.into_iter().filter(|(id, _)| listed.contains(id));
-            let mut found: Vec<BlockReader> = found.filter_map(|(_, block)| block).collect();
+            let mut found: Vec<Rc<BlockReader>> = found.filter_map(|(_, block)| block).collect();
             found.sort_by(|a, b| b.meta().newest_source().cmp(a.meta().newest_source()));
             return Ok(found);
         }
@@ -110,13 +114,24 @@ impl Engine {
         &self,
         id: &str,
         range: TimeRange,
-    ) -> std::result::Result<Option<BlockReader>, BlockError> {
-        match read_meta(&*self.blocks, id)? {
-            meta if range.overlaps(&meta.time_range()) => {
-                BlockReader::reopen(&*self.blocks, id).map(Some)
-            }
-            _ => Ok(None),
+    ) -> std::result::Result<Option<Rc<BlockReader>>, BlockError> {
+        // A store of its own may replace tombstones between two reads.
+        let keeps = self.role == Role::Query;
+        let mut kept = self.kept_blocks.borrow_mut();
+        match kept.get(id, range) {
+            Kept::Open(block) if keeps => return Ok(Some(block)),
+            Kept::Elsewhere if keeps => return Ok(None),
+            _ => {}
         }
+        let meta = read_meta(&*self.blocks, id)?;
+        let block = match range.overlaps(&meta.time_range()) {
+            true => Some(Rc::new(BlockReader::reopen(&*self.blocks, id)?)),
+            false => None,
+        };
+        if keeps {
+            kept.put(id, &meta, block.as_ref());
+        }
+        Ok(block)
     }
 }
 

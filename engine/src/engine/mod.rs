@@ -7,6 +7,7 @@
 mod deletion;
 mod head_reader;
 mod ingest;
+mod kept_blocks;
 mod local_head;
 mod log;
 mod lookup;
@@ -32,6 +33,7 @@ use crate::select::{
 use crate::storage::{Blocks, Wal};
 use crate::text::TextFormat;
 use ingest::Ingest;
+use kept_blocks::KeptBlocks;
 use local_head::LocalHead;
 use log::Log;
 use lookup::merged;
@@ -48,7 +50,7 @@ pub use saved::SavedHead;
 pub use status::{HeadCardinality, HeadExemplars};
 pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};
 #[cfg(feature = "promql")]
-pub use view::View;
+pub use view::{First, Taken, View};
 
 /// Least span of a block, in milliseconds.
 pub const BLOCK_DURATION_MS_MIN: i64 = 1000;
@@ -159,6 +161,7 @@ pub struct Engine {
     /// Present with the roles that own a head.
     owned: Option<Owned>,
     blocks: Rc<dyn Blocks>,
+    kept_blocks: RefCell<KeptBlocks>,
     /// The own head, or another instance's.
     head: Rc<dyn HeadSource>,
     /// Roles other than `Head` read and make blocks.
@@ -217,7 +220,8 @@ impl Engine {
         let upkeep = (role != Role::Head)
             .then(|| Upkeep::new(Rc::clone(&head), Rc::clone(&blocks), upkeep_options));
         let memory_bytes_max = head_options.memory.bytes_max;
-        Ok(Engine { role, memory_bytes_max, owned, blocks, head, upkeep })
+        let kept_blocks = RefCell::default();
+        Ok(Engine { role, memory_bytes_max, owned, blocks, kept_blocks, head, upkeep })
     }
 
     /// Reads about `bytes_max` of the log back; call until it says `done`. In between, a cut that
@@ -417,7 +421,7 @@ impl Engine {
         // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
         let mut sources = vec![self.head.select(specs, range, external)?];
         for block in self.blocks_in(range)? {
-            let selected = BlockSeries::select(Rc::new(block), &matchers, range);
+            let selected = BlockSeries::select(block, &matchers, range);
             let selected = selected.and_then(|series| series.with_external(external));
             match (selected, damages) {
                 (Err(error), Some(damages)) => damages.put(error),
@@ -541,11 +545,16 @@ fn newest_block_end_ms(blocks: &dyn Blocks) -> Result<i64> {
     Ok(head_start_ms(&survey(blocks)?.metas))
 }
 
-fn compile(specs: &[MatcherSpec]) -> Result<Vec<Matcher>> {
+fn check_count(specs: &[MatcherSpec]) -> Result<()> {
     if specs.len() > MATCHERS_MAX {
         let max = MATCHERS_MAX as u64;
         return Err(Error::LimitExceeded { what: "matchers of one selection", max });
     }
+    Ok(())
+}
+
+fn compile(specs: &[MatcherSpec]) -> Result<Vec<Matcher>> {
+    check_count(specs)?;
     let matchers: std::result::Result<_, MatcherError> = specs.iter().map(Matcher::new).collect();
     Ok(matchers?)
 }

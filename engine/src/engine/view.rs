@@ -1,16 +1,14 @@
 //! The store as of one moment, for several selections.
 
 use super::lookup::merged;
-use super::{Engine, compile};
+use super::{Engine, check_count, compile};
 use crate::block::BlockReader;
 use crate::error::Result;
 use crate::model::{Labels, Matcher, MatcherSets, MatcherSpec, TimeRange};
 use crate::select::{BlockLabels, BlockSeries, HeadSource, Lookup, SeriesSource, Windows};
 use crate::wire::ChunkedSeries;
+use std::cell::RefCell;
 use std::rc::Rc;
-
-/// A range without any time.
-const NOTHING: TimeRange = TimeRange { start_ms: 1, end_ms: 0 };
 
 /// The head, and the blocks that were there when it was made.
 ///
@@ -20,20 +18,72 @@ const NOTHING: TimeRange = TimeRange { start_ms: 1, end_ms: 0 };
 pub struct View {
     head: Rc<dyn HeadSource>,
     blocks: Vec<Rc<BlockReader>>,
-    /// A position in nothing.
-    _open: Box<dyn SeriesSource>,
+    /// The head's part of the first selection, which is kept open, until it is asked for.
+    first: RefCell<Option<Shared>>,
+    _open: Shared,
+}
+
+/// Series of the head that a view keeps open.
+#[derive(Clone)]
+struct Shared(Rc<RefCell<Box<dyn SeriesSource>>>);
+
+impl SeriesSource for Shared {
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
+        self.0.borrow_mut().next_series()
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.0.borrow_mut().rewind()
+    }
+}
+
+/// A selection, as far as the head needs to know it.
+#[derive(Clone, Copy, Debug)]
+pub struct First<'a> {
+    /// All must hold.
+    pub matchers: &'a [MatcherSpec],
+    /// Both ends included.
+    pub range: TimeRange,
+    /// What of each series.
+    pub taken: Taken,
+}
+
+/// What a selection of a view takes of each series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Labels, and the chunks that windows touch.
+    Series,
+    /// Labels alone.
+    Labels,
 }
 
 impl Engine {
-    /// The store in a range as it is at this moment.
-    pub fn view(&self, range: TimeRange) -> Result<View> {
+    /// The store in a range as it is at this moment. The first selection has to be the one that is
+    /// named here: its position in the head is what keeps the head from truncating.
+    pub fn view(&self, range: TimeRange, first: First<'_>) -> Result<View> {
         if !self.is_cut_while_replaying() {
             self.check_replayed()?;
         }
+        check_count(first.matchers)?;
         // The head comes before the list of blocks, as for one selection.
-        let open = self.head.select(&[], NOTHING, &Labels::default())?;
-        let blocks = self.blocks_in(range)?.into_iter().map(Rc::new).collect();
-        Ok(View { head: Rc::clone(&self.head), blocks, _open: open })
+        let first = in_head(&*self.head, first)?;
+        let first = Shared(Rc::new(RefCell::new(first)));
+        let blocks = self.blocks_in(range)?;
+        let head = Rc::clone(&self.head);
+        Ok(View { head, blocks, first: RefCell::new(Some(first.clone())), _open: first })
+    }
+}
+
+/// The head's part of a selection.
+fn in_head(
+    head: &dyn HeadSource,
+    First { matchers, range, taken }: First<'_>,
+) -> Result<Box<dyn SeriesSource>> {
+    match taken {
+        Taken::Series => head.select(matchers, range, &Labels::default()),
+        Taken::Labels => {
+            head.series(&Lookup { matcher_sets: vec![matchers.to_vec()], range, limit: 0 })
+        }
     }
 }
 
@@ -47,20 +97,29 @@ impl View {
     ) -> Result<(Box<dyn SeriesSource>, usize)> {
         let matchers = compile(specs)?;
         let bytes = matchers.iter().map(Matcher::bytes).sum();
-        let head = self.head.select(specs, windows.range, &Labels::default())?;
+        let head =
+            self.in_head(First { matchers: specs, range: windows.range, taken: Taken::Series })?;
         let blocks = self.blocks_in(windows.range).cloned().collect();
         Ok((Box::new(Selected::Open { head: Some(head), blocks, matchers, windows }), bytes))
     }
 
     /// The same without chunks. There may be series that have samples near the range only.
     pub fn labels(&self, specs: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
-        let lookup = Lookup { matcher_sets: vec![specs.to_vec()], range, limit: 0 };
         let sets = MatcherSets::of(compile(specs)?);
-        let mut sources = vec![self.head.series(&lookup)?];
+        let mut sources =
+            vec![self.in_head(First { matchers: specs, range, taken: Taken::Labels })?];
         for block in self.blocks_in(range) {
             sources.push(Box::new(BlockLabels::select(Rc::clone(block), &sets, range)?));
         }
         merged(sources)
+    }
+
+    /// The head's part of a selection, which is open if this is the first.
+    fn in_head(&self, selection: First<'_>) -> Result<Box<dyn SeriesSource>> {
+        match self.first.take() {
+            Some(first) => Ok(Box::new(first)),
+            None => in_head(&*self.head, selection),
+        }
     }
 
     fn blocks_in(&self, range: TimeRange) -> impl Iterator<Item = &Rc<BlockReader>> {

@@ -343,6 +343,7 @@ impl<'h> LabelIndex for HeadIndex<'h> {
 
     /// Searching for a series in a list costs less than comparing its labels.
     const REFS_PER_SERIES: usize = usize::MAX;
+    const REFS_PER_TEST: usize = 64;
 
     fn value_count(&self, name: &str, prefix: &str) -> usize {
         let Some(values) = self.values(name) else { return 0 };

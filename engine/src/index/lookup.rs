@@ -13,7 +13,8 @@ impl LabelIndex for IndexReader {
     type Error = IndexError;
 
     /// Lists are read as a whole, a series with what surrounds it.
-    const REFS_PER_SERIES: usize = 512;
+    const REFS_PER_SERIES: usize = 256;
+    const REFS_PER_TEST: usize = 512;
 
     fn value_count(&self, name: &str, prefix: &str) -> usize {
         self.postings_table.value_count_about(name, prefix)
@@ -49,6 +50,12 @@ impl LabelIndex for IndexReader {
 
     fn all(&self) -> Result<Cow<'_, [SeriesRef]>, IndexError> {
         Ok(Cow::Owned(self.all_postings()?))
+    }
+
+    /// Series are in the order of their labels, and these in the order of their names.
+    fn is_ordered_by(&self, name: &str) -> bool {
+        let first = self.label_names().find(|name| !name.is_empty());
+        first == Some(name) && self.series_ascend()
     }
 
     fn has_value(

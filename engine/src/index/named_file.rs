@@ -11,8 +11,8 @@ const SCAN_BYTES: usize = 64 * 1024;
 /// Longest entry of a section that is believed, in bytes.
 pub(super) const ENTRY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// First read after a jump.
-const AHEAD_BYTES_MIN: usize = 4 * 1024;
+/// First read after a jump: most entries of a series, and most chunks, are shorter.
+const AHEAD_BYTES_MIN: usize = 512;
 
 /// A file that can say which it is, for errors.
 #[derive(Clone)]
@@ -155,6 +155,17 @@ impl ReadAhead {
         ReadAhead { ahead_bytes: SCAN_BYTES, ..ReadAhead::new(file, SCAN_BYTES) }
     }
 
+    /// Forgets what was read, and begins small again.
+    pub(crate) fn rest(&mut self) {
+        self.bytes = Vec::new();
+        self.ahead_bytes = AHEAD_BYTES_MIN.min(self.ahead_bytes_max);
+    }
+
+    /// Memory of what was read.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Exactly `len` bytes, or `None` if the file ends before.
     #[inline]
     pub(crate) fn get(&mut self, offset: u64, len: usize) -> StorageResult<Option<&[u8]>> {
@@ -180,7 +191,8 @@ impl ReadAhead {
 
     fn load(&mut self, offset: u64, len: usize) -> StorageResult<()> {
         let window_end = self.start + self.bytes.len() as u64;
-        let near = self.start..=window_end.saturating_add(self.ahead_bytes_max as u64);
+        // Where more is skipped than was read, reading ahead would mostly read what is skipped.
+        let near = self.start..=window_end.saturating_add(self.ahead_bytes as u64);
         if self.bytes.is_empty() {
             // The first read: keep the size it was made with.
         } else if near.contains(&offset) {

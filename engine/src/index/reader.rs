@@ -108,9 +108,28 @@ impl IndexReader {
         self.symbols.borrow().memory_bytes_max() + self.postings_table.memory_bytes() as u64
     }
 
+    /// Says that no read goes on with what it read last: what was read ahead is dropped.
+    pub fn rest(&self) {
+        self.postings.borrow_mut().rest();
+        self.series.borrow_mut().window.rest();
+        self.symbols.borrow_mut().rest();
+    }
+
+    /// What it takes in memory now, about.
+    pub fn memory_bytes(&self) -> usize {
+        let windows =
+            self.postings.borrow().memory_bytes() + self.series.borrow().window.memory_bytes();
+        windows + self.symbols.borrow().memory_bytes() + self.postings_table.memory_bytes()
+    }
+
     /// All label names, ascending.
     pub fn label_names(&self) -> impl Iterator<Item = &str> {
         self.postings_table.names()
+    }
+
+    /// Whether series lie in the order of their labels: version 1 does not ask for it.
+    pub(super) fn series_ascend(&self) -> bool {
+        self.series_align_bytes == SERIES_ALIGN_BYTES
     }
 
     /// How many values a label name has.

@@ -10,6 +10,7 @@ use super::postings::sort_union;
 use super::{difference, intersection};
 use crate::model::Matcher;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 /// Reading a series' labels costs about as much as looking at this many values of a label.
@@ -29,6 +30,9 @@ pub trait LabelIndex {
 
     /// Reading a series' labels costs about as much as reading this many elements of a list.
     const REFS_PER_SERIES: usize;
+
+    /// The same of reading one label of a series, and holding an expression against its value.
+    const REFS_PER_TEST: usize;
 
     /// Counts work on lists of so many series together; an error ends the selection.
     fn spend(&self, _series_count: usize) -> Result<(), Self::Error> {
@@ -57,6 +61,11 @@ pub trait LabelIndex {
 
     /// All series, ascending.
     fn all(&self) -> Result<Cow<'_, [Self::Series]>, Self::Error>;
+
+    /// Whether series ascend by this label first: those without it come last.
+    fn is_ordered_by(&self, _name: &str) -> bool {
+        false
+    }
 
     /// Whether a series' value of a label (empty if it has none) passes a test.
     fn has_value(
@@ -146,6 +155,31 @@ pub fn select_any<I: LabelIndex>(
     Ok(selected)
 }
 
+/// How many of some series stand before the first whose value of a label, compared with another
+/// one, does not pass a test. The label is the one by which they are ordered.
+fn partition<I: LabelIndex>(
+    index: &I,
+    series: &[I::Series],
+    test: impl Fn(Ordering) -> bool,
+    name: &str,
+    value: &str,
+) -> Result<usize, I::Error> {
+    let (mut from, mut to) = (0, series.len());
+    while from < to {
+        let middle = from + (to - from) / 2;
+        let Some(one) = series.get(middle) else { break };
+        let order = |own: &str| match own {
+            "" => Ordering::Greater,
+            own => own.cmp(value),
+        };
+        match index.has_value(*one, name, |own| test(order(own)))? {
+            true => from = middle + 1,
+            false => to = middle,
+        }
+    }
+    Ok(from)
+}
+
 /// The lists of a matcher's literals, if these say what is wanted or what is not. They do not for
 /// `=""`, which wants what has no list, nor for `!=""`, which wants all that have one.
 fn list<'m, I: LabelIndex>(
@@ -207,6 +241,17 @@ impl<I: LabelIndex> Selecting<'_, I> {
                 Ok(ControlFlow::Continue(()))
             })?;
         }
+        if let Some(candidates) = &self.candidates {
+            // Many values may have far more series than there are candidates.
+            let asking = candidates.len().saturating_mul(I::REFS_PER_TEST);
+            let mut reading = 0usize;
+            for list in &lists {
+                reading = reading.saturating_add(self.index.list_len(*list)?);
+                if reading.saturating_mul(SORTING_PER_READING) > asking {
+                    return self.keep_matching(matcher);
+                }
+            }
+        }
         let series = self.read_lists(&lists)?;
         self.apply(Cow::Owned(series), accepts_empty)
     }
@@ -251,6 +296,19 @@ impl<I: LabelIndex> Selecting<'_, I> {
 
     fn keep_matching(&mut self, matcher: &Matcher) -> Result<(), I::Error> {
         let Some(candidates) = self.candidates.take() else { return Ok(()) };
+        if !matcher.is_negated()
+            && let Some([value]) = matcher.literals()
+            && !value.is_empty()
+            && self.index.is_ordered_by(matcher.name())
+        {
+            // They stand together.
+            let (name, index) = (matcher.name(), self.index);
+            let from = partition(index, &candidates, |order| order == Ordering::Less, name, value)?;
+            let rest = candidates.get(from..).unwrap_or_default();
+            let count = partition(index, rest, |order| order == Ordering::Equal, name, value)?;
+            self.candidates = Some(rest.get(..count).unwrap_or_default().to_vec());
+            return Ok(());
+        }
         let mut kept = Vec::with_capacity(candidates.len());
         for series in candidates {
             if self.index.has_value(series, matcher.name(), |value| matcher.matches(value))? {

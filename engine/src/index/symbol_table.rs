@@ -19,8 +19,13 @@ use crate::storage::BlockWriter;
 /// Memory that decoded symbols may take; they are dropped when it is exceeded. Tests see that.
 const CACHE_BYTES_MAX: usize = if cfg!(test) { 32 * 1024 } else { 4 * 1024 * 1024 };
 
-/// Symbols near the one asked for are decoded with it, from about this many bytes.
+/// Symbols near the one asked for are decoded with it, from about this many bytes, once this many
+/// groups were decoded alone: a narrow read needs few.
 const READ_BYTES: u64 = 16 * 1024;
+const ALONE_MAX: usize = 16;
+
+/// Memory that decoded symbols may take from one read to the next.
+const RESTING_BYTES_MAX: usize = 64 * 1024;
 
 /// What a group takes besides its text and ends.
 const GROUP_OVERHEAD_BYTES: usize = 48;
@@ -51,6 +56,8 @@ pub(crate) struct SymbolTable {
     by_offset: bool,
     groups: Vec<Group>,
     cached_bytes: usize,
+    /// How many groups the read decoded one by one.
+    alone: usize,
 }
 
 /// 32 symbols, fewer in the last group.
@@ -84,7 +91,7 @@ impl SymbolTable {
         })?;
         groups.shrink_to_fit();
         let (start, end) = (section.start, section.end);
-        Ok(SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0 })
+        Ok(SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0, alone: 0 })
     }
 
     /// Appends what [`SymbolTable::read`] found out.
@@ -114,7 +121,10 @@ impl SymbolTable {
             summary = rest;
         }
         let by_offset = false;
-        Some((SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0 }, summary))
+        Some((
+            SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0, alone: 0 },
+            summary,
+        ))
     }
 
     /// The number of the symbol that a series means by `reference`.
@@ -182,6 +192,20 @@ impl SymbolTable {
         decoded.map_or("", |decoded| decoded.text(number as usize % SAMPLING))
     }
 
+    /// Says that a read has ended: what was decoded is dropped but for what other reads may need.
+    pub(super) fn rest(&mut self) {
+        self.alone = 0;
+        if self.cached_bytes > RESTING_BYTES_MAX {
+            self.groups.iter_mut().for_each(|group| group.decoded = None);
+            self.cached_bytes = 0;
+        }
+    }
+
+    /// What it takes in memory now, about.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.groups.len() * size_of::<Group>() + self.cached_bytes
+    }
+
     /// Drops what was decoded if it takes too much memory.
     #[inline]
     pub(crate) fn trim(&mut self) {
@@ -201,7 +225,9 @@ impl SymbolTable {
         let offset = place(self.groups.get(first));
         let group_bytes = place(self.groups.get(first + 1)).saturating_sub(offset);
         let fits_in_cache = self.end - self.start <= CACHE_BYTES_MAX as u64;
-        let ahead_bytes = if fits_in_cache { READ_BYTES.min(self.end - offset) } else { 0 };
+        self.alone += 1;
+        let reads_ahead = fits_in_cache && self.alone > ALONE_MAX;
+        let ahead_bytes = if reads_ahead { READ_BYTES.min(self.end - offset) } else { 0 };
         let damage = || self.file.damage(offset, "a symbol does not decode");
         let len = usize::try_from(group_bytes.max(ahead_bytes)).map_err(|_| damage())?;
         let bytes = self.file.read(offset, len)?.ok_or_else(damage)?;

@@ -1,7 +1,7 @@
 //! Selections for an evaluation.
 
 use super::series::StoreSeries;
-use crate::engine::View;
+use crate::engine::{First, Taken, View};
 use crate::error::{Error, Result};
 use crate::model::{MatchOp, MatcherSpec, TimeRange};
 use crate::select::Windows;
@@ -10,8 +10,8 @@ use std::rc::Rc;
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax;
 
-/// Gives the store in a range as it is at this moment.
-type Take = dyn Fn(TimeRange) -> Result<View>;
+/// Gives the store in a range as it is at this moment, for a selection and others after it.
+type Take = dyn Fn(TimeRange, First<'_>) -> Result<View>;
 
 /// The error that ended an evaluation. The evaluation itself knows no more than its text.
 pub(super) type Failure = Rc<RefCell<Option<Error>>>;
@@ -36,17 +36,17 @@ enum State {
 impl StoreSource {
     /// A store of which `take` gives views, such as
     /// [`Engine::view`](crate::engine::Engine::view).
-    pub fn new(take: impl Fn(TimeRange) -> Result<View> + 'static) -> StoreSource {
+    pub fn new(take: impl Fn(TimeRange, First<'_>) -> Result<View> + 'static) -> StoreSource {
         StoreSource { take: Box::new(take), state: RefCell::default(), failure: Failure::default() }
     }
 
-    fn view(&self, range: TimeRange) -> Result<Rc<View>> {
+    fn view(&self, selection: First<'_>) -> Result<Rc<View>> {
         let mut state = self.state.borrow_mut();
         match &*state {
-            State::Idle => (self.take)(range).map(Rc::new),
+            State::Idle => (self.take)(selection.range, selection).map(Rc::new),
             State::Taken(view) => Ok(Rc::clone(view)),
             State::Begun(range) => {
-                let view = Rc::new((self.take)(*range)?);
+                let view = Rc::new((self.take)(*range, selection)?);
                 *state = State::Taken(Rc::clone(&view));
                 Ok(view)
             }
@@ -58,7 +58,8 @@ impl StoreSource {
         let range = TimeRange { start_ms: selection.start_ms, end_ms: selection.end_ms };
         let hints = selection.hints;
         let windows = Windows { range, step_ms: hints.step_ms, width_ms: hints.range_ms };
-        let view = self.view(range)?;
+        let taken = if hints.labels_only { Taken::Labels } else { Taken::Series };
+        let view = self.view(First { matchers: &specs, range, taken })?;
         let series = match hints.labels_only {
             true => (view.labels(&specs, range)?, 0),
             false => view.series(&specs, windows)?,

@@ -116,9 +116,12 @@ impl StringSource for BlockNames {
     }
 }
 
+/// To look at so many series never costs much, while lists of a few values may be long.
+const FEW_SERIES: usize = if cfg!(test) { 2 } else { 64 };
+
 /// The values that a block's series have for a label name.
 pub struct BlockValues {
-    block: BlockReader,
+    block: Rc<BlockReader>,
     name: String,
     sets: Rc<MatcherSets>,
     rest: Rest,
@@ -139,7 +142,11 @@ enum Rest {
 
 impl BlockValues {
     /// The values of the series that one of the sets selects.
-    pub fn select(block: BlockReader, name: &str, sets: Rc<MatcherSets>) -> Result<BlockValues> {
+    pub fn select(
+        block: Rc<BlockReader>,
+        name: &str,
+        sets: Rc<MatcherSets>,
+    ) -> Result<BlockValues> {
         let index = block.index();
         let value_count = index.label_value_count(name);
         let rest = if name.is_empty() || value_count == 0 {
@@ -149,7 +156,8 @@ impl BlockValues {
             let beyond = if sets.select_all() { Vec::new() } else { sets.beyond(name) };
             let series = select_any(index, &beyond)?;
             let all_look_beyond = beyond.len() == sets.sets().len();
-            if all_look_beyond && series.len() <= value_count / VALUES_PER_SERIES {
+            let by_series_max = (value_count / VALUES_PER_SERIES).max(FEW_SERIES);
+            if all_look_beyond && series.len() <= by_series_max {
                 Rest::Numbers(index.values_of(&series, name)?.into_iter())
             } else {
                 Rest::Table { series, after: None }

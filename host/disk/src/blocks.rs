@@ -14,14 +14,16 @@ use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
 use super::wear::{CountingDisk, WrittenFor};
+pub(super) use names::Names;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use summaries::Summaries;
 use ulid::Ulid;
 
+mod names;
 mod summaries;
 mod tombstones;
 
@@ -48,25 +50,6 @@ pub struct BlockDirs {
     summaries: Summaries,
     names: Names,
     _lock: Lock,
-}
-
-/// Which blocks there are, as something that changes: taken to change it, and to look. A directory
-/// is read name by name, and a merge puts one block in the place of others: who reads meanwhile
-/// could miss both.
-///
-/// [`Names::rename`] is how a block comes and goes.
-#[derive(Clone, Default)]
-pub(super) struct Names(Arc<RwLock<()>>);
-
-impl Names {
-    fn look(&self) -> RwLockReadGuard<'_, ()> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn rename(&self, disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
-        let _change = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        disk.rename(from, to)
-    }
 }
 
 /// One open file of a committed block. Cheap to clone, usable from any thread.
@@ -127,6 +110,12 @@ impl BlockDirs {
         self.listed(true)
     }
 
+    /// Another number after a block has come or gone, or its tombstones were replaced, by this
+    /// process.
+    pub fn changes(&self) -> u64 {
+        self.names.changes()
+    }
+
     /// Directories that are named like blocks but lack the file that makes one.
     pub fn incomplete(&self) -> Result<Vec<String>> {
         self.listed(false)
@@ -136,20 +125,27 @@ impl BlockDirs {
         if self.is_new_only {
             return Ok(Vec::new());
         }
-        let _look = self.names.look();
+        let look = self.names.look(&self.disk, &self.dir);
+        if let Some(names) = look.kept(&self.dir).filter(|_| whole) {
+            return Ok(names.to_vec());
+        }
         let mut tries_left = LIST_TRIES;
         loop {
             tries_left -= 1;
-            if let Some(names) = self.try_list(whole, tries_left == 0)? {
-                return Ok(names);
+            let Some((names, others)) = self.try_list(whole, tries_left == 0)? else { continue };
+            // What comes into a directory that is no block yet does not change this one.
+            if whole && others == 0 {
+                look.keep(&self.dir, &names);
             }
+            return Ok(names);
         }
     }
 
+    /// The blocks, or the others that are named like one, and the number of those not listed.
     /// Nothing if another process deleted a block meanwhile: what it was merged into may have been
     /// missed. `is_last` takes what there is.
-    fn try_list(&self, whole: bool, is_last: bool) -> Result<Option<Vec<String>>> {
-        let mut names = Vec::new();
+    fn try_list(&self, whole: bool, is_last: bool) -> Result<Option<(Vec<String>, usize)>> {
+        let (mut names, mut others) = (Vec::new(), 0);
         for entry in self.disk.list(&self.dir).map_err(Action::List.failed(&self.dir))? {
             let Some(name) = entry.name().filter(|name| entry.is_dir && is_block_name(name)) else {
                 continue;
@@ -162,10 +158,12 @@ impl BlockDirs {
             };
             if inside.iter().any(|file| file.name() == Some(META_FILE) && !file.is_dir) == whole {
                 names.push(name.to_owned());
+            } else {
+                others += 1;
             }
         }
         names.sort_unstable();
-        Ok(Some(names))
+        Ok(Some((names, others)))
     }
 
     /// Opens a file of a block: `meta.json`, `index`, `tombstones` or `chunks/NNNNNN`. It stays

@@ -13,6 +13,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 #[cfg(unix)]
 mod unix;
@@ -51,6 +52,11 @@ pub trait Disk: Send + Sync {
 
     /// The entries of a directory, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>>;
+
+    /// When names in a directory came or went last; nothing, if the disk does not say.
+    fn names_changed_at(&self, _dir: &Path) -> io::Result<Option<SystemTime>> {
+        Ok(None)
+    }
 
     /// Gives a file or directory a new name, atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -191,6 +197,10 @@ impl Disk for RealDisk {
             entries.push(DiskEntry { name: entry.file_name(), is_dir, size_bytes });
         }
         Ok(entries)
+    }
+
+    fn names_changed_at(&self, dir: &Path) -> io::Result<Option<SystemTime>> {
+        std::fs::metadata(dir)?.modified().map(Some)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::SystemTime;
 
 /// What bytes are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +125,10 @@ impl Disk for CountingDisk {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
         self.disk.list(dir)
+    }
+
+    fn names_changed_at(&self, dir: &Path) -> io::Result<Option<SystemTime>> {
+        self.disk.names_changed_at(dir)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -13,15 +13,19 @@ use crate::prom::read::{
 use crate::store::{ReadPart, StoreError};
 use crate::wasm::Label;
 use bytes::Bytes;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, ready};
 use tokio::sync::mpsc::Receiver;
+
+/// Bytes of a part that may be all of an answer.
+const SMALL_BYTES_MAX: usize = 16 * 1024;
 
 /// An answer on its way.
 struct Answer {
@@ -87,10 +91,23 @@ async fn read(context: &Context, request: Request) -> Reply {
     .unwrap_or_else(|error| reply::error(&error))
 }
 
-/// Parts as they come. What fails before the first of them still gets a proper status.
+/// Parts as they come. What fails before the first of them still gets a proper status; so does
+/// what fails before the second, if the first is so small that it may be all. Then the answer goes
+/// out at once, with its length.
 async fn body(format: ReadFormat, mut answer: Answer) -> Result<Reply, StoreError> {
     let first = poll_fn(|context| answer.poll_bytes(context)).await.transpose()?;
-    let mut reply = Response::new(AnswerBody { first, answer }.boxed());
+    let mut ahead = VecDeque::from_iter(first);
+    if ahead.iter().all(|first| first.len() <= SMALL_BYTES_MAX) {
+        ahead.extend(poll_fn(|context| answer.poll_bytes(context)).await.transpose()?);
+    }
+    let body = match (answer.has_ended, ahead.len()) {
+        (true, 0 | 1) => {
+            let whole = Full::new(ahead.pop_front().unwrap_or_default());
+            whole.map_err(|never| match never {}).boxed()
+        }
+        _ => AnswerBody { ahead, answer }.boxed(),
+    };
+    let mut reply = Response::new(body);
     let headers = reply.headers_mut();
     if format.is_message() {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(SAMPLES_CONTENT_TYPE));
@@ -103,7 +120,8 @@ async fn body(format: ReadFormat, mut answer: Answer) -> Result<Reply, StoreErro
 
 /// An answer's body. Dropped by a client that leaves, it ends the read.
 struct AnswerBody {
-    first: Option<Bytes>,
+    /// Parts that were taken before the answer began.
+    ahead: VecDeque<Bytes>,
     answer: Answer,
 }
 
@@ -115,7 +133,7 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut std::task::Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
-        let bytes = match self.first.take() {
+        let bytes = match self.ahead.pop_front() {
             Some(first) => Poll::Ready(Some(Ok(first))),
             None => self.answer.poll_bytes(context),
         };

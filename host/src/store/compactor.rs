@@ -179,6 +179,8 @@ impl Compactor {
             self.shared.space.look();
             match slice(&mut instance, self.shared.clock.now_ms(), room) {
                 Ok(progress) => {
+                    // What is deleted takes space as long as it is open somewhere.
+                    self.shared.drop_outdated_readers();
                     report(&self.shared, &progress, &self.waiting.all, started);
                     if let Some(block) = &progress.block {
                         self.hold_new(&mut instance, block)?;

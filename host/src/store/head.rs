@@ -232,6 +232,7 @@ impl HeadThread {
                 }
             }
             self.finish_group(&mut group, logs, &mut held);
+            self.close_unused(head);
             // After all writes that wait, one call: writes wait for one of them at most.
             if head.crashed.is_none()
                 && let Some(call) = calls.pop_front()
@@ -258,6 +259,18 @@ impl HeadThread {
             if head.crashed.is_some() {
                 return false;
             }
+        }
+    }
+
+    /// Closes what readers have no use for any more, before a call that may depend on it.
+    fn close_unused(&self, head: &mut HeadInstance) {
+        let unused = std::mem::take(&mut *lock(&self.shared.head.state.unused));
+        if unused.is_empty() || head.crashed.is_some() {
+            return;
+        }
+        head.instance.set_deadline(Some(self.shared.config.head_timeout));
+        for number in unused {
+            head.close_number(number);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Lookups of labels: as reads, an instance for each, on a thread of its own.
 
-use super::query::{ReceiverGone, answer_parts};
+use super::query::{Part, ReceiverGone, answer_parts};
 use super::{Shared, StoreError};
 use crate::wasm::{CallError, Instance, Label, Lookup};
 use std::sync::Arc;
@@ -20,6 +20,17 @@ pub enum LookupPart<T> {
         /// Whether the lookup's limit left something out.
         is_truncated: bool,
     },
+}
+
+/// A page may have long texts.
+impl<T> Part for LookupPart<T> {
+    fn is_small(&self) -> bool {
+        self.is_last()
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, LookupPart::End { .. })
+    }
 }
 
 /// A lookup besides series.

@@ -18,7 +18,8 @@
 use super::StoreError;
 use crate::wasm::MemoryPool;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -35,6 +36,9 @@ const HEAD_BYTES_MAX: u64 = 3072 * MIB;
 
 /// Least memory with which a compactor cuts a head of any size.
 pub const COMPACTOR_BYTES_MIN: u64 = 8 * MIB;
+
+/// How long the process' memory is taken for what it was: a read takes longer to fill its own.
+const RESIDENT_EVERY: Duration = Duration::from_millis(10);
 
 /// A query needs so much to answer anything.
 pub const QUERY_BYTES_MIN: u64 = 8 * MIB;
@@ -115,6 +119,26 @@ pub struct ReadMemory {
     head_bytes_max: u64,
     /// Memory of all reads together.
     pub pool: Arc<MemoryPool>,
+    resident: Resident,
+}
+
+/// Resident bytes of this process, looked up now and then: to ask the system takes longer than
+/// another check does.
+#[derive(Debug, Default)]
+struct Resident(Mutex<Option<(Instant, u64)>>);
+
+impl Resident {
+    fn bytes(&self) -> Option<u64> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Some((at, bytes)) if at.elapsed() < RESIDENT_EVERY => Some(bytes),
+            _ => {
+                let bytes = resident_bytes()?;
+                *known = Some((Instant::now(), bytes));
+                Some(bytes)
+            }
+        }
+    }
 }
 
 impl ReadMemory {
@@ -122,7 +146,8 @@ impl ReadMemory {
     pub fn new(split: &MemorySplit) -> ReadMemory {
         let pool = MemoryPool::new(usize::try_from(split.reads_bytes).unwrap_or(usize::MAX));
         let MemorySplit { limit_bytes, head_bytes, .. } = *split;
-        ReadMemory { limit_bytes, head_bytes_max: head_bytes, pool }
+        let resident = Resident::default();
+        ReadMemory { limit_bytes, head_bytes_max: head_bytes, pool, resident }
     }
 
     /// Whether the head is so short of memory that what keeps it from truncating must end.
@@ -146,7 +171,7 @@ impl ReadMemory {
             return refused(format!("the reads that run take all of the {max} bytes for reads"));
         }
         let most_bytes = self.limit_bytes / 100 * READS_REFUSED_PERCENT;
-        match resident_bytes() {
+        match self.resident.bytes() {
             Some(resident) if resident > most_bytes => refused(format!(
                 "the process takes {resident} of {} bytes (--memory-limit)",
                 self.limit_bytes

@@ -291,8 +291,9 @@ impl Store {
         turn: impl Send + 'static,
         run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
     ) -> mpsc::Receiver<P> {
-        // One part waits while the one before is sent: that is all an answer holds.
-        let (parts, receiver) = mpsc::channel(1);
+        // One part, or a few small ones, wait while the one before is sent: that is all an answer
+        // holds.
+        let (parts, receiver) = mpsc::channel(query::PARTS_MAX);
         let shared = Arc::clone(&self.shared);
         let runtime = Handle::current();
         let work = move || {
@@ -371,6 +372,11 @@ impl Store {
 }
 
 impl Shared {
+    /// Drops instances of readers that do not know of all changes to blocks.
+    fn drop_outdated_readers(&self) {
+        self.readers.drop_outdated(self.blocks.changes());
+    }
+
     fn live(&self) -> Live {
         *self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
 //! Queries in PromQL: as reads, an instance for each, on a thread of its own.
 
-use super::query::{ReceiverGone, answer_parts, answer_until};
+use super::query::{Part, ReceiverGone, SMALL_BYTES_MAX, answer_parts, answer_until};
 use super::{Shared, Store, StoreError, millis};
 use crate::wasm::{
     Annotation, EvaluationHandle, Instance, Matcher, ParseError, QueryError, QueryOptions,
@@ -58,6 +58,33 @@ pub enum QueryPart {
     Bytes(Bytes),
     /// That was all. An answer without this was cut short.
     End(Box<QueryEnd>),
+}
+
+impl Part for QueryPart {
+    fn is_small(&self) -> bool {
+        match self {
+            QueryPart::Begin { text, .. } => text.len() <= SMALL_BYTES_MAX,
+            QueryPart::Bytes(bytes) => bytes.len() <= SMALL_BYTES_MAX,
+            QueryPart::End(_) => true,
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, QueryPart::End(_))
+    }
+}
+
+/// An answer of one part.
+struct Whole<T>(T);
+
+impl<T> Part for Whole<T> {
+    fn is_small(&self) -> bool {
+        false
+    }
+
+    fn is_last(&self) -> bool {
+        true
+    }
 }
 
 /// What is known once an answer is there.
@@ -154,15 +181,16 @@ impl Store {
         &self,
         call: impl FnOnce(&mut Instance) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let run = move |shared: &Arc<Shared>, parts: &Sender<Result<T, StoreError>>| {
+        let run = move |shared: &Arc<Shared>, parts: &Sender<Result<Whole<T>, StoreError>>| {
             answer_parts(shared, parts, |instance, send| {
                 // The receiver may be dropped: the client disconnected.
-                let _ = send(call(instance)?);
+                let _ = send(Whole(call(instance)?));
                 Ok(())
             });
         };
         // A thread that could not be started sends nothing.
-        self.answer(run).await?.recv().await.unwrap_or(Err(StoreError::Stopped))
+        let answer = self.answer(run).await?.recv().await;
+        answer.unwrap_or(Err(StoreError::Stopped)).map(|Whole(answer)| answer)
     }
 }
 

@@ -9,12 +9,15 @@ use crate::wasm::{
     Role, Selection,
 };
 use bytes::Bytes;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use tidepool_remote_write::seal_frames;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::timeout_at;
 
 /// Bytes of answer that one call into the instance returns at least, if there are as many.
 const PART_BYTES: u32 = 256 * 1024;
@@ -39,30 +42,92 @@ pub(super) struct Read {
 /// The receiver of the parts went away, or is too slow.
 pub(super) struct ReceiverGone;
 
+/// A part of an answer, as far as its way matters.
+pub(super) trait Part {
+    /// Whether it takes little memory.
+    fn is_small(&self) -> bool;
+
+    /// Whether nothing follows it.
+    fn is_last(&self) -> bool;
+}
+
+/// Bytes up to which a part is small.
+pub(super) const SMALL_BYTES_MAX: usize = 16 * 1024;
+
+impl Part for ReadPart {
+    fn is_small(&self) -> bool {
+        match self {
+            ReadPart::Bytes(bytes) => bytes.len() <= SMALL_BYTES_MAX,
+            ReadPart::End => true,
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, ReadPart::End)
+    }
+}
+
+/// Parts that may wait for their receiver: a few small ones, or one.
+pub(super) const PARTS_MAX: usize = 3;
+
 /// Where the parts of an answer go. Called where waiting is allowed.
+///
+/// Each part that is sent may wake the receiver's thread, which costs more than a small answer
+/// does. So small parts are held until the last one, or one that is not small, and sent with it.
 struct Outlet<'a, P> {
     parts: &'a Sender<Result<P, StoreError>>,
+    held: RefCell<Vec<P>>,
     runtime: Handle,
     /// A client that takes nothing must not keep the head from truncating for ever.
     deadline: Option<Instant>,
 }
 
-impl<P> Outlet<'_, P> {
-    fn send(&self, part: Result<P, StoreError>) -> Result<(), ReceiverGone> {
-        let sent = self.parts.send(part);
-        let sent = match self.deadline {
-            None => self.runtime.block_on(sent).is_ok(),
-            Some(deadline) => self
-                .runtime
-                .block_on(tokio::time::timeout_at(deadline.into(), sent))
-                .is_ok_and(|sent| sent.is_ok()),
+impl<P: Part> Outlet<'_, P> {
+    fn send(&self, part: P) -> Result<(), ReceiverGone> {
+        let is_held = part.is_small() && !part.is_last();
+        let mut held = self.held.borrow_mut();
+        held.push(part);
+        if is_held && held.len() < PARTS_MAX {
+            return if self.parts.is_closed() { Err(ReceiverGone) } else { Ok(()) };
+        }
+        held.drain(..).try_for_each(|part| self.send_now(part.is_small(), Ok(part)))
+    }
+
+    /// Instead of what is held: the client need not see half an answer.
+    fn fail(&self, error: StoreError) {
+        self.held.borrow_mut().clear();
+        // The receiver may be dropped: the client disconnected.
+        let _ = self.send_now(true, Err(error));
+    }
+
+    fn send_now(&self, is_small: bool, part: Result<P, StoreError>) -> Result<(), ReceiverGone> {
+        // What is not small waits alone.
+        let places = if is_small { 1 } else { PARTS_MAX };
+        let mut reserved = match self.parts.try_reserve_many(places) {
+            Ok(reserved) => reserved,
+            Err(TrySendError::Closed(())) => return Err(ReceiverGone),
+            Err(TrySendError::Full(())) => {
+                let reserved = self.parts.reserve_many(places);
+                let reserved = match self.deadline {
+                    None => self.runtime.block_on(reserved).ok(),
+                    Some(deadline) => self
+                        .runtime
+                        .block_on(async { timeout_at(deadline.into(), reserved).await })
+                        .ok()
+                        .and_then(Result::ok),
+                };
+                reserved.ok_or(ReceiverGone)?
+            }
         };
-        if sent { Ok(()) } else { Err(ReceiverGone) }
+        if let Some(place) = reserved.next() {
+            place.send(part);
+        }
+        Ok(())
     }
 }
 
 /// Lets an instance answer within the time of a read; an error is the last part.
-pub(super) fn answer_parts<P: Send + 'static>(
+pub(super) fn answer_parts<P: Part + Send + 'static>(
     shared: &Arc<Shared>,
     parts: &Sender<Result<P, StoreError>>,
     answer: impl FnOnce(&mut Instance, &dyn Fn(P) -> Result<(), ReceiverGone>) -> Result<(), StoreError>,
@@ -74,24 +139,29 @@ pub(super) fn answer_parts<P: Send + 'static>(
 
 /// The same until a certain time; `of_error` names an error as one of this kind of read. If the
 /// receiver is dropped, the instance ends.
-pub(super) fn answer_until<P: Send + 'static>(
+pub(super) fn answer_until<P: Part + Send + 'static>(
     shared: &Arc<Shared>,
     deadline: Option<Instant>,
     parts: &Sender<Result<P, StoreError>>,
     of_error: fn(StoreError) -> StoreError,
     answer: impl FnOnce(&mut Instance, &dyn Fn(P) -> Result<(), ReceiverGone>) -> Result<(), StoreError>,
 ) {
-    let outlet = Outlet { parts, runtime: Handle::current(), deadline };
+    let held = RefCell::default();
+    let outlet = Outlet { parts, held, runtime: Handle::current(), deadline };
     let is_gone = {
         let parts = parts.clone();
         move || parts.is_closed()
     };
-    let waiting = shared.readers.instance().map(Ok);
+    // Before the instance looks at them.
+    let changes = shared.blocks.changes();
+    let waiting = shared.readers.instance(changes).map(Ok);
     let instance = waiting.unwrap_or_else(|| instantiate(shared, deadline));
     let answered = instance.and_then(|mut instance| {
         instance.end_when(deadline, is_gone);
-        answer(&mut instance, &|part| outlet.send(Ok(part)))?;
-        shared.readers.keep(instance);
+        answer(&mut instance, &|part| outlet.send(part))?;
+        shared.readers.keep(changes, instance);
+        // Some may have come meanwhile.
+        shared.drop_outdated_readers();
         Ok(())
     });
     if let Err(error) = answered.map_err(of_error) {
@@ -103,8 +173,7 @@ pub(super) fn answer_until<P: Send + 'static>(
             shared.counters.query_crashes.fetch_add(1, Relaxed);
             tracing::warn!(%error, "read cancelled");
         }
-        // The receiver may be dropped: the client disconnected.
-        let _ = outlet.send(Err(error));
+        outlet.fail(error);
     }
 }
 

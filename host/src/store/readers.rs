@@ -2,7 +2,10 @@
 //! to make an instance takes longer than a small read does.
 //!
 //! A thread waits a while for more work when its own is done, and ends then. An instance is kept if
-//! its read ended well, closed all it had opened and needed little memory; any other is dropped.
+//! its read ended well, closed all it had opened but for blocks, and needed little memory; any
+//! other is dropped. So are those that wait when a block came or went or its tombstones were
+//! replaced: they have blocks open, whose files would take space, and whose tombstones they do not
+//! read again.
 
 use super::{StoreError, spawn};
 use crate::priority::lower_priority;
@@ -31,8 +34,8 @@ struct Waiting {
     /// The ways to threads without work, and numbers that tell them apart.
     threads: Vec<(u64, SyncSender<Work>)>,
     next_number: u64,
-    /// Instances without work.
-    instances: Vec<Instance>,
+    /// Instances without work, and the number of changes to blocks before they had theirs.
+    instances: Vec<(u64, Instance)>,
     is_closed: bool,
 }
 
@@ -99,20 +102,30 @@ impl Readers {
         }
     }
 
-    /// An instance that waits, if there is one.
-    pub fn instance(&self) -> Option<Instance> {
-        self.lock().instances.pop()
+    /// An instance that waits, if there is one that knows of all changes to blocks until now, which
+    /// are so many.
+    pub fn instance(&self, changes: u64) -> Option<Instance> {
+        self.drop_outdated(changes);
+        self.lock().instances.pop().map(|(_, instance)| instance)
     }
 
-    /// Keeps an instance whose read ended well, if it is fit for another.
-    pub fn keep(&self, mut instance: Instance) {
+    /// Keeps an instance whose read ended well, if it is fit for another. When its read began there
+    /// were so many changes to blocks.
+    pub fn keep(&self, changes: u64, mut instance: Instance) {
         if instance.memory_bytes() > MEMORY_BYTES_MAX || !instance.rest() {
             return;
         }
         let mut waiting = self.lock();
         if !waiting.is_closed && waiting.instances.len() < WAITING_MAX {
-            waiting.instances.push(instance);
+            waiting.instances.push((changes, instance));
         }
+    }
+
+    /// Drops instances that wait since before the last of so many changes to blocks.
+    pub fn drop_outdated(&self, changes: u64) {
+        let outdated: Vec<_> =
+            self.lock().instances.extract_if(.., |(known, _)| *known != changes).collect();
+        drop(outdated);
     }
 
     /// Nothing waits from now on.

@@ -5,6 +5,18 @@ use super::{
     TimeRange,
 };
 
+/// What is asked first of a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstPage {
+    /// Series.
+    Series,
+    /// Labels of series that have samples in the range.
+    Labels,
+}
+
+/// Something that is open by its number, and the first of its content, if that was at hand.
+pub type WithFirst<T> = (u64, T);
+
 /// Another instance's head, as the store offers it to query and compactor instances.
 pub trait HeadAccess: Send + Sync {
     /// Opens a cursor, of which the series get external labels, and returns its number.
@@ -18,6 +30,32 @@ pub trait HeadAccess: Send + Sync {
     fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, Error>;
     /// Opens a list of label values and returns its number.
     fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, Error>;
+    /// As [`HeadAccess::open`], and takes the first page of what will be asked for: each call has
+    /// to wait for its turn.
+    fn open_with_first(
+        &self,
+        matcher_sets: Vec<Vec<Matcher>>,
+        range: TimeRange,
+        external_labels: Vec<Label>,
+        _first: FirstPage,
+    ) -> Result<HeadOpened<WithFirst<Option<HeadPage>>>, Error> {
+        Ok(self.open(matcher_sets, range, external_labels)?.map(|number| (number, None)))
+    }
+    /// As [`HeadAccess::label_names`], and takes the first batches.
+    fn label_names_with_first(
+        &self,
+        lookup: Lookup,
+    ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
+        Ok(self.label_names(lookup)?.map(|number| (number, Vec::new())))
+    }
+    /// As [`HeadAccess::label_values`], and takes the first batches.
+    fn label_values_with_first(
+        &self,
+        name: String,
+        lookup: Lookup,
+    ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
+        Ok(self.label_values(name, lookup)?.map(|number| (number, Vec::new())))
+    }
     /// The next series of a cursor.
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error>;
     /// The labels of the next series of a cursor.

@@ -8,9 +8,9 @@ use super::state::InstanceState;
 use super::ticker::Ticks;
 use super::words::with_flags;
 use super::{
-    BriefFigures, Columns, ColumnsOutcome, CompactProgress, Deletion, Error, Figures, HeadLost,
-    Label, Lookup, Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room, Selection,
-    TextFormat, TimeRange, WriteOutcome,
+    BriefFigures, Columns, ColumnsOutcome, CompactProgress, Deletion, Error, Figures, FirstPage,
+    HeadLost, Label, Lookup, Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room,
+    Selection, TextFormat, TimeRange, WriteOutcome,
 };
 use std::time::{Duration, Instant};
 use wasmtime::component::ResourceAny;
@@ -165,13 +165,18 @@ impl Instance {
     }
 
     /// Ends what [`Instance::end_when`] began: no deadline, and nobody who cancels. Returns whether
-    /// somebody else can go on with it: nothing may be open that the host gives.
+    /// somebody else can go on with it: nothing may be open that the host gives, but for files of
+    /// blocks, which the engine keeps open.
     pub fn rest(&mut self) -> bool {
         self.store.epoch_deadline_trap();
         self.set_deadline(None);
         self.deadline = None;
-        let state = self.store.data();
-        state.table.is_empty() && !state.reads_head()
+        self.store.data_mut().rests()
+    }
+
+    /// Says what the next call will ask first of a cursor on the head.
+    pub(super) fn expect_first(&mut self, first: Option<FirstPage>) {
+        self.store.data_mut().first_page = first;
     }
 
     /// Bytes of linear memory.
@@ -259,6 +264,7 @@ impl Instance {
 
     /// `store.select`
     pub fn select(&mut self, selection: &Selection) -> Result<CursorHandle, CallError> {
+        self.expect_first(Some(FirstPage::Series));
         self.call(|guest, store| guest.call_select(store, selection)).map(CursorHandle)
     }
 
@@ -288,6 +294,7 @@ impl Instance {
 
     /// `store.series`
     pub fn series(&mut self, lookup: &Lookup) -> Result<CursorHandle, CallError> {
+        self.expect_first(Some(FirstPage::Labels));
         self.call(|guest, store| guest.call_series(store, lookup)).map(CursorHandle)
     }
 

@@ -48,7 +48,7 @@ pub use bindings::tidepool::tsdb::types::{
 };
 pub use bindings::tidepool::tsdb::wal::Log;
 pub use forward::{Destination, ForwardSettings};
-pub use head_access::HeadAccess;
+pub use head_access::{FirstPage, HeadAccess, WithFirst};
 pub use head_reader::{HeadCursorHandle, HeadOpened};
 pub use import::ImporterHandle;
 pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};

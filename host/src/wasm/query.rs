@@ -3,7 +3,7 @@
 use super::bindings::exports::tidepool::tsdb::query::{self, Guest};
 use super::instance::why_ended;
 use super::state::InstanceState;
-use super::{CallError, Instance, Matcher};
+use super::{CallError, FirstPage, Instance, Matcher};
 pub use query::{
     Annotation, ParseError, QueryError, QueryOptions, QueryStats, ResultFormat, ValueType,
 };
@@ -41,6 +41,7 @@ impl Instance {
         times: QueryTimes,
         options: QueryOptions,
     ) -> Answer<EvaluationHandle> {
+        self.expect_first(Some(FirstPage::Series));
         let begun = self.query(|guest, store| match times {
             QueryTimes::Instant(time_ms) => guest.call_instant(store, expression, time_ms, options),
             QueryTimes::Range { start_ms, end_ms, step_ms } => {

@@ -1,11 +1,14 @@
 //! The host's state of one instance.
 
-use super::HeadAccess;
 use super::memory::{MemoryLimiter, MemoryPool};
-use crate::disk::BlockDirs;
+use super::{FirstPage, HeadAccess};
 use crate::disk::wal::{LogReader, Logs};
+use crate::disk::{BlockDirs, BlockFile};
 use std::sync::{Arc, Mutex};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
+
+/// Most files of blocks that an instance keeps open while it rests.
+const RESTING_FILES_MAX: usize = 128;
 
 /// What an instance sees of the logs.
 pub enum InstanceLogs {
@@ -36,6 +39,8 @@ pub struct InstanceState {
     pub(super) table: ResourceTable,
     /// Cloned by everything that is open on another instance's head.
     pub(super) open_on_head: Arc<()>,
+    /// What the running call will ask first of a cursor on the head, as far as that is known.
+    pub(super) first_page: Option<FirstPage>,
     wasi: WasiCtx,
 }
 
@@ -46,7 +51,17 @@ impl InstanceState {
         let limits = MemoryLimiter::new(memory_bytes_max, storage.memory.as_ref());
         let open_on_head = Arc::default();
         let table = ResourceTable::new();
-        InstanceState { storage, limits, table, open_on_head, wasi }
+        let first_page = None;
+        InstanceState { storage, limits, table, open_on_head, first_page, wasi }
+    }
+
+    /// Whether nothing is open that the host gives, but for a few files of blocks.
+    pub(super) fn rests(&mut self) -> bool {
+        let (mut files, mut others) = (0, 0);
+        for entry in self.table.iter_mut() {
+            *if entry.is::<BlockFile>() { &mut files } else { &mut others } += 1;
+        }
+        others == 0 && files <= RESTING_FILES_MAX && !self.reads_head()
     }
 }
 

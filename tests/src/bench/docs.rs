@@ -49,6 +49,8 @@ pub type Kind = (&'static str, &'static str);
 
 /// The table of queries.
 pub const QUERIES: Kind = ("queries.md", "Speed of queries");
+/// The tables of narrow requests.
+pub const NARROW: Kind = ("narrow.md", "Speed of narrow requests");
 /// The table of dashboards.
 pub const DASHBOARD: Kind = ("dashboard.md", "Dashboards beside ingestion");
 
@@ -82,7 +84,7 @@ pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
         let text = format!("\n{}\n{}\n", origin(&scraping)?, report::table(&scraping));
         written.push(replace(charts.join("scraping.md"), "Speed of scraping", &text)?);
     }
-    for (file, title) in [QUERIES, DASHBOARD] {
+    for (file, title) in [QUERIES, NARROW, DASHBOARD] {
         match fs::read_to_string(kept_path(file)) {
             Ok(table) => {
                 written.push(replace(charts.join(file), title, &format!("\n{table}\n"))?);

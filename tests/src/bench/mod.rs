@@ -7,8 +7,8 @@
 //! [`trial`]: one server ([`contender`]) on a fresh directory, and what each thing that it is asked
 //! for costs.
 //! [`custom`] measures one load of any shape, [`beside`] how long writes take beside heavy reads,
-//! [`queries`] what queries in PromQL cost, [`dashboard`] how long panels and writes take beside
-//! one another.
+//! [`queries`] what queries in PromQL cost, [`narrow`] what requests cost that concern few series,
+//! [`dashboard`] how long panels and writes take beside one another.
 //!
 //! CPU seconds are the server's own (user and system); memory is the peak of its resident set;
 //! written bytes are those that the kernel counts for it. The same binary on the same input drifts
@@ -25,6 +25,7 @@ pub mod docs;
 pub mod fleet;
 pub mod load;
 pub mod made;
+pub mod narrow;
 pub mod outcome;
 pub mod plot;
 pub mod queries;

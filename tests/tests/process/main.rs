@@ -32,6 +32,7 @@ mod remote_read;
 mod remote_write;
 mod replay_cut;
 mod request_log;
+mod resting_readers;
 mod scrape;
 mod scrape_onward;
 mod scrape_violence;

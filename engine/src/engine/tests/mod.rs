@@ -8,6 +8,7 @@ mod faults;
 mod foreign_blocks;
 mod head_reader;
 mod hostile;
+mod kept_blocks;
 mod kinds;
 mod lookups;
 mod model;

@@ -139,7 +139,7 @@ fn queries_get_start_times_if_they_ask() -> TestResult {
     let (node, sent) = (Node::new(), sent()?);
     put_block(&node.blocks, &sent)?;
     let Node { engine, .. } = node;
-    let source = StoreSource::new(move |range| engine.view(range));
+    let source = StoreSource::new(move |range, first| engine.view(range, first));
     for start_times in [true, false] {
         let hints = Hints { start_times, ..Hints::default() };
         let selection = Selection { matchers: Vec::new(), start_ms: 30, end_ms: 600, hints };

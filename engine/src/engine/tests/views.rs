@@ -12,7 +12,7 @@ type Found = Vec<(String, Vec<i64>)>;
 fn shared(node: Node) -> (Rc<RefCell<Node>>, StoreSource) {
     let node = Rc::new(RefCell::new(node));
     let read = Rc::clone(&node);
-    (node, StoreSource::new(move |range| read.borrow().engine.view(range)))
+    (node, StoreSource::new(move |range, first| read.borrow().engine.view(range, first)))
 }
 
 fn selection(name: &str, end_ms: i64, hints: Hints) -> Selection {

@@ -20,8 +20,11 @@ impl BlockDirs {
     pub fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> Result<()> {
         self.check_writable()?;
         let dir = self.block_path(block)?;
-        replace_file(&self.disk, &dir, "tombstones", tombstones)?;
-        replace_file(&self.disk, &dir, META_FILE, meta)
+        let replaced = replace_file(&self.disk, &dir, "tombstones", tombstones)
+            .and_then(|()| replace_file(&self.disk, &dir, META_FILE, meta));
+        // If it failed, too: how far it came is not known.
+        self.names.note_change();
+        replaced
     }
 
     /// Removes what a crash left of files that were being replaced.

@@ -4,15 +4,26 @@ use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::{Body, BodyRoom, ScrapeRows, StoreError};
 use crate::wasm::{
-    CallError, Error, HeadAccess, HeadCursorHandle, HeadDeletion, HeadLost, HeadOpened, HeadPage,
-    Instance, Label, Lookup, Matcher, RefusedRow, RemoteWriteVersion, ScanHandle, StorageError,
-    StringsHandle, TimeRange, WalkHandle, WriteOutcome,
+    CallError, Error, FirstPage, HeadAccess, HeadCursorHandle, HeadDeletion, HeadLost, HeadOpened,
+    HeadPage, Instance, Label, Lookup, Matcher, RefusedRow, RemoteWriteVersion, ScanHandle,
+    StorageError, StringsHandle, TimeRange, WalkHandle, WithFirst, WriteOutcome,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+
+/// What was opened gives its first content in the same turn if it was opened so quickly: no turn
+/// takes much longer than a slice of work.
+const FIRST_WITHIN: Duration = Duration::from_micros(500);
+
+/// About as many bytes are a first page, or a first batch.
+const FIRST_BYTES: u32 = 32 * 1024;
+
+/// A first batch of fewer names or values may be all of them; then the end is taken, too.
+const FEW_STRINGS: usize = 1024;
 
 /// Something for the head thread to do.
 pub(in crate::store) enum Job {
@@ -96,6 +107,9 @@ pub(super) struct HeadState {
     /// Last number of what was opened on a head. Never given twice, so that what was open on a
     /// crashed head means nothing to the next one.
     pub last_number: Mutex<u64>,
+    /// Numbers of what is of no use any more. It is closed before the next call: nobody can tell
+    /// the difference, and the head thread need not be woken for it.
+    pub unused: Mutex<Vec<u64>>,
 }
 
 impl HeadState {
@@ -132,6 +146,12 @@ impl HeadHandle {
 
     pub fn memory_used_bytes(&self) -> u64 {
         self.state.memory_used_bytes.load(Relaxed)
+    }
+
+    /// Closes what has this number in its turn: after the calls that came before.
+    pub(super) fn close_in_turn(&self, number: u64) {
+        // A head that is gone has closed what was open on it.
+        let _ = self.send(Job::Call(Box::new(move |head| head.close_number(number))));
     }
 
     /// Ends everything that is open on the head, so that it can truncate.
@@ -194,8 +214,8 @@ pub(super) trait CallsHead: Send + Sync {
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
     ) -> Result<T, Error>;
 
-    /// Runs a call, at once or later, unless the head is gone.
-    fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static);
+    /// Closes what has this number, before the next call at the latest.
+    fn close_unused(&self, number: u64);
 
     /// The known state of the head.
     fn state(&self) -> &HeadState;
@@ -214,6 +234,50 @@ pub(super) trait CallsHead: Send + Sync {
             }))
         })
     }
+
+    /// The same, and what `first` takes of it.
+    fn open_with<F: Default + Send + 'static>(
+        &self,
+        open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,
+        first: impl FnOnce(&mut Instance, OpenOnHead) -> Result<F, CallError> + Send + 'static,
+    ) -> Result<HeadOpened<WithFirst<F>>, Error> {
+        let number = self.state().next_number();
+        self.call_now(move |head| {
+            let begun = Instant::now();
+            let opened = match open(&mut head.instance)? {
+                HeadOpened::Ready(opened) => opened,
+                HeadOpened::Again => return Ok(HeadOpened::Again),
+                HeadOpened::TooCostly => return Ok(HeadOpened::TooCostly),
+            };
+            let taken = match begun.elapsed() < FIRST_WITHIN {
+                true => first(&mut head.instance, opened),
+                false => Ok(F::default()),
+            };
+            match taken {
+                Ok(taken) => {
+                    head.open.insert(number, opened);
+                    Ok(HeadOpened::Ready((number, taken)))
+                }
+                Err(error) => {
+                    // If the instance has ended, this fails, too.
+                    let _ = head.close(opened);
+                    Err(error)
+                }
+            }
+        })
+    }
+}
+
+/// The first names or values, and the end if that may be next.
+fn first_strings(head: &mut Instance, open: OpenOnHead) -> Result<Vec<Vec<String>>, CallError> {
+    let OpenOnHead::Strings(strings) = open else { return Ok(Vec::new()) };
+    let first = head.next_strings(strings, FIRST_BYTES)?;
+    let may_be_all = !first.is_empty() && first.len() < FEW_STRINGS;
+    let mut batches = vec![first];
+    if may_be_all {
+        batches.push(head.next_strings(strings, FIRST_BYTES)?);
+    }
+    Ok(batches)
 }
 
 impl CallsHead for HeadHandle {
@@ -225,9 +289,8 @@ impl CallsHead for HeadHandle {
         Ok(answered?)
     }
 
-    fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static) {
-        // A head that is gone has closed what was open on it.
-        let _ = self.send(Job::Call(Box::new(call)));
+    fn close_unused(&self, number: u64) {
+        lock(&self.state.unused).push(number);
     }
 
     fn state(&self) -> &HeadState {
@@ -256,6 +319,50 @@ impl<C: CallsHead> HeadAccess for C {
         self.open_on_head(move |head| {
             Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
         })
+    }
+
+    fn open_with_first(
+        &self,
+        matcher_sets: Vec<Vec<Matcher>>,
+        range: TimeRange,
+        external_labels: Vec<Label>,
+        first: FirstPage,
+    ) -> Result<HeadOpened<WithFirst<Option<HeadPage>>>, Error> {
+        self.open_with(
+            move |head| {
+                let opened = head.read_head(&matcher_sets, range, &external_labels)?;
+                Ok(opened.map(OpenOnHead::Cursor))
+            },
+            move |head, open| match (open, first) {
+                (OpenOnHead::Cursor(cursor), FirstPage::Series) => {
+                    head.next_of_head(cursor, FIRST_BYTES).map(Some)
+                }
+                (OpenOnHead::Cursor(cursor), FirstPage::Labels) => {
+                    head.labels_of_head(cursor, FIRST_BYTES, true).map(Some)
+                }
+                _ => Ok(None),
+            },
+        )
+    }
+
+    fn label_names_with_first(
+        &self,
+        lookup: Lookup,
+    ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
+        let open =
+            move |head: &mut Instance| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Strings));
+        self.open_with(open, first_strings)
+    }
+
+    fn label_values_with_first(
+        &self,
+        name: String,
+        lookup: Lookup,
+    ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
+        let open = move |head: &mut Instance| {
+            Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
+        };
+        self.open_with(open, first_strings)
     }
 
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
@@ -323,11 +430,7 @@ impl<C: CallsHead> HeadAccess for C {
     }
 
     fn close(&self, number: u64) {
-        self.call_later(move |head| {
-            let Some(open) = head.open.remove(&number) else { return };
-            let closed = head.close(open);
-            let _ = head.noting_crash(closed);
-        });
+        self.close_unused(number);
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
@@ -354,6 +457,13 @@ impl HeadInstance {
             Some(OpenOnHead::Cursor(handle)) => Ok(*handle),
             _ => Err(CallError::Head(HeadLost::Restarted)),
         }
+    }
+
+    /// Closes what has this number, if it is open.
+    pub(super) fn close_number(&mut self, number: u64) {
+        let Some(open) = self.open.remove(&number) else { return };
+        let closed = self.close(open);
+        let _ = self.noting_crash(closed);
     }
 
     fn close(&mut self, open: OpenOnHead) -> Result<(), CallError> {

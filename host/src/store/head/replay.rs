@@ -93,8 +93,8 @@ impl CallsHead for ReplayedHead {
         Ok(call(&mut lock(&self.head))?)
     }
 
-    fn call_later(&self, call: impl FnOnce(&mut HeadInstance) + Send + 'static) {
-        call(&mut lock(&self.head));
+    fn close_unused(&self, number: u64) {
+        lock(&self.head).close_number(number);
     }
 
     fn state(&self) -> &HeadState {

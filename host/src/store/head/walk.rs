@@ -2,7 +2,7 @@
 
 use super::handle::{HeadHandle, HeadInstance, OpenOnHead};
 use crate::store::StoreError;
-use crate::wasm::{CallError, CardinalityList, HeadAccess, HeadLost, Instance, Ranked, WalkHandle};
+use crate::wasm::{CallError, CardinalityList, HeadLost, Instance, Ranked, WalkHandle};
 
 /// A walk that is open on the head. Dropping it closes it, also when the caller is cancelled.
 pub(in crate::store) struct OnHead {
@@ -13,7 +13,7 @@ pub(in crate::store) struct OnHead {
 impl Drop for OnHead {
     fn drop(&mut self) {
         // Calls are done in their order: it comes after the one that opens it.
-        self.head.close(self.number);
+        self.head.close_in_turn(self.number);
     }
 }
 

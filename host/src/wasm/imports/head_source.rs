@@ -5,17 +5,31 @@ use crate::wasm::bindings::tidepool::tsdb::head_source::{
 };
 use crate::wasm::state::InstanceState;
 use crate::wasm::{
-    Error, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher, TimeRange,
+    Error, FirstPage, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher,
+    TimeRange, WithFirst,
 };
+use std::collections::VecDeque;
 use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
+/// Most that an instance may have open on the head to get first pages with one more: these wait
+/// in memory until they are asked for.
+const OPEN_WITH_FIRST_MAX: usize = 4;
+
 /// A cursor on the head.
-pub struct HeadCursor(OpenOnHead);
+pub struct HeadCursor {
+    open: OpenOnHead,
+    /// The next page, which the head has given already.
+    ahead: Option<(FirstPage, HeadPage)>,
+}
 
 /// A list of label names or values of the head.
-pub struct HeadStrings(OpenOnHead);
+pub struct HeadStrings {
+    open: OpenOnHead,
+    /// The next batches, which the head has given already.
+    ahead: VecDeque<Vec<String>>,
+}
 
 /// Exemplars of the head.
 pub struct HeadExemplars(OpenOnHead);
@@ -45,10 +59,10 @@ impl InstanceState {
     }
 
     /// Opens something on the head, and keeps it for the instance.
-    fn open_on_head<T: Send + 'static>(
+    fn open_on_head<T: Send + 'static, F>(
         &mut self,
-        kind: impl FnOnce(OpenOnHead) -> T,
-        open: impl FnOnce(&dyn HeadAccess) -> Result<HeadOpened<u64>, Error>,
+        kind: impl FnOnce(OpenOnHead, F) -> T,
+        open: impl FnOnce(&dyn HeadAccess) -> Result<HeadOpened<WithFirst<F>>, Error>,
     ) -> Result<Result<HeadOpened<Resource<T>>, Error>> {
         let opened = self.head().and_then(|head| Ok((open(&*head)?, head)));
         let (opened, head) = match opened {
@@ -57,8 +71,9 @@ impl InstanceState {
         };
         let _counted = Arc::clone(&self.open_on_head);
         Ok(Ok(match opened {
-            HeadOpened::Ready(number) => {
-                let opened = self.table.push(kind(OpenOnHead { head, number, _counted }))?;
+            HeadOpened::Ready((number, first)) => {
+                let opened = OpenOnHead { head, number, _counted };
+                let opened = self.table.push(kind(opened, first))?;
                 HeadOpened::Ready(opened)
             }
             HeadOpened::Again => HeadOpened::Again,
@@ -90,8 +105,18 @@ impl Host for InstanceState {
         range: TimeRange,
         external_labels: Vec<Label>,
     ) -> Result<Result<OpenedCursor, Error>> {
-        let opened =
-            self.open_on_head(HeadCursor, |head| head.open(matcher_sets, range, external_labels))?;
+        let is_selective =
+            matcher_sets.iter().all(|set| !set.is_empty()) && !matcher_sets.is_empty();
+        let has_few = Arc::strong_count(&self.open_on_head) <= OPEN_WITH_FIRST_MAX;
+        let first = self.first_page.filter(|_| is_selective && has_few);
+        let cursor = |open, page: Option<HeadPage>| HeadCursor { open, ahead: first.zip(page) };
+        let opened = self.open_on_head(cursor, |head| match first {
+            Some(first) => head.open_with_first(matcher_sets, range, external_labels, first),
+            None => {
+                let opened = head.open(matcher_sets, range, external_labels)?;
+                Ok(opened.map(|number| (number, None)))
+            }
+        })?;
         Ok(opened.map(|opened| match opened {
             HeadOpened::Ready(cursor) => OpenedCursor::Cursor(cursor),
             HeadOpened::Again => OpenedCursor::Again,
@@ -100,7 +125,8 @@ impl Host for InstanceState {
     }
 
     fn label_names(&mut self, lookup: Lookup) -> Result<Result<OpenedStrings, Error>> {
-        let opened = self.open_on_head(HeadStrings, |head| head.label_names(lookup))?;
+        let opened =
+            self.open_on_head(HeadStrings::new, |head| head.label_names_with_first(lookup))?;
         Ok(opened.map(Into::into))
     }
 
@@ -109,7 +135,8 @@ impl Host for InstanceState {
         name: String,
         lookup: Lookup,
     ) -> Result<Result<OpenedStrings, Error>> {
-        let opened = self.open_on_head(HeadStrings, |head| head.label_values(name, lookup))?;
+        let opened =
+            self.open_on_head(HeadStrings::new, |head| head.label_values_with_first(name, lookup))?;
         Ok(opened.map(Into::into))
     }
 
@@ -141,14 +168,64 @@ impl Host for InstanceState {
     }
 }
 
+impl HeadStrings {
+    fn new(open: OpenOnHead, first: Vec<Vec<String>>) -> HeadStrings {
+        HeadStrings { open, ahead: first.into() }
+    }
+}
+
+impl HeadCursor {
+    /// The page that the head has given already, if it is of this kind. If it is of another, the
+    /// head starts again.
+    fn take_ahead(&mut self, wanted: Option<FirstPage>) -> Result<Option<HeadPage>, Error> {
+        match self.ahead.take() {
+            None => Ok(None),
+            Some((first, page)) if Some(first) == wanted => Ok(Some(page)),
+            Some(_) => {
+                self.open.head.rewind(self.open.number)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn next(&mut self, bytes_max: u32) -> Result<HeadPage, Error> {
+        match self.take_ahead(Some(FirstPage::Series))? {
+            Some(page) => Ok(page),
+            None => self.open.head.next(self.open.number, bytes_max),
+        }
+    }
+
+    fn labels(&mut self, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error> {
+        let wanted = only_in_range.then_some(FirstPage::Labels);
+        match self.take_ahead(wanted)? {
+            Some(page) => Ok(page),
+            None => self.open.head.labels(self.open.number, bytes_max, only_in_range),
+        }
+    }
+
+    fn keep(&mut self, positions: Vec<u32>) -> Result<(), Error> {
+        self.take_ahead(None)?;
+        self.open.head.keep(self.open.number, positions)
+    }
+
+    fn delete(&mut self) -> Result<HeadDeletion, Error> {
+        self.take_ahead(None)?;
+        self.open.head.delete(self.open.number)
+    }
+
+    fn rewind(&mut self) -> Result<(), Error> {
+        self.ahead = None;
+        self.open.head.rewind(self.open.number)
+    }
+}
+
 impl HostCursor for InstanceState {
     fn next(
         &mut self,
         cursor: Resource<HeadCursor>,
         bytes_max: u32,
     ) -> Result<Result<Page, Error>> {
-        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        Ok(head.next(*number, bytes_max).map(Into::into))
+        Ok(self.table.get_mut(&cursor)?.next(bytes_max).map(Into::into))
     }
 
     fn labels(
@@ -157,8 +234,7 @@ impl HostCursor for InstanceState {
         bytes_max: u32,
         only_in_range: bool,
     ) -> Result<Result<Page, Error>> {
-        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        Ok(head.labels(*number, bytes_max, only_in_range).map(Into::into))
+        Ok(self.table.get_mut(&cursor)?.labels(bytes_max, only_in_range).map(Into::into))
     }
 
     fn keep(
@@ -166,19 +242,16 @@ impl HostCursor for InstanceState {
         cursor: Resource<HeadCursor>,
         positions: Vec<u32>,
     ) -> Result<Result<(), Error>> {
-        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        Ok(head.keep(*number, positions))
+        Ok(self.table.get_mut(&cursor)?.keep(positions))
     }
 
     fn delete(&mut self, cursor: Resource<HeadCursor>) -> Result<Result<Deletion, Error>> {
-        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        let deleted = head.delete(*number);
+        let deleted = self.table.get_mut(&cursor)?.delete();
         Ok(deleted.map(|HeadDeletion { series, is_done }| Deletion { series, is_done }))
     }
 
     fn rewind(&mut self, cursor: Resource<HeadCursor>) -> Result<Result<(), Error>> {
-        let HeadCursor(OpenOnHead { head, number, .. }) = self.table.get(&cursor)?;
-        Ok(head.rewind(*number))
+        Ok(self.table.get_mut(&cursor)?.rewind())
     }
 
     fn drop(&mut self, cursor: Resource<HeadCursor>) -> Result<()> {
@@ -193,8 +266,11 @@ impl HostStrings for InstanceState {
         strings: Resource<HeadStrings>,
         bytes_max: u32,
     ) -> Result<Result<Vec<String>, Error>> {
-        let HeadStrings(OpenOnHead { head, number, .. }) = self.table.get(&strings)?;
-        Ok(head.next_strings(*number, bytes_max))
+        let HeadStrings { open, ahead } = self.table.get_mut(&strings)?;
+        Ok(match ahead.pop_front() {
+            Some(batch) => Ok(batch),
+            None => open.head.next_strings(open.number, bytes_max),
+        })
     }
 
     fn drop(&mut self, strings: Resource<HeadStrings>) -> Result<()> {

@@ -20,6 +20,7 @@ const HOUR_MS: i64 = 3_600_000;
 const AGE_MS: i64 = 300_000;
 /// Samples of each series in a batch: minutes that no server refuses as out of order.
 const BATCH_SCRAPES: usize = 20;
+const BATCH_MS_MAX: i64 = 1_800_000;
 
 /// The names of the metrics.
 const METRICS: [&str; 5] = ["x", "y", "b", "g", "h"];
@@ -53,6 +54,11 @@ pub fn shape(seed: u64, series: usize, hours: u32) -> Shape {
 /// The end of the newest samples' interval.
 pub fn end_ms(shape: &Shape) -> i64 {
     shape.start_ms + shape.scrapes as i64 * shape.interval_ms
+}
+
+/// How many instances a shape has.
+pub fn instances(shape: &Shape) -> u64 {
+    (shape.series / SERIES_PER_INSTANCE) as u64
 }
 
 /// All series, some minutes after some minutes.
@@ -103,7 +109,8 @@ impl Source {
 
     /// As [`next_batch`](Source::next_batch), but no more than so many samples of each.
     pub fn next_scrapes(&mut self, most: usize) -> Option<&Dataset> {
-        let count = BATCH_SCRAPES.min(most).min(self.shape.scrapes - self.scrape);
+        let scrapes_max = (BATCH_MS_MAX / self.shape.interval_ms).max(1) as usize;
+        let count = BATCH_SCRAPES.min(scrapes_max).min(most).min(self.shape.scrapes - self.scrape);
         if count == 0 {
             return None;
         }

@@ -54,11 +54,7 @@ impl Stores {
         let of = |contender: Contender| -> Result<(PathBuf, Launch), BenchError> {
             let directory = whole.path().join(contender.to_string().replace(' ', "-"));
             fs::create_dir_all(&directory)?;
-            let mut flags = flags(contender);
-            if contender == Contender::Tidepool {
-                flags.extend(context.tidepool_flags.iter().cloned());
-            }
-            let launch = contender.launch(&directory, &flags)?;
+            let launch = contender.launch(&directory, &flags_of(context, contender))?;
             Ok((directory.join("data"), launch))
         };
         let filled = whole.path().join("filled");
@@ -99,6 +95,12 @@ impl Stores {
         Ok(Stores { samples, block_bytes, end_ms, directories, _whole: whole })
     }
 
+    /// Starts a server, if it was loaded.
+    pub fn start(&self, contender: Contender) -> Result<Option<Server>, BenchError> {
+        let own = self.directories.iter().find(|(who, _)| *who == contender);
+        Ok(own.map(|(_, Directory { launch, .. })| launch.start()).transpose()?)
+    }
+
     /// Starts a server and asks it one query, its first; kills it, so that it keeps no cache of the
     /// answer. Returns the answer's body, or why there is none.
     pub fn ask(
@@ -132,13 +134,23 @@ fn flags(contender: Contender) -> Vec<String> {
     words.iter().map(|word| word.to_string()).collect()
 }
 
+/// The same, and those that all tidepools have in a run.
+pub fn flags_of(context: &Context, contender: Contender) -> Vec<String> {
+    let mut flags = flags(contender);
+    if contender == Contender::Tidepool {
+        flags.extend(context.tidepool_flags.iter().cloned());
+    }
+    flags
+}
+
 /// Sends all samples to both servers; returns their number.
-fn send(shape: Shape, first: &Server, second: Option<&Server>) -> Result<u64, BenchError> {
+pub fn send(shape: Shape, first: &Server, second: Option<&Server>) -> Result<u64, BenchError> {
     let mut source = Source::new(shape);
     let mut samples = 0;
+    // VictoriaMetrics takes no other version than the first, which costs more.
+    let version = if second.is_some() { Version::V1 } else { Version::V2 };
     while let Some(batch) = source.next_batch() {
-        // VictoriaMetrics takes no other version.
-        let load = Load::encode(batch, Version::V1, ROWS, CONNECTIONS);
+        let load = Load::encode(batch, version, ROWS, CONNECTIONS);
         samples += load.samples;
         let urls = [Some(first), second].into_iter().flatten().map(Server::url);
         let urls: Vec<String> = urls.collect();

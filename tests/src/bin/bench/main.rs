@@ -1,11 +1,13 @@
 //! Measures tidepool beside Prometheus and VictoriaMetrics; see `--help`.
 
 mod dashboard;
+mod narrow;
 mod queries;
 
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dashboard::DashboardOptions;
+use narrow::NarrowOptions;
 use queries::QueryOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -76,7 +78,8 @@ enum Command {
 
 #[derive(Args)]
 struct TableOptions {
-    /// What is measured; by default everything but the billion, the queries and the dashboard.
+    /// What is measured; by default everything but the billion, queries, narrow requests and the
+    /// dashboard.
     #[arg(value_enum)]
     parts: Vec<Part>,
     /// Sizes of a smoke test, whose figures mean nothing and are not kept.
@@ -86,6 +89,7 @@ struct TableOptions {
     queries: QueryOptions,
     #[command(flatten)]
     dashboard: DashboardOptions,
+    narrow: NarrowOptions,
 }
 
 /// What has a table: the scenarios together, the queries, and the dashboard.
@@ -94,13 +98,14 @@ enum Part {
     Scenario(Scenario),
     Queries,
     Dashboard,
+    Narrow,
 }
 
 impl Part {
     fn scenario(&self) -> Option<Scenario> {
         match *self {
             Part::Scenario(scenario) => Some(scenario),
-            Part::Queries | Part::Dashboard => None,
+            Part::Queries | Part::Narrow | Part::Dashboard => None,
         }
     }
 }
@@ -109,7 +114,7 @@ impl ValueEnum for Part {
     fn value_variants<'a>() -> &'a [Part] {
         static ALL: LazyLock<Vec<Part>> = LazyLock::new(|| {
             let scenarios = Scenario::value_variants().iter().copied().map(Part::Scenario);
-            scenarios.chain([Part::Queries, Part::Dashboard]).collect()
+            scenarios.chain([Part::Queries, Part::Narrow, Part::Dashboard]).collect()
         });
         &ALL
     }
@@ -121,6 +126,11 @@ impl ValueEnum for Part {
                 let help = "Queries in PromQL, a table of its own: CPU s / wall s / peak MB of each \
                             server, freshly started, whose answers have to be Prometheus'";
                 Some(PossibleValue::new("queries").help(help))
+            }
+            Part::Narrow => {
+                let help = "Requests for few of many series, tables of their own: CPU / median / \
+                            p99 in ms of instant queries, remote reads and lookups";
+                Some(PossibleValue::new("narrow").help(help))
             }
             Part::Dashboard => {
                 let help = "Dashboards that refresh beside writes, a table of its own: how long panels \
@@ -307,10 +317,13 @@ fn measure_table(
         println!("Commit {}. {}\n", outcome::commit()?, docs::machine()?);
         print!("{}", report::table(&kept));
     }
-    let TableOptions { parts, queries, dashboard, .. } = options;
+    let TableOptions { parts, queries, narrow, dashboard, .. } = options;
     let mut is_good = true;
     if parts.contains(&Part::Queries) {
         is_good &= queries::measure(queries, context, rounds)?;
+    }
+    if parts.contains(&Part::Narrow) {
+        is_good &= narrow::measure(narrow, context, queries.check)?;
     }
     if parts.contains(&Part::Dashboard) {
         let QueryOptions { series, check, .. } = *queries;

@@ -1,0 +1,164 @@
+//! Which blocks there are, as something that changes: taken to change it, and to look. A directory
+//! is read name by name, and a merge puts one block in the place of others: who reads meanwhile
+//! could miss both.
+//!
+//! [`Names::rename`] is how a block comes and goes. A list is kept for who asks next, as long as
+//! neither this process nor, by the directory's time, another one has changed anything.
+
+use crate::fs::Disk;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{Duration, SystemTime};
+
+/// Changes that are as close together may bear the same time.
+const TIME_STEP: Duration = Duration::from_millis(100);
+
+/// The names of one data directory; clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Names {
+    turns: Arc<RwLock<()>>,
+    changes: Arc<AtomicU64>,
+    listed: Arc<Mutex<Option<Listed>>>,
+}
+
+/// Blocks, and of when the list is.
+struct Listed {
+    dir: PathBuf,
+    changes: u64,
+    changed_at: SystemTime,
+    blocks: Arc<[String]>,
+}
+
+/// A moment at which nothing changes, and when something did last.
+pub(super) struct Look<'a> {
+    names: &'a Names,
+    changed_at: Option<SystemTime>,
+    _turn: RwLockReadGuard<'a, ()>,
+}
+
+impl Names {
+    /// Keeps others from changing what is looked at.
+    pub(super) fn look(&self, disk: &dyn Disk, dir: &Path) -> Look<'_> {
+        let turn = self.turns.read().unwrap_or_else(PoisonError::into_inner);
+        // A directory that does not tell has its list read.
+        let changed_at = disk.names_changed_at(dir).ok().flatten();
+        Look { names: self, changed_at, _turn: turn }
+    }
+
+    /// Renames a block's directory.
+    pub(super) fn rename(&self, disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
+        let _change = self.turns.write().unwrap_or_else(PoisonError::into_inner);
+        let renamed = disk.rename(from, to);
+        self.note_change();
+        renamed
+    }
+
+    /// A block has come, has gone, or holds something else.
+    pub(super) fn note_change(&self) {
+        self.changes.fetch_add(1, SeqCst);
+    }
+
+    /// Another number after each change by this process.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(SeqCst)
+    }
+}
+
+impl Look<'_> {
+    /// The list that was kept, if it is still right.
+    pub(super) fn kept(&self, dir: &Path) -> Option<Arc<[String]>> {
+        let listed = self.names.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = listed.as_ref()?;
+        let is_same = listed.dir == dir
+            && Some(listed.changed_at) == self.changed_at
+            && listed.changes == self.names.changes();
+        is_same.then(|| Arc::clone(&listed.blocks))
+    }
+
+    /// Keeps a list of what was there at this moment.
+    pub(super) fn keep(&self, dir: &Path, blocks: &[String]) {
+        let Some(changed_at) = self.changed_at else { return };
+        if changed_at.elapsed().is_ok_and(|age| age >= TIME_STEP) {
+            let (dir, changes) = (dir.to_owned(), self.names.changes());
+            let listed = Listed { dir, changes, changed_at, blocks: blocks.into() };
+            *self.names.listed.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{BlockDirs, DataDir};
+    use std::fs::{self, File};
+    use std::path::Path;
+    use std::time::{Duration, SystemTime};
+
+    /// Lets a directory look as if nothing had changed for a while.
+    fn age(dir: &Path, at: SystemTime) {
+        File::open(dir).and_then(|dir| dir.set_modified(at)).expect("a time of a directory");
+    }
+
+    fn put(blocks: &BlockDirs, now_ms: i64) -> String {
+        let mut writer = blocks.create(now_ms).expect("a block");
+        writer.write_at("meta.json", 0, b"{}").expect("a file");
+        let id = writer.id().to_owned();
+        writer.commit().expect("a whole block");
+        id
+    }
+
+    #[test]
+    fn a_kept_list_is_as_the_directory_is() {
+        let root = tempfile::tempdir().expect("a directory");
+        let dir = root.path();
+        let data = DataDir::open(dir).expect("a fresh data directory");
+        let blocks = BlockDirs::open(&data);
+        let list = || blocks.list().expect("a list");
+        let long_ago = SystemTime::now() - Duration::from_secs(100);
+        let first = put(&blocks, 1_700_000_000_000);
+        let is_kept = |changed_at| {
+            let look = blocks.names.look(&blocks.disk, &blocks.dir);
+            assert_eq!(look.changed_at, Some(changed_at));
+            look.kept(&blocks.dir).is_some()
+        };
+
+        // What has just changed may change again at the same time.
+        let now = SystemTime::now();
+        age(dir, now);
+        assert_eq!(list(), std::slice::from_ref(&first));
+        assert!(!is_kept(now));
+        age(dir, long_ago);
+        assert_eq!((list(), is_kept(long_ago)), (vec![first.clone()], true));
+
+        // This process changes something, and the directory's time does not tell.
+        let second = put(&blocks, 1_700_000_001_000);
+        age(dir, long_ago);
+        assert!(!is_kept(long_ago));
+        assert_eq!(list(), [first.clone(), second.clone()]);
+        assert!(is_kept(long_ago));
+        let before = blocks.changes();
+        blocks.delete(&first).expect("it is there");
+        assert_ne!(blocks.changes(), before);
+        age(dir, long_ago);
+        assert_eq!((list(), is_kept(long_ago)), (vec![second.clone()], true));
+        let before = blocks.changes();
+        blocks.replace_tombstones(&second, b"", b"{}").expect("it is there");
+        assert_ne!(blocks.changes(), before);
+
+        // Another process adds a block, and takes one away.
+        let third = "01HF7YAT00000000000000000A";
+        assert_eq!((list(), is_kept(long_ago)), (vec![second.clone()], true));
+        fs::create_dir(dir.join(third)).expect("a directory");
+        assert_eq!(list(), std::slice::from_ref(&second));
+        // It is no block yet; what makes it one does not change this directory.
+        age(dir, long_ago);
+        assert_eq!((list(), is_kept(long_ago)), (vec![second.clone()], false));
+        fs::write(dir.join(third).join("meta.json"), "{}").expect("a file");
+        let mut both = vec![second.clone(), third.to_owned()];
+        both.sort();
+        assert_eq!((list(), is_kept(long_ago)), (both, true));
+        fs::remove_dir_all(dir.join(&second)).expect("a directory");
+        assert_eq!(list(), [third.to_owned()]);
+    }
+}
