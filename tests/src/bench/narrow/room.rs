@@ -81,7 +81,7 @@ impl Room {
         samples += stores.as_ref().map_or(0, |stores| stores.samples);
         // The range of reads ends within the samples and begins with the first.
         let hours = (length_ms / HOUR_MS).max(1);
-        let data = Data { instances: data::instances(&whole), end_ms, hours };
+        let data = Data { instances: data::instances(&whole) as u64, end_ms, hours };
         let series = whole.series;
         let _directories = directories;
         Ok(Room { series, samples, data, servers, _directories, _stores: stores })

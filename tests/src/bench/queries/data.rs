@@ -56,11 +56,6 @@ pub fn end_ms(shape: &Shape) -> i64 {
     shape.start_ms + shape.scrapes as i64 * shape.interval_ms
 }
 
-/// How many instances a shape has.
-pub fn instances(shape: &Shape) -> u64 {
-    (shape.series / SERIES_PER_INSTANCE) as u64
-}
-
 /// All series, some minutes after some minutes.
 pub struct Source {
     shape: Shape,
