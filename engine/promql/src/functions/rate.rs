@@ -187,7 +187,7 @@ impl Ends {
     }
 
     /// Seconds before the first sample at which a counter of this slope was zero.
-    fn to_zero(&self, first: f64, change: f64) -> f64 {
+    fn to_zero(self, first: f64, change: f64) -> f64 {
         match change > 0.0 && first >= 0.0 {
             true => self.sampled * (first / change),
             false => f64::INFINITY,
@@ -195,7 +195,7 @@ impl Ends {
     }
 
     /// What the sampled change is multiplied with; the window is so many seconds wide.
-    fn factor(&self, kind: Kind, window: f64) -> f64 {
+    fn factor(self, kind: Kind, window: f64) -> f64 {
         let factor = match self.sampled {
             0.0 => 1.0,
             sampled => (sampled + self.before + self.after) / sampled,
