@@ -89,6 +89,7 @@ struct TableOptions {
     queries: QueryOptions,
     #[command(flatten)]
     dashboard: DashboardOptions,
+    #[command(flatten)]
     narrow: NarrowOptions,
 }
 
