@@ -179,6 +179,12 @@ impl Compactor {
             self.shared.space.look();
             match slice(&mut instance, self.shared.clock.now_ms(), room) {
                 Ok(progress) => {
+                    if progress.block.is_some()
+                        || !progress.deleted.is_empty()
+                        || !progress.bad.is_empty()
+                    {
+                        self.shared.results.changed();
+                    }
                     report(&self.shared, &progress, &self.waiting.all, started);
                     if let Some(block) = &progress.block {
                         self.hold_new(&mut instance, block)?;
@@ -197,6 +203,7 @@ impl Compactor {
                     std::thread::sleep(BUSY_PAUSE);
                 }
                 Err(error) => {
+                    self.shared.results.changed();
                     let limit_bytes = self.shared.config.memory.compactor_bytes;
                     return Err(StoreError::from(error).of_compaction(limit_bytes));
                 }
